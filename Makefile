@@ -1,0 +1,23 @@
+# Thin on purpose: every target is a script or a CMake preset.
+.PHONY: demo test test-all build bench docs format install clean
+PREFIX ?= /usr/local
+
+demo:
+	@bash scripts/demo.sh
+test:
+	@bash scripts/test.sh subset
+test-all:
+	@bash scripts/test.sh all
+build:
+	@bash scripts/install.sh build
+	@bash scripts/build.sh release
+bench:
+	@bash scripts/bench.sh
+docs:
+	@bash scripts/docs.sh
+format:
+	@bash scripts/format.sh --fix
+install: build
+	cmake --install build/release --prefix $(PREFIX)
+clean:
+	rm -rf build

@@ -1,0 +1,82 @@
+#include "bench/kernels/Bench.h"
+
+#include "kernels/cpu/Numbers.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ds::kernels::bench {
+
+const Limits &limits() {
+  static const Limits measured{peakFlops(), copyBandwidth()};
+  return measured;
+}
+
+Operand::Operand(TensorType operandType, double scale)
+    : type(std::move(operandType)), storage_(size_t(elementCount(type.shape) * byteSize(type.dtype)) / 64 + 1) {
+  const int64_t count = elementCount(type.shape), bytes = byteSize(type.dtype);
+  for (int64_t i = 0; i < count; ++i)
+    storeDouble(static_cast<char *>(data()) + i * bytes, type.dtype, scale * double(i * 2654435761 % 1024 - 512) / 512);
+}
+
+TensorType f32(Shape shape) { return {DType::F32, std::move(shape)}; }
+TensorType i64(Shape shape) { return {DType::I64, std::move(shape)}; }
+
+KernelCall::KernelCall(const std::string &name, std::vector<Operand> all, Attributes attributes)
+    : operands(std::move(all)), context{&workers()} {
+  Invocation invocation{name, {}, std::move(attributes)};
+  for (Operand &operand : operands) {
+    invocation.operands.push_back(operand.type);
+    addresses.push_back(operand.data());
+  }
+  kernel = cpuKernels().find(name)(invocation, {workers().workers()});
+}
+
+void KernelCall::run() {
+  if (const Status status = kernel->execute(context, addresses); !status.ok()) {
+    std::fprintf(stderr, "%s\n", status.message());
+    std::abort();
+  }
+}
+
+namespace {
+
+void bench(const std::string &name, double amount, double limit, const char *unit, const MakeCall &make) {
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](benchmark::State &state) {
+                                 const std::unique_ptr<KernelCall> call = make();
+                                 call->run();
+                                 for (auto _ : state)
+                                   call->run();
+                                 const double total = amount * double(state.iterations());
+                                 state.counters[unit] = benchmark::Counter(total / 1e9, benchmark::Counter::kIsRate);
+                                 state.counters["share"] =
+                                     benchmark::Counter(total / limit, benchmark::Counter::kIsRate);
+                               })
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
+} // namespace
+
+void benchFlops(const std::string &name, double flops, const MakeCall &make) {
+  bench(name, flops, limits().flops, "GFLOP/s", make);
+}
+
+void benchBytes(const std::string &name, double bytes, const MakeCall &make) {
+  bench(name, bytes, limits().bandwidth, "GB/s", make);
+}
+
+} // namespace ds::kernels::bench
+
+int main(int argc, char **argv) {
+  using namespace ds::kernels::bench;
+  benchmark::Initialize(&argc, argv);
+  std::printf("%d workers: peak %.1f GFLOP/s (float32 fused multiply-add), copy %.1f GB/s (read + write)\n",
+              workers().workers(), limits().flops / 1e9, limits().bandwidth / 1e9);
+  registerMatmul();
+  registerBandwidth();
+  registerOneDnn();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,37 @@
+// The matrix products of GPT-2 124M at 4 x 256 tokens: forward, backward, head, attention.
+#include "bench/kernels/Bench.h"
+#include "bench/kernels/products.h"
+
+namespace ds::kernels::bench {
+
+namespace {
+
+std::unique_ptr<KernelCall> makeProduct(const Product &product, DType dtype) {
+  const auto operand = [&](Shape shape) { return Operand({dtype, std::move(shape)}); };
+  const auto shape = [&](int64_t rows, int64_t cols, bool transposed) {
+    Shape matrix = transposed ? Shape{cols, rows} : Shape{rows, cols};
+    if (product.batch > 1)
+      matrix.insert(matrix.begin(), product.batch);
+    return matrix;
+  };
+  std::vector<Operand> operands;
+  operands.push_back(operand(shape(product.m, product.k, product.transA)));
+  operands.push_back(operand(shape(product.k, product.n, product.transB)));
+  operands.push_back(operand(shape(product.m, product.n, false)));
+  operands.emplace_back(TensorType{DType::U8, {WorkspaceLimits{}.bytesPerWorker * workers().workers()}});
+  return std::make_unique<KernelCall>(
+      "matmul", std::move(operands),
+      Attributes{{"trans_a", int64_t(product.transA)}, {"trans_b", int64_t(product.transB)}, {"bias", int64_t(0)}});
+}
+
+} // namespace
+
+void registerMatmul() {
+  for (const Product &product : products)
+    benchFlops(std::string("matmul/") + product.name, flopsOf(product),
+               [product] { return makeProduct(product, DType::F32); });
+  benchFlops("matmul_f64/1024x768x768", 2.0 * 1024 * 768 * 768,
+             [] { return makeProduct({"", 1, 1024, 768, 768, false, false}, DType::F64); });
+}
+
+} // namespace ds::kernels::bench

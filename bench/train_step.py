@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Training steps of GPT-2 124M in fp32: ds-run beside PyTorch eager and torch.compile, in one interleaved run.
+
+Every round runs each contender once, in a process of its own, for a few measured steps after warm-up; a disturbance of
+the machine meets all of them. Same weights, same batches, AdamW on all parameters (fused in PyTorch), no dropout, no
+clipping. Prints one JSON line per contender and a table: tokens/s (best and median of the rounds), share of the
+machine's FMA peak measured in the same run, peak RSS, ratio to PyTorch's better.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = ROOT / "build" / "release" / "bin"
+WORK = ROOT / "build" / "bench"
+SEED_BATCHES = 8
+CONFIG = {"train_micro_batch_size_per_gpu": 0, "gradient_accumulation_steps": 1, "gradient_clipping": 0,
+          "optimizer": {"type": "AdamW", "params": {"lr": 3e-4, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.1}}}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="gpt2")
+    parser.add_argument("--size", default="small")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--seq", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=3, help="measured steps of a round")
+    parser.add_argument("--warmup", type=int, default=2)
+    parser.add_argument("--contenders", nargs="+", default=["ds-run", "eager", "compile"])
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def make_work(args):
+    """Model, data and plan in build/bench; kept between runs."""
+    import numpy
+    from safetensors.numpy import save_file
+    WORK.mkdir(parents=True, exist_ok=True)
+    model = WORK / f"{args.model}-{args.size}-{args.seq}"
+    if not model.exists():
+        subprocess.run([sys.executable, ROOT / "models/export.py", args.model, "--size", args.size, "--seq", str(args.seq),
+                        "--out", model], check=True, stdout=subprocess.DEVNULL)
+    tokens = numpy.random.default_rng(0).integers(0, 50257, (SEED_BATCHES * args.batch, args.seq), dtype=numpy.int64)
+    save_file({"input_ids": tokens, "labels": tokens}, WORK / "data.safetensors")
+    config = {**CONFIG, "train_micro_batch_size_per_gpu": args.batch}
+    (WORK / "ds_config.json").write_text(json.dumps(config))
+    machine = {"name": "bench", "device": "cpu", "threads": args.threads, "workspace_bytes_per_thread": "8MiB", "alignment": 64}
+    (WORK / "machine.json").write_text(json.dumps(machine))
+    subprocess.run([BIN / "ds-opt", "compile", model, "--config", WORK / "ds_config.json", "--machine",
+                    WORK / "machine.json", "-o", WORK / "bench.dsplan"], check=True)
+
+
+def torch_worker(args):
+    """One round of PyTorch: prints step seconds, losses and the peak RSS."""
+    import torch
+    from safetensors.torch import load_file
+    torch.set_num_threads(args.threads)
+    sys.path.insert(0, str(ROOT / "models"))
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import export as exporter
+    from exporting.sources import open_source
+    module = open_source(exporter.parse([args.model, "--size", args.size, "--seq", str(args.seq), "--out", "x"])).module
+    columns = load_file(WORK / "data.safetensors")
+    optimizer = torch.optim.AdamW(module.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
+    forward = torch.compile(module) if args.worker == "compile" else module
+    seconds, losses = [], []
+    for step in range(args.warmup + args.steps):
+        rows = slice(step % SEED_BATCHES * args.batch, (step % SEED_BATCHES + 1) * args.batch)
+        batch = {name: column[rows] for name, column in columns.items()}
+        begin = time.perf_counter()
+        optimizer.zero_grad()
+        loss = forward(**batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        seconds.append(time.perf_counter() - begin)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": seconds[args.warmup:], "losses": losses, "peak_rss_bytes": peak}))
+
+
+def run_torch(args, contender):
+    arguments = [sys.executable, __file__, "--worker", contender]
+    for key in ("model", "size", "batch", "seq", "threads", "steps", "warmup"):
+        arguments += [f"--{key}", str(getattr(args, key))]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": str(args.threads)})
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_ours(args):
+    metrics = WORK / "metrics.jsonl"
+    metrics.unlink(missing_ok=True)
+    process = subprocess.Popen([BIN / "ds-run", WORK / "bench.dsplan", "--data", WORK / "data.safetensors", "--quiet", "--steps",
+                                str(args.warmup + args.steps), "--threads", str(args.threads), "--metrics", metrics])
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"ds-run ended with status {status}")
+    steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
+    return {"seconds": [step["step_seconds"] for step in steps[args.warmup:]], "losses": [step["loss"] for step in steps],
+            "peak_rss_bytes": usage.ru_maxrss * 1024}
+
+
+def peak_flops(args):
+    """FMA peak of `threads` cores in FLOP/s, by the loop of bench/kernels."""
+    done = subprocess.run([BIN / "fma-peak", str(args.threads)], check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def step_flops(args):
+    report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", WORK / "bench.dsplan", "--format", "json"]))
+    return report["ranks_detail"][0]["flops_per_step"]
+
+
+def main():
+    args = parse()
+    if args.worker:
+        return torch_worker(args)
+    make_work(args)
+    flops, tokens = step_flops(args), args.batch * args.seq
+    results = {contender: [] for contender in args.contenders}
+    peaks = []
+    for _ in range(args.rounds):
+        peaks.append(peak_flops(args))
+        for contender in args.contenders:
+            results[contender].append(run_ours(args) if contender == "ds-run" else run_torch(args, contender))
+    peak = max(peaks)
+    rows = {}
+    for contender, rounds in results.items():
+        seconds = [s for r in rounds for s in r["seconds"]]
+        rows[contender] = {
+            "contender": contender, "tokens_per_s_best": tokens / min(seconds),
+            "tokens_per_s_median": tokens / statistics.median(seconds), "share_of_peak": flops / min(seconds) / peak,
+            "peak_rss_bytes": max(r["peak_rss_bytes"] for r in rounds), "losses": rounds[0]["losses"]}
+        print(json.dumps(rows[contender]), flush=True)
+    print(f"\n{args.model} {args.size}, batch {args.batch} x {args.seq}, fp32, {args.threads} threads; "
+          f"{flops / 1e12:.3f} TFLOP a step in products, FMA peak {peak / 1e9:.0f} GFLOP/s")
+    print(f"{'':10}{'tokens/s best':>15}{'median':>9}{'of peak':>9}{'peak RSS':>11}")
+    for row in rows.values():
+        print(f"{row['contender']:10}{row['tokens_per_s_best']:15.0f}{row['tokens_per_s_median']:9.0f}"
+              f"{row['share_of_peak']:9.0%}{row['peak_rss_bytes'] / 2**30:8.2f} GiB")
+    others = [row for name, row in rows.items() if name != "ds-run"]
+    if "ds-run" in rows and others:
+        for key in ("best", "median"):
+            better = max(row[f"tokens_per_s_{key}"] for row in others)
+            print(f"ratio to PyTorch's better ({key}): {rows['ds-run'][f'tokens_per_s_{key}'] / better:.2f}")
+
+
+if __name__ == "__main__":
+    main()

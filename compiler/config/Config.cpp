@@ -1,0 +1,85 @@
+//===- Config.cpp - from the user's text to what holds --------------------===//
+#include "compiler/config/Config.h"
+
+#include "compiler/config/Machine.h"
+#include "compiler/config/Resolver.h"
+#include "runtime/core/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+void resolveClipping(Resolver &resolver, Config &config) {
+  static constexpr std::string_view path = "gradient_clipping";
+  const double norm = resolver.number(path).value_or(1.0); // DeepSpeed's default since 0.19
+  if (norm < 0)
+    return resolver.refuse(path, "it is the largest global norm of the gradients; write 0 for no clipping");
+  if (norm > 0)
+    config.gradientClipping = norm;
+}
+
+void resolveMemory(Resolver &resolver, const ConfigOverrides &overrides, Config &config) {
+  static constexpr std::string_view path = "deepstatic.device_memory";
+  const auto text = resolver.string(path);
+  const auto bytes = resolver.integer(path);
+  try {
+    if (text)
+      config.deviceMemory = parseBytes(*text, path);
+    else
+      config.deviceMemory = bytes;
+  } catch (const Error &) {
+    return resolver.refuse(path, "write a number of bytes or a size such as \"2GiB\"");
+  }
+  if (config.deviceMemory && *config.deviceMemory <= 0)
+    return resolver.refuse(path, "it must be more than 0 bytes");
+  if (overrides.deviceMemory)
+    config.deviceMemory = overrides.deviceMemory;
+  config.hostMemory = overrides.hostMemory;
+}
+
+} // namespace
+
+Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &overrides) {
+  if (overrides.ranks < 1 || overrides.ranks > int64_t(1) << 20)
+    throw ConfigError("--ranks is " + std::to_string(overrides.ranks) + "; it must be at least 1 (and at most 2^20)");
+  Config config;
+  config.ranks = overrides.ranks;
+  try {
+    Resolver resolver(hjsonText, overrides);
+    resolver.answerKeys();
+    resolveBatchSizes(resolver, config);
+    resolveOptimizer(resolver, config);
+    resolveScheduler(resolver, config);
+    resolveClipping(resolver, config);
+    resolveMemory(resolver, overrides, config);
+    config.answers = resolver.finish();
+  } catch (const ConfigError &) {
+    throw;
+  } catch (const Error &unreadable) {
+    throw ConfigError(unreadable.what(), {}, {}, unreadable.tryLine);
+  }
+  return config;
+}
+
+std::string_view name(Optimizer::Type type) { return type == Optimizer::Type::Sgd ? "SGD" : "AdamW"; }
+
+std::string_view name(Scheduler::Type type) {
+  switch (type) {
+  case Scheduler::Type::None:
+    return "none";
+  case Scheduler::Type::WarmupLR:
+    return "WarmupLR";
+  case Scheduler::Type::WarmupDecayLR:
+    return "WarmupDecayLR";
+  case Scheduler::Type::WarmupCosineLR:
+    return "WarmupCosineLR";
+  }
+  return "?";
+}
+
+std::string_view name(Scheduler::Warmup warmup) { return warmup == Scheduler::Warmup::Log ? "log" : "linear"; }
+
+} // namespace ds::config

@@ -1,0 +1,98 @@
+//===- Config.h - a DeepSpeed configuration, every default filled in ------===//
+#pragma once
+
+#include "runtime/core/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::config {
+
+/// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
+struct Optimizer {
+  enum class Type { AdamW, Sgd };
+  Type type = Type::AdamW;
+  double lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999; // AdamW
+  double epsilon = 1e-8;             // AdamW
+  double weightDecay = 0;
+  bool adamWMode = true; // AdamW: false adds the decay to the gradient (plain Adam)
+  double momentum = 0;   // SGD
+  bool nesterov = false; // SGD
+};
+
+/// The learning rate of update j, counted from 0; the formulas are DeepSpeed's (docs/config.md).
+struct Scheduler {
+  enum class Type { None, WarmupLR, WarmupDecayLR, WarmupCosineLR };
+  enum class Warmup { Log, Linear };
+  Type type = Type::None;
+  Warmup warmup = Warmup::Log;
+  double warmupMinLr = 0;        // WarmupLR, WarmupDecayLR
+  double warmupMaxLr = 1e-3;     // WarmupLR (default: the optimizer's lr), WarmupDecayLR
+  int64_t warmupNumSteps = 1000; // as written; the formulas use max(2, this)
+  int64_t totalNumSteps = 0;     // WarmupDecayLR, WarmupCosineLR
+  double warmupMinRatio = 0;     // WarmupCosineLR, of the optimizer's lr
+  double cosMinRatio = 1e-4;     // WarmupCosineLR, of the optimizer's lr
+};
+
+/// What became of one key that the user wrote.
+struct KeyAnswer {
+  std::string path;      // "zero_optimization.stage"
+  std::string valueJson; // one line of JSON
+  std::string status;    // "honoured" | "subsumed" | "rejected"
+  std::string note;      // why; empty where "honoured" says it all
+
+  bool operator==(const KeyAnswer &) const = default;
+};
+
+struct Config {
+  // trainBatchSize = microBatchSize * accumulationSteps * ranks, in samples.
+  int64_t trainBatchSize = 0;
+  int64_t microBatchSize = 0;
+  int64_t accumulationSteps = 0;
+  int64_t ranks = 1; // data-parallel width
+  Optimizer optimizer;
+  Scheduler scheduler;
+  std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
+  std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
+  std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory
+  std::vector<KeyAnswer> answers;         // in the order of the file; new keys of --set last
+};
+
+/// What the command line says; it wins over the file.
+struct ConfigOverrides {
+  std::string fileName = "ds_config.json"; // for messages
+  int64_t ranks = 1;                       // --ranks
+  std::vector<std::string> sets;           // --set key.path=value, in order
+  std::optional<int64_t> deviceMemory;     // --device-memory, bytes
+  std::optional<int64_t> hostMemory;       // --host-memory, bytes
+};
+
+/// A refused configuration. `what()` is the first reason, `details` the others, one sentence each; `answers` has a line
+/// for every key, the rejected ones included (empty where the file could not be read at all).
+class ConfigError : public Error {
+public:
+  ConfigError(const std::string &sentence, std::vector<std::string> details = {}, std::vector<KeyAnswer> answers = {},
+              std::string tryLine = {})
+      : Error(sentence, std::move(tryLine)), details(std::move(details)), answers(std::move(answers)) {}
+
+  std::vector<std::string> details;
+  std::vector<KeyAnswer> answers;
+};
+
+/// Reads a DeepSpeed `ds_config.json` (HJSON), applies `overrides`, fills in every default and answers every key.
+/// Throws ConfigError.
+Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &overrides);
+
+/// The settings that hold under their names in the file, keys sorted, one line of JSON: the same bytes for equal
+/// settings. Resolving it again, for as many ranks, changes nothing.
+std::string resolvedJson(const Config &config);
+
+std::string_view name(Optimizer::Type type);     // "AdamW", "SGD"
+std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...
+std::string_view name(Scheduler::Warmup warmup); // "log", "linear"
+
+} // namespace ds::config

@@ -1,0 +1,133 @@
+//===- KeyTable.cpp - docs/config.md --------------------------------------===//
+#include "compiler/config/KeyRules.h"
+#include "compiler/config/KnownKeys.h"
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string cell;
+  for (char c : text) {
+    if (c == '|')
+      cell += '\\';
+    cell += c;
+  }
+  return cell;
+}
+
+std::string code(std::string_view text) { return text.empty() ? "" : "`" + escaped(text) + "`"; }
+
+std::string treatmentOf(const KnownKey &key) {
+  if (key.removed)
+    return "rejected: DeepSpeed has removed it";
+  if (!key.alias.empty())
+    return "another name of " + code(key.alias);
+  const KeyRule rule = ruleFor(key.path);
+  const std::string note = rule.note.empty() ? "" : ": " + std::string(rule.note);
+  if (rule.treatment == Treatment::Honoured)
+    return "honoured" + note;
+  if (rule.treatment == Treatment::Subsumed)
+    return "subsumed" + note;
+  std::string cell = "only " + code(key.fallback);
+  if (key.path == "weight_quantization.enabled")
+    cell = "only `false`";
+  else if (!rule.also.empty())
+    cell += " and " + code(rule.also);
+  for (const OffSwitch &off : offSwitches())
+    if (governs(off, key.path))
+      cell += "; any while " + code(std::string(off.section) + "." + std::string(off.key)) + " is " + code(off.off);
+  return cell + note;
+}
+
+void appendRow(std::string &page, std::initializer_list<std::string> cells) {
+  for (const std::string &cell : cells) {
+    page += "| ";
+    page += cell;
+    page += ' ';
+  }
+  page += "|\n";
+}
+
+void appendKeys(std::string &page) {
+  page += "| key | type | default | what ds-opt does |\n|---|---|---|---|\n";
+  for (const KnownKey &key : knownKeys()) {
+    // What optimizers and schedulers take stands in tables of its own.
+    if (key.path.starts_with("optimizer.params.") || key.path.starts_with("scheduler.params."))
+      continue;
+    const std::string fallback = key.removed || !key.alias.empty() ? "" : code(key.fallback);
+    appendRow(page, {code(key.path), escaped(key.type), fallback, treatmentOf(key)});
+  }
+}
+
+void appendParameters(std::string &page, std::string_view title, std::span<const Parameter> parameters) {
+  page += "\n### " + std::string(title) + "\n| parameter | type | default | what ds-opt does |\n|---|---|---|---|\n";
+  for (const Parameter &parameter : parameters) {
+    const bool only = parameter.treatment == Treatment::DefaultOnly;
+    const std::string note = parameter.note.empty() ? "" : ": " + std::string(parameter.note);
+    const std::string fallback = parameter.key.fallback.empty() ? "required" : code(parameter.key.fallback);
+    const std::string treatment = only                                         ? "only " + code(parameter.key.fallback)
+                                  : parameter.treatment == Treatment::Subsumed ? "subsumed"
+                                                                               : "honoured";
+    appendRow(page, {code(parameter.key.path), escaped(parameter.key.type), fallback, treatment + note});
+  }
+}
+
+constexpr std::string_view introduction = R"(# The configuration, key by key
+
+`ds-opt --config` reads a DeepSpeed `ds_config.json`: HJSON, so comments, trailing commas and bare keys are fine and a key
+that stands twice in one object is an error. Every key that you write gets one of three answers, shown by `ds-opt report`:
+
+- **honoured**: it holds;
+- **subsumed**: it needs no obeying, and the note says why;
+- **rejected**: the compilation stops and names the key, the reason, and for a key that does not exist the nearest that does.
+
+"only `x`" means that the value `x` asks for nothing and is accepted, and that any other is rejected: what it asks for is not
+available yet. "any while `k` is `v`" means that the key has no effect then. The value `"auto"` is rejected unless it is the
+key's own default: only the Hugging Face Trainer fills it in. `--set key.path=value` overrides a key; a value under
+`"deepstatic"` and `ds-opt`'s own flags (`--ranks`, `--device-memory`) win over the file.
+
+## Batch sizes
+`train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks`. Two of the first three give the
+third; `train_batch_size` or `train_micro_batch_size_per_gpu` alone means one accumulation step. A division that leaves a
+remainder, or three values that disagree, are rejected with the values.
+
+## Schedules
+The learning rate of update j, counted from 0; i = j - 1; w = max(2, `warmup_num_steps`); T = `total_num_steps`;
+g(i) = ln(i + 1) / ln(w) for `log`, i / w for `linear`, while i < w. At j = 0 the rate is the minimum (`WarmupCosineLR`: 0).
+
+| type | rate at update j |
+|---|---|
+| none | `optimizer.params.lr` |
+| `WarmupLR` | min + (max - min) g(i) while i < w, then max; max is `optimizer.params.lr` unless written |
+| `WarmupDecayLR` | the same, then g = max(0, (T - i) / max(1, T - w)) |
+| `WarmupCosineLR` | `lr` times: r + (1 - r) g(i) with r = `warmup_min_ratio` while i < w, then c + (1 - c)(1 + cos(pi q)) / 2 with c = `cos_min_ratio`, q = min(1, (i - w + 1) / max(1, T - w)) |
+
+## Clipping
+`gradient_clipping` is the largest global norm n of the gradients; they are divided by max(1, (n + 1e-6) / it). Left out it is
+1.0, as in DeepSpeed since 0.19; 0 turns clipping off.
+
+## Keys
+)";
+
+} // namespace
+
+std::string keyTable() {
+  std::string page =
+      "<!-- Written by test/unit/config/KeyTableTest.cpp (DS_UPDATE_DOCS=1 config_test); do not edit. -->\n";
+  page += introduction;
+  appendKeys(page);
+  page += "\n## `optimizer.params`\nTypes are compared without regard to case. `Adam` with `adam_w_mode` (the default) "
+          "is AdamW.\n";
+  appendParameters(page, "`AdamW`, `Adam`", optimizerParameters("AdamW"));
+  appendParameters(page, "`SGD`", optimizerParameters("SGD"));
+  page += "\n## `scheduler.params`\n";
+  for (std::string_view type : availableSchedulers())
+    appendParameters(page, code(type), schedulerParameters(type));
+  return page;
+}
+
+} // namespace ds::config

@@ -1,0 +1,204 @@
+//===- Machine.cpp - machine files ----------------------------------------===//
+#include "compiler/config/Machine.h"
+
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KnownKeys.h"
+#include "compiler/config/Resolver.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <ios>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ds::config {
+namespace {
+
+constexpr int64_t mostBytes = int64_t(1) << 60;
+
+constexpr std::string_view fields[] = {"alignment",
+                                       "device",
+                                       "device_memory",
+                                       "host_memory",
+                                       "isa",
+                                       "links",
+                                       "name",
+                                       "ranks_per_host",
+                                       "reserve_bytes",
+                                       "threads",
+                                       "workspace_bytes_per_thread"};
+
+/// The fields of one file, with messages that name the file, the line and the field.
+class FieldReader {
+public:
+  FieldReader(const Node &root, const std::string &fileName) : root_(root), fileName_(fileName) {
+    for (const Member &m : root.members)
+      if (std::find(std::begin(fields), std::end(fields), m.key) == std::end(fields))
+        refuse(m.value, printable(m.key), "no such field; the nearest is " + std::string(nearestName(m.key, fields)));
+  }
+
+  void text(std::string_view field, std::string &value) const {
+    const Node *node = member(root_, field);
+    if (!node)
+      return;
+    if (node->kind != Node::Kind::String || node->text.empty() || node->text.size() > 100)
+      refuse(*node, field, "it takes a short text");
+    value = node->text;
+  }
+
+  void count(std::string_view field, int64_t &value, int64_t low, int64_t high) const {
+    const Node *node = member(root_, field);
+    if (!node)
+      return;
+    if (node->kind != Node::Kind::Int || node->integer < low || node->integer > high)
+      refuse(*node, field, "it takes a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+    value = node->integer;
+  }
+
+  void bytes(std::string_view field, int64_t &value) const {
+    const Node *node = member(root_, field);
+    if (!node)
+      return;
+    const bool size = node->kind == Node::Kind::String;
+    if (size)
+      value = parseBytes(node->text, fileName_ + ":" + std::to_string(node->line) + ": " + std::string(field));
+    else if (node->kind == Node::Kind::Int)
+      value = node->integer;
+    if ((!size && node->kind != Node::Kind::Int) || value < 0 || value > mostBytes)
+      refuse(*node, field, "it takes a number of bytes or a size such as \"80GiB\"");
+  }
+
+  [[noreturn]] void refuse(const Node &value, std::string_view field, const std::string &reason) const {
+    throw Error(fileName_ + ":" + std::to_string(value.line) + ": " + std::string(field) + " is " + shortJson(value) +
+                "; " + reason);
+  }
+
+private:
+  const Node &root_;
+  const std::string &fileName_;
+};
+
+std::string readFile(const std::filesystem::path &path) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none))
+    throw Error("--machine " + path.string() + ": is a folder; name a file");
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error("--machine " + path.string() + ": cannot be opened: " + std::strerror(errno));
+  std::string text(hjsonSizeLimit + 1, '\0');
+  file.read(text.data(), std::streamsize(text.size()));
+  text.resize(size_t(file.gcount()));
+  return text;
+}
+
+bool isFileName(const std::string &name) { return name.find('/') != std::string::npos || name.ends_with(".json"); }
+
+/// Names of the machines in the folders, for the message that one is missing.
+std::string machinesIn(std::span<const std::filesystem::path> folders) {
+  std::vector<std::string> names{"cpu"};
+  for (const std::filesystem::path &folder : folders) {
+    std::error_code missing;
+    for (const auto &entry : std::filesystem::directory_iterator(folder, missing))
+      if (entry.path().extension() == ".json")
+        names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::string list;
+  for (const std::string &name : names)
+    list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+} // namespace
+
+Machine parseMachine(std::string_view text, const std::string &fileName) {
+  const Node root = parseHjson(text, fileName);
+  const FieldReader read(root, fileName);
+  Machine machine;
+  machine.name = std::filesystem::path(fileName).stem().string();
+  read.text("name", machine.name);
+  read.text("device", machine.device);
+  if (machine.device != "cpu" && machine.device != "cuda")
+    read.refuse(*member(root, "device"), "device", "it takes \"cpu\" or \"cuda\"");
+  read.text("isa", machine.isa);
+  read.count("ranks_per_host", machine.ranksPerHost, 1, 1 << 16);
+  read.count("threads", machine.threads, 1, 1 << 12);
+  read.count("alignment", machine.alignment, 64, 1 << 21);
+  if (!std::has_single_bit(uint64_t(machine.alignment)))
+    read.refuse(*member(root, "alignment"), "alignment", "it takes a power of two");
+  read.bytes("device_memory", machine.deviceMemory);
+  read.bytes("host_memory", machine.hostMemory);
+  read.bytes("reserve_bytes", machine.reserve);
+  read.bytes("workspace_bytes_per_thread", machine.workspaceBytesPerThread);
+  if (const Node *links = member(root, "links")) {
+    if (links->kind != Node::Kind::Array)
+      read.refuse(*links, "links", "it takes a list of links");
+    machine.linksJson = toJson(*links);
+  }
+  return machine;
+}
+
+Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesystem::path> searchDirs) {
+  if (nameOrPath.empty())
+    return {};
+  if (isFileName(nameOrPath))
+    return parseMachine(readFile(nameOrPath), nameOrPath);
+  for (const std::filesystem::path &folder : searchDirs) {
+    const std::filesystem::path file = folder / (nameOrPath + ".json");
+    std::error_code none;
+    if (std::filesystem::exists(file, none))
+      return parseMachine(readFile(file), file.string());
+  }
+  if (nameOrPath == "cpu")
+    return {};
+  throw Error("--machine " + printable(nameOrPath) + ": there is no machine of this name; there are " +
+              machinesIn(searchDirs) + ", or name a file");
+}
+
+int64_t parseBytes(std::string_view text, std::string_view what) {
+  static constexpr std::pair<std::string_view, int64_t> units[] = {{"", 1},
+                                                                   {"B", 1},
+                                                                   {"kB", 1000},
+                                                                   {"KB", 1000},
+                                                                   {"MB", 1000'000},
+                                                                   {"GB", 1000'000'000},
+                                                                   {"TB", 1000'000'000'000},
+                                                                   {"KiB", 1 << 10},
+                                                                   {"MiB", 1 << 20},
+                                                                   {"GiB", 1 << 30},
+                                                                   {"TiB", int64_t(1) << 40}};
+  const auto fail = [&](const char *reason) -> Error {
+    return Error(std::string(what) + " is \"" + std::string(text.substr(0, 40)) + "\"; " + reason);
+  };
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  std::string_view unit = text.substr(size_t(end - text.data()));
+  while (unit.starts_with(' '))
+    unit.remove_prefix(1);
+  if (error != std::errc() || !(number >= 0))
+    throw fail("write a number of bytes or a size such as 2GiB or 1500MB");
+  for (const auto &[name, bytes] : units)
+    if (unit == name) {
+      // Up to 2^53 bytes this is exact for whole numbers of a unit; a fraction of a byte is dropped.
+      const double total = number * double(bytes);
+      if (!(total <= double(mostBytes)))
+        throw fail("no memory is larger than 2^60 bytes");
+      return int64_t(total);
+    }
+  throw fail("the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)");
+}
+
+} // namespace ds::config

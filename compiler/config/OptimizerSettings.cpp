@@ -1,0 +1,78 @@
+//===- OptimizerSettings.cpp - AdamW, Adam, SGD ---------------------------===//
+#include "compiler/config/Config.h"
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KeyRules.h"
+#include "compiler/config/Resolver.h"
+#include <string>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+/// Reads a parameter into `value`; refuses one outside [low, high].
+void read(Resolver &resolver, std::string_view path, double &value, double low, double high, const char *range) {
+  const auto written = resolver.number(path);
+  if (!written)
+    return;
+  if (!(*written >= low && *written <= high))
+    return resolver.refuse(path, std::string("it must be ") + range);
+  value = *written;
+}
+
+constexpr double any = 1e300; // any finite number that is no sentinel
+
+void readBetas(Resolver &resolver, Optimizer &optimizer) {
+  static constexpr std::string_view path = "optimizer.params.betas";
+  const Node *betas = resolver.find(path);
+  if (!betas || betas->kind != Node::Kind::Array)
+    return;
+  const auto isBeta = [](const Node &node) {
+    return (node.kind == Node::Kind::Int || node.kind == Node::Kind::Float) && node.number >= 0 && node.number < 1;
+  };
+  if (betas->items.size() != 2 || !isBeta(betas->items[0]) || !isBeta(betas->items[1]))
+    return resolver.refuse(path, "it must be two numbers in [0, 1), e.g. [0.9, 0.999]");
+  optimizer.beta1 = betas->items[0].number;
+  optimizer.beta2 = betas->items[1].number;
+}
+
+void readAdam(Resolver &resolver, Optimizer &optimizer, bool adamW) {
+  optimizer.type = Optimizer::Type::AdamW;
+  readBetas(resolver, optimizer);
+  read(resolver, "optimizer.params.eps", optimizer.epsilon, 0, any, "at least 0");
+  optimizer.adamWMode = resolver.boolean("optimizer.params.adam_w_mode").value_or(true);
+  if (adamW && !optimizer.adamWMode)
+    resolver.refuse("optimizer.params.adam_w_mode",
+                    "AdamW always keeps weight decay out of the moments; write optimizer.type \"Adam\" for the other");
+}
+
+void readSgd(Resolver &resolver, Optimizer &optimizer) {
+  optimizer.type = Optimizer::Type::Sgd;
+  read(resolver, "optimizer.params.momentum", optimizer.momentum, 0, any, "at least 0");
+  optimizer.nesterov = resolver.boolean("optimizer.params.nesterov").value_or(false);
+  if (optimizer.nesterov && optimizer.momentum == 0)
+    resolver.refuse("optimizer.params.nesterov", "Nesterov's momentum needs optimizer.params.momentum above 0");
+}
+
+} // namespace
+
+void resolveOptimizer(Resolver &resolver, Config &config) {
+  static constexpr std::string_view path = "optimizer.type";
+  const auto type = resolver.string(path);
+  if (!type) {
+    if (!resolver.find(path)) // else refused for its type
+      resolver.refuse("optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
+                      "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}");
+    return;
+  }
+  const auto known = availableOptimizer(*type);
+  if (!known)
+    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam and SGD are");
+  if (*known == "SGD")
+    readSgd(resolver, config.optimizer);
+  else
+    readAdam(resolver, config.optimizer, *known == "AdamW");
+  read(resolver, "optimizer.params.lr", config.optimizer.lr, 0, any, "at least 0");
+  read(resolver, "optimizer.params.weight_decay", config.optimizer.weightDecay, 0, any, "at least 0");
+}
+
+} // namespace ds::config

@@ -1,0 +1,105 @@
+//===- ParameterRules.cpp - parameters of optimizers and schedulers -------===//
+#include "compiler/config/KeyRules.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+using enum Treatment;
+
+constexpr std::string_view ours = "our update kernel serves every variant";
+
+// DeepSpeed's FusedAdam; `adam_w_mode` true is torch.optim.AdamW, false torch.optim.Adam.
+constexpr Parameter adam[] = {
+    {{"adam_w_mode", "bool", "true", "", "", false}, Honoured, ""},
+    {{"amsgrad", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"betas", "list", "[0.9, 0.999]", "", "", false}, Honoured, ""},
+    {{"bias_correction", "bool", "true", "", "", false}, DefaultOnly, ""},
+    {{"eps", "float", "1e-8", "", "", false}, Honoured, ""},
+    {{"fp32_optimizer_states", "bool", "true", "", "", false}, DefaultOnly, ""},
+    {{"lr", "float", "0.001", "", "", false}, Honoured, ""},
+    {{"set_grad_none", "bool", "true", "", "", false}, Subsumed, "gradients are written anew every step"},
+    {{"torch_adam", "bool", "false", "", "", false}, Subsumed, ours},
+    {{"weight_decay", "float", "0.0", "", "", false}, Honoured, ""},
+};
+
+// torch.optim.SGD, which DeepSpeed takes by its name.
+constexpr Parameter sgd[] = {
+    {{"dampening", "float", "0", "", "", false}, DefaultOnly, ""},
+    {{"differentiable", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"foreach", "bool|null", "null", "", "", false}, Subsumed, ours},
+    {{"fused", "bool|null", "null", "", "", false}, Subsumed, ours},
+    {{"lr", "float", "0.001", "", "", false}, Honoured, ""},
+    {{"maximize", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"momentum", "float", "0", "", "", false}, Honoured, ""},
+    {{"nesterov", "bool", "false", "", "", false}, Honoured, ""},
+    {{"weight_decay", "float", "0", "", "", false}, Honoured, ""},
+};
+
+constexpr Parameter lastBatchIteration = {
+    {"last_batch_iteration", "int", "-1", "", "", false}, DefaultOnly, "a schedule begins at the first update"};
+constexpr Parameter warmupNumSteps = {{"warmup_num_steps", "int", "1000", "", "", false}, Honoured, ""};
+constexpr Parameter warmupType = {{"warmup_type", "str", R"("log")", R"(["log", "linear"])", "", false}, Honoured, ""};
+constexpr Parameter warmupMinLr = {{"warmup_min_lr", "float", "0.0", "", "", false}, Honoured, ""};
+constexpr Parameter totalNumSteps = {{"total_num_steps", "int", "", "", "", false}, Honoured, ""};
+
+constexpr Parameter warmupLR[] = {
+    lastBatchIteration, {{"warmup_max_lr", "float|null", "null", "", "", false}, Honoured, "null: optimizer.params.lr"},
+    warmupMinLr,        warmupNumSteps,
+    warmupType,
+};
+constexpr Parameter warmupDecayLR[] = {
+    lastBatchIteration, totalNumSteps,  {{"warmup_max_lr", "float", "0.001", "", "", false}, Honoured, ""},
+    warmupMinLr,        warmupNumSteps, warmupType,
+};
+constexpr Parameter warmupCosineLR[] = {
+    {{"cos_min_ratio", "float", "0.0001", "", "", false}, Honoured, ""}, lastBatchIteration, totalNumSteps,
+    {{"warmup_min_ratio", "float", "0.0", "", "", false}, Honoured, ""}, warmupNumSteps,     warmupType,
+};
+
+constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD"};
+constexpr std::string_view schedulers[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
+
+bool equalIgnoringCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+std::optional<std::string_view> find(std::span<const std::string_view> names, std::string_view written) {
+  for (std::string_view name : names)
+    if (equalIgnoringCase(name, written))
+      return name;
+  return std::nullopt;
+}
+
+} // namespace
+
+std::span<const Parameter> optimizerParameters(std::string_view type) {
+  if (type == "AdamW" || type == "Adam")
+    return adam;
+  if (type == "SGD")
+    return sgd;
+  return {};
+}
+
+std::span<const Parameter> schedulerParameters(std::string_view type) {
+  if (type == "WarmupLR")
+    return warmupLR;
+  if (type == "WarmupDecayLR")
+    return warmupDecayLR;
+  if (type == "WarmupCosineLR")
+    return warmupCosineLR;
+  return {};
+}
+
+std::span<const std::string_view> availableOptimizers() { return optimizers; }
+std::span<const std::string_view> availableSchedulers() { return schedulers; }
+std::optional<std::string_view> availableOptimizer(std::string_view written) { return find(optimizers, written); }
+std::optional<std::string_view> availableScheduler(std::string_view written) { return find(schedulers, written); }
+
+} // namespace ds::config

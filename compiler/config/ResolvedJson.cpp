@@ -1,0 +1,65 @@
+//===- ResolvedJson.cpp - what holds, for the plan ------------------------===//
+#include "compiler/config/Config.h"
+
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace ds::config {
+namespace {
+
+using nlohmann::json; // keeps keys sorted
+
+json optimizerJson(const Optimizer &o) {
+  json params = {{"lr", o.lr}, {"weight_decay", o.weightDecay}};
+  if (o.type == Optimizer::Type::Sgd) {
+    params["momentum"] = o.momentum;
+    params["nesterov"] = o.nesterov;
+    return {{"type", "SGD"}, {"params", params}};
+  }
+  params["betas"] = {o.beta1, o.beta2};
+  params["eps"] = o.epsilon;
+  params["adam_w_mode"] = o.adamWMode;
+  return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};
+}
+
+json schedulerJson(const Scheduler &s) {
+  if (s.type == Scheduler::Type::None)
+    return {{"type", nullptr}};
+  json params = {{"warmup_num_steps", s.warmupNumSteps}, {"warmup_type", name(s.warmup)}};
+  if (s.type == Scheduler::Type::WarmupCosineLR) {
+    params["warmup_min_ratio"] = s.warmupMinRatio;
+    params["cos_min_ratio"] = s.cosMinRatio;
+  } else {
+    params["warmup_min_lr"] = s.warmupMinLr;
+    params["warmup_max_lr"] = s.warmupMaxLr;
+  }
+  if (s.type != Scheduler::Type::WarmupLR)
+    params["total_num_steps"] = s.totalNumSteps;
+  return {{"type", name(s.type)}, {"params", params}};
+}
+
+} // namespace
+
+std::string resolvedJson(const Config &config) {
+  const json resolved = {
+      {"train_batch_size", config.trainBatchSize},
+      {"train_micro_batch_size_per_gpu", config.microBatchSize},
+      {"gradient_accumulation_steps", config.accumulationSteps},
+      {"gradient_clipping", config.gradientClipping.value_or(0)},
+      {"optimizer", optimizerJson(config.optimizer)},
+      {"scheduler", schedulerJson(config.scheduler)},
+      {"zero_optimization", {{"stage", 0}}},
+      {"fp16", {{"enabled", false}}},
+      {"bf16", {{"enabled", false}}},
+      {"deepstatic",
+       {{"pipeline", {{"stages", 1}, {"chunks", 1}}},
+        {"recompute", "none"},
+        {"tensor_parallel", 1},
+        {"loss_normalization", "microbatch"},
+        {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
+  };
+  return resolved.dump();
+}
+
+} // namespace ds::config

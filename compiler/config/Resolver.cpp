@@ -1,0 +1,292 @@
+//===- Resolver.cpp - an answer for every key -----------------------------===//
+#include "compiler/config/Resolver.h"
+
+#include "compiler/config/Config.h"
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KeyRules.h"
+#include "compiler/config/KnownKeys.h"
+#include "compiler/config/Utf8.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::config {
+namespace {
+
+constexpr int mostGuesses = 50;                      // unknown keys that are answered with the nearest real one
+constexpr size_t longestValue = 80, longestKey = 80; // bytes, in messages
+
+std::string join(const std::string &path, const std::string &key) { return path.empty() ? key : path + "." + key; }
+
+bool equalIgnoringCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+bool isWhole(const Node &value) {
+  return value.kind == Node::Kind::Int || (value.kind == Node::Kind::Float &&
+                                           std::trunc(value.number) == value.number && std::abs(value.number) < 0x1p62);
+}
+
+/// Whether a value is of one of the types `type`, joined by '|'.
+bool isOfType(const Node &value, std::string_view type) {
+  for (size_t begin = 0; begin <= type.size();) {
+    const size_t end = std::min(type.find('|', begin), type.size());
+    const std::string_view one = type.substr(begin, end - begin);
+    using Kind = Node::Kind;
+    const Kind kind = value.kind;
+    if (one == "any" || (one == "null" && kind == Kind::Null) || (one == "str" && kind == Kind::String) ||
+        (one == "object" && kind == Kind::Object) || (one == "int" && isWhole(value)) ||
+        (one == "float" && (kind == Kind::Int || kind == Kind::Float)) ||
+        ((one == "list" || one == "tuple") && kind == Kind::Array) ||
+        (one == "bool" && (kind == Kind::Bool || (kind == Kind::Int && (value.integer == 0 || value.integer == 1)))))
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// "int|null" -> "an int or null".
+std::string typeInWords(std::string_view type) {
+  std::string words = (type.starts_with("int") || type.starts_with("o") ? "an " : "a ") + std::string(type);
+  for (size_t bar = words.find('|'); bar != std::string::npos; bar = words.find('|', bar))
+    words.replace(bar, 1, " or ");
+  return words;
+}
+
+bool isAllowed(const Node &value, const KnownKey &key) {
+  if (key.values.empty() || value.kind == Node::Kind::Null)
+    return true;
+  const Node allowed = parseHjsonValue(key.values, "values");
+  return std::any_of(allowed.items.begin(), allowed.items.end(), [&](const Node &one) {
+    return sameValue(one, value) || (one.kind == Node::Kind::String && value.kind == Node::Kind::String &&
+                                     equalIgnoringCase(one.text, value.text));
+  });
+}
+
+} // namespace
+
+std::string printable(std::string_view key) {
+  const bool plain = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-';
+  });
+  const std::string text = shorten(std::string(key), longestKey);
+  return plain ? text : nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string shortJson(const Node &value) { return shorten(toJson(value), longestValue); }
+
+Resolver::Resolver(std::string_view hjsonText, const ConfigOverrides &overrides)
+    : fileName_(overrides.fileName), root_(parseHjson(hjsonText, overrides.fileName)) {
+  renameAliases(root_, "", fileName_);
+  for (const std::string &set : overrides.sets)
+    applySet(root_, set);
+}
+
+void Resolver::answerKeys() { answerMembers(root_, "", ""); }
+
+void Resolver::answerMembers(const Node &object, const std::string &path, const std::string &written) {
+  for (const Member &m : object.members)
+    answer(m.value, join(path, printable(m.key)), join(written, printable(m.written.empty() ? m.key : m.written)));
+}
+
+void Resolver::answer(const Node &value, const std::string &path, const std::string &written) {
+  const KnownKey *key = findKey(path);
+  const bool section = isSection(path) && !(key && key->removed), object = value.kind == Node::Kind::Object;
+  if (section && object && !value.members.empty())
+    return answerMembers(value, path, written);
+  if (path.starts_with("optimizer.params.") || path.starts_with("scheduler.params."))
+    return answerParameter(value, path, written);
+  if (section && (object || (value.kind == Node::Kind::Null && !key)))
+    return accept(value, path, written, "honoured", "nothing is set in it");
+  if (key)
+    return answerKnown(value, *key, path, written);
+  if (section)
+    return reject(value, path, written, "it is a section and takes an object of keys");
+  if (object && !value.members.empty())
+    return answerMembers(value, path, written);
+  answerUnknown(value, path, written);
+}
+
+bool Resolver::wellTyped(const Node &value, const KnownKey &key, const std::string &written) {
+  const auto refuseWith = [&](const std::string &reason) {
+    reject(value, std::string(key.path), written, reason);
+    return false;
+  };
+  if (value.kind == Node::Kind::String && value.text == "auto" && key.fallback != R"("auto")")
+    return refuseWith("only the Hugging Face Trainer fills in \"auto\"; write the value itself");
+  if (!isOfType(value, key.type))
+    return refuseWith("it takes " + typeInWords(key.type) +
+                      (value.kind == Node::Kind::String && value.text.ends_with(',')
+                           ? "; an unquoted string takes the rest of its line, the comma included"
+                           : ""));
+  if (!isAllowed(value, key))
+    return refuseWith("it takes one of " + std::string(key.values));
+  return true;
+}
+
+void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::string &path,
+                           const std::string &written) {
+  if (key.removed)
+    return reject(value, path, written, "DeepSpeed has removed this key; leave it out");
+  KnownKey here = key; // a `*` in the table is a name here
+  here.path = path;
+  if (!wellTyped(value, here, written))
+    return;
+  const KeyRule rule = ruleFor(path);
+  if (rule.treatment == Treatment::Honoured)
+    return accept(value, path, written, "honoured", rule.note);
+  for (const OffSwitch &off : offSwitches()) {
+    if (!governs(off, path))
+      continue;
+    const std::string name = std::string(off.section) + "." + std::string(off.key);
+    const Node *state = find(name);
+    const std::string_view fallback = findKey(name)->fallback;
+    if (state ? isDefault(*state, off.off, "") : fallback == off.off)
+      return accept(value, path, written, "subsumed", "has no effect while " + name + " is " + std::string(off.off));
+  }
+  if (rule.treatment == Treatment::Subsumed)
+    return accept(value, path, written, "subsumed", rule.note);
+  // What is off by being false asks for nothing, whatever the default.
+  std::string_view also = path.ends_with(".enabled") ? "false" : rule.also;
+  also = also == key.fallback ? "" : also;
+  const bool quantized = path == "weight_quantization.enabled"; // on by default, and not available
+  if (isDefault(value, quantized ? "false" : key.fallback, also))
+    return accept(value, path, written, rule.note.empty() ? "honoured" : "subsumed", rule.note);
+  if (try_.empty() && problems_.empty())
+    try_ = "--set " + path + "=" + std::string(key.fallback);
+  reject(value, path, written,
+         "this is not available yet, only " + (also.empty() ? "" : std::string(also) + " and ") +
+             std::string(key.fallback) + (also.empty() ? " is" : " are"));
+}
+
+void Resolver::answerParameter(const Node &value, const std::string &path, const std::string &written) {
+  const std::string section = path.substr(0, path.find('.')), name = path.substr(section.size() + 8);
+  const bool optimizer = section == "optimizer";
+  const auto type = string(section + ".type");
+  const auto available = !type ? std::nullopt : optimizer ? availableOptimizer(*type) : availableScheduler(*type);
+  if (!available) // said once, at the type
+    return accept(value, path, written, "rejected", section + ".type is not available");
+  const std::span<const Parameter> parameters =
+      optimizer ? optimizerParameters(*available) : schedulerParameters(*available);
+  std::vector<std::string_view> names;
+  for (const Parameter &parameter : parameters) {
+    names.push_back(parameter.key.path);
+    if (parameter.key.path != name)
+      continue;
+    KnownKey here = parameter.key;
+    here.path = path;
+    if (!wellTyped(value, here, written))
+      return;
+    if (parameter.treatment == Treatment::DefaultOnly && !isDefault(value, here.fallback, ""))
+      return reject(value, path, written, "this is not available yet, only " + std::string(here.fallback) + " is");
+    return accept(value, path, written, parameter.treatment == Treatment::Subsumed ? "subsumed" : "honoured",
+                  parameter.treatment == Treatment::Subsumed ? parameter.note : "");
+  }
+  if (optimizer && name == "max_grad_norm")
+    return reject(value, path, written, "DeepSpeed takes the largest norm from gradient_clipping; write it there");
+  reject(value, path, written,
+         std::string(*available) + " has no such parameter; the nearest is " + section + ".params." +
+             std::string(nearestName(name, names)));
+}
+
+void Resolver::answerUnknown(const Node &value, const std::string &path, const std::string &written) {
+  if (++unknownKeys_ > mostGuesses)
+    return reject(value, path, written, "no such key");
+  reject(value, path, written, "no such key; the nearest is " + nearestKey(path));
+}
+
+bool Resolver::isDefault(const Node &value, std::string_view fallback, std::string_view also) const {
+  const auto is = [&](std::string_view json) {
+    if (json.empty())
+      return false;
+    Node expected = parseHjsonValue(json, "default");
+    if (expected.kind == Node::Kind::Bool && value.kind == Node::Kind::Int)
+      return expected.boolean == (value.integer != 0);
+    if (expected.kind == Node::Kind::String && value.kind == Node::Kind::String)
+      return equalIgnoringCase(expected.text, value.text);
+    return sameValue(expected, value);
+  };
+  return is(fallback) || is(also) || value.kind == Node::Kind::Null;
+}
+
+std::string Resolver::where(const Node &value, const std::string &written) const {
+  return (value.line > 0 ? fileName_ + ":" + std::to_string(value.line) : "--set") + ": " + written;
+}
+
+void Resolver::accept(const Node &value, const std::string &path, const std::string &written, std::string_view status,
+                      std::string_view note) {
+  answers_.push_back({written, toJson(value), std::string(status), std::string(note)});
+  answeredPaths_.push_back(path);
+}
+
+void Resolver::reject(const Node &value, const std::string &path, const std::string &written,
+                      const std::string &reason) {
+  accept(value, path, written, "rejected", reason);
+  problems_.push_back(where(value, written) + " is " + shortJson(value) + "; " + reason);
+}
+
+void Resolver::refuse(std::string_view path, const std::string &reason) {
+  const Node *value = find(path);
+  std::string written(path);
+  for (size_t i = 0; i < answers_.size(); ++i)
+    if (answeredPaths_[i] == path) {
+      answers_[i].status = "rejected";
+      answers_[i].note = reason;
+      written = answers_[i].path;
+    }
+  problems_.push_back(value ? where(*value, written) + " is " + shortJson(*value) + "; " + reason
+                            : fileName_ + ": " + written + " is missing; " + reason);
+}
+
+void Resolver::refuse(const std::string &sentence) { problems_.push_back(fileName_ + ": " + sentence); }
+
+std::vector<KeyAnswer> Resolver::finish() {
+  if (problems_.empty())
+    return std::move(answers_);
+  const std::string first = problems_.front();
+  problems_.erase(problems_.begin());
+  throw ConfigError(first, std::move(problems_), std::move(answers_), try_);
+}
+
+const Node *Resolver::find(std::string_view path) const {
+  const Node *value = at(root_, path);
+  return value && value->kind != Node::Kind::Null ? value : nullptr;
+}
+
+std::optional<double> Resolver::number(std::string_view path) const {
+  const Node *value = find(path);
+  return value && isOfType(*value, "float") ? std::optional(value->number) : std::nullopt;
+}
+
+std::optional<int64_t> Resolver::integer(std::string_view path) const {
+  const Node *value = find(path);
+  if (!value || !isWhole(*value))
+    return std::nullopt;
+  return value->kind == Node::Kind::Int ? value->integer : int64_t(value->number);
+}
+
+std::optional<bool> Resolver::boolean(std::string_view path) const {
+  const Node *value = find(path);
+  if (!value || !isOfType(*value, "bool"))
+    return std::nullopt;
+  return value->kind == Node::Kind::Bool ? value->boolean : value->integer != 0;
+}
+
+std::optional<std::string_view> Resolver::string(std::string_view path) const {
+  const Node *value = find(path);
+  return value && value->kind == Node::Kind::String ? std::optional<std::string_view>(value->text) : std::nullopt;
+}
+
+} // namespace ds::config

@@ -1,0 +1,78 @@
+//===- Resolver.h - a configuration while it is being answered ------------===//
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KnownKeys.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::config {
+
+/// The values that the user wrote, by path, and what became of them. A refusal is noted and work goes on, so that the
+/// user sees all of them at once.
+class Resolver {
+public:
+  /// Reads the file and lays the flags over it. Throws ds::Error where either cannot be read.
+  Resolver(std::string_view hjsonText, const ConfigOverrides &overrides);
+
+  /// Gives every key that was written an answer. To be called once, first.
+  void answerKeys();
+
+  /// The value at a path, or nothing where the user wrote none, or null, or one of another type (which answerKeys has
+  /// refused).
+  const Node *find(std::string_view path) const;
+  std::optional<double> number(std::string_view path) const;
+  std::optional<int64_t> integer(std::string_view path) const;
+  std::optional<bool> boolean(std::string_view path) const;
+  std::optional<std::string_view> string(std::string_view path) const;
+
+  /// Notes "where: PATH is VALUE; reason" and marks the answer of the path, if it was written, as rejected.
+  void refuse(std::string_view path, const std::string &reason);
+  /// Notes a reason that is about no single key.
+  void refuse(const std::string &sentence);
+
+  /// Throws what was refused, or returns all answers.
+  std::vector<KeyAnswer> finish();
+
+private:
+  void answerMembers(const Node &object, const std::string &path, const std::string &written);
+  void answer(const Node &value, const std::string &path, const std::string &written);
+  void answerKnown(const Node &value, const KnownKey &key, const std::string &path, const std::string &written);
+  void answerParameter(const Node &value, const std::string &path, const std::string &written);
+  void answerUnknown(const Node &value, const std::string &path, const std::string &written);
+  bool wellTyped(const Node &value, const KnownKey &key, const std::string &written);
+  void accept(const Node &value, const std::string &path, const std::string &written, std::string_view status,
+              std::string_view note);
+  void reject(const Node &value, const std::string &path, const std::string &written, const std::string &reason);
+  bool isDefault(const Node &value, std::string_view fallback, std::string_view also) const;
+  std::string where(const Node &value, const std::string &written) const;
+
+  std::string fileName_;
+  Node root_;
+  int unknownKeys_ = 0;
+  std::vector<KeyAnswer> answers_;
+  std::vector<std::string> answeredPaths_; // of the answers, under the names that aliases stand for
+  std::vector<std::string> problems_;
+  std::string try_;
+};
+
+/// The parts of a resolution, one file each.
+void resolveBatchSizes(Resolver &resolver, Config &config);
+void resolveOptimizer(Resolver &resolver, Config &config);
+void resolveScheduler(Resolver &resolver, Config &config); // after the optimizer
+
+/// Lays `--set key.path=value` over the file. Throws ds::Error.
+void applySet(Node &root, const std::string &set);
+/// Renames keys that are other names of a key. Throws ds::Error where both stand with different values.
+void renameAliases(Node &object, const std::string &path, const std::string &fileName);
+
+/// A key as part of a printed path: in quotes where it holds more than letters, digits, '_' and '-'.
+std::string printable(std::string_view key);
+/// At most some 80 bytes of a value's JSON.
+std::string shortJson(const Node &value);
+
+} // namespace ds::config

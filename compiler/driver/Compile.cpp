@@ -1,0 +1,223 @@
+//===- Compile.cpp - from a model and a configuration to a plan -----------===//
+#include "compiler/driver/Compile.h"
+
+#include "compiler/driver/Diagnostics.h"
+#include "compiler/export/Export.h"
+#include "compiler/passes/Passes.h"
+#include "dialects/Dist/Dist.h"
+#include "dialects/Plan/Plan.h"
+#include "dialects/Train/Train.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/PlanFile.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include "llvm/Support/FileSystem.h"
+
+#include <filesystem>
+#include <fstream>
+#include <google/protobuf/text_format.h>
+#include <sstream>
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::driver;
+namespace fs = std::filesystem;
+
+Emit ds::driver::emitFromName(std::string_view name) {
+  constexpr std::pair<std::string_view, Emit> names[] = {{"train", Emit::Train}, {"grad", Emit::Grad},
+                                                         {"dist", Emit::Dist},   {"schedule", Emit::Schedule},
+                                                         {"plan", Emit::Plan},   {"plan-text", Emit::PlanText}};
+  for (auto [word, emit] : names)
+    if (word == name)
+      return emit;
+  throw Error("--emit " + std::string(name) + " is none of train, grad, dist, schedule, plan, plan-text");
+}
+
+static std::string readText(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file)
+    throw Error(path + ": cannot be read; --config takes a DeepSpeed ds_config.json");
+  return text.str();
+}
+
+/// Where machine files are looked for: installed beside the tool, in its source tree, in the current folder.
+static std::vector<fs::path> machineFolders() {
+  const fs::path tool = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  return {tool.parent_path() / "../share/deepstatic/machines", tool.parent_path() / "../../../models/machines",
+          fs::path("models/machines")};
+}
+
+static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLIRContext &context) {
+  InsertOptimizerOptions options;
+  const config::Optimizer &optimizer = config.optimizer;
+  options.optimizer = optimizer.type == config::Optimizer::Type::AdamW ? "adamw" : "sgd";
+  options.lr = optimizer.lr;
+  options.beta1 = optimizer.beta1;
+  options.beta2 = optimizer.beta2;
+  options.epsilon = optimizer.epsilon;
+  options.weightDecay = optimizer.weightDecay;
+  options.decoupled = optimizer.adamWMode;
+  options.momentum = optimizer.momentum;
+  options.nesterov = optimizer.nesterov;
+  options.clip = config.gradientClipping.value_or(0);
+  const config::Scheduler &scheduler = config.scheduler;
+  if (scheduler.type == config::Scheduler::Type::None)
+    return options;
+  options.schedule = std::string(config::name(scheduler.type));
+  Builder builder(&context);
+  NamedAttrList parameters;
+  parameters.set("lr", builder.getF64FloatAttr(optimizer.lr));
+  parameters.set("warmup_min_lr", builder.getF64FloatAttr(scheduler.warmupMinLr));
+  parameters.set("warmup_max_lr", builder.getF64FloatAttr(scheduler.warmupMaxLr));
+  parameters.set("warmup_num_steps", builder.getI64IntegerAttr(scheduler.warmupNumSteps));
+  parameters.set("warmup_type", builder.getStringAttr(config::name(scheduler.warmup)));
+  parameters.set("total_num_steps", builder.getI64IntegerAttr(scheduler.totalNumSteps));
+  parameters.set("warmup_min_ratio", builder.getF64FloatAttr(scheduler.warmupMinRatio));
+  parameters.set("cos_min_ratio", builder.getF64FloatAttr(scheduler.cosMinRatio));
+  llvm::raw_string_ostream(options.scheduleParameters) << parameters.getDictionary(&context);
+  return options;
+}
+
+static std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
+  module.print(stream, flags);
+  return text;
+}
+
+static void loadDialects(MLIRContext &context) {
+  context.loadDialect<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
+}
+
+/// The parts of a plan that come from configuration and machine.
+static void describe(const CompileRequest &request, const config::Config &config, const config::Machine &machine,
+                     ModuleOp module, plan::proto::Plan &plan) {
+  plan.set_format_version(plan::formatVersion);
+  plan.set_compiler_revision(DS_VERSION);
+  plan.set_model(module.getSymName().value_or(fs::path(request.model.path).stem().string()).str());
+  plan::proto::Machine &to = *plan.mutable_machine();
+  to.set_name(machine.name);
+  to.set_device(machine.device);
+  to.set_threads(machine.threads);
+  to.set_alignment(machine.alignment);
+  to.set_device_memory(machine.deviceMemory);
+  to.set_host_memory(machine.hostMemory);
+  to.set_reserve(machine.reserve);
+  plan.set_config_json(config::resolvedJson(config));
+  for (const config::KeyAnswer &answer : config.answers) {
+    plan::proto::ConfigAnswer &line = *plan.add_config();
+    line.set_path(answer.path);
+    line.set_value_json(answer.valueJson);
+    line.set_status(answer.status);
+    line.set_note(answer.note);
+  }
+  plan.set_numerics("bit-equal");
+  plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
+  plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
+  plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
+}
+
+/// Refuses a plan that the machine cannot hold.
+static void checkMemory(const plan::proto::Plan &plan, const config::Machine &machine) {
+  if (machine.deviceMemory == 0)
+    return;
+  for (const plan::proto::Role &role : plan.roles())
+    for (const plan::proto::Arena &arena : role.arenas()) {
+      const uint64_t needed = arena.bytes() + machine.reserve;
+      if (arena.space() == "device" && needed > uint64_t(machine.deviceMemory))
+        throw Error("role " + role.name() + " needs " + std::to_string(needed) + " bytes of device memory and has " +
+                    std::to_string(machine.deviceMemory) +
+                    "; a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less");
+    }
+}
+
+namespace {
+/// Runs pipelines and turns their diagnostics into errors.
+class Stage {
+public:
+  Stage(ModuleOp module, const DiagnosticCollector &diagnostics) : module_(module), diagnostics_(diagnostics) {}
+
+  template <typename Build> void run(const char *phase, Build build) {
+    PassManager manager(module_.getContext());
+    build(manager);
+    if (failed(manager.run(module_)))
+      diagnostics_.raise(phase);
+  }
+
+private:
+  ModuleOp module_;
+  const DiagnosticCollector &diagnostics_;
+};
+} // namespace
+
+CompileResult ds::driver::compile(const CompileRequest &request) {
+  request.progress("reading the configuration");
+  const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
+  if (config.ranks != 1)
+    throw Error("--ranks " + std::to_string(config.ranks) + " is not available yet; this release compiles for 1 rank");
+  config::Machine machine = config::loadMachine(request.machine, machineFolders());
+  if (machine.device != "cpu")
+    throw Error("machine " + machine.name + " has device " + machine.device +
+                ", which is not available yet; --machine cpu works");
+  machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
+  machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
+
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  DiagnosticCollector diagnostics(context);
+  CompileOptions options;
+  options.optimizer = optimizerOptions(config, context);
+  options.microbatches = config.accumulationSteps;
+  options.threads = machine.threads;
+  options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
+  options.alignment = machine.alignment;
+
+  request.progress("importing the model");
+  import::ImportOptions model = request.model;
+  model.dims.try_emplace("batch", config.microBatchSize);
+  OwningOpRef<ModuleOp> module = import::importModel(context, model);
+  if (!module)
+    diagnostics.raise("import");
+  Stage stage(*module, diagnostics);
+  stage.run("simplification", [&](PassManager &pm) { buildSimplifyPipeline(pm); });
+  if (request.emit == Emit::Train)
+    return {print(*module), {}};
+  request.progress("differentiating");
+  stage.run("differentiation", [&](PassManager &pm) { buildGradientPipeline(pm, options); });
+  if (request.emit == Emit::Grad)
+    return {print(*module), {}};
+  request.progress("distributing");
+  stage.run("distribution", [&](PassManager &pm) { buildDistributePipeline(pm, options); });
+  if (request.emit == Emit::Dist || request.emit == Emit::Schedule)
+    return {print(*module), {}};
+  request.progress("planning");
+  stage.run("planning", [&](PassManager &pm) { buildPlanPipeline(pm, options); });
+  if (request.emit == Emit::Plan)
+    return {print(*module), {}};
+  request.progress("writing the plan");
+  CompileResult result;
+  describe(request, config, machine, *module, result.plan);
+  const std::string folder = fs::path(request.output).parent_path().string();
+  if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
+    diagnostics.raise("export");
+  checkMemory(result.plan, machine);
+  if (request.emit == Emit::PlanText)
+    google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
+  return result;
+}
+
+std::string ds::driver::importToText(const import::ImportOptions &options) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  DiagnosticCollector diagnostics(context);
+  OwningOpRef<ModuleOp> module = import::importModel(context, options);
+  if (!module)
+    diagnostics.raise("import");
+  return print(*module);
+}

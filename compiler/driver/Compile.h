@@ -1,0 +1,47 @@
+//===- Compile.h - from a model and a configuration to a plan -------------===//
+//
+// What `ds-opt compile` does, as a function: configuration, machine, import, the pipelines of compiler/passes, export.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/config/Config.h"
+#include "compiler/config/Machine.h"
+#include "compiler/import/Import.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace ds::driver {
+
+/// How far to go, in the words of `ds-opt compile --emit`.
+enum class Emit { Train, Grad, Dist, Schedule, Plan, PlanText, PlanFile };
+
+/// Throws ds::Error for a word that is none of them.
+Emit emitFromName(std::string_view name);
+
+struct CompileRequest {
+  import::ImportOptions model; // `dims["batch"]` is set from the configuration
+  std::string configPath;      // ds_config.json
+  config::ConfigOverrides overrides;
+  std::string machine; // name or path; empty: the built-in cpu
+  Emit emit = Emit::PlanFile;
+  std::string output; // where the plan will lie, for relative paths of weights; empty: the current folder
+  /// Told the name of each phase as it begins.
+  std::function<void(const char *)> progress = [](const char *) {};
+};
+
+struct CompileResult {
+  std::string text;       // MLIR or protobuf text, where asked for
+  plan::proto::Plan plan; // where asked for
+};
+
+/// Throws ds::Error; what MLIR diagnosed on the way is the error's sentence, its notes are lines after it.
+CompileResult compile(const CompileRequest &request);
+
+/// `ds-opt import`: the train dialect as text. Throws ds::Error.
+std::string importToText(const import::ImportOptions &options);
+
+} // namespace ds::driver

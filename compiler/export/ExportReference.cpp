@@ -1,0 +1,77 @@
+//===- ExportReference.cpp - inputs and the single-device program ----------===//
+#include "compiler/export/Exporter.h"
+#include "compiler/export/Fields.h"
+#include "dialects/Train/LocationName.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::exporting;
+
+void Exporter::exportInputs() {
+  auto inputs = module_->getAttrOfType<ArrayAttr>("plan.inputs");
+  if (!inputs)
+    return;
+  for (auto input : inputs.getAsRange<DictionaryAttr>()) {
+    auto name = cast<StringAttr>(input.get("name"));
+    inputs_[name] = plan_.inputs_size();
+    plan::proto::Input &message = *plan_.add_inputs();
+    message.set_name(name.str());
+    exportType(cast<TypeAttr>(input.get("type")).getValue(), message);
+    if (auto tokens = input.getAs<StringAttr>("train.tokens"))
+      message.set_tokens(tokens.str());
+    if (auto limit = input.getAs<IntegerAttr>("train.limit"))
+      message.set_limit(limit.getInt());
+    if (auto ignored = input.getAs<IntegerAttr>("train.ignored"))
+      message.set_ignored(ignored.getInt());
+  }
+}
+
+LogicalResult Exporter::exportReference() {
+  auto reference = module_.lookupSymbol<ModuleOp>("reference");
+  if (!reference)
+    return module_.emitError("has no module @reference; ds-record-reference makes it");
+  for (auto function : reference.getOps<func::FuncOp>()) {
+    for (BlockArgument argument : function.getArguments()) {
+      values_[argument] = plan_.reference().values_size();
+      plan::proto::ReferenceValue &value = *plan_.mutable_reference()->add_values();
+      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.input");
+      value.set_name(name ? name.str() : train::locationName(argument.getLoc()));
+      exportType(argument.getType(), value);
+    }
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (failed(exportReferenceOp(op, function.getSymName())))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult Exporter::exportReferenceOp(Operation &op, StringRef function) {
+  plan::proto::Reference &reference = *plan_.mutable_reference();
+  plan::proto::ReferenceOp &message = *reference.add_ops();
+  message.set_op(op.getName().getStringRef().str());
+  message.set_name(train::locationName(op.getLoc()));
+  message.set_function(function.str());
+  for (Value operand : op.getOperands())
+    message.add_operands(values_.lookup(operand));
+  for (Value result : op.getResults()) {
+    message.add_results(reference.values_size());
+    values_[result] = reference.values_size();
+    plan::proto::ReferenceValue &value = *reference.add_values();
+    value.set_name(train::locationName(result.getLoc()));
+    exportType(result.getType(), value);
+  }
+  for (NamedAttribute attribute : op.getAttrDictionary()) {
+    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue())) {
+      message.add_variables(variables_.lookup(symbol.getAttr()));
+      continue;
+    }
+    if (attribute.getName() == "train.reference")
+      continue;
+    plan::proto::Attribute field;
+    if (exportAttribute(attribute, field)) // constants' elements and types follow from the values
+      *message.add_attributes() = std::move(field);
+  }
+  return success();
+}

@@ -1,0 +1,133 @@
+//===- ExportRole.cpp - arenas, buffers, routines, programs of a role -------===//
+#include "compiler/export/Exporter.h"
+#include "compiler/export/Fields.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::exporting;
+namespace proto = ds::plan::proto;
+
+void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
+  message.set_name(buffer.getName().str());
+  message.set_arena(members_.lookup(symbols_.lookupNearestSymbolFrom(buffer, buffer.getArenaAttr())));
+  message.set_offset(*buffer.getOffset());
+  message.set_bytes(buffer.getBytes());
+  message.set_scope(proto::Buffer::Scope(buffer.getScope()));
+  message.set_category(proto::Buffer::Category(buffer.getCategory()));
+  message.set_slots(buffer.getSlots());
+  message.set_slot_stride(*buffer.getSlotStride());
+  if (auto variable = buffer.getVariableAttr())
+    message.set_variable(variables_.lookup(variable.getAttr()));
+  if (auto lives = buffer.getLives())
+    for (size_t i = 0; i + 5 <= lives->size(); i += 5) {
+      proto::Life &life = *message.add_lives();
+      life.set_program((*lives)[i]);
+      life.set_birth_routine((*lives)[i + 1]);
+      life.set_birth_command((*lives)[i + 2]);
+      life.set_death_routine((*lives)[i + 3]);
+      life.set_death_command((*lives)[i + 4]);
+    }
+}
+
+template <typename CommandOp> void Exporter::exportOperand(CommandOp op, unsigned index, proto::Operand &message) {
+  message.set_buffer(members_.lookup(op.getBuffers()[index].getDefiningOp()));
+  message.set_byte_offset(op.getByteOffsets()[index]);
+  exportType(cast<TypeAttr>(op.getTypes()[index]).getValue(), message);
+  message.set_access(proto::Operand::Access(op.getAccesses()[index]));
+}
+
+template <typename CommandOp> void Exporter::exportCommandBase(CommandOp op, proto::Command &message) {
+  auto number = [&](Attribute name) {
+    return members_.lookup(symbols_.lookupNearestSymbolFrom(op, cast<FlatSymbolRefAttr>(name)));
+  };
+  message.set_queue(number(op.getQueueAttr()));
+  for (auto [event, delay] : llvm::zip(op.getWaits(), op.getDelays())) {
+    proto::Wait &wait = *message.add_waits();
+    wait.set_event(number(event));
+    wait.set_delay(delay);
+  }
+  for (Attribute event : op.getSignals())
+    message.add_signals(number(event));
+  for (int64_t reference : op.getReference())
+    message.add_reference(reference);
+}
+
+LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
+  return TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](plan::KernelOp kernel) -> LogicalResult {
+        exportCommandBase(kernel, message);
+        message.mutable_kernel()->set_kernel(kernel.getKernel().str());
+        for (unsigned i = 0; i < kernel.getBuffers().size(); ++i)
+          exportOperand(kernel, i, *message.mutable_kernel()->add_operands());
+        for (NamedAttribute attribute : kernel.getArguments())
+          if (!exportAttribute(attribute, *message.mutable_kernel()->add_attributes()))
+            return kernel.emitOpError() << "argument " << attribute.getName() << " has no field in a plan";
+        return success();
+      })
+      .Case([&](plan::FillOp fill) {
+        exportCommandBase(fill, message);
+        exportOperand(fill, 0, *message.mutable_fill()->mutable_target());
+        return success();
+      })
+      .Case([&](plan::FeedOp feed) {
+        exportCommandBase(feed, message);
+        message.mutable_feed()->set_input(inputs_.lookup(feed.getInputAttr()));
+        exportOperand(feed, 0, *message.mutable_feed()->mutable_target());
+        return success();
+      })
+      .Default([](Operation *other) { return other->emitOpError("is not a command"); });
+}
+
+LogicalResult Exporter::exportRole(plan::RoleOp role) {
+  proto::Role &message = *plan_.add_roles();
+  message.set_name(role.getSymName().str());
+  for (int64_t rank : role.getRanks())
+    message.add_ranks(rank);
+  for (auto arena : role.getOps<plan::ArenaOp>()) {
+    members_[arena] = message.arenas_size();
+    proto::Arena &field = *message.add_arenas();
+    field.set_space(arena.getSpace().str());
+    field.set_bytes(*arena.getBytes());
+    field.set_peak_live_bytes(*arena.getPeakLiveBytes());
+  }
+  for (auto queue : role.getOps<plan::QueueOp>()) {
+    members_[queue] = message.queues_size();
+    message.add_queues()->set_name(queue.getSymName().str());
+    message.mutable_queues()->rbegin()->set_kind(proto::Queue::Kind(queue.getKind()));
+  }
+  for (auto event : role.getOps<plan::EventOp>()) {
+    members_[event] = message.events_size();
+    message.add_events()->set_name(event.getSymName().str());
+  }
+  for (auto buffer : role.getOps<plan::BufferOp>()) {
+    members_[buffer] = message.buffers_size();
+    exportBuffer(buffer, *message.add_buffers());
+  }
+  for (auto routine : role.getOps<plan::RoutineOp>()) {
+    members_[routine] = message.routines_size();
+    proto::Routine &field = *message.add_routines();
+    field.set_name(routine.getSymName().str());
+    for (Operation &op : routine.getBody().front())
+      if (failed(exportCommand(op, *field.add_commands())))
+        return failure();
+  }
+  for (auto program : role.getOps<plan::ProgramOp>()) {
+    proto::Program &field = *message.add_programs();
+    field.set_name(program.getName().str());
+    for (auto call : program.getOps<plan::CallOp>()) {
+      proto::Call &item = *field.add_calls();
+      item.set_routine(members_.lookup(symbols_.lookupNearestSymbolFrom(call, call.getRoutineAttr())));
+      item.set_microbatch(call.getMicrobatch());
+    }
+    for (auto metric : program.getOps<plan::MetricOp>()) {
+      proto::Metric &item = *field.add_metrics();
+      item.set_name(metric.getName().str());
+      item.mutable_source()->set_buffer(members_.lookup(metric.getBuffer().getDefiningOp()));
+      exportType(metric.getType(), *item.mutable_source());
+      item.mutable_source()->set_access(proto::Operand::READ);
+    }
+  }
+  return success();
+}

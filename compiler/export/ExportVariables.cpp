@@ -1,0 +1,110 @@
+//===- ExportVariables.cpp - variables, their sources, weight files --------===//
+#include "compiler/export/Exporter.h"
+#include "compiler/export/Fields.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/plan/Crc32c.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <filesystem>
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::exporting;
+using plan::proto::Variable;
+
+static Variable::Kind kindOf(train::VariableKind kind) {
+  switch (kind) {
+  case train::VariableKind::Parameter:
+    return Variable::PARAMETER;
+  case train::VariableKind::Buffer:
+    return Variable::BUFFER;
+  case train::VariableKind::Optimizer:
+  case train::VariableKind::Metric:
+    return Variable::OPTIMIZER;
+  case train::VariableKind::Gradient:
+    return Variable::GRADIENT;
+  case train::VariableKind::Constant:
+    return Variable::CONSTANT;
+  }
+  return Variable::KIND_UNSPECIFIED;
+}
+
+LogicalResult Exporter::exportVariables() {
+  for (auto variable : module_.getOps<train::VariableOp>()) {
+    variables_[variable.getSymNameAttr()] = plan_.variables_size();
+    Variable &message = *plan_.add_variables();
+    message.set_name(variable.getSymName().str());
+    exportType(variable.getType(), message);
+    message.set_kind(kindOf(variable.getKind()));
+    message.set_trainable(variable.getTrainable());
+    message.set_persistent(variable.getPersistent() || variable.getKind() == train::VariableKind::Parameter);
+    if (variable.getAliases())
+      for (StringRef alias : variable.getAliases()->getAsValueRange<StringAttr>())
+        message.add_aliases(alias.str());
+    if (variable.getSource() && failed(exportSource(variable, *message.mutable_source())))
+      return failure();
+    if (!variable.getSource())
+      message.mutable_source()->set_fill(0);
+  }
+  return success();
+}
+
+LogicalResult Exporter::exportSource(train::VariableOp variable, plan::proto::Source &message) {
+  return TypeSwitch<Attribute, LogicalResult>(*variable.getSource())
+      .Case([&](train::FileSourceAttr source) {
+        FailureOr<unsigned> file = weightFile(variable, source.getPath());
+        if (failed(file))
+          return failure();
+        message.mutable_range()->set_file(*file);
+        message.mutable_range()->set_offset(source.getOffset());
+        message.mutable_range()->set_length(source.getLength());
+        return success();
+      })
+      .Case([&](train::FillSourceAttr source) {
+        message.set_fill(source.getValue().getValueAsDouble());
+        return success();
+      })
+      .Case([&](train::RandomSourceAttr source) {
+        message.mutable_random()->set_distribution(source.getDistribution().str());
+        message.mutable_random()->set_mean(source.getMean().getValueAsDouble());
+        message.mutable_random()->set_deviation(source.getDeviation().getValueAsDouble());
+        return success();
+      })
+      .Case([&](train::LiteralSourceAttr source) {
+        message.set_literal(exportElements(source.getValue()));
+        return success();
+      })
+      .Case([&](train::MissingSourceAttr source) {
+        message.set_missing(source.getReason().str());
+        return success();
+      })
+      .Default([&](Attribute source) { return variable.emitOpError() << "has an unknown source " << source; });
+}
+
+/// The index of a weight file; its size and checksum are read when it is first named.
+FailureOr<unsigned> Exporter::weightFile(train::VariableOp variable, StringRef path) {
+  auto [it, inserted] = files_.try_emplace(path, plan_.weight_files_size());
+  if (!inserted)
+    return it->second;
+  namespace fs = std::filesystem;
+  fs::path model;
+  if (auto attribute = module_->getAttrOfType<StringAttr>("train.model_path"))
+    model = attribute.str();
+  if (!fs::is_directory(model))
+    model = model.parent_path();
+  const fs::path file = model / path.str();
+  auto buffer = llvm::MemoryBuffer::getFile(file.string(), /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return variable.emitOpError() << "its weight file " << file.string()
+                                  << " cannot be read: " << buffer.getError().message();
+  plan::proto::WeightFile &message = *plan_.add_weight_files();
+  std::error_code error;
+  const fs::path from = fs::absolute(context_.planFolder.empty() ? "." : context_.planFolder).lexically_normal();
+  message.set_path(fs::absolute(file).lexically_normal().lexically_relative(from).generic_string());
+  message.set_size((*buffer)->getBufferSize());
+  message.set_crc32c(plan::crc32c(std::as_bytes(std::span((*buffer)->getBufferStart(), (*buffer)->getBufferSize()))));
+  return it->second;
+}

@@ -1,0 +1,46 @@
+//===- Exporter.h - one export in progress --------------------------------===//
+#pragma once
+
+#include "compiler/export/Export.h"
+#include "dialects/Dist/Dist.h"
+#include "dialects/Plan/Plan.h"
+#include "dialects/Train/Train.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace ds::exporting {
+
+/// Numbers things in the order of the IR and copies them; one method per part of plan.proto.
+class Exporter {
+public:
+  Exporter(mlir::ModuleOp module, const ExportContext &context, plan::proto::Plan &plan)
+      : module_(module), context_(context), plan_(plan) {}
+
+  llvm::LogicalResult run();
+
+private:
+  void exportWorld();
+  llvm::LogicalResult exportVariables();
+  llvm::LogicalResult exportSource(train::VariableOp variable, plan::proto::Source &message);
+  llvm::FailureOr<unsigned> weightFile(train::VariableOp variable, llvm::StringRef path);
+  void exportInputs();
+  llvm::LogicalResult exportReference();
+  llvm::LogicalResult exportReferenceOp(mlir::Operation &op, llvm::StringRef function);
+  llvm::LogicalResult exportRole(plan::RoleOp role);
+  void exportBuffer(plan::BufferOp buffer, plan::proto::Buffer &message);
+  llvm::LogicalResult exportCommand(mlir::Operation &op, plan::proto::Command &message);
+  template <typename CommandOp> void exportCommandBase(CommandOp op, plan::proto::Command &message);
+  template <typename CommandOp> void exportOperand(CommandOp op, unsigned index, plan::proto::Operand &message);
+
+  mlir::ModuleOp module_;
+  const ExportContext &context_;
+  plan::proto::Plan &plan_;
+  // Looked up, never iterated.
+  llvm::DenseMap<mlir::StringAttr, unsigned> variables_, inputs_;
+  llvm::StringMap<unsigned> files_;
+  llvm::DenseMap<mlir::Value, unsigned> values_;        // of the reference program
+  llvm::DenseMap<mlir::Operation *, unsigned> members_; // of the role: number among its kind
+  mlir::SymbolTableCollection symbols_;
+};
+
+} // namespace ds::exporting

@@ -1,0 +1,40 @@
+//===- Flatten.h - one list of nodes, functions inlined ------------------------===//
+#pragma once
+
+#include "compiler/import/onnx.pb.h"
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::import {
+
+/// The opsets that the operators' versions are read from; outside, refused by name.
+constexpr int64_t oldestOpset = 7, newestOpset = 25;
+
+struct FlatNode {
+  const onnx::NodeProto *proto = nullptr;
+  int64_t opset = 0; // of the default domain
+};
+
+/// The nodes of a graph in order, calls of functions replaced by their bodies.
+struct FlatGraph {
+  std::vector<FlatNode> nodes;
+  std::deque<onnx::NodeProto> inlined; // owns what functions were instantiated to
+};
+
+/// Throws Failure on opsets outside the known range, on functions that call themselves and where inlining makes more
+/// than a million nodes.
+FlatGraph flatten(const onnx::ModelProto &model);
+
+/// Checks the model's structure: a graph is there, nothing of it is of a kind that training does not know, every value
+/// is made once and before its use, outputs exist. Returns the names that only `outside`, a weight file, defines.
+std::set<std::string> validate(const onnx::ModelProto &model, const FlatGraph &graph,
+                               const std::set<std::string> &outside);
+
+/// "node 'h.0/attn/MatMul_3' (MatMul, opset 20)", by its first output where it has no name.
+std::string describe(const FlatNode &node);
+
+} // namespace ds::import

@@ -1,0 +1,300 @@
+//===- GraphImporter.cpp - the walk over a model's nodes -----------------------===//
+#include "compiler/import/GraphImporter.h"
+
+#include "compiler/import/Dims.h"
+#include "compiler/import/Failure.h"
+#include "compiler/import/Node.h"
+#include "compiler/import/OpTable.h"
+#include "dialects/Train/Train.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace ds::import {
+
+GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
+                             const FlatGraph &graph, const Metadata &metadata, WeightFiles &files,
+                             const std::set<std::string> &outside)
+    : context_(context), options_(options), model_(model), graph_(graph), metadata_(metadata), builder_(&context),
+      budget_(options.maxConstantElements), variables_(model, metadata, options, files, outside) {}
+
+OwningOpRef<ModuleOp> GraphImporter::run() {
+  const std::string loss = chooseLoss();
+  std::set<std::string> needed;
+  const std::vector<const FlatNode *> nodes = neededNodes(loss, needed);
+  countUses(nodes);
+  ++uses_[loss];
+  checkDims();
+  createFunction(needed);
+  checkBatch();
+  for (Variable &variable : variables_.all())
+    if (needed.count(variable.name)) {
+      checkedElements(variable.shape, variable.dtype(), "initializer '" + variable.name + "'");
+      define(variable.name, Value::of(variable));
+    }
+  for (const FlatNode *node : nodes) {
+    importNode(*node);
+    forgetOperands(*node);
+  }
+  finish(loss);
+  return std::move(module_);
+}
+
+//===-- what is needed --------------------------------------------------------===//
+
+static bool isFloatScalar(const onnx::ValueInfoProto &output) {
+  const auto &type = output.type().tensor_type();
+  const std::optional<DType> dtype = dtypeFromOnnx(type.elem_type());
+  return dtype && ds::isFloat(*dtype) && type.has_shape() && type.shape().dim_size() == 0;
+}
+
+std::string GraphImporter::chooseLoss() const {
+  const auto &outputs = model_.proto.graph().output();
+  std::string list;
+  std::vector<std::string> scalars;
+  for (const onnx::ValueInfoProto &output : outputs) {
+    list += (list.empty() ? "'" : ", '") + output.name() + "'";
+    if (isFloatScalar(output))
+      scalars.push_back(output.name());
+  }
+  if (!options_.loss.empty()) {
+    for (const onnx::ValueInfoProto &output : outputs)
+      if (output.name() == options_.loss)
+        return options_.loss;
+    throw Failure("--loss '" + options_.loss + "' is no output of the model; its outputs are " + list);
+  }
+  if (outputs.size() == 1)
+    return outputs[0].name();
+  if (scalars.size() == 1)
+    return scalars[0];
+  throw Failure("the model has " + std::to_string(scalars.size()) +
+                " float outputs of rank 0, and one must be the loss; "
+                "choose among " +
+                list + " with --loss NAME");
+}
+
+/// The nodes that `loss` depends on, in order, and all names that they use.
+std::vector<const FlatNode *> GraphImporter::neededNodes(const std::string &loss, std::set<std::string> &names) const {
+  names.insert(loss);
+  std::vector<const FlatNode *> nodes;
+  for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+    bool isNeeded = false;
+    for (const std::string &output : node->proto->output())
+      isNeeded |= !output.empty() && names.count(output) != 0;
+    if (!isNeeded)
+      continue;
+    names.insert(node->proto->input().begin(), node->proto->input().end());
+    nodes.push_back(&*node);
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+void GraphImporter::countUses(const std::vector<const FlatNode *> &nodes) {
+  for (const FlatNode *node : nodes)
+    for (const std::string &input : node->proto->input())
+      ++uses_[input];
+}
+
+/// Folded values may be large and many: each goes with its last use.
+void GraphImporter::forgetOperands(const FlatNode &node) {
+  for (const std::string &input : node.proto->input())
+    if (--uses_[input] == 0)
+      values_.erase(input);
+}
+
+//===-- inputs ----------------------------------------------------------------===//
+
+bool GraphImporter::isLeftOut(const onnx::ValueInfoProto &input) const { return variables_.contains(input.name()); }
+
+Shape GraphImporter::inputShape(const onnx::ValueInfoProto &input) const {
+  const auto &type = input.type().tensor_type();
+  if (!input.type().has_tensor_type() || !type.has_shape())
+    throw Failure("input '" + input.name() + "' is not a tensor of known rank; export it with a shape");
+  Shape shape;
+  for (const auto &dim : type.shape().dim()) {
+    if (dim.has_dim_value())
+      shape.push_back(dim.dim_value());
+    else if (!dim.dim_param().empty())
+      shape.push_back(evaluateDim(dim.dim_param(), options_.dims, "input '" + input.name() + "'"));
+    else
+      throw Failure("input '" + input.name() + "' has an unnamed dynamic dimension " + std::to_string(shape.size()) +
+                    "; export it with a name (dynamic_shapes) and bind that with --dim NAME=N");
+  }
+  return shape;
+}
+
+/// Every --dim must mean something; "batch" comes from the configuration and is checked by checkBatch.
+void GraphImporter::checkDims() const {
+  std::set<std::string> names;
+  for (const onnx::ValueInfoProto &input : model_.proto.graph().input())
+    for (const auto &dim : input.type().tensor_type().shape().dim())
+      collectDimNames(dim.dim_param(), names);
+  for (const auto &[name, size] : options_.dims) {
+    if (size < 1)
+      throw Failure("--dim " + name + "=" + std::to_string(size) + ": a dimension is at least 1");
+    if (name == "batch" || names.count(name))
+      continue;
+    std::string list;
+    for (const std::string &each : names)
+      list += (list.empty() ? "'" : ", '") + each + "'";
+    throw Failure("--dim " + name + ": no input of the model has a dimension of this name; " +
+                  (list.empty() ? "all are fixed" : "there are " + list));
+  }
+}
+
+static bool usesBatch(const onnx::ValueInfoProto &input) {
+  std::set<std::string> names;
+  for (const auto &dim : input.type().tensor_type().shape().dim())
+    collectDimNames(dim.dim_param(), names);
+  return names.count("batch") != 0;
+}
+
+/// torch.export fixes an example batch of 1 without a word. A file is static on purpose where the sizes agree.
+void GraphImporter::checkBatch() const {
+  const auto &inputs = model_.proto.graph().input();
+  auto batch = options_.dims.find("batch");
+  std::string symbolic; // an input with a symbolic batch
+  for (const onnx::ValueInfoProto &input : inputs)
+    if (!isLeftOut(input) && usesBatch(input))
+      symbolic = input.name();
+  for (const onnx::ValueInfoProto &input : inputs) {
+    const auto &shape = input.type().tensor_type().shape();
+    if (isLeftOut(input) || shape.dim_size() == 0 || !shape.dim(0).has_dim_value())
+      continue;
+    const int64_t fixed = shape.dim(0).dim_value();
+    if (batch == options_.dims.end() || fixed == batch->second)
+      continue;
+    throw Failure("input '" + input.name() + "' has a first dimension fixed at " + std::to_string(fixed) + ", but " +
+                  (symbolic.empty() ? "the micro-batch" : "'batch', which input '" + symbolic + "' has,") + " is " +
+                  std::to_string(batch->second) +
+                  "; export with an example batch of 2 or more and dynamic_shapes that call dimension 0 of every input "
+                  "'batch' (torch.export fixes an example batch of 1 silently)");
+  }
+}
+
+void GraphImporter::createFunction(const std::set<std::string> &needed) {
+  const std::string stem = std::filesystem::path(options_.path).stem().string();
+  const std::string name = metadata_.modelName.empty() ? stem : metadata_.modelName;
+  const Location moduleLocation = NameLoc::get(builder_.getStringAttr(options_.path));
+  module_ = ModuleOp::create(moduleLocation, name);
+  module_->getOperation()->setAttr("train.model_path", builder_.getStringAttr(options_.path));
+
+  std::vector<const onnx::ValueInfoProto *> inputs;
+  SmallVector<Type> types;
+  for (const onnx::ValueInfoProto &input : model_.proto.graph().input()) {
+    if (isLeftOut(input) || !needed.count(input.name()))
+      continue;
+    const Shape shape = inputShape(input);
+    const int number = input.type().tensor_type().elem_type();
+    const std::optional<DType> dtype = dtypeFromOnnx(number);
+    if (!dtype)
+      throw Failure("input '" + input.name() + "' is " + onnxTypeName(number) +
+                    "; float32, float64, int32, int64 and bool inputs are supported");
+    checkedElements(shape, *dtype, "input '" + input.name() + "'");
+    inputs.push_back(&input);
+    types.push_back(tensorType(&context_, *dtype, shape));
+  }
+  function_ = func::FuncOp::create(moduleLocation, "forward", builder_.getFunctionType(types, {}));
+  module_->push_back(function_);
+  Block *body = function_.addEntryBlock();
+  builder_.setInsertionPointToEnd(body);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string &input = inputs[i]->name();
+    BlockArgument argument = body->getArgument(unsigned(i));
+    argument.setLoc(NameLoc::get(builder_.getStringAttr(input)));
+    function_.setArgAttr(unsigned(i), "train.input", builder_.getStringAttr(input));
+    if (auto how = metadata_.tokens.find(input); how != metadata_.tokens.end())
+      function_.setArgAttr(unsigned(i), "train.tokens", builder_.getStringAttr(how->second));
+    define(input, Value::of(argument));
+  }
+}
+
+//===-- nodes -----------------------------------------------------------------===//
+
+/// "scope/node". TorchScript's node names are paths already: "/transformer/h.0/attn/MatMul".
+Location GraphImporter::locationOf(const FlatNode &node) const {
+  std::string name = node.proto->name();
+  if (name.empty() && node.proto->output_size() > 0)
+    name = node.proto->output(0);
+  if (name.starts_with("/"))
+    name.erase(0, 1);
+  const std::string scope = scopeOf(*node.proto);
+  if (name.empty())
+    name = node.proto->op_type();
+  return NameLoc::get(StringAttr::get(&context_, scope.empty() ? name : scope + "/" + name));
+}
+
+void GraphImporter::importNode(const FlatNode &node) {
+  try {
+    const OpBuilderFn build = findOp(node);
+    Node wrapped(*this, node, locationOf(node));
+    build(wrapped);
+    wrapped.finish();
+  } catch (const Failure &failure) {
+    throw Failure(describe(node) + ": " + failure.what());
+  }
+}
+
+const Value &GraphImporter::lookup(const std::string &name) {
+  auto found = values_.find(name);
+  if (found == values_.end())
+    throw Failure("value '" + name + "' is not available");
+  return found->second;
+}
+
+void GraphImporter::define(const std::string &name, Value value) {
+  if (isUsed(name))
+    values_[name] = std::move(value);
+}
+
+//===-- the end ---------------------------------------------------------------===//
+
+void GraphImporter::finish(const std::string &loss) {
+  const Value &value = lookup(loss);
+  if (!ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence || value.rank() != 0)
+    throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
+                  ", but the loss must be one float of rank 0; reduce it in the model, or choose another output with "
+                  "--loss NAME");
+  if (value.kind != Value::Kind::Runtime)
+    throw Failure("output '" + loss + "' depends on no input, so there is nothing to train");
+  func::ReturnOp::create(builder_, function_.getLoc(), value.value);
+  function_.setFunctionType(builder_.getFunctionType(function_.getArgumentTypes(), value.value.getType()));
+  eraseUnused();
+  createVariables();
+}
+
+void GraphImporter::eraseUnused() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function_.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+void GraphImporter::createVariables() {
+  std::set<std::string> read;
+  function_.walk([&](train::ReadOp op) { read.insert(op.getVariable().str()); });
+  builder_.setInsertionPointToStart(module_->getBody());
+  bool anyTrained = false;
+  for (Variable &variable : variables_.all()) {
+    if (!read.count(variable.name))
+      continue;
+    anyTrained |= variable.trainable;
+    SmallVector<StringRef> aliases;
+    if (auto tied = metadata_.aliases.find(variable.name); tied != metadata_.aliases.end())
+      aliases.assign(tied->second.begin(), tied->second.end());
+    const auto kind = variable.parameter ? train::VariableKind::Parameter : train::VariableKind::Buffer;
+    train::VariableOp::create(
+        builder_, NameLoc::get(builder_.getStringAttr(variable.name)), train::VariableKindAttr::get(&context_, kind),
+        builder_.getStringAttr(variable.name), TypeAttr::get(tensorType(&context_, variable.dtype(), variable.shape)),
+        variables_.source(&context_, variable), variable.trainable ? builder_.getUnitAttr() : UnitAttr(),
+        variable.persistent ? builder_.getUnitAttr() : UnitAttr(),
+        aliases.empty() ? ArrayAttr() : builder_.getStrArrayAttr(aliases));
+  }
+  if (!anyTrained)
+    throw Failure(
+        "the loss depends on no trainable parameter; if the file does not say which initializers are trained, "
+        "name them with --trainable REGEX");
+}
+
+} // namespace ds::import

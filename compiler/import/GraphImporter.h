@@ -1,0 +1,91 @@
+//===- GraphImporter.h - the walk over a model's nodes -------------------------===//
+#pragma once
+
+#include "compiler/import/Flatten.h"
+#include "compiler/import/Fold.h"
+#include "compiler/import/Import.h"
+#include "compiler/import/Value.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+#include <unordered_map>
+
+namespace ds::import {
+
+/// Walks the nodes that the loss needs, in order, and builds `@forward`. What is known while walking is folded and
+/// appears as a train.constant only where a run-time op uses it.
+class GraphImporter {
+public:
+  GraphImporter(mlir::MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
+                const FlatGraph &graph, const Metadata &metadata, WeightFiles &files,
+                const std::set<std::string> &outside);
+
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+  //===-- for the builders of ops ----------------------------------------------===//
+
+  mlir::OpBuilder &builder() { return builder_; }
+  const ImportOptions &options() const { return options_; }
+  FoldBudget &budget() { return budget_; }
+
+  /// The value as an operand, in its full shape.
+  mlir::Value operand(const Value &value, mlir::Location location);
+  /// As an operand of an op that broadcasts: a constant has size 1 where it does not change, and rank 0 where it has
+  /// one element only.
+  mlir::Value broadcastOperand(const Value &value, mlir::Location location);
+  /// The value where it is known now, reading small buffers; else nothing.
+  std::optional<Constant> known(const Value &value);
+  /// As known, and also reads parameters: for values that must be known.
+  std::optional<Constant> resolve(const Value &value);
+
+  /// condition ? onTrue : onFalse of scalars. Exporters repeat the one attention mask in every layer: made once.
+  Constant foldMask(const Constant &condition, const Constant &onTrue, const Constant &onFalse, const Shape &shape);
+
+  const Value &lookup(const std::string &name);
+  void define(const std::string &name, Value value);
+  /// Whether a node yet to come, or the loss, reads the value.
+  bool isUsed(const std::string &name) const {
+    auto found = uses_.find(name);
+    return found != uses_.end() && found->second > 0 && !name.empty();
+  }
+  int64_t nextDropoutId() { return dropouts_++; }
+
+private:
+  std::string chooseLoss() const;
+  std::vector<const FlatNode *> neededNodes(const std::string &loss, std::set<std::string> &names) const;
+  void createFunction(const std::set<std::string> &needed);
+  Shape inputShape(const onnx::ValueInfoProto &input) const;
+  void checkDims() const;
+  void checkBatch() const;
+  bool isLeftOut(const onnx::ValueInfoProto &input) const;
+  void importNode(const FlatNode &node);
+  void countUses(const std::vector<const FlatNode *> &nodes);
+  void forgetOperands(const FlatNode &node);
+  mlir::Location locationOf(const FlatNode &node) const;
+  void finish(const std::string &loss);
+  void createVariables();
+  void eraseUnused();
+  mlir::Value readVariable(Variable &variable, mlir::Location location);
+  mlir::Value materialize(const Constant &constant, const Shape &shape, mlir::Location location);
+  mlir::ElementsAttr elementsAttr(const Constant &constant, const Shape &shape, std::vector<char> bytes);
+
+  mlir::MLIRContext &context_;
+  const ImportOptions &options_;
+  const ScannedModel &model_;
+  const FlatGraph &graph_;
+  const Metadata &metadata_;
+  mlir::OpBuilder builder_;
+  FoldBudget budget_;
+  Variables variables_;
+  std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, int64_t> uses_;                        // of a value that are still to come
+  std::map<std::pair<std::string, std::string>, mlir::Value> constants_; // (type, content) -> the one train.constant
+  std::map<std::string, std::pair<Constant, mlir::Value>> large_;        // identity -> itself, its train.constant
+  std::map<std::string, std::pair<Constant, Constant>> masks_;           // what foldMask was given -> its result
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  mlir::func::FuncOp function_;
+  int64_t dropouts_ = 0, resources_ = 0;
+};
+
+} // namespace ds::import

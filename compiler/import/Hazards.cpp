@@ -1,0 +1,130 @@
+//===- Hazards.cpp - what an exporter lost without a word -----------------------===//
+#include "compiler/import/Hazards.h"
+
+#include "compiler/import/Failure.h"
+
+#include <cstdlib>
+#include <map>
+
+namespace ds::import {
+
+static bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph) {
+  for (const FlatNode &node : graph.nodes)
+    if (findEntry(node.proto->metadata_props(), "pkg.onnxscript.rewriter.rule_name"))
+      return true;
+  for (const onnx::ValueInfoProto &value : model.graph().value_info())
+    if (findEntry(value.metadata_props(), "pkg.onnxscript.optimizer.folded_from"))
+      return true;
+  return false;
+}
+
+static void checkNotOptimized(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
+                              const std::set<std::string> &known) {
+  if (!isOptimized(model, graph))
+    return;
+  std::string lost;
+  size_t count = 0;
+  for (const std::string &target : metadata.parameterTargets) {
+    if (known.count(target))
+      continue;
+    if (++count <= 5)
+      lost += (count == 1 ? "'" : ", '") + target + "'";
+  }
+  if (count == 0)
+    return;
+  throw Failure("the exporter optimized this model, and " + std::to_string(count) + " of " +
+                std::to_string(metadata.parameterTargets.size()) + " parameters are no longer in it (" + lost +
+                (count > 5 ? ", ..." : "") + "); export with torch.onnx.export(..., optimize=False)");
+}
+
+/// "onnx::MatMul_123": what the TorchScript exporter calls a weight that it transposed while folding constants.
+static bool isFoldedName(const std::string &name) {
+  static const std::string prefix = "onnx::";
+  if (!name.starts_with(prefix))
+    return false;
+  const size_t underscore = name.rfind('_');
+  return underscore != std::string::npos && underscore + 1 < name.size() &&
+         name.find_first_not_of("0123456789", underscore + 1) == std::string::npos;
+}
+
+static void checkNotFolded(const onnx::ModelProto &model, const FlatGraph &graph) {
+  std::set<std::string> used;
+  for (const FlatNode &node : graph.nodes)
+    used.insert(node.proto->input().begin(), node.proto->input().end());
+  for (const onnx::TensorProto &tensor : model.graph().initializer()) {
+    const bool isFloat =
+        tensor.data_type() == 1 || tensor.data_type() == 10 || tensor.data_type() == 11 || tensor.data_type() == 16;
+    if (isFloat && tensor.dims_size() >= 2 && isFoldedName(tensor.name()) && used.count(tensor.name()))
+      throw Failure("the exporter folded constants, so initializer '" + tensor.name() +
+                    "' is a transposed copy of a weight whose name is lost; export with do_constant_folding=False, or "
+                    "with dynamo=True and optimize=False");
+  }
+}
+
+void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
+                           const std::set<std::string> &known) {
+  checkNotOptimized(model, graph, metadata, known);
+  checkNotFolded(model, graph);
+}
+
+/// Splits at the commas of depth 0.
+static std::vector<std::string> splitArguments(const std::string &text) {
+  std::vector<std::string> parts;
+  std::string part;
+  int depth = 0;
+  for (char c : text) {
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    if (c == ',' && depth == 0) {
+      parts.push_back(part);
+      part.clear();
+    } else if (c != ' ' || !part.empty()) {
+      part += c;
+    }
+  }
+  if (!part.empty())
+    parts.push_back(part);
+  return parts;
+}
+
+FxCall fxCallOf(const onnx::NodeProto &node) {
+  const std::string *text = findEntry(node.metadata_props(), "pkg.torch.onnx.fx_node");
+  if (!text)
+    return {};
+  const size_t target = text->find("target="), arguments = text->find("(args = (");
+  const size_t keywords = text->find("), kwargs = {"), end = text->rfind("})");
+  if (target == std::string::npos || arguments == std::string::npos || keywords == std::string::npos ||
+      end == std::string::npos || target + 8 > arguments || arguments + 9 > keywords || keywords + 13 > end)
+    return {};
+  FxCall call;
+  call.target = text->substr(target + 7, arguments - target - 8);
+  call.arguments = splitArguments(text->substr(arguments + 9, keywords - arguments - 9));
+  for (const std::string &pair : splitArguments(text->substr(keywords + 13, end - keywords - 13)))
+    if (const size_t colon = pair.find(": "); colon != std::string::npos)
+      call.keywords.emplace_back(pair.substr(0, colon), pair.substr(colon + 2));
+  return call;
+}
+
+double lostLabelSmoothing(const onnx::NodeProto &node) {
+  // cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
+  const FxCall call = fxCallOf(node);
+  if (call.target.find("cross_entropy_loss") == std::string::npos)
+    return 0;
+  for (const auto &[name, value] : call.keywords)
+    if (name == "label_smoothing")
+      return std::strtod(value.c_str(), nullptr);
+  return call.arguments.size() > 5 ? std::strtod(call.arguments[5].c_str(), nullptr) : 0;
+}
+
+std::vector<std::string> sharedNormScales(const FlatGraph &graph) {
+  std::map<std::string, int> uses;
+  for (const FlatNode &node : graph.nodes)
+    if (node.proto->op_type() == "LayerNormalization" && node.proto->input_size() > 1)
+      ++uses[node.proto->input(1)];
+  std::vector<std::string> shared;
+  for (const auto &[name, count] : uses)
+    if (count > 1)
+      shared.push_back(name);
+  return shared;
+}
+
+} // namespace ds::import

@@ -1,0 +1,33 @@
+//===- Hazards.h - what an exporter lost without a word -------------------------===//
+#pragma once
+
+#include "compiler/import/Flatten.h"
+#include "compiler/import/Metadata.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::import {
+
+/// Refuses a model whose parameters the exporter rewrote: optimized, or constant-folded by the TorchScript exporter.
+/// `known` are the names of its initializers and inputs.
+void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
+                           const std::set<std::string> &known);
+
+/// The positional arguments and keywords of the call that a node came from, e.g. {"%q", "None", "0.1"} and
+/// {{"scale", "0.35"}}, from its fx_node entry; empty where it has none.
+struct FxCall {
+  std::string target;
+  std::vector<std::string> arguments;
+  std::vector<std::pair<std::string, std::string>> keywords;
+};
+FxCall fxCallOf(const onnx::NodeProto &node);
+
+/// The label smoothing of the call that a loss node came from; 0 where it had none or does not say.
+double lostLabelSmoothing(const onnx::NodeProto &node);
+
+/// Initializers that several LayerNormalization nodes scale by: equal ones were perhaps merged.
+std::vector<std::string> sharedNormScales(const FlatGraph &graph);
+
+} // namespace ds::import

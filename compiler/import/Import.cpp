@@ -1,0 +1,139 @@
+//===- Import.cpp - an ONNX training graph becomes the train dialect ---------===//
+#include "compiler/import/Import.h"
+
+#include "compiler/import/Failure.h"
+#include "compiler/import/GraphImporter.h"
+#include "compiler/import/Hazards.h"
+#include "dialects/Train/Train.h"
+
+#include "llvm/Support/JSON.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+using namespace mlir;
+
+namespace ds::import {
+namespace {
+
+/// MODEL.onnx, or the model in a folder: model.onnx, else the only .onnx file there.
+std::filesystem::path modelFile(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    return path;
+  if (fs::exists(fs::path(path) / "model.onnx", error))
+    return fs::path(path) / "model.onnx";
+  std::vector<fs::path> models;
+  for (const fs::directory_entry &entry : fs::directory_iterator(path, error))
+    if (entry.path().extension() == ".onnx")
+      models.push_back(entry.path());
+  if (models.size() == 1)
+    return models[0];
+  throw Failure("folder '" + path + "' holds " + (models.empty() ? "no" : "several") +
+                " .onnx files; name the model's file");
+}
+
+bool isText(const std::filesystem::path &path) {
+  return path.extension() == ".textproto" || path.extension() == ".onnxtxt";
+}
+
+struct FirstError : google::protobuf::io::ErrorCollector {
+  void AddError(int line, int column, const std::string &message) override {
+    if (text.empty())
+      text = "line " + std::to_string(line + 1) + ": " + message;
+  }
+  std::string text;
+};
+
+/// The text format, for models written by hand; their weights are literals.
+ScannedModel parseText(std::span<const char> bytes, const std::string &name) {
+  FirstError errors;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.AllowPartialMessage(true);
+  parser.SetRecursionLimit(64);
+  ScannedModel model;
+  if (!parser.ParseFromString(std::string(bytes.data(), bytes.size()), &model.proto))
+    throw Failure(name + " is no ONNX model in protobuf's text format: " + errors.text);
+  if (!model.proto.has_graph())
+    throw Failure(name + " holds no graph");
+  model.data.resize(size_t(model.proto.graph().initializer_size()));
+  return model;
+}
+
+std::set<std::string> namesOf(const onnx::GraphProto &graph) {
+  std::set<std::string> names;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    names.insert(tensor.name());
+  for (const onnx::ValueInfoProto &input : graph.input())
+    names.insert(input.name());
+  return names;
+}
+
+OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &options, std::span<const char> bytes) {
+  const std::filesystem::path path = options.path;
+  const ScannedModel model =
+      isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
+  const FlatGraph graph = flatten(model.proto);
+  WeightFiles files(path, bytes);
+  if (!options.weights.empty())
+    files.openSafetensors(options.weights);
+  std::set<std::string> tensors;
+  for (const auto &[name, type] : files.safetensors())
+    tensors.insert(name);
+  const std::set<std::string> outside = validate(model.proto, graph, tensors);
+  const Metadata metadata = readMetadata(model.proto);
+  checkParametersIntact(model.proto, graph, metadata, namesOf(model.proto.graph()));
+  for (const std::string &name : sharedNormScales(graph))
+    emitWarning(NameLoc::get(StringAttr::get(&context, options.path)))
+        << "initializer '" << name
+        << "' scales several LayerNormalization nodes; if the module has one scale each, the "
+        << "exporter merged equal ones: export with optimize=False";
+  OwningOpRef<ModuleOp> module = GraphImporter(context, options, model, graph, metadata, files, outside).run();
+  if (failed(verify(*module)))
+    return {};
+  return module;
+}
+
+/// One line of valid UTF-8, whatever the file's names hold.
+std::string printable(std::string text) {
+  for (char &c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      c = '?';
+  return llvm::json::fixUTF8(text);
+}
+
+/// Turns a Failure into one error with notes.
+template <typename Body> OwningOpRef<ModuleOp> guarded(MLIRContext &context, const ImportOptions &options, Body body) {
+  context.loadDialect<train::TrainDialect, func::FuncDialect>();
+  const Location location = NameLoc::get(StringAttr::get(&context, options.path));
+  try {
+    return body();
+  } catch (const Failure &failure) {
+    emitError(location) << printable(failure.what());
+  } catch (const std::bad_alloc &) {
+    emitError(location) << "the model needs more memory than there is";
+  }
+  return {};
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> importModel(MLIRContext &context, const ImportOptions &options) {
+  return guarded(context, options, [&] {
+    ImportOptions resolved = options;
+    resolved.path = modelFile(options.path).string();
+    const std::shared_ptr<InputFile> file = InputFile::open(resolved.path);
+    return importBytes(context, resolved, file->map());
+  });
+}
+
+OwningOpRef<ModuleOp> importModel(MLIRContext &context, const ImportOptions &options, std::span<const char> bytes) {
+  return guarded(context, options, [&] { return importBytes(context, options, bytes); });
+}
+
+} // namespace ds::import

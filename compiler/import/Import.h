@@ -1,0 +1,48 @@
+//===- Import.h - an ONNX training graph becomes the train dialect ---------===//
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::import {
+
+struct ImportOptions {
+  /// MODEL.onnx, its folder, or the model in protobuf's text format (.textproto, .onnxtxt).
+  std::string path;
+  /// Symbolic dimension -> size; the micro-batch binds "batch".
+  std::map<std::string, int64_t> dims;
+  /// Regular expressions over the names of initializers: which are trained, and which are not.
+  std::vector<std::string> trainable, frozen;
+  /// Name of the output that is the loss; empty: the only float output of rank 0.
+  std::string loss;
+  /// A safetensors file that resolves what the model file leaves out; empty: none.
+  std::string weights;
+  /// What to do about Dropout whose training_mode the exporter lost: refuse; take it as written, which drops nothing;
+  /// drop all the same; or drop nowhere in the model.
+  enum class Dropout { Refuse, AsWritten, Force, Off };
+  Dropout dropout = Dropout::Refuse;
+  /// What to do about BatchNormalization in inference mode.
+  enum class BatchNorm { Refuse, AsWritten, Train };
+  BatchNorm batchNorm = BatchNorm::Refuse;
+  /// Bytes of graph structure, weights aside, that are accepted; protobuf multiplies them by about five.
+  uint64_t maxBytes = uint64_t(512) << 20;
+  /// Distinct elements that one folded constant may have.
+  int64_t maxConstantElements = int64_t(1) << 26;
+};
+
+/// The model as a module: one train.variable per parameter and buffer in use, `func.func @forward(inputs) -> loss`, and
+/// the attribute `train.model_path`. Weights stay in their files. On failure one error has gone
+/// through the context's DiagnosticEngine; never aborts, whatever the file holds.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, const ImportOptions &options);
+
+/// The same for a model that is in memory; `options.path` names the file that the bytes stand for.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, const ImportOptions &options,
+                                              std::span<const char> bytes);
+
+} // namespace ds::import

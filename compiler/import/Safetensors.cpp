@@ -1,0 +1,114 @@
+//===- Safetensors.cpp - weights from a safetensors file ----------------------===//
+//
+// u64 header length, a header in JSON {name: {dtype, shape, data_offsets [begin, end)}}, then the tensors without
+// holes.
+//===----------------------------------------------------------------------===//
+#include "compiler/import/Failure.h"
+#include "compiler/import/Json.h"
+#include "compiler/import/Weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ds::import {
+
+static std::string spelling(DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return "F32";
+  case DType::F64:
+    return "F64";
+  case DType::I32:
+    return "I32";
+  case DType::I64:
+    return "I64";
+  default:
+    return "BOOL";
+  }
+}
+
+void WeightFiles::openSafetensors(const std::string &path) {
+  const std::shared_ptr<InputFile> file = InputFile::open(path);
+  constexpr uint64_t maxHeader = 100'000'000;
+  uint64_t headerBytes = 0;
+  if (file->size() < sizeof headerBytes)
+    throw Failure("'" + path + "' is no safetensors file: it has only " + std::to_string(file->size()) + " bytes");
+  file->read(0, {reinterpret_cast<char *>(&headerBytes), sizeof headerBytes});
+  if (headerBytes > maxHeader || headerBytes > file->size() - sizeof headerBytes)
+    throw Failure("'" + path + "' is no safetensors file: its header would have " + std::to_string(headerBytes) +
+                  " bytes");
+  std::string header(headerBytes, '\0');
+  file->read(sizeof headerBytes, header);
+  const uint64_t dataBegin = sizeof headerBytes + headerBytes;
+  // The user names this file, so it need not lie beside the model.
+  safetensorsPath_ = std::filesystem::proximate(path, folder_.empty() ? "." : folder_).string();
+  files_[safetensorsPath_] = file;
+  readSafetensorsHeader(header, dataBegin, file->size() - dataBegin, path);
+}
+
+void WeightFiles::readSafetensorsHeader(const std::string &header, uint64_t dataBegin, uint64_t dataBytes,
+                                        const std::string &path) {
+  const llvm::json::Value value = parseJson(header, "the header of '" + path + "'");
+  const llvm::json::Object *object = value.getAsObject();
+  if (!object)
+    throw Failure("the header of '" + path + "' is not a JSON object");
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto &[key, description] : *object) {
+    const std::string name = key.str();
+    if (name == "__metadata__")
+      continue;
+    const llvm::json::Object *fields = description.getAsObject();
+    const auto dtype = fields ? fields->getString("dtype") : std::nullopt;
+    const auto *shape = fields ? fields->getArray("shape") : nullptr;
+    const auto *offsets = fields ? fields->getArray("data_offsets") : nullptr;
+    if (!dtype || !shape || !offsets || offsets->size() != 2)
+      throw Failure("'" + path + "': tensor '" + name + "' lacks a dtype, a shape or data_offsets");
+    Entry entry{dtype->str(), {}, 0, 0};
+    for (const llvm::json::Value &dim : *shape)
+      entry.shape.push_back(dim.getAsInteger().value_or(-1));
+    const int64_t begin = (*offsets)[0].getAsInteger().value_or(-1), end = (*offsets)[1].getAsInteger().value_or(-1);
+    if (begin < 0 || end < begin || uint64_t(end) > dataBytes)
+      throw Failure("'" + path + "': the data_offsets of tensor '" + name + "' lie outside the file's " +
+                    std::to_string(dataBytes) + " bytes of data");
+    entry.offset = dataBegin + uint64_t(begin);
+    entry.length = uint64_t(end - begin);
+    ranges.emplace_back(begin, end);
+    entries_.emplace(name, std::move(entry));
+  }
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t at = 0;
+  for (const auto &[begin, end] : ranges) {
+    if (begin != at)
+      throw Failure("'" + path + "': tensors overlap or leave a hole at byte " + std::to_string(at) + " of the data");
+    at = end;
+  }
+  if (at != dataBytes)
+    throw Failure("'" + path + "': the tensors end at byte " + std::to_string(at) + " of " + std::to_string(dataBytes) +
+                  " bytes of data");
+}
+
+std::map<std::string, std::pair<int, Shape>> WeightFiles::safetensors() const {
+  static const std::map<std::string, int> numbers = {{"F32", 1},  {"F64", 11}, {"I32", 6},  {"I64", 7},
+                                                     {"BOOL", 9}, {"F16", 10}, {"BF16", 16}};
+  std::map<std::string, std::pair<int, Shape>> result;
+  for (const auto &[name, entry] : entries_)
+    if (auto number = numbers.find(entry.dtype); number != numbers.end())
+      result[name] = {number->second, entry.shape};
+  return result;
+}
+
+std::optional<TensorData> WeightFiles::locateInSafetensors(const std::string &name, DType dtype, const Shape &shape) {
+  auto found = entries_.find(name);
+  if (found == entries_.end())
+    return std::nullopt;
+  const Entry &entry = found->second;
+  if (entry.dtype != spelling(dtype) || entry.shape != shape)
+    throw Failure("parameter '" + name + "' is " + spelling(dtype) + " " + toString(shape) + " in the model, but " +
+                  entry.dtype + " " + toString(entry.shape) + " in '" + safetensorsPath_ + "'");
+  if (entry.length != uint64_t(elementCount(shape) * byteSize(dtype)))
+    throw Failure("'" + safetensorsPath_ + "': tensor '" + name + "' has " + std::to_string(entry.length) +
+                  " bytes, which " + entry.dtype + " " + toString(entry.shape) + " does not need");
+  return TensorData{safetensorsPath_, entry.offset, entry.length, {}};
+}
+
+} // namespace ds::import

@@ -1,0 +1,209 @@
+//===- Variables.cpp - the parameters and buffers of a model -----------------===//
+#include "compiler/import/Variables.h"
+
+#include "compiler/import/Failure.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/Regex.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace ds::import {
+
+/// Elements up to which a buffer that is not trained is folded.
+static constexpr int64_t maxFoldedBuffer = 65536;
+
+DType Variable::dtype() const {
+  if (std::optional<DType> dtype = dtypeFromOnnx(onnxType))
+    return *dtype;
+  throw Failure("initializer '" + name + "' is " + onnxTypeName(onnxType) +
+                "; float32 and float64 parameters, and int32, int64 and bool buffers are supported");
+}
+
+Variables::Variables(const ScannedModel &model, const Metadata &metadata, const ImportOptions &options,
+                     WeightFiles &files, const std::set<std::string> &outside)
+    : metadata_(metadata), files_(files), weightsGiven_(!options.weights.empty()) {
+  addInitializers(model);
+  addLeftOut(model.proto.graph());
+  addOutside(outside);
+  for (Variable &variable : variables_)
+    classify(variable);
+  applyRegexes(options);
+  for (Variable &variable : variables_) {
+    names_.insert(variable.name);
+    const std::optional<int64_t> elements = checkedElementCount(variable.shape);
+    if (!variable.trainable && !variable.parameter && !variable.persistent && elements && *elements <= maxFoldedBuffer)
+      variable.foldable = true;
+  }
+}
+
+void Variables::addInitializers(const ScannedModel &model) {
+  const auto &initializers = model.proto.graph().initializer();
+  for (int i = 0; i < initializers.size(); ++i) {
+    const onnx::TensorProto &tensor = initializers[i];
+    Variable &variable = variables_.emplace_back();
+    variable.name = tensor.name();
+    variable.onnxType = tensor.data_type();
+    variable.shape = {tensor.dims().begin(), tensor.dims().end()};
+    variable.tensor = &tensor;
+    variable.inlined = model.data[size_t(i)];
+  }
+}
+
+/// Graph inputs of kind PARAMETER or BUFFER are initializers that the exporter left out.
+void Variables::addLeftOut(const onnx::GraphProto &graph) {
+  std::set<std::string> present;
+  for (const Variable &variable : variables_)
+    present.insert(variable.name);
+  for (const onnx::ValueInfoProto &input : graph.input()) {
+    auto note = metadata_.values.find(input.name());
+    if (present.count(input.name()) || note == metadata_.values.end() ||
+        (note->second.kind != "PARAMETER" && note->second.kind != "BUFFER"))
+      continue;
+    Variable &variable = variables_.emplace_back();
+    variable.name = input.name();
+    variable.onnxType = input.type().tensor_type().elem_type();
+    for (const auto &dim : input.type().tensor_type().shape().dim()) {
+      if (!dim.has_dim_value())
+        throw Failure("parameter '" + input.name() + "' has a symbolic dimension; parameters have fixed shapes");
+      variable.shape.push_back(dim.dim_value());
+    }
+  }
+}
+
+void Variables::addOutside(const std::set<std::string> &outside) {
+  const auto tensors = files_.safetensors();
+  for (const std::string &name : outside) {
+    Variable &variable = variables_.emplace_back();
+    variable.name = name;
+    std::tie(variable.onnxType, variable.shape) = tensors.at(name);
+  }
+}
+
+/// PyTorch's names have dots: "h.0.attn.weight". Used for files that do not say what a parameter is.
+static bool looksTrained(const Variable &variable) {
+  const std::string &name = variable.name;
+  return name.find('.') != std::string::npos && !name.ends_with(".running_mean") && !name.ends_with(".running_var") &&
+         !name.ends_with(".num_batches_tracked");
+}
+
+void Variables::classify(Variable &variable) {
+  const std::optional<DType> dtype = dtypeFromOnnx(variable.onnxType);
+  const bool isFloat = !dtype || ds::isFloat(*dtype);
+  auto note = metadata_.values.find(variable.name);
+  if (note != metadata_.values.end())
+    variable.parameter = note->second.kind == "PARAMETER";
+  else if (metadata_.trainable && metadata_.trainable->count(variable.name))
+    variable.parameter = true;
+  else
+    variable.parameter = isFloat && looksTrained(variable);
+  variable.parameter &= isFloat;
+  variable.trainable = variable.parameter && (!metadata_.trainable || metadata_.trainable->count(variable.name) != 0);
+  variable.persistent = variable.parameter || (note != metadata_.values.end() && note->second.persistent);
+}
+
+void Variables::applyRegexes(const ImportOptions &options) {
+  auto apply = [&](const std::string &pattern, bool trained) {
+    const std::string flag = trained ? "--trainable" : "--frozen";
+    llvm::Regex regex(pattern);
+    std::string error;
+    if (!regex.isValid(error))
+      throw Failure(flag + " '" + pattern + "' is no regular expression: " + error);
+    bool matched = false;
+    for (Variable &variable : variables_) {
+      const std::optional<DType> dtype = dtypeFromOnnx(variable.onnxType);
+      if (!dtype || !ds::isFloat(*dtype) || !regex.match(variable.name))
+        continue;
+      matched = true;
+      variable.trainable = trained;
+      variable.parameter |= trained;
+      variable.persistent |= trained;
+    }
+    if (!matched)
+      throw Failure(flag + " '" + pattern + "' matches no float initializer of the model");
+  };
+  for (const std::string &pattern : options.trainable)
+    apply(pattern, true);
+  for (const std::string &pattern : options.frozen)
+    apply(pattern, false);
+}
+
+void Variables::locate(Variable &variable) {
+  if (variable.data)
+    return;
+  const DType dtype = variable.dtype();
+  if (variable.tensor) {
+    variable.data = files_.locate(*variable.tensor, variable.inlined, dtype, "initializer '" + variable.name + "'");
+    return;
+  }
+  checkedElements(variable.shape, dtype, "parameter '" + variable.name + "'");
+  variable.data = files_.locateInSafetensors(variable.name, dtype, variable.shape);
+  if (auto tied = metadata_.aliases.find(variable.name); tied != metadata_.aliases.end())
+    for (size_t i = 0; i < tied->second.size() && !variable.data; ++i)
+      variable.data = files_.locateInSafetensors(tied->second[i], dtype, variable.shape);
+  if (!variable.data && weightsGiven_)
+    throw Failure("parameter '" + variable.name + "' is neither in the model nor in the file that --weights names");
+}
+
+const Constant &Variables::constant(Variable &variable) {
+  if (!variable.constant) {
+    locate(variable);
+    if (!variable.data)
+      throw Failure("the value of '" + variable.name +
+                    "' is needed to compile, but the model leaves it out; give "
+                    "--weights F.safetensors");
+    std::vector<char> bytes = files_.read(*variable.data);
+    if (variable.dtype() == DType::Bool)
+      for (char &byte : bytes)
+        byte = byte != 0;
+    variable.constant = Constant::dense(variable.dtype(), variable.shape, std::move(bytes));
+  }
+  return *variable.constant;
+}
+
+static Attribute initialSource(MLIRContext *context, const InitialValue &initial) {
+  Builder builder(context);
+  auto number = [&](double value) { return builder.getF64FloatAttr(value); };
+  switch (initial.rule) {
+  case InitialValue::Rule::Zeros:
+    return train::FillSourceAttr::get(context, number(0));
+  case InitialValue::Rule::Ones:
+    return train::FillSourceAttr::get(context, number(1));
+  case InitialValue::Rule::Normal:
+    return train::RandomSourceAttr::get(context, "normal", number(initial.mean), number(initial.deviation));
+  case InitialValue::Rule::Uniform: // its half width is sqrt(3) standard deviations
+    return train::RandomSourceAttr::get(context, "uniform", number(initial.mean),
+                                        number(std::sqrt(3.0) * initial.deviation));
+  }
+  return {};
+}
+
+Attribute Variables::source(MLIRContext *context, Variable &variable) {
+  locate(variable);
+  if (!variable.data) {
+    auto initial = metadata_.initial.find(variable.name);
+    if (initial != metadata_.initial.end())
+      return initialSource(context, initial->second);
+    return train::MissingSourceAttr::get(context, "the model file leaves it out and has no rule for it");
+  }
+  if (!variable.data->path.empty())
+    return train::FileSourceAttr::get(context, variable.data->path, int64_t(variable.data->offset),
+                                      int64_t(variable.data->length));
+  constexpr int64_t maxLiteral = 1 << 20; // elements
+  if (elementCount(variable.shape) > maxLiteral)
+    throw Failure("initializer '" + variable.name + "' has " + std::to_string(elementCount(variable.shape)) +
+                  " elements that are not stored as one run of bytes; store them as raw_data or external data");
+  // A bool's elements are whole bytes here, bits there.
+  const RankedTensorType type = tensorType(context, variable.dtype(), variable.shape);
+  const std::vector<char> &bytes = variable.data->literal;
+  if (variable.dtype() == DType::Bool)
+    return train::LiteralSourceAttr::get(
+        context,
+        DenseElementsAttr::get(type, ArrayRef<bool>(reinterpret_cast<const bool *>(bytes.data()), bytes.size())));
+  return train::LiteralSourceAttr::get(context, DenseElementsAttr::getFromRawBuffer(type, bytes));
+}
+
+} // namespace ds::import

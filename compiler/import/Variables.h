@@ -1,0 +1,65 @@
+//===- Variables.h - the parameters and buffers of a model -------------------===//
+#pragma once
+
+#include "compiler/import/Constant.h"
+#include "compiler/import/Import.h"
+#include "compiler/import/Metadata.h"
+#include "compiler/import/Types.h"
+#include "compiler/import/Weights.h"
+
+#include "mlir/IR/Value.h"
+
+#include <deque>
+#include <map>
+#include <optional>
+
+namespace ds::import {
+
+/// An initializer, or a parameter that the file leaves out.
+struct Variable {
+  std::string name;
+  int onnxType = 0;
+  Shape shape;
+  const onnx::TensorProto *tensor = nullptr; // null: left out of the file
+  std::optional<InlineData> inlined;
+  bool parameter = false, trainable = false, persistent = false;
+  /// Small and never trained: folded where its value is needed, or rather than read.
+  bool foldable = false;
+
+  std::optional<TensorData> data; // located at first use
+  std::optional<Constant> constant;
+  mlir::Value read; // the one train.read, null before the first use
+
+  DType dtype() const; // throws Failure for types that training does not support
+};
+
+/// All variables of a model by name, in file order.
+class Variables {
+public:
+  /// `outside` are names that the graph reads and only the safetensors file defines.
+  Variables(const ScannedModel &model, const Metadata &metadata, const ImportOptions &options, WeightFiles &files,
+            const std::set<std::string> &outside);
+
+  bool contains(const std::string &name) const { return names_.count(name) != 0; }
+  std::deque<Variable> &all() { return variables_; }
+  /// The elements, read from the file.
+  const Constant &constant(Variable &variable);
+  /// Where the first value comes from, as an attribute of train.variable.
+  mlir::Attribute source(mlir::MLIRContext *context, Variable &variable);
+
+private:
+  void addInitializers(const ScannedModel &model);
+  void addLeftOut(const onnx::GraphProto &graph);
+  void addOutside(const std::set<std::string> &outside);
+  void classify(Variable &variable);
+  void applyRegexes(const ImportOptions &options);
+  void locate(Variable &variable);
+
+  const Metadata &metadata_;
+  WeightFiles &files_;
+  bool weightsGiven_;
+  std::deque<Variable> variables_;
+  std::set<std::string> names_;
+};
+
+} // namespace ds::import

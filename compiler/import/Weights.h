@@ -1,0 +1,62 @@
+//===- Weights.h - where the elements of initializers lie ---------------------===//
+#pragma once
+
+#include "compiler/import/Files.h"
+#include "compiler/import/WireScan.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Shape.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ds::import {
+
+/// The elements of a tensor: a range of a file, or here.
+struct TensorData {
+  std::string path;                // relative to the model's folder, as the model names it; empty: `literal` holds all
+  uint64_t offset = 0, length = 0; // bytes
+  std::vector<char> literal;       // little-endian, row-major; a bool takes a byte
+};
+
+/// Finds and reads the elements of one model's tensors: inside the model file, in external data files beside it, in a
+/// safetensors file. All of them are checked for existence, bounds and size when they are located.
+class WeightFiles {
+public:
+  /// `modelBytes` is the model file's content, which must outlive this.
+  WeightFiles(std::filesystem::path modelPath, std::span<const char> modelBytes);
+
+  /// Throws Failure where the tensor's data is missing, ambiguous, out of bounds or not as long as its shape says.
+  TensorData locate(const onnx::TensorProto &tensor, const std::optional<InlineData> &data, DType dtype,
+                    const std::string &what);
+  /// An entry of the safetensors file, or nothing if it has none of the name.
+  std::optional<TensorData> locateInSafetensors(const std::string &name, DType dtype, const Shape &shape);
+  void openSafetensors(const std::string &path);
+  /// The tensors of the safetensors file: ONNX's number of the type, and the shape.
+  std::map<std::string, std::pair<int, Shape>> safetensors() const;
+
+  std::vector<char> read(const TensorData &data);
+
+private:
+  struct Entry {
+    std::string dtype;
+    Shape shape;
+    uint64_t offset = 0, length = 0; // bytes from the file's start
+  };
+  void readSafetensorsHeader(const std::string &header, uint64_t dataBegin, uint64_t dataBytes,
+                             const std::string &path);
+  std::shared_ptr<InputFile> external(const std::string &location);
+  TensorData externalData(const onnx::TensorProto &tensor, uint64_t bytes, const std::string &what);
+
+  std::filesystem::path modelPath_, folder_;
+  std::span<const char> modelBytes_;
+  std::map<std::string, std::shared_ptr<InputFile>> files_; // by path, as in TensorData
+  std::string safetensorsPath_;
+  std::map<std::string, Entry> entries_;
+};
+
+/// The elements of a small tensor inside the model, such as a Constant's; throws Failure as WeightFiles::locate does.
+std::vector<char> literalElements(const onnx::TensorProto &tensor, DType dtype, const std::string &what);
+
+} // namespace ds::import

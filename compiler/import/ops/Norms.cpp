@@ -1,0 +1,98 @@
+//===- Norms.cpp - softmax, layer norm, dropout -------------------------------------------------===//
+#include "compiler/import/Hazards.h"
+#include "compiler/import/ops/Emit.h"
+#include "compiler/import/ops/Ops.h"
+
+namespace ds::import::ops {
+
+template <typename OpTy> static Value softmaxAlong(Node &node, const Value &input, size_t axis) {
+  return Value::of(node.create<OpTy>({node.operand(input)}, {node.number("axis", int64_t(axis))}).getResult());
+}
+
+/// Before opset 13 the axis is 1 by default, and all dimensions from it on are one.
+template <typename OpTy> static void softmaxOp(Node &node) {
+  const Value input = node.floatIn(0);
+  if (input.rank() == 0) // a row of one element
+    return node.set(0, reshape(node, softmaxAlong<OpTy>(node, reshape(node, input, {1}), 0), {}));
+  if (node.opset() >= 13)
+    return node.set(0, softmaxAlong<OpTy>(node, input, node.axisAttr("axis", -1, input.rank())));
+  const size_t axis = node.axisAttr("axis", std::min<int64_t>(1, input.rank() - 1), input.rank());
+  int64_t rows = 1, columns = 1;
+  for (size_t i = 0; i < input.shape.size(); ++i)
+    (i < axis ? rows : columns) *= input.shape[i];
+  if (axis + 1 == input.shape.size())
+    return node.set(0, softmaxAlong<OpTy>(node, input, axis));
+  const Value flat = softmaxAlong<OpTy>(node, reshape(node, input, {rows, columns}), 1);
+  node.set(0, reshape(node, flat, input.shape));
+}
+
+void softmax(Node &node) { softmaxOp<train::SoftmaxOp>(node); }
+void logSoftmax(Node &node) { softmaxOp<train::LogSoftmaxOp>(node); }
+
+/// Outputs mean and 1 / sqrt(variance + epsilon) keep the normalised dimensions as 1.
+void layerNormalization(Node &node) {
+  const Value input = node.floatIn(0), scale = node.floatIn(1);
+  const size_t axis = node.axisAttr("axis", -1, input.rank());
+  const Shape normal(input.shape.begin() + long(axis), input.shape.end());
+  const Value zero = floatScalar(input.dtype, 0);
+  const Value shift = broadcastTo(node, node.has(2) ? node.floatIn(2) : zero, normal);
+  // What of the shapes broadcasts within `normal` is spread; more than that would change the result's shape.
+  const Value wide = broadcastTo(node, scale, normal);
+  auto op = node.create<train::LayerNormOp>({node.operand(input), node.operand(wide), node.operand(shift)},
+                                            {node.real("epsilon", node.floatAttr("epsilon", 1e-5))});
+  Shape statistics = input.shape;
+  std::fill(statistics.begin() + long(axis), statistics.end(), 1);
+  node.set(0, Value::of(op.getResult()));
+  if (node.wants(1))
+    node.set(1, reshape(node, Value::of(op.getMean()), statistics));
+  if (node.wants(2))
+    node.set(2, reshape(node, Value::of(op.getRstd()), statistics));
+}
+
+static double dropoutRatio(Node &node) {
+  if (node.opset() < 12)
+    return node.floatAttr("ratio", 0.5);
+  if (!node.has(1))
+    return 0.5;
+  const Constant ratio = node.known(1, "ratio");
+  if (ratio.elements() != 1 || !ds::isFloat(ratio.dtype()))
+    throw Failure("the ratio must be one float");
+  return ratio.dtype() == DType::F32 ? shortestDecimal(float(ratio.firstAsDouble())) : ratio.firstAsDouble();
+}
+
+/// Whether the node drops; what an exporter lost is decided by --dropout.
+static bool drops(Node &node, double ratio) {
+  using Mode = ImportOptions::Dropout;
+  const Mode mode = node.graph().options().dropout;
+  if (ratio == 0 || mode == Mode::Off)
+    return false;
+  const bool saysMode = node.opset() >= 12 && node.has(2);
+  if (saysMode) {
+    const Constant training = node.known(2, "training_mode");
+    if (training.elements() != 1)
+      throw Failure("training_mode must be a scalar");
+    return training.firstAsDouble() != 0 || mode == Mode::Force;
+  }
+  if (mode != Mode::Refuse)
+    return mode == Mode::Force;
+  const bool attention = fxCallOf(node.proto()).target.find("scaled_dot_product_attention") != std::string::npos;
+  throw Failure(std::string(attention ? "the exporter lost that this attention dropout" : "dropout") + " of ratio " +
+                text(ratio) + (attention ? " is for training" : " has no training_mode, so it drops nothing") +
+                "; export with attn_implementation=\"eager\" in training mode, or choose with "
+                "--dropout=as-written|force|off");
+}
+
+/// Dropout in training is numbered in graph order: its number and the run's seed give the mask.
+void dropout(Node &node) {
+  const Value input = node.floatIn(0);
+  const double ratio = dropoutRatio(node);
+  if (!(ratio >= 0 && ratio < 1))
+    throw Failure("the ratio is " + text(ratio) + " and must be at least 0 and less than 1");
+  if (!drops(node, ratio))
+    return node.set(0, input);
+  auto op = node.create<train::DropoutOp>(
+      {node.operand(input)}, {node.real("ratio", ratio), node.number("op_id", node.graph().nextDropoutId())});
+  node.set(0, Value::of(op.getResult()));
+}
+
+} // namespace ds::import::ops

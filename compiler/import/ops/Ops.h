@@ -1,0 +1,104 @@
+//===- Ops.h - a builder per operator ------------------------------------------------===//
+//
+// Each reads the node's inputs and attributes as ONNX defines them for the node's opset, and sets its outputs.
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/import/Node.h"
+
+namespace ds::import::ops {
+
+// Elementwise.cpp
+void add(Node &node);
+void sub(Node &node);
+void mul(Node &node);
+void div(Node &node);
+void logicalAnd(Node &node);
+void logicalOr(Node &node);
+void logicalXor(Node &node);
+void equal(Node &node);
+void less(Node &node);
+void lessOrEqual(Node &node);
+void greater(Node &node);
+void greaterOrEqual(Node &node);
+void neg(Node &node);
+void abs(Node &node);
+void sqrt(Node &node);
+void reciprocal(Node &node);
+void exp(Node &node);
+void log(Node &node);
+void erf(Node &node);
+void tanh(Node &node);
+void sigmoid(Node &node);
+void relu(Node &node);
+void sin(Node &node);
+void cos(Node &node);
+void sign(Node &node);
+void floor(Node &node);
+void ceil(Node &node);
+void logicalNot(Node &node);
+void isNan(Node &node);
+void pow(Node &node);
+void mod(Node &node);
+void max(Node &node);
+void min(Node &node);
+void sum(Node &node);
+void mean(Node &node);
+void gelu(Node &node);
+void where(Node &node);
+void clip(Node &node);
+void castTo(Node &node);
+void castLike(Node &node);
+void identity(Node &node);
+
+// Linear.cpp
+void matMul(Node &node);
+void gemm(Node &node);
+
+// Loss.cpp
+void softmaxCrossEntropyLoss(Node &node);
+void negativeLogLikelihoodLoss(Node &node);
+
+// Movement.cpp
+void reshapeTo(Node &node);
+void flatten(Node &node);
+void squeeze(Node &node);
+void unsqueeze(Node &node);
+void transposeTo(Node &node);
+void expand(Node &node);
+void tile(Node &node);
+void concat(Node &node);
+void pad(Node &node);
+void trilu(Node &node);
+
+// Norms.cpp
+void softmax(Node &node);
+void logSoftmax(Node &node);
+void layerNormalization(Node &node);
+void dropout(Node &node);
+
+// Reductions.cpp
+void reduceSum(Node &node);
+void reduceMean(Node &node);
+void reduceMax(Node &node);
+void reduceMin(Node &node);
+void reduceProd(Node &node);
+
+// Shapes.cpp
+void constant(Node &node);
+void constantOfShape(Node &node);
+void shape(Node &node);
+void size(Node &node);
+void range(Node &node);
+void cumSum(Node &node);
+
+// Slicing.cpp
+void sliceOf(Node &node);
+void split(Node &node);
+void splitToSequence(Node &node);
+void sequenceAt(Node &node);
+void gather(Node &node);
+void gatherNd(Node &node);
+void gatherElements(Node &node);
+
+} // namespace ds::import::ops

@@ -1,0 +1,216 @@
+//===- AssignOffsets.cpp - give every buffer its place in the arena ---------===//
+//
+// The time axis of a role is that of its programs laid end to end; a program's is that of the routines it calls, in the
+// order of their first calls, one instant a command. On it
+//   scope plan   lives always;
+//   scope step   from its first to its last use in a program; whole routines where one is called more than once;
+//   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap;
+//   scope call   from its first to its last use;
+// and a metric's buffer to the end of its program, where the host reads it. Compute has one queue, so its order is
+// time; what other queues touch (inputs) has several slots.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/passes/Passes.h"
+#include "compiler/scheduling/OffsetProblem.h"
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace ds {
+#define GEN_PASS_DEF_ASSIGNOFFSETS
+#include "compiler/passes/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// One routine on the time axis of one program.
+struct Segment {
+  plan::RoutineOp routine;
+  int64_t begin, commands; // instants [begin, begin + commands)
+  bool repeated;           // called more than once
+};
+
+/// One program on the time axis of its role.
+struct Axis {
+  plan::ProgramOp program;
+  int64_t begin, end;
+  SmallVector<Segment> segments;
+};
+
+struct Use {
+  const Segment *segment;
+  int64_t command;
+  int64_t time() const { return segment->begin + command; }
+};
+
+/// First and last use of a buffer in one program.
+struct Span {
+  Use first, last;
+};
+
+SmallVector<Axis> layOut(plan::RoleOp role) {
+  SmallVector<Axis> axes;
+  int64_t time = 0;
+  for (auto program : role.getOps<plan::ProgramOp>()) {
+    Axis axis{program, time, time, {}};
+    llvm::MapVector<StringAttr, int64_t> calls;
+    for (auto call : program.getOps<plan::CallOp>())
+      ++calls[call.getRoutineAttr().getAttr()];
+    for (auto &[name, count] : calls) {
+      auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, FlatSymbolRefAttr::get(name));
+      const int64_t commands = llvm::range_size(routine.getBody().front());
+      axis.segments.push_back({routine, time, commands, count > 1});
+      time += commands;
+    }
+    axis.end = time = std::max(time, axis.begin + 1);
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+class RoleOffsets {
+public:
+  RoleOffsets(plan::RoleOp role, int64_t alignment) : role_(role), axes_(layOut(role)), alignment_(alignment) {
+    for (auto buffer : role.getOps<plan::BufferOp>())
+      uses_.try_emplace(buffer);
+    for (auto [index, axis] : llvm::enumerate(axes_))
+      for (Segment &segment : axis.segments)
+        for (auto [command, op] : llvm::enumerate(segment.routine.getBody().front()))
+          for (Value operand : op.getOperands())
+            note(operand.getDefiningOp<plan::BufferOp>(), index, {&segment, int64_t(command)});
+  }
+
+  LogicalResult run() {
+    for (auto arena : role_.getOps<plan::ArenaOp>())
+      if (failed(place(arena)))
+        return failure();
+    setLives();
+    return success();
+  }
+
+private:
+  using Spans = llvm::MapVector<int64_t, Span>; // by program
+
+  void note(plan::BufferOp buffer, int64_t program, Use use) {
+    auto [it, inserted] = uses_[buffer].try_emplace(program, Span{use, use});
+    if (!inserted)
+      it->second.last = use;
+  }
+
+  int64_t strideOf(plan::BufferOp buffer) const {
+    return buffer.getSlots() > 1 ? llvm::alignTo(buffer.getBytes(), alignment_) : 0;
+  }
+
+  LogicalResult place(plan::ArenaOp arena) {
+    scheduling::OffsetProblem problem;
+    problem.alignment = alignment_;
+    SmallVector<plan::BufferOp> buffers;
+    for (auto &[op, spans] : uses_) {
+      auto buffer = cast<plan::BufferOp>(op);
+      if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr())
+        continue;
+      const int64_t bytes = buffer.getSlots() > 1 ? strideOf(buffer) * int64_t(buffer.getSlots()) : buffer.getBytes();
+      auto [begin, end] = lifeOf(buffer, spans);
+      problem.buffers.push_back({bytes, begin, end});
+      buffers.push_back(buffer);
+    }
+    if (auto reason = problem.check())
+      return arena.emitOpError() << "cannot be laid out: " << *reason;
+    std::vector<int64_t> offsets = scheduling::assignFirstFit(problem);
+    if (auto reason = problem.verify(offsets))
+      return arena.emitOpError() << "was laid out wrongly: " << *reason;
+    Builder builder(arena.getContext());
+    for (auto [buffer, offset] : llvm::zip(buffers, offsets)) {
+      buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
+      buffer.setSlotStrideAttr(builder.getI64IntegerAttr(strideOf(buffer)));
+    }
+    arena.setBytesAttr(builder.getI64IntegerAttr(llvm::alignTo(problem.arenaBytes(offsets), alignment_)));
+    arena.setPeakLiveBytesAttr(builder.getI64IntegerAttr(problem.lowerBound()));
+    return success();
+  }
+
+  /// [begin, end) on the role's time axis.
+  std::pair<int64_t, int64_t> lifeOf(plan::BufferOp buffer, const Spans &spans) const {
+    const int64_t whole = axes_.empty() ? 1 : axes_.back().end;
+    if (buffer.getScope() == plan::Scope::Plan || spans.empty())
+      return {0, whole};
+    int64_t begin = whole, end = 0;
+    for (auto &[program, span] : spans) {
+      const Axis &axis = axes_[program];
+      int64_t first = span.first.time(), last = span.last.time() + 1;
+      if (buffer.getScope() == plan::Scope::Step && span.first.segment->repeated)
+        first = span.first.segment->begin;
+      if (buffer.getScope() == plan::Scope::Step && span.last.segment->repeated)
+        last = span.last.segment->begin + span.last.segment->commands;
+      if (buffer.getSlots() > 1) {
+        first = axis.begin;
+        last = axis.end;
+      }
+      if (isMetric(buffer, axis.program))
+        last = axis.end;
+      begin = std::min(begin, first);
+      end = std::max(end, last);
+    }
+    return {begin, end};
+  }
+
+  static bool isMetric(plan::BufferOp buffer, plan::ProgramOp program) {
+    return llvm::any_of(buffer->getUsers(), [&](Operation *user) {
+      return isa<plan::MetricOp>(user) && user->getParentOp() == program.getOperation();
+    });
+  }
+
+  /// The last command of a program in which a buffer is used, and which therefore has one.
+  static Use lastCommand(const Axis &axis) {
+    const Segment *last = &axis.segments.back();
+    while (last->commands == 0)
+      --last;
+    return {last, last->commands - 1};
+  }
+
+  /// Writes births and deaths as (program, routine, command, routine, command).
+  void setLives() {
+    llvm::DenseMap<Operation *, int64_t> numbers;
+    for (auto [index, routine] : llvm::enumerate(role_.getOps<plan::RoutineOp>()))
+      numbers[routine] = index;
+    for (auto &[op, spans] : uses_) {
+      auto buffer = cast<plan::BufferOp>(op);
+      if (buffer.getScope() == plan::Scope::Plan)
+        continue;
+      SmallVector<int64_t> lives;
+      for (auto &[program, span] : spans) {
+        const Use last = isMetric(buffer, axes_[program].program) ? lastCommand(axes_[program]) : span.last;
+        lives.append({program, numbers[span.first.segment->routine], span.first.command, numbers[last.segment->routine],
+                      last.command});
+      }
+      buffer.setLives(lives);
+    }
+  }
+
+  plan::RoleOp role_;
+  SmallVector<Axis> axes_;
+  int64_t alignment_;
+  llvm::MapVector<Operation *, Spans> uses_;
+};
+
+struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {
+  using AssignOffsetsBase::AssignOffsetsBase;
+
+  void runOnOperation() override {
+    if (alignment < 1 || !llvm::isPowerOf2_64(alignment)) {
+      getOperation().emitError() << "alignment " << alignment.getValue() << " is not a power of two";
+      return signalPassFailure();
+    }
+    for (auto role : getOperation().getOps<plan::RoleOp>())
+      if (failed(RoleOffsets(role, alignment).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

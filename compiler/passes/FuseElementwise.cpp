@@ -1,0 +1,205 @@
+//===- FuseElementwise.cpp - run chains of elementwise ops as one loop ------===//
+//
+// One walk in program order. Each elementwise op either joins the group of one of its operands or starts a group. When
+// op X joins group G, X becomes G's last op, where the fused op will stand; so
+//   1. G has room, X's result shape, and X's side of train.loss_gradient;
+//   2. every reader of a member of G that is not in G comes after X;
+//   3. every operand of X is defined before X (true in SSA) and no operand of X depends on a member of G through an op
+//      outside G: by 2 such an op would come after X.
+// Rules 1 and 2 are checked; 3 follows.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/passes/KernelSelection.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/TrainStep.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace ds {
+#define GEN_PASS_DEF_FUSEELEMENTWISE
+#include "compiler/passes/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct Group {
+  SmallVector<Operation *> ops; // in program order
+};
+
+/// A scalar or splat constant costs nothing inside a fused loop, if a program can hold it.
+bool isSplatConstant(Value value) { return splatConstant(value).has_value(); }
+
+class Grouping {
+public:
+  Grouping(Block &block, size_t maxOps, size_t maxOperands) : maxOps_(maxOps), maxOperands_(maxOperands) {
+    int64_t position = 0, side = 0;
+    for (Operation &op : block) {
+      side += isa<train::LossGradientOp>(op);
+      place_[&op] = {position++, side};
+    }
+    for (Operation &op : block)
+      if (op.hasTrait<train::Elementwise>())
+        assign(&op);
+  }
+
+  /// Groups of two ops and more, by their first op.
+  SmallVector<Group> take() {
+    SmallVector<Group> result;
+    for (Group &group : groups_)
+      if (group.ops.size() > 1)
+        result.push_back(std::move(group));
+    return result;
+  }
+
+private:
+  struct Place {
+    int64_t position, side; // side 1: backward
+  };
+
+  static ArrayRef<int64_t> shapeOf(Operation *op) {
+    return cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  }
+
+  void assign(Operation *op) {
+    for (Value operand : op->getOperands()) {
+      auto it = groupOf_.find(operand.getDefiningOp());
+      if (it != groupOf_.end() && mayJoin(op, groups_[it->second])) {
+        groups_[it->second].ops.push_back(op);
+        groupOf_[op] = it->second;
+        return;
+      }
+    }
+    groupOf_[op] = groups_.size();
+    groups_.push_back({{op}});
+  }
+
+  bool mayJoin(Operation *op, const Group &group) {
+    if (group.ops.size() >= maxOps_ || shapeOf(op) != shapeOf(group.ops.front()) ||
+        place_[op].side != place_[group.ops.front()].side)
+      return false;
+    for (Operation *member : group.ops)
+      for (Operation *user : member->getUsers())
+        if (user != op && !llvm::is_contained(group.ops, user) && place_[user].position < place_[op].position)
+          return false;
+    return countOperands(op, group) <= maxOperands_;
+  }
+
+  /// Inputs and results that the group would have with `op` in it.
+  size_t countOperands(Operation *op, const Group &group) {
+    llvm::SmallSetVector<Operation *, 16> members(group.ops.begin(), group.ops.end());
+    members.insert(op);
+    llvm::SmallSetVector<Value, 16> inputs;
+    size_t results = 0;
+    for (Operation *member : members) {
+      for (Value operand : member->getOperands())
+        if (!members.contains(operand.getDefiningOp()) && !isSplatConstant(operand))
+          inputs.insert(operand);
+      results += llvm::any_of(member->getUsers(), [&](Operation *user) { return !members.contains(user); });
+    }
+    return inputs.size() + results;
+  }
+
+  size_t maxOps_, maxOperands_;
+  llvm::DenseMap<Operation *, Place> place_;
+  llvm::DenseMap<Operation *, size_t> groupOf_;
+  SmallVector<Group> groups_;
+};
+
+/// Replaces the ops of a group by one train.fused at the place of the last.
+void fuse(const Group &group) {
+  llvm::SmallSetVector<Operation *, 16> members(group.ops.begin(), group.ops.end());
+  llvm::SmallSetVector<Value, 16> inputs;
+  SmallVector<Value> results;
+  SmallVector<int64_t> reference;
+  for (Operation *op : members) {
+    for (Value operand : op->getOperands())
+      if (!members.contains(operand.getDefiningOp()) && !isSplatConstant(operand))
+        inputs.insert(operand);
+    if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !members.contains(user); }))
+      results.push_back(op->getResult(0));
+    if (auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(referenceAttribute))
+      llvm::append_range(reference, numbers.asArrayRef());
+  }
+  if (results.empty()) { // nobody reads what the group computes
+    for (Operation *op : llvm::reverse(group.ops))
+      op->erase();
+    return;
+  }
+  Operation *last = group.ops.back();
+  OpBuilder builder(last);
+  auto fused = train::FusedOp::create(builder, last->getLoc(), TypeRange(ValueRange(results)), inputs.getArrayRef());
+  if (!reference.empty())
+    fused->setAttr(referenceAttribute, builder.getDenseI64ArrayAttr(reference));
+  Block &body = fused.getBody().emplaceBlock();
+  IRMapping mapping;
+  for (Value input : inputs)
+    mapping.map(input, body.addArgument(input.getType(), input.getLoc()));
+  builder.setInsertionPointToStart(&body);
+  for (Operation *op : members) {
+    for (Value operand : op->getOperands())
+      if (!mapping.contains(operand) && isSplatConstant(operand))
+        builder.clone(*operand.getDefiningOp(), mapping)->removeAttr(referenceAttribute);
+    builder.clone(*op, mapping)->removeAttr(referenceAttribute);
+  }
+  SmallVector<Value> yielded;
+  for (Value result : results)
+    yielded.push_back(mapping.lookup(result));
+  train::YieldOp::create(builder, last->getLoc(), yielded);
+  for (auto [result, replacement] : llvm::zip(results, fused.getOutputs()))
+    result.replaceUsesWithIf(replacement, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
+  for (Operation *op : llvm::reverse(members.getArrayRef()))
+    op->erase();
+}
+
+/// An elementwise op that broadcasts anyway reads the narrow operand of a train.broadcast.
+void absorbBroadcasts(Block &block) {
+  for (Operation &op : block) {
+    if (!op.hasTrait<train::Elementwise>())
+      continue;
+    for (OpOperand &operand : op.getOpOperands()) {
+      auto broadcast = operand.get().getDefiningOp<train::BroadcastOp>();
+      if (!broadcast)
+        continue;
+      SmallVector<int64_t> rest;
+      for (OpOperand &other : op.getOpOperands()) {
+        Value seen = &other == &operand ? broadcast.getInput() : other.get();
+        rest = *train::broadcastShapes(rest, cast<RankedTensorType>(seen.getType()).getShape());
+      }
+      if (ArrayRef<int64_t>(rest) == cast<RankedTensorType>(op.getResult(0).getType()).getShape())
+        operand.set(broadcast.getInput());
+    }
+  }
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isa<train::BroadcastOp>(op) && op.use_empty())
+      op.erase();
+}
+
+struct FuseElementwise : ds::impl::FuseElementwiseBase<FuseElementwise> {
+  using FuseElementwiseBase::FuseElementwiseBase;
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function.getBody().hasOneBlock()) {
+        function.emitError("must have one block; see ds-verify-train-form");
+        return signalPassFailure();
+      }
+      Block &block = function.getBody().front();
+      absorbBroadcasts(block);
+      for (const Group &group : Grouping(block, maxOps, maxOperands).take())
+        fuse(group);
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (isa<train::ConstantOp>(op) && op.use_empty())
+          op.erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,52 @@
+//===- KernelSelection.h - which kernel runs an op, on which operands -------===//
+#pragma once
+
+#include "dialects/Plan/Plan.h"
+#include "dialects/Train/Train.h"
+#include "runtime/core/DType.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <string>
+
+namespace ds {
+
+/// An operand of a kernel: a tensor of the IR, or the memory of a variable.
+struct KernelOperand {
+  mlir::Value value;         // read, or defined by the op; null for a variable
+  mlir::StringAttr variable; // null for a value
+  mlir::RankedTensorType type;
+  plan::Access access;
+};
+
+/// A call of a kernel of kernels/KernelSignatures.h, without its workspace.
+struct KernelCall {
+  std::string kernel;
+  llvm::SmallVector<KernelOperand> operands;
+  llvm::SmallVector<mlir::NamedAttribute> attributes; // i64, f64, strings, i64 and f64 arrays
+
+  void read(mlir::Value value);
+  void write(mlir::Value value);
+  void variable(mlir::StringAttr name, mlir::RankedTensorType type, plan::Access access);
+};
+
+/// The call that computes `op`, or a failure after a diagnostic. `symbols` finds the variables that it names.
+llvm::FailureOr<KernelCall> selectKernel(mlir::Operation *op, const mlir::SymbolTable &symbols);
+
+/// Elementwise ops and fused bodies as a program (kernels/ElementwiseProgram.h); scalar constants become part of it.
+llvm::FailureOr<KernelCall> selectElementwise(mlir::Operation *op);
+
+/// variable += value.
+KernelCall selectAccumulate(train::AccumulateOp op);
+/// variable = value.
+KernelCall selectStore(train::StoreOp op);
+/// A copy of the variable, for it is written again before the value's last use.
+KernelCall selectRead(train::ReadOp op);
+
+/// The element type of a tensor as kernels know it.
+DType dtypeOf(mlir::Type type);
+
+/// The value of every element of a constant, if `value` is one and they are equal.
+std::optional<double> splatConstant(mlir::Value value);
+
+} // namespace ds

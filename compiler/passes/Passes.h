@@ -1,0 +1,40 @@
+//===- Passes.h - the compiler's passes and pipelines ---------------------===//
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
+
+#include <memory>
+
+namespace ds {
+
+#define GEN_PASS_DECL
+#include "compiler/passes/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "compiler/passes/Passes.h.inc"
+
+/// What the pipelines need to know of configuration and machine.
+struct CompileOptions {
+  InsertOptimizerOptions optimizer;
+  int64_t microbatches = 1; ///< of one rank and optimizer step
+  int64_t dataParallel = 1; ///< ranks of the data axis
+  int64_t threads = 8;      ///< compute workers of a rank
+  int64_t workspaceBytesPerThread = 4 << 20;
+  int64_t alignment = 64; ///< bytes
+};
+
+/// @forward -> the same, smaller: what import leaves to be tidied up.
+void buildSimplifyPipeline(mlir::OpPassManager &);
+/// @forward -> @microbatch, @update, @evaluate.
+void buildGradientPipeline(mlir::OpPassManager &, const CompileOptions &);
+/// train -> dist: fragments and schedules.
+void buildDistributePipeline(mlir::OpPassManager &, const CompileOptions &);
+/// dist -> plan with offsets.
+void buildPlanPipeline(mlir::OpPassManager &, const CompileOptions &);
+
+/// Registers every pass and pipeline by flag.
+void registerPassesAndPipelines();
+
+} // namespace ds

@@ -1,0 +1,200 @@
+//===- Passes.td - every pass: what it does, before and after -------------===//
+#ifndef DS_PASSES_TD
+#define DS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+/// `dialects`: those whose ops the pass creates.
+class DsPass<string flag, list<string> dialects = []> : Pass<flag, "::mlir::ModuleOp"> {
+  let dependentDialects = dialects;
+}
+
+//===-- train ----------------------------------------------------------------===//
+
+def FoldTransposes : DsPass<"ds-fold-transposes"> {
+  let summary = "let products read a transposed operand in place";
+  let description = [{
+    ```mlir
+    %t = train.transpose %w by [1, 0]          // gone where nothing else reads it
+    %y = train.matmul %x, %t                   // train.matmul %x, %w transposed
+    ```
+    A permutation that does more than swap the last two dimensions is split so that the remaining transpose moves whole
+    rows. Must precede `ds-differentiate`, so that gradients are built on the weights as they are stored.
+  }];
+}
+
+def FuseBias : DsPass<"ds-fuse-bias"> {
+  let summary = "let a product add its bias";
+  let description = [{
+    ```mlir
+    %0 = train.matmul %x, %w
+    %y = train.add %0, %b                      // train.matmul %x, %w bias %b
+    ```
+    Only where `%b` is a vector of the product's columns and nothing else reads the product. Must precede
+    `ds-differentiate`.
+  }];
+}
+
+def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
+  let summary = "add the backward pass, split off evaluation";
+  let description = [{
+    From `@forward(inputs) -> loss` makes `@microbatch(inputs)`, which adds the loss into the metric `loss` and the
+    gradient of every trainable parameter that the loss reaches into its accumulator, and `@evaluate(inputs)`, the
+    forward pass with dropout removed.
+
+    1. A forward walk marks the values that depend on a trainable parameter.
+    2. A backward walk asks each op for its operands' gradients (DifferentiableOpInterface); several contributions to one
+       value are added in the order in which the walk meets them.
+    3. The gradient of a parameter is complete before it is accumulated, once per micro-batch: sums have one order,
+       ((0 + g_0) + g_1) + ...
+  }];
+}
+
+def ScaleGradients : DsPass<"ds-scale-gradients"> {
+  let summary = "put every scale of the gradient into train.loss_gradient";
+  let description = [{
+    The mean over accumulation steps and data-parallel ranks, once, in one visible op.
+    ```mlir
+    %g = train.loss_gradient 1.0 : tensor<f32>   // 2.5e-01 with microbatches=4
+    ```
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1",
+                        "micro-batches of one optimizer step over all data-parallel ranks">];
+}
+
+def InsertOptimizer
+    : DsPass<"ds-insert-optimizer", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
+  let summary = "make @update: learning rate, norm, clipping, one optimizer step";
+  let description = [{
+    Every variable of kind gradient is normed, clipped and consumed by the optimizer; moments become variables named
+    after their parameter. The mean loss, the gradient norm and the learning rate become metrics.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"lr", "lr", "double", "1e-3", "learning rate">,
+    Option<"beta1", "beta1", "double", "0.9", "decay of the first moment (adamw)">,
+    Option<"beta2", "beta2", "double", "0.999", "decay of the second moment (adamw)">,
+    Option<"epsilon", "epsilon", "double", "1e-8", "added to the denominator (adamw)">,
+    Option<"weightDecay", "weight-decay", "double", "0", "weight decay">,
+    Option<"decoupled", "decoupled", "bool", "true", "decay the weight, not the gradient (adamw)">,
+    Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
+    Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
+    Option<"clip", "clip", "double", "0", "largest global gradient norm; 0: no clipping">,
+    Option<"schedule", "schedule", "std::string", "\"constant\"", "constant, WarmupLR, WarmupDecayLR, WarmupCosineLR">,
+    Option<"scheduleParameters", "schedule-parameters", "std::string", "\"\"",
+           "the schedule's parameters as an MLIR dictionary; a command line needs {{warmup_num_steps = 10}}">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches whose losses are averaged">];
+}
+
+def ElideAccumulation : DsPass<"ds-elide-accumulation"> {
+  let summary = "store instead of accumulate where a step has one micro-batch";
+  let description = [{
+    ```mlir
+    train.accumulate %g into @"w::gradient"      // train.store %g into @"w::gradient"
+    ```
+    With one micro-batch and one contribution a step the sum is the contribution; the accumulator then needs no zeroing,
+    and the producer writes it in place. Switch off to bisect.
+  }];
+}
+
+def VerifyTrainForm : DsPass<"ds-verify-train-form"> {
+  let summary = "check that a training step is complete";
+  let description = [{
+    `@microbatch`, `@update` and `@evaluate` exist, take the same inputs, hold train ops only, and every gradient is
+    accumulated in one and consumed in the other. Runs before `ds-outline-fragments`.
+  }];
+}
+
+def InferInputLimits : DsPass<"ds-infer-input-limits"> {
+  let summary = "which values an integer input may hold";
+  let description = [{
+    An input that is only moved about and then looked up (`train.gather`) or taken as a label (`train.cross_entropy`) must
+    lie in the table: `train.limit = C` on the argument of `@microbatch`, with `train.ignored` for the label that is
+    ignored. ds-run refuses other values before a step sees them. Where another op reads the input, nothing is said.
+  }];
+}
+
+def RecordReference : DsPass<"ds-record-reference"> {
+  let summary = "keep the single-device program beside the one to be lowered";
+  let description = [{
+    Copies `@microbatch`, `@update` and `@evaluate` into the module `@reference` and numbers their ops, so that every later
+    command can name the ops that it implements (attribute `train.reference`). No pass changes the copy.
+  }];
+}
+
+def FuseElementwise : DsPass<"ds-fuse-elementwise"> {
+  let summary = "run chains of elementwise ops as one loop";
+  let description = [{
+    ```mlir
+    %0 = train.mul %x, %x
+    %1 = train.tanh %0                           // one train.fused
+    ```
+    A group has one result shape and is placed at its last op; an op joins the group of an operand when every reader
+    outside comes after it, so that order and effects stay as they were. Values read outside the group become results.
+    Forward and backward are never mixed. Changes no bit: each op computes what it computed before.
+  }];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", "24", "ops of one group">,
+    Option<"maxOperands", "max-operands", "int64_t", "12", "operands and results of one group">];
+}
+
+//===-- dist -----------------------------------------------------------------===//
+
+def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"]> {
+  let summary = "cut the step into fragments";
+  let description = [{
+    `@microbatch` becomes the fragments `@forward` and `@backward` (from `train.loss_gradient` on), `@update` and
+    `@evaluate` one each, and `@feed` writes the graph inputs. What the backward reads of the forward is kept by name;
+    reshapes, constants and reads of variables are repeated instead.
+  }];
+}
+
+def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
+  let summary = "list the calls of every role";
+  let description = [{
+    One role with the programs `@step` (feeds run one micro-batch ahead) and `@evaluate`.
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">];
+}
+
+def VerifyDistForm : DsPass<"ds-verify-dist-form"> {
+  let summary = "check that every value is kept before it is taken";
+  let description = [{
+    Follows each program call by call: a fragment may take what an earlier call of the same micro-batch kept or fed. No
+    func.func is left outside `@reference`.
+  }];
+}
+
+//===-- plan -----------------------------------------------------------------===//
+
+def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::train::TrainDialect"]> {
+  let summary = "fragments to routines of kernels on buffers";
+  let description = [{
+    Values become buffers, ops become commands with the kernels and workspaces of kernels/KernelSignatures.h, and
+    fragments become routines. A reshape is another view of its operand's buffer; what is kept or stored is written in
+    place by its producer. Feeds run on the copy-in queue; compute waits for them by event, and they wait for the
+    backward two micro-batches before, whose slot they reuse.
+  }];
+  let options = [
+    Option<"threads", "threads", "int64_t", "1", "compute workers that workspaces are cut for">,
+    Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "4194304", "cap of a workspace, a worker">];
+}
+
+def AssignOffsets : DsPass<"ds-assign-offsets"> {
+  let summary = "give every buffer its place in the arena";
+  let description = [{
+    Liveness in queue order on one time axis per program; programs never run at once. Largest first, first fit. Sets
+    offsets, lives, and the arenas' sizes and peaks; the result is checked by OffsetProblem::verify.
+  }];
+  let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+}
+
+def VerifyPlanForm : DsPass<"ds-verify-plan-form"> {
+  let summary = "check that nothing is left to decide";
+  let description = [{
+    Every buffer has an offset inside its arena and is written before it is read; no op of another dialect is left outside
+    `@reference`.
+  }];
+}
+
+#endif // DS_PASSES_TD

@@ -1,0 +1,89 @@
+//===- Pipelines.cpp - the compiler, read from top to bottom ----------------===//
+#include "compiler/passes/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace ds {
+
+void buildSimplifyPipeline(OpPassManager &pm) {
+  // Import leaves transposes of transposes and scalings by one.
+  pm.addPass(createCanonicalizerPass());
+  // Before differentiation, so that the gradients too read weights as they are stored and carry no extra sums.
+  pm.addPass(createFoldTransposes());
+  pm.addPass(createFuseBias());
+  pm.addPass(createCSEPass());
+}
+
+void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
+  const int64_t microbatches = options.microbatches * options.dataParallel;
+  pm.addPass(createDifferentiate());
+  // All scales at once; no other pass multiplies a gradient by a number.
+  pm.addPass(createScaleGradients({microbatches}));
+  InsertOptimizerOptions optimizer = options.optimizer;
+  optimizer.microbatches = microbatches;
+  pm.addPass(createInsertOptimizer(optimizer));
+  // Gradients of reshapes and transposes meet those of their neighbours, and share what the forward pass computed.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createFoldTransposes());
+  if (microbatches == 1)
+    pm.addPass(createElideAccumulation());
+  pm.addPass(createInferInputLimits());
+  pm.addPass(createVerifyTrainForm());
+}
+
+void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
+  // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
+  pm.addPass(createRecordReference());
+  // Before outlining: a chain computed once in the forward pass is one value for the backward.
+  pm.addPass(createFuseElementwise());
+  pm.addPass(createOutlineFragments());
+  pm.addPass(createScheduleCalls({options.microbatches}));
+  pm.addPass(createVerifyDistForm());
+}
+
+void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
+  pm.addPass(createLowerToPlan({options.threads, options.workspaceBytesPerThread}));
+  pm.addPass(createAssignOffsets({options.alignment}));
+  // Export only copies fields from here.
+  pm.addPass(createVerifyPlanForm());
+}
+
+namespace {
+/// The few options that pipelines take by hand; ds-opt compile sets all of them from the configuration.
+struct StepOptions : PassPipelineOptions<StepOptions> {
+  Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("micro-batches of one step"), llvm::cl::init(1)};
+  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw or sgd"), llvm::cl::init("adamw")};
+  Option<double> lr{*this, "lr", llvm::cl::desc("learning rate"), llvm::cl::init(1e-3)};
+  Option<int64_t> threads{*this, "threads", llvm::cl::desc("compute workers of a rank"), llvm::cl::init(8)};
+
+  CompileOptions compileOptions() const {
+    CompileOptions options;
+    options.microbatches = microbatches;
+    options.optimizer.optimizer = optimizer;
+    options.optimizer.lr = lr;
+    options.threads = threads;
+    return options;
+  }
+};
+} // namespace
+
+void registerPassesAndPipelines() {
+  registerDSPasses();
+  PassPipelineRegistration<>("ds-simplify-pipeline", "what import leaves to be tidied up", buildSimplifyPipeline);
+  PassPipelineRegistration<StepOptions>(
+      "ds-gradient-pipeline", "@forward to @microbatch, @update, @evaluate",
+      [](OpPassManager &pm, const StepOptions &options) { buildGradientPipeline(pm, options.compileOptions()); });
+  PassPipelineRegistration<StepOptions>(
+      "ds-distribute-pipeline", "train to dist: fragments and schedules",
+      [](OpPassManager &pm, const StepOptions &options) { buildDistributePipeline(pm, options.compileOptions()); });
+  PassPipelineRegistration<StepOptions>(
+      "ds-plan-pipeline", "dist to plan: kernels, buffers, offsets",
+      [](OpPassManager &pm, const StepOptions &options) { buildPlanPipeline(pm, options.compileOptions()); });
+}
+
+} // namespace ds

@@ -1,0 +1,39 @@
+//===- TrainStep.h - names that the passes over a training step agree on ----===//
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace ds {
+
+// Metrics, as ds-run prints them.
+inline constexpr llvm::StringLiteral lossMetric = "loss";
+inline constexpr llvm::StringLiteral gradientNormMetric = "grad_norm";
+inline constexpr llvm::StringLiteral learningRateMetric = "lr";
+
+/// Symbols that passes over a step make; a model's variables have other names.
+inline constexpr llvm::StringLiteral reservedNames[] = {
+    "microbatch", "update",   "evaluate",         "reference",       "feed", "forward", "backward", "mesh",
+    "main",       lossMetric, gradientNormMetric, learningRateMetric};
+
+/// Optimizer steps done, a scalar i64.
+inline constexpr llvm::StringLiteral stepVariable = "optimizer::step";
+
+inline std::string gradientName(llvm::StringRef parameter) { return (parameter + "::gradient").str(); }
+inline std::string firstMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg").str(); }
+inline std::string secondMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg_sq").str(); }
+inline std::string momentumName(llvm::StringRef parameter) { return (parameter + "::momentum_buffer").str(); }
+
+/// Attribute of an op: the ops of the reference program that it implements (array<i64>).
+inline constexpr llvm::StringLiteral referenceAttribute = "train.reference";
+/// Module attribute: the reference program, a module without effect on anything.
+inline constexpr llvm::StringLiteral referenceModule = "reference";
+
+// Argument attributes of @forward, @microbatch and @evaluate.
+inline constexpr llvm::StringLiteral inputAttribute = "train.input";
+inline constexpr llvm::StringLiteral tokensAttribute = "train.tokens";
+inline constexpr llvm::StringLiteral limitAttribute = "train.limit";
+inline constexpr llvm::StringLiteral ignoredAttribute = "train.ignored";
+
+} // namespace ds

@@ -1,0 +1,141 @@
+//===- Facts.cpp - counts and their spelling ------------------------------===//
+#include "compiler/report/Facts.h"
+
+#include "runtime/core/DType.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace ds::report {
+namespace {
+
+/// 2 M N K of one product: its result has [..., M, N], its left side [..., M, K] or [..., K, M].
+uint64_t productFlops(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
+  if (op.results_size() < 1 || op.operands_size() < 2)
+    return 0;
+  const auto &result = plan.reference().values(int(op.results(0))).shape();
+  const auto &left = plan.reference().values(int(op.operands(0))).shape();
+  if (result.size() < 2 || left.size() < 2)
+    return 0;
+  const uint64_t m = uint64_t(result.Get(result.size() - 2));
+  const uint64_t mk = uint64_t(left.Get(left.size() - 2)) * uint64_t(left.Get(left.size() - 1));
+  return m == 0 ? 0 : 2 * elements(result) * (mk / m);
+}
+
+std::string scaled(double value, double step, const char *const *units, int count) {
+  int unit = 0;
+  while (value >= step && unit + 1 < count) {
+    value /= step;
+    ++unit;
+  }
+  std::array<char, 64> text{};
+  const int decimals = unit == 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  std::snprintf(text.data(), text.size(), "%.*f%s", decimals, value, units[unit]);
+  return text.data();
+}
+
+} // namespace
+
+WorldSize worldSize(const plan::proto::Plan &plan) {
+  WorldSize world;
+  for (const plan::proto::Axis &axis : plan.world().axes()) {
+    if (axis.name() == "pipe")
+      world.pipe = axis.size();
+    else if (axis.name() == "data")
+      world.data = axis.size();
+    else if (axis.name() == "tensor")
+      world.tensor = axis.size();
+  }
+  return world;
+}
+
+int roleOf(const plan::proto::Plan &plan, uint64_t rank) {
+  for (int i = 0; i < plan.roles_size(); ++i)
+    for (int k = 0; k + 1 < plan.roles(i).ranks_size(); k += 2)
+      if (plan.roles(i).ranks(k) <= rank && rank <= plan.roles(i).ranks(k + 1))
+        return i;
+  return -1;
+}
+
+uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan) {
+  uint64_t microbatch = 0, update = 0;
+  for (const plan::proto::ReferenceOp &op : plan.reference().ops()) {
+    if (op.op() != "train.matmul")
+      continue;
+    if (op.function() == "microbatch")
+      microbatch += productFlops(plan, op);
+    else if (op.function() == "update")
+      update += productFlops(plan, op);
+  }
+  return microbatch * plan.training().accumulation_steps() + update;
+}
+
+uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape) {
+  uint64_t count = 1;
+  for (int64_t size : shape)
+    count *= uint64_t(size);
+  return count;
+}
+
+uint64_t bytesOf(const plan::proto::Variable &variable) {
+  const auto dtype = dtypeFromNumber(int(variable.dtype()));
+  return dtype ? elements(variable.shape()) * uint64_t(byteSize(*dtype)) : 0;
+}
+
+std::string_view dtypeName(plan::proto::DType dtype) {
+  const auto known = dtypeFromNumber(int(dtype));
+  return known ? name(*known) : std::string_view("?");
+}
+
+std::string shapeText(const google::protobuf::RepeatedField<int64_t> &shape) {
+  std::string text = "[";
+  for (int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+std::string_view categoryName(plan::proto::Buffer::Category category) {
+  switch (category) {
+  case plan::proto::Buffer::WEIGHTS:
+    return "weights";
+  case plan::proto::Buffer::GRADIENTS:
+    return "gradients";
+  case plan::proto::Buffer::OPTIMIZER:
+    return "optimizer";
+  case plan::proto::Buffer::ACTIVATIONS:
+    return "activations";
+  case plan::proto::Buffer::WORKSPACE:
+    return "workspace";
+  case plan::proto::Buffer::COMMUNICATION:
+    return "communication";
+  case plan::proto::Buffer::INPUTS:
+    return "inputs";
+  case plan::proto::Buffer::CONSTANTS:
+    return "constants";
+  default:
+    return "?";
+  }
+}
+
+std::string bytesText(uint64_t bytes) {
+  static constexpr const char *units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
+  return scaled(double(bytes), 1024, units, 6);
+}
+
+std::string countText(double count) {
+  static constexpr const char *units[] = {"", " k", " M", " G", " T", " P", " E"};
+  return scaled(count, 1000, units, 7);
+}
+
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3; at -= 3)
+    digits.insert(at - 3, ",");
+  return digits;
+}
+
+} // namespace ds::report

@@ -1,0 +1,44 @@
+//===- Facts.h - what both reports count ----------------------------------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ds::report {
+
+/// The sizes of the axes "pipe", "data" and "tensor"; 1 where the plan names none. All ranks: their product.
+struct WorldSize {
+  uint64_t pipe = 1, data = 1, tensor = 1;
+  uint64_t ranks() const { return pipe * data * tensor; }
+};
+WorldSize worldSize(const plan::proto::Plan &plan);
+
+/// The index of the role that a rank belongs to, or -1.
+int roleOf(const plan::proto::Plan &plan, uint64_t rank);
+
+/// Floating-point operations of the matrix products of one optimizer step on one rank: 2 M N K each, forward and
+/// backward, times the micro-batches. Other work is not counted, as is usual for MFU.
+uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan);
+
+/// Elements of a shape.
+uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape);
+uint64_t bytesOf(const plan::proto::Variable &variable);
+
+/// "float32".
+std::string_view dtypeName(plan::proto::DType dtype);
+/// "[768, 50257]".
+std::string shapeText(const google::protobuf::RepeatedField<int64_t> &shape);
+/// "weights", as in the json report.
+std::string_view categoryName(plan::proto::Buffer::Category category);
+
+/// "1.50 GiB"; three significant digits, powers of 1024.
+std::string bytesText(uint64_t bytes);
+/// "124 M": three significant digits, powers of 1000.
+std::string countText(double count);
+/// "12,345,678".
+std::string grouped(uint64_t number);
+
+} // namespace ds::report

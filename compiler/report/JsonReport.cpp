@@ -1,0 +1,169 @@
+//===- JsonReport.cpp - the report that scripts read ----------------------===//
+//
+// {"format": 1, "model", "ranks", "world", "numerics", "compiler", "machine", "training",
+//  "ranks_detail": [{"rank", "role", "coords", "same_as" (above 16 ranks: [first, last] pairs of ranks that equal it),
+//    "memory": {"device" | "host" | "nvme": {
+//        "arena_bytes"      what is allocated,
+//        "peak_live_bytes"  the sum of bytes alive at the worst instant of any program,
+//        "weights", "gradients", "optimizer", "activations", "workspace", "communication", "inputs", "constants"
+//                           alive at that instant; they add up to peak_live_bytes,
+//        "padding"          arena_bytes - peak_live_bytes: alignment, and gaps that no offset could close,
+//        "phases"           most bytes alive while "init", "load", "save" (what is resident), "step", "eval" run}},
+//    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step"}],
+//  "pipeline", "parameters", "config"}
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/config/Hjson.h"
+#include "compiler/report/Facts.h"
+#include "compiler/report/Formats.h"
+#include "compiler/report/Liveness.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using json = nlohmann::ordered_json;
+using plan::proto::Buffer;
+using plan::proto::Plan;
+using plan::proto::Role;
+
+constexpr uint64_t mostRanksListed = 16; // above, one of each role
+
+json memoryJson(const Role &role, std::string_view space) {
+  const SpaceMemory memory = measure(role, space);
+  json result = {{"arena_bytes", memory.arenaBytes}, {"peak_live_bytes", memory.peakLiveBytes}};
+  for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
+    result[std::string(categoryName(Buffer::Category(category)))] = memory.atPeak[size_t(category)];
+  result["padding"] = int64_t(memory.arenaBytes) - int64_t(memory.peakLiveBytes);
+  result["phases"] = {{"init", memory.residentBytes},
+                      {"load", memory.residentBytes},
+                      {"step", memory.programPeak(role, "step")},
+                      {"eval", memory.programPeak(role, "evaluate")},
+                      {"save", memory.residentBytes}};
+  return result;
+}
+
+/// What all ranks of a role have in common.
+json roleJson(const Plan &plan, const Role &role) {
+  return {
+      {"memory",
+       {{"device", memoryJson(role, "device")},
+        {"host", memoryJson(role, "host")},
+        {"nvme", memoryJson(role, "nvme")}}},
+      {"wire_bytes_per_step", {{"all_gather", 0}, {"reduce_scatter", 0}, {"all_reduce", 0}, {"send", 0}, {"recv", 0}}},
+      {"flops_per_step", matmulFlopsPerStep(plan)},
+      {"recompute_flops_per_step", 0}};
+}
+
+json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {
+  const WorldSize world = worldSize(plan);
+  json result = {{"rank", rank},
+                 {"role", role.name()},
+                 {"coords",
+                  {{"data", rank / world.tensor % world.data},
+                   {"pipe", rank / (world.tensor * world.data)},
+                   {"tensor", rank % world.tensor}}}};
+  result.update(common);
+  return result;
+}
+
+json ranksJson(const Plan &plan, bool allRanks) {
+  const uint64_t ranks = worldSize(plan).ranks();
+  std::vector<json> common;
+  for (const Role &role : plan.roles())
+    common.push_back(roleJson(plan, role));
+  json result = json::array();
+  if (allRanks || ranks <= mostRanksListed) {
+    for (uint64_t rank = 0; rank < ranks; ++rank)
+      if (const int role = roleOf(plan, rank); role >= 0)
+        result.push_back(rankJson(plan, rank, plan.roles(role), common[size_t(role)]));
+    return result;
+  }
+  for (int i = 0; i < plan.roles_size(); ++i) {
+    const Role &role = plan.roles(i);
+    if (role.ranks_size() < 2)
+      continue;
+    json one = rankJson(plan, role.ranks(0), role, common[size_t(i)]);
+    for (int k = 0; k + 1 < role.ranks_size(); k += 2)
+      one["same_as"].push_back({role.ranks(k), role.ranks(k + 1)});
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+json parametersJson(const Plan &plan) {
+  json result = json::array();
+  for (const plan::proto::Variable &variable : plan.variables()) {
+    if (variable.kind() != plan::proto::Variable::PARAMETER)
+      continue;
+    json one = {{"name", variable.name()},
+                {"shape", std::vector<int64_t>(variable.shape().begin(), variable.shape().end())},
+                {"dtype", dtypeName(variable.dtype())},
+                {"stages", {0}},
+                {"bytes", bytesOf(variable)},
+                {"trainable", variable.trainable()}};
+    if (variable.aliases_size() > 0)
+      one["aliases"] = std::vector<std::string>(variable.aliases().begin(), variable.aliases().end());
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+/// A value of the configuration, which the plan keeps as a line of JSON; the line itself where it is none.
+json valueJson(const std::string &line) {
+  try {
+    return json::parse(config::toJson(config::parseHjsonValue(line, "value"))); // bounds the nesting
+  } catch (const std::exception &) {
+    return line;
+  }
+}
+
+json configJson(const Plan &plan) {
+  json result = json::array();
+  for (const plan::proto::ConfigAnswer &answer : plan.config())
+    result.push_back({{"path", answer.path()},
+                      {"value", valueJson(answer.value_json())},
+                      {"status", answer.status()},
+                      {"note", answer.note()}});
+  return result;
+}
+
+} // namespace
+
+std::string jsonReport(const Plan &plan, bool allRanks) {
+  const WorldSize world = worldSize(plan);
+  const json result = {
+      {"format", 1},
+      {"model", plan.model()},
+      {"ranks", world.ranks()},
+      {"world", {{"data", world.data}, {"pipe", world.pipe}, {"tensor", world.tensor}}},
+      {"numerics", plan.numerics()},
+      {"compiler", plan.compiler_revision()},
+      {"machine", {{"name", plan.machine().name()}, {"device", plan.machine().device()}}},
+      {"training",
+       {{"train_batch_size", plan.training().train_batch_size()},
+        {"micro_batch_size", plan.training().micro_batch_size()},
+        {"accumulation_steps", plan.training().accumulation_steps()}}},
+      {"ranks_detail", ranksJson(plan, allRanks)},
+      {"pipeline",
+       {{"schedule", "none"},
+        {"stages", world.pipe},
+        {"microbatches", plan.training().accumulation_steps()},
+        {"bubble_fraction", 0}}},
+      {"parameters", parametersJson(plan)},
+      {"config", configJson(plan)},
+  };
+  return result.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace ds::report

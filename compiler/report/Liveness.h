@@ -1,0 +1,43 @@
+//===- Liveness.h - bytes alive at every instant of a program -------------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::report {
+
+/// While command `command` of call `call` of a program runs.
+struct Instant {
+  int program = 0, call = 0, command = 0;
+};
+
+/// A buffer that is alive at some instant, all its live slots together.
+struct LiveBuffer {
+  int buffer; // Role.buffers
+  uint64_t bytes;
+};
+
+/// The memory of one space ("device", "host", "nvme") of one role, counted from the lives of its buffers: nothing is
+/// copied from what the plan says about its peak.
+struct SpaceMemory {
+  uint64_t arenaBytes = 0;            // allocated
+  uint64_t residentBytes = 0;         // buffers of scope PLAN, alive from load to exit
+  uint64_t peakLiveBytes = 0;         // most bytes alive at one instant of any program
+  std::optional<Instant> peak;        // the first such instant; nothing where no program has a command
+  std::vector<uint64_t> programPeaks; // of each program
+  std::array<uint64_t, plan::proto::Buffer::Category_ARRAYSIZE> atPeak{}; // bytes of each category
+  std::vector<LiveBuffer> alive;                                          // at the peak, largest first
+
+  uint64_t programPeak(const plan::proto::Role &role, std::string_view name) const;
+};
+
+/// The memory of a space, of a plan that validatePlan() accepts.
+SpaceMemory measure(const plan::proto::Role &role, std::string_view space);
+
+} // namespace ds::report

@@ -1,0 +1,34 @@
+//===- Report.cpp - which report ------------------------------------------===//
+#include "compiler/report/Report.h"
+
+#include "compiler/report/Formats.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/plan.pb.h"
+#include <string>
+#include <string_view>
+
+namespace ds::report {
+
+Format formatFromName(std::string_view name) {
+  if (name == "text")
+    return Format::Text;
+  if (name == "json")
+    return Format::Json;
+  if (name == "html")
+    return Format::Html;
+  if (name == "perfetto")
+    return Format::Perfetto;
+  throw Error("--format " + std::string(name.substr(0, 80)) + ": there is no such format; text and json are available");
+}
+
+std::string report(const plan::proto::Plan &plan, const Options &options) {
+  if (options.format == Format::Html || options.format == Format::Perfetto)
+    throw Error(std::string("--format ") + (options.format == Format::Html ? "html" : "perfetto") +
+                    ": not available yet; text and json are",
+                "--format json");
+  plan::validatePlan(plan);
+  return options.format == Format::Json ? jsonReport(plan, options.allRanks) : textReport(plan);
+}
+
+} // namespace ds::report

@@ -1,0 +1,25 @@
+//===- Report.h - what a plan decides, for people and scripts -------------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <string>
+#include <string_view>
+
+namespace ds::report {
+
+enum class Format { Text, Json, Html, Perfetto };
+
+/// "text", "json", "html" or "perfetto". Throws ds::Error.
+Format formatFromName(std::string_view name);
+
+struct Options {
+  Format format = Format::Text;
+  bool allRanks = false; // json: above 16 ranks, every rank instead of one of each role
+};
+
+/// The report of a plan; the same plan gives the same bytes. Throws ds::Error for a plan that breaks its format's rules
+/// and for formats that are not available.
+std::string report(const plan::proto::Plan &plan, const Options &options = {});
+
+} // namespace ds::report

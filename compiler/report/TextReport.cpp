@@ -1,0 +1,203 @@
+//===- TextReport.cpp - the report that people read -----------------------===//
+#include "compiler/report/Facts.h"
+#include "compiler/report/Formats.h"
+#include "compiler/report/Liveness.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using plan::proto::Buffer;
+using plan::proto::Plan;
+using plan::proto::Role;
+
+constexpr size_t largestTensors = 10;
+constexpr size_t longestCell = 60; // bytes
+
+/// Columns padded to their widest cell; the ones named in `right` are set flush right.
+class Table {
+public:
+  Table(std::vector<std::string> head, std::vector<bool> right) : right_(std::move(right)) { add(std::move(head)); }
+
+  void add(std::vector<std::string> row) {
+    for (std::string &cell : row) {
+      if (cell.size() <= longestCell)
+        continue;
+      cell.resize(longestCell - 3);
+      while (!cell.empty() && (uint8_t(cell.back()) & 0xc0) == 0x80) // the tail of a cut UTF-8 character
+        cell.pop_back();
+      if (!cell.empty() && uint8_t(cell.back()) >= 0xc0) // and its head
+        cell.pop_back();
+      cell += "...";
+    }
+    rows_.push_back(std::move(row));
+  }
+
+  /// Adds a column's last cell without a limit: notes.
+  void addWithNote(std::vector<std::string> row, const std::string &note) {
+    add(std::move(row));
+    rows_.back().push_back(note);
+  }
+
+  void print(std::string &page) const {
+    std::vector<size_t> widths;
+    for (const auto &row : rows_)
+      for (size_t i = 0; i < row.size(); ++i) {
+        widths.resize(std::max(widths.size(), i + 1));
+        widths[i] = std::max(widths[i], row[i].size());
+      }
+    for (const auto &row : rows_) {
+      std::string line = " ";
+      for (size_t i = 0; i < row.size(); ++i) {
+        const std::string room(widths[i] - row[i].size(), ' ');
+        line += " " + (i < right_.size() && right_[i] ? room + row[i] : row[i] + room) + " ";
+      }
+      page += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+  }
+
+private:
+  std::vector<bool> right_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// "1 key", "2 keys".
+std::string plural(uint64_t count, const std::string &thing) {
+  return grouped(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+void printHead(std::string &page, const Plan &plan) {
+  const WorldSize world = worldSize(plan);
+  const plan::proto::Training &training = plan.training();
+  page += plan.model() + "\n";
+  page += "  compiled by ds-opt " + plan.compiler_revision() + " for machine " + plan.machine().name() + " (" +
+          plan.machine().device() + ")\n";
+  page += "  ranks     " + grouped(world.ranks()) + " = " + grouped(world.pipe) + " pipe x " + grouped(world.data) +
+          " data x " + grouped(world.tensor) + " tensor; numerics " + plan.numerics() + "\n";
+  page += "  batch     " + grouped(training.train_batch_size()) +
+          " samples a step = " + grouped(training.micro_batch_size()) + " a micro-batch x " +
+          grouped(training.accumulation_steps()) + " accumulation steps x " + plural(world.data, "data rank") + "\n";
+  page += "  work      " + countText(double(matmulFlopsPerStep(plan))) +
+          "FLOP of matrix products a step and rank, none recomputed; 0 bytes on the wire\n";
+}
+
+std::string rankRanges(const Role &role) {
+  std::string text;
+  for (int k = 0; k + 1 < role.ranks_size(); k += 2)
+    text += (text.empty() ? "" : ", ") + std::to_string(role.ranks(k)) +
+            (role.ranks(k) == role.ranks(k + 1) ? "" : " to " + std::to_string(role.ranks(k + 1)));
+  return text;
+}
+
+std::string percent(uint64_t part, uint64_t whole) {
+  return whole == 0 ? "" : std::to_string((part * 1000 / whole + 5) / 10) + " %";
+}
+
+/// "command 4 (h.0.mlp.c_fc) of backward, micro-batch 3, in step".
+std::string instantText(const Plan &plan, const Role &role, const Instant &instant) {
+  const plan::proto::Program &program = role.programs(instant.program);
+  const plan::proto::Call &call = program.calls(instant.call);
+  const plan::proto::Routine &routine = role.routines(int(call.routine()));
+  const plan::proto::Command &command = routine.commands(instant.command);
+  std::string name = command.has_kernel() ? command.kernel().kernel() : "";
+  if (command.reference_size() > 0) {
+    const plan::proto::ReferenceOp &op = plan.reference().ops(int(command.reference(0)));
+    name = op.name().empty() ? op.op() : op.name();
+  }
+  return "command " + std::to_string(instant.command) + (name.empty() ? "" : " (" + name + ")") + " of " +
+         routine.name() + ", micro-batch " + std::to_string(call.microbatch()) + ", in " + program.name();
+}
+
+void printMemory(std::string &page, const Plan &plan, const Role &role, std::string_view space) {
+  const SpaceMemory memory = measure(role, space);
+  if (memory.arenaBytes == 0)
+    return;
+  page += "\nmemory, rank " + rankRanges(role) + " (role " + role.name() + "), " + std::string(space) + "\n";
+  Table table({"", "bytes", "", "of the arena"}, {false, true, true, true});
+  const auto row = [&](const std::string &what, uint64_t bytes) {
+    table.add({what, grouped(bytes), bytesText(bytes), percent(bytes, memory.arenaBytes)});
+  };
+  row("arena", memory.arenaBytes);
+  row("live at the peak", memory.peakLiveBytes);
+  for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
+    if (memory.atPeak[size_t(category)] > 0)
+      row("  " + std::string(categoryName(Buffer::Category(category))), memory.atPeak[size_t(category)]);
+  if (memory.arenaBytes >= memory.peakLiveBytes)
+    row("padding", memory.arenaBytes - memory.peakLiveBytes);
+  row("live in init, load, save", memory.residentBytes);
+  row("live in step", memory.programPeak(role, "step"));
+  row("live in eval", memory.programPeak(role, "evaluate"));
+  table.print(page);
+  if (memory.peak)
+    page += "  the peak is at " + instantText(plan, role, *memory.peak) + "\n";
+
+  page += "\nlargest at the peak, rank " + rankRanges(role) + ", " + std::string(space) + "\n";
+  Table largest({"tensor", "kind", "bytes", ""}, {false, false, true, true});
+  for (size_t i = 0; i < std::min(largestTensors, memory.alive.size()); ++i) {
+    const LiveBuffer &live = memory.alive[i];
+    const Buffer &buffer = role.buffers(live.buffer);
+    largest.add(
+        {buffer.name(), std::string(categoryName(buffer.category())), grouped(live.bytes), bytesText(live.bytes)});
+  }
+  largest.print(page);
+}
+
+void printParameters(std::string &page, const Plan &plan) {
+  struct Sum {
+    uint64_t tensors = 0, elements = 0, bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums; // by (trained or frozen, type)
+  for (const plan::proto::Variable &variable : plan.variables()) {
+    const bool parameter = variable.kind() == plan::proto::Variable::PARAMETER;
+    if (!parameter && variable.kind() != plan::proto::Variable::BUFFER)
+      continue;
+    Sum &sum = sums[{!parameter             ? "buffers"
+                     : variable.trainable() ? "trained parameters"
+                                            : "frozen parameters",
+                     std::string(dtypeName(variable.dtype()))}];
+    ++sum.tensors;
+    sum.elements += elements(variable.shape());
+    sum.bytes += bytesOf(variable);
+  }
+  page += "\nparameters\n";
+  Table table({"", "type", "tensors", "elements", "", "bytes", ""}, {false, false, true, true, true, true, true});
+  for (auto it = sums.rbegin(); it != sums.rend(); ++it) // trained, frozen, buffers
+    table.add({it->first.first, it->first.second, grouped(it->second.tensors), grouped(it->second.elements),
+               countText(double(it->second.elements)), grouped(it->second.bytes), bytesText(it->second.bytes)});
+  table.print(page);
+}
+
+void printConfig(std::string &page, const Plan &plan) {
+  page += "\nconfiguration: " + plural(uint64_t(plan.config_size()), "key") + " written\n";
+  if (plan.config_size() > 0) {
+    Table table({"key", "value", "answer"}, {});
+    for (const plan::proto::ConfigAnswer &answer : plan.config())
+      table.addWithNote({answer.path(), answer.value_json(), answer.status()}, answer.note());
+    table.print(page);
+  }
+  page += "  with every default: " + plan.config_json() + "\n";
+}
+
+} // namespace
+
+std::string textReport(const Plan &plan) {
+  std::string page;
+  printHead(page, plan);
+  for (const Role &role : plan.roles())
+    for (const char *space : {"device", "host", "nvme"})
+      printMemory(page, plan, role, space);
+  printParameters(page, plan);
+  printConfig(page, plan);
+  return page;
+}
+
+} // namespace ds::report

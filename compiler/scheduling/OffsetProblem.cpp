@@ -1,0 +1,129 @@
+//===- OffsetProblem.cpp - what makes an assignment of offsets right ------===//
+#include "compiler/scheduling/OffsetProblem.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ds::scheduling {
+namespace {
+
+std::string text(int64_t number) { return std::to_string(number); }
+
+std::string describe(const OffsetProblem &problem, size_t index) {
+  const OffsetProblem::Buffer &buffer = problem.buffers[index];
+  return "buffer " + text(int64_t(index)) + " (" + text(buffer.bytes) + " bytes, live [" + text(buffer.begin) + ", " +
+         text(buffer.end) + "))";
+}
+
+/// A buffer that comes to life or dies. At one time the dying go first, since lives are half-open.
+struct Change {
+  int64_t time;
+  bool born;
+  size_t index;
+};
+
+/// Changes of all buffers that take room, in time order.
+std::vector<Change> changesInTimeOrder(const OffsetProblem &problem) {
+  std::vector<Change> changes;
+  changes.reserve(2 * problem.buffers.size());
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (problem.buffers[i].bytes == 0)
+      continue;
+    changes.push_back({problem.buffers[i].begin, true, i});
+    changes.push_back({problem.buffers[i].end, false, i});
+  }
+  std::sort(changes.begin(), changes.end(), [](const Change &a, const Change &b) {
+    return std::tie(a.time, a.born, a.index) < std::tie(b.time, b.born, b.index);
+  });
+  return changes;
+}
+
+} // namespace
+
+std::optional<std::string> OffsetProblem::check() const {
+  if (alignment <= 0 || !std::has_single_bit(uint64_t(alignment)))
+    return "alignment " + text(alignment) + " is not a power of two";
+  if (capacity < 0)
+    return "capacity " + text(capacity) + " is negative";
+  // Algorithms may add up every aligned size without overflow.
+  int64_t room = std::numeric_limits<int64_t>::max() / 2;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &buffer = buffers[i];
+    if (buffer.bytes < 0)
+      return describe(*this, i) + " has a negative size";
+    if (buffer.begin >= buffer.end)
+      return describe(*this, i) + " never lives: its begin must lie before its end";
+    if (buffer.bytes > capacity)
+      return describe(*this, i) + " alone is larger than the capacity of " + text(capacity) + " bytes";
+    if (buffer.bytes > room - alignment)
+      return "the buffers up to " + text(int64_t(i)) + " together are larger than any address space";
+    room -= buffer.bytes + alignment;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> OffsetProblem::verify(std::span<const int64_t> offsets) const {
+  if (offsets.size() != buffers.size())
+    return text(int64_t(offsets.size())) + " offsets for " + text(int64_t(buffers.size())) + " buffers";
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const int64_t offset = offsets[i];
+    if (offset < 0 || offset % alignment != 0)
+      return describe(*this, i) + " lies at offset " + text(offset) + ", which is not a multiple of " + text(alignment);
+    if (buffers[i].bytes > capacity || offset > capacity - buffers[i].bytes)
+      return describe(*this, i) + " at offset " + text(offset) + " ends above the capacity of " + text(capacity) +
+             " bytes";
+  }
+  // At any time the live buffers are kept in address order; they are disjoint if every newcomer is clear of its two
+  // neighbours.
+  std::set<std::pair<int64_t, size_t>> live;
+  const auto overlap = [&](size_t below, size_t above) {
+    return offsets[above] < offsets[below] + buffers[below].bytes;
+  };
+  const auto complain = [&](size_t a, size_t b) {
+    return describe(*this, std::min(a, b)) + " at offset " + text(offsets[std::min(a, b)]) + " overlaps " +
+           describe(*this, std::max(a, b)) + " at offset " + text(offsets[std::max(a, b)]);
+  };
+  for (const Change &change : changesInTimeOrder(*this)) {
+    const std::pair<int64_t, size_t> key{offsets[change.index], change.index};
+    if (!change.born) {
+      live.erase(key);
+      continue;
+    }
+    const auto place = live.insert(key).first;
+    if (place != live.begin() && overlap(std::prev(place)->second, change.index))
+      return complain(std::prev(place)->second, change.index);
+    if (std::next(place) != live.end() && overlap(change.index, std::next(place)->second))
+      return complain(change.index, std::next(place)->second);
+  }
+  return std::nullopt;
+}
+
+int64_t OffsetProblem::lowerBound() const {
+  int64_t live = 0, most = 0;
+  for (const Change &change : changesInTimeOrder(*this)) {
+    live += change.born ? buffers[change.index].bytes : -buffers[change.index].bytes;
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+int64_t OffsetProblem::arenaBytes(std::span<const int64_t> offsets) const {
+  int64_t end = 0;
+  for (size_t i = 0; i < buffers.size() && i < offsets.size(); ++i)
+    if (buffers[i].bytes > 0)
+      end = std::max(end, offsets[i] + buffers[i].bytes);
+  return end;
+}
+
+} // namespace ds::scheduling

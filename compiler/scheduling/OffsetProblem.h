@@ -1,0 +1,39 @@
+//===- OffsetProblem.h - a place in one arena for every buffer ------------===//
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::scheduling {
+
+/// Gives each buffer an offset in one arena such that no two buffers that live at the same time overlap. Dynamic
+/// storage allocation; cf. MiniMalloc (Moffitt, ASPLOS 2023, doi 10.1145/3623278.3624752).
+struct OffsetProblem {
+  struct Buffer {
+    int64_t bytes;      // 0 is allowed and takes no room
+    int64_t begin, end; // live in [begin, end), in queue order; begin < end
+  };
+  std::vector<Buffer> buffers;
+  int64_t alignment = 64;                                 // bytes; a power of two; of every offset
+  int64_t capacity = std::numeric_limits<int64_t>::max(); // bytes
+
+  /// Why the input makes no sense, or nothing. Run before any algorithm.
+  std::optional<std::string> check() const;
+  /// Why `offsets` is wrong, or nothing: one for each buffer, aligned, within capacity, no two live buffers overlap.
+  /// Knows no algorithm.
+  std::optional<std::string> verify(std::span<const int64_t> offsets) const;
+  /// Most bytes live at once: no arena can be smaller.
+  int64_t lowerBound() const;
+  /// Where the last buffer ends, in bytes: the size of the arena that `offsets` needs.
+  int64_t arenaBytes(std::span<const int64_t> offsets) const;
+};
+
+/// Largest buffer first, each at the lowest offset where nothing that lives with it lies; ignores the capacity. The
+/// same problem gives the same offsets. Needs check() to have passed.
+std::vector<int64_t> assignFirstFit(const OffsetProblem &problem);
+
+} // namespace ds::scheduling

@@ -1,0 +1,102 @@
+//===- Dist.cpp - registration and verifiers of the dist dialect ----------===//
+#include "dialects/Dist/Dist.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace ds::dist;
+
+#include "dialects/Dist/DistDialect.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Dist/DistOps.cpp.inc"
+
+void DistDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Dist/DistOps.cpp.inc"
+      >();
+}
+
+LogicalResult MeshOp::verify() {
+  if (getAxes().size() != getSizes().size()) // mesh_c1
+    return emitOpError() << "has " << getAxes().size() << " axes and " << getSizes().size() << " sizes";
+  llvm::StringSet<> seen;
+  for (auto [axis, size] : llvm::zip(getAxes().getAsValueRange<StringAttr>(), getSizes())) {
+    if (!seen.insert(axis).second) // mesh_c1
+      return emitOpError() << "axis \"" << axis << "\" stands twice";
+    if (size < 1) // mesh_c2
+      return emitOpError() << "axis \"" << axis << "\" has size " << size << "; it must be at least 1";
+  }
+  return success();
+}
+
+LogicalResult ValueOp::verify() {
+  if (!cast<RankedTensorType>(getType()).hasStaticShape()) // value_c1
+    return emitOpError() << "must be a static tensor, not " << getType();
+  return success();
+}
+
+LogicalResult FragmentOp::verify() {
+  if (getBody().getNumArguments() != 0) // fragment_c1
+    return emitOpError() << "body has arguments; dist.take reads what others kept";
+  return success();
+}
+
+LogicalResult RoleOp::verify() {
+  int64_t next = 0;
+  ArrayRef<int64_t> ranks = getRanks();
+  bool ascending = ranks.size() % 2 == 0 && !ranks.empty();
+  for (size_t i = 0; ascending && i < ranks.size(); i += 2) {
+    ascending = ranks[i] >= next && ranks[i + 1] >= ranks[i];
+    next = ranks[i + 1] + 1;
+  }
+  if (!ascending) // role_c1
+    return emitOpError() << "ranks [" << ranks << "] are not ascending, disjoint pairs [first, last]";
+  return success();
+}
+
+/// The value that `name` refers to; reports on `op` where there is none or its type is another.
+static ValueOp lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols, Type type = {}) {
+  auto value = symbols.lookupNearestSymbolFrom<ValueOp>(op->getParentOp(), name);
+  if (!value) {
+    op->emitOpError() << name << " is not a dist.value";
+    return {};
+  }
+  if (type && value.getType() != type) {
+    InFlightDiagnostic error = op->emitOpError() << name << " is " << value.getType() << ", not " << type;
+    error.attachNote(value.getLoc()) << "declared here";
+    return {};
+  }
+  return value;
+}
+
+LogicalResult TakeOp::verifySymbolUses(SymbolTableCollection &symbols) { // take_c1
+  return success(bool(lookup(*this, getValueAttr(), symbols, getResult().getType())));
+}
+
+LogicalResult KeepOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  ValueOp value = lookup(*this, getValueAttr(), symbols, getTensor().getType());
+  if (value && value.getInput()) // keep_c1
+    return emitOpError() << getValueAttr() << " is the graph input \"" << *value.getInput()
+                         << "\"; only a feed writes it";
+  return success(bool(value));
+}
+
+LogicalResult FeedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  ValueOp value = lookup(*this, getValueAttr(), symbols);
+  if (value && !value.getInput()) // feed_c1
+    return emitOpError() << getValueAttr() << " is no graph input";
+  return success(bool(value));
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (!module || !symbols.lookupSymbolIn<FragmentOp>(module, getFragmentAttr())) // call_c1
+    return emitOpError() << getFragmentAttr() << " is not a dist.fragment";
+  if (static_cast<int64_t>(getMicrobatch()) < 0) // call_c2
+    return emitOpError() << "microbatch " << static_cast<int64_t>(getMicrobatch()) << " is negative";
+  return success();
+}

@@ -1,0 +1,135 @@
+//===- DistOps.td - mesh, fragments, programs -----------------------------===//
+#ifndef DS_DIST_OPS_TD
+#define DS_DIST_OPS_TD
+
+include "dialects/Dist/DistDialect.td"
+
+def Dist_Static : StaticShapeTensorOf<[AnyType]>;
+def Dist_Values : Resource<"::ds::dist::ValueResource">;
+
+def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
+  let summary = "the ranks as a grid with named axes";
+  let description = [{
+    Row-major, the last axis fastest: rank = (pipe * D + data) * T + tensor. Cf. torch.distributed.DeviceMesh.
+
+    ```mlir
+    dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+    ```
+
+    **Constraints**
+    - (mesh_c1) as many names as sizes, no name twice.
+    - (mesh_c2) every size is at least 1.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$sym_name $axes $sizes attr-dict";
+  let hasVerifier = 1;
+}
+
+def Dist_ValueOp : Dist_Op<"value", [Symbol]> {
+  let summary = "what passes from one fragment to a later one of the same micro-batch";
+  let description = [{
+    `input` names the graph input that `dist.feed` writes into it.
+
+    ```mlir
+    dist.value @"h.0/add" : tensor<4x128x64xf32>
+    dist.value @input_ids : tensor<4x128xi64> input "input_ids"
+    ```
+
+    **Constraints**
+    - (value_c1) the type is a static tensor.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input);
+  let assemblyFormat = "$sym_name `:` $type (`input` $input^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "ops that run together, once per call";
+  let description = [{
+    Its body holds train ops and `dist.take`, `dist.keep`, `dist.feed`.
+
+    ```mlir
+    dist.fragment @backward {
+      %x = dist.take @"h.0/add" : tensor<4x64xf32>
+      ...
+    }
+    ```
+
+    **Constraints**
+    - (fragment_c1) its body has no arguments.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+class Dist_ValueUser<string mnemonic, list<Trait> traits>
+    : Dist_Op<mnemonic, !listconcat([HasParent<"FragmentOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+def Dist_TakeOp : Dist_ValueUser<"take", [MemoryEffects<[MemRead<Dist_Values>]>]> {
+  let summary = "read a value that an earlier fragment kept";
+  let description = [{
+    **Constraints**
+    - (take_c1) `value` names a dist.value of the result's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$value);
+  let results = (outs Dist_Static:$result);
+  let assemblyFormat = "$value attr-dict `:` type($result)";
+}
+
+def Dist_KeepOp : Dist_ValueUser<"keep", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
+  let summary = "keep a tensor for a later fragment";
+  let description = [{
+    **Constraints**
+    - (keep_c1) `value` names a dist.value of the tensor's type that is no graph input.
+  }];
+  let arguments = (ins Dist_Static:$tensor, FlatSymbolRefAttr:$value);
+  let assemblyFormat = "$tensor `as` $value attr-dict `:` type($tensor)";
+}
+
+def Dist_FeedOp : Dist_ValueUser<"feed", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
+  let summary = "write this micro-batch's part of a graph input";
+  let description = [{
+    **Constraints**
+    - (feed_c1) `value` names a dist.value with an input.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$value);
+  let assemblyFormat = "$value attr-dict";
+}
+
+def Dist_RoleOp : Dist_Op<"role", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "the ranks that run the same programs";
+  let description = [{
+    `ranks` are pairs [first, last].
+
+    **Constraints**
+    - (role_c1) the pairs are ascending and disjoint.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$ranks);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `ranks` $ranks attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+def Dist_ProgramOp : Dist_Op<"program", [Symbol, HasParent<"RoleOp">, NoTerminator, SingleBlock]> {
+  let summary = "calls in order";
+  let description = "`step` is one optimizer step, `evaluate` one micro-batch of evaluation.";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Dist_CallOp
+    : Dist_Op<"call", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "run a fragment for one micro-batch";
+  let description = [{
+    **Constraints**
+    - (call_c1) `fragment` names a dist.fragment.
+    - (call_c2) `microbatch` >= 0.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$fragment, I64Attr:$microbatch);
+  let assemblyFormat = "$fragment `microbatch` $microbatch attr-dict";
+}
+
+#endif // DS_DIST_OPS_TD

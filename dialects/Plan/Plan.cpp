@@ -1,0 +1,101 @@
+//===- Plan.cpp - registration and verifiers of the plan dialect ----------===//
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ds::plan;
+
+#include "dialects/Plan/PlanDialect.cpp.inc"
+#include "dialects/Plan/PlanEnums.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Plan/PlanTypes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Plan/PlanOps.cpp.inc"
+
+void PlanDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Plan/PlanTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Plan/PlanOps.cpp.inc"
+      >();
+}
+
+int64_t ds::plan::tensorBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  const int64_t bits = tensor.getElementTypeBitWidth();
+  return tensor.getNumElements() * (bits == 1 ? 1 : bits / 8);
+}
+
+LogicalResult ArenaOp::verify() {
+  if (!llvm::is_contained({"device", "host", "nvme"}, getSpace())) // arena_c1
+    return emitOpError() << "space \"" << getSpace() << "\" is none of device, host, nvme";
+  return success();
+}
+
+LogicalResult RoutineOp::verify() {
+  for (Operation &op : getBody().front())
+    if (!isa<KernelOp, FillOp, FeedOp>(op)) // routine_c1
+      return emitOpError() << "holds '" << op.getName() << "', which is no command";
+  return success();
+}
+
+LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!symbols.lookupNearestSymbolFrom<ArenaOp>(*this, getArenaAttr())) // buffer_c1
+    return emitOpError() << getArenaAttr() << " is not a plan.arena";
+  const int64_t slots = static_cast<int64_t>(getSlots()), bytes = static_cast<int64_t>(getBytes());
+  if (slots < 1 || bytes < 0 || (slots > 1 && getScope() != Scope::Slot)) // buffer_c2
+    return emitOpError() << "of scope " << stringifyScope(getScope()) << " has " << bytes << " bytes in " << slots
+                         << " slots; only scope slot has several";
+  if (getVariableAttr() ? getScope() != Scope::Plan : getScope() == Scope::Plan) // buffer_c3
+    return emitOpError() << "of scope " << stringifyScope(getScope())
+                         << (getVariableAttr() ? " names a variable" : " names no variable");
+  if (getOffsetAttr() ? !getSlotStrideAttr() : bool(getSlotStrideAttr())) // buffer_c4
+    return emitOpError() << "has an offset without a stride, or a stride without an offset";
+  return success();
+}
+
+/// command_c1 to command_c3, for every kind of command.
+template <typename CommandOp> static LogicalResult verifyCommand(CommandOp op, SymbolTableCollection &symbols) {
+  const size_t count = op.getBuffers().size();
+  if (op.getAccesses().size() != count || op.getTypes().size() != count || op.getByteOffsets().size() != count ||
+      op.getWaits().size() != op.getDelays().size()) // command_c1
+    return op.emitOpError() << "has " << count << " buffers, " << op.getAccesses().size() << " accesses, "
+                            << op.getTypes().size() << " types, " << op.getByteOffsets().size() << " offsets, "
+                            << op.getWaits().size() << " waits, " << op.getDelays().size() << " delays";
+  if (!symbols.lookupNearestSymbolFrom<QueueOp>(op, op.getQueueAttr())) // command_c2
+    return op.emitOpError() << op.getQueueAttr() << " is not a plan.queue";
+  for (ArrayAttr events : {op.getWaits(), op.getSignals()})
+    for (Attribute event : events)
+      if (auto name = dyn_cast<FlatSymbolRefAttr>(event);
+          !name || !symbols.lookupNearestSymbolFrom<EventOp>(op, name)) // command_c2
+        return op.emitOpError() << event << " is not a plan.event";
+  for (auto [index, buffer] : llvm::enumerate(op.getBuffers())) {
+    auto owner = buffer.template getDefiningOp<BufferOp>();
+    auto type = dyn_cast<RankedTensorType>(cast<TypeAttr>(op.getTypes()[index]).getValue());
+    if (!owner || !type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat()) // command_c3
+      return op.emitOpError() << "operand " << index << " must be a static tensor in a plan.buffer, not "
+                              << op.getTypes()[index];
+    const int64_t begin = op.getByteOffsets()[index], bytes = tensorBytes(type);
+    const int64_t size = static_cast<int64_t>(owner.getBytes());
+    if (begin < 0 || begin > size || bytes > size - begin) // command_c3
+      return op.emitOpError() << "operand " << index << " takes " << bytes << " bytes at " << begin
+                              << " of a buffer of " << size;
+  }
+  return success();
+}
+LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
+LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
+LogicalResult FeedOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) { // call_c1
+  if (!symbols.lookupNearestSymbolFrom<RoutineOp>(*this, getRoutineAttr()))
+    return emitOpError() << getRoutineAttr() << " is not a plan.routine";
+  return success();
+}

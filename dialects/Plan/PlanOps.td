@@ -1,0 +1,152 @@
+//===- PlanOps.td - arenas, buffers, queues, commands, programs -----------===//
+#ifndef DS_PLAN_OPS_TD
+#define DS_PLAN_OPS_TD
+
+include "dialects/Plan/PlanDialect.td"
+
+//===-- what a role owns ------------------------------------------------------===//
+
+def Plan_RoleOp : Plan_Op<"role", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "one program for all ranks that run the same";
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$ranks);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name `ranks` $ranks attr-dict-with-keyword $body";
+}
+
+class Plan_RoleMember<string mnemonic, list<Trait> traits = []>
+    : Plan_Op<mnemonic, !listconcat([HasParent<"RoleOp">], traits)>;
+
+def Plan_ArenaOp : Plan_RoleMember<"arena", [Symbol]> {
+  let summary = "one allocation of a memory space";
+  let description = [{
+    `bytes` and `peak_live_bytes` are set by `ds-assign-offsets`.
+
+    **Constraints**
+    - (arena_c1) `space` is "device", "host" or "nvme".
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$space, OptionalAttr<I64Attr>:$bytes,
+                       OptionalAttr<I64Attr>:$peak_live_bytes);
+  let assemblyFormat = "$sym_name `space` $space (`bytes` $bytes^)? (`peak` $peak_live_bytes^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "bytes at an offset of an arena";
+  let description = [{
+    `lives` holds five numbers per program in which the buffer is used: program, routine and command of its birth, routine
+    and command of its death, all counted in the role's order.
+
+    **Constraints**
+    - (buffer_c1) `arena` names a plan.arena of the role.
+    - (buffer_c2) only scope `slot` has more than one slot; slots >= 1, bytes >= 0.
+    - (buffer_c3) exactly a buffer of scope `plan` names a variable.
+    - (buffer_c4) offset and stride come together.
+  }];
+  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, I64Attr:$bytes, Plan_Scope:$scope,
+                       Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable,
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slot_stride,
+                       OptionalAttr<DenseI64ArrayAttr>:$lives);
+  let results = (outs Plan_Buffer:$buffer);
+  let assemblyFormat = [{
+    $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)?
+    (`at` $offset^ `stride` $slot_stride)? (`lives` $lives^)? attr-dict
+  }];
+}
+
+def Plan_QueueOp : Plan_RoleMember<"queue", [Symbol]> {
+  let summary = "commands that run one after another";
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_QueueKind:$kind);
+  let assemblyFormat = "$sym_name `kind` $kind attr-dict";
+}
+
+def Plan_EventOp : Plan_RoleMember<"event", [Symbol]> {
+  let summary = "a timeline semaphore over micro-batches";
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let assemblyFormat = "$sym_name attr-dict";
+}
+
+//===-- routines and their commands --------------------------------------------===//
+
+def Plan_RoutineOp : Plan_RoleMember<"routine", [Symbol, NoTerminator, SingleBlock]> {
+  let summary = "the commands of one call, in issue order";
+  let description = [{
+    **Constraints**
+    - (routine_c1) the body holds commands only.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+}
+
+/// A command on a queue. `waits` holds pairs (event index, delay) flattened; `signals` event indices; `accesses` one number
+/// of Access per operand; `types` the tensor each operand is seen as; `byte_offsets` where in its buffer it begins;
+/// `reference` the ops of the reference program that it implements.
+class Plan_Command<string mnemonic, dag extra = (ins)>
+    : Plan_Op<mnemonic, [HasParent<"RoutineOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let arguments = !con((ins Variadic<Plan_Buffer>:$buffers, DenseI32ArrayAttr:$accesses, TypeArrayAttr:$types,
+                            DenseI64ArrayAttr:$byte_offsets, FlatSymbolRefAttr:$queue,
+                            DefaultValuedAttr<ArrayAttr, "{}">:$waits,
+                            DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$delays,
+                            DefaultValuedAttr<ArrayAttr, "{}">:$signals,
+                            DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reference), extra);
+}
+
+def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:$arguments)> {
+  let summary = "run a kernel of kernels/KernelSignatures.h";
+  let description = [{
+    **Constraints**
+    - (command_c1) accesses, types and byte offsets have one entry per buffer; waits and delays are as many.
+    - (command_c2) queue and events are members of the role.
+    - (command_c3) each operand is a static tensor that lies within its buffer.
+  }];
+  let assemblyFormat = [{
+    $kernel $arguments `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
+def Plan_FillOp : Plan_Command<"fill"> {
+  let summary = "every byte of the operand becomes 0";
+  let description = "Constraints command_c1 to command_c3 hold.";
+  let assemblyFormat = [{
+    `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
+def Plan_FeedOp : Plan_Command<"feed", (ins StrAttr:$input)> {
+  let summary = "write this micro-batch's part of a graph input";
+  let description = "Constraints command_c1 to command_c3 hold.";
+  let assemblyFormat = [{
+    $input `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
+//===-- programs -----------------------------------------------------------------===//
+
+def Plan_ProgramOp : Plan_RoleMember<"program", [NoTerminator, SingleBlock]> {
+  let summary = "calls in order, and what the host reads afterwards";
+  let arguments = (ins StrAttr:$name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$name attr-dict-with-keyword $body";
+}
+
+def Plan_CallOp : Plan_Op<"call", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "run a routine for one micro-batch";
+  let description = [{
+    **Constraints**
+    - (call_c1) `routine` names a plan.routine of the role.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$routine, I64Attr:$microbatch);
+  let assemblyFormat = "$routine `microbatch` $microbatch attr-dict";
+}
+
+def Plan_MetricOp : Plan_Op<"metric", [HasParent<"ProgramOp">]> {
+  let summary = "a scalar that the host reads when the program has finished";
+  let arguments = (ins StrAttr:$name, Plan_Buffer:$buffer, TypeAttr:$type);
+  let assemblyFormat = "$name $buffer `:` $type attr-dict";
+}
+
+#endif // DS_PLAN_OPS_TD

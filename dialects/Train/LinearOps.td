@@ -1,0 +1,47 @@
+//===- LinearOps.td - matrix products and sums ----------------------------===//
+#ifndef DS_TRAIN_LINEAR_OPS_TD
+#define DS_TRAIN_LINEAR_OPS_TD
+
+include "dialects/Train/TrainDialect.td"
+include "dialects/Train/TrainInterfaces.td"
+
+def Train_MatmulOp
+    : Train_PureOp<"matmul", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "matrix product over the last two dimensions, plus a bias";
+  let description = [{
+    `result[..., M, N] = op(lhs)[..., M, K] op(rhs)[..., K, N] + bias[N]`; op transposes the last two dimensions where the
+    flag says so. Leading dimensions broadcast as in torch.matmul.
+
+    **Constraints**
+    - (matmul_c1) both operands have at least two dimensions and one element type.
+    - (matmul_c2) the contracted dimensions agree.
+    - (matmul_c3) the leading dimensions broadcast.
+    - (matmul_c4) `bias` has one dimension of size N.
+  }];
+  let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$bias,
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? (`bias` $bias^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+class Train_ReduceOp<string mnemonic, string what>
+    : Train_PureOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = what;
+  let description = [{
+    The reduced dimensions are gone from the result; a reshape brings them back as 1 where ONNX keeps them.
+
+    **Constraints**
+    - (reduce_c1) `axes` are dimensions of `input`, ascending, each once.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$input `over` $axes attr-dict `:` functional-type(operands, results)";
+}
+def Train_ReduceSumOp : Train_ReduceOp<"reduce_sum", "sum over dimensions">;
+def Train_ReduceMeanOp : Train_ReduceOp<"reduce_mean", "mean over dimensions">;
+def Train_ReduceMaxOp : Train_ReduceOp<"reduce_max", "maximum over dimensions; equal maxima share the gradient">;
+
+#endif // DS_TRAIN_LINEAR_OPS_TD

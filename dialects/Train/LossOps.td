@@ -1,0 +1,63 @@
+//===- LossOps.td - cross entropy and the seed of the gradient ------------===//
+#ifndef DS_TRAIN_LOSS_OPS_TD
+#define DS_TRAIN_LOSS_OPS_TD
+
+include "dialects/Train/TrainDialect.td"
+include "dialects/Train/TrainInterfaces.td"
+
+def Train_Reduction : I32EnumAttr<"Reduction", "how a loss is reduced", [
+    I32EnumAttrCase<"Mean", 0, "mean">, I32EnumAttrCase<"Sum", 1, "sum">]> {
+  let cppNamespace = "::ds::train";
+  let genSpecializedAttr = 0;
+}
+def Train_ReductionAttr : EnumAttr<Train_Dialect, Train_Reduction, "reduction">;
+
+def Train_CrossEntropyOp : Train_PureOp<"cross_entropy", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "log-softmax and negative log-likelihood of labels";
+  let description = [{
+    `loss = reduce(lse[n] - logits[n, label[n]])` over the rows whose label is not `ignore_index`; `mean` divides by their
+    number. `lse` is the log of the sum of exponentials of each row, kept for the gradient. Cf.
+    torch.nn.functional.cross_entropy. A label out of range stops the run with a message.
+
+    **Constraints**
+    - (cross_entropy_c1) `logits` is [N, C], `labels` [N].
+  }];
+  let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, I64Attr:$ignore_index,
+                       Train_ReductionAttr:$reduction);
+  let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse);
+  let assemblyFormat = [{
+    $reduction $logits `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Train_CrossEntropyGradOp : Train_PureOp<"cross_entropy_grad"> {
+  let summary = "the gradient of cross_entropy's logits";
+  let description = [{
+    `dlogits[n, c] = gradient * weight[n] * (exp(logits[n, c] - lse[n]) - (c == label[n]))`, weight 0 for ignored rows, else
+    1 or 1 / count.
+
+    **Constraints**
+    - (cross_entropy_grad_c1) `logits` is [N, C], `labels` and `lse` [N], `gradient` a scalar.
+  }];
+  let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, Train_FloatTensor:$lse,
+                       Train_FloatTensor:$gradient, I64Attr:$ignore_index, Train_ReductionAttr:$reduction);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = [{
+    $reduction $logits `,` $labels `,` $lse `,` $gradient `ignore` $ignore_index attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Train_LossGradientOp : Train_Op<"loss_gradient", []> {
+  let summary = "where the backward pass begins: the gradient of the loss, with every scale in it";
+  let description = [{
+    Its value is the one place where gradients are scaled: 1 / (accumulation steps * data-parallel ranks). Written by
+    `ds-scale-gradients`; 1 as `ds-differentiate` leaves it. What stands before it in the function is the forward pass,
+    what follows it the backward.
+  }];
+  let arguments = (ins F64Attr:$scale);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$scale attr-dict `:` type($result)";
+}
+
+#endif // DS_TRAIN_LOSS_OPS_TD

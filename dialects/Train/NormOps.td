@@ -1,0 +1,81 @@
+//===- NormOps.td - softmax, norms, dropout -------------------------------===//
+#ifndef DS_TRAIN_NORM_OPS_TD
+#define DS_TRAIN_NORM_OPS_TD
+
+include "dialects/Train/TrainDialect.td"
+include "dialects/Train/TrainInterfaces.td"
+
+class Train_SoftmaxLikeOp<string mnemonic, string what>
+    : Train_PureOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = what;
+  let description = [{
+    **Constraints**
+    - (softmax_c1) `axis` is a dimension of `input`.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, I64Attr:$axis);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$input `along` $axis attr-dict `:` functional-type(operands, results)";
+}
+def Train_SoftmaxOp : Train_SoftmaxLikeOp<"softmax", "exp(x) / sum exp(x), computed from x - max(x)">;
+def Train_LogSoftmaxOp : Train_SoftmaxLikeOp<"log_softmax", "x - log sum exp(x)">;
+
+class Train_SoftmaxGradBase<string mnemonic, string what> : Train_PureOp<mnemonic> {
+  let summary = what;
+  let description = [{
+    **Constraints**
+    - (softmax_grad_c1) `output` and `gradient` have one type, and `axis` is a dimension of it.
+  }];
+  let arguments = (ins Train_FloatTensor:$output, Train_FloatTensor:$gradient, I64Attr:$axis);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$output `,` $gradient `along` $axis attr-dict `:` functional-type(operands, results)";
+}
+def Train_SoftmaxGradOp : Train_SoftmaxGradBase<"softmax_grad", "y * (dy - sum(y * dy))">;
+def Train_LogSoftmaxGradOp : Train_SoftmaxGradBase<"log_softmax_grad", "dy - exp(y) * sum(dy)">;
+
+def Train_LayerNormOp : Train_PureOp<"layer_norm", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "normalise rows, scale, shift";
+  let description = [{
+    `y = (x - mean) * rstd * scale + shift` over the last dimensions, as many as `scale` has; also yields mean and
+    rstd = 1 / sqrt(variance + epsilon) of each row. Ba et al. 2016; torch.nn.functional.layer_norm.
+
+    **Constraints**
+    - (layer_norm_c1) `scale` and `shift` have one type, whose shape ends `input`'s, and `input`'s element type.
+    - (layer_norm_c2) mean and rstd have `input`'s leading dimensions.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let assemblyFormat = "$input `,` $scale `,` $shift `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_LayerNormGradOp : Train_PureOp<"layer_norm_grad"> {
+  let summary = "gradients of layer_norm";
+  let description = [{
+    Yields the gradients of input, scale and shift.
+
+    **Constraints**
+    - (layer_norm_grad_c1) `gradient` has `input`'s type, `scale` the shape that ends it, mean and rstd its leading ones.
+  }];
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
+                       Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient,
+                      Train_FloatTensor:$shift_gradient);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_DropoutOp : Train_PureOp<"dropout", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "zero a random share, scale the rest";
+  let description = [{
+    `y = x * keep / (1 - ratio)`. The mask is a function of (seed, step, global micro-batch, `op_id`, element index), drawn
+    by Philox 4x32-10: drawing it again gives the same mask, so the gradient is the same op on the result's gradient and
+    nothing is kept in between.
+
+    **Constraints**
+    - (dropout_c1) 0 <= ratio < 1.
+    - (dropout_c2) `op_id` >= 0; two draws that must differ have different ones.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, F64Attr:$ratio, I64Attr:$op_id);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$input `ratio` $ratio `id` $op_id attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // DS_TRAIN_NORM_OPS_TD

@@ -1,0 +1,105 @@
+//===- OptimizerOps.td - one optimizer step -------------------------------===//
+#ifndef DS_TRAIN_OPTIMIZER_OPS_TD
+#define DS_TRAIN_OPTIMIZER_OPS_TD
+
+include "dialects/Train/StateOps.td"
+
+/// Updates the variable `parameter` in place from the variable `gradient`.
+class Train_UpdateOp<string mnemonic, dag state, dag hyper>
+    : Train_StateOp<mnemonic, [MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>]> {
+  let arguments = !con((ins FlatSymbolRefAttr:$parameter, FlatSymbolRefAttr:$gradient), state,
+                       (ins Train_F64Scalar:$learning_rate, Train_I64Scalar:$step, Train_F64Scalar:$clip), hyper);
+}
+
+def Train_AdamWOp : Train_UpdateOp<"adamw",
+    (ins FlatSymbolRefAttr:$first_moment, FlatSymbolRefAttr:$second_moment),
+    (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, BoolAttr:$decoupled)> {
+  let summary = "Adam with decoupled weight decay";
+  let description = [{
+    Loshchilov and Hutter 2019; torch.optim.AdamW (`decoupled`) or torch.optim.Adam. The gradient is multiplied by `clip`
+    first; `step` counts the updates done before this one.
+
+    **Constraints**
+    - (adamw_c1) parameter, gradient and both moments name variables of one float type.
+  }];
+  let assemblyFormat = [{
+    $parameter `gradient` $gradient `moments` $first_moment `,` $second_moment `rate` $learning_rate `step` $step `clip` $clip
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Train_SgdOp : Train_UpdateOp<"sgd",
+    (ins OptionalAttr<FlatSymbolRefAttr>:$momentum_buffer),
+    (ins F64Attr:$momentum, F64Attr:$weight_decay, BoolAttr:$nesterov)> {
+  let summary = "stochastic gradient descent with momentum";
+  let description = [{
+    torch.optim.SGD with dampening 0. The gradient is multiplied by `clip` first.
+
+    **Constraints**
+    - (sgd_c1) parameter, gradient and momentum buffer name variables of one float type.
+    - (sgd_c2) there is a momentum buffer exactly if momentum is not 0.
+  }];
+  let assemblyFormat = [{
+    $parameter `gradient` $gradient (`momentum` $momentum_buffer^)? `rate` $learning_rate `step` $step `clip` $clip attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Train_LearningRateOp : Train_PureOp<"learning_rate"> {
+  let summary = "the schedule's learning rate for this update";
+  let description = [{
+    `step` is the number of updates done before this one. `schedule` is `constant`, `WarmupLR`, `WarmupDecayLR` or
+    `WarmupCosineLR` with DeepSpeed's parameters; `parameters` holds numbers and, for `warmup_type`, text.
+
+    **Constraints**
+    - (learning_rate_c1) `schedule` is one of the four.
+  }];
+  let arguments = (ins Train_I64Scalar:$step, StrAttr:$schedule, DictionaryAttr:$parameters);
+  let results = (outs Train_F64Scalar:$result);
+  let assemblyFormat = "$schedule $step $parameters attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_BlockSumSquaresOp : Train_PureOp<"block_sum_squares"> {
+  let summary = "sums of squares of blocks of 1024 elements, in f64";
+  let description = "Blocks start at the parameter's first element, so that a norm has the same bits however it is sharded.";
+  let arguments = (ins Train_FloatTensor:$input);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_GlobalNormOp : Train_PureOp<"global_norm"> {
+  let summary = "the square root of all partial sums, added in operand order";
+  let description = [{
+    **Constraints**
+    - (global_norm_c1) every operand is an f64 vector.
+  }];
+  let arguments = (ins Variadic<Train_FloatTensor>:$partials);
+  let results = (outs Train_F64Scalar:$result);
+  let assemblyFormat = "$partials attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_ClipFactorOp : Train_PureOp<"clip_factor"> {
+  let summary = "1 / max(1, (norm + 1e-6) / max_norm)";
+  let description = [{
+    DeepSpeed's gradient_clipping and torch.nn.utils.clip_grad_norm_.
+
+    **Constraints**
+    - (clip_factor_c1) max_norm > 0.
+  }];
+  let arguments = (ins Train_F64Scalar:$norm, F64Attr:$max_norm);
+  let results = (outs Train_F64Scalar:$result);
+  let assemblyFormat = "$norm `max` $max_norm attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_IncrementOp
+    : Train_StateOp<"increment", [MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>]> {
+  let summary = "add one to a counter";
+  let description = [{
+    **Constraints**
+    - (increment_c1) `variable` names a scalar i64 variable.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let assemblyFormat = "$variable attr-dict";
+}
+
+#endif // DS_TRAIN_OPTIMIZER_OPS_TD

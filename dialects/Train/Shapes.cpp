@@ -1,0 +1,349 @@
+//===- Shapes.cpp - result types of everything that is not elementwise -----===//
+#include "dialects/Train/Train.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace ds::train;
+
+using Types = SmallVectorImpl<Type>;
+using Where = std::optional<Location>;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+static ArrayRef<int64_t> shapeOf(Value value) { return tensor(value).getShape(); }
+static int64_t signedAttr(uint64_t value) { return static_cast<int64_t>(value); }
+
+/// Whether `axis` is a dimension of `value`; `rule` is the constraint's id in the op's page.
+static LogicalResult checkAxis(Where location, int64_t axis, Value value) {
+  const int64_t rank = tensor(value).getRank();
+  if (axis < 0 || axis >= rank)
+    return emitOptionalError(location, "axis ", axis, " is not a dimension of ", value.getType());
+  return success();
+}
+
+static LogicalResult checkEntries(Where location, StringRef name, ArrayRef<int64_t> entries, Value value) {
+  if (int64_t(entries.size()) != tensor(value).getRank())
+    return emitOptionalError(location, "'", name, "' has ", entries.size(), " entries for ", value.getType());
+  return success();
+}
+
+//===-- constants and movement ------------------------------------------------===//
+
+LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  types.push_back(adaptor.getValue().getShapedType());
+  return success();
+}
+
+LogicalResult ReshapeOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  int64_t count = 1;
+  for (int64_t dim : adaptor.getShape()) {
+    if (dim < 0) // reshape_c1
+      return emitOptionalError(location, "shape [", adaptor.getShape(), "] has a negative dimension");
+    if (llvm::MulOverflow(count, dim, count)) // reshape_c1
+      return emitOptionalError(location, "shape [", adaptor.getShape(), "] has more elements than an i64 counts");
+  }
+  if (count != tensor(adaptor.getInput()).getNumElements()) // reshape_c1
+    return emitOptionalError(location, "cannot reshape ", adaptor.getInput().getType(), " to [", adaptor.getShape(),
+                             "]: ", tensor(adaptor.getInput()).getNumElements(), " elements are not ", count);
+  types.push_back(tensor(adaptor.getInput()).clone(adaptor.getShape()));
+  return success();
+}
+
+LogicalResult TransposeOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  ArrayRef<int64_t> permutation = adaptor.getPermutation(), shape = shapeOf(adaptor.getInput());
+  SmallVector<bool> seen(shape.size(), false);
+  SmallVector<int64_t> result;
+  for (int64_t dim : permutation) {
+    if (permutation.size() != shape.size() || dim < 0 || dim >= int64_t(shape.size()) || seen[dim]) // transpose_c1
+      return emitOptionalError(location, "[", permutation, "] is not a permutation of the dimensions of ",
+                               adaptor.getInput().getType());
+    seen[dim] = true;
+    result.push_back(shape[dim]);
+  }
+  if (result.size() != shape.size()) // transpose_c1
+    return emitOptionalError(location, "[", permutation, "] is not a permutation of the dimensions of ",
+                             adaptor.getInput().getType());
+  types.push_back(tensor(adaptor.getInput()).clone(result));
+  return success();
+}
+
+LogicalResult BroadcastOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto shape = broadcastShapes(shapeOf(adaptor.getInput()), adaptor.getShape());
+  if (!shape || ArrayRef<int64_t>(*shape) != adaptor.getShape() ||
+      llvm::any_of(*shape, [](int64_t d) { return d < 0; }))
+    return emitOptionalError(location, adaptor.getInput().getType(), " does not broadcast to [", adaptor.getShape(),
+                             "]"); // broadcast_c1
+  types.push_back(tensor(adaptor.getInput()).clone(*shape));
+  return success();
+}
+
+LogicalResult SliceOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  Value input = adaptor.getInput();
+  ArrayRef<int64_t> starts = adaptor.getStarts(), sizes = adaptor.getSizes(), steps = adaptor.getSteps();
+  if (failed(checkEntries(location, "starts", starts, input)) ||
+      failed(checkEntries(location, "sizes", sizes, input)) ||
+      failed(checkEntries(location, "steps", steps, input))) // slice_c1
+    return failure();
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(input))) {
+    if (starts[dim] < 0 || sizes[dim] < 0 || steps[dim] < 1) // slice_c2
+      return emitOptionalError(location, "dimension ", dim, ": start ", starts[dim], ", size ", sizes[dim], ", step ",
+                               steps[dim], " must be >= 0, >= 0, >= 1");
+    const bool inside = sizes[dim] == 0
+                            ? starts[dim] <= extent
+                            : starts[dim] < extent && (extent - 1 - starts[dim]) / steps[dim] >= sizes[dim] - 1;
+    if (!inside) // slice_c3
+      return emitOptionalError(location, "dimension ", dim, ": start ", starts[dim], ", size ", sizes[dim], ", step ",
+                               steps[dim], " read past its end ", extent);
+  }
+  types.push_back(tensor(input).clone(sizes));
+  return success();
+}
+
+LogicalResult PadOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  Value input = adaptor.getInput();
+  ArrayRef<int64_t> low = adaptor.getLow(), high = adaptor.getHigh(), interior = adaptor.getInterior();
+  if (failed(checkEntries(location, "low", low, input)) || failed(checkEntries(location, "high", high, input)) ||
+      failed(checkEntries(location, "interior", interior, input))) // pad_c1
+    return failure();
+  SmallVector<int64_t> shape;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(input))) {
+    if (low[dim] < 0 || high[dim] < 0 || interior[dim] < 0) // pad_c1
+      return emitOptionalError(location, "dimension ", dim, ": low ", low[dim], ", high ", high[dim], ", interior ",
+                               interior[dim], " must not be negative");
+    int64_t size = 0;
+    if (llvm::MulOverflow(std::max<int64_t>(extent - 1, 0), interior[dim], size) ||
+        llvm::AddOverflow(size, extent, size) || llvm::AddOverflow(size, low[dim], size) ||
+        llvm::AddOverflow(size, high[dim], size)) // pad_c1
+      return emitOptionalError(location, "dimension ", dim, ": low ", low[dim], ", high ", high[dim], ", interior ",
+                               interior[dim], " make it larger than an i64 counts");
+    shape.push_back(size);
+  }
+  types.push_back(tensor(input).clone(shape));
+  return success();
+}
+
+LogicalResult ConcatOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  ValueRange inputs = adaptor.getInputs();
+  const int64_t axis = signedAttr(adaptor.getAxis());
+  if (inputs.empty()) // concat_c1
+    return emitOptionalError(location, "there is nothing to join");
+  if (failed(checkAxis(location, axis, inputs.front()))) // concat_c1
+    return failure();
+  SmallVector<int64_t> shape(shapeOf(inputs.front()));
+  shape[axis] = 0;
+  for (Value input : inputs) {
+    SmallVector<int64_t> other(shapeOf(input));
+    const int64_t extent = axis < int64_t(other.size()) ? other[axis] : 0;
+    if (axis < int64_t(other.size()))
+      other[axis] = shape[axis];
+    if (other != shape || tensor(input).getElementType() != tensor(inputs.front()).getElementType()) // concat_c2
+      return emitOptionalError(location, input.getType(), " cannot be joined to ", inputs.front().getType(),
+                               " along axis ", axis);
+    shape[axis] += extent;
+  }
+  types.push_back(tensor(inputs.front()).clone(shape));
+  return success();
+}
+
+/// The shape of numpy.take on data of shape `data`.
+static SmallVector<int64_t> takeShape(ArrayRef<int64_t> data, ArrayRef<int64_t> indices, int64_t axis) {
+  SmallVector<int64_t> shape(data.take_front(axis));
+  llvm::append_range(shape, indices);
+  llvm::append_range(shape, data.drop_front(axis + 1));
+  return shape;
+}
+
+LogicalResult GatherOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  const int64_t axis = signedAttr(adaptor.getAxis());
+  if (failed(checkAxis(location, axis, adaptor.getData()))) // gather_c1
+    return failure();
+  auto shape = takeShape(shapeOf(adaptor.getData()), shapeOf(adaptor.getIndices()), axis);
+  types.push_back(tensor(adaptor.getData()).clone(shape)); // gather_c2
+  return success();
+}
+
+LogicalResult GatherGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  const int64_t axis = signedAttr(adaptor.getAxis());
+  ArrayRef<int64_t> shape = adaptor.getShape();
+  if (axis < 0 || axis >= int64_t(shape.size()) ||
+      llvm::any_of(
+          shape, [](int64_t dim) { return dim < 0; }) ||
+      ArrayRef<int64_t>(takeShape(shape, shapeOf(adaptor.getIndices()), axis)) != shapeOf(adaptor.getGradient()))
+    return emitOptionalError(location, "gradient ", adaptor.getGradient().getType(), " is not that of a gather from [",
+                             shape, "] along axis ", axis); // gather_grad_c1
+  types.push_back(tensor(adaptor.getGradient()).clone(shape));
+  return success();
+}
+
+//===-- products and sums -------------------------------------------------------===//
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto lhs = tensor(adaptor.getLhs()), rhs = tensor(adaptor.getRhs());
+  if (lhs.getRank() < 2 || rhs.getRank() < 2 || lhs.getElementType() != rhs.getElementType()) // matmul_c1
+    return emitOptionalError(location, "operands ", lhs, " and ", rhs,
+                             " must have two or more dimensions and one element type");
+  auto rows = [](RankedTensorType t, bool transposed) { return t.getDimSize(t.getRank() - (transposed ? 1 : 2)); };
+  auto columns = [](RankedTensorType t, bool transposed) { return t.getDimSize(t.getRank() - (transposed ? 2 : 1)); };
+  const bool transposeLhs = adaptor.getTransposeLhs(), transposeRhs = adaptor.getTransposeRhs();
+  if (columns(lhs, transposeLhs) != rows(rhs, transposeRhs)) // matmul_c2
+    return emitOptionalError(location, "contracted dimensions differ: ", columns(lhs, transposeLhs), " of ", lhs,
+                             " and ", rows(rhs, transposeRhs), " of ", rhs);
+  auto shape = broadcastShapes(lhs.getShape().drop_back(2), rhs.getShape().drop_back(2));
+  if (!shape) // matmul_c3
+    return emitOptionalError(location, "leading dimensions of ", lhs, " and ", rhs, " do not broadcast");
+  shape->push_back(rows(lhs, transposeLhs));
+  shape->push_back(columns(rhs, transposeRhs));
+  if (Value bias = adaptor.getBias())
+    if (tensor(bias) != RankedTensorType::get(shape->back(), lhs.getElementType())) // matmul_c4
+      return emitOptionalError(location, "bias ", bias.getType(), " must be a vector of ", shape->back(), " ",
+                               lhs.getElementType());
+  types.push_back(lhs.clone(*shape));
+  return success();
+}
+
+static LogicalResult inferReduction(Where location, Value input, ArrayRef<int64_t> axes, Types &types) {
+  SmallVector<int64_t> shape(shapeOf(input));
+  int64_t previous = -1;
+  for (int64_t axis : axes) {
+    if (axis <= previous || axis >= int64_t(shape.size())) // reduce_c1
+      return emitOptionalError(location, "axes [", axes, "] are not ascending dimensions of ", input.getType());
+    previous = axis;
+  }
+  for (int64_t axis : llvm::reverse(axes))
+    shape.erase(shape.begin() + axis);
+  types.push_back(tensor(input).clone(shape));
+  return success();
+}
+LogicalResult ReduceSumOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), types);
+}
+LogicalResult ReduceMeanOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), types);
+}
+LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), types);
+}
+
+//===-- softmax, norms, dropout -------------------------------------------------===//
+
+static LogicalResult inferSame(Where location, Value input, int64_t axis, Types &types) {
+  if (failed(checkAxis(location, axis, input))) // softmax_c1
+    return failure();
+  types.push_back(input.getType());
+  return success();
+}
+LogicalResult SoftmaxOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferSame(location, adaptor.getInput(), signedAttr(adaptor.getAxis()), types);
+}
+LogicalResult LogSoftmaxOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferSame(location, adaptor.getInput(), signedAttr(adaptor.getAxis()), types);
+}
+
+static LogicalResult inferSoftmaxGrad(Where location, Value output, Value gradient, int64_t axis, Types &types) {
+  if (output.getType() != gradient.getType()) // softmax_grad_c1
+    return emitOptionalError(location, "output ", output.getType(), " and gradient ", gradient.getType(), " differ");
+  return inferSame(location, output, axis, types);
+}
+LogicalResult SoftmaxGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferSoftmaxGrad(location, adaptor.getOutput(), adaptor.getGradient(), signedAttr(adaptor.getAxis()), types);
+}
+LogicalResult LogSoftmaxGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return inferSoftmaxGrad(location, adaptor.getOutput(), adaptor.getGradient(), signedAttr(adaptor.getAxis()), types);
+}
+
+/// Whether `scale` is typed like the trailing dimensions of `input`.
+static bool endsShape(Value input, Value scale) {
+  ArrayRef<int64_t> whole = shapeOf(input), end = shapeOf(scale);
+  return end.size() >= 1 && end.size() <= whole.size() && whole.take_back(end.size()) == end &&
+         tensor(input).getElementType() == tensor(scale).getElementType();
+}
+
+LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  Value input = adaptor.getInput(), scale = adaptor.getScale();
+  if (!endsShape(input, scale) || scale.getType() != adaptor.getShift().getType()) // layer_norm_c1
+    return emitOptionalError(location, "scale ", scale.getType(), " and shift ", adaptor.getShift().getType(),
+                             " must both be the trailing dimensions of ", input.getType());
+  auto rows = tensor(input).clone(shapeOf(input).drop_back(tensor(scale).getRank())); // layer_norm_c2
+  types.append({input.getType(), rows, rows});
+  return success();
+}
+
+LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  Value input = adaptor.getInput(), scale = adaptor.getScale();
+  bool fits = endsShape(input, scale) && adaptor.getGradient().getType() == input.getType();
+  if (fits) {
+    auto rows = tensor(input).clone(shapeOf(input).drop_back(tensor(scale).getRank()));
+    fits = adaptor.getMean().getType() == rows && adaptor.getRstd().getType() == rows;
+  }
+  if (!fits) // layer_norm_grad_c1
+    return emitOptionalError(location, "operands are not those of a layer_norm of ", input.getType(), " with scale ",
+                             scale.getType());
+  types.append({input.getType(), scale.getType(), scale.getType()});
+  return success();
+}
+
+LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  const double ratio = adaptor.getRatio().convertToDouble();
+  if (!(ratio >= 0 && ratio < 1)) // dropout_c1
+    return emitOptionalError(location, "ratio must be at least 0 and below 1");
+  if (signedAttr(adaptor.getOpId()) < 0) // dropout_c2
+    return emitOptionalError(location, "op_id ", signedAttr(adaptor.getOpId()), " is negative");
+  types.push_back(adaptor.getInput().getType());
+  return success();
+}
+
+//===-- losses -------------------------------------------------------------------===//
+
+LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto logits = tensor(adaptor.getLogits());
+  if (logits.getRank() != 2 || shapeOf(adaptor.getLabels()) != logits.getShape().take_front()) // cross_entropy_c1
+    return emitOptionalError(location, "logits ", logits, " must be [N, C] and labels ", adaptor.getLabels().getType(),
+                             " [N]");
+  types.append({logits.clone(ArrayRef<int64_t>{}), logits.clone(logits.getShape().take_front())});
+  return success();
+}
+
+LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto logits = tensor(adaptor.getLogits());
+  const bool fits = logits.getRank() == 2 && shapeOf(adaptor.getLabels()) == logits.getShape().take_front() &&
+                    tensor(adaptor.getLse()) == logits.clone(logits.getShape().take_front()) &&
+                    tensor(adaptor.getGradient()) == logits.clone(ArrayRef<int64_t>{});
+  if (!fits) // cross_entropy_grad_c1
+    return emitOptionalError(location, "operands are not those of a cross_entropy of ", logits);
+  types.push_back(logits);
+  return success();
+}
+
+//===-- the optimizer's scalars ----------------------------------------------------===//
+
+static RankedTensorType f64(MLIRContext *context, ArrayRef<int64_t> shape = {}) {
+  return RankedTensorType::get(shape, Float64Type::get(context));
+}
+
+LogicalResult LearningRateOp::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
+  if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, adaptor.getSchedule()))
+    return emitOptionalError(location, "schedule \"", adaptor.getSchedule(), // learning_rate_c1
+                             "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR");
+  types.push_back(f64(context));
+  return success();
+}
+
+LogicalResult BlockSumSquaresOp::inferReturnTypes(MLIRContext *context, Where, Adaptor adaptor, Types &types) {
+  types.push_back(f64(context, {int64_t(llvm::divideCeil(tensor(adaptor.getInput()).getNumElements(), 1024))}));
+  return success();
+}
+
+LogicalResult GlobalNormOp::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
+  for (Value partials : adaptor.getPartials())
+    if (tensor(partials).getRank() != 1 || !tensor(partials).getElementType().isF64()) // global_norm_c1
+      return emitOptionalError(location, "partial sums ", partials.getType(), " must be an f64 vector");
+  types.push_back(f64(context));
+  return success();
+}
+
+LogicalResult ClipFactorOp::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
+  if (!(adaptor.getMaxNorm().convertToDouble() > 0)) // clip_factor_c1
+    return emitOptionalError(location, "max_norm must be above 0");
+  types.push_back(f64(context));
+  return success();
+}

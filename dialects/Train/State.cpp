@@ -1,0 +1,122 @@
+//===- State.cpp - verifiers of variables and of the ops that name them ----===//
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace ds::train;
+
+bool ds::train::isElementType(Type type) {
+  return type.isF32() || type.isF64() || type.isInteger(64) || type.isInteger(32) || type.isInteger(1);
+}
+
+SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
+  if (auto store = dyn_cast<StoreOp>(op))
+    return {store.getVariableAttr().getAttr()};
+  if (auto accumulate = dyn_cast<AccumulateOp>(op))
+    return {accumulate.getVariableAttr().getAttr()};
+  if (auto increment = dyn_cast<IncrementOp>(op))
+    return {increment.getVariableAttr().getAttr()};
+  if (auto adamw = dyn_cast<AdamWOp>(op))
+    return {adamw.getParameterAttr().getAttr(), adamw.getFirstMomentAttr().getAttr(),
+            adamw.getSecondMomentAttr().getAttr()};
+  if (auto sgd = dyn_cast<SgdOp>(op)) {
+    SmallVector<StringAttr, 3> names{sgd.getParameterAttr().getAttr()};
+    if (FlatSymbolRefAttr buffer = sgd.getMomentumBufferAttr())
+      names.push_back(buffer.getAttr());
+    return names;
+  }
+  return {};
+}
+
+LogicalResult VariableOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape() || !isElementType(type.getElementType())) // variable_c1
+    return emitOpError("must be a static tensor of f32, f64, i64, i32 or i1, not ") << getType();
+  const bool transient = getKind() == VariableKind::Gradient || getKind() == VariableKind::Metric;
+  if (transient == getSource().has_value()) // variable_c2
+    return emitOpError() << (transient ? "gradients and metrics start at zero and have no source"
+                                       : "must say with `from` where its first value comes from");
+  if (auto file = dyn_cast_if_present<FileSourceAttr>(getSource().value_or(Attribute()))) {
+    const int64_t bits = type.getElementTypeBitWidth(), bytes = type.getNumElements() * (bits == 1 ? 1 : bits / 8);
+    if (file.getLength() != bytes || file.getOffset() < 0) // variable_c3
+      return emitOpError() << "file range of " << file.getLength() << " bytes at " << file.getOffset() << " is not the "
+                           << bytes << " bytes of " << type;
+  }
+  if (getTrainable() && (getKind() != VariableKind::Parameter || !isa<FloatType>(type.getElementType()))) // variable_c4
+    return emitOpError("only a parameter of a float type can be trainable");
+  return success();
+}
+
+/// The variable that `name` refers to. The reference program, a nested module, names the variables around it.
+static VariableOp find(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
+  for (; op; op = op->getParentOp())
+    if (op->hasTrait<OpTrait::SymbolTable>())
+      if (auto variable = symbols.lookupSymbolIn<VariableOp>(op, name))
+        return variable;
+  return {};
+}
+
+/// The variable that `name` refers to, of type `type` unless null; reports on `op` otherwise.
+static VariableOp lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols, Type type = {}) {
+  VariableOp variable = find(op, name, symbols);
+  if (!variable) {
+    op->emitOpError() << name << " is not a train.variable";
+    return {};
+  }
+  if (type && variable.getType() != type) {
+    InFlightDiagnostic error = op->emitOpError() << name << " is " << variable.getType() << ", not " << type;
+    error.attachNote(variable.getLoc()) << "declared here";
+    return {};
+  }
+  return variable;
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) { // read_c1
+  return success(bool(lookup(*this, getVariableAttr(), symbols, getResult().getType())));
+}
+
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) { // store_c1
+  return success(bool(lookup(*this, getVariableAttr(), symbols, getValue().getType())));
+}
+
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  VariableOp variable = lookup(*this, getVariableAttr(), symbols, getValue().getType());
+  if (!variable)
+    return failure();
+  if (variable.getKind() != VariableKind::Gradient && variable.getKind() != VariableKind::Metric) // accumulate_c1
+    return emitOpError() << getVariableAttr() << " is a " << stringifyVariableKind(variable.getKind())
+                         << "; only gradients and metrics accumulate";
+  return success();
+}
+
+LogicalResult IncrementOp::verifySymbolUses(SymbolTableCollection &symbols) { // increment_c1
+  auto scalar = RankedTensorType::get({}, IntegerType::get(getContext(), 64));
+  return success(bool(lookup(*this, getVariableAttr(), symbols, scalar)));
+}
+
+/// Whether all `names` are variables of the type of the first, a float type.
+static LogicalResult oneType(Operation *op, ArrayRef<FlatSymbolRefAttr> names, SymbolTableCollection &symbols) {
+  VariableOp parameter = lookup(op, names.front(), symbols);
+  if (!parameter)
+    return failure();
+  if (!isa<FloatType>(parameter.getTensorType().getElementType()))
+    return op->emitOpError() << names.front() << " is " << parameter.getType() << "; only floats are updated";
+  for (FlatSymbolRefAttr name : names.drop_front())
+    if (!lookup(op, name, symbols, parameter.getType()))
+      return failure();
+  return success();
+}
+
+LogicalResult AdamWOp::verifySymbolUses(SymbolTableCollection &symbols) { // adamw_c1
+  return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr(), getSecondMomentAttr()}, symbols);
+}
+
+LogicalResult SgdOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  const bool has = getMomentumBufferAttr() != nullptr, wants = !getMomentum().isZero();
+  if (has != wants) // sgd_c2
+    return emitOpError() << (wants ? "momentum needs a momentum buffer"
+                                   : "without momentum there is no momentum buffer");
+  SmallVector<FlatSymbolRefAttr> names{getParameterAttr(), getGradientAttr()};
+  if (has)
+    names.push_back(getMomentumBufferAttr());
+  return oneType(*this, names, symbols); // sgd_c1
+}

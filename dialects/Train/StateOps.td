@@ -1,0 +1,124 @@
+//===- StateOps.td - variables: what outlives a function ------------------===//
+#ifndef DS_TRAIN_STATE_OPS_TD
+#define DS_TRAIN_STATE_OPS_TD
+
+include "dialects/Train/TrainDialect.td"
+include "dialects/Train/TrainInterfaces.td"
+
+//===-- where a first value comes from -------------------------------------===//
+
+class Train_Attr<string name, string mnemonicName> : AttrDef<Train_Dialect, name> {
+  let mnemonic = mnemonicName;
+}
+def Train_FileSource : Train_Attr<"FileSource", "file"> {
+  let summary = "bytes of a file: little-endian, row-major";
+  let description = "`path` as the model names it, relative to the model's folder.";
+  let parameters = (ins StringRefParameter<>:$path, "int64_t":$offset, "int64_t":$length);
+  let assemblyFormat = "`<` $path `,` $offset `,` $length `>`";
+}
+def Train_FillSource : Train_Attr<"FillSource", "fill"> {
+  let summary = "one value for every element";
+  let parameters = (ins "::mlir::FloatAttr":$value);
+  let assemblyFormat = "`<` $value `>`";
+}
+def Train_RandomSource : Train_Attr<"RandomSource", "random"> {
+  let summary = "drawn by Philox from the run's seed";
+  let description = "`distribution` is \"normal\" (mean, standard deviation) or \"uniform\" (centre, half width).";
+  let parameters = (ins StringRefParameter<>:$distribution, "::mlir::FloatAttr":$mean, "::mlir::FloatAttr":$deviation);
+  let assemblyFormat = "`<` $distribution `,` $mean `,` $deviation `>`";
+}
+def Train_LiteralSource : Train_Attr<"LiteralSource", "literal"> {
+  let summary = "the elements themselves, for a few small ones that no file range holds";
+  let parameters = (ins "::mlir::ElementsAttr":$value);
+  let assemblyFormat = "`<` $value `>`";
+}
+def Train_MissingSource : Train_Attr<"MissingSource", "missing"> {
+  let summary = "must be given to ds-run by --weights";
+  let parameters = (ins StringRefParameter<>:$reason);
+  let assemblyFormat = "`<` $reason `>`";
+}
+
+def Train_VariableKind : I32EnumAttr<"VariableKind", "what a variable is for", [
+    I32EnumAttrCase<"Parameter", 1, "parameter">, I32EnumAttrCase<"Buffer", 2, "buffer">,
+    I32EnumAttrCase<"Optimizer", 3, "optimizer">, I32EnumAttrCase<"Gradient", 4, "gradient">,
+    I32EnumAttrCase<"Metric", 5, "metric">,
+    I32EnumAttrCase<"Constant", 6, "constant">]> {
+  let cppNamespace = "::ds::train";
+  let genSpecializedAttr = 0;
+}
+def Train_VariableKindAttr : EnumAttr<Train_Dialect, Train_VariableKind, "variable_kind">;
+
+//===-- the variable --------------------------------------------------------===//
+
+def Train_VariableOp : Train_Op<"variable", [Symbol]> {
+  let summary = "a named tensor that outlives functions";
+  let description = [{
+    A parameter keeps PyTorch's name; a tied weight is one variable read twice, its other names are `aliases`. Gradient
+    accumulators and metrics are zero at the start of every optimizer step, all else lives as long as the run.
+
+    ```mlir
+    train.variable parameter @"wte.weight" : tensor<50257x768xf32> from #train.file<"model.onnx.data", 0, 154389504> {trainable}
+    train.variable gradient @"wte.weight::gradient" : tensor<50257x768xf32>
+    ```
+
+    **Constraints**
+    - (variable_c1) the type is a static tensor of a known element type.
+    - (variable_c2) parameters, buffers and optimizer state have a source, gradients and metrics none.
+    - (variable_c3) a file source is as long as the tensor.
+    - (variable_c4) only a parameter of a float type is trainable.
+  }];
+  let arguments = (ins Train_VariableKindAttr:$kind, SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
+                       OptionalAttr<AnyAttr>:$source, UnitAttr:$trainable, UnitAttr:$persistent,
+                       OptionalAttr<StrArrayAttr>:$aliases);
+  let assemblyFormat = "$kind $sym_name `:` $type (`from` $source^)? attr-dict";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "VariableKind":$kind, "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
+                                 CArg<"::mlir::Attribute", "{}">:$source), [{
+    build($_builder, $_state, VariableKindAttr::get($_builder.getContext(), kind), $_builder.getStringAttr(name),
+          ::mlir::TypeAttr::get(type), source, /*trainable=*/nullptr, /*persistent=*/nullptr, /*aliases=*/nullptr);
+  }]>];
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() { return ::mlir::cast<::mlir::RankedTensorType>(getType()); }
+  }];
+}
+
+def Train_Variables : Resource<"::ds::train::VariableResource">;
+
+class Train_StateOp<string mnemonic, list<Trait> traits = []>
+    : Train_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+def Train_ReadOp : Train_StateOp<"read", [MemoryEffects<[MemRead<Train_Variables>]>]> {
+  let summary = "the present value of a variable";
+  let description = [{
+    **Constraints**
+    - (read_c1) `variable` names a train.variable of the result's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$variable attr-dict `:` type($result)";
+}
+
+def Train_AccumulateOp
+    : Train_StateOp<"accumulate", [MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>]> {
+  let summary = "add into an accumulator";
+  let description = [{
+    `variable += value`. Micro-batches add one after another, so a sum has one order: ((0 + g_0) + g_1) + ...
+
+    **Constraints**
+    - (accumulate_c1) `variable` names a gradient or metric of the value's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable, Train_FloatTensor:$value);
+  let assemblyFormat = "$value `into` $variable attr-dict `:` type($value)";
+}
+
+def Train_StoreOp : Train_StateOp<"store", [MemoryEffects<[MemWrite<Train_Variables>]>]> {
+  let summary = "overwrite a variable";
+  let description = [{
+    **Constraints**
+    - (store_c1) `variable` names a train.variable of the value's type.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable, Train_Tensor:$value);
+  let assemblyFormat = "$value `into` $variable attr-dict `:` type($value)";
+}
+
+#endif // DS_TRAIN_STATE_OPS_TD

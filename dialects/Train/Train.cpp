@@ -1,0 +1,36 @@
+//===- Train.cpp - registration of the train dialect ----------------------===//
+#include "dialects/Train/Train.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ds::train;
+
+#include "dialects/Train/TrainDialect.cpp.inc"
+#include "dialects/Train/TrainEnums.cpp.inc"
+#include "dialects/Train/TrainInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Train/TrainAttributes.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Train/TrainOps.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Train/TrainAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainOps.cpp.inc"
+      >();
+}
+
+Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, type, elements);
+}

@@ -1,0 +1,72 @@
+//===- Train.h - the train dialect ----------------------------------------===//
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "llvm/ADT/BitVector.h"
+
+namespace ds::train {
+
+/// Ops that work element by element on operands that broadcast to the result's shape.
+template <typename ConcreteType> class Elementwise : public mlir::OpTrait::TraitBase<ConcreteType, Elementwise> {};
+
+/// What reads and writes of variables act on, so that they keep their order.
+struct VariableResource : public mlir::SideEffects::Resource::Base<VariableResource> {
+  llvm::StringRef getName() final { return "train.variable"; }
+};
+
+} // namespace ds::train
+
+#include "dialects/Train/TrainDialect.h.inc"
+#include "dialects/Train/TrainEnums.h.inc"
+#include "dialects/Train/TrainInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Train/TrainAttributes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Train/TrainOps.h.inc"
+
+namespace ds::train {
+
+/// NumPy's broadcast of two shapes, or nothing.
+std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+
+/// Whether a tensor of the dialect may have this element type.
+bool isElementType(mlir::Type type);
+
+/// The names of the variables that an op writes.
+llvm::SmallVector<mlir::StringAttr, 3> writtenVariables(mlir::Operation *op);
+
+/// Builds an op whose result types are inferred. Where `OpTy::create` would abort on operands that break a constraint,
+/// this reports the constraint at `location` and returns null. For importers, whose input is not to be trusted.
+template <typename OpTy>
+OpTy tryCreate(mlir::OpBuilder &builder, mlir::Location location, mlir::ValueRange operands,
+               llvm::ArrayRef<mlir::NamedAttribute> attributes = {}) {
+  mlir::OperationState state(location, OpTy::getOperationName());
+  state.addOperands(operands);
+  mlir::DictionaryAttr dictionary = builder.getDictionaryAttr(attributes);
+  auto complain = [&] { return mlir::emitError(location); };
+  mlir::OpaqueProperties properties = nullptr;
+  if constexpr (!std::is_same_v<typename OpTy::Properties, mlir::EmptyProperties>) {
+    auto &typed = state.getOrAddProperties<typename OpTy::Properties>();
+    if (failed(OpTy::setPropertiesFromAttr(typed, dictionary, complain)))
+      return {};
+    properties = &typed;
+  } else {
+    state.addAttributes(attributes);
+  }
+  llvm::SmallVector<mlir::Type> types;
+  if (failed(OpTy::inferReturnTypes(builder.getContext(), location, operands, dictionary, properties, {}, types)))
+    return {};
+  state.addTypes(types);
+  return mlir::cast<OpTy>(builder.create(state));
+}
+
+} // namespace ds::train

@@ -1,0 +1,91 @@
+//===- KernelSignatures.h - every kernel: operands, attributes, workspace --===//
+//
+// The one list that compiler and runtime share. The compiler writes these names into plans and asks here for the bytes
+// of a workspace; the runtime looks names up in a KernelRegistry; a kernel checks its Invocation against its entry.
+// Shapes in brackets; `T` is float32 or float64, the same for all operands so marked. "rw" is read and written.
+//
+//   kernel             operands                                                     attributes
+//   elementwise        inputs..., results...                                        program, constants, results
+//                      See ElementwiseProgram.h. A result may be the same memory as an input of its own shape and size.
+//   matmul             a T, b T, [bias T [N]], c T, workspace                       trans_a, trans_b (0|1), bias (0|1)
+//                      c[..., M, N] = op(a)[..., M, K] op(b)[..., K, N] + bias; leading dims broadcast as in NumPy.
+//   transpose          x any, y same                                                perm
+//   reduce_sum         x T, y T                                                     axes
+//   reduce_mean        as reduce_sum; reduce_max: too (y has the reduced dims removed or kept as 1)
+//   softmax            x T, y T                                                     axis
+//   softmax_grad       y T, dy T, dx T                                              axis
+//   log_softmax        x T, y T                                                     axis
+//   log_softmax_grad   y T, dy T, dx T                                              axis
+//   layer_norm         x T [rows, cols], gamma T [cols], beta T [cols], y T, mean T [rows], rstd T [rows]   epsilon
+//   layer_norm_grad    dy, x, gamma, mean, rstd, dx, dgamma, dbeta, workspace       -
+//   gather             data any, indices i64|i32, y same as data                    axis
+//                      y = numpy.take(data, indices, axis); negative indices count from the end.
+//   gather_grad        dy T, indices, ddata T (written whole)                       axis
+//                      Contributions to one row are added in index order.
+//   slice              x any, y same                                                starts, steps (> 0)
+//   pad                x any, y same                                                low, interior, value (float)
+//                      y is `value` except y[low + i * (interior + 1)] = x[i]; trailing room follows from y's shape.
+//   concat             inputs..., y                                                 axis
+//   cross_entropy      logits T [N, C], labels i64 [N], loss T [], lse T [N]        ignore_index, reduction (mean|sum)
+//                      lse = log sum exp of each row; mean divides by the labels that are not ignored.
+//   cross_entropy_grad logits T, labels, lse T, dloss T [], dlogits T               ignore_index, reduction
+//                      dlogits may be the same memory as logits.
+//   dropout            x T, y T                                                     ratio, op_id
+//                      y = x * keep / (1 - ratio), keep drawn from Philox (Philox.h). Its own gradient: dx =
+//                      dropout(dy).
+//   adamw              p T rw, g T, m T rw, v T rw, lr f64 [], step i64 [], clip f64 []
+//                      beta1, beta2, epsilon, weight_decay, adam_w_mode (0|1)
+//   sgd                p T rw, g T, momentum_buffer T rw, lr f64 [], step i64 [], clip f64 []
+//                      momentum, weight_decay, nesterov (0|1)
+//                      torch.optim.{AdamW,SGD}; g is first multiplied by clip; step = updates done before this one.
+//                      Without momentum `sgd` has no momentum_buffer operand.
+//   block_sum_squares  g T, partials f64 [ceil(n / 1024)]                           -
+//   global_norm        partials f64..., norm f64 []                                 -
+//                      sqrt of the sum in operand order, element order.
+//   clip_factor        norm f64 [], factor f64 []                                   max_norm
+//                      1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and torch.nn.utils.clip_grad_norm_'s rule.
+//   learning_rate      step i64 [], lr f64 []                                       schedule, and what it uses of:
+//                      lr, warmup_min_lr, warmup_max_lr, warmup_num_steps (integer), warmup_type, total_num_steps
+//                      (integer), warmup_min_ratio, cos_min_ratio
+//                      schedule is constant (lr), WarmupLR (min, max, warm-up), WarmupDecayLR (also total_num_steps) or
+//                      WarmupCosineLR (lr, ratios, warm-up, total_num_steps); warmup_type is log or linear. DeepSpeed's
+//                      rules, in float64; `step` counts updates from 0 and may not be negative.
+//   increment          step i64 [] rw                                               -
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "kernels/MatmulBlocks.h"
+
+#include <algorithm>
+
+namespace ds::kernels {
+
+/// What of a machine file decides workspaces.
+struct WorkspaceLimits {
+  int workers = 1;                  ///< compute workers of one rank
+  int64_t bytesPerWorker = 4 << 20; ///< cap a worker, machine file `workspace_bytes_per_thread`
+};
+
+/// Rows that one piece of layer_norm_grad sums before the pieces are added in order.
+inline constexpr int64_t layerNormGradRowsPerPiece = 64;
+
+/// Whether a kernel's last operand is a workspace.
+inline bool hasWorkspace(std::string_view kernel) { return kernel == "matmul" || kernel == "layer_norm_grad"; }
+
+/// Bytes of the workspace operand of a call whose other operands are `operands`; 0 for kernels without one.
+inline int64_t workspaceBytes(std::string_view kernel, std::span<const TensorType> operands,
+                              const WorkspaceLimits &limits) {
+  if (kernel == "matmul")
+    return std::min(limits.workers * limits.bytesPerWorker, matmulWorkspaceBytes(operands, limits.workers));
+  if (kernel == "layer_norm_grad") { // dgamma and dbeta of each piece
+    const TensorType &x = operands[1], &gamma = operands[2];
+    const int64_t cols = elementCount(gamma.shape), rows = cols ? elementCount(x.shape) / cols : 0;
+    const int64_t pieces = (rows + layerNormGradRowsPerPiece - 1) / layerNormGradRowsPerPiece;
+    return 2 * pieces * cols * byteSize(x.dtype);
+  }
+  return 0;
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,58 @@
+//===- Numbers.h - one element of any dtype -------------------------------===//
+#pragma once
+
+#include "runtime/core/DType.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace ds::kernels {
+
+/// Calls f(T{}) with the C++ type of `dtype`; a bool is a uint8_t that holds 0 or 1.
+template <typename F> decltype(auto) withType(DType dtype, F &&f) {
+  switch (dtype) {
+  case DType::Bool:
+  case DType::U8:
+    return f(uint8_t{});
+  case DType::U16:
+    return f(uint16_t{});
+  case DType::U32:
+    return f(uint32_t{});
+  case DType::I32:
+    return f(int32_t{});
+  case DType::I64:
+    return f(int64_t{});
+  case DType::F32:
+    return f(float{});
+  case DType::F64:
+    break;
+  }
+  return f(double{});
+}
+
+/// A float as an integer: truncated. PyTorch leaves NaN and what does not fit undefined; here int32 and int64 get their
+/// lowest value (what x86 gives), and the narrower types the low bits of the int64.
+template <typename To, typename From> To truncated(From x) {
+  if constexpr (std::is_same_v<To, int32_t>)
+    return x > From(-2147483649.0) && x < From(2147483648.0) ? int32_t(x) : INT32_MIN;
+  else
+    return To(x >= From(-9223372036854775808.0) && x < From(9223372036854775808.0) ? int64_t(x) : INT64_MIN);
+}
+
+/// `value` as one element of type `dtype` at `to`.
+inline void storeDouble(void *to, DType dtype, double value) {
+  withType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T element;
+    if constexpr (std::is_floating_point_v<T>)
+      element = T(value);
+    else
+      element = dtype == DType::Bool ? T(value != 0) : truncated<T>(value);
+    std::memcpy(to, &element, sizeof(T));
+  });
+}
+
+} // namespace ds::kernels

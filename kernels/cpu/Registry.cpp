@@ -1,0 +1,86 @@
+//===- Registry.cpp - the names of the CPU kernels ------------------------===//
+#include "kernels/KernelRegistry.h"
+#include "kernels/cpu/Factories.h"
+
+namespace ds::kernels {
+
+namespace {
+
+void addScalarKernels(KernelRegistry &registry) {
+  registry.add("global_norm", makeGlobalNorm);
+  registry.add("clip_factor", makeClipFactor);
+  registry.add("learning_rate", makeLearningRate);
+  registry.add("increment", makeIncrement);
+}
+
+KernelRegistry fastKernels() {
+  KernelRegistry registry;
+  registry.add("elementwise", makeElementwise);
+  registry.add("matmul", makeMatmul);
+  registry.add("transpose", makeTranspose);
+  registry.add("reduce_sum", makeReduce);
+  registry.add("reduce_mean", makeReduce);
+  registry.add("reduce_max", makeReduce);
+  registry.add("softmax", makeSoftmax);
+  registry.add("softmax_grad", makeSoftmaxGrad);
+  registry.add("log_softmax", makeSoftmax);
+  registry.add("log_softmax_grad", makeSoftmaxGrad);
+  registry.add("layer_norm", makeLayerNorm);
+  registry.add("layer_norm_grad", makeLayerNormGrad);
+  registry.add("gather", makeGather);
+  registry.add("gather_grad", makeGatherGrad);
+  registry.add("slice", makeSlice);
+  registry.add("pad", makePad);
+  registry.add("concat", makeConcat);
+  registry.add("cross_entropy", makeCrossEntropy);
+  registry.add("cross_entropy_grad", makeCrossEntropyGrad);
+  registry.add("dropout", makeDropout);
+  registry.add("adamw", makeAdamW);
+  registry.add("sgd", makeSgd);
+  registry.add("block_sum_squares", makeBlockSumSquares);
+  addScalarKernels(registry);
+  return registry;
+}
+
+KernelRegistry referenceKernels() {
+  KernelRegistry registry;
+  registry.add("elementwise", makeElementwiseReference);
+  registry.add("matmul", makeMatmulReference);
+  registry.add("transpose", makeTransposeReference);
+  registry.add("reduce_sum", makeReduceReference);
+  registry.add("reduce_mean", makeReduceReference);
+  registry.add("reduce_max", makeReduceReference);
+  registry.add("softmax", makeSoftmaxReference);
+  registry.add("softmax_grad", makeSoftmaxGradReference);
+  registry.add("log_softmax", makeSoftmaxReference);
+  registry.add("log_softmax_grad", makeSoftmaxGradReference);
+  registry.add("layer_norm", makeLayerNormReference);
+  registry.add("layer_norm_grad", makeLayerNormGradReference);
+  registry.add("gather", makeGatherReference);
+  registry.add("gather_grad", makeGatherGradReference);
+  registry.add("slice", makeSliceReference);
+  registry.add("pad", makePadReference);
+  registry.add("concat", makeConcatReference);
+  registry.add("cross_entropy", makeCrossEntropyReference);
+  registry.add("cross_entropy_grad", makeCrossEntropyGradReference);
+  registry.add("dropout", makeDropoutReference);
+  registry.add("adamw", makeAdamWReference);
+  registry.add("sgd", makeSgdReference);
+  registry.add("block_sum_squares", makeBlockSumSquaresReference);
+  addScalarKernels(registry);
+  return registry;
+}
+
+} // namespace
+
+const KernelRegistry &cpuKernels() {
+  static const KernelRegistry registry = fastKernels();
+  return registry;
+}
+
+const KernelRegistry &cpuReferenceKernels() {
+  static const KernelRegistry registry = referenceKernels();
+  return registry;
+}
+
+} // namespace ds::kernels

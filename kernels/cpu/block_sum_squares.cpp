@@ -1,0 +1,44 @@
+// block_sum_squares: partials[b] = sum of g[i]^2 over block b of 1024 elements from the tensor's start, in float64.
+// Blocks are fixed, so a norm that adds them in order is the same for every way of cutting or sharding the tensor.
+#include "kernels/cpu/block_sum_squares.h"
+#include "kernels/cpu/Factories.h"
+
+#include <algorithm>
+
+#define DS_LOOPS "kernels/cpu/block_sum_squares_loops.h"
+#include "kernels/cpu/ForEachIsa.h"
+
+namespace ds::kernels {
+
+namespace {
+
+constexpr int64_t blocksPerPiece = 32;
+
+template <typename T> class BlockSumSquares : public Kernel {
+public:
+  explicit BlockSumSquares(const BlockSumSquaresCall &call) : call_(call) {}
+
+  Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
+    const auto *g = static_cast<const T *>(operands[0]);
+    auto *partials = static_cast<double *>(operands[1]);
+    const int64_t blocks = piecesOf(call_.elements, sumSquaresBlock);
+    parallelFor(context, piecesOf(blocks, blocksPerPiece), [&](int64_t piece, int) {
+      for (int64_t b = piece * blocksPerPiece; b < std::min((piece + 1) * blocksPerPiece, blocks); ++b)
+        partials[b] = sum_(g + b * sumSquaresBlock, std::min(sumSquaresBlock, call_.elements - b * sumSquaresBlock));
+    });
+    return Status::success();
+  }
+
+private:
+  BlockSumSquaresCall call_;
+  decltype(&baseline::sumSquares<T>) sum_ = DS_BEST(sumSquares<T>);
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeBlockSumSquares(const Invocation &invocation, const BuildOptions &) {
+  const BlockSumSquaresCall call{Call(invocation)};
+  return makeByFloat<BlockSumSquares>(call.dtype, call);
+}
+
+} // namespace ds::kernels

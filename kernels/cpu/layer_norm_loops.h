@@ -1,0 +1,67 @@
+// Included by ForEachIsa.h into a namespace per instruction set; not a header of its own.
+
+/// Sum of (x[i] - mean)^2.
+template <typename T> DS_INLINE double squaredDeviations(const T *x, T mean, int64_t n) {
+  constexpr int64_t lanes = Lanes<T>::count;
+  const auto center = Lanes<T>::all(mean);
+  auto first = Lanes<T>::all(0), second = first;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto a = Lanes<T>::load(x + i) - center, b = Lanes<T>::load(x + i + lanes) - center;
+    first = first + a * a;
+    second = second + b * b;
+  }
+  T rest = (first + second).sum();
+  for (; i < n; ++i)
+    rest += (x[i] - mean) * (x[i] - mean);
+  return double(rest);
+}
+
+template <typename T>
+void layerNormRow(const T *x, const T *gamma, const T *beta, T *y, T *meanOut, T *rstdOut, int64_t n, double epsilon) {
+  const T mean = T(sumOf(x, n) / double(n));
+  const T rstd = T(1 / std::sqrt(squaredDeviations(x, mean, n) / double(n) + epsilon));
+  *meanOut = mean;
+  *rstdOut = rstd;
+  DS_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];
+}
+
+/// dx of one row; its part of dgamma and dbeta is added to the partial sums [n].
+template <typename T>
+void layerNormGradRow(const T *dy, const T *x, const T *gamma, T mean, T rstd, T *dx, T *dgamma, T *dbeta, int64_t n) {
+  constexpr int64_t lanes = Lanes<T>::count;
+  const auto center = Lanes<T>::all(mean), scale = Lanes<T>::all(rstd);
+  auto sumH = Lanes<T>::all(0), sumHn = sumH;
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto h = Lanes<T>::load(dy + i) * Lanes<T>::load(gamma + i);
+    sumH = sumH + h;
+    sumHn = sumHn + h * ((Lanes<T>::load(x + i) - center) * scale);
+  }
+  T meanH = sumH.sum(), meanHn = sumHn.sum();
+  for (; i < n; ++i) {
+    meanH += dy[i] * gamma[i];
+    meanHn += dy[i] * gamma[i] * ((x[i] - mean) * rstd);
+  }
+  meanH /= T(n);
+  meanHn /= T(n);
+  DS_INDEPENDENT
+  for (int64_t k = 0; k < n; ++k) {
+    const T g = dy[k], normal = (x[k] - mean) * rstd;
+    dgamma[k] += g * normal;
+    dbeta[k] += g;
+    dx[k] = rstd * (g * gamma[k] - meanH - normal * meanHn);
+  }
+}
+
+/// out[i] = sum over pieces p, in order, of partial[p * stride + i].
+template <typename T> void addPieces(const T *partial, int64_t pieces, int64_t stride, T *out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int64_t p = 0; p < pieces; ++p)
+      sum += double(partial[p * stride + i]);
+    out[i] = T(sum);
+  }
+}

@@ -1,0 +1,34 @@
+//===- matmul.h - the call of matmul --------------------------------------===//
+#pragma once
+
+#include "kernels/cpu/Call.h"
+
+#include <cstdint>
+
+namespace ds::kernels {
+
+/// c[..., m, n] = op(a)[..., m, k] op(b)[..., k, n] + bias[n].
+struct MatmulCall {
+  explicit MatmulCall(const Call &call);
+
+  int64_t m = 0, n = 0, k = 0;
+  bool transA = false, transB = false, bias = false;
+  DType dtype = DType::F32;
+  Shape batch;                        ///< leading dimensions of c
+  int64_t batches = 1;                ///< their product
+  Shape aBatchStrides, bBatchStrides; ///< in matrices, 0 where broadcast; one for each dimension of `batch`
+  int64_t workspaceBytes = 0;
+  size_t c = 0; ///< the operand c; the workspace follows it
+
+  /// Which matrix of a (or b, by its strides) batch `index` of c reads.
+  int64_t matrixOf(const Shape &strides, int64_t index) const {
+    int64_t matrix = 0;
+    for (size_t d = batch.size(); d-- > 0;) {
+      matrix += index % batch[d] * strides[d];
+      index /= batch[d];
+    }
+    return matrix;
+  }
+};
+
+} // namespace ds::kernels

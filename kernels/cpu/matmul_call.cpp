@@ -1,0 +1,70 @@
+#include "kernels/cpu/matmul.h"
+
+#include <algorithm>
+
+namespace ds::kernels {
+
+namespace {
+
+/// Leading dimension d (of `rank` leading ones) of an operand, 1 where it has none.
+int64_t leading(const Shape &shape, size_t rank, size_t d) {
+  const size_t own = shape.size() - 2;
+  return d + own < rank ? 1 : shape[d + own - rank];
+}
+
+/// Strides over the matrices of an operand, 0 where it is broadcast to `batch`.
+Shape batchStrides(const Shape &shape, const Shape &batch) {
+  Shape strides(batch.size());
+  int64_t stride = 1;
+  for (size_t d = batch.size(); d-- > 0;) {
+    const int64_t size = leading(shape, batch.size(), d);
+    strides[d] = size == 1 ? 0 : stride;
+    stride *= size;
+  }
+  return strides;
+}
+
+} // namespace
+
+MatmulCall::MatmulCall(const Call &call) {
+  transA = call.flag("trans_a");
+  transB = call.flag("trans_b");
+  bias = call.flag("bias");
+  call.expectOperands(bias ? 5 : 4);
+  c = bias ? 3 : 2;
+  call.expectFloat(0);
+  dtype = call.dtype(0);
+  call.expectDType(1, dtype);
+  call.expectDType(c, dtype);
+  call.expectDType(c + 1, DType::U8);
+  workspaceBytes = call.elements(c + 1);
+  const Shape &a = call.shape(0), &b = call.shape(1);
+  call.require(a.size() >= 2 && b.size() >= 2,
+               "a " + toString(a) + " and b " + toString(b) + " must have at least two dimensions");
+  m = a[a.size() - (transA ? 1 : 2)];
+  k = a[a.size() - (transA ? 2 : 1)];
+  n = b[b.size() - (transB ? 2 : 1)];
+  const int64_t bRows = b[b.size() - (transB ? 1 : 2)];
+  call.require(k == bRows, "op(a) has " + std::to_string(k) + " columns and op(b) " + std::to_string(bRows) +
+                               " rows; a is " + toString(a) + ", b " + toString(b));
+  const size_t rank = std::max(a.size(), b.size()) - 2;
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t fromA = leading(a, rank, d), fromB = leading(b, rank, d);
+    call.require(fromA == fromB || fromA == 1 || fromB == 1,
+                 "leading dimensions of a " + toString(a) + " and b " + toString(b) + " do not broadcast");
+    batch.push_back(fromA == 1 ? fromB : fromA);
+  }
+  Shape expected = batch;
+  expected.push_back(m);
+  expected.push_back(n);
+  call.expectShape(c, expected);
+  if (bias) {
+    call.expectDType(2, dtype);
+    call.expectShape(2, {n});
+  }
+  batches = elementCount(batch);
+  aBatchStrides = batchStrides(a, batch);
+  bBatchStrides = batchStrides(b, batch);
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,43 @@
+// matmul: three loops, in float64.
+#include "kernels/cpu/Factories.h"
+#include "kernels/cpu/matmul.h"
+
+namespace ds::kernels {
+
+namespace {
+
+template <typename T> class MatmulReference : public Kernel {
+public:
+  explicit MatmulReference(const MatmulCall &call) : call_(call) {}
+
+  Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
+    const int64_t m = call_.m, n = call_.n, k = call_.k;
+    const auto *bias = call_.bias ? static_cast<const T *>(operands[2]) : nullptr;
+    for (int64_t batch = 0; batch < call_.batches; ++batch) {
+      const T *a = static_cast<const T *>(operands[0]) + call_.matrixOf(call_.aBatchStrides, batch) * m * k;
+      const T *b = static_cast<const T *>(operands[1]) + call_.matrixOf(call_.bBatchStrides, batch) * k * n;
+      T *c = static_cast<T *>(operands[call_.c]) + batch * m * n;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = bias ? double(bias[j]) : 0.0;
+          for (int64_t l = 0; l < k; ++l)
+            sum +=
+                double(call_.transA ? a[l * m + i] : a[i * k + l]) * double(call_.transB ? b[j * k + l] : b[l * n + j]);
+          c[i * n + j] = T(sum);
+        }
+    }
+    return Status::success();
+  }
+
+private:
+  MatmulCall call_;
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeMatmulReference(const Invocation &invocation, const BuildOptions &) {
+  const MatmulCall call{Call(invocation)};
+  return makeByFloat<MatmulReference>(call.dtype, call);
+}
+
+} // namespace ds::kernels

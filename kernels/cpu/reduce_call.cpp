@@ -1,0 +1,37 @@
+#include "kernels/cpu/reduce.h"
+
+namespace ds::kernels {
+
+ReduceCall::ReduceCall(const Call &call, Reduction kind) : reduction(kind) {
+  call.expectOperands(2);
+  call.expectFloat(0);
+  dtype = call.dtype(0);
+  call.expectDType(1, dtype);
+  x = call.shape(0);
+  reduced.assign(x.size(), false);
+  for (int64_t axis : call.integers("axes")) {
+    const size_t d = normalizedAxis(call, axis, x.size());
+    call.require(!reduced[d], "attribute 'axes' names axis " + std::to_string(d) + " twice");
+    reduced[d] = true;
+  }
+  Shape removed, kept;
+  outputs = length = 1;
+  for (size_t d = 0; d < x.size(); ++d) {
+    (reduced[d] ? length : outputs) *= x[d];
+    kept.push_back(reduced[d] ? 1 : x[d]);
+    if (!reduced[d])
+      removed.push_back(x[d]);
+  }
+  call.require(call.shape(1) == removed || call.shape(1) == kept,
+               "y must have shape " + toString(removed) + " or " + toString(kept) + ", not " + toString(call.shape(1)));
+  call.require(kind != Reduction::Max || outputs == 0 || length > 0,
+               "the largest of no elements is not defined; x has shape " + toString(x));
+}
+
+Reduction reductionNamed(std::string_view kernel) {
+  if (kernel == "reduce_mean")
+    return Reduction::Mean;
+  return kernel == "reduce_max" ? Reduction::Max : Reduction::Sum;
+}
+
+} // namespace ds::kernels

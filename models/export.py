@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Exports a PyTorch model, its loss inside, to an ONNX graph that ds-opt compiles. See README.md."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from exporting import Refusal
+from exporting.arguments import Parser, positive
+from exporting.sizes import DEFAULT_SIZE, LATER, SIZES
+
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+
+
+def main(arguments=None) -> int:
+    args = parse(arguments)
+    try:
+        export(args)
+    except Refusal as refusal:
+        print(f"error: {refusal}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def export(args) -> None:
+    """Builds, exports, checks and reports; leaves no file behind when it raises Refusal."""
+    if args.source in LATER:
+        raise Refusal(f"{args.source} comes with the next release; this one exports {', '.join(SIZES)}, a saved folder "
+                      "of either, or your own module:function")
+    # Only local files are read; and the libraries take seconds to load, which --help and usage errors should not.
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+    from exporting.graph import export_graph
+    from exporting.selfcheck import check_export
+    from exporting.sources import open_source
+    from exporting.staging import staged
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+    model = open_source(args)
+    with staged(args.out) as folder:
+        program, proto = export_graph(model, folder)
+        losses = check_export(model, program, proto, folder)
+    report(args, model, proto, losses)
+
+
+def report(args, model, proto, losses) -> None:
+    """What was written, for people."""
+    parameters = list(model.module.parameters())
+    dtypes = ", ".join(sorted({str(p.dtype).removeprefix("torch.") for p in parameters}))
+    print(f"{model.name}{' ' + model.size if model.size else ''}: {sum(p.numel() for p in parameters):,} parameters in "
+          f"{len(parameters)} tensors, {dtypes}{'' if model.has_weights else ', without weights'}")
+    shapes = ", ".join(f"{name} [batch{''.join(f', {d}' for d in value.shape[1:])}]" for name, value in model.inputs.items())
+    print(f"inputs: {shapes}; nodes: {len(proto.graph.node)}; opset {proto.opset_import[0].version}")
+    if losses.onnxruntime is not None:
+        print(f"loss: {losses.torch:.8g} in PyTorch, {losses.onnxruntime:.8g} in ONNX Runtime, relative difference "
+              f"{losses.difference:.1e}")
+    for path in sorted(args.out.glob("model.onnx*")):
+        print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+def setting(text: str):
+    """key=value; the value is JSON where it reads as such, else text."""
+    key, separator, value = text.partition("=")
+    if not (key and separator):
+        raise argparse.ArgumentTypeError(f"'{text}' is not key=value")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def probability(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not in [0, 1)")
+    return value
+
+
+def parse(arguments) -> argparse.Namespace:
+    parser = Parser(prog="export.py", description=__doc__)
+    parser.add_argument("source", metavar="MODEL", help="gpt2 or llama with random weights; a folder of a saved GPT-2 or "
+                        "Llama; or my_package.my_module:build, where build() returns (module, example_inputs)")
+    parser.add_argument("--size", help="; ".join(f"{name}: {', '.join(sizes)}" for name, sizes in SIZES.items())
+                        + f" (default {DEFAULT_SIZE})")
+    parser.add_argument("--seq", type=positive, help="tokens a sample (default 128)")
+    parser.add_argument("--dtype", choices=DTYPES, help="of the weights (default float32)")
+    parser.add_argument("--dropout", type=probability, metavar="P", help="residual, embedding and attention dropout (default 0, "
+                        "whatever a saved config says); P > 0 needs eager attention")
+    parser.add_argument("--attention", choices=("eager", "sdpa"), help="transformers' attention (default sdpa, eager with dropout)")
+    parser.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", dest="settings",
+                        help="a key of transformers' config (vocab_size=1000), or an argument of build(); repeatable")
+    parser.add_argument("--tokens", type=setting, action="append", default=[], metavar="INPUT=same|next",
+                        help="for your own module: how a stream of tokens becomes this input; repeatable")
+    parser.add_argument("--seed", type=int, default=0, help="of random weights and example inputs (default 0)")
+    parser.add_argument("--no-weights", action="store_true", help="names, shapes and initializer rules only")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets model.onnx and model.onnx.data")
+    args = parser.parse_args(arguments)
+    args.settings, args.tokens = dict(args.settings), dict(args.tokens)
+    _refuse_idle_options(parser, args)
+    args.size, args.seq = args.size or DEFAULT_SIZE, args.seq or 128
+    args.dtype, args.dropout = args.dtype or "float32", args.dropout or 0.0
+    return args
+
+
+def _refuse_idle_options(parser, args) -> None:
+    """No option is ignored."""
+    ours = args.source in SIZES or args.source in LATER
+    if not ours and args.size:
+        parser.error(f"--size belongs to {', '.join(SIZES)}; {args.source} has its own")
+    if not ours and ":" in args.source and not os.path.isdir(args.source):
+        for option in ("seq", "dtype", "dropout", "attention"):
+            if getattr(args, option) is not None:
+                parser.error(f"--{option} has no meaning for {args.source}, whose module decides; pass it on with --set")
+    elif args.tokens:
+        parser.error("--tokens is for your own modules; gpt2 and llama shift their labels inside")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""Turns PyTorch modules into ONNX training graphs that the importer accepts.
+
+arguments     what the command lines share
+sizes         published model sizes and their transformers configs
+sources       a name, a saved folder or a user's function -> a module and example inputs
+initializers  how each parameter is drawn; modules without weights
+graph         module -> model.onnx and model.onnx.data, with metadata
+selfcheck     what must hold of the files before they are handed out
+staging       all files or none
+"""
+
+
+class Refusal(Exception):
+    """One sentence: the thing, the rule, the values, what would work. Ends the program with exit code 1."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text, and the next where the first only announces it; or its type's name."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]

@@ -1,0 +1,145 @@
+"""Module -> model.onnx and model.onnx.data, with what the importer needs written into the file."""
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from pathlib import Path
+
+import numpy
+import onnx
+import torch
+
+from . import Refusal, first_line
+from .sources import Model
+
+OPSET = 20
+LOSS = "loss"
+BATCH = "batch"
+KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+# Locations and layer boundaries; hints for regrouping. The rest is larger than the graph and holds local paths.
+KEPT_NODE_METADATA = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node")
+
+
+def export_graph(model: Model, folder: Path):
+    """Writes the graph (and weights) into `folder`; returns (torch's ONNXProgram, the parsed graph without weights)."""
+    path = folder / "model.onnx"
+    program = _trace(model, path if model.has_weights else None)
+    if not model.has_weights:
+        # With initializers as inputs, names, types and kinds survive; they are lost without.
+        program.save(path, include_initializers=False, keep_initializers_as_inputs=True)
+    proto = onnx.load(path, load_external_data=False)
+    if not model.has_weights:
+        _restore_buffers(proto.graph, model.buffers)
+    _strip_metadata(proto.graph)
+    for key, value in model_metadata(model, proto).items():
+        proto.metadata_props.add(key=f"deepstatic.{key}", value=json.dumps(value))
+    path.write_bytes(proto.SerializeToString(deterministic=True))
+    return program, proto
+
+
+def _trace(model: Model, path):
+    """torch.onnx.export; every parameter stays an initializer under its own name with `optimize=False` only."""
+    batch = torch.export.Dim(BATCH)  # one object for all inputs, so that the file says "batch" everywhere
+    names = list(model.inputs)
+    try:
+        with quiet():
+            return torch.onnx.export(
+                model.module, (), path, kwargs=model.inputs, dynamo=True, optimize=False, external_data=True,
+                opset_version=OPSET, input_names=names, output_names=[LOSS],
+                dynamic_shapes={name: {0: batch} for name in names}, verbose=False,
+                custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm})
+    except Exception as error:
+        raise Refusal(f"torch.onnx cannot export {model.name}: {_root_cause(error)}") from error
+
+
+def _batch_norm(x, w, b, mean, var, training, momentum=0.1, eps=1e-5):
+    """BatchNorm in training mode, which torch's own translation writes in inference mode. x: [batch, channels, ...]."""
+    from onnxscript import opset20 as op
+    w = op.Expand(op.CastLike(1.0, mean), op.Shape(mean)) if w is None else w
+    b = op.Expand(op.CastLike(0.0, mean), op.Shape(mean)) if b is None else b
+    y, m, v = op.BatchNormalization(x, w, b, mean, var, epsilon=eps, momentum=1 - momentum, training_mode=1)
+    return y, m, v, m, v
+
+
+def _root_cause(error: BaseException) -> str:
+    """The exporter wraps the tracer's error, and appends advice for its own developers."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without the exporter's progress, warnings and dumps of half-traced graphs, which concern its developers."""
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _restore_buffers(graph, buffers: dict) -> None:
+    """Turns graph inputs of kind BUFFER back into initializers with their values: only parameters are left out."""
+    for value in [v for v in graph.input if metadata(v).get(KIND) == "BUFFER"]:
+        graph.initializer.append(onnx.numpy_helper.from_array(buffers[value.name].numpy(), value.name))
+        graph.value_info.append(value)
+        graph.input.remove(value)
+
+
+def _strip_metadata(graph) -> None:
+    for node in graph.node:
+        kept = [entry for entry in node.metadata_props if entry.key in KEPT_NODE_METADATA]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+
+
+def model_metadata(model: Model, proto) -> dict:
+    """What the file lacks: see README.md, "Metadata"."""
+    present = parameter_names(proto.graph)
+    named = dict(model.module.named_parameters(remove_duplicate=False))
+    groups = {}
+    for name, parameter in named.items():
+        groups.setdefault(id(parameter), []).append(name)
+    return {
+        "model": {"name": model.name, "size": model.size},
+        "trainable": [name for name in present if named[name].requires_grad],
+        "tied": [group for group in groups.values() if len(group) > 1],
+        "init": {name: model.init[name] for name in present},
+        "tokens": model.tokens,
+    }
+
+
+def parameter_names(graph) -> list:
+    """Names of the graph's parameters, in file order, initializers or not."""
+    kinds = {v.name: metadata(v).get(KIND) for v in (*graph.value_info, *graph.input)}
+    values = [t.name for t in graph.initializer] + [v.name for v in graph.input]
+    return [name for name in values if kinds.get(name) == "PARAMETER"]
+
+
+def metadata(holder) -> dict:
+    """The metadata_props of a node, value, graph or model."""
+    return {entry.key: entry.value for entry in holder.metadata_props}
+
+
+def node_constants(graph) -> dict:
+    """Output name -> array, for Constant nodes that hold a tensor."""
+    return {node.output[0]: onnx.numpy_helper.to_array(attribute.t) for node in graph.node if node.op_type == "Constant"
+            for attribute in node.attribute if attribute.name == "value"}
+
+
+def initializer_bytes(graph, folder: Path):
+    """Yields (name, uint8 array of the little-endian bytes), external data memory-mapped from `folder`."""
+    maps = {}
+    for tensor in graph.initializer:
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            yield tensor.name, numpy.frombuffer(onnx.numpy_helper.to_array(tensor).tobytes(), numpy.uint8)
+            continue
+        where = {entry.key: entry.value for entry in tensor.external_data}
+        if where["location"] not in maps:
+            maps[where["location"]] = numpy.memmap(folder / where["location"], numpy.uint8, "r")
+        offset = int(where.get("offset", 0))
+        yield tensor.name, maps[where["location"]][offset:offset + int(where["length"])]

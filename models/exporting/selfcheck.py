@@ -1,0 +1,173 @@
+"""What must hold of an export before anyone gets it; each failure is one sentence."""
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+
+import numpy
+import onnx
+import torch
+from torch.overrides import TorchFunctionMode
+
+from . import Refusal
+from .graph import BATCH, LOSS, initializer_bytes, metadata, node_constants, parameter_names
+from .sources import Model
+
+LOSS_CHECK_LIMIT = 200_000_000  # parameters; above, a second copy of weights and activations may not fit
+RELATIVE_TOLERANCE = 1e-5
+FLOAT_TYPES = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+
+
+@dataclasses.dataclass
+class Losses:
+    """One loss on the same inputs, dropout off; None where it was not computed."""
+    torch: float | None = None
+    onnxruntime: float | None = None
+
+    @property
+    def difference(self) -> float:
+        """Relative to torch's."""
+        return abs(self.onnxruntime - self.torch) / max(abs(self.torch), sys.float_info.min)
+
+
+def check_export(model: Model, program, proto, folder: Path) -> Losses:
+    """Checks names, shapes, bits and the loss; raises Refusal on the first that does not hold."""
+    check_interface(proto.graph, list(model.inputs))
+    check_nothing_lost(proto.graph)
+    check_parameters(model, program, proto.graph, folder)
+    return check_loss(model, proto, folder)
+
+
+def check_interface(graph, names: list) -> None:
+    """Inputs as named, each with the symbolic batch; the loss alone, rank 0 and floating."""
+    inputs = {value.name: value for value in graph.input}
+    for name in names:
+        if name not in inputs:
+            raise Refusal(f"input '{name}' is not used by the loss; leave it out of forward and of the example inputs")
+        first = inputs[name].type.tensor_type.shape.dim[0]
+        if first.dim_param != BATCH:
+            raise Refusal(f"input '{name}' has batch dimension {first.dim_param or first.dim_value} instead of the symbol "
+                          f"'{BATCH}'; forward must not use the batch size as a fixed number")
+    outputs = [value.name for value in graph.output]
+    result = graph.output[0].type.tensor_type
+    if outputs != [LOSS] or result.elem_type not in FLOAT_TYPES or len(result.shape.dim):
+        raise Refusal(f"forward must return one value, the loss, a floating-point scalar; the graph's outputs are "
+                      f"{', '.join(outputs)}, the first of rank {len(result.shape.dim)}")
+
+
+def check_nothing_lost(graph) -> None:
+    """Refuses what torch's exporter leaves out without a word."""
+    constants = node_constants(graph)
+    for node in graph.node:
+        call = metadata(node).get("pkg.torch.onnx.fx_node", "")
+        if node.op_type == "Dropout" and len(node.input) < 3 and constants.get(node.input[1], 1) > 0:
+            raise Refusal(f"the dropout of {_scope(node)} was exported as a no-op (scaled_dot_product_attention with "
+                          "dropout_p > 0); apply torch.nn.functional.dropout to the probabilities of eager attention")
+        smoothing = re.search(r"cross_entropy_loss\.default\]\(args = \((?:[^,()]+, ){5}([\d.e+-]+)", call)
+        if smoothing and float(smoothing[1]) != 0:
+            raise Refusal(f"the label_smoothing of {smoothing[1]} in {_scope(node)} is lost by the exporter; "
+                          "write the smoothed loss out, or use label_smoothing=0")
+
+
+def _scope(node) -> str:
+    """The module and operator a node came from, for messages."""
+    return metadata(node).get("pkg.torch.onnx.name_scopes", node.name)
+
+
+def check_parameters(model: Model, program, graph, folder: Path) -> None:
+    """Every parameter in use is in the file, under one of its names, with its bits."""
+    present = set(parameter_names(graph))
+    bits = dict(initializer_bytes(graph, folder))
+    named = dict(model.module.named_parameters(remove_duplicate=False))
+    names = {}
+    for name, parameter in named.items():
+        names.setdefault(id(parameter), []).append(name)
+    for name in _used_parameters(program):
+        found = [alias for alias in names[id(named[name])] if alias in present]
+        if not found:
+            raise Refusal(f"parameter {name} is used by the loss but is not in the exported file")
+        if model.has_weights and not numpy.array_equal(bits[found[0]], _bits(named[name])):
+            raise Refusal(f"parameter {name} does not have the module's values in the exported file")
+
+
+def _bits(tensor):
+    """The bytes of a tensor, row-major."""
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+
+
+def _used_parameters(program) -> list:
+    """Parameters that the traced program reads; the exporter drops the others."""
+    exported = program.exported_program
+    used = {node.name for node in exported.graph.nodes if node.op == "placeholder" and node.users}
+    return [spec.target for spec in exported.graph_signature.input_specs
+            if spec.kind == torch.export.graph_signature.InputKind.PARAMETER and spec.arg.name in used]
+
+
+def check_loss(model: Model, proto, folder: Path) -> Losses:
+    """ONNX Runtime's loss on the file equals torch's on the module, on another batch size than the example's."""
+    parameters = sum(p.numel() for p in model.module.parameters())
+    dtypes = {p.dtype for p in model.module.parameters()}
+    reason = ("the file has no weights" if not model.has_weights else
+              f"{parameters:,} parameters, checked up to {LOSS_CHECK_LIMIT:,}" if parameters > LOSS_CHECK_LIMIT else
+              f"ONNX Runtime's CPU kernels lack {', '.join(sorted(str(d) for d in dtypes))}"
+              if dtypes & {torch.float16, torch.bfloat16} else None)
+    if reason:
+        print(f"note: loss not compared with ONNX Runtime: {reason}", file=sys.stderr)
+        return Losses()
+    inputs = {name: torch.cat([value, value[:1]]) for name, value in model.inputs.items()}
+    losses = Losses(torch=_torch_loss(model, inputs))
+    try:
+        losses.onnxruntime = _onnxruntime_loss(proto, folder, inputs)
+    except NotImplementedError as error:
+        print(f"note: loss not compared with ONNX Runtime: {error}", file=sys.stderr)
+        return losses
+    if not losses.difference <= RELATIVE_TOLERANCE:
+        raise Refusal(f"the exported file computes loss {losses.onnxruntime:.8g}, PyTorch {losses.torch:.8g}: relative "
+                      f"difference {losses.difference:.1e} exceeds {RELATIVE_TOLERANCE:.0e}")
+    return losses
+
+
+class _NoDropout(TorchFunctionMode):
+    """Dropout off wherever it is called, the modules still in training mode."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        name = getattr(function, "__name__", "")
+        if name in ("dropout", "dropout_", "dropout1d", "dropout2d", "dropout3d"):
+            return args[0] if args else kwargs["input"]
+        if name == "scaled_dot_product_attention":
+            kwargs["dropout_p"], args = 0.0, args[:4] + args[5:]
+        return function(*args, **kwargs)
+
+
+def _torch_loss(model: Model, inputs: dict) -> float:
+    """The module's loss; running statistics stay as they are."""
+    buffers = {name: value.clone() for name, value in model.module.named_buffers()}
+    with torch.no_grad(), _NoDropout():
+        return torch.func.functional_call(model.module, buffers, args=(), kwargs=inputs).item()
+
+
+def _onnxruntime_loss(proto, folder: Path, inputs: dict) -> float:
+    """The file's loss, with dropout off and ONNX Runtime's own rewrites off (they delete dropout in training mode)."""
+    import onnxruntime
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.graph.initializer.append(onnx.numpy_helper.from_array(numpy.array(False), "selfcheck.dropout_off"))
+    for node in copy.graph.node:
+        if node.op_type == "Dropout" and len(node.input) == 3:
+            node.input[2] = "selfcheck.dropout_off"
+    path = folder / "selfcheck.onnx"  # beside the weights that it names
+    path.write_bytes(copy.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        return session.run([LOSS], {name: value.numpy() for name, value in inputs.items()})[0].item()
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented as error:
+        raise NotImplementedError(str(error).splitlines()[0]) from error
+    except Exception as error:
+        raise Refusal(f"ONNX Runtime cannot run the exported file: {str(error).splitlines()[0]}") from error
+    finally:
+        path.unlink()

@@ -1,0 +1,234 @@
+"""A model's name, a saved folder or a user's function -> a module and its example inputs."""
+
+import dataclasses
+import importlib
+import inspect
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import torch
+
+from . import Refusal, first_line
+from .initializers import build_recorded, complete_rules
+from .sizes import (ATTENTION_DROPOUT_KEY, DROPOUT_KEYS, POSITIONS_KEY, SIZES, check_keys, fit_positions, size_settings)
+
+EXAMPLE_BATCH = 2  # with 1 the exporter fixes the batch dimension at 1 without a word
+
+
+@dataclasses.dataclass
+class Model:
+    """A module in training mode whose forward returns the loss alone, and what its file must say about it."""
+    name: str                        # "gpt2", "llama" or the user's module:function
+    size: str | None                 # "tiny", ...; None outside the published sizes
+    module: torch.nn.Module
+    inputs: dict                     # forward argument -> example tensor [batch, ...]
+    tokens: dict                     # input -> "same" or "next": how a token stream becomes it
+    init: dict                       # parameter -> initializer rule, see initializers.py
+    has_weights: bool = True
+    buffers: dict = dataclasses.field(default_factory=dict)  # real values, where the module itself is on meta
+
+
+def open_source(args) -> Model:
+    """The model that the command line asks for; raises Refusal."""
+    if args.source in SIZES:
+        return _from_config(args)
+    if os.path.isdir(args.source):
+        return _from_folder(args)
+    if re.fullmatch(r"[\w.]+:\w+", args.source):
+        return _from_function(args)
+    raise Refusal(f"'{args.source}' is no model ({', '.join(SIZES)}), no folder of a saved model and no module:function")
+
+
+# --- transformers' classes
+
+
+def _from_config(args) -> Model:
+    published = {**size_settings(args.source, args.size), "bos_token_id": None, "eos_token_id": None}
+    config = _make_config(_config_class(args.source), published, args)
+    fit_positions(config, args.seq, may_grow=POSITIONS_KEY[args.source] not in args.settings)
+    model_class = _model_class(args.source)
+
+    def draw():
+        torch.manual_seed(args.seed)
+        return model_class(config).to(_dtype(args))
+    return _causal_model(args, args.size, model_class, config, draw)
+
+
+def _from_folder(args) -> Model:
+    saved = _saved_settings(args.source)
+    config = _make_config(_config_class(saved["model_type"]), saved, args)
+    fit_positions(config, args.seq, may_grow=False)
+    model_class = _model_class(config.model_type)
+
+    def load():
+        module, info = model_class.from_pretrained(
+            args.source, config=config, dtype=_dtype(args), local_files_only=True, output_loading_info=True)
+        if info["missing_keys"]:
+            missing = sorted(info["missing_keys"])
+            raise Refusal(f"{args.source} has no weights for {missing[0]} and {len(missing) - 1} more; "
+                          f"save the whole {model_class.__name__} with save_pretrained")
+        return module
+    return _causal_model(args, None, model_class, config, load)
+
+
+def _saved_settings(folder: str) -> dict:
+    """The config of a saved model, after a look that it is one we know."""
+    try:
+        settings = json.loads((Path(folder) / "config.json").read_text())
+        model_type = settings.get("model_type")
+    except (OSError, ValueError, AttributeError) as error:
+        raise Refusal(f"{folder} holds no readable config.json; give a folder written by save_pretrained") from error
+    if model_type not in SIZES:
+        raise Refusal(f"{folder}: model_type '{model_type}' is not supported yet; supported: {', '.join(SIZES)}")
+    return settings
+
+
+def _make_config(config_class, base: dict, args):
+    """`base`, with the dropout and the keys of the command line, for training: without a key-value cache."""
+    name = config_class.model_type
+    check_keys(config_class, args.settings)
+    # All at once, since transformers derives some keys from others (Llama's head_dim) while it makes the config.
+    settings = {**base, **dict.fromkeys(DROPOUT_KEYS[name], args.dropout), **args.settings, "use_cache": False}
+    config = _guarded(f"{args.source} with {args.settings}" if args.settings else args.source,
+                      lambda: config_class.from_dict(settings))
+    dropped = getattr(config, ATTENTION_DROPOUT_KEY[name])
+    if dropped and args.attention == "sdpa":
+        raise Refusal(f"--attention sdpa with attention dropout {dropped}: the exporter writes this dropout as a no-op; "
+                      f"give --attention eager, or --set {ATTENTION_DROPOUT_KEY[name]}=0")
+    config._attn_implementation = args.attention or ("eager" if dropped else "sdpa")
+    return config
+
+
+def _causal_model(args, size, model_class, config, with_weights) -> Model:
+    """`with_weights()` makes the module with its values; rules always come from a build without them."""
+    what = args.source if size is None else f"{args.source} {size}"
+    empty, rules = _guarded(what, lambda: build_recorded(lambda: model_class(config), empty=True))
+    no_weights = args.no_weights or _too_large(what, empty, args)
+    module = empty.to(_dtype(args)) if no_weights else _guarded(what, with_weights)
+    buffers = {name: value.clone() for name, value in module.named_buffers()}
+    generator = torch.Generator().manual_seed(args.seed)
+    ids = torch.randint(config.vocab_size, (EXAMPLE_BATCH, args.seq), generator=generator)
+    inputs = {"input_ids": ids, "labels": ids.clone()}
+    if no_weights:  # one device for the tracer
+        module = module.to("meta")
+        inputs = {name: value.to("meta") for name, value in inputs.items()}
+    return Model(config.model_type, size, loss_alone(module).train(), inputs,
+                 # transformers shifts the labels inside: both inputs are the same tokens
+                 {"input_ids": "same", "labels": "same"}, complete_rules(module, rules), not no_weights, buffers)
+
+
+def loss_alone(module):
+    """Narrows forward to (input_ids, labels) -> loss. By class, since a wrapping module would prefix every name."""
+    base = type(module)
+
+    def forward(self, input_ids, labels):
+        return base.forward(self, input_ids=input_ids, labels=labels, use_cache=False).loss
+    # transformers looks its loss function up by the class's name
+    module.__class__ = type(base.__name__, (base,), {"forward": forward})
+    return module
+
+
+def _too_large(what, module, args) -> bool:
+    """Whether the weights (held once, written once through the page cache) exceed half of the memory."""
+    needed = sum(p.numel() for p in module.parameters()) * _dtype(args).itemsize
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if 2 * needed <= memory:
+        return False
+    print(f"note: {what} needs {needed / 2**30:.1f} GiB of weights, more than half of this machine's "
+          f"{memory / 2**30:.1f} GiB; exporting as with --no-weights", file=sys.stderr)
+    return True
+
+
+def _guarded(what, build):
+    """Runs `build`, whose errors come from settings that do not fit together."""
+    try:
+        return build()
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal(f"{what}: {first_line(error)}") from error
+
+
+def _dtype(args) -> torch.dtype:
+    return getattr(torch, args.dtype)
+
+
+def _config_class(name):
+    import transformers
+    return {"gpt2": transformers.GPT2Config, "llama": transformers.LlamaConfig}[name]
+
+
+def _model_class(name):
+    import transformers
+    return {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM}[name]
+
+
+# --- a user's own module
+
+
+def _from_function(args) -> Model:
+    build = _import_function(args.source)
+    torch.manual_seed(args.seed)
+    examples = None
+
+    def make():
+        nonlocal examples
+        built = build(**args.settings)
+        if not (isinstance(built, tuple) and len(built) == 2 and isinstance(built[0], torch.nn.Module)):
+            raise Refusal(f"{args.source} must return (module, example_inputs), not {type(built).__name__}")
+        module, examples = built
+        return module
+    try:
+        module, rules = build_recorded(make, empty=args.no_weights)
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal(f"{args.source} raised {type(error).__name__}: {first_line(error)}") from error
+    inputs = _named_inputs(args.source, module, examples)
+    tokens = _checked_tokens(args.tokens, inputs)
+    buffers = {name: value.clone() for name, value in module.named_buffers()}
+    if args.no_weights:
+        module = module.to("meta")
+        inputs = {name: value.to("meta") for name, value in inputs.items()}
+    return Model(args.source, None, module.train(), inputs, tokens, complete_rules(module, rules), not args.no_weights, buffers)
+
+
+def _import_function(source: str):
+    name, function = source.split(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:
+        raise Refusal(f"cannot import {name} from {os.getcwd()}: {first_line(error)}") from error
+    if not callable(getattr(module, function, None)):
+        raise Refusal(f"{name} has no function '{function}'")
+    return getattr(module, function)
+
+
+def _named_inputs(source, module, examples) -> dict:
+    """Example tensors under forward's argument names; refuses what cannot share one symbolic batch dimension."""
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        raise Refusal(f"{source}: forward takes *args or **kwargs; name its arguments, they become the graph's inputs")
+    if isinstance(examples, torch.Tensor):
+        examples = (examples,)
+    inputs = dict(examples) if isinstance(examples, dict) else dict(zip((p.name for p in parameters), examples))
+    if len(inputs) < len(examples) or not set(inputs) <= {p.name for p in parameters}:
+        raise Refusal(f"{source}: {len(examples)} example inputs do not match forward({', '.join(p.name for p in parameters)})")
+    for name, value in inputs.items():
+        if not isinstance(value, torch.Tensor) or value.dim() == 0:
+            raise Refusal(f"{source}: example input '{name}' must be a tensor with the batch as dimension 0")
+    sizes = {name: value.shape[0] for name, value in inputs.items()}
+    if len(set(sizes.values())) != 1 or min(sizes.values()) < EXAMPLE_BATCH:
+        raise Refusal(f"{source}: example inputs have batch sizes {sizes}; give one size for all, {EXAMPLE_BATCH} or more")
+    return inputs
+
+
+def _checked_tokens(tokens: dict, inputs: dict) -> dict:
+    for name, how in tokens.items():
+        if name not in inputs or how not in ("same", "next"):
+            raise Refusal(f"--tokens {name}={how}: expected one of {', '.join(inputs)} = same or next")
+    return tokens

@@ -1,0 +1,116 @@
+//===- Dataset.cpp - the samples of a run ---------------------------------===//
+#include "runtime/data/Dataset.h"
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+#include "runtime/data/Column.h"
+#include "runtime/data/InputSpec.h"
+#include "runtime/data/Shuffle.h"
+#include "runtime/data/TokenStream.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+/// One integer of any integer dtype. Unsigned 32-bit values fit; there are no unsigned 64-bit ones.
+int64_t integerAt(const std::byte *values, DType dtype, uint64_t index) noexcept {
+  const auto load = [&]<typename T>(T value) {
+    std::memcpy(&value, values + index * sizeof(T), sizeof(T));
+    return int64_t(value);
+  };
+  switch (dtype) {
+  case DType::Bool:
+  case DType::U8:
+    return load(uint8_t());
+  case DType::U16:
+    return load(uint16_t());
+  case DType::U32:
+    return load(uint32_t());
+  case DType::I32:
+    return load(int32_t());
+  default:
+    return load(int64_t());
+  }
+}
+
+/// Tensors of different inputs must tell of the same samples.
+uint64_t commonSamples(const std::vector<InputSpec> &inputs, const std::vector<std::unique_ptr<Column>> &columns,
+                       bool tokens) {
+  uint64_t samples = columns.empty() ? 0 : columns[0]->samples();
+  for (size_t i = 1; i < columns.size(); ++i) {
+    const bool differ = tokens ? inputs[i].sampleShape != inputs[0].sampleShape : columns[i]->samples() != samples;
+    if (differ)
+      throw Error("the data has " + std::to_string(samples) + " samples of input " + inputs[0].name + " and " +
+                  std::to_string(columns[i]->samples()) + " of " + inputs[i].name + ", but a sample needs one of each");
+    samples = std::min(samples, columns[i]->samples());
+  }
+  return samples;
+}
+
+} // namespace
+
+Dataset::Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &paths, Order order)
+    : inputs_(std::move(inputs)), order_(order) {
+  if (inputs_.empty())
+    return; // the plan computes from its variables alone
+  if (paths.empty())
+    throw Error("no data file was given; give one with --data");
+  const bool tokens = isTokenFile(paths[0]);
+  for (const std::string &path : paths)
+    if (isTokenFile(path) != tokens)
+      throw Error(paths[0] + " and " + path + " cannot form one stream: one holds tokens, the other tensors");
+  if (tokens)
+    stream_.emplace(paths);
+  else
+    for (const std::string &path : paths)
+      files_.emplace_back(path);
+  for (const InputSpec &input : inputs_)
+    columns_.push_back(tokens ? makeTokenColumn(input, *stream_) : makeTensorColumn(input, files_));
+  samples_ = commonSamples(inputs_, columns_, tokens);
+  if (samples_ == 0)
+    throw Error(paths[0] + (paths.size() > 1 ? " and the rest hold" : " holds") + " not a single sample" +
+                (tokens ? " of " + std::to_string(inputs_[0].sampleElements()) + " tokens" : ""));
+}
+
+Status Dataset::read(uint32_t input, uint64_t position, uint64_t count, std::byte *target) const noexcept {
+  const InputSpec &spec = inputs_[input];
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t epoch = (position + i) / samples_, within = (position + i) % samples_;
+    const uint64_t sample = order_.shuffle ? shuffled(within, samples_, order_.seed, epoch) : within;
+    std::byte *place = target + i * spec.sampleBytes();
+    if (Status status = columns_[input]->read(sample, place); !status.ok())
+      return status;
+    if (Status status = checkValues(spec, sample, place); !status.ok())
+      return status;
+  }
+  return Status::success();
+}
+
+Status Dataset::checkValues(const InputSpec &input, uint64_t sample, const std::byte *values) const noexcept {
+  if (input.limit == 0)
+    return Status::success();
+  for (uint64_t i = 0; i < input.sampleElements(); ++i) {
+    const int64_t value = integerAt(values, input.dtype, i);
+    if (value >= 0 && uint64_t(value) < input.limit)
+      continue;
+    if (input.ignored && value == *input.ignored)
+      continue;
+    return Status::failure(
+        "the data's sample %llu has value %lld at element %llu of input %s, but values there must be "
+        "from 0 to %llu; prepare the data with the model's own tokenizer",
+        static_cast<unsigned long long>(sample), static_cast<long long>(value), static_cast<unsigned long long>(i),
+        input.name.c_str(), static_cast<unsigned long long>(input.limit - 1));
+  }
+  return Status::success();
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,51 @@
+//===- Dataset.h - the samples of a run -----------------------------------===//
+#pragma once
+
+#include "runtime/core/Status.h"
+#include "runtime/data/Column.h"
+#include "runtime/data/InputSpec.h"
+#include "runtime/data/SafetensorsFile.h"
+#include "runtime/data/TokenStream.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+/// All files of one --data, as an endless stream of samples: position p is in epoch floor(p / samples), and is sample
+/// p mod samples, or the one that the epoch's permutation puts there.
+class Dataset {
+public:
+  struct Order {
+    bool shuffle = false;
+    uint64_t seed = 0;
+  };
+
+  /// Opens and checks the files: all safetensors (one tensor per input), or all token files. Throws ds::Error.
+  Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &paths, Order order);
+  Dataset(const Dataset &) = delete;
+  Dataset &operator=(const Dataset &) = delete;
+
+  /// In one epoch.
+  uint64_t samples() const { return samples_; }
+
+  /// Writes `count` samples of an input, from a position of the stream on, one after another. Refuses values that the
+  /// input does not allow, naming the sample. Allocates nothing; may be called from several threads.
+  Status read(uint32_t input, uint64_t position, uint64_t count, std::byte *target) const noexcept;
+
+private:
+  Status checkValues(const InputSpec &input, uint64_t sample, const std::byte *values) const noexcept;
+
+  const std::vector<InputSpec> inputs_;
+  std::vector<SafetensorsFile> files_;
+  std::optional<TokenStream> stream_;
+  std::vector<std::unique_ptr<Column>> columns_; // one an input
+  uint64_t samples_ = 0;
+  Order order_;
+};
+
+} // namespace ds::runtime

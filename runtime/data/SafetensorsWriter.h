@@ -1,0 +1,30 @@
+//===- SafetensorsWriter.h - writes safetensors files ---------------------===//
+#pragma once
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Shape.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+/// A tensor to be written and where its bytes come from.
+struct TensorToWrite {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  /// Hands all bytes to `sink`, in order, in pieces of any size.
+  std::function<void(const std::function<void(std::span<const std::byte>)> &sink)> produce;
+};
+
+/// Writes the file whole or not at all: names in order, the header padded so that data begins at a multiple of 8 bytes.
+/// Throws ds::Error naming the path.
+void writeSafetensors(const std::string &path, std::vector<TensorToWrite> tensors,
+                      const std::map<std::string, std::string> &metadata);
+
+} // namespace ds::runtime

@@ -1,0 +1,117 @@
+//===- Widening.cpp - elements of files as elements of inputs -------------===//
+#include "runtime/data/Widening.h"
+#include "runtime/core/DType.h"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace ds::runtime {
+namespace {
+
+// Element types of files that C++ 20 has no names for.
+struct Boolean {
+  uint8_t byte;
+};
+struct BFloat16 {
+  uint16_t bits;
+  explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
+};
+struct Half {
+  uint16_t bits;
+  explicit operator float() const {
+    const uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;
+    if (exponent == 0) { // zero or subnormal: mantissa * 2^-24
+      const float value = float(mantissa) * 0x1p-24f;
+      return sign ? -value : value;
+    }
+    const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+    return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
+  }
+};
+
+template <typename Source, typename Target> constexpr bool isLossless() {
+  if constexpr (std::is_same_v<Source, Target>)
+    return true;
+  else if constexpr (std::is_same_v<Source, Boolean> || std::is_same_v<Target, Boolean>)
+    return false;
+  else if constexpr (std::is_same_v<Source, Half> || std::is_same_v<Source, BFloat16>)
+    return std::is_floating_point_v<Target>;
+  else // digits: value bits of an integer, mantissa bits of a float
+    return std::numeric_limits<Target>::digits >= std::numeric_limits<Source>::digits &&
+           (std::is_signed_v<Target> || !std::is_signed_v<Source>) &&
+           (!std::is_floating_point_v<Source> || std::is_floating_point_v<Target>);
+}
+
+template <typename Source, typename Target>
+void convert(const std::byte *source, std::byte *target, size_t count) noexcept {
+  if constexpr (std::is_same_v<Source, Target>) {
+    std::memcpy(target, source, count * sizeof(Source));
+  } else {
+    for (size_t i = 0; i < count; ++i) {
+      Source element;
+      std::memcpy(&element, source + i * sizeof(Source), sizeof(Source));
+      Target wide;
+      if constexpr (std::is_class_v<Source>)
+        wide = Target(float(element));
+      else
+        wide = static_cast<Target>(element); // NOLINT(bugprone-signed-char-misuse): int8 is a number here
+      std::memcpy(target + i * sizeof(Target), &wide, sizeof(Target));
+    }
+  }
+}
+
+template <typename Source, typename Target> WidenFunction functionFor() {
+  if constexpr (isLossless<Source, Target>())
+    return convert<Source, Target>;
+  else
+    return nullptr;
+}
+
+template <typename Source> WidenFunction functionTo(DType target) {
+  switch (target) {
+  case DType::Bool:
+    return functionFor<Source, Boolean>();
+  case DType::U8:
+    return functionFor<Source, uint8_t>();
+  case DType::U16:
+    return functionFor<Source, uint16_t>();
+  case DType::U32:
+    return functionFor<Source, uint32_t>();
+  case DType::I32:
+    return functionFor<Source, int32_t>();
+  case DType::I64:
+    return functionFor<Source, int64_t>();
+  case DType::F32:
+    return functionFor<Source, float>();
+  case DType::F64:
+    return functionFor<Source, double>();
+  }
+  return nullptr;
+}
+
+struct NamedSource {
+  const char *name;
+  WidenFunction (*functionTo)(DType);
+};
+constexpr NamedSource sources[] = {
+    {"BOOL", functionTo<Boolean>}, {"U8", functionTo<uint8_t>},    {"I8", functionTo<int8_t>},
+    {"U16", functionTo<uint16_t>}, {"I16", functionTo<int16_t>},   {"U32", functionTo<uint32_t>},
+    {"I32", functionTo<int32_t>},  {"U64", functionTo<uint64_t>},  {"I64", functionTo<int64_t>},
+    {"F16", functionTo<Half>},     {"BF16", functionTo<BFloat16>}, {"F32", functionTo<float>},
+    {"F64", functionTo<double>}};
+
+} // namespace
+
+WidenFunction widening(const std::string &safetensorsDType, DType target) {
+  for (const NamedSource &source : sources)
+    if (safetensorsDType == source.name)
+      return source.functionTo(target);
+  return nullptr;
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,19 @@
+//===- Widening.h - elements of files as elements of inputs ---------------===//
+#pragma once
+
+#include "runtime/core/DType.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ds::runtime {
+
+/// Converts `count` elements that lie at any address.
+using WidenFunction = void (*)(const std::byte *source, std::byte *target, size_t count) noexcept;
+
+/// How elements of a safetensors dtype become a graph input's: only where no value is lost (uint16 to int64, bf16 to
+/// float32), bool only to bool. nullptr where values could be lost.
+WidenFunction widening(const std::string &safetensorsDType, DType target);
+
+} // namespace ds::runtime

@@ -1,0 +1,43 @@
+//===- Device.h - where the commands of one rank run ----------------------===//
+#pragma once
+
+#include "runtime/device/Arena.h"
+#include "runtime/device/Event.h"
+#include "runtime/device/FirstFailure.h"
+#include "runtime/device/Queue.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ds::runtime {
+
+/// The device of one rank: makes arenas, queues and events, and keeps the first failure of any of its queues. Cf. a
+/// CUDA context. Arenas and queues must be destroyed before it.
+class Device {
+public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const noexcept = 0;
+  /// Whether commands are carried out; the null device only walks them.
+  virtual bool executes() const noexcept = 0;
+
+  /// Throws ds::Error when the space is unknown or the memory is not there. `alignment`: a power of two.
+  virtual std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) = 0;
+  /// The device keeps it. Like arenas and queues, made only while no queue has anything to do.
+  virtual Event &createEvent() = 0;
+  virtual std::unique_ptr<Queue> createQueue(const QueueOptions &options) = 0;
+
+  /// Bytes that the device's arenas of a space were created with and still hold, counted at each creation.
+  virtual uint64_t allocatedBytes(const std::string &space) const noexcept = 0;
+
+  /// Host to device and back, while no queue has anything to do. Cf. cudaMemcpy.
+  virtual void write(void *target, std::span<const std::byte> source) noexcept = 0;
+  virtual void read(std::span<std::byte> target, const void *source) noexcept = 0;
+
+  /// The first failure of any queue, or success. Once there is one, queues drop everything.
+  virtual Status failure() const noexcept = 0;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,40 @@
+//===- Queue.h - commands in order ----------------------------------------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Task.h"
+
+#include <cstddef>
+#include <string>
+
+namespace ds::runtime {
+
+struct QueueOptions {
+  std::string name;
+  int workers = 1;  ///< threads that its kernels spread over, the queue's own included
+  size_t depth = 1; ///< submissions that may wait in it
+};
+
+/// Commands run one after another in the order submitted; queues run beside each other. Cf. cudaStream_t, hipStream_t,
+/// VkQueue. Everything but `finish` returns at once and allocates nothing.
+class Queue {
+public:
+  virtual ~Queue() = default;
+  /// Appends one call's commands. The list must outlive the run; blocks while `depth` submissions wait already.
+  virtual void submit(const CommandList &commands, const Call &call) noexcept = 0;
+  /// Waits until everything submitted is done, or until something failed on any queue of the device; then what is left
+  /// has been dropped. Cf. cudaStreamSynchronize.
+  virtual void finish() noexcept = 0;
+
+  // For tasks, on their own queue only.
+
+  /// Sets every byte. Cf. cudaMemsetAsync.
+  virtual void fill(void *target, uint8_t value, uint64_t bytes) noexcept = 0;
+  /// The two may be the same bytes. Cf. cudaMemcpyAsync.
+  virtual void copy(void *target, const void *source, uint64_t bytes) noexcept = 0;
+  /// The workers of the queue's kernels; nullptr where kernels do not run on the host.
+  virtual kernels::Parallel *parallel() noexcept = 0;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,54 @@
+//===- CpuDevice.cpp - the processor as a device --------------------------===//
+#include "runtime/device/cpu/CpuDevice.h"
+
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Arena.h"
+#include "runtime/device/Queue.h"
+#include "runtime/device/cpu/CpuArena.h"
+#include "runtime/device/cpu/CpuEvent.h"
+#include "runtime/device/cpu/CpuQueue.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace ds::runtime {
+
+std::unique_ptr<Arena> CpuDevice::createArena(const std::string &space, uint64_t bytes, uint64_t alignment) {
+  if (space != "device" && space != "host")
+    throw Error("an arena in space " + space + " is not available on the cpu device yet: it has device and host");
+  return std::make_unique<CpuArena>(space, bytes, alignment, space == "device" ? deviceBytes_ : hostBytes_);
+}
+
+std::unique_ptr<Queue> CpuDevice::createQueue(const QueueOptions &options) {
+  return std::make_unique<CpuQueue>(*this, options);
+}
+
+uint64_t CpuDevice::allocatedBytes(const std::string &space) const noexcept {
+  if (space == "device")
+    return deviceBytes_;
+  return space == "host" ? hostBytes_.load() : 0;
+}
+
+void CpuDevice::write(void *target, std::span<const std::byte> source) noexcept {
+  if (!source.empty())
+    std::memcpy(target, source.data(), source.size());
+}
+
+void CpuDevice::read(std::span<std::byte> target, const void *source) noexcept {
+  if (!target.empty())
+    std::memcpy(target.data(), source, target.size());
+}
+
+void CpuDevice::fail(const Status &status) noexcept {
+  if (!failure_.report(status))
+    return;
+  for (CpuEvent &event : events_)
+    event.release();
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,40 @@
+//===- CpuDevice.h - the processor as a device ----------------------------===//
+#pragma once
+
+#include "runtime/device/Device.h"
+#include "runtime/device/cpu/CpuEvent.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+namespace ds::runtime {
+
+/// Arenas are anonymous memory between guard pages, queues are threads, events are counters that threads wait for.
+/// Spaces: "device" and "host", both in main memory and kept apart.
+class CpuDevice final : public Device {
+public:
+  std::string_view name() const noexcept override { return "cpu"; }
+  bool executes() const noexcept override { return true; }
+  std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) override;
+  Event &createEvent() override { return events_.emplace_back(); }
+  std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
+  uint64_t allocatedBytes(const std::string &space) const noexcept override;
+  void write(void *target, std::span<const std::byte> source) noexcept override;
+  void read(std::span<std::byte> target, const void *source) noexcept override;
+  Status failure() const noexcept override { return failure_.get(); }
+
+  // For its queues.
+  bool failed() const noexcept { return failure_.failed(); }
+  /// Keeps the failure if it is the first and lets every waiting queue go.
+  void fail(const Status &status) noexcept;
+
+private:
+  FirstFailure failure_;
+  std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0;
+  std::deque<CpuEvent> events_; // never move: queues point at them
+};
+
+} // namespace ds::runtime

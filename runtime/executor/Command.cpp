@@ -1,0 +1,46 @@
+//===- Command.cpp - from a plan's commands to tasks ----------------------===//
+#include "runtime/executor/Command.h"
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Shape.h"
+#include "runtime/plan/plan.pb.h"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ds::runtime {
+
+std::unique_ptr<Command> makeCommand(const CommandContext &context, const plan::proto::Command &command,
+                                     const std::string &where) {
+  switch (command.kind_case()) {
+  case plan::proto::Command::kKernel:
+    return makeKernelCommand(context, command.kernel(), where);
+  case plan::proto::Command::kFill:
+    return makeFillCommand(context, command.fill());
+  case plan::proto::Command::kCopy:
+    return makeCopyCommand(context, command.copy());
+  case plan::proto::Command::kFeed:
+    return makeFeedCommand(context, command.feed());
+  case plan::proto::Command::KIND_NOT_SET:
+    break;
+  }
+  throw Error(where + ": a command of a kind that this build does not know");
+}
+
+std::string commandName(const CommandContext &context, const plan::proto::Command &command, uint32_t routine,
+                        uint32_t index) {
+  for (uint32_t op : command.reference())
+    if (const std::string &name = context.plan.reference().ops(int(op)).name(); !name.empty())
+      return command.reference_size() > 1 ? name + " and " + std::to_string(command.reference_size() - 1) + " more"
+                                          : name;
+  return "routine " + context.role.routines(int(routine)).name() + ", command " + std::to_string(index);
+}
+
+uint64_t operandBytes(const plan::proto::Operand &operand) {
+  return uint64_t(elementCount({operand.shape().data(), size_t(operand.shape_size())})) *
+         uint64_t(byteSize(DType(operand.dtype())));
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,62 @@
+//===- Command.h - from a plan's commands to tasks ------------------------===//
+//
+// One file per kind of command: KernelCommand.cpp, FillCommand.cpp, CopyCommand.cpp, FeedCommand.cpp. A command is made
+// at prepare (names and addresses resolved), initialized once (primitives built) and run with every call.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/device/Task.h"
+#include "runtime/executor/Storage.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace ds::runtime {
+
+/// Where this rank stands in the world and how its micro-batches are numbered.
+struct RankPlace {
+  uint32_t rank = 0;
+  uint64_t dataCoordinate = 0; ///< r
+  uint64_t dataRanks = 1;      ///< d
+
+  /// Micro-step k of rank r is micro-batch k * d + r of the optimizer step.
+  uint64_t globalMicrobatch(uint64_t microStep) const { return microStep * dataRanks + dataCoordinate; }
+};
+
+/// What all commands of a rank are made from. All of it outlives them.
+struct CommandContext {
+  const plan::proto::Plan &plan;
+  const plan::proto::Role &role;
+  const Storage &storage;
+  const kernels::KernelRegistry &kernels;
+  kernels::BuildOptions build;
+  RankPlace place;
+};
+
+class Command : public Task {
+public:
+  /// Acquires what running needs; throws ds::Error.
+  virtual void initialize() {}
+};
+
+/// `where` names the command in errors.
+std::unique_ptr<Command> makeKernelCommand(const CommandContext &, const plan::proto::KernelCommand &,
+                                           std::string where);
+std::unique_ptr<Command> makeFillCommand(const CommandContext &, const plan::proto::FillCommand &);
+std::unique_ptr<Command> makeCopyCommand(const CommandContext &, const plan::proto::CopyCommand &);
+std::unique_ptr<Command> makeFeedCommand(const CommandContext &, const plan::proto::FeedCommand &);
+
+/// The command of whatever kind.
+std::unique_ptr<Command> makeCommand(const CommandContext &, const plan::proto::Command &, const std::string &where);
+
+/// The command in the user's names: the reference ops that it implements, or where it stands in the plan.
+std::string commandName(const CommandContext &, const plan::proto::Command &, uint32_t routine, uint32_t index);
+
+/// Bytes of a validated operand.
+uint64_t operandBytes(const plan::proto::Operand &operand);
+
+} // namespace ds::runtime

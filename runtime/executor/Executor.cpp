@@ -1,0 +1,164 @@
+//===- Executor.cpp - prepare, initialize, execute ------------------------===//
+#include "runtime/executor/Executor.h"
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Shape.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/Event.h"
+#include "runtime/device/Task.h"
+#include "runtime/executor/Command.h"
+#include "runtime/executor/MemoryCheck.h"
+#include "runtime/executor/NumericsCheck.h"
+#include "runtime/executor/Run.h"
+#include "runtime/executor/Scalar.h"
+#include "runtime/executor/VariableSources.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::runtime {
+
+Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels::KernelRegistry &kernels,
+                   const ExecutorOptions &options)
+    : plan_(plan), role_(roleOfRank(plan, options.rank)), device_(device), place_(placeOfRank(plan, options.rank)),
+      storage_(device, role_, plan.machine().alignment()) {
+  for (int i = 0; i < role_.events_size(); ++i)
+    events_.push_back(&device.createEvent());
+  makeCommands(kernels, options);
+  makeQueues(options.threads);
+}
+
+Executor::~Executor() = default;
+
+void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
+  const CommandContext context{plan_, role_, storage_, kernels, {.maxWorkers = options.threads}, place_};
+  if (options.checkMemory)
+    memoryCheck_ = std::make_unique<MemoryCheck>(context);
+  for (int r = 0; r < role_.routines_size(); ++r) {
+    lists_.emplace_back(size_t(role_.queues_size()));
+    for (int c = 0; c < role_.routines(r).commands_size(); ++c) {
+      const plan::proto::Command &command = role_.routines(r).commands(c);
+      const std::string where = commandName(context, command, uint32_t(r), uint32_t(c));
+      Task *task = commands_.emplace_back(makeCommand(context, command, where)).get();
+      if (options.checkNumerics && command.has_kernel())
+        task = checks_.emplace_back(checkNumerics(context, command, where, *task)).get();
+      if (memoryCheck_)
+        task = checks_.emplace_back(memoryCheck_->around(uint32_t(r), uint32_t(c), where, *task)).get();
+      ListedCommand &listed = lists_.back()[command.queue()].emplace_back(ListedCommand{task, {}, {}});
+      for (const plan::proto::Wait &wait : command.waits())
+        listed.waits.push_back({events_[wait.event()], wait.delay()});
+      for (uint32_t event : command.signals())
+        listed.signals.push_back(events_[event]);
+    }
+  }
+}
+
+void Executor::makeQueues(int threads) {
+  size_t depth = 1;
+  for (const plan::proto::Program &program : role_.programs())
+    depth = std::max(depth, size_t(program.calls_size())); // a whole run fits, so the host never waits to enqueue
+  for (const plan::proto::Queue &queue : role_.queues())
+    queues_.push_back(device_.createQueue(
+        {.name = queue.name(), .workers = queue.kind() == plan::proto::Queue::COMPUTE ? threads : 1, .depth = depth}));
+}
+
+void Executor::initialize(const VariableSources &sources) {
+  if (!device_.executes())
+    return;
+  if (memoryCheck_)
+    memoryCheck_->fillArenas(device_);
+  for (const std::unique_ptr<Command> &command : commands_)
+    command->initialize();
+  for (int i = 0; i < role_.buffers_size(); ++i) {
+    const plan::proto::Buffer &buffer = role_.buffers(i);
+    if (!buffer.has_variable())
+      continue;
+    std::byte *target = storage_.buffer(uint32_t(i)).base;
+    const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(buffer.variable())).dtype())));
+    sources.read(buffer.variable(), buffer.first_element(), buffer.bytes() / elementBytes,
+                 [&](std::span<const std::byte> bytes) {
+                   device_.write(target, bytes);
+                   target += bytes.size();
+                 });
+  }
+}
+
+std::optional<uint32_t> Executor::program(std::string_view name) const {
+  for (int i = 0; i < role_.programs_size(); ++i)
+    if (role_.programs(i).name() == name)
+      return uint32_t(i);
+  return std::nullopt;
+}
+
+Status Executor::execute(const Run &run) noexcept {
+  if (Status status = device_.failure(); !status.ok())
+    return status;
+  run_ = run;
+  for (Event *event : events_)
+    event->reset();
+  const plan::proto::Program &program = role_.programs(int(run.program));
+  for (int i = 0; i < program.calls_size(); ++i) {
+    const plan::proto::Call &call = program.calls(i);
+    const std::vector<CommandList> &lists = lists_[call.routine()];
+    for (size_t queue = 0; queue < queues_.size(); ++queue)
+      if (!lists[queue].empty())
+        queues_[queue]->submit(lists[queue], {call.microbatch(), uint32_t(i), &run_});
+  }
+  for (const std::unique_ptr<Queue> &queue : queues_)
+    queue->finish();
+  return device_.failure();
+}
+
+std::optional<Scalar> Executor::metric(uint32_t program, std::string_view name) const noexcept {
+  if (!device_.executes())
+    return std::nullopt;
+  for (const plan::proto::Metric &metric : role_.programs(int(program)).metrics())
+    if (metric.name() == name) {
+      std::array<std::byte, 8> bytes{};
+      const DType dtype = DType(metric.source().dtype());
+      device_.read(std::span(bytes).first(size_t(byteSize(dtype))), storage_.operand(metric.source()).base);
+      return Scalar::fromBytes(dtype, bytes.data());
+    }
+  return std::nullopt;
+}
+
+void Executor::readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const {
+  const plan::proto::Variable &held = plan_.variables(int(variable));
+  const auto elementBytes = uint64_t(byteSize(DType(held.dtype())));
+  const auto elements = uint64_t(elementCount({held.shape().data(), size_t(held.shape_size())}));
+  const uint64_t pieceElements = (uint64_t(1) << 20) / elementBytes;
+  std::vector<std::byte> piece(std::min(pieceElements, elements) * elementBytes);
+  uint64_t next = 0;
+  for (bool found = true; found && next < elements;) {
+    found = false;
+    for (int i = 0; i < role_.buffers_size() && !found; ++i) {
+      const plan::proto::Buffer &buffer = role_.buffers(i);
+      const uint64_t end = buffer.first_element() + buffer.bytes() / elementBytes;
+      if (!buffer.has_variable() || buffer.variable() != variable || buffer.first_element() > next || end <= next)
+        continue;
+      const auto part = std::span(piece).first(std::min(end - next, pieceElements) * elementBytes);
+      device_.read(part, storage_.buffer(uint32_t(i)).base + (next - buffer.first_element()) * elementBytes);
+      sink(part);
+      next += part.size() / elementBytes;
+      found = true;
+    }
+  }
+  if (next < elements)
+    throw Error("rank " + std::to_string(place_.rank) + " does not hold element " + std::to_string(next) +
+                " of variable " + held.name());
+}
+
+} // namespace ds::runtime

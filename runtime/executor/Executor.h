@@ -1,0 +1,98 @@
+//===- Executor.h - prepare, initialize, execute --------------------------===//
+//
+//   prepare      the constructor asks: arenas reserved, kernels found, addresses and queues laid out
+//   initialize   acquires: primitives built, variables loaded
+//   execute      only enqueues calls and waits for the end of the program; allocates nothing, throws nothing
+//
+// Cf. XLA's thunks (Prepare, Initialize, ExecuteOnStream).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Command.h"
+#include "runtime/executor/Run.h"
+#include "runtime/executor/Scalar.h"
+#include "runtime/executor/Storage.h"
+#include "runtime/executor/VariableSources.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::runtime {
+
+class MemoryCheck;
+
+struct ExecutorOptions {
+  uint32_t rank = 0;
+  int threads = 1; ///< compute workers, the compute queue's thread included
+  bool checkMemory = false;
+  bool checkNumerics = false;
+};
+
+/// Runs the programs of one rank of a plan that PlanReader has validated. Plan, device and kernels outlive it.
+class Executor {
+public:
+  Executor(const plan::proto::Plan &plan, Device &device, const kernels::KernelRegistry &kernels,
+           const ExecutorOptions &options);
+  ~Executor();
+  Executor(const Executor &) = delete;
+  Executor &operator=(const Executor &) = delete;
+
+  void initialize(const VariableSources &sources);
+
+  /// The program's index, or nothing.
+  std::optional<uint32_t> program(std::string_view name) const;
+
+  /// Runs a program from its first call to its last. The first failure of any queue is returned and ends all running.
+  Status execute(const Run &run) noexcept;
+
+  /// A metric of a program that has just run; nothing where the plan has none of that name or the device executes
+  /// nothing.
+  std::optional<Scalar> metric(uint32_t program, std::string_view name) const noexcept;
+
+  /// Hands the bytes of a variable to `sink` in order; throws ds::Error if this rank does not hold all of it.
+  void readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const;
+
+  const plan::proto::Role &role() const { return role_; }
+  const RankPlace &place() const { return place_; }
+  const Storage &storage() const { return storage_; }
+  Device &device() const { return device_; }
+
+private:
+  void makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
+  void makeQueues(int threads);
+
+  const plan::proto::Plan &plan_;
+  const plan::proto::Role &role_;
+  Device &device_;
+  const RankPlace place_;
+  Storage storage_;
+  std::vector<Event *> events_;
+  std::vector<std::unique_ptr<Command>> commands_;
+  std::unique_ptr<MemoryCheck> memoryCheck_;
+  std::vector<std::unique_ptr<Task>> checks_;   // around commands_, with --check-memory or --check-numerics
+  std::vector<std::vector<CommandList>> lists_; // by routine and queue
+  Run run_;                                     // what the queues read
+  std::vector<std::unique_ptr<Queue>> queues_;  // last: their threads end before anything they use
+};
+
+/// The rank's role; throws ds::Error for a rank that the plan does not have.
+const plan::proto::Role &roleOfRank(const plan::proto::Plan &plan, uint32_t rank);
+
+/// Its place along the data axis.
+RankPlace placeOfRank(const plan::proto::Plan &plan, uint32_t rank);
+
+/// Ranks of the plan's world.
+uint64_t worldSize(const plan::proto::Plan &plan);
+
+} // namespace ds::runtime

@@ -1,0 +1,103 @@
+//===- KernelCommand.cpp - runs a kernel of KernelSignatures.h ------------===//
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Queue.h"
+#include "runtime/device/Task.h"
+#include "runtime/executor/Command.h"
+#include "runtime/executor/Run.h"
+#include "runtime/executor/Storage.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+kernels::AttributeValue attributeValue(const plan::proto::Attribute &attribute) {
+  switch (attribute.value_case()) {
+  case plan::proto::Attribute::kInteger:
+    return attribute.integer();
+  case plan::proto::Attribute::kNumber:
+    return attribute.number();
+  case plan::proto::Attribute::kText:
+    return attribute.text();
+  case plan::proto::Attribute::kIntegers:
+    return std::vector<int64_t>(attribute.integers().values().begin(), attribute.integers().values().end());
+  case plan::proto::Attribute::kNumbers:
+    return std::vector<double>(attribute.numbers().values().begin(), attribute.numbers().values().end());
+  case plan::proto::Attribute::VALUE_NOT_SET:
+    break;
+  }
+  return int64_t(0); // PlanReader refuses attributes without a value
+}
+
+kernels::Invocation invocation(const plan::proto::KernelCommand &kernel) {
+  kernels::Invocation result{.kernel = kernel.kernel(), .operands = {}, .attributes = {}};
+  for (const plan::proto::Operand &operand : kernel.operands())
+    result.operands.push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
+  for (const plan::proto::Attribute &attribute : kernel.attributes())
+    result.attributes.emplace(attribute.name(), attributeValue(attribute));
+  return result;
+}
+
+class KernelCommand final : public Command {
+public:
+  KernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel, std::string where)
+      : plan_(kernel), where_(std::move(where)), place_(context.place), build_(context.build),
+        factory_(context.kernels.find(kernel.kernel())), pointers_(size_t(kernel.operands_size())) {
+    if (factory_ == nullptr)
+      throw Error(where_ + ": there is no kernel " + kernel.kernel() +
+                  " for this device; use the ds-run that belongs to "
+                  "the ds-opt which compiled the plan");
+    for (const plan::proto::Operand &operand : kernel.operands())
+      addresses_.push_back(context.storage.operand(operand));
+  }
+
+  void initialize() override {
+    try {
+      kernel_ = factory_(invocation(plan_), build_);
+    } catch (const Error &error) {
+      throw Error(where_ + " (kernel " + plan_.kernel() + "): " + error.what());
+    }
+  }
+
+  Status run(const Call &call, Queue &queue) noexcept override {
+    for (size_t i = 0; i < addresses_.size(); ++i)
+      pointers_[i] = addresses_[i].at(call.microbatch);
+    const kernels::CallContext context{.parallel = queue.parallel(),
+                                       .seed = call.run->seed,
+                                       .step = call.run->step,
+                                       .microbatch = place_.globalMicrobatch(call.microbatch)};
+    const Status status = kernel_->execute(context, pointers_);
+    if (status.ok())
+      return status;
+    return Status::failure("rank %u, %s (kernel %s): %s", place_.rank, where_.c_str(), plan_.kernel().c_str(),
+                           status.message());
+  }
+
+private:
+  const plan::proto::KernelCommand &plan_;
+  const std::string where_;
+  const RankPlace place_;
+  const kernels::BuildOptions build_;
+  const kernels::Factory factory_;
+  std::unique_ptr<kernels::Kernel> kernel_;
+  std::vector<Address> addresses_;
+  std::vector<void *> pointers_; // of the call being run; a command runs on one queue only
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeKernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel,
+                                           std::string where) {
+  return std::make_unique<KernelCommand>(context, kernel, std::move(where));
+}
+
+} // namespace ds::runtime

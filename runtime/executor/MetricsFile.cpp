@@ -1,0 +1,112 @@
+//===- MetricsFile.cpp - --metrics ----------------------------------------===//
+#include "runtime/executor/MetricsFile.h"
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+#include "runtime/executor/Scalar.h"
+#include "runtime/executor/StepReport.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+namespace ds::runtime {
+
+MetricsFile::MetricsFile(const std::string &path) : path_(path) {
+  if (path.empty())
+    return;
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+  if (file_ < 0)
+    throw Error("the metrics file " + path + " cannot be written: " + std::strerror(errno));
+}
+
+MetricsFile::~MetricsFile() {
+  if (file_ >= 0)
+    ::close(file_);
+}
+
+void MetricsFile::append(std::string_view text) noexcept {
+  const size_t count = std::min(text.size(), line_.size() - used_);
+  std::memcpy(&line_[used_], text.data(), count);
+  used_ += count;
+}
+
+void MetricsFile::append(const Scalar &value) noexcept {
+  std::array<char, 32> text;
+  append(std::string_view(text.data(), size_t(value.format(text) - text.data())));
+}
+
+void MetricsFile::append(const std::optional<Scalar> &value) noexcept {
+  if (value)
+    append(*value);
+  else
+    append("null");
+}
+
+void MetricsFile::append(std::string_view key, uint64_t value) noexcept {
+  std::array<char, 24> text;
+  append(key);
+  append(std::string_view(text.data(), size_t(std::to_chars(text.begin(), text.end(), value).ptr - text.data())));
+}
+
+Status MetricsFile::writeLine() noexcept {
+  append("\n");
+  const char *next = line_.data();
+  while (file_ >= 0 && used_ > 0) {
+    const auto written = ::write(file_, next, used_);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return Status::failure("the metrics file %s cannot be written: %s", path_.c_str(), std::strerror(errno));
+    next += written;
+    used_ -= size_t(written);
+  }
+  used_ = 0;
+  return Status::success();
+}
+
+Status MetricsFile::write(const StepReport &report) noexcept {
+  append("{\"step\": ", report.step);
+  append(", \"loss\": ");
+  append(report.loss);
+  append(", \"grad_norm\": ");
+  append(report.gradientNorm);
+  append(", \"lr\": ");
+  append(report.learningRate);
+  append(", \"loss_scale\": 1, \"skipped\": false, \"step_seconds\": ");
+  append(Scalar{.dtype = DType::F64, .number = report.seconds});
+  append(", \"samples_per_second\": ");
+  append(Scalar{.dtype = DType::F64, .number = report.samplesPerSecond});
+  append("}");
+  return writeLine();
+}
+
+Status MetricsFile::write(const EvaluationReport &report) noexcept {
+  append("{\"step\": ", report.step);
+  append(", \"eval_loss\": ");
+  append(report.loss);
+  append("}");
+  return writeLine();
+}
+
+Status MetricsFile::write(const SummaryReport &report) noexcept {
+  append("{\"summary\": {\"ranks\": [{\"rank\": ", report.rank);
+  append(", \"device_bytes\": ", report.deviceBytes);
+  append(", \"device_touched_bytes\": ", report.deviceTouchedBytes);
+  append(", \"host_bytes\": ", report.hostBytes);
+  append(", \"nvme_bytes\": ", report.nvmeBytes);
+  append(", \"wire_bytes_per_step\": {}, \"rss_anon_bytes\": ", report.anonymousResidentBytes);
+  append("}]}}");
+  return writeLine();
+}
+
+} // namespace ds::runtime

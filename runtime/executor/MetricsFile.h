@@ -1,0 +1,41 @@
+//===- MetricsFile.h - --metrics ------------------------------------------===//
+#pragma once
+
+#include "runtime/core/Status.h"
+#include "runtime/executor/StepReport.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ds::runtime {
+
+/// A JSON object a line, written at once when it is complete, so that a reader may follow. Allocates nothing after it
+/// is opened.
+class MetricsFile {
+public:
+  /// Empties the file; throws ds::Error when it cannot be written. An empty path: everything is dropped.
+  explicit MetricsFile(const std::string &path);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile &) = delete;
+  MetricsFile &operator=(const MetricsFile &) = delete;
+
+  Status write(const StepReport &report) noexcept;
+  Status write(const EvaluationReport &report) noexcept;
+  Status write(const SummaryReport &report) noexcept;
+
+private:
+  void append(std::string_view text) noexcept;
+  void append(const Scalar &value) noexcept;
+  void append(const std::optional<Scalar> &value) noexcept;
+  void append(std::string_view key, uint64_t value) noexcept;
+  Status writeLine() noexcept;
+
+  const std::string path_;
+  int file_ = -1;
+  std::array<char, 2048> line_;
+  size_t used_ = 0;
+};
+
+} // namespace ds::runtime

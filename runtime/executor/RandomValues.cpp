@@ -1,0 +1,47 @@
+//===- RandomValues.cpp - first values drawn from Philox ------------------===//
+#include "runtime/executor/RandomValues.h"
+
+#include "kernels/Philox.h"
+#include "runtime/core/DType.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numbers>
+
+namespace ds::runtime {
+
+void RandomValues::draw(uint64_t block, double (&values)[4]) const {
+  constexpr double unit = 0x1p-32;
+  const auto words = kernels::philoxElements(kernels::philoxStepKey(seed, 0), UINT32_MAX, variable, block);
+  if (!normal) {
+    for (int i = 0; i < 4; ++i)
+      values[i] = mean + deviation * (2 * (words[size_t(i)] * unit) - 1);
+    return;
+  }
+  for (size_t i = 0; i < 4; i += 2) { // Box and Muller 1958: two words, two values
+    const double radius = std::sqrt(-2 * std::log((words[i] + 1.0) * unit));
+    const double angle = 2 * std::numbers::pi * (words[i + 1] * unit);
+    values[i] = mean + deviation * radius * std::cos(angle);
+    values[i + 1] = mean + deviation * radius * std::sin(angle);
+  }
+}
+
+void RandomValues::write(DType dtype, uint64_t first, uint64_t count, std::byte *target) const {
+  double values[4];
+  uint64_t drawn = UINT64_MAX;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t element = first + i;
+    if (element / 4 != drawn)
+      draw(drawn = element / 4, values);
+    if (dtype == DType::F32) {
+      const auto value = float(values[element % 4]);
+      std::memcpy(target + i * sizeof value, &value, sizeof value);
+    } else {
+      std::memcpy(target + i * sizeof(double), &values[element % 4], sizeof(double));
+    }
+  }
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,29 @@
+//===- RandomValues.h - first values drawn from Philox --------------------===//
+#pragma once
+
+#include "runtime/core/DType.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ds::runtime {
+
+/// How a variable is drawn. Every element depends on (seed, variable, its index) alone, so any part can be drawn by
+/// itself. The draws are those of step 0 with micro-batch 2^32 - 1, which no step has.
+struct RandomValues {
+  bool normal = true; ///< else uniform on [mean - deviation, mean + deviation)
+  double mean = 0;
+  double deviation = 1;
+  uint64_t seed = 0;
+  uint32_t variable = 0; ///< index in the plan
+
+  /// Writes elements [first, first + count) as float32 or float64.
+  void write(DType dtype, uint64_t first, uint64_t count, std::byte *target) const;
+
+private:
+  /// Elements [4 * block, 4 * block + 4).
+  void draw(uint64_t block, double (&values)[4]) const;
+};
+
+} // namespace ds::runtime

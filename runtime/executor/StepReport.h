@@ -1,0 +1,35 @@
+//===- StepReport.h - what a run tells about itself -----------------------===//
+#pragma once
+
+#include "runtime/executor/Scalar.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace ds::runtime {
+
+/// One optimizer step; metrics that the plan does not compute are empty.
+struct StepReport {
+  uint64_t step = 0; ///< counts from 1
+  std::optional<Scalar> loss, gradientNorm, learningRate;
+  double seconds = 0;
+  double samplesPerSecond = 0;
+};
+
+/// One pass over the evaluation data.
+struct EvaluationReport {
+  uint64_t step = 0; ///< optimizer steps done before
+  std::optional<Scalar> loss;
+};
+
+/// What a rank used, counted by its allocators and by the system.
+struct SummaryReport {
+  uint32_t rank = 0;
+  uint64_t deviceBytes = 0;
+  uint64_t deviceTouchedBytes = 0; ///< in pages of device arenas that were ever touched
+  uint64_t hostBytes = 0;
+  uint64_t nvmeBytes = 0;
+  uint64_t anonymousResidentBytes = 0;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,82 @@
+//===- Training.h - steps, evaluations, metrics, export -------------------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/data/Dataset.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/MetricsFile.h"
+#include "runtime/executor/StepReport.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+/// What a user asks of a run; ds-run's flags.
+struct TrainingOptions {
+  std::string planPath;
+  std::optional<uint64_t> ranks; ///< -n; must be the plan's
+  std::string device;            ///< "cpu" | "null"; empty: the plan's
+  std::vector<std::string> data, evaluationData;
+  std::optional<uint64_t> steps;   ///< none: one epoch
+  uint64_t evaluationInterval = 0; ///< in steps; 0: once, at the end
+  bool evaluateOnly = false;
+  uint64_t seed = 0;
+  int threads = 0; ///< 0: as many as the plan was compiled for
+  bool shuffle = false;
+  bool checkMemory = false, checkNumerics = false;
+  std::string weights, metrics, exportPath;
+};
+
+/// Told about a run while it goes on. Called between steps, on the thread that called Training::run.
+class TrainingObserver {
+public:
+  virtual ~TrainingObserver() = default;
+  virtual void stepDone(const StepReport &report) noexcept = 0;
+  virtual void evaluated(const EvaluationReport &report) noexcept = 0;
+};
+
+/// One rank's training run.
+class Training {
+public:
+  /// Reads the plan, opens data and weights, loads variables. Throws ds::Error for anything that can be refused before
+  /// the first step. `kernels` outlives it.
+  Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels);
+
+  /// All steps, or the evaluation alone. Ends after the step during which `stop` became true, with an error that says
+  /// so. Throws ds::Error; metrics written so far stay, the export is written only after the last step.
+  void run(TrainingObserver &observer, const std::atomic<bool> &stop);
+
+  const plan::proto::Plan &plan() const { return *plan_; }
+  /// Steps that run() will do.
+  uint64_t steps() const { return steps_; }
+  uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
+  SummaryReport summary() const noexcept;
+  /// Names in --weights that the plan has no use for.
+  const std::vector<std::string> &unusedWeights() const { return unusedWeights_; }
+
+private:
+  void checkRanks() const;
+  void openData();
+  void step(uint64_t number, TrainingObserver &observer);
+  void evaluate(uint64_t stepsDone, TrainingObserver &observer);
+  bool evaluationIsDue(uint64_t stepsDone) const;
+
+  const TrainingOptions options_;
+  std::unique_ptr<plan::proto::Plan> plan_;
+  std::unique_ptr<Dataset> data_, evaluationData_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<MetricsFile> metrics_;
+  std::vector<std::string> unusedWeights_;
+  std::optional<uint32_t> stepProgram_, evaluateProgram_;
+  uint64_t steps_ = 0;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,64 @@
+//===- VariableSources.h - where first values come from -------------------===//
+#pragma once
+
+#include "runtime/data/ReadOnlyFile.h"
+#include "runtime/data/SafetensorsFile.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+/// The first values of a plan's variables: from the files that the plan names, from what it says inline, or from
+/// --weights, which wins. All checks are made when it is built: sizes and checksums of the files needed, names, dtypes
+/// and shapes. Later reads fail only if a file changes meanwhile.
+class VariableSources {
+public:
+  struct Options {
+    std::string planFolder;  ///< paths of weight files are relative to it
+    std::string weightsPath; ///< --weights: a safetensors file or a folder of some; empty: none
+    uint64_t seed = 0;
+  };
+
+  /// Throws ds::Error.
+  VariableSources(const plan::proto::Plan &plan, const Options &options);
+
+  /// Hands elements [first, first + count) of a variable to `sink`, in order, in pieces of at most 1 MiB.
+  void read(uint32_t variable, uint64_t first, uint64_t count,
+            const std::function<void(std::span<const std::byte>)> &sink) const;
+
+  /// Names in --weights that the plan has no use for.
+  const std::vector<std::string> &unusedNames() const { return unusedNames_; }
+
+private:
+  struct FilePart {
+    const ReadOnlyFile *file;
+    uint64_t offset;
+  };
+
+  void openWeights();
+  void matchWeights(uint32_t variable);
+  void refuseMissing() const;
+  void openPlanFiles();
+  /// Fills `target` with elements from `first` on, where they do not come from a file.
+  void generate(const plan::proto::Variable &variable, uint32_t index, uint64_t first,
+                std::span<std::byte> target) const;
+
+  const plan::proto::Plan &plan_;
+  const Options options_;
+  std::vector<SafetensorsFile> weights_;
+  std::map<uint32_t, ReadOnlyFile> planFiles_; // by index; those that some variable needs
+  std::map<uint32_t, FilePart> parts_;         // by variable; those that come from a file
+  std::vector<std::string> unusedNames_;
+};
+
+/// CRC-32C of a whole file.
+uint32_t fileCrc32c(const ReadOnlyFile &file);
+
+} // namespace ds::runtime

@@ -1,0 +1,36 @@
+//===- AtomicFile.h - files that appear whole or not at all ---------------===//
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ds::plan {
+
+/// Writes beside `path` and renames over it at commit, so that a reader never sees half a file. Without a commit the
+/// temporary file is removed. Every failure throws ds::Error naming `path`.
+class AtomicFile {
+public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile &) = delete;
+  AtomicFile &operator=(const AtomicFile &) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// Flushes to the disk, then renames.
+  void commit();
+
+private:
+  [[noreturn]] void fail(const char *action) const;
+
+  std::string path_;
+  std::string temporary_;
+  int file_ = -1;
+};
+
+/// A whole file at once.
+void writeFileAtomically(const std::string &path, std::string_view bytes);
+
+} // namespace ds::plan

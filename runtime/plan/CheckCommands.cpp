@@ -1,0 +1,142 @@
+//===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <unordered_set>
+
+namespace ds::plan {
+namespace {
+
+/// Where a command stands, for errors.
+std::string placeOf(const proto::Routine &routine, int routineIndex, int command) {
+  return describe("routine", routineIndex, routine.name()) + ", command " + std::to_string(command);
+}
+
+void checkQueuesAndEvents(const proto::Role &role) {
+  std::set<std::string> names;
+  for (int i = 0; i < role.queues_size(); ++i) {
+    const proto::Queue &queue = role.queues(i);
+    const std::string place = describe("queue", i, "");
+    checkName(queue.name(), place);
+    if (queue.name().empty() || !names.insert(queue.name()).second)
+      refuse(place, "its name is empty or another queue has it");
+    if (queue.kind() < proto::Queue::COMPUTE || queue.kind() > proto::Queue::IO)
+      refuse(place, "there is no queue kind " + std::to_string(queue.kind()));
+  }
+  if (role.queues_size() > 64)
+    refuse("queues", "there are " + std::to_string(role.queues_size()) + ", more than 64");
+  for (int i = 0; i < role.events_size(); ++i)
+    checkName(role.events(i).name(), describe("event", i, ""));
+}
+
+void checkOperand(const proto::Role &role, const proto::Operand &operand, const std::string &place) {
+  checkIndex(operand.buffer(), role.buffers_size(), "buffer", place);
+  const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
+  const uint64_t bytes = checkTensorBytes(operand.dtype(), operand.shape(), place);
+  if (operand.access() < proto::Operand::READ || operand.access() > proto::Operand::SCRATCH)
+    refuse(place, "there is no access " + std::to_string(operand.access()));
+  if (bytes > buffer.bytes() || operand.byte_offset() > buffer.bytes() - bytes)
+    refuse(place, std::to_string(bytes) + " bytes at " + std::to_string(operand.byte_offset()) + " pass the end of " +
+                      describe("buffer", operand.buffer(), buffer.name()) + " of " + std::to_string(buffer.bytes()));
+  const uint64_t elementBytes = uint64_t(byteSize(checkDType(operand.dtype(), place)));
+  // The arena's base has the machine's alignment, at least; offsets of buffers were checked against it.
+  if (operand.byte_offset() % elementBytes != 0 || buffer.offset() % elementBytes != 0 ||
+      (buffer.slots() > 1 && buffer.slot_stride() % elementBytes != 0))
+    refuse(place, "its address is no multiple of its element size " + std::to_string(elementBytes));
+}
+
+void checkKernel(const proto::Role &role, const proto::KernelCommand &kernel, const std::string &place) {
+  checkName(kernel.kernel(), place);
+  if (kernel.kernel().empty())
+    refuse(place, "it names no kernel");
+  for (int i = 0; i < kernel.operands_size(); ++i)
+    checkOperand(role, kernel.operands(i), place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
+  std::unordered_set<std::string> names;
+  for (const proto::Attribute &attribute : kernel.attributes()) {
+    checkAttribute(attribute, place);
+    if (!names.insert(attribute.name()).second)
+      refuse(place, "it has two attributes " + attribute.name());
+  }
+}
+
+void checkAccess(const proto::Operand &operand, proto::Operand::Access access, const std::string &place) {
+  if (operand.access() != access)
+    refuse(place, "its access must be " + proto::Operand::Access_Name(access));
+}
+
+template <typename A, typename B> bool equalShapes(const A &a, const B &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+void checkCopy(const proto::Role &role, const proto::CopyCommand &copy, const std::string &place) {
+  checkOperand(role, copy.source(), place + " (copy), source");
+  checkOperand(role, copy.target(), place + " (copy), target");
+  checkAccess(copy.source(), proto::Operand::READ, place + " (copy), source");
+  checkAccess(copy.target(), proto::Operand::WRITE, place + " (copy), target");
+  if (copy.source().dtype() != copy.target().dtype() || !equalShapes(copy.source().shape(), copy.target().shape()))
+    refuse(place, "it copies " + shapeText(copy.source().shape()) + " to " + shapeText(copy.target().shape()) +
+                      ", but both ends must have one dtype and shape");
+}
+
+void checkFeed(const proto::Plan &plan, const proto::Role &role, const proto::FeedCommand &feed,
+               const std::string &place) {
+  checkIndex(feed.input(), plan.inputs_size(), "input", place);
+  checkOperand(role, feed.target(), place + " (feed), target");
+  checkAccess(feed.target(), proto::Operand::WRITE, place + " (feed), target");
+  const proto::Input &input = plan.inputs(int(feed.input()));
+  if (input.dtype() != feed.target().dtype() || !equalShapes(input.shape(), feed.target().shape()))
+    refuse(place, "it feeds input " + input.name() + " of shape " + shapeText(input.shape()) + " into " +
+                      shapeText(feed.target().shape()) + ", but both must have one dtype and shape");
+}
+
+void checkKind(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
+               const std::string &place) {
+  switch (command.kind_case()) {
+  case proto::Command::kKernel:
+    return checkKernel(role, command.kernel(), place);
+  case proto::Command::kFill:
+    checkOperand(role, command.fill().target(), place + " (fill), target");
+    return checkAccess(command.fill().target(), proto::Operand::WRITE, place + " (fill), target");
+  case proto::Command::kCopy:
+    return checkCopy(role, command.copy(), place);
+  case proto::Command::kFeed:
+    return checkFeed(plan, role, command.feed(), place);
+  case proto::Command::KIND_NOT_SET:
+    refuse(place, "it does nothing that this build knows; use a newer ds-run or compile the plan again");
+  }
+}
+
+void checkCommand(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
+                  const std::string &place) {
+  checkIndex(command.queue(), role.queues_size(), "queue", place);
+  for (const proto::Wait &wait : command.waits()) {
+    checkIndex(wait.event(), role.events_size(), "event", place);
+    if (wait.delay() > (1u << 20))
+      refuse(place, "it waits with a delay of " + std::to_string(wait.delay()) + " micro-batches, more than 2^20");
+  }
+  for (uint32_t event : command.signals())
+    checkIndex(event, role.events_size(), "event", place);
+  for (uint32_t op : command.reference())
+    checkIndex(op, plan.reference().ops_size(), "reference op", place);
+  checkKind(plan, role, command, place);
+}
+
+} // namespace
+
+void checkCommands(const proto::Plan &plan, const proto::Role &role) {
+  checkQueuesAndEvents(role);
+  if (role.routines_size() > (1 << 20))
+    refuse("routines", "there are " + std::to_string(role.routines_size()) + ", more than 2^20");
+  for (int r = 0; r < role.routines_size(); ++r) {
+    checkName(role.routines(r).name(), describe("routine", r, ""));
+    for (int c = 0; c < role.routines(r).commands_size(); ++c)
+      checkCommand(plan, role, role.routines(r).commands(c), placeOf(role.routines(r), r, c));
+  }
+}
+
+} // namespace ds::plan

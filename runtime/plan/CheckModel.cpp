@@ -1,0 +1,125 @@
+//===- CheckModel.cpp - machine, world, training, files, roles' ranks -----===//
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace ds::plan {
+namespace {
+
+constexpr uint64_t maxRanks = uint64_t(1) << 20;
+constexpr size_t maxConfigBytes = size_t(16) << 20;
+
+void checkMachine(const proto::Machine &machine) {
+  checkName(machine.name(), "machine");
+  if (machine.device() != "cpu" && machine.device() != "cuda")
+    refuse("machine", "its device is neither cpu nor cuda");
+  if (machine.threads() < 1 || machine.threads() > 4096)
+    refuse("machine", "it has " + std::to_string(machine.threads()) + " threads, not 1 to 4096");
+  if (!std::has_single_bit(machine.alignment()) || machine.alignment() > (uint64_t(2) << 20))
+    refuse("machine",
+           "its alignment " + std::to_string(machine.alignment()) + " is no power of two from 1 to 2097152 bytes");
+}
+
+uint64_t checkWorld(const proto::World &world) {
+  std::set<std::string> names;
+  uint64_t ranks = 1;
+  for (const proto::Axis &axis : world.axes()) {
+    if (axis.name() != "pipe" && axis.name() != "data" && axis.name() != "tensor")
+      refuse("world", "it has an axis that is neither pipe, data nor tensor");
+    if (!names.insert(axis.name()).second)
+      refuse("world", "it has two axes " + axis.name());
+    if (axis.size() == 0 || axis.size() > maxRanks / ranks)
+      refuse("world", "axis " + axis.name() + " of size " + std::to_string(axis.size()) + " makes no or more than " +
+                          std::to_string(maxRanks) + " ranks");
+    ranks *= axis.size();
+  }
+  return ranks;
+}
+
+void checkTraining(const proto::Plan &plan) {
+  const proto::Training &training = plan.training();
+  const uint64_t dataRanks = axisSize(plan.world(), "data");
+  constexpr uint64_t limit = uint64_t(1) << 40;
+  if (training.micro_batch_size() == 0 || training.accumulation_steps() == 0)
+    refuse("training", "micro_batch_size and accumulation_steps must be at least 1");
+  if (training.micro_batch_size() > limit || training.accumulation_steps() > (1u << 20))
+    refuse("training", "micro_batch_size or accumulation_steps is beyond 2^40 or 2^20");
+  const unsigned __int128 product =
+      static_cast<unsigned __int128>(training.micro_batch_size()) * training.accumulation_steps() * dataRanks;
+  if (product != training.train_batch_size())
+    refuse("training", "train_batch_size " + std::to_string(training.train_batch_size()) + " is not micro_batch_size " +
+                           std::to_string(training.micro_batch_size()) + " x accumulation_steps " +
+                           std::to_string(training.accumulation_steps()) + " x " + std::to_string(dataRanks) +
+                           " data ranks");
+}
+
+void checkFilesAndConfig(const proto::Plan &plan) {
+  for (int i = 0; i < plan.weight_files_size(); ++i) {
+    const proto::WeightFile &file = plan.weight_files(i);
+    const std::string place = describe("weight file", i, "");
+    checkName(file.path(), place);
+    if (file.path().empty() || file.path().front() == '/')
+      refuse(place, "its path is empty or absolute, but paths are relative to the plan's folder");
+  }
+  if (plan.config_json().size() > maxConfigBytes)
+    refuse("config_json", "it has more than 16 MiB");
+  for (int i = 0; i < plan.config_size(); ++i) {
+    const proto::ConfigAnswer &answer = plan.config(i);
+    const std::string place = describe("config answer", i, "");
+    checkName(answer.path(), place);
+    checkName(answer.note(), place);
+    if (answer.value_json().size() > maxConfigBytes)
+      refuse(place, "its value has more than 16 MiB");
+    if (answer.status() != "honoured" && answer.status() != "subsumed" && answer.status() != "rejected")
+      refuse(place, "its status is none of honoured, subsumed, rejected");
+  }
+}
+
+/// Every rank belongs to exactly one role.
+void checkRanks(const proto::Plan &plan, uint64_t ranks) {
+  std::set<std::pair<uint64_t, uint64_t>> ranges;
+  for (int i = 0; i < plan.roles_size(); ++i) {
+    const proto::Role &role = plan.roles(i);
+    const std::string place = describe("role", i, "");
+    checkName(role.name(), place);
+    if (role.ranks_size() == 0 || role.ranks_size() % 2 != 0)
+      refuse(place, "its ranks are not pairs of a first and a last rank");
+    for (int k = 0; k < role.ranks_size(); k += 2) {
+      if (role.ranks(k) > role.ranks(k + 1) || (k > 0 && role.ranks(k) <= role.ranks(k - 1)))
+        refuse(place, "its pairs of ranks are not ascending");
+      if (!ranges.insert({role.ranks(k), role.ranks(k + 1)}).second)
+        refuse(place, "another role has its ranks too");
+    }
+  }
+  uint64_t next = 0;
+  for (const auto &[first, last] : ranges) {
+    if (first != next)
+      refuse("roles", "rank " + std::to_string(std::min(first, next)) + " belongs to no role or to two");
+    next = last + 1;
+  }
+  if (next != ranks)
+    refuse("roles", "they cover " + std::to_string(next) + " ranks, but the world has " + std::to_string(ranks));
+}
+
+} // namespace
+
+void checkModel(const proto::Plan &plan) {
+  checkName(plan.model(), "model");
+  checkName(plan.compiler_revision(), "compiler_revision");
+  checkMachine(plan.machine());
+  const uint64_t ranks = checkWorld(plan.world());
+  checkTraining(plan);
+  if (plan.numerics() != "bit-equal" && plan.numerics() != "reassociated" && plan.numerics() != "lossy")
+    refuse("numerics", "it is none of bit-equal, reassociated, lossy");
+  checkFilesAndConfig(plan);
+  checkRanks(plan, ranks);
+}
+
+} // namespace ds::plan

@@ -1,0 +1,103 @@
+//===- CheckPrograms.cpp - calls, metrics, and the lives of buffers -------===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace ds::plan {
+namespace {
+
+/// Micro-batches of one run that a plan may name.
+constexpr uint32_t maxMicrobatches = 1u << 20;
+
+/// Commands that one run may execute: more is no plan that a machine would finish, and would stall its reader.
+constexpr uint64_t maxCommands = uint64_t(1) << 26;
+
+void checkCalls(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
+                const std::string &place) {
+  const uint64_t limit = program.name() == "step" ? plan.training().accumulation_steps() : uint64_t(maxMicrobatches);
+  uint64_t commands = 0;
+  for (int i = 0; i < program.calls_size(); ++i) {
+    const proto::Call &call = program.calls(i);
+    const std::string here = place + ", call " + std::to_string(i);
+    checkIndex(call.routine(), role.routines_size(), "routine", here);
+    if (call.microbatch() >= limit)
+      refuse(here,
+             "it names micro-batch " + std::to_string(call.microbatch()) + ", but a run has " + std::to_string(limit));
+    commands += uint64_t(role.routines(int(call.routine())).commands_size());
+  }
+  if (commands > maxCommands || program.calls_size() > int(maxMicrobatches))
+    refuse(place, "a run executes " + std::to_string(commands) + " commands in " +
+                      std::to_string(program.calls_size()) + " calls, more than 2^26 or 2^20");
+}
+
+void checkMetric(const proto::Role &role, const proto::Metric &metric, const std::string &place) {
+  checkIndex(metric.source().buffer(), role.buffers_size(), "buffer", place);
+  const proto::Buffer &buffer = role.buffers(int(metric.source().buffer()));
+  const uint64_t bytes = checkTensorBytes(metric.source().dtype(), metric.source().shape(), place);
+  const DType dtype = checkDType(metric.source().dtype(), place);
+  if (!isFloat(dtype) && dtype != DType::I64)
+    refuse(place, "it is " + std::string(name(dtype)) + ", not float32, float64 or int64");
+  if (bytes != uint64_t(byteSize(dtype)))
+    refuse(place, "its shape " + shapeText(metric.source().shape()) + " is no scalar");
+  if (bytes > buffer.bytes() || metric.source().byte_offset() > buffer.bytes() - bytes)
+    refuse(place, "it passes the end of " + describe("buffer", metric.source().buffer(), buffer.name()));
+  if (metric.source().access() != proto::Operand::READ)
+    refuse(place, "its access must be READ");
+  if (buffer.scope() != proto::Buffer::PLAN && buffer.scope() != proto::Buffer::STEP)
+    refuse(place, "its buffer must have scope PLAN or STEP to be there when the run has ended");
+}
+
+void checkProgram(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
+                  const std::string &place) {
+  checkCalls(plan, role, program, place);
+  std::set<std::string> names;
+  for (int i = 0; i < program.metrics_size(); ++i) {
+    const proto::Metric &metric = program.metrics(i);
+    checkName(metric.name(), place + ", metric " + std::to_string(i));
+    const std::string here = place + ", " + describe("metric", i, metric.name());
+    if (metric.name().empty() || !names.insert(metric.name()).second)
+      refuse(here, "its name is empty or another metric has it");
+    checkMetric(role, metric, here);
+  }
+}
+
+void checkLife(const proto::Role &role, const proto::Buffer &buffer, const proto::Life &life,
+               const std::string &place) {
+  checkIndex(life.program(), role.programs_size(), "program", place);
+  checkIndex(life.birth_routine(), role.routines_size(), "routine", place);
+  checkIndex(life.death_routine(), role.routines_size(), "routine", place);
+  checkIndex(life.birth_command(), role.routines(int(life.birth_routine())).commands_size(), "command", place);
+  checkIndex(life.death_command(), role.routines(int(life.death_routine())).commands_size(), "command", place);
+  if (life.birth_routine() == life.death_routine() && life.birth_command() > life.death_command() &&
+      buffer.scope() != proto::Buffer::STEP)
+    refuse(place, "it dies at command " + std::to_string(life.death_command()) + ", before its birth at " +
+                      std::to_string(life.birth_command()));
+  if (buffer.scope() == proto::Buffer::CALL && life.birth_routine() != life.death_routine())
+    refuse(place, "its scope is CALL, but it is born in routine " + std::to_string(life.birth_routine()) +
+                      " and dies in " + std::to_string(life.death_routine()));
+}
+
+} // namespace
+
+void checkPrograms(const proto::Plan &plan, const proto::Role &role) {
+  if (role.programs_size() > 16)
+    refuse("programs", "there are " + std::to_string(role.programs_size()) + ", more than 16");
+  std::set<std::string> names;
+  for (int i = 0; i < role.programs_size(); ++i) {
+    const proto::Program &program = role.programs(i);
+    const std::string place = describe("program", i, "");
+    if ((program.name() != "step" && program.name() != "evaluate") || !names.insert(program.name()).second)
+      refuse(place, "its name is neither step nor evaluate, or another program has it");
+    checkProgram(plan, role, program, "program " + program.name());
+  }
+  for (int i = 0; i < role.buffers_size(); ++i)
+    for (int k = 0; k < role.buffers(i).lives_size(); ++k)
+      checkLife(role, role.buffers(i), role.buffers(i).lives(k),
+                describe("buffer", i, role.buffers(i).name()) + ", life " + std::to_string(k));
+}
+
+} // namespace ds::plan

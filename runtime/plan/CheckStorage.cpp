@@ -1,0 +1,88 @@
+//===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+#include <cstdint>
+#include <string>
+
+namespace ds::plan {
+namespace {
+
+void checkArenas(const proto::Role &role) {
+  for (int i = 0; i < role.arenas_size(); ++i) {
+    const proto::Arena &arena = role.arenas(i);
+    const std::string place = describe("arena", i, "");
+    if (arena.space() != "device" && arena.space() != "host" && arena.space() != "nvme")
+      refuse(place, "its space is none of device, host, nvme");
+    if (arena.bytes() > (uint64_t(1) << 46))
+      refuse(place, "it has " + std::to_string(arena.bytes()) + " bytes, more than 2^46");
+    if (arena.peak_live_bytes() > arena.bytes())
+      refuse(place, "its peak_live_bytes pass its bytes");
+  }
+}
+
+/// The last byte of the last slot stays within the arena, without a sum that overflows.
+void checkBounds(const proto::Buffer &buffer, const proto::Arena &arena, const std::string &place) {
+  const unsigned __int128 end =
+      static_cast<unsigned __int128>(buffer.slots() - 1) * buffer.slot_stride() + buffer.offset();
+  if (end > arena.bytes() || buffer.bytes() > arena.bytes() - uint64_t(end))
+    refuse(place, "offset " + std::to_string(buffer.offset()) + " + " + std::to_string(buffer.slots() - 1) +
+                      " slots x stride " + std::to_string(buffer.slot_stride()) + " + " +
+                      std::to_string(buffer.bytes()) + " bytes pass the end of arena " +
+                      std::to_string(buffer.arena()) + " (" + arena.space() + ") of " + std::to_string(arena.bytes()));
+}
+
+void checkSlots(const proto::Buffer &buffer, const std::string &place) {
+  if (buffer.slots() == 0 || (buffer.slots() > 1 && buffer.scope() != proto::Buffer::SLOT))
+    refuse(place,
+           "it has " + std::to_string(buffer.slots()) + " slots, but only scope SLOT has several and none has 0");
+  if (buffer.slots() > 1 && buffer.slot_stride() < buffer.bytes())
+    refuse(place, "its slots overlap: stride " + std::to_string(buffer.slot_stride()) + " is below its " +
+                      std::to_string(buffer.bytes()) + " bytes");
+}
+
+void checkVariablePart(const proto::Plan &plan, const proto::Buffer &buffer, const std::string &place) {
+  if (buffer.scope() != proto::Buffer::PLAN)
+    refuse(place, "it holds a variable, so its scope must be PLAN");
+  checkIndex(buffer.variable(), plan.variables_size(), "variable", place);
+  const proto::Variable &variable = plan.variables(int(buffer.variable()));
+  const uint64_t elementBytes = uint64_t(byteSize(checkDType(variable.dtype(), place)));
+  const uint64_t elements = checkTensorBytes(variable.dtype(), variable.shape(), place) / elementBytes;
+  const uint64_t count = buffer.bytes() / elementBytes;
+  if (buffer.bytes() % elementBytes != 0 || count > elements || buffer.first_element() > elements - count)
+    refuse(place, "elements " + std::to_string(buffer.first_element()) + " and on in " +
+                      std::to_string(buffer.bytes()) + " bytes are no part of variable " + variable.name() + " of " +
+                      std::to_string(elements) + " elements of " + std::to_string(elementBytes) + " bytes");
+}
+
+void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
+  const proto::Buffer &buffer = role.buffers(index);
+  const std::string place = describe("buffer", index, buffer.name());
+  checkName(buffer.name(), describe("buffer", index, ""));
+  checkIndex(buffer.arena(), role.arenas_size(), "arena", place);
+  if (buffer.scope() < proto::Buffer::PLAN || buffer.scope() > proto::Buffer::CALL)
+    refuse(place, "there is no scope " + std::to_string(buffer.scope()));
+  if (buffer.category() < proto::Buffer::WEIGHTS || buffer.category() > proto::Buffer::CONSTANTS)
+    refuse(place, "there is no category " + std::to_string(buffer.category()));
+  checkSlots(buffer, place);
+  const uint64_t alignment = plan.machine().alignment();
+  if (buffer.offset() % alignment != 0 || (buffer.slots() > 1 && buffer.slot_stride() % alignment != 0))
+    refuse(place, "offset " + std::to_string(buffer.offset()) + " or slot stride " +
+                      std::to_string(buffer.slot_stride()) + " is no multiple of the machine's alignment " +
+                      std::to_string(alignment));
+  checkBounds(buffer, role.arenas(int(buffer.arena())), place);
+  if (buffer.has_variable())
+    checkVariablePart(plan, buffer, place);
+  if (buffer.scope() == proto::Buffer::PLAN && buffer.lives_size() > 0)
+    refuse(place, "its scope is PLAN, so it lives always and has no list of lives");
+}
+
+} // namespace
+
+void checkStorage(const proto::Plan &plan, const proto::Role &role) {
+  checkArenas(role);
+  for (int i = 0; i < role.buffers_size(); ++i)
+    checkBuffer(plan, role, i);
+}
+
+} // namespace ds::plan

@@ -1,0 +1,136 @@
+//===- CheckVariables.cpp - variables, their sources, and graph inputs ----===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace ds::plan {
+namespace {
+
+/// Whether every element of `dtype` can be `value` without loss of meaning: integers take whole numbers in range.
+bool representable(double value, DType dtype) {
+  const auto within = [&](double low, double high) {
+    return value >= low && value <= high && value == std::trunc(value);
+  };
+  switch (dtype) {
+  case DType::Bool:
+    return within(0, 1);
+  case DType::U8:
+    return within(0, 255);
+  case DType::U16:
+    return within(0, 65535);
+  case DType::U32:
+    return within(0, 4294967295.0);
+  case DType::I32:
+    return within(-2147483648.0, 2147483647.0);
+  case DType::I64:
+    return within(-9007199254740992.0, 9007199254740992.0);
+  case DType::F32:
+  case DType::F64:
+    return true;
+  }
+  return false;
+}
+
+void checkRange(const proto::Plan &plan, const proto::Source::FileRange &range, uint64_t bytes,
+                const std::string &place) {
+  checkIndex(range.file(), plan.weight_files_size(), "weight file", place);
+  const uint64_t size = plan.weight_files(int(range.file())).size();
+  if (range.length() > size || range.offset() > size - range.length())
+    refuse(place, "its bytes " + std::to_string(range.offset()) + " + " + std::to_string(range.length()) +
+                      " pass the end of weight file " + std::to_string(range.file()) + " of " + std::to_string(size));
+  if (range.length() != bytes)
+    refuse(place,
+           "its range has " + std::to_string(range.length()) + " bytes, but its shape needs " + std::to_string(bytes));
+}
+
+void checkRandom(const proto::Source::Random &random, DType dtype, const std::string &place) {
+  if (random.distribution() != "normal" && random.distribution() != "uniform")
+    refuse(place, "its random distribution is neither normal nor uniform");
+  if (!std::isfinite(random.mean()) || !std::isfinite(random.deviation()) || random.deviation() < 0)
+    refuse(place, "its random mean or deviation is not finite, or the deviation is negative");
+  if (!isFloat(dtype))
+    refuse(place, "random values need a floating-point dtype");
+}
+
+void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint64_t bytes, const std::string &place) {
+  const DType dtype = checkDType(variable.dtype(), place);
+  const proto::Source &source = variable.source();
+  switch (source.from_case()) {
+  case proto::Source::kRange:
+    return checkRange(plan, source.range(), bytes, place);
+  case proto::Source::kLiteral:
+    if (source.literal().size() != bytes)
+      refuse(place, "its literal has " + std::to_string(source.literal().size()) + " bytes, but its shape needs " +
+                        std::to_string(bytes));
+    return;
+  case proto::Source::kFill:
+    if (!representable(source.fill(), dtype))
+      refuse(place, "its fill value is no " + std::string(name(dtype)));
+    return;
+  case proto::Source::kRandom:
+    return checkRandom(source.random(), dtype, place);
+  case proto::Source::kMissing:
+    return checkName(source.missing(), place);
+  case proto::Source::FROM_NOT_SET:
+    refuse(place, "it has no source for its first value");
+  }
+}
+
+void checkVariable(const proto::Plan &plan, int index, std::unordered_set<std::string_view> &names) {
+  const proto::Variable &variable = plan.variables(index);
+  const std::string place = describe("variable", index, variable.name());
+  checkName(variable.name(), describe("variable", index, ""));
+  if (variable.name().empty())
+    refuse(place, "it has no name");
+  if (!names.insert(variable.name()).second)
+    refuse(place, "another variable or alias has its name");
+  for (const std::string &alias : variable.aliases()) {
+    checkName(alias, place + ", an alias");
+    if (alias.empty() || !names.insert(alias).second)
+      refuse(place, "its alias '" + alias + "' is empty or names something else too");
+  }
+  if (variable.kind() < proto::Variable::PARAMETER || variable.kind() > proto::Variable::CONSTANT)
+    refuse(place, "there is no variable kind " + std::to_string(variable.kind()));
+  checkSource(plan, variable, checkTensorBytes(variable.dtype(), variable.shape(), place), place);
+}
+
+void checkInput(const proto::Plan &plan, int index, std::unordered_set<std::string_view> &names) {
+  const proto::Input &input = plan.inputs(index);
+  const std::string place = describe("input", index, input.name());
+  checkName(input.name(), describe("input", index, ""));
+  if (input.name().empty() || !names.insert(input.name()).second)
+    refuse(place, "its name is empty or another input has it");
+  checkTensorBytes(input.dtype(), input.shape(), place);
+  if (input.shape_size() == 0 || uint64_t(input.shape(0)) != plan.training().micro_batch_size())
+    refuse(place, "its shape " + shapeText(input.shape()) + " does not begin with the micro-batch of " +
+                      std::to_string(plan.training().micro_batch_size()) + " samples");
+  const bool integer = !isFloat(checkDType(input.dtype(), place));
+  if (!input.tokens().empty() && input.tokens() != "same" && input.tokens() != "next")
+    refuse(place, "its tokens field is none of '', same, next");
+  if (!input.tokens().empty() && (!integer || input.dtype() == proto::DTYPE_BOOL || input.shape_size() != 2))
+    refuse(place, "tokens need an integer dtype and the shape [samples, length]");
+  if (input.limit() > uint64_t(std::numeric_limits<int64_t>::max()))
+    refuse(place, "its limit is beyond 2^63 - 1");
+  if ((input.limit() > 0 || input.has_ignored()) && !integer)
+    refuse(place, "limits are for integers, and it is " + std::string(name(checkDType(input.dtype(), place))));
+}
+
+} // namespace
+
+void checkVariables(const proto::Plan &plan) {
+  std::unordered_set<std::string_view> names;
+  for (int i = 0; i < plan.variables_size(); ++i)
+    checkVariable(plan, i, names);
+  std::unordered_set<std::string_view> inputs;
+  for (int i = 0; i < plan.inputs_size(); ++i)
+    checkInput(plan, i, inputs);
+}
+
+} // namespace ds::plan

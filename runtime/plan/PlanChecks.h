@@ -1,0 +1,64 @@
+//===- PlanChecks.h - the parts of validatePlan ---------------------------===//
+//
+// One function per part of a plan, each in the file of its name. A later one relies on what the earlier ones checked.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ds::plan {
+
+void checkModel(const proto::Plan &plan);                         // CheckModel.cpp: machine, world, training, files
+void checkVariables(const proto::Plan &plan);                     // CheckVariables.cpp: variables and inputs
+void checkReference(const proto::Plan &plan);                     // CheckReference.cpp
+void checkStorage(const proto::Plan &plan, const proto::Role &);  // CheckStorage.cpp: arenas, buffers
+void checkCommands(const proto::Plan &plan, const proto::Role &); // CheckCommands.cpp: queues, events, routines
+void checkPrograms(const proto::Plan &plan, const proto::Role &); // CheckPrograms.cpp: calls, metrics, lives
+void checkProgress(const proto::Role &role);                      // CheckProgress.cpp: every run ends
+
+// Helpers that several of them share.
+
+/// Most bytes of a name; of a note or path.
+inline constexpr size_t maxNameBytes = 4096;
+/// Most dimensions of a shape.
+inline constexpr int maxRank = 16;
+
+/// "buffer 3 (h.0.attn)".
+std::string describe(const char *kind, int64_t index, const std::string &name);
+
+/// Refuses names that are too long or hold control characters, which would spoil one-line errors.
+void checkName(const std::string &name, const std::string &place);
+
+/// The type behind a number of the file; refuses numbers that are none.
+DType checkDType(int number, const std::string &place);
+
+template <typename Shape> std::string shapeText(const Shape &shape) {
+  std::string text = "[";
+  for (int i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// Bytes of a dense tensor; refuses negative dimensions, more than maxRank of them and more than 2^62 bytes.
+uint64_t checkTensorBytes(int dtype, const google::protobuf::RepeatedField<int64_t> &shape, const std::string &place);
+
+void checkAttribute(const proto::Attribute &attribute, const std::string &place);
+
+/// Refuses an index that is not below `count` things called `what`.
+void checkIndex(uint64_t index, int64_t count, const char *what, const std::string &place);
+
+/// Ranks along an axis; 1 where the world has no such axis.
+uint64_t axisSize(const proto::World &world, const std::string &name);
+
+/// `place` and `sentence` as one error.
+[[noreturn]] inline void refuse(const std::string &place, const std::string &sentence) {
+  throw Error(place + ": " + sentence);
+}
+
+} // namespace ds::plan

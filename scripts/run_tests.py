@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Runs the tests of all builds one after another, prints what failed, and ends with `N passed, N failed, N skipped`.
+
+GoogleTest binaries and replayed fuzz corpora come from ctest's list, lit and pytest are run as one command each; every
+runner's own totals are added up, so that a skipped test is counted as skipped.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = ROOT / "build" / "venv" / "bin"
+# One compute worker by default under the sanitizers: they multiply time and memory.
+SANITIZER_ENVIRONMENT = {
+    "asan": {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+             "OMP_NUM_THREADS": "1"},
+    "tsan": {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"},
+    "dev": {},
+}
+
+
+class Totals:
+    """passed, failed, skipped; and the names of steps that failed."""
+
+    def __init__(self):
+        self.counts = [0, 0, 0]
+        self.broken = []
+
+    def add(self, name, counts, seconds, output):
+        self.counts = [a + b for a, b in zip(self.counts, counts)]
+        print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped ({seconds:.0f} s)", flush=True)
+        if counts[1]:
+            self.broken.append(name)
+            print(output[-6000:], flush=True)
+
+
+def run(arguments, **environment):
+    begin = time.monotonic()
+    done = subprocess.run([str(a) for a in arguments], cwd=ROOT, env={**os.environ, **environment}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    return done.returncode, done.stdout, time.monotonic() - begin
+
+
+def number(pattern, text):
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0
+
+
+def gtest_counts(code, output):
+    """Totals of a GoogleTest binary; anything else, such as a replayed corpus, is one test."""
+    if "[==========]" not in output:
+        return [int(code == 0), int(code != 0), 0]
+    failed = number(r"\[  FAILED  \] (\d+) tests?", output)
+    if code != 0 and failed == 0:
+        failed = 1  # it died before it could count
+    return [number(r"\[  PASSED  \] (\d+) tests?", output), failed, number(r"\[  SKIPPED \] (\d+) tests?", output)]
+
+
+def run_binaries(preset, totals):
+    build = ROOT / "build" / preset
+    code, output, _ = run(["ctest", "--test-dir", build, "--show-only=json-v1"])
+    tests = json.loads(output[output.index("{"):])["tests"] if code == 0 else []
+    if not tests:
+        totals.add(f"{preset} has no tests", [0, 1, 0], 0, output)
+    for test in tests:
+        if "command" not in test or not Path(test["command"][0]).exists():
+            continue  # not one of the targets that this build makes
+        code, output, seconds = run(test["command"], **SANITIZER_ENVIRONMENT[preset])
+        totals.add(f"{preset}/{test['name']}", gtest_counts(code, output), seconds, output)
+
+
+def run_lit(totals):
+    build = ROOT / "build" / "dev"
+    code, output, seconds = run([PYTHON / "lit", "-j2", "test/lit"], DS_BUILD_DIR=str(build))
+    failed = number(r"Failed\s*:\s*(\d+)", output) + number(r"Unresolved\s*:\s*(\d+)", output)
+    counts = [number(r"Passed\s*:\s*(\d+)", output), failed or int(code != 0), number(r"Unsupported\s*:\s*(\d+)", output)]
+    totals.add("lit", counts, seconds, output)
+
+
+def run_pytest(totals):
+    build = ROOT / "build" / "dev"
+    code, output, seconds = run([PYTHON / "python", "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider", "test/e2e"],
+                                DS_BUILD_DIR=str(build))
+    tail = output.strip().splitlines()[-1] if output.strip() else ""
+    failed = number(r"(\d+) failed", tail) + number(r"(\d+) errors?", tail)
+    totals.add("pytest", [number(r"(\d+) passed", tail), failed or int(code != 0), number(r"(\d+) skipped", tail)], seconds,
+               output)
+
+
+def main():
+    totals = Totals()
+    for preset in ("dev", "asan", "tsan") if os.environ.get("DS_TEST_SCOPE") == "all" else ("dev",):
+        run_binaries(preset, totals)
+    run_lit(totals)
+    run_pytest(totals)
+    for name in totals.broken:
+        print(f"failed: {name}")
+    print("{} passed, {} failed, {} skipped".format(*totals.counts))
+    sys.exit(1 if totals.counts[1] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# scripts/test.sh subset|all: installs what is missing, builds, runs every test that needs no GPU.
+# The last line is "N passed, N failed, N skipped"; the exit code says whether something failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scope=${1:-subset}
+bash scripts/install.sh
+mkdir -p build
+bash scripts/format.sh
+bash scripts/docs.sh --check
+bash scripts/build.sh dev
+# Sanitizers see what handles untrusted bytes and threads: kernels, runtime, configuration, plan reader, importer.
+if [ "$scope" = all ]; then
+  bash scripts/build.sh asan sanitized-tests
+  bash scripts/build.sh tsan sanitized-tests
+fi
+DS_TEST_SCOPE=$scope exec build/venv/bin/python scripts/run_tests.py

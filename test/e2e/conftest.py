@@ -1,0 +1,87 @@
+"""What the end-to-end tests share: the tools as a user calls them, exported models, metrics.
+
+DS_BUILD_DIR names the build whose tools are tested (default build/release).
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("DS_BUILD_DIR", REPOSITORY / "build" / "release"))
+
+
+class Tools:
+    """Runs ds-opt, ds-run and the Python tools; a failure that was not expected shows the tool's stderr."""
+
+    def __call__(self, *arguments, code=0, **keywords) -> subprocess.CompletedProcess:
+        arguments = [str(a) for a in arguments]
+        if arguments[0] in ("ds-opt", "ds-run"):
+            arguments[0] = str(BUILD / "bin" / arguments[0])
+        elif arguments[0].endswith(".py"):
+            arguments = [sys.executable, str(REPOSITORY / "models" / arguments[0]), *arguments[1:]]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=600, **keywords)
+        assert done.returncode == code, f"{arguments} gave {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def refused(self, *arguments, code=1, **keywords) -> str:
+        """The error sentence of a call that must be refused: one line, no crash, no stack trace."""
+        done = self(*arguments, code=code, **keywords)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1, done.stderr
+        return lines[0].removeprefix("error: ")
+
+    def train(self, plan, data, steps, *more, **keywords):
+        """Steps' metrics and the summary of a ds-run."""
+        metrics = Path(plan).with_suffix(f".{os.urandom(4).hex()}.jsonl")
+        self("ds-run", plan, "--data", data, "--steps", steps, "--metrics", metrics, "--quiet", *more, **keywords)
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        return [line for line in lines if "loss" in line], lines[-1]["summary"]
+
+
+def write_config(path: Path, micro=4, accumulation=1, optimizer=None, **more) -> Path:
+    """A ds_config.json; clipping is off unless given."""
+    optimizer = optimizer or {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}
+    path.write_text(json.dumps({
+        "train_micro_batch_size_per_gpu": micro, "gradient_accumulation_steps": accumulation,
+        "optimizer": optimizer, "gradient_clipping": 0, **more}))
+    return path
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    return Tools()
+
+
+@pytest.fixture(scope="session")
+def exported(tools, tmp_path_factory):
+    """exported("gpt2", "--dropout", "0.1") -> folder; each combination is exported once a session."""
+    folders = {}
+
+    def export(name, *options) -> Path:
+        key = (name, *map(str, options))
+        if key not in folders:
+            folders[key] = tmp_path_factory.mktemp("model") / str(name)
+            tools("export.py", name, *options, "--out", folders[key])
+        return folders[key]
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def text_data(tools, tmp_path_factory):
+    """text_data(64) -> safetensors of samples of 64 bytes of a licence text."""
+    files = {}
+
+    def prepare(seq) -> Path:
+        if seq not in files:
+            files[seq] = tmp_path_factory.mktemp("data") / "data.safetensors"
+            tools("prepare_data.py", "text", "/usr/share/common-licenses/GPL-3", "--tokenizer", "bytes",
+                  "--seq", seq, "--out", files[seq])
+        return files[seq]
+
+    return prepare

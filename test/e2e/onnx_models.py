@@ -1,0 +1,166 @@
+"""Small ONNX models built by hand: what test_gradients.py and test_bad_models.py give to ds-opt.
+
+A model has an input x [batch, 1], which every training graph needs, initializers with dotted names as parameters and
+initializers without dots as constants. Its loss adds up what the nodes made and the mean of x.
+"""
+
+import math
+from pathlib import Path
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+from safetensors.numpy import save_file
+
+BATCH = 2
+OPSET, IR_VERSION = 20, 10
+
+erf = numpy.vectorize(math.erf, otypes=[float])
+
+
+class Erf(OpRun):
+    """In float64, where the evaluator's own goes through float32."""
+
+    def _run(self, x):
+        return (erf(x),)
+
+
+class Gelu(OpRun):
+    """In float64, too."""
+
+    def _run(self, x, approximate="none"):
+        inner = erf(x / math.sqrt(2)) if approximate == "none" else numpy.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+        return (0.5 * x * (1 + inner),)
+
+
+class Mean(OpRun):
+    """Of shapes that broadcast."""
+
+    def _run(self, *values):
+        return (sum(values) / len(values),)
+
+
+class Pad(OpRun):
+    """With constants, and with negative pads, which remove."""
+
+    def _run(self, x, pads, value=None, axes=None, mode="constant"):
+        low, high = numpy.zeros((2, x.ndim), int)
+        axes = range(x.ndim) if axes is None else axes
+        low[list(axes)], high[list(axes)] = numpy.split(pads, 2)
+        cut = tuple(slice(max(-before, 0), size - max(-after, 0)) for before, after, size in zip(low, high, x.shape))
+        widths = list(zip(numpy.maximum(low, 0), numpy.maximum(high, 0)))
+        return (numpy.pad(x[cut], widths, constant_values=value or 0),)
+
+
+class LogSoftmax(OpRun):
+    """Before opset 13: all dimensions from `axis` on are one."""
+
+    def _run(self, x, axis=1):
+        rows = x.reshape(math.prod(x.shape[:axis]), -1)
+        rows = rows - rows.max(1, keepdims=True)
+        return ((rows - numpy.log(numpy.exp(rows).sum(1, keepdims=True))).reshape(x.shape),)
+
+
+class Softmax(LogSoftmax):
+    """Of the same rows."""
+
+    def _run(self, x, axis=1):
+        return (numpy.exp(LogSoftmax._run(self, x, axis)[0]),)
+
+
+def evaluator(proto) -> ReferenceEvaluator:
+    """ONNX's definition of every operator, in numpy."""
+    older = [LogSoftmax, Softmax] if proto.opset_import[0].version < 13 else []
+    return ReferenceEvaluator(proto, new_ops=[Erf, Gelu, Mean, Pad, *older])
+
+
+class Graph:
+    """Collects nodes, parameters and constants; a value is known by its name."""
+
+    def __init__(self, opset=OPSET, dtype=TensorProto.DOUBLE):
+        self.opset, self.dtype = opset, dtype
+        self.nodes, self.parameters, self.constants = [], {}, {}
+        self.inputs = {"x": numpy.linspace(-0.7, 0.9, BATCH).reshape(BATCH, 1)}
+        self.terms = []  # scalars, whose sum is the loss
+
+    def parameter(self, name, value):
+        self.parameters[name] = numpy.asarray(value)
+        return name
+
+    def constant(self, value, dtype=None):
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = numpy.asarray(value, dtype)
+        return name
+
+    def ints(self, *values):
+        return self.constant(values, numpy.int64)
+
+    def input(self, name, value):
+        """A graph input; dimension 0 is the batch."""
+        assert len(value) == BATCH
+        self.inputs[name] = numpy.asarray(value)
+        return name
+
+    def op(self, kind, *inputs, outputs=1, **attributes):
+        """Adds a node; its output's name, or a list of them."""
+        names = [f"{kind.lower()}_{len(self.nodes)}" + (f"_{i}" if outputs > 1 else "") for i in range(outputs)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, name=f"node_{len(self.nodes)}", **attributes))
+        return names if outputs > 1 else names[0]
+
+    def sum(self, value):
+        """The sum over all elements, as a scalar."""
+        return self.op("ReduceSum", value, keepdims=0)
+
+    def project(self, value, generator):
+        """Adds sum(value * random numbers) to the loss."""
+        probe = generator.standard_normal(self.evaluate(value).shape)
+        self.terms.append(self.sum(self.op("Mul", value, self.constant(probe))))
+
+    def evaluate(self, value) -> numpy.ndarray:
+        """What the nodes so far make of `value`."""
+        output = helper.make_tensor_value_info(value, self.dtype, None)
+        return evaluator(self._proto(self.nodes, output)).run(None, self.inputs)[0]
+
+    def proto(self) -> onnx.ModelProto:
+        nodes = [*self.nodes, helper.make_node("ReduceMean", ["x"], ["total"], keepdims=0),
+                 helper.make_node("Sum", ["total", *self.terms], ["loss"])]
+        return self._proto(nodes, helper.make_tensor_value_info("loss", self.dtype, []))
+
+    def _proto(self, nodes, output) -> onnx.ModelProto:
+        inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), ["batch", *value.shape[1:]])
+                  for name, value in self.inputs.items()]
+        initializers = [numpy_helper.from_array(value, name) for name, value in (self.parameters | self.constants).items()]
+        graph = helper.make_graph(nodes, "small", inputs, [output], initializers)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=IR_VERSION)
+
+    def write(self, folder: Path) -> Path:
+        """model.onnx and data.safetensors in `folder`."""
+        onnx.save(self.proto(), folder / "model.onnx")
+        save_file(self.inputs, folder / "data.safetensors")
+        return folder / "model.onnx"
+
+
+class Oracle:
+    """The loss by ONNX's own definition in numpy, for any values of the parameters."""
+
+    def __init__(self, graph: Graph):
+        proto = graph.proto()
+        names = set(graph.parameters)
+        kept = [tensor for tensor in proto.graph.initializer if tensor.name not in names]
+        for tensor in proto.graph.initializer:
+            if tensor.name in names:
+                proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+        del proto.graph.initializer[:]
+        proto.graph.initializer.extend(kept)
+        self.session, self.inputs = evaluator(proto), graph.inputs
+
+    def __call__(self, parameters) -> float:
+        return float(self.session.run(None, {**self.inputs, **parameters})[0])
+
+
+def central_difference(loss, parameters, name, direction, h=1e-5) -> float:
+    """d loss / d parameters[name] along `direction`."""
+    moved = [loss({**parameters, name: parameters[name] + sign * h * direction}) for sign in (1, -1)]
+    return (moved[0] - moved[1]) / (2 * h)

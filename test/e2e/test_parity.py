@@ -1,0 +1,120 @@
+"""Ten steps of GPT-2 and Llama on real text: losses, gradient norms, learning rates and weights are PyTorch's."""
+
+import json
+
+import numpy
+import pytest
+import torch
+from conftest import write_config
+from safetensors import safe_open
+from torch_reference import comparable, learning_rate, load_model, train
+
+SEQ, MICRO, STEPS = 64, 4, 10
+ADAMW = {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}
+SGD = {"type": "SGD", "params": {"lr": 0.05, "momentum": 0.9}}
+NESTEROV = {"type": "SGD", "params": {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}}
+
+# What stands in ds_config.json besides batch sizes. Warm-up and decay both lie within the ten steps; the gradient norm is 2
+# to 5 in the first ones, so that clipping at 1 binds.
+CASES = {
+    "adamw": dict(optimizer=ADAMW),
+    "clip": dict(optimizer=ADAMW, gradient_clipping=1.0),
+    "warmup-log": dict(optimizer=ADAMW, scheduler={"type": "WarmupLR", "params": {
+        "warmup_num_steps": 4, "warmup_min_lr": 1e-4, "warmup_max_lr": 2e-3}}),
+    "warmup-linear-clip": dict(optimizer=ADAMW, gradient_clipping=0.5, scheduler={"type": "WarmupLR", "params": {
+        "warmup_num_steps": 5, "warmup_type": "linear"}}),
+    "decay": dict(optimizer=ADAMW, scheduler={"type": "WarmupDecayLR", "params": {
+        "warmup_num_steps": 3, "total_num_steps": 9, "warmup_max_lr": 2e-3, "warmup_type": "linear"}}),
+    "cosine-clip": dict(optimizer=ADAMW, gradient_clipping=1.0, scheduler={"type": "WarmupCosineLR", "params": {
+        "warmup_num_steps": 3, "total_num_steps": 9, "warmup_min_ratio": 0.1, "cos_min_ratio": 0.05}}),
+    "sgd-momentum": dict(optimizer=SGD),
+    "sgd-nesterov-decay-clip": dict(optimizer=NESTEROV, gradient_clipping=1.0, scheduler={
+        "type": "WarmupDecayLR", "params": {"warmup_num_steps": 3, "total_num_steps": 12, "warmup_max_lr": 0.05}}),
+}
+
+
+def read_weights(path):
+    """(name -> array, alias -> name) of an exported file."""
+    with safe_open(path, "np") as file:
+        metadata = dict(file.metadata())
+        assert metadata.pop("format") == "pt"
+        return {name: file.get_tensor(name) for name in file.keys()}, metadata
+
+
+def read_samples(path) -> torch.Tensor:
+    with safe_open(path, "pt") as file:
+        samples = file.get_tensor("input_ids")
+        assert torch.equal(samples, file.get_tensor("labels"))
+    return samples
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("accumulation", [1, 4])
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_ten_steps_are_pytorchs(name, accumulation, case, tools, exported, text_data, tmp_path):
+    folder, data = exported(name, "--size", "tiny", "--seq", SEQ), text_data(SEQ)
+    path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, **CASES[case])
+    config = json.loads(path.read_text())
+    plan, weights = tmp_path / "model.dsplan", tmp_path / "weights.safetensors"
+    tools("ds-opt", "compile", folder, "--config", path, "--ranks", 1, "-o", plan)
+    metrics, _ = tools.train(plan, data, STEPS, "--export", weights, "--threads", 2)
+
+    samples = read_samples(data)
+    assert len(samples) >= STEPS * accumulation * MICRO, "no sample may come twice"
+    single = train(load_model(name, folder), samples, config, STEPS)
+
+    assert [line["step"] for line in metrics] == list(range(1, STEPS + 1))
+    numpy.testing.assert_allclose([line["loss"] for line in metrics], single.losses, rtol=1e-5)
+    numpy.testing.assert_allclose([line["grad_norm"] for line in metrics], single.norms, rtol=1e-4)
+    assert [line["lr"] for line in metrics] == [learning_rate(config, step) for step in range(STEPS)]
+    check_weights(weights, single.weights, lambda: train(load_model(name, folder, torch.float64), samples, config, STEPS).weights)
+    if "gradient_clipping" in config and config["gradient_clipping"] > 0:
+        assert min(single.norms) > config["gradient_clipping"], "clipping never binds: the test shows nothing"
+
+
+def check_weights(path, single, in_float64):
+    """Every parameter is there once and within max(1e-4, 10 x PyTorch's own float32-to-float64 spread) of its maximum."""
+    ours, aliases = read_weights(path)
+    assert set(ours) | set(aliases) == set(single) and not set(ours) & set(aliases)
+    differences = {name: relative_difference(name, value, single[name]) for name, value in ours.items()}
+    beyond = {name: difference for name, difference in differences.items() if not difference <= 1e-4}
+    double = in_float64() if beyond else {}
+    for name, difference in beyond.items():
+        spread = relative_difference(name, double[name], single[name])
+        assert difference <= 10 * spread, f"{name}: {difference:.2e} of its maximum, PyTorch's own spread is {spread:.2e}"
+
+
+def relative_difference(name, value, expected) -> float:
+    """The largest difference as a share of the largest element."""
+    expected = comparable(name, expected)
+    return numpy.abs(comparable(name, value) - expected).max() / numpy.abs(expected).max()
+
+
+def test_tied_weight_is_written_once(tools, exported, text_data, tmp_path):
+    """transformers' GPT-2 reads its token embedding twice: one tensor under the file's name, the other name an alias."""
+    folder = exported("gpt2", "--size", "tiny", "--seq", SEQ)
+    config = write_config(tmp_path / "ds_config.json")
+    plan, weights = tmp_path / "model.dsplan", tmp_path / "weights.safetensors"
+    tools("ds-opt", "compile", folder, "--config", config, "--ranks", 1, "-o", plan)
+    tools.train(plan, text_data(SEQ), 2, "--export", weights)
+    ours, aliases = read_weights(weights)
+    assert aliases == {"transformer.wte.weight": "lm_head.weight"}
+    assert "lm_head.weight" in ours and "transformer.wte.weight" not in ours
+    assert sum(value.size for value in ours.values()) == sum(p.numel() for p in load_model("gpt2", folder).parameters())
+
+
+def test_transformers_continues_from_exported_weights(tools, exported, text_data, tmp_path):
+    """The file is what PyTorch goes on with: its loss on the next batch is that of ds-run's next step."""
+    folder, data = exported("gpt2", "--size", "tiny", "--seq", SEQ), text_data(SEQ)
+    config = write_config(tmp_path / "ds_config.json")
+    plan, weights = tmp_path / "model.dsplan", tmp_path / "weights.safetensors"
+    tools("ds-opt", "compile", folder, "--config", config, "--ranks", 1, "-o", plan)
+    tools.train(plan, data, 5, "--export", weights)
+    metrics, _ = tools.train(plan, data, 6)
+    ours, _ = read_weights(weights)
+    model = load_model("gpt2", folder)
+    missing, unexpected = model.load_state_dict({name: torch.from_numpy(value) for name, value in ours.items()}, strict=False)
+    assert not unexpected and missing == ["transformer.wte.weight"]
+    batch = read_samples(data)[5 * MICRO:6 * MICRO]
+    with torch.no_grad():
+        assert model(input_ids=batch, labels=batch).loss.item() == pytest.approx(metrics[5]["loss"], rel=1e-5)

@@ -1,0 +1,127 @@
+"""What the plans are judged by: transformers' own models in PyTorch, trained on an export's own weights.
+
+Nothing here is shared with the compiler or the runtime: schedules follow DeepSpeed's formulas, clipping and optimizers are
+torch's own.
+"""
+
+import dataclasses
+import math
+import sys
+from pathlib import Path
+
+import numpy
+import onnx
+import torch
+import transformers
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models"))
+from exporting.sizes import SIZES  # noqa: E402
+
+# The models are too small for more threads to pay, and on a busy machine those wait for one another.
+torch.set_num_threads(1)
+
+CLASSES = {"gpt2": (transformers.GPT2Config, transformers.GPT2LMHeadModel),
+           "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM)}
+
+
+@dataclasses.dataclass
+class Run:
+    """Of a training run: per step, and the parameters after the last one."""
+    losses: list
+    norms: list  # before clipping
+    rates: list
+    weights: dict  # name -> float64 array, tied weights under each of their names
+
+
+def initializers(folder: Path) -> dict:
+    """The parameters and buffers of an export, name -> tensor."""
+    graph = onnx.load(folder / "model.onnx").graph
+    return {tensor.name: torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()) for tensor in graph.initializer}
+
+
+def load_model(name: str, folder: Path, dtype=torch.float32):
+    """transformers' model of the tiny size, dropout off, with the weights that the export holds."""
+    config_class, model_class = CLASSES[name]
+    dropout = {key: 0.0 for key in ("resid_pdrop", "embd_pdrop", "attn_pdrop", "attention_dropout")}
+    config = config_class(**SIZES[name]["tiny"], **dropout, use_cache=False, bos_token_id=None, eos_token_id=None)
+    model = model_class(config)
+    values = initializers(folder)
+    names = {parameter: set() for parameter in model.parameters()}
+    for key, parameter in model.named_parameters(remove_duplicate=False):
+        names[parameter].add(key)
+    with torch.no_grad():
+        for parameter, keys in names.items():
+            found = keys & set(values)
+            assert len(found) == 1, f"{sorted(keys)} stand in the export as {sorted(found)}"
+            parameter.copy_(values[found.pop()])
+    return model.to(dtype).train()
+
+
+def learning_rate(config: dict, update: int) -> float:
+    """DeepSpeed's rate of update number `update`, from 0."""
+    base = config["optimizer"]["params"]["lr"]
+    if "scheduler" not in config:
+        return base
+    kind, params = config["scheduler"]["type"], config["scheduler"]["params"]
+    warm = max(2, params.get("warmup_num_steps", 1000))
+    i = update - 1
+    log = params.get("warmup_type", "log") == "log"
+    warming = i < warm
+    g = 0.0 if i < 0 else (math.log(i + 1) / math.log(warm) if log else i / warm) if warming else 1.0
+    if kind == "WarmupCosineLR":
+        if update == 0:
+            return 0.0
+        low, floor = params.get("warmup_min_ratio", 0.0), params.get("cos_min_ratio", 1e-4)
+        if warming:
+            return base * (low + (1 - low) * g)
+        progress = min(1.0, (i - warm + 1) / max(1, params["total_num_steps"] - warm))
+        return base * (floor + (1 - floor) * (1 + math.cos(math.pi * progress)) / 2)
+    low = params.get("warmup_min_lr", 0.0)
+    high = params.get("warmup_max_lr", base if kind == "WarmupLR" else 1e-3)
+    if update == 0:
+        return low
+    if kind == "WarmupDecayLR" and not warming:
+        total = params["total_num_steps"]
+        g = max(0.0, (total - i) / max(1.0, total - warm))
+    return high if kind == "WarmupLR" and not warming else low + (high - low) * g
+
+
+def make_optimizer(config: dict, parameters):
+    kind, params = config["optimizer"]["type"], config["optimizer"]["params"]
+    return {"AdamW": torch.optim.AdamW, "Adam": torch.optim.AdamW, "SGD": torch.optim.SGD}[kind](parameters, **params)
+
+
+def train(model, samples: torch.Tensor, config: dict, steps: int) -> Run:
+    """Trains in place on samples [n, seq], taken in order; `config` is a ds_config.json as a dictionary."""
+    micro, accumulation = config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]
+    optimizer = make_optimizer(config, model.parameters())
+    run = Run([], [], [], {})
+    position = 0
+    for step in range(steps):
+        run.rates.append(learning_rate(config, step))
+        for group in optimizer.param_groups:
+            group["lr"] = run.rates[-1]
+        optimizer.zero_grad()
+        losses = []
+        for _ in range(accumulation):
+            batch = samples[position:position + micro]
+            position += micro
+            loss = model(input_ids=batch, labels=batch).loss
+            (loss / accumulation).backward()
+            losses.append(loss.item())
+        run.losses.append(sum(losses) / accumulation)
+        clip = config.get("gradient_clipping", 1.0)
+        run.norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or math.inf).item())
+        optimizer.step()
+    run.weights = {name: value.detach().double().numpy().copy()
+                   for name, value in model.named_parameters(remove_duplicate=False)}
+    return run
+
+
+def comparable(name: str, value: numpy.ndarray) -> numpy.ndarray:
+    """The part of a parameter that has a gradient at all: softmax ignores what an attention key's bias adds, so its
+    true gradient is zero and Adam walks along rounding noise. GPT-2 keeps q, k and v in one bias [3 n]."""
+    if not name.endswith("attn.c_attn.bias"):
+        return value
+    third = len(value) // 3
+    return numpy.concatenate([value[:third], value[2 * third:]])

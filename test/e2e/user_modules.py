@@ -1,0 +1,296 @@
+"""What users may bring to models/export.py: lower-case functions return (module, example inputs)."""
+
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+VOCABULARY, SEQUENCE, WIDTH, CLASSES = 23, 6, 12, 4
+
+
+class Classifier(nn.Module):
+    """Features [batch, 8] -> cross entropy over 4 classes; what stands in the middle is `body`."""
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+
+    def forward(self, features, targets):
+        return F.cross_entropy(self.body(features), targets)
+
+
+class LanguageModel(nn.Module):
+    """Tokens [batch, 6] -> cross entropy of the next token; `block` maps [batch, 6, 12] to itself."""
+    def __init__(self, block):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.positions = nn.Parameter(torch.randn(SEQUENCE, WIDTH) * 0.1)
+        self.block = block
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, tokens, targets):
+        logits = self.head(self.block(self.embedding(tokens) + self.positions))
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def features():
+    return {"features": torch.randn(3, 8), "targets": torch.randint(CLASSES, (3,))}
+
+
+def tokens():
+    return {"tokens": torch.randint(VOCABULARY, (3, SEQUENCE)), "targets": torch.randint(VOCABULARY, (3, SEQUENCE))}
+
+
+def mlp(approximate="none"):
+    return Classifier(nn.Sequential(nn.Linear(8, 16), nn.GELU(approximate), nn.Linear(16, CLASSES))), features()
+
+
+def activations():
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(6))
+            self.out = nn.Linear(8, CLASSES)
+
+        def forward(self, x):
+            for layer, act in zip(self.layers, (torch.tanh, torch.relu, torch.sigmoid, F.silu, F.relu6, torch.sin)):
+                x = x + act(layer(x))
+            return self.out(x)
+    return Classifier(Body()), features()
+
+
+class PreNorm(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.norm, self.inner = nn.LayerNorm(WIDTH), inner
+
+    def forward(self, x):
+        return x + self.inner(self.norm(x))
+
+
+class SelfAttention(nn.Module):
+    """torch.nn.MultiheadAttention, causal."""
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(WIDTH, 3, dropout=dropout, batch_first=True)
+
+    def forward(self, x):
+        mask = torch.triu(torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool), 1)
+        return self.attention(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+
+class Sdpa(nn.Module):
+    def __init__(self, grouped=False):
+        super().__init__()
+        self.keys = 1 if grouped else 3
+        self.q = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.k, self.v = (nn.Linear(WIDTH, self.keys * 4, bias=False) for _ in range(2))
+        self.o = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        heads = lambda y, n: y.unflatten(-1, (n, 4)).transpose(1, 2)
+        y = F.scaled_dot_product_attention(heads(self.q(x), 3), heads(self.k(x), self.keys), heads(self.v(x), self.keys),
+                                           is_causal=True, enable_gqa=self.keys != 3)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+def attention():
+    feed = nn.Sequential(nn.Linear(WIDTH, 24), nn.GELU(), nn.Linear(24, WIDTH))
+    return LanguageModel(nn.Sequential(PreNorm(SelfAttention()), PreNorm(feed), nn.LayerNorm(WIDTH))), tokens()
+
+
+def sdpa(grouped=False):
+    return LanguageModel(nn.Sequential(PreNorm(Sdpa(grouped)), nn.LayerNorm(WIDTH))), tokens()
+
+
+class ByHandAttention(nn.Module):
+    """Softmax of a masked product, with einops written out."""
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.register_buffer("mask", torch.tril(torch.ones(SEQUENCE, SEQUENCE)))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(WIDTH)
+        scores = scores.masked_fill(self.mask == 0, float("-inf"))
+        return self.out(torch.softmax(scores, -1) @ v)
+
+
+def by_hand():
+    return LanguageModel(nn.Sequential(PreNorm(ByHandAttention()), PreNorm(ByHandAttention()))), tokens()
+
+
+class RMSNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(WIDTH))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class SwiGLU(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up, self.down = nn.Linear(WIDTH, 20, bias=False), nn.Linear(WIDTH, 20, bias=False), nn.Linear(20, WIDTH)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Residual(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+def rms_norm():
+    return LanguageModel(nn.Sequential(RMSNorm(), Residual(nn.Linear(WIDTH, WIDTH)), RMSNorm())), tokens()
+
+
+def torch_rms_norm():
+    return LanguageModel(nn.Sequential(nn.RMSNorm(WIDTH), Residual(SwiGLU()))), tokens()
+
+
+def swiglu():
+    return LanguageModel(nn.Sequential(RMSNorm(), Residual(SwiGLU()), RMSNorm())), tokens()
+
+
+def shared_layer():
+    layer = nn.Linear(WIDTH, WIDTH)
+    return LanguageModel(nn.Sequential(layer, nn.Tanh(), layer, nn.Tanh(), nn.LayerNorm(WIDTH), layer)), tokens()
+
+
+def tied_head():
+    model = LanguageModel(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU("tanh")))
+    model.head.weight = model.embedding.weight
+    return model, tokens()
+
+
+def frozen():
+    model = LanguageModel(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)))
+    model.embedding.weight.requires_grad = False
+    model.block[0].weight.requires_grad = False
+    return model, tokens()
+
+
+def unreached():
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = nn.Linear(8, CLASSES), nn.Linear(8, 5)
+            self.zero = nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            self.unused(x)
+            return self.used(x)
+    return Classifier(Body()), features()
+
+
+def dropout(p=0.25):
+    return Classifier(nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Dropout(p), nn.Linear(64, CLASSES))), features()
+
+
+def regression():
+    class Net(nn.Module):
+        """Mean squared error, a Huber term and a penalty, with functions by hand."""
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(5, 7), nn.Linear(7, 2)
+            self.scale = nn.Parameter(torch.tensor(0.5))
+
+        def forward(self, inputs, wanted):
+            found = self.b(torch.exp(-self.a(inputs) ** 2)) * self.scale
+            off = (found - wanted).abs()
+            huber = torch.where(off < 1, 0.5 * off * off, off - 0.5).mean()
+            return F.mse_loss(found, wanted) + 0.1 * huber + 1e-2 * self.a.weight.pow(2).sum().sqrt()
+    return Net(), {"inputs": torch.randn(3, 5), "wanted": torch.randn(3, 2)}
+
+
+def mixture():
+    class Body(nn.Module):
+        """Four experts, densely, weighted by a softmax router."""
+        def __init__(self):
+            super().__init__()
+            self.router = nn.Linear(8, 4)
+            self.first = nn.Parameter(torch.randn(4, 8, 10) * 0.3)
+            self.second = nn.Parameter(torch.randn(4, 10, CLASSES) * 0.3)
+
+        def forward(self, x):
+            gates = self.router(x).softmax(-1)
+            experts = torch.relu(x @ self.first) @ self.second
+            return (experts * gates.t().unsqueeze(-1)).sum(0)
+    return Classifier(Body()), features()
+
+
+def statistics():
+    class Net(nn.Module):
+        """Pieces joined, cut, stacked and standardised."""
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(6, 6))
+            self.register_buffer("offset", torch.linspace(-1, 1, 6))
+            self.out = nn.Linear(12, CLASSES)
+
+        def forward(self, x, targets):
+            left, right = x.split([3, 3], dim=1)
+            y = torch.cat([right, -left], 1) @ self.weight + self.offset
+            y = (y - y.mean(1, keepdim=True)) / (y.std(1, unbiased=False, keepdim=True) + 1e-3)
+            y = torch.stack([y, F.pad(y[:, 1:], (0, 1)).clamp(-0.5, 0.5)], -1).flatten(1)
+            return F.nll_loss(F.log_softmax(self.out(y), 1), targets)
+    return Net(), {"x": torch.randn(3, 6), "targets": torch.randint(CLASSES, (3,))}
+
+
+def recurrent():
+    class Body(nn.Module):
+        """An Elman network, unrolled over 8 steps of one feature."""
+        def __init__(self):
+            super().__init__()
+            self.cell, self.out = nn.RNNCell(1, 6), nn.Linear(6, CLASSES)
+
+        def forward(self, x):
+            h = x.new_zeros(x.shape[0], 6)
+            for t in range(8):
+                h = self.cell(x[:, t:t + 1], h)
+            return self.out(h)
+    return Classifier(Body()), features()
+
+
+class Images(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+
+    def forward(self, images, targets):
+        return F.cross_entropy(self.body(images).flatten(1)[:, :CLASSES], targets)
+
+
+def images(kind):
+    bodies = {"conv": lambda: nn.Conv2d(1, 4, 3), "batch_norm": lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 6), nn.BatchNorm1d(6)),
+              "max_pool": lambda: nn.Sequential(nn.Flatten(2), nn.Linear(36, 8), nn.MaxPool1d(2)),
+              "group_norm": lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.GroupNorm(2, 8)),
+              "lstm": lambda: Lstm(), "cumsum": lambda: Function(lambda x: x.cumsum(-1)),
+              "sort": lambda: Function(lambda x: x.sort(-1).values), "prod": lambda: Function(lambda x: x.prod(-1))}
+    return Images(bodies[kind]()), {"images": torch.randn(3, 1, 6, 6), "targets": torch.randint(CLASSES, (3,))}
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 6, batch_first=True)
+
+    def forward(self, x):
+        return self.lstm(x.squeeze(1))[0]
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.linear, self.function = nn.Linear(6, 6), function
+
+    def forward(self, x):
+        return self.function(self.linear(x))

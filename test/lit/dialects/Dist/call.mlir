@@ -1,0 +1,13 @@
+// The form of dist.call is tested in role.mlir; here, that canonicalization leaves repeated calls alone.
+// RUN: ds-opt %s --canonicalize --cse | FileCheck %s
+
+dist.fragment @forward {
+}
+// CHECK-LABEL: dist.program @step
+// CHECK-COUNT-2: dist.call @forward microbatch 0
+dist.role @main ranks [0, 0] {
+  dist.program @step {
+    dist.call @forward microbatch 0
+    dist.call @forward microbatch 0
+  }
+}

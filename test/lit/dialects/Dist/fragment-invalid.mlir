@@ -1,0 +1,14 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{op body has arguments; dist.take reads what others kept}}
+dist.fragment @fragment_c1 {
+^bb0(%x: tensor<4xf32>):
+}
+
+// -----
+
+func.func @outside(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'dist.keep' op expects parent op 'dist.fragment'}}
+  dist.keep %x as @x : tensor<4xf32>
+  return
+}

@@ -1,0 +1,23 @@
+// RUN: ds-opt %s | ds-opt | FileCheck %s
+
+dist.value @x : tensor<4xf32> input "x"
+dist.value @y : tensor<4xf32>
+
+// Tests that a fragment feeds, takes and keeps, and that an empty one has a body.
+// CHECK-LABEL: dist.fragment @feed {
+// CHECK-NEXT:    dist.feed @x
+dist.fragment @feed {
+  dist.feed @x
+}
+// CHECK-LABEL: dist.fragment @forward {
+dist.fragment @forward {
+  // CHECK: %[[X:.*]] = dist.take @x : tensor<4xf32>
+  %x = dist.take @x : tensor<4xf32>
+  // CHECK: %[[Y:.*]] = train.exp %[[X]]
+  %y = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: dist.keep %[[Y]] as @y : tensor<4xf32>
+  dist.keep %y as @y : tensor<4xf32>
+}
+// CHECK-LABEL: dist.fragment @nothing {
+dist.fragment @nothing {
+}

@@ -1,0 +1,110 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
+  plan.routine @command_c1_operands {
+    // expected-error @+1 {{op has 1 buffers, 2 accesses, 1 types, 1 offsets, 0 waits, 0 delays}}
+    plan.fill (%b) : [tensor<f32>] access [2, 2] at [0] on @compute
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  plan.event @e
+  %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
+  plan.routine @command_c1_delays {
+    // expected-error @+1 {{op has 1 buffers, 1 accesses, 1 types, 1 offsets, 1 waits, 2 delays}}
+    plan.feed "x" (%b) : [tensor<f32>] access [2] at [0] on @compute wait [@e] [0, 1]
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.routine @command_c2_queue {
+    // expected-error @+1 {{op @compute is not a plan.queue}}
+    plan.kernel "increment" {} () : [] access [] at [] on @compute
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.queue @compute kind compute
+  plan.routine @command_c2_wait {
+    // expected-error @+1 {{op @compute is not a plan.event}}
+    plan.kernel "increment" {} () : [] access [] at [] on @compute wait [@compute] [0]
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.queue @compute kind compute
+  plan.routine @command_c2_signal {
+    // expected-error @+1 {{op "done" is not a plan.event}}
+    plan.kernel "increment" {} () : [] access [] at [] on @compute signal ["done"]
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
+  plan.routine @command_c3_end {
+    // expected-error @+1 {{op operand 0 takes 8 bytes at 4 of a buffer of 8}}
+    plan.fill (%b) : [tensor<2xf32>] access [2] at [4] on @compute
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
+  plan.routine @command_c3_huge {
+    // expected-error @+1 {{op operand 0 takes 8 bytes at 9223372036854775807 of a buffer of 8}}
+    plan.fill (%b) : [tensor<2xf32>] access [2] at [9223372036854775807] on @compute
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
+  plan.routine @command_c3_type {
+    // expected-error @+1 {{op operand 0 must be a static tensor in a plan.buffer, not tensor<?xf32>}}
+    plan.fill (%b) : [tensor<?xf32>] access [2] at [0] on @compute
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
+  plan.routine @command_c3_scalar {
+    // expected-error @+1 {{op operand 0 must be a static tensor in a plan.buffer, not f32}}
+    plan.fill (%b) : [f32] access [2] at [0] on @compute
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  // expected-error @+1 {{op holds 'train.constant', which is no command}}
+  plan.routine @routine_c1 {
+    %0 = train.constant dense<1.0> : tensor<f32>
+  }
+}

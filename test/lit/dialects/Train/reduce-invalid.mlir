@@ -1,0 +1,35 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+func.func @reduce_c1_order(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{axes [1, 0] are not ascending dimensions of 'tensor<2x3xf32>'}}
+  %0 = train.reduce_sum %x over [1, 0] : (tensor<2x3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @reduce_c1_twice(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{axes [0, 0] are not ascending dimensions of 'tensor<2x3xf32>'}}
+  %0 = train.reduce_mean %x over [0, 0] : (tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c1_outside(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{axes [2] are not ascending dimensions of 'tensor<2x3xf32>'}}
+  %0 = train.reduce_max %x over [2] : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_c1_negative(%x: tensor<2x3xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{axes [-1] are not ascending dimensions of 'tensor<2x3xf32>'}}
+  %0 = train.reduce_sum %x over [-1] : (tensor<2x3xf32>) -> tensor<2xf32>
+  return
+}

@@ -1,0 +1,51 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{op must be a static tensor of f32, f64, i64, i32 or i1, not 'tensor<?xf32>'}}
+train.variable buffer @variable_c1_dynamic : tensor<?xf32> from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op must be a static tensor of f32, f64, i64, i32 or i1, not 'tensor<2xindex>'}}
+train.variable buffer @variable_c1_index : tensor<2xindex> from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op must be a static tensor of f32, f64, i64, i32 or i1, not 'tensor<2xbf16>'}}
+train.variable buffer @variable_c1_half : tensor<2xbf16> from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op must say with `from` where its first value comes from}}
+train.variable parameter @variable_c2_none : tensor<2xf32>
+
+// -----
+
+// expected-error @+1 {{op gradients and metrics start at zero and have no source}}
+train.variable gradient @variable_c2_source : tensor<2xf32> from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op file range of 16 bytes at 0 is not the 24 bytes of 'tensor<2x3xf32>'}}
+train.variable parameter @variable_c3_length : tensor<2x3xf32> from #train.file<"w.bin", 0, 16>
+
+// -----
+
+// expected-error @+1 {{op file range of 24 bytes at -8 is not the 24 bytes of 'tensor<2x3xf32>'}}
+train.variable parameter @variable_c3_offset : tensor<2x3xf32> from #train.file<"w.bin", -8, 24>
+
+// -----
+
+// expected-error @+1 {{op only a parameter of a float type can be trainable}}
+train.variable parameter @variable_c4_integer : tensor<2xi64> from #train.fill<0.0> {trainable}
+
+// -----
+
+// expected-error @+1 {{op only a parameter of a float type can be trainable}}
+train.variable buffer @variable_c4_buffer : tensor<2xf32> from #train.fill<0.0> {trainable}
+
+// -----
+
+// expected-note @+1 {{see existing symbol definition here}}
+train.variable buffer @twice : tensor<2xf32> from #train.fill<0.0>
+// expected-error @+1 {{redefinition of symbol named 'twice'}}
+train.variable buffer @twice : tensor<2xf32> from #train.fill<0.0>

@@ -1,0 +1,141 @@
+// RUN: ds-opt %s --ds-assign-offsets=alignment=64 --split-input-file | FileCheck %s
+
+// Tests that a buffer takes over the bytes of one that died before it was written; what dies with the command that writes the
+// next does not.
+// CHECK-LABEL: plan.role @reuse
+// CHECK-NEXT:  plan.arena @device space "device" bytes 384 peak 384
+// CHECK:       plan.buffer "a" in @device bytes 256 {{.*}} at 0 stride 0 lives [0, 0, 0, 0, 1]
+// CHECK-NEXT:  plan.buffer "b" in @device bytes 128 {{.*}} at 256 stride 0 lives [0, 0, 1, 0, 2]
+// CHECK-NEXT:  plan.buffer "c" in @device bytes 256 {{.*}} at 0 stride 0 lives [0, 0, 2, 0, 2]
+plan.role @reuse ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %a = plan.buffer "a" in @device bytes 256 scope call category activations slots 1  // live in [0, 2)  +0
+  %b = plan.buffer "b" in @device bytes 128 scope call category activations slots 1  // live in [1, 3)  +256
+  %c = plan.buffer "c" in @device bytes 256 scope call category activations slots 1  // live in [2, 3)  +0
+  plan.routine @forward {
+    plan.fill (%a) : [tensor<64xf32>] access [2] at [0] on @compute
+    plan.kernel "reduce_sum" {} (%a, %b) : [tensor<64xf32>, tensor<32xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "gather" {} (%b, %c) : [tensor<32xf32>, tensor<64xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+  }
+}
+
+// -----
+
+// Tests scopes where micro-batches repeat a routine: state lives always; an accumulator from the fill before them to the
+// update after them, so that no scratch of the repeated routine may lie on it; inputs in two slots all program long.
+// CHECK-LABEL: plan.role @scopes
+// CHECK:       plan.buffer "w" in @device bytes 64 scope plan {{.*}} at 128 stride 0
+// CHECK-NOT:   lives
+// CHECK:       plan.buffer "x" in @device bytes 40 scope slot {{.*}} slots 2 at 0 stride 64 lives [0, 1, 0, 2, 0]
+// CHECK-NEXT:  plan.buffer "gradient" in @device bytes 64 scope step {{.*}} at 192 stride 0 lives [0, 0, 0, 3, 0]
+// CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 256 stride 0 lives [0, 2, 0, 2, 1]
+// CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 256 stride 0 lives [0, 3, 0, 3, 0]
+plan.role @scopes ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w           // always
+  %x = plan.buffer "x" in @device bytes 40 scope slot category inputs slots 2                   // [0, 5), 2 * 64 bytes
+  %g = plan.buffer "gradient" in @device bytes 64 scope step category gradients slots 1         // [0, 5)
+  %s = plan.buffer "scratch" in @device bytes 64 scope call category activations slots 1        // [2, 4)
+  %l = plan.buffer "late" in @device bytes 64 scope call category activations slots 1           // [4, 5)
+  plan.routine @begin {
+    plan.fill (%g) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @feed {
+    plan.fill (%x) : [tensor<10xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @backward {
+    plan.kernel "slice" {} (%x, %s) : [tensor<10xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" {} (%g, %s, %g) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+  }
+  plan.routine @update {
+    plan.kernel "sgd" {} (%w, %g, %l) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [3, 1, 2] at [0, 0, 0] on @compute
+  }
+  plan.program "step" {
+    plan.call @begin microbatch 0
+    plan.call @feed microbatch 0
+    plan.call @feed microbatch 1
+    plan.call @backward microbatch 0
+    plan.call @backward microbatch 1
+    plan.call @update microbatch 1
+  }
+}
+
+// -----
+
+// Tests a step's value that a repeated routine writes late and the update reads: the routine runs again before, so nothing that
+// it writes early may lie there.
+// CHECK-LABEL: plan.role @repeated
+// CHECK:       plan.buffer "early" in @device bytes 64 {{.*}} at [[EARLY:[0-9]+]] stride
+// CHECK-NOT:   at [[EARLY]] stride
+// CHECK:       plan.routine
+plan.role @repeated ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %e = plan.buffer "early" in @device bytes 64 scope call category activations slots 1  // [0, 1)
+  %s = plan.buffer "kept" in @device bytes 64 scope step category gradients slots 1     // [0, 3), though first used at 1
+  plan.routine @backward {
+    plan.fill (%e) : [tensor<16xf32>] access [2] at [0] on @compute
+    plan.fill (%s) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @update {
+    plan.kernel "block_sum_squares" {} (%s) : [tensor<16xf32>] access [1] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @backward microbatch 0
+    plan.call @backward microbatch 1
+    plan.call @update microbatch 1
+  }
+}
+
+// -----
+
+// Tests that a metric lives to the end of its program, where the host reads it, and that a second program reuses its bytes.
+// CHECK-LABEL: plan.role @metric
+// CHECK-NEXT:  plan.arena @device space "device" bytes 128 peak 68
+// CHECK:       plan.buffer "loss" in @device bytes 4 {{.*}} at 64 stride 0 lives [0, 0, 0, 0, 1]
+// CHECK-NEXT:  plan.buffer "after" in @device bytes 64 {{.*}} at 0 stride 0 lives [0, 0, 1, 0, 1]
+// CHECK-NEXT:  plan.buffer "other" in @device bytes 64 {{.*}} at 0 stride 0 lives [1, 1, 0, 1, 0]
+plan.role @metric ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %loss = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1    // [0, 2), though last used at 0
+  %after = plan.buffer "after" in @device bytes 64 scope call category activations slots 1 // [1, 2)
+  %other = plan.buffer "other" in @device bytes 64 scope call category activations slots 1 // [2, 3)
+  plan.routine @forward {
+    plan.fill (%loss) : [tensor<f32>] access [2] at [0] on @compute
+    plan.fill (%after) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @evaluate {
+    plan.fill (%other) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @nothing {
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+    plan.call @nothing microbatch 0
+    plan.metric "loss" %loss : tensor<f32>
+  }
+  plan.program "evaluate" {
+    plan.call @evaluate microbatch 0
+  }
+}
+
+// -----
+
+// Tests that arenas are laid out apart, and that a role without programs has one, too.
+// CHECK-LABEL: plan.role @arenas
+// CHECK:       plan.arena @device space "device" bytes 64 peak 64
+// CHECK:       plan.arena @host space "host" bytes 64 peak 8
+// CHECK:       plan.buffer "a" {{.*}} at 0 stride 0
+// CHECK:       plan.buffer "b" {{.*}} at 0 stride 0
+plan.role @arenas ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.arena @host space "host"
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
+  %b = plan.buffer "b" in @host bytes 8 scope call category activations slots 1
+}

@@ -1,0 +1,23 @@
+// RUN: split-file %s %t
+// RUN: not ds-opt %t/no-backward.mlir --ds-schedule-calls 2>&1 | FileCheck %s --check-prefix=BACKWARD
+// RUN: not ds-opt %t/fragments.mlir --ds-schedule-calls=microbatches=0 2>&1 | FileCheck %s --check-prefix=COUNT
+
+// BACKWARD: error: has no fragment @backward; ds-outline-fragments makes it
+// COUNT: error: microbatches is 0; it must be at least 1
+
+//--- no-backward.mlir
+dist.fragment @feed {
+}
+dist.fragment @forward {
+}
+//--- fragments.mlir
+dist.fragment @feed {
+}
+dist.fragment @forward {
+}
+dist.fragment @backward {
+}
+dist.fragment @update {
+}
+dist.fragment @evaluate {
+}

@@ -1,0 +1,32 @@
+// RUN: ds-opt %s --ds-verify-dist-form | FileCheck %s
+
+// Tests two micro-batches in flight: each takes its own values, fed and kept; @reference may hold functions.
+// CHECK-LABEL: dist.role @main
+dist.value @x : tensor<f32> input "x"
+dist.value @h : tensor<f32>
+dist.fragment @feed {
+  dist.feed @x
+}
+dist.fragment @forward {
+  %0 = dist.take @x : tensor<f32>
+  %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
+  dist.keep %1 as @h : tensor<f32>
+}
+dist.fragment @backward {
+  %0 = dist.take @h : tensor<f32>
+}
+dist.role @main ranks [0, 0] {
+  dist.program @step {
+    dist.call @feed microbatch 0
+    dist.call @feed microbatch 1
+    dist.call @forward microbatch 1
+    dist.call @forward microbatch 0
+    dist.call @backward microbatch 1
+    dist.call @backward microbatch 0
+  }
+}
+module @reference {
+  func.func @microbatch() {
+    return
+  }
+}

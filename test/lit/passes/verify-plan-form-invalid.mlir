@@ -1,0 +1,67 @@
+// RUN: ds-opt %s --ds-verify-plan-form --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{op is left over; ds-lower-to-plan should have lowered it}}
+dist.fragment @forward {
+}
+
+// -----
+
+module {
+  // expected-error @+1 {{op is left over; ds-lower-to-plan should have lowered it}}
+  module @other {
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device" bytes 64 peak 64
+  // expected-error @+1 {{op "a" has no offset; ds-assign-offsets gives it one}}
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device" bytes 128 peak 64
+  // 2 slots of 64 from 64 on
+  // expected-error @+1 {{op "a" ends at 192, past its arena's 128 bytes}}
+  %a = plan.buffer "a" in @device bytes 64 scope slot category activations slots 2 at 64 stride 64
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device" bytes 64 peak 64
+  plan.queue @compute kind compute
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0 stride 0
+  plan.routine @forward {
+    plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @backward {
+    // What another call wrote into its scratch is gone.
+    // expected-error @+1 {{op reads "a", which nothing has written}}
+    plan.kernel "exp" {} (%a) : [tensor<16xf32>] access [1] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+    plan.call @backward microbatch 0
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device" bytes 64 peak 64
+  plan.queue @compute kind compute
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0 stride 0
+  plan.routine @forward {
+    // Scratch leaves nothing to read.
+    plan.kernel "matmul" {} (%a) : [tensor<16xf32>] access [4] at [0] on @compute
+    // expected-error @+1 {{op reads "a", which nothing has written}}
+    plan.kernel "increment" {} (%a) : [tensor<16xf32>] access [3] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+  }
+}

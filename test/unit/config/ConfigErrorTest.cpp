@@ -1,0 +1,234 @@
+//===- ConfigErrorTest.cpp - what is refused, and with which words --------===//
+#include "compiler/config/Config.h"
+
+#include <gtest/gtest.h>
+
+namespace ds::config {
+namespace {
+
+/// The refusal of a configuration of these members and an optimizer; fails where it is accepted.
+ConfigError refusal(const std::string &members, int64_t ranks = 1, std::vector<std::string> sets = {},
+                    const std::string &optimizer = R"("optimizer": {"type": "AdamW"})") {
+  ConfigOverrides overrides;
+  overrides.ranks = ranks;
+  overrides.sets = std::move(sets);
+  try {
+    resolveConfig("{" + members + ", " + optimizer + "}", overrides);
+  } catch (const ConfigError &error) {
+    return error;
+  }
+  ADD_FAILURE() << "accepted: " << members;
+  return ConfigError("");
+}
+
+std::string sentence(const std::string &members, int64_t ranks = 1, std::vector<std::string> sets = {}) {
+  return refusal(members, ranks, std::move(sets)).what();
+}
+
+std::string optimizerSentence(const std::string &optimizer) {
+  return refusal("\"train_batch_size\": 1", 1, {}, "\"optimizer\": " + optimizer).what();
+}
+
+TEST(ConfigError, BatchSizesThatDisagree) {
+  EXPECT_EQ(
+      sentence(R"("train_batch_size": 32, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3)", 2),
+      "ds_config.json:1: train_batch_size is 32; it must be train_micro_batch_size_per_gpu 4 x "
+      "gradient_accumulation_steps 3 x 2 ranks = 24; write that, or leave one of the three out");
+  EXPECT_EQ(sentence(R"("train_batch_size": 10, "train_micro_batch_size_per_gpu": 4)"),
+            "ds_config.json:1: train_batch_size is 10; it must be a multiple of train_micro_batch_size_per_gpu 4 x "
+            "1 rank = 4");
+  EXPECT_EQ(sentence(R"("train_batch_size": 10, "gradient_accumulation_steps": 4)", 2),
+            "ds_config.json:1: train_batch_size is 10; it must be a multiple of gradient_accumulation_steps 4 x 2 "
+            "ranks");
+  EXPECT_EQ(sentence(R"("train_batch_size": 3)", 4),
+            "ds_config.json:1: train_batch_size is 3; it must be a multiple of 4 ranks");
+}
+
+TEST(ConfigError, BatchSizesThatMakeNoSense) {
+  EXPECT_EQ(sentence(R"("train_batch_size": 0)"),
+            "ds_config.json:1: train_batch_size is 0; it must be from 1 to 2^40 samples");
+  EXPECT_EQ(sentence(R"("train_batch_size": 8, "gradient_accumulation_steps": -2)"),
+            "ds_config.json:1: gradient_accumulation_steps is -2; it must be from 1 to 2^20 micro-batches");
+  EXPECT_EQ(sentence(R"("train_batch_size": 4194304, "train_micro_batch_size_per_gpu": 2)"),
+            "ds_config.json:1: train_batch_size is 4194304; it makes 2097152 gradient accumulation steps; there are at "
+            "most 2^20");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1.5)"),
+            "ds_config.json:1: train_batch_size is 1.5; it takes an int or null");
+  EXPECT_EQ(sentence(R"("train_micro_batch_size_per_gpu": 1099511627776)", 1 << 20),
+            "ds_config.json:1: train_micro_batch_size_per_gpu is 1099511627776; the samples of a step would be more "
+            "than 2^40");
+  EXPECT_EQ(sentence(R"("gradient_accumulation_steps": 2)"),
+            "ds_config.json: train_batch_size or train_micro_batch_size_per_gpu must be given: how many samples an "
+            "optimizer step, or a micro-batch, has");
+}
+
+TEST(ConfigError, AutoBelongsToTheTrainer) {
+  EXPECT_EQ(sentence(R"("train_batch_size": "auto")"),
+            "ds_config.json:1: train_batch_size is \"auto\"; only the Hugging Face Trainer fills in \"auto\"; write "
+            "the value itself");
+  EXPECT_NE(sentence(R"("train_batch_size": 1, "zero_optimization": {"reduce_bucket_size": "auto"})").find("auto"),
+            std::string::npos);
+}
+
+TEST(ConfigError, UnknownKeysGetTheNearest) {
+  const auto nearest = [](const std::string &member) {
+    const std::string text = sentence("\"train_batch_size\": 1, " + member);
+    const size_t at = text.find("no such key; the nearest is ");
+    return at == std::string::npos ? text : text.substr(at + 28);
+  };
+  EXPECT_EQ(nearest(R"("gradient_acumulation_steps": 1)"), "gradient_accumulation_steps");
+  EXPECT_EQ(nearest(R"("stage": 1)"), "zero_optimization.stage");
+  EXPECT_EQ(nearest(R"("zero_optimisation": {"stage": 1})"), "zero_optimization.stage");
+  EXPECT_EQ(nearest(R"("zero_optimization": {"stge": 1})"), "zero_optimization.stage");
+  EXPECT_EQ(nearest(R"("zero_optimization.stage": 1)"), "zero_optimization.stage");
+  EXPECT_EQ(nearest(R"("warmup_num_steps": 1)"), "scheduler.params.warmup_num_steps");
+  EXPECT_EQ(nearest(R"("pipeline_parallel": {"pp_size": 2})"), "deepstatic.pipeline.stages");
+  EXPECT_EQ(nearest(R"("pipeline_parallel": {"micro_batches": 2})"), "gradient_accumulation_steps");
+  EXPECT_EQ(nearest(R"("aio": {"thread_count": 2})"), "aio.intra_op_parallelism");
+  EXPECT_EQ(nearest(R"("compress_communication": true)"), "zero_optimization.zero_quantized_gradients");
+  EXPECT_EQ(nearest(R"("deepstatic": {"tensor_paralel": 1})"), "deepstatic.tensor_parallel");
+}
+
+TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
+  const auto refused = [](const std::string &member) { return sentence("\"train_batch_size\": 1, " + member); };
+  EXPECT_EQ(refused(R"("zero_optimization": {"stage": 2})"),
+            "ds_config.json:1: zero_optimization.stage is 2; this is not available yet, only 0 is");
+  EXPECT_EQ(refused(R"("fp16": {"enabled": true})"),
+            "ds_config.json:1: fp16.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(refused(R"("pipeline": {"stages": 2})"),
+            "ds_config.json:1: pipeline.stages is 2; this is not available yet, only 1 and \"auto\" are");
+  EXPECT_EQ(refused(R"("deepstatic": {"pipeline": {"stages": 2}})"),
+            "ds_config.json:1: deepstatic.pipeline.stages is 2; this is not available yet, only 1 is");
+  EXPECT_EQ(refused(R"("deepstatic": {"recompute": {"h.*": "recompute"}})"),
+            "ds_config.json:1: deepstatic.recompute is {\"h.*\": \"recompute\"}; this is not available yet, only "
+            "\"none\" and \"auto\" are");
+  for (const char *member :
+       {R"("bf16": {"enabled": true})", R"("zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}})",
+        R"("zero_optimization": {"zero_quantized_gradients": true})", R"("zero_optimization": {"cpu_offload": true})",
+        R"("activation_checkpointing": {"partition_activations": true})", R"("prescale_gradients": true)",
+        R"("gradient_predivide_factor": 2)", R"("communication_data_type": "fp16")",
+        R"("deepstatic": {"loss_normalization": "tokens"})", R"("deepstatic": {"tensor_parallel": 2})",
+        R"("tensor_parallel": {"autotp_size": 2})", R"("weight_quantization": {"enabled": true})",
+        R"("flops_profiler": {"enabled": true})", R"("sequence_parallel_size": 2)",
+        R"("compile": {"deepcompile": true, "offload_parameters": true})"})
+    EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
+}
+
+TEST(ConfigError, RemovedAndMistypedKeys) {
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "amp": {"enabled": true})"),
+            "ds_config.json:1: amp is {\"enabled\": true}; DeepSpeed has removed this key; leave it out");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "fp16": true)"),
+            "ds_config.json:1: fp16 is true; it is a section and takes an object of keys");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "prescale_gradients": "no")"),
+            "ds_config.json:1: prescale_gradients is \"no\"; it takes a bool");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "deepstatic": {"pipeline": {"schedule": "gpip"}})"),
+            "ds_config.json:1: deepstatic.pipeline.schedule is \"gpip\"; it takes one of [\"gpipe\", \"1f1b\", "
+            "\"interleaved\", \"zb-h1\"]");
+}
+
+TEST(ConfigError, Optimizers) {
+  EXPECT_EQ(optimizerSentence(R"({"type": "Lamb"})"),
+            "ds_config.json:1: optimizer.type is \"Lamb\"; this optimizer is not available; AdamW, Adam and SGD are");
+  EXPECT_EQ(optimizerSentence(R"({"params": {"lr": 1}})"),
+            "ds_config.json: optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
+            "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}");
+  EXPECT_EQ(optimizerSentence(R"({"type": "SGD", "params": {"betas": [0.9, 0.99]}})"),
+            "ds_config.json:1: optimizer.params.betas is [0.9, 0.99]; SGD has no such parameter; the nearest is "
+            "optimizer.params.fused");
+  EXPECT_EQ(optimizerSentence(R"({"type": "AdamW", "params": {"weigth_decay": 0.1}})"),
+            "ds_config.json:1: optimizer.params.weigth_decay is 0.1; AdamW has no such parameter; the nearest is "
+            "optimizer.params.weight_decay");
+  EXPECT_EQ(optimizerSentence(R"({"type": "AdamW", "params": {"max_grad_norm": 1}})"),
+            "ds_config.json:1: optimizer.params.max_grad_norm is 1; DeepSpeed takes the largest norm from "
+            "gradient_clipping; write it there");
+  EXPECT_EQ(optimizerSentence(R"({"type": "Adam", "params": {"amsgrad": true}})"),
+            "ds_config.json:1: optimizer.params.amsgrad is true; this is not available yet, only false is");
+  EXPECT_EQ(optimizerSentence(R"({"type": "AdamW", "params": {"adam_w_mode": false}})"),
+            "ds_config.json:1: optimizer.params.adam_w_mode is false; AdamW always keeps weight decay out of the "
+            "moments; write optimizer.type \"Adam\" for the other");
+}
+
+TEST(ConfigError, ParametersOutOfRange) {
+  EXPECT_EQ(optimizerSentence(R"({"type": "AdamW", "params": {"lr": -1}})"),
+            "ds_config.json:1: optimizer.params.lr is -1; it must be at least 0");
+  EXPECT_EQ(
+      optimizerSentence(R"({"type": "AdamW", "params": {"betas": [0.9, 1]}})"),
+      "ds_config.json:1: optimizer.params.betas is [0.9, 1]; it must be two numbers in [0, 1), e.g. [0.9, 0.999]");
+  EXPECT_EQ(optimizerSentence(R"({"type": "SGD", "params": {"nesterov": true}})"),
+            "ds_config.json:1: optimizer.params.nesterov is true; Nesterov's momentum needs optimizer.params.momentum "
+            "above 0");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "gradient_clipping": -1)"),
+            "ds_config.json:1: gradient_clipping is -1; it is the largest global norm of the gradients; write 0 for no "
+            "clipping");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "deepstatic": {"device_memory": "2 apples"})"),
+            "ds_config.json:1: deepstatic.device_memory is \"2 apples\"; write a number of bytes or a size such as "
+            "\"2GiB\"");
+}
+
+TEST(ConfigError, Schedulers) {
+  const auto refused = [](const std::string &scheduler) {
+    return sentence("\"train_batch_size\": 1, \"scheduler\": " + scheduler);
+  };
+  EXPECT_EQ(refused(R"({"type": "OneCycle"})"),
+            "ds_config.json:1: scheduler.type is \"OneCycle\"; this schedule is not available; WarmupLR, WarmupDecayLR "
+            "and WarmupCosineLR are");
+  EXPECT_EQ(refused(R"({"type": "WarmupDecayLR"})"),
+            "ds_config.json: scheduler.params.total_num_steps is missing; WarmupDecayLR needs the number of updates "
+            "after which the decay ends");
+  EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"total_num_steps": 5}})"),
+            "ds_config.json:1: scheduler.params.total_num_steps is 5; WarmupLR has no such parameter; the nearest is "
+            "scheduler.params.warmup_num_steps");
+  EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"warmup_type": "cosine"}})"),
+            "ds_config.json:1: scheduler.params.warmup_type is \"cosine\"; it takes one of [\"log\", \"linear\"]");
+  EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"warmup_num_steps": -1}})"),
+            "ds_config.json:1: scheduler.params.warmup_num_steps is -1; it must be at least 0 (and at most 2^53)");
+  EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"last_batch_iteration": 3}})"),
+            "ds_config.json:1: scheduler.params.last_batch_iteration is 3; this is not available yet, only -1 is");
+  EXPECT_EQ(refused(R"({"params": {"warmup_num_steps": 1}})"),
+            "ds_config.json: scheduler.type is missing; scheduler.params needs it; WarmupLR, WarmupDecayLR and "
+            "WarmupCosineLR are available");
+}
+
+TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {
+  const ConfigError error = refusal("\n\"fp16\": {\"enabled\": true},\n\"bf16\": {\"enabled\": true},\n\"foo\": 1");
+  EXPECT_STREQ(error.what(), "ds_config.json:2: fp16.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(error.tryLine, "--set fp16.enabled=false");
+  ASSERT_EQ(error.details.size(), 3u);
+  EXPECT_EQ(error.details[0], "ds_config.json:3: bf16.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(error.details[1].substr(0, 33), "ds_config.json:4: foo is 1; no su");
+  EXPECT_EQ(error.details[2].substr(0, 32), "ds_config.json: train_batch_size");
+  ASSERT_EQ(error.answers.size(), 4u);
+  EXPECT_EQ(error.answers[0].status, "rejected");
+  EXPECT_EQ(error.answers[3].path, "optimizer.type");
+  EXPECT_EQ(error.answers[3].status, "honoured");
+}
+
+TEST(ConfigError, AliasesMustAgree) {
+  EXPECT_EQ(sentence("\"train_batch_size\": 1,\n\"bf16\": {\"enabled\": false},\n\"bfloat16\": {\"enabled\": true}"),
+            "ds_config.json:3: bfloat16 is {\"enabled\": true} but bf16, which it is another name of, is {\"enabled\": "
+            "false} on line 2; remove one of them");
+}
+
+TEST(ConfigError, Set) {
+  const auto refused = [](const std::string &set) { return sentence("\"train_batch_size\": 1", 1, {set}); };
+  EXPECT_EQ(refused("nothing"), "--set nothing: is not of the form KEY.PATH=VALUE");
+  EXPECT_EQ(refused("=1"), "--set =1: is not of the form KEY.PATH=VALUE");
+  EXPECT_EQ(refused("a..b=1"), "--set a..b: the path has an empty part; write the keys joined by single dots");
+  EXPECT_EQ(refused("train_batch_size.x=1"), "--set train_batch_size.x: train_batch_size is 1, which has no keys below "
+                                             "it");
+  EXPECT_EQ(refused("train_batch_size="), "--set train_batch_size: there is no value");
+  EXPECT_EQ(refused("train_batch_size=[1"), "--set train_batch_size: the list that begins here is never closed with "
+                                            "']'");
+  EXPECT_EQ(refused("zero_optimization.stage=3"),
+            "--set: zero_optimization.stage is 3; this is not available yet, only 0 is");
+  EXPECT_EQ(refused(std::string(300, 'a') + "=1").substr(0, 10), "--set aaaa");
+  EXPECT_EQ(refused("opt\x97m=1"), "--set \"opt\ufffdm\": the path holds a character that no key has"); // not UTF-8
+  EXPECT_EQ(refused("a\nb=1"), "--set \"a\\nb\": the path holds a character that no key has");
+}
+
+TEST(ConfigError, Ranks) {
+  EXPECT_EQ(sentence("\"train_batch_size\": 1", 0), "--ranks is 0; it must be at least 1 (and at most 2^20)");
+}
+
+} // namespace
+} // namespace ds::config

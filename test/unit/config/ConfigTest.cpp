@@ -1,0 +1,205 @@
+//===- ConfigTest.cpp - what a configuration resolves to ------------------===//
+#include "compiler/config/Config.h"
+
+#include <gtest/gtest.h>
+
+namespace ds::config {
+namespace {
+
+constexpr std::string_view adamW = R"("optimizer": {"type": "AdamW", "params": {"lr": 0.001}})";
+
+Config resolve(const std::string &text, int64_t ranks = 1, std::vector<std::string> sets = {}) {
+  ConfigOverrides overrides;
+  overrides.ranks = ranks;
+  overrides.sets = std::move(sets);
+  return resolveConfig(text, overrides);
+}
+
+/// A configuration of these members and an optimizer.
+Config resolveWith(const std::string &members, int64_t ranks = 1, std::vector<std::string> sets = {}) {
+  return resolve("{" + members + ", " + std::string(adamW) + "}", ranks, std::move(sets));
+}
+
+const KeyAnswer &answerOf(const Config &config, std::string_view path) {
+  for (const KeyAnswer &answer : config.answers)
+    if (answer.path == path)
+      return answer;
+  ADD_FAILURE() << "no answer for " << path;
+  static const KeyAnswer none;
+  return none;
+}
+
+struct Batch {
+  const char *written;
+  int64_t ranks, train, micro, steps;
+};
+
+TEST(Config, TwoOfTheBatchSizesGiveTheThird) {
+  static constexpr Batch cases[] = {
+      {R"("train_batch_size": 32, "train_micro_batch_size_per_gpu": 4)", 2, 32, 4, 4},
+      {R"("train_batch_size": 32, "gradient_accumulation_steps": 8)", 2, 32, 2, 8},
+      {R"("train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3)", 2, 24, 4, 3},
+      {R"("train_batch_size": 32)", 2, 32, 16, 1},
+      {R"("train_micro_batch_size_per_gpu": 4)", 2, 8, 4, 1},
+      {R"("train_batch_size": 24, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 3)", 2, 24, 4, 3},
+      {R"("train_batch_size": 8.0)", 1, 8, 8, 1},
+      {R"("train_batch_size": null, "train_micro_batch_size_per_gpu": 1)", 1, 1, 1, 1},
+  };
+  for (const Batch &one : cases) {
+    const Config config = resolveWith(one.written, one.ranks);
+    EXPECT_EQ(config.trainBatchSize, one.train) << one.written;
+    EXPECT_EQ(config.microBatchSize, one.micro) << one.written;
+    EXPECT_EQ(config.accumulationSteps, one.steps) << one.written;
+    EXPECT_EQ(config.ranks, one.ranks);
+  }
+}
+
+TEST(Config, DefaultsAreDeepSpeeds) {
+  const Config config = resolve(R"({"train_batch_size": 1, "optimizer": {"type": "AdamW"}})");
+  EXPECT_EQ(config.optimizer.type, Optimizer::Type::AdamW);
+  EXPECT_EQ(config.optimizer.lr, 1e-3);
+  EXPECT_EQ(config.optimizer.beta1, 0.9);
+  EXPECT_EQ(config.optimizer.beta2, 0.999);
+  EXPECT_EQ(config.optimizer.epsilon, 1e-8);
+  EXPECT_EQ(config.optimizer.weightDecay, 0);
+  EXPECT_TRUE(config.optimizer.adamWMode);
+  EXPECT_EQ(config.scheduler.type, Scheduler::Type::None);
+  EXPECT_EQ(config.gradientClipping, 1.0);
+  EXPECT_EQ(config.deviceMemory, std::nullopt);
+}
+
+TEST(Config, AdamIsAdamWUnlessToldOtherwise) {
+  EXPECT_TRUE(resolve(R"({train_batch_size: 1, optimizer: {type: "Adam"}})").optimizer.adamWMode);
+  EXPECT_TRUE(resolve(R"({train_batch_size: 1, optimizer: {type: "adamw"}})").optimizer.adamWMode);
+  const Config plain = resolve(R"({train_batch_size: 1, optimizer: {type: "adam", params: {adam_w_mode: false}}})");
+  EXPECT_FALSE(plain.optimizer.adamWMode);
+  EXPECT_NE(resolvedJson(plain).find(R"("type":"Adam")"), std::string::npos);
+}
+
+TEST(Config, ReadsEveryParameterOfAdam) {
+  const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "AdamW", params: {
+      lr: 3e-4, betas: [0.8, 0.95], eps: 1e-6, weight_decay: 0.1, amsgrad: false, torch_adam: true}}})");
+  EXPECT_EQ(config.optimizer.lr, 3e-4);
+  EXPECT_EQ(config.optimizer.beta1, 0.8);
+  EXPECT_EQ(config.optimizer.beta2, 0.95);
+  EXPECT_EQ(config.optimizer.epsilon, 1e-6);
+  EXPECT_EQ(config.optimizer.weightDecay, 0.1);
+  EXPECT_EQ(answerOf(config, "optimizer.params.torch_adam").status, "subsumed");
+  EXPECT_EQ(answerOf(config, "optimizer.params.amsgrad").status, "honoured");
+}
+
+TEST(Config, ReadsEveryParameterOfSgd) {
+  const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "SGD", params: {
+      lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 1e-4, dampening: 0}}})");
+  EXPECT_EQ(config.optimizer.type, Optimizer::Type::Sgd);
+  EXPECT_EQ(config.optimizer.lr, 0.1);
+  EXPECT_EQ(config.optimizer.momentum, 0.9);
+  EXPECT_TRUE(config.optimizer.nesterov);
+  EXPECT_EQ(config.optimizer.weightDecay, 1e-4);
+}
+
+TEST(Config, WarmupLrEndsAtTheOptimizersRate) {
+  const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "SGD", params: {lr: 0.25}},
+      scheduler: {type: "WarmupLR", params: {warmup_min_lr: 0.125, warmup_num_steps: 10, warmup_type: "linear"}}})");
+  EXPECT_EQ(config.scheduler.type, Scheduler::Type::WarmupLR);
+  EXPECT_EQ(config.scheduler.warmup, Scheduler::Warmup::Linear);
+  EXPECT_EQ(config.scheduler.warmupMinLr, 0.125);
+  EXPECT_EQ(config.scheduler.warmupMaxLr, 0.25);
+  EXPECT_EQ(config.scheduler.warmupNumSteps, 10);
+}
+
+TEST(Config, WarmupDecayAndCosineHaveTheirOwnDefaults) {
+  const Config decay = resolveWith(
+      R"("train_batch_size": 1, "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 50}})");
+  EXPECT_EQ(decay.scheduler.type, Scheduler::Type::WarmupDecayLR);
+  EXPECT_EQ(decay.scheduler.warmup, Scheduler::Warmup::Log);
+  EXPECT_EQ(decay.scheduler.warmupMaxLr, 1e-3);
+  EXPECT_EQ(decay.scheduler.warmupNumSteps, 1000);
+  EXPECT_EQ(decay.scheduler.totalNumSteps, 50);
+  const Config cosine = resolveWith(R"("train_batch_size": 1, "scheduler": {"type": "WarmupCosineLR", "params":
+      {"total_num_steps": 50, "warmup_min_ratio": 0.01}})");
+  EXPECT_EQ(cosine.scheduler.type, Scheduler::Type::WarmupCosineLR);
+  EXPECT_EQ(cosine.scheduler.warmupMinRatio, 0.01);
+  EXPECT_EQ(cosine.scheduler.cosMinRatio, 1e-4);
+}
+
+TEST(Config, ZeroTurnsClippingOff) {
+  EXPECT_EQ(resolveWith(R"("train_batch_size": 1, "gradient_clipping": 0)").gradientClipping, std::nullopt);
+  EXPECT_EQ(resolveWith(R"("train_batch_size": 1, "gradient_clipping": 0.5)").gradientClipping, 0.5);
+}
+
+TEST(Config, SetOverridesTheFileAndMakesWhatIsMissing) {
+  const Config config = resolveWith(R"("train_batch_size": 1)", 1,
+                                    {"train_batch_size=6", "optimizer.params.lr=0.5", "optimizer.params.lr=0.25",
+                                     "gradient_accumulation_steps=3", "scheduler.type=WarmupLR"});
+  EXPECT_EQ(config.trainBatchSize, 6);
+  EXPECT_EQ(config.microBatchSize, 2);
+  EXPECT_EQ(config.optimizer.lr, 0.25); // the last one wins
+  EXPECT_EQ(config.scheduler.warmupMaxLr, 0.25);
+  EXPECT_EQ(answerOf(config, "train_batch_size").valueJson, "6");
+}
+
+TEST(Config, WhatAsksForNothingIsAccepted) {
+  const Config config = resolveWith(R"("train_batch_size": 1, "zero_optimization": {"stage": 0, "overlap_comm": true,
+      "reduce_bucket_size": 2e8, "offload_optimizer": {"device": "none", "buffer_count": 5}},
+      "fp16": {"enabled": false, "loss_scale": 128}, "bfloat16": {"enabled": false}, "steps_per_print": 100,
+      "wall_clock_breakdown": true, "aio": {"queue_depth": 32}, "tensorboard": {"enabled": false, "job_name": "x"},
+      "data_types": {"grad_accum_dtype": "fp32"}, "comms_logger": {}, "zero_allow_untested_optimizer": true,
+      "deepstatic": {"pipeline": {"stages": 1, "schedule": "zb-h1"}, "recompute": "none", "tensor_parallel": 1})");
+  EXPECT_EQ(answerOf(config, "zero_optimization.stage").status, "honoured");
+  EXPECT_EQ(answerOf(config, "zero_optimization.overlap_comm"),
+            (KeyAnswer{"zero_optimization.overlap_comm", "true", "subsumed",
+                       "has no effect while zero_optimization.stage is 0"}));
+  EXPECT_EQ(answerOf(config, "zero_optimization.offload_optimizer.buffer_count").note,
+            "has no effect while zero_optimization.offload_optimizer.device is \"none\"");
+  EXPECT_EQ(answerOf(config, "fp16.loss_scale").note, "has no effect while fp16.enabled is false");
+  EXPECT_EQ(answerOf(config, "bfloat16.enabled").status, "honoured"); // in the user's spelling
+  EXPECT_EQ(answerOf(config, "steps_per_print").status, "subsumed");
+  EXPECT_EQ(answerOf(config, "comms_logger").note, "nothing is set in it");
+  EXPECT_EQ(answerOf(config, "deepstatic.pipeline.schedule").status, "subsumed");
+}
+
+TEST(Config, AnswersKeepTheOrderOfTheFile) {
+  const Config config = resolve(R"({zero_optimization: {stage: 0}, train_batch_size: 1, optimizer: {type: "SGD"}})");
+  ASSERT_EQ(config.answers.size(), 3u);
+  EXPECT_EQ(config.answers[0].path, "zero_optimization.stage");
+  EXPECT_EQ(config.answers[1].path, "train_batch_size");
+  EXPECT_EQ(config.answers[2].path, "optimizer.type");
+}
+
+TEST(Config, DeviceMemoryComesFromTheFlagThenTheFile) {
+  const std::string text = "{train_batch_size: 1, deepstatic: {device_memory: \"2GiB\"}, optimizer: {type: \"SGD\"}}";
+  EXPECT_EQ(resolve(text).deviceMemory, int64_t(2) << 30);
+  ConfigOverrides overrides;
+  overrides.deviceMemory = 4096;
+  overrides.hostMemory = 8192;
+  const Config config = resolveConfig(text, overrides);
+  EXPECT_EQ(config.deviceMemory, 4096);
+  EXPECT_EQ(config.hostMemory, 8192);
+}
+
+TEST(Config, TheResolvedConfigurationResolvesToItself) {
+  for (const char *text :
+       {R"({"train_batch_size": 8, "gradient_accumulation_steps": 2, "gradient_clipping": 0.1,
+           "optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "eps": 1e-7}},
+           "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9, "cos_min_ratio": 0.25}}})",
+        R"({"train_micro_batch_size_per_gpu": 3, "gradient_clipping": 0, "deepstatic": {"device_memory": 12345},
+           "optimizer": {"type": "SGD", "params": {"momentum": 0.9}}, "scheduler": {"type": "WarmupLR"}})"}) {
+    const std::string once = resolvedJson(resolve(text));
+    EXPECT_EQ(resolvedJson(resolve(once)), once);
+    EXPECT_EQ(resolvedJson(resolve(text)), once);
+  }
+}
+
+TEST(Config, TheResolvedConfigurationHasEveryDefault) {
+  EXPECT_EQ(resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
+            R"({"bf16":{"enabled":false},"deepstatic":{"device_memory":null,"loss_normalization":"microbatch",)"
+            R"("pipeline":{"chunks":1,"stages":1},"recompute":"none","tensor_parallel":1},"fp16":{"enabled":false},)"
+            R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
+            R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"
+            R"("scheduler":{"type":null},"train_batch_size":2,"train_micro_batch_size_per_gpu":2,)"
+            R"("zero_optimization":{"stage":0}})");
+}
+
+} // namespace
+} // namespace ds::config

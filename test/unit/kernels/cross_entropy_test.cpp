@@ -1,0 +1,96 @@
+// cross_entropy and cross_entropy_grad.
+#include "test/unit/kernels/Harness.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace ds::kernels::test {
+
+namespace {
+
+Buffer randomLabels(Random &random, int64_t rows, int64_t classes, int64_t ignored) {
+  Buffer labels(type(DType::I64, {rows}));
+  for (int64_t row = 0; row < rows; ++row)
+    labels.as<int64_t>()[row] = random.below(4) == 0 ? ignored : random.below(classes);
+  return labels;
+}
+
+Attributes attributesOf(const char *reduction, int64_t ignored = -100) {
+  return {{"reduction", std::string(reduction)}, {"ignore_index", ignored}};
+}
+
+TEST(CrossEntropy, LossAndGradient) {
+  for (DType dtype : floatTypes)
+    for (const char *reduction : {"mean", "sum"})
+      for (const Shape &shape : {Shape{1, 1}, Shape{0, 3}, Shape{7, 5}, Shape{33, 1025}, Shape{3, 50257}}) {
+        Random random{uint64_t(shape[0])};
+        SCOPED_TRACE(toString(shape) + reduction);
+        const double epsilon = dtype == DType::F32 ? 2e-6 : 2e-13;
+        const Buffer logits = random.buffer(dtype, shape, 3);
+        const Buffer labels = randomLabels(random, shape[0], shape[1], -100);
+        const std::vector<Buffer> forward = expectMatchesReference(
+            "cross_entropy", {logits, labels, Buffer(type(dtype, {})), Buffer(type(dtype, {shape[0]}))},
+            attributesOf(reduction), {2, 3}, {epsilon, epsilon});
+        Buffer dloss(type(dtype, {}));
+        dtype == DType::F32 ? void(*dloss.as<float>() = 0.7f) : void(*dloss.as<double>() = 0.7);
+        std::vector<Buffer> backward = expectMatchesReference(
+            "cross_entropy_grad", {logits, labels, forward[3], dloss, Buffer(type(dtype, shape))},
+            attributesOf(reduction), {4}, {10 * epsilon, 1e-7});
+        // In place: the same bits.
+        Workers workers(2);
+        const CallContext context{&workers};
+        const std::vector<Buffer> once = backward;
+        void *addresses[] = {backward[0].data(), backward[1].data(), backward[2].data(), backward[3].data(),
+                             backward[0].data()};
+        const Invocation invocation = invocationOf("cross_entropy_grad", backward, attributesOf(reduction));
+        ASSERT_TRUE(cpuKernels().find("cross_entropy_grad")(invocation, {2})->execute(context, addresses).ok());
+        EXPECT_EQ(std::memcmp(backward[0].data(), once[4].data(), once[4].bytes()), 0);
+      }
+}
+
+TEST(CrossEntropy, AllLabelsIgnored) {
+  // torch: a mean over nothing is NaN, a sum 0, the gradient 0 in both.
+  for (const char *reduction : {"mean", "sum"}) {
+    Random random(9);
+    const Buffer logits = random.buffer(DType::F32, {3, 4});
+    const Buffer labels(type(DType::I64, {3}), std::vector<int64_t>{2, 2, 2});
+    const std::vector<Buffer> forward = expectMatchesReference(
+        "cross_entropy", {logits, labels, Buffer(type(DType::F32, {})), Buffer(type(DType::F32, {3}))},
+        attributesOf(reduction, 2), {2, 3}, {1e-6, 1e-6});
+    EXPECT_EQ(std::isnan(*forward[2].as<float>()), std::string(reduction) == "mean");
+    const std::vector<Buffer> backward =
+        expectMatchesReference("cross_entropy_grad",
+                               {logits, labels, forward[3], Buffer(type(DType::F32, {}), std::vector<float>{1}),
+                                Buffer(type(DType::F32, {3, 4}))},
+                               attributesOf(reduction, 2), {4}, {});
+    for (int64_t i = 0; i < 12; ++i)
+      EXPECT_EQ(backward[4].at(i), 0);
+  }
+}
+
+TEST(CrossEntropy, FailsOnLabelsOutOfRange) {
+  for (int64_t bad : {int64_t(4), int64_t(-1), INT64_MAX, INT64_MIN}) {
+    const Buffer labels(type(DType::I64, {3}), std::vector<int64_t>{0, bad, -100});
+    const std::string text = "label " + std::to_string(bad) + " at position 1 is out of range [0, 4)";
+    const Buffer logits(type(DType::F32, {3, 4})), lse(type(DType::F32, {3})), scalar(type(DType::F32, {}));
+    expectFails("cross_entropy", {logits, labels, scalar, lse}, attributesOf("mean"), text);
+    expectFails("cross_entropy_grad", {logits, labels, lse, scalar, logits}, attributesOf("mean"), text);
+  }
+}
+
+TEST(CrossEntropy, RefusesWrongCalls) {
+  const auto with = [](Shape logits, DType label, const char *reduction) {
+    return Invocation{
+        "cross_entropy",
+        {type(DType::F32, std::move(logits)), type(label, {3}), type(DType::F32, {}), type(DType::F32, {3})},
+        attributesOf(reduction)};
+  };
+  expectRefused(with({3, 2, 2}, DType::I64, "mean"), "must have shape [N, C]");
+  expectRefused(with({4, 2}, DType::I64, "mean"), "must have shape [4]");
+  expectRefused(with({3, 2}, DType::I32, "mean"), "must be int64, not int32");
+  expectRefused(with({3, 2}, DType::I64, "none"), "must be mean or sum, not 'none'");
+}
+
+} // namespace
+
+} // namespace ds::kernels::test

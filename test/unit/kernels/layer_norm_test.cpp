@@ -1,0 +1,72 @@
+// layer_norm and layer_norm_grad.
+#include "test/unit/kernels/Harness.h"
+
+namespace ds::kernels::test {
+
+namespace {
+
+const Shape shapes[] = {{1, 1}, {0, 5}, {3, 7}, {5, 768}, {64, 33}, {65, 40}, {200, 130}, {2, 3, 5, 12}};
+
+Shape rowsOf(const Shape &x) { return {x.begin(), x.end() - 1}; }
+
+TEST(LayerNorm, Shapes) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : shapes) {
+      Random random(1);
+      SCOPED_TRACE(toString(shape));
+      const double epsilon = dtype == DType::F32 ? 2e-6 : 2e-14;
+      expectMatchesReference("layer_norm",
+                             {random.buffer(dtype, shape, 3), random.buffer(dtype, {shape.back()}),
+                              random.buffer(dtype, {shape.back()}), Buffer(type(dtype, shape)),
+                              Buffer(type(dtype, rowsOf(shape))), Buffer(type(dtype, rowsOf(shape)))},
+                             {{"epsilon", 1e-5}}, {3, 4, 5}, {epsilon, 4 * epsilon});
+    }
+}
+
+std::vector<Buffer> gradOperands(Random &random, DType dtype, const Shape &shape) {
+  const Shape cols = {shape.back()};
+  std::vector<Buffer> operands = {random.buffer(dtype, shape),         random.buffer(dtype, shape),
+                                  random.buffer(dtype, cols),          random.buffer(dtype, rowsOf(shape), 0.1),
+                                  random.buffer(dtype, rowsOf(shape)), Buffer(type(dtype, shape)),
+                                  Buffer(type(dtype, cols)),           Buffer(type(dtype, cols))};
+  std::vector<TensorType> types;
+  for (const Buffer &operand : operands)
+    types.push_back(operand.type);
+  operands.emplace_back(type(DType::U8, {workspaceBytes("layer_norm_grad", types, {})}));
+  return operands;
+}
+
+TEST(LayerNormGrad, Shapes) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : shapes) {
+      Random random(2);
+      SCOPED_TRACE(toString(shape));
+      const double epsilon = dtype == DType::F32 ? 1e-5 : 1e-13;
+      expectMatchesReference("layer_norm_grad", gradOperands(random, dtype, shape), {}, {5, 6, 7},
+                             {epsilon, 4 * epsilon});
+    }
+}
+
+TEST(LayerNormGrad, RefusesASmallWorkspace) {
+  Random random(3);
+  Invocation invocation = invocationOf("layer_norm_grad", gradOperands(random, DType::F32, {130, 8}), {});
+  invocation.operands[8].shape = {191};
+  expectRefused(invocation, "workspace must have 192 bytes, not 191");
+}
+
+TEST(LayerNorm, RefusesWrongShapes) {
+  const auto with = [](Shape gamma, Shape mean, double epsilon) {
+    const TensorType x = type(DType::F32, {4, 6});
+    return Invocation{
+        "layer_norm",
+        {x, type(DType::F32, gamma), type(DType::F32, gamma), x, type(DType::F32, mean), type(DType::F32, mean)},
+        {{"epsilon", epsilon}}};
+  };
+  expectRefused(with({4}, {4}, 1e-5), "must have shape [6]");
+  expectRefused(with({6}, {6}, 1e-5), "must have 4 elements, one a row");
+  expectRefused(with({6}, {4}, -1), "must not be negative");
+}
+
+} // namespace
+
+} // namespace ds::kernels::test

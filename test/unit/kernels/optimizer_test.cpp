@@ -1,0 +1,226 @@
+// adamw, sgd, block_sum_squares, global_norm, clip_factor, learning_rate, increment.
+#include "test/unit/kernels/Harness.h"
+
+#include <cmath>
+#include <limits>
+
+namespace ds::kernels::test {
+
+namespace {
+
+Buffer scalar(double value) { return {type(DType::F64, {}), std::vector<double>{value}}; }
+Buffer scalar(int64_t value) { return {type(DType::I64, {}), std::vector<int64_t>{value}}; }
+
+Attributes adamAttributes(double weightDecay, int64_t decoupled, double beta1 = 0.9) {
+  return {
+      {"beta1", beta1}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", weightDecay}, {"adam_w_mode", decoupled}};
+}
+
+Buffer squares(Random &random, DType dtype, const Shape &shape) {
+  Buffer v = random.buffer(dtype, shape);
+  for (int64_t i = 0; i < elementCount(shape); ++i)
+    dtype == DType::F32 ? void(v.as<float>()[i] *= v.as<float>()[i]) : void(v.as<double>()[i] *= v.as<double>()[i]);
+  return v;
+}
+
+TEST(AdamW, MatchesTheFormula) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : {Shape{}, Shape{0}, Shape{3, 7}, Shape{40000}})
+      for (int64_t step : {0, 1, 100, 100000})
+        for (int64_t decoupled : {0, 1})
+          for (double beta1 : {0.9, 0.3}) {
+            Random random{uint64_t(step)};
+            SCOPED_TRACE(toString(shape) + " step " + std::to_string(step));
+            const double epsilon = dtype == DType::F32 ? 1e-6 : 1e-14;
+            expectMatchesReference("adamw",
+                                   {random.buffer(dtype, shape), random.buffer(dtype, shape),
+                                    random.buffer(dtype, shape), squares(random, dtype, shape), scalar(0.01),
+                                    scalar(step), scalar(0.5)},
+                                   adamAttributes(0.1, decoupled, beta1), {0, 2, 3}, {epsilon, epsilon}, {}, {0, 2, 3});
+          }
+}
+
+TEST(AdamW, OneStepByHand) {
+  // torch.optim.AdamW([1.], lr=.1, weight_decay=.5), gradient 2: p = 1 * (1 - .05) - .1 * 1 / (1 + 1e-8 / 2).
+  std::vector<Buffer> operands = {Buffer(type(DType::F64, {1}), std::vector<double>{1}),
+                                  Buffer(type(DType::F64, {1}), std::vector<double>{2}),
+                                  Buffer(type(DType::F64, {1}), std::vector<double>{0}),
+                                  Buffer(type(DType::F64, {1}), std::vector<double>{0}),
+                                  scalar(0.1),
+                                  scalar(int64_t(0)),
+                                  scalar(1.0)};
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", operands, adamAttributes(0.5, 1)), operands).ok());
+  EXPECT_NEAR(operands[0].at(0), 0.85, 1e-8);
+  EXPECT_NEAR(operands[2].at(0), 0.2, 1e-15);
+  EXPECT_NEAR(operands[3].at(0), 0.004, 1e-15);
+}
+
+TEST(Sgd, MatchesTheFormula) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : {Shape{}, Shape{0}, Shape{3, 7}, Shape{40000}})
+      for (int64_t step : {0, 3})
+        for (double momentum : {0.0, 0.9})
+          for (int64_t nesterov = 0; nesterov <= (momentum > 0); ++nesterov) {
+            Random random{uint64_t(step)};
+            SCOPED_TRACE(toString(shape) + " momentum " + std::to_string(momentum));
+            std::vector<Buffer> operands = {random.buffer(dtype, shape), random.buffer(dtype, shape)};
+            std::vector<size_t> written = {0};
+            if (momentum > 0) {
+              operands.push_back(random.buffer(dtype, shape));
+              written.push_back(2);
+            }
+            for (const Buffer &value : {scalar(0.1), scalar(step), scalar(0.5)})
+              operands.push_back(value);
+            const double epsilon = dtype == DType::F32 ? 1e-6 : 1e-15;
+            expectMatchesReference("sgd", operands,
+                                   {{"momentum", momentum}, {"weight_decay", 0.01}, {"nesterov", nesterov}}, written,
+                                   {epsilon, epsilon}, {}, written);
+          }
+}
+
+TEST(Sgd, FirstStepIgnoresTheBuffer) {
+  std::vector<Buffer> operands = {Buffer(type(DType::F32, {1}), std::vector<float>{1}),
+                                  Buffer(type(DType::F32, {1}), std::vector<float>{2}),
+                                  Buffer(type(DType::F32, {1}), std::vector<float>{std::nanf("")}),
+                                  scalar(0.5),
+                                  scalar(int64_t(0)),
+                                  scalar(1.0)};
+  const Attributes attributes = {{"momentum", 0.9}, {"weight_decay", 0.0}, {"nesterov", int64_t(0)}};
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("sgd", operands, attributes), operands).ok());
+  EXPECT_EQ(operands[0].at(0), 0);
+  EXPECT_EQ(operands[2].at(0), 2);
+}
+
+TEST(Optimizers, FailOnANegativeStep) {
+  const Buffer x(type(DType::F32, {2}), std::vector<float>{1, 2});
+  expectFails("adamw", {x, x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adamAttributes(0, 1),
+              "step is -1; it counts from 0");
+  expectFails("sgd", {x, x, scalar(0.1), scalar(INT64_MIN), scalar(1.0)},
+              {{"momentum", 0.0}, {"weight_decay", 0.0}, {"nesterov", int64_t(0)}}, "it counts from 0");
+}
+
+TEST(Optimizers, RefuseWrongCalls) {
+  const TensorType x = type(DType::F32, {2}), f64 = type(DType::F64, {}), i64 = type(DType::I64, {});
+  expectRefused({"adamw", {x, x, x, x, f64, f64, f64}, adamAttributes(0, 1)}, "must be int64");
+  expectRefused({"adamw", {x, x, type(DType::F32, {3}), x, f64, i64, f64}, adamAttributes(0, 1)},
+                "must have shape [2]");
+  expectRefused({"adamw", {x, x, x, x, f64, i64, f64}, adamAttributes(0, 2)}, "must be in [0, 1], not 2");
+  const auto sgd = [](double momentum, int64_t nesterov) {
+    return Attributes{{"momentum", momentum}, {"weight_decay", 0.0}, {"nesterov", nesterov}};
+  };
+  expectRefused({"sgd", {x, x, f64, i64, f64}, sgd(0.9, 0)}, "takes 6 operands, not 5");
+  expectRefused({"sgd", {x, x, x, f64, i64, f64}, sgd(0, 0)}, "takes 5 operands, not 6");
+  expectRefused({"sgd", {x, x, f64, i64, f64}, sgd(0, 1)}, "'nesterov' needs momentum");
+}
+
+TEST(BlockSumSquares, MatchesBlockByBlock) {
+  for (DType dtype : floatTypes)
+    for (int64_t count : {0, 1, 1023, 1024, 1025, 100000}) {
+      Random random{uint64_t(count)};
+      SCOPED_TRACE(count);
+      expectMatchesReference("block_sum_squares",
+                             {random.buffer(dtype, {count}), Buffer(type(DType::F64, {(count + 1023) / 1024}))}, {},
+                             {1}, {1e-14, 0});
+    }
+  expectRefused({"block_sum_squares", {type(DType::F32, {1025}), type(DType::F64, {1})}, {}}, "must have shape [2]");
+}
+
+double runScalar(const std::string &kernel, std::vector<Buffer> operands, const Attributes &attributes) {
+  operands.push_back(scalar(std::nan("")));
+  const Status status = runKernel(cpuKernels(), invocationOf(kernel, operands, attributes), operands);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return operands.back().at(0);
+}
+
+TEST(GlobalNorm, AddsAllPartials) {
+  EXPECT_EQ(runScalar("global_norm",
+                      {Buffer(type(DType::F64, {2}), std::vector<double>{1, 4}),
+                       Buffer(type(DType::F64, {1}), std::vector<double>{4})},
+                      {}),
+            3);
+  EXPECT_EQ(runScalar("global_norm", {}, {}), 0);
+}
+
+TEST(ClipFactor, IsAtMostOne) {
+  const Attributes one = {{"max_norm", 1.0}};
+  EXPECT_EQ(runScalar("clip_factor", {scalar(0.5)}, one), 1);
+  EXPECT_DOUBLE_EQ(runScalar("clip_factor", {scalar(4.0)}, one), 1 / (4 + 1e-6));
+  EXPECT_DOUBLE_EQ(runScalar("clip_factor", {scalar(4.0)}, {{"max_norm", 2.0}}), 2 / (4 + 1e-6));
+  EXPECT_EQ(runScalar("clip_factor", {scalar(std::numeric_limits<double>::infinity())}, one), 0);
+  EXPECT_TRUE(std::isnan(runScalar("clip_factor", {scalar(std::nan(""))}, one)));
+  expectRefused({"clip_factor", {type(DType::F64, {}), type(DType::F64, {})}, {{"max_norm", 0.0}}}, "must be positive");
+}
+
+double rate(const Attributes &attributes, int64_t step) {
+  return runScalar("learning_rate", {scalar(step)}, attributes);
+}
+
+TEST(LearningRate, Constant) {
+  EXPECT_EQ(rate({{"schedule", std::string("constant")}, {"lr", 0.25}}, 0), 0.25);
+  EXPECT_EQ(rate({{"schedule", std::string("constant")}, {"lr", 0.25}}, 1000), 0.25);
+}
+
+TEST(LearningRate, WarmupLR) {
+  Attributes attributes = {{"schedule", std::string("WarmupLR")},
+                           {"warmup_min_lr", 0.1},
+                           {"warmup_max_lr", 1.1},
+                           {"warmup_num_steps", int64_t(4)},
+                           {"warmup_type", std::string("linear")}};
+  const double linear[] = {0.1, 0.1, 0.35, 0.6, 0.85, 1.1, 1.1};
+  for (int64_t j = 0; j < 7; ++j)
+    EXPECT_NEAR(rate(attributes, j), linear[j], 1e-15) << j;
+  attributes["warmup_type"] = std::string("log");
+  for (int64_t j = 1; j < 5; ++j)
+    EXPECT_NEAR(rate(attributes, j), 0.1 + std::log(double(j)) / std::log(4.0), 1e-15) << j;
+  EXPECT_EQ(rate(attributes, 5), 1.1);
+  attributes["warmup_num_steps"] = int64_t(0); // at least 2
+  EXPECT_NEAR(rate(attributes, 2), 1.1, 1e-15);
+}
+
+TEST(LearningRate, WarmupDecayLR) {
+  const Attributes attributes = {{"schedule", std::string("WarmupDecayLR")},
+                                 {"warmup_min_lr", 0.0},
+                                 {"warmup_max_lr", 1.0},
+                                 {"warmup_num_steps", int64_t(2)},
+                                 {"warmup_type", std::string("linear")},
+                                 {"total_num_steps", int64_t(6)}};
+  const double expected[] = {0, 0, 0.5, 1, 0.75, 0.5, 0.25, 0, 0};
+  for (int64_t j = 0; j < 9; ++j)
+    EXPECT_NEAR(rate(attributes, j), expected[j], 1e-15) << j;
+}
+
+TEST(LearningRate, WarmupCosineLR) {
+  const Attributes attributes = {{"schedule", std::string("WarmupCosineLR")},
+                                 {"lr", 2.0},
+                                 {"warmup_min_ratio", 0.1},
+                                 {"cos_min_ratio", 0.2},
+                                 {"warmup_num_steps", int64_t(2)},
+                                 {"warmup_type", std::string("linear")},
+                                 {"total_num_steps", int64_t(6)}};
+  EXPECT_EQ(rate(attributes, 0), 0);
+  EXPECT_NEAR(rate(attributes, 1), 0.2, 1e-15);
+  EXPECT_NEAR(rate(attributes, 2), 2 * 0.55, 1e-15);
+  EXPECT_NEAR(rate(attributes, 3), 2 * (0.2 + 0.8 * (1 + std::cos(M_PI / 4)) / 2), 1e-15);
+  EXPECT_NEAR(rate(attributes, 4), 2 * (0.2 + 0.8 / 2), 1e-15);
+  EXPECT_NEAR(rate(attributes, 6), 2 * 0.2, 1e-15);
+  EXPECT_NEAR(rate(attributes, 1000), 2 * 0.2, 1e-15);
+}
+
+TEST(LearningRate, RefusesAndFails) {
+  const std::vector<TensorType> operands = {type(DType::I64, {}), type(DType::F64, {})};
+  expectRefused({"learning_rate", operands, {{"schedule", std::string("OneCycle")}}}, "not 'OneCycle'");
+  expectRefused({"learning_rate", operands, {{"schedule", std::string("constant")}}}, "needs attribute 'lr'");
+  expectFails("learning_rate", {scalar(int64_t(-1)), scalar(0.0)}, {{"schedule", std::string("constant")}, {"lr", 1.0}},
+              "it counts from 0");
+}
+
+TEST(Increment, AddsOne) {
+  std::vector<Buffer> operands = {scalar(int64_t(41))};
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("increment", operands, {}), operands).ok());
+  EXPECT_EQ(*operands[0].as<int64_t>(), 42);
+  expectFails("increment", {scalar(INT64_MAX)}, {}, "largest int64");
+}
+
+} // namespace
+
+} // namespace ds::kernels::test

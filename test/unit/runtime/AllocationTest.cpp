@@ -1,0 +1,167 @@
+//===- AllocationTest.cpp - a step leaves the heap alone ------------------===//
+//
+// DS_ALLOCATION_PLAN and DS_ALLOCATION_DATA make it judge a compiled plan instead of the one built here.
+//
+//===----------------------------------------------------------------------===//
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/DType.h"
+#include "runtime/executor/StepReport.h"
+#include "runtime/executor/Training.h"
+#include "runtime/plan/Crc32c.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/trace/ProcessMemory.h"
+#include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/HeapWatch.h"
+#include "test/unit/runtime/PlanBuilder.h"
+#include "tools/ds-run/Progress.h"
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace ds::test {
+namespace {
+
+constexpr uint64_t lastStep = 100;
+
+/// Watches from the end of step 1; notes live bytes after step 2 and step 100. Passes on to ds-run's own progress.
+class Watcher final : public runtime::TrainingObserver {
+public:
+  void stepDone(const runtime::StepReport &report) noexcept override {
+    progress_.stepDone(report);
+    if (report.step == 1)
+      watchHeap(true);
+    if (report.step == 2)
+      afterTwo = heapCounts();
+    if (report.step == lastStep) {
+      afterLast = heapCounts();
+      watchHeap(false);
+    }
+  }
+  void evaluated(const runtime::EvaluationReport &report) noexcept override { progress_.evaluated(report); }
+
+  HeapCounts afterTwo, afterLast;
+
+private:
+  run::Progress progress_{lastStep, run::Progress::Detail::Tenths};
+};
+
+/// Adds an attribute to a kernel command.
+proto::Attribute &attribute(proto::Command &command, const char *name) {
+  proto::Attribute &attribute = *command.mutable_kernel()->add_attributes();
+  attribute.set_name(name);
+  return attribute;
+}
+
+/// Products, a softmax, a layer norm and an update, over two micro-batches, with feeds on a queue of their own.
+proto::Plan smallNetwork() {
+  PlanBuilder b(4, 2);
+  const uint32_t compute = b.queue("compute"), in = b.queue("in", proto::Queue::COPY_IN);
+  const uint32_t fed = b.event("fed"), freed = b.event("freed");
+  const uint32_t x = b.input("x", DType::F32, {4, 64});
+  const auto w = b.variable("w", DType::F32, {64, 64}, 0.01), gamma = b.variable("gamma", DType::F32, {64}, 1),
+             beta = b.variable("beta", DType::F32, {64}, 0), counter = b.variable("counter", DType::I64, {}, 0);
+  const auto sample = b.tensor("x", DType::F32, {4, 64}, proto::Buffer::SLOT, 2);
+  const auto h = b.tensor("h", DType::F32, {4, 64}, proto::Buffer::CALL),
+             y = b.tensor("y", DType::F32, {4, 64}, proto::Buffer::CALL),
+             mean = b.tensor("mean", DType::F32, {4}, proto::Buffer::CALL),
+             rstd = b.tensor("rstd", DType::F32, {4}, proto::Buffer::CALL),
+             loss = b.tensor("loss", DType::F32, {}, proto::Buffer::STEP),
+             workspace = b.tensor("workspace", DType::U8, {1 << 20}, proto::Buffer::CALL);
+  const uint32_t forward = b.routine("forward");
+  auto &feed = b.feed(forward, in, x, sample);
+  wait(feed, freed, 2);
+  signal(feed, fed);
+  auto &product = b.kernel(forward, compute, "matmul", "rrws", {sample, w, h, workspace});
+  for (const char *name : {"trans_a", "trans_b", "bias"})
+    attribute(product, name).set_integer(0);
+  wait(product, fed);
+  signal(product, freed);
+  attribute(b.kernel(forward, compute, "layer_norm", "rrrwww", {h, gamma, beta, y, mean, rstd}), "epsilon")
+      .set_number(1e-5);
+  attribute(b.kernel(forward, compute, "softmax", "rw", {y, h}), "axis").set_integer(1);
+  auto &axes = *attribute(b.kernel(forward, compute, "reduce_sum", "rw", {h, loss}), "axes").mutable_integers();
+  axes.add_values(0);
+  axes.add_values(1);
+  b.kernel(forward, compute, "increment", "m", {counter});
+  for (const char *name : {"step", "evaluate"}) {
+    const uint32_t program = b.program(name);
+    b.call(program, forward, 0);
+    b.call(program, forward, 1);
+    b.metric(program, "loss", loss);
+  }
+  return b.plan;
+}
+
+TEST(Allocation, HooksSeeOurAllocations) {
+  watchHeap(true);
+  const auto own = std::make_unique<std::vector<int>>(1000);
+  watchHeap(false);
+  EXPECT_GE(heapCounts().ours, 2u);
+  EXPECT_EQ(heapCounts().libraries, 0u);
+  const int64_t before = heapCounts().liveBytes;
+  own->resize(100000);
+  EXPECT_GT(heapCounts().liveBytes, before + 300000);
+}
+
+TEST(Allocation, StepsAfterTheFirstAllocateNothing) {
+  const TemporaryFolder folder;
+  runtime::TrainingOptions options;
+  options.steps = lastStep;
+  options.metrics = folder / "m.jsonl";
+  options.threads = 2;
+  if (const char *plan = std::getenv("DS_ALLOCATION_PLAN")) {
+    options.planPath = plan;
+    options.data = {std::getenv("DS_ALLOCATION_DATA")};
+  } else {
+    options.planPath = folder / "p.dsplan";
+    options.data = {folder / "d"};
+    options.shuffle = true;
+    options.evaluationData = options.data;
+    options.evaluationInterval = 7;
+    plan::writePlanFile(options.planPath, smallNetwork());
+    writeFile(options.data[0],
+              safetensors(R"({"x":{"dtype":"U8","shape":[16,64],"data_offsets":[0,1024]}})", std::string(1024, '\3')));
+  }
+  runtime::Training training(options, kernels::cpuKernels());
+  Watcher watcher;
+  const std::atomic<bool> stop = false;
+  training.run(watcher, stop);
+  EXPECT_EQ(watcher.afterLast.ours, 0u);
+  if (watcher.afterLast.ours > 0)
+    printFirstOwnAllocation();
+  EXPECT_EQ(watcher.afterLast.liveBytes, watcher.afterTwo.liveBytes);
+  RecordProperty("library_allocations", int(watcher.afterLast.libraries));
+}
+
+TEST(Memory, LoadingWeightsLeavesNoAnonymousCopy) {
+  const TemporaryFolder folder;
+  constexpr int64_t elements = 16 << 20; // 64 MiB
+  const std::string contents(size_t(elements) * 4, '\1');
+  writeFile(folder / "w.bin", contents);
+  PlanBuilder b;
+  b.variable("w", DType::F32, {elements}, 0);
+  auto &file = *b.plan.add_weight_files();
+  file.set_path("w.bin");
+  file.set_size(contents.size());
+  file.set_crc32c(plan::crc32c(std::as_bytes(std::span(contents))));
+  b.plan.mutable_variables(0)->mutable_source()->mutable_range()->set_length(contents.size());
+  b.program("step");
+  plan::writePlanFile(folder / "p.dsplan", b.plan);
+  const uint64_t before = runtime::anonymousResidentBytes();
+  runtime::TrainingOptions options;
+  options.planPath = folder / "p.dsplan";
+  options.steps = 1;
+  const runtime::Training training(options, kernels::cpuKernels());
+  const runtime::SummaryReport summary = training.summary();
+  EXPECT_EQ(summary.deviceBytes, contents.size());
+  EXPECT_EQ(summary.deviceTouchedBytes, contents.size());
+  EXPECT_LE(summary.anonymousResidentBytes, before + contents.size() + (8 << 20));
+}
+
+} // namespace
+} // namespace ds::test

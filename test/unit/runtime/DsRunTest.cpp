@@ -1,0 +1,182 @@
+//===- DsRunTest.cpp - ds-run as a user calls it --------------------------===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/PlanBuilder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <signal.h>
+#include <stdlib.h>
+#include <string>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace ds::test {
+namespace {
+
+struct Outcome {
+  int code = -1;
+  std::string output, errors;
+};
+
+/// Runs a shell command line.
+Outcome shell(const std::string &command) {
+  const TemporaryFolder folder;
+  const int status = std::system((command + " >" + folder / "out" + " 2>" + folder / "err").c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), readFile(folder / "out"),
+          readFile(folder / "err")};
+}
+
+Outcome dsRun(const std::string &arguments, const std::string &environment = "") {
+  return shell(environment + " " + DS_RUN_PATH + " " + arguments);
+}
+
+/// One line that begins "error: ", and a part of it.
+void expectError(const Outcome &outcome, int code, const std::string &part) {
+  EXPECT_EQ(outcome.code, code) << outcome.errors;
+  EXPECT_EQ(outcome.errors.substr(0, 7), "error: ") << outcome.errors;
+  EXPECT_THAT_CONTAINS(outcome.errors, part);
+  EXPECT_LE(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 2) << outcome.errors;
+}
+
+/// A plan with a kernel of the real registry: step = step + 1, fed by x.
+class DsRun : public testing::Test {
+protected:
+  DsRun() {
+    PlanBuilder b(1, 1);
+    const uint32_t compute = b.queue("compute"), x = b.input("x", DType::F32, {1, 2});
+    const auto counter = b.variable("counter", DType::I64, {}, 41);
+    const auto sample = b.tensor("x", DType::F32, {1, 2}, proto::Buffer::CALL);
+    const uint32_t forward = b.routine("forward");
+    b.feed(forward, compute, x, sample);
+    b.kernel(forward, compute, "increment", "m", {counter});
+    b.call(b.program("step"), forward);
+    b.metric(0, "loss", counter);
+    plan = folder / "p.dsplan";
+    plan::writePlanFile(plan, b.plan);
+    data = folder / "d.safetensors";
+    writeFile(data,
+              safetensors(R"({"x":{"dtype":"F32","shape":[40,2],"data_offsets":[0,320]}})", std::string(320, '\0')));
+  }
+
+  TemporaryFolder folder;
+  std::string plan, data;
+};
+
+TEST_F(DsRun, TrainsAndExports) {
+  const Outcome outcome =
+      dsRun(plan + " --data " + data + " --steps 20 --metrics " + folder / "m" + " --export " + folder / "w");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_EQ(outcome.output, "");
+  EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 10); // a line every tenth
+  const auto lines = readLines(folder / "m");
+  ASSERT_EQ(lines.size(), 21u);
+  EXPECT_THAT_CONTAINS(lines[19], "{\"step\": 20, \"loss\": 61,");
+  EXPECT_TRUE(std::filesystem::exists(folder / "w"));
+}
+
+TEST_F(DsRun, QuietAndVerbose) {
+  EXPECT_EQ(dsRun(plan + " --data " + data + " --quiet").errors, "");
+  const Outcome verbose =
+      dsRun(plan + " --data " + data + " --verbose --device cpu -n 1 --seed 3 --shuffle --threads 2");
+  EXPECT_EQ(verbose.code, 0) << verbose.errors;
+  EXPECT_EQ(std::count(verbose.errors.begin(), verbose.errors.end(), '\n'), 41);
+}
+
+TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
+  expectError(dsRun(""), 2, "no plan was given");
+  expectError(dsRun(plan + " --frobnicate"), 2, "--frobnicate");
+  expectError(dsRun(plan + " --steps few"), 2, "--steps");
+  expectError(dsRun(plan + " -n 0"), 2, "-n");
+  expectError(dsRun(plan + " --device tpu"), 2, "--device");
+  expectError(dsRun(plan + " --eval-interval 3"), 2, "--eval-interval needs --eval-data");
+  expectError(dsRun(plan + " --eval --steps 3"), 2, "--eval does not train");
+  expectError(dsRun(plan + " --quiet --verbose"), 2, "exclude each other");
+  EXPECT_EQ(dsRun("--help").code, 0);
+}
+
+TEST_F(DsRun, NamesFlagsThatAreNotThereYet) {
+  for (const char *flag :
+       {"--save", "--save-interval", "--keep", "--resume", "--tag", "--max-time", "--set", "--trace"})
+    expectError(dsRun(plan + " " + flag + " x"), 2, std::string(flag) + " is not available yet");
+  expectError(dsRun(plan + " --resume-if-present"), 2, "--resume-if-present is not available yet");
+  expectError(dsRun("export dir -o f"), 2, "ds-run export is not available yet");
+}
+
+TEST_F(DsRun, RefusesBadInputWithCodeOne) {
+  expectError(dsRun("none.dsplan"), 1, "none.dsplan: cannot be opened");
+  expectError(dsRun(plan), 1, "no data file was given");
+  expectError(dsRun(plan + " -n 2 --data " + data), 1, "-n 2 does not fit plan");
+  expectError(dsRun(plan + " --device cuda --data " + data), 1, "does not run on cuda");
+  const std::string bytes = readFile(plan);
+  writeFile(folder / "cut", bytes.substr(0, bytes.size() / 2));
+  expectError(dsRun((folder / "cut") + " --data " + data), 1, "truncated");
+  std::string damaged = bytes;
+  damaged[bytes.size() - 3] = char(damaged[bytes.size() - 3] ^ 4);
+  writeFile(folder / "damaged", damaged);
+  expectError(dsRun((folder / "damaged") + " --data " + data + " --metrics " + folder / "m"), 1, "CRC-32C");
+  EXPECT_FALSE(std::filesystem::exists(folder / "m"));
+}
+
+TEST_F(DsRun, RefusesLaunchersOfSeveralProcesses) {
+  for (const char *variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"}) {
+    expectError(dsRun(plan + " --data " + data, std::string(variable) + "=2"), 1, "one of 2 processes");
+    EXPECT_EQ(dsRun(plan + " --quiet --data " + data, std::string(variable) + "=1").code, 0);
+    EXPECT_EQ(dsRun(plan + " -n 1 --quiet --data " + data, std::string(variable) + "=2").code, 0); // -n wins
+  }
+}
+
+TEST_F(DsRun, FinishesTheStepOnASignal) {
+  // Far more steps than a test may last; a signal after the first metrics line.
+  const std::string command = std::string(DS_RUN_PATH) + " " + plan + " --quiet --steps 1000000000 --data " + data +
+                              " --metrics " + folder / "m" + " --export " + folder / "w" + " 2>" + folder / "err";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), static_cast<char *>(nullptr));
+    ::_exit(127);
+  }
+  while (!std::filesystem::exists(folder / "m") || std::filesystem::file_size(folder / "m") == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(child, SIGTERM);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+  EXPECT_THAT_CONTAINS(readFile(folder / "err"), "error: stopped by a signal after step");
+  EXPECT_FALSE(std::filesystem::exists(folder / "w"));
+  EXPECT_THAT_CONTAINS(readLines(folder / "m").back(), "{\"summary\":");
+}
+
+TEST_F(DsRun, TellsWhatItIs) {
+  const Outcome outcome = dsRun("info");
+  EXPECT_EQ(outcome.code, 0);
+  for (const char *part : {"plan format    1", "devices        cpu, null", "threads", "instructions", "oneDNN"})
+    EXPECT_THAT_CONTAINS(outcome.output, part);
+}
+
+/// The runtime's promise: the compiler is not in it, neither linked nor linked in.
+TEST_F(DsRun, LinksNoCompiler) {
+  const Outcome dynamic = shell(std::string("readelf -d ") + DS_RUN_PATH);
+  ASSERT_EQ(dynamic.code, 0);
+  EXPECT_THAT_CONTAINS(dynamic.output, "libc.so");
+  const Outcome needed = shell(std::string("ldd ") + DS_RUN_PATH);
+  ASSERT_EQ(needed.code, 0);
+  for (const char *library : {"MLIR", "LLVM", "onnx", "mpi", "cuda"}) {
+    EXPECT_EQ(dynamic.output.find(library), std::string::npos) << library;
+    EXPECT_EQ(needed.output.find(std::string("lib") + library), std::string::npos) << library;
+  }
+  const Outcome symbols = shell(std::string("nm -C ") + DS_RUN_PATH);
+  for (const char *name : {"mlir::", "llvm::", "onnx::", "ds::train::"})
+    EXPECT_EQ(symbols.output.find(name), std::string::npos) << name;
+}
+
+} // namespace
+} // namespace ds::test

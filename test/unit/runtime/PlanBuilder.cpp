@@ -1,0 +1,177 @@
+//===- PlanBuilder.cpp - small plans by hand ------------------------------===//
+#include "test/unit/runtime/PlanBuilder.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Shape.h"
+#include "runtime/plan/plan.pb.h"
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds::test {
+
+PlanBuilder::PlanBuilder(uint64_t microBatch, uint64_t accumulation) {
+  plan.set_format_version(1);
+  plan.set_compiler_revision("test");
+  plan.set_model("by hand");
+  plan.set_numerics("bit-equal");
+  plan.mutable_machine()->set_device("cpu");
+  plan.mutable_machine()->set_threads(2);
+  plan.mutable_machine()->set_alignment(64);
+  plan.mutable_training()->set_micro_batch_size(microBatch);
+  plan.mutable_training()->set_accumulation_steps(accumulation);
+  plan.mutable_training()->set_train_batch_size(microBatch * accumulation);
+  proto::Role &role = *plan.add_roles();
+  role.set_name("all");
+  role.add_ranks(0);
+  role.add_ranks(0);
+  role.add_arenas()->set_space("device");
+}
+
+uint32_t PlanBuilder::queue(const std::string &name, proto::Queue::Kind kind) {
+  proto::Queue &queue = *role().add_queues();
+  queue.set_name(name);
+  queue.set_kind(kind);
+  return uint32_t(role().queues_size() - 1);
+}
+
+uint32_t PlanBuilder::event(const std::string &name) {
+  role().add_events()->set_name(name);
+  return uint32_t(role().events_size() - 1);
+}
+
+uint32_t PlanBuilder::routine(const std::string &name) {
+  role().add_routines()->set_name(name);
+  return uint32_t(role().routines_size() - 1);
+}
+
+uint32_t PlanBuilder::program(const std::string &name) {
+  role().add_programs()->set_name(name);
+  return uint32_t(role().programs_size() - 1);
+}
+
+PlanBuilder::Tensor PlanBuilder::tensor(const std::string &name, DType dtype, const Shape &shape,
+                                        proto::Buffer::Scope scope, uint32_t slots) {
+  const auto bytes = uint64_t(elementCount(shape) * byteSize(dtype));
+  const uint64_t stride = (bytes + 63) / 64 * 64;
+  proto::Arena &arena = *role().mutable_arenas(0);
+  proto::Buffer &buffer = *role().add_buffers();
+  buffer.set_name(name);
+  buffer.set_offset(arena.bytes());
+  buffer.set_bytes(bytes);
+  buffer.set_scope(scope);
+  buffer.set_category(proto::Buffer::ACTIVATIONS);
+  buffer.set_slots(slots);
+  buffer.set_slot_stride(slots > 1 ? stride : 0);
+  arena.set_bytes(arena.bytes() + stride * slots);
+  return {uint32_t(role().buffers_size() - 1), dtype, shape};
+}
+
+PlanBuilder::Tensor PlanBuilder::variable(const std::string &name, DType dtype, const Shape &shape, double value,
+                                          proto::Variable::Kind kind) {
+  proto::Variable &variable = *plan.add_variables();
+  variable.set_name(name);
+  variable.set_dtype(proto::DType(dtype));
+  variable.mutable_shape()->Assign(shape.begin(), shape.end());
+  variable.set_kind(kind);
+  variable.set_persistent(true);
+  variable.mutable_source()->set_fill(value);
+  const Tensor tensor = this->tensor(name, dtype, shape, proto::Buffer::PLAN);
+  role().mutable_buffers(int(tensor.buffer))->set_variable(uint32_t(plan.variables_size() - 1));
+  return tensor;
+}
+
+uint32_t PlanBuilder::input(const std::string &name, DType dtype, const Shape &shape) {
+  proto::Input &input = *plan.add_inputs();
+  input.set_name(name);
+  input.set_dtype(proto::DType(dtype));
+  input.mutable_shape()->Assign(shape.begin(), shape.end());
+  return uint32_t(plan.inputs_size() - 1);
+}
+
+proto::Operand operandOf(const PlanBuilder::Tensor &tensor, proto::Operand::Access access) {
+  proto::Operand operand;
+  operand.set_buffer(tensor.buffer);
+  operand.set_dtype(proto::DType(tensor.dtype));
+  operand.mutable_shape()->Assign(tensor.shape.begin(), tensor.shape.end());
+  operand.set_access(access);
+  return operand;
+}
+
+proto::Command &PlanBuilder::command(uint32_t routine, uint32_t queue) {
+  proto::Command &command = *role().mutable_routines(int(routine))->add_commands();
+  command.set_queue(queue);
+  return command;
+}
+
+proto::Command &PlanBuilder::kernel(uint32_t routine, uint32_t queue, const std::string &kernel,
+                                    const std::string &accesses, const std::vector<Tensor> &operands) {
+  proto::Command &command = this->command(routine, queue);
+  command.mutable_kernel()->set_kernel(kernel);
+  for (size_t i = 0; i < operands.size(); ++i)
+    *command.mutable_kernel()->add_operands() = operandOf(operands[i], accesses[i] == 'r'   ? proto::Operand::READ
+                                                                       : accesses[i] == 'w' ? proto::Operand::WRITE
+                                                                       : accesses[i] == 'm' ? proto::Operand::READ_WRITE
+                                                                                            : proto::Operand::SCRATCH);
+  return command;
+}
+
+proto::Command &PlanBuilder::fill(uint32_t routine, uint32_t queue, const Tensor &target) {
+  proto::Command &command = this->command(routine, queue);
+  *command.mutable_fill()->mutable_target() = operandOf(target, proto::Operand::WRITE);
+  return command;
+}
+
+proto::Command &PlanBuilder::copy(uint32_t routine, uint32_t queue, const Tensor &source, const Tensor &target) {
+  proto::Command &command = this->command(routine, queue);
+  *command.mutable_copy()->mutable_source() = operandOf(source, proto::Operand::READ);
+  *command.mutable_copy()->mutable_target() = operandOf(target, proto::Operand::WRITE);
+  return command;
+}
+
+proto::Command &PlanBuilder::feed(uint32_t routine, uint32_t queue, uint32_t input, const Tensor &target) {
+  proto::Command &command = this->command(routine, queue);
+  command.mutable_feed()->set_input(input);
+  *command.mutable_feed()->mutable_target() = operandOf(target, proto::Operand::WRITE);
+  return command;
+}
+
+void PlanBuilder::call(uint32_t program, uint32_t routine, uint32_t microbatch) {
+  proto::Call &call = *role().mutable_programs(int(program))->add_calls();
+  call.set_routine(routine);
+  call.set_microbatch(microbatch);
+}
+
+void PlanBuilder::metric(uint32_t program, const std::string &name, const Tensor &source) {
+  proto::Metric &metric = *role().mutable_programs(int(program))->add_metrics();
+  metric.set_name(name);
+  *metric.mutable_source() = operandOf(source, proto::Operand::READ);
+}
+
+void PlanBuilder::life(const Tensor &tensor, uint32_t program, uint32_t birthRoutine, uint32_t birthCommand,
+                       uint32_t deathRoutine, uint32_t deathCommand) {
+  proto::Life &life = *role().mutable_buffers(int(tensor.buffer))->add_lives();
+  life.set_program(program);
+  life.set_birth_routine(birthRoutine);
+  life.set_birth_command(birthCommand);
+  life.set_death_routine(deathRoutine);
+  life.set_death_command(deathCommand);
+}
+
+void PlanBuilder::implements(proto::Command &command, const std::string &name) {
+  proto::ReferenceOp &op = *plan.mutable_reference()->add_ops();
+  op.set_op("train.test");
+  op.set_name(name);
+  op.set_function("microbatch");
+  command.add_reference(uint32_t(plan.reference().ops_size() - 1));
+}
+
+void wait(proto::Command &command, uint32_t event, uint32_t delay) {
+  proto::Wait &wait = *command.add_waits();
+  wait.set_event(event);
+  wait.set_delay(delay);
+}
+
+void signal(proto::Command &command, uint32_t event) { command.add_signals(event); }
+
+} // namespace ds::test

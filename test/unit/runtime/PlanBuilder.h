@@ -1,0 +1,70 @@
+//===- PlanBuilder.h - small plans by hand --------------------------------===//
+#pragma once
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Shape.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds::test {
+
+namespace proto = ds::plan::proto;
+
+/// A one-rank plan for the cpu. Buffers are placed one after another, 64-byte aligned, never shared.
+class PlanBuilder {
+public:
+  struct Tensor {
+    uint32_t buffer;
+    DType dtype;
+    Shape shape;
+  };
+
+  explicit PlanBuilder(uint64_t microBatch = 1, uint64_t accumulation = 1);
+
+  uint32_t queue(const std::string &name, proto::Queue::Kind kind = proto::Queue::COMPUTE);
+  uint32_t event(const std::string &name);
+  uint32_t routine(const std::string &name);
+  uint32_t program(const std::string &name);
+
+  /// A buffer of its own for one tensor; `slots` > 1 makes its scope SLOT.
+  Tensor tensor(const std::string &name, DType dtype, const Shape &shape, proto::Buffer::Scope scope,
+                uint32_t slots = 1);
+  /// A variable, filled with `value`, and the buffer that holds it.
+  Tensor variable(const std::string &name, DType dtype, const Shape &shape, double value,
+                  proto::Variable::Kind kind = proto::Variable::PARAMETER);
+  /// A graph input; shape[0] is the micro-batch.
+  uint32_t input(const std::string &name, DType dtype, const Shape &shape);
+
+  /// The access of each operand, in order: 'r', 'w', 'm' (read and write) or 's' (scratch).
+  proto::Command &kernel(uint32_t routine, uint32_t queue, const std::string &kernel, const std::string &accesses,
+                         const std::vector<Tensor> &operands);
+  proto::Command &fill(uint32_t routine, uint32_t queue, const Tensor &target);
+  proto::Command &copy(uint32_t routine, uint32_t queue, const Tensor &source, const Tensor &target);
+  proto::Command &feed(uint32_t routine, uint32_t queue, uint32_t input, const Tensor &target);
+
+  void call(uint32_t program, uint32_t routine, uint32_t microbatch = 0);
+  void metric(uint32_t program, const std::string &name, const Tensor &source);
+  /// When a buffer of another scope than PLAN is born and dies.
+  void life(const Tensor &tensor, uint32_t program, uint32_t birthRoutine, uint32_t birthCommand, uint32_t deathRoutine,
+            uint32_t deathCommand);
+  /// A reference op that the command implements, for names in errors.
+  void implements(proto::Command &command, const std::string &name);
+
+  proto::Role &role() { return *plan.mutable_roles(0); }
+
+  proto::Plan plan;
+
+private:
+  proto::Command &command(uint32_t routine, uint32_t queue);
+};
+
+/// Waits of a command, in place: wait(command, event, delay).
+void wait(proto::Command &command, uint32_t event, uint32_t delay = 0);
+void signal(proto::Command &command, uint32_t event);
+
+proto::Operand operandOf(const PlanBuilder::Tensor &tensor, proto::Operand::Access access);
+
+} // namespace ds::test

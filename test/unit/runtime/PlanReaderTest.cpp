@@ -1,0 +1,318 @@
+//===- PlanReaderTest.cpp - every rule of a plan, broken once -------------===//
+#include "runtime/plan/PlanReader.h"
+#include "runtime/core/DType.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/PlanBuilder.h"
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <vector>
+
+namespace ds::test {
+namespace {
+
+/// A plan with one of everything:
+///   forward  0 feed tokens -> x (queue in, signals fed)   1 sum x -> loss (waits for fed)   2 fill g   3 copy loss ->
+///   kept
+proto::Plan soundPlan() {
+  PlanBuilder b(2, 3);
+  b.plan.add_weight_files()->set_path("w.bin");
+  b.plan.mutable_weight_files(0)->set_size(100);
+  const uint32_t compute = b.queue("compute"), in = b.queue("in", proto::Queue::COPY_IN);
+  const uint32_t fed = b.event("fed"), freed = b.event("freed");
+  const auto weight = b.variable("weight", DType::F32, {4}, 0.5);
+  const uint32_t tokens = b.input("tokens", DType::I64, {2, 8});
+  b.plan.mutable_inputs(0)->set_tokens("next");
+  const auto x = b.tensor("x", DType::I64, {2, 8}, proto::Buffer::SLOT, 2);
+  const auto loss = b.tensor("loss", DType::F32, {}, proto::Buffer::STEP);
+  const auto kept = b.tensor("kept", DType::F32, {}, proto::Buffer::CALL);
+  const uint32_t forward = b.routine("forward");
+  auto &feed = b.feed(forward, in, tokens, x);
+  wait(feed, freed, 2);
+  signal(feed, fed);
+  auto &sum = b.kernel(forward, compute, "sum", "rw", {x, loss});
+  wait(sum, fed);
+  signal(sum, freed);
+  b.implements(sum, "h.0");
+  b.fill(forward, compute, weight);
+  b.copy(forward, compute, loss, kept);
+  const uint32_t step = b.program("step");
+  for (uint32_t m = 0; m < 3; ++m)
+    b.call(step, forward, m);
+  b.metric(step, "loss", loss);
+  b.life(x, step, forward, 0, forward, 1);
+  b.life(kept, step, forward, 3, forward, 3);
+  auto &reference = *b.plan.mutable_reference();
+  reference.add_values()->set_dtype(proto::DTYPE_F32);
+  reference.mutable_ops(0)->add_operands(0);
+  auto *attribute = b.role().mutable_routines(0)->mutable_commands(1)->mutable_kernel()->add_attributes();
+  attribute->set_name("axes");
+  attribute->set_integer(1);
+  return b.plan;
+}
+
+proto::Role &role(proto::Plan &plan) { return *plan.mutable_roles(0); }
+proto::Buffer &buffer(proto::Plan &plan, int i) { return *role(plan).mutable_buffers(i); }
+proto::Command &command(proto::Plan &plan, int i) { return *role(plan).mutable_routines(0)->mutable_commands(i); }
+proto::Operand &operand(proto::Plan &plan, int i) { return *command(plan, 1).mutable_kernel()->mutable_operands(i); }
+proto::Program &program(proto::Plan &plan) { return *role(plan).mutable_programs(0); }
+proto::Variable &variable(proto::Plan &plan) { return *plan.mutable_variables(0); }
+proto::Life &life(proto::Plan &plan) { return *buffer(plan, 1).mutable_lives(0); }
+
+struct BadPlan {
+  std::string name;
+  std::function<void(proto::Plan &)> spoil;
+  std::string error; // a part of it
+};
+
+/// Keeps GoogleTest from printing bytes.
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
+void PrintTo(const BadPlan &bad, std::ostream *out) { *out << bad.name; }
+
+class PlanReaderRefuses : public testing::TestWithParam<BadPlan> {};
+
+TEST(PlanReader, TakesASoundPlan) {
+  EXPECT_EQ(errorOf([] { plan::validatePlan(soundPlan()); }), "no error");
+}
+
+TEST_P(PlanReaderRefuses, ABrokenRule) {
+  proto::Plan plan = soundPlan();
+  GetParam().spoil(plan);
+  EXPECT_ERROR(plan::validatePlan(plan), GetParam().error);
+}
+
+#define BAD(name, error, ...)                                                                                          \
+  BadPlan {                                                                                                            \
+    #name, [](proto::Plan &p) { __VA_ARGS__; }, error                                                                  \
+  }
+
+const std::vector<BadPlan> modelRules = {
+    BAD(Device, "device is neither cpu nor cuda", p.mutable_machine()->set_device("tpu")),
+    BAD(Threads, "0 threads", p.mutable_machine()->set_threads(0)),
+    BAD(Alignment, "no power of two", p.mutable_machine()->set_alignment(48)),
+    BAD(AlignmentZero, "no power of two", p.mutable_machine()->set_alignment(0)),
+    BAD(Axis, "neither pipe, data nor tensor", p.mutable_world()->add_axes()->set_name("depth")),
+    BAD(AxisZero, "of size 0", p.mutable_world()->add_axes()->set_name("data")),
+    BAD(
+        AxisTwice, "two axes data",
+        for (int i = 0; i < 2; ++i) {
+          auto *axis = p.mutable_world()->add_axes();
+          axis->set_name("data");
+          axis->set_size(1);
+        }),
+    BAD(AxisHuge, "more than 1048576 ranks",
+        {
+          auto *axis = p.mutable_world()->add_axes();
+          axis->set_name("data");
+          axis->set_size(4000000000u);
+        }),
+    BAD(BatchTriple, "train_batch_size 7 is not", p.mutable_training()->set_train_batch_size(7)),
+    BAD(MicroBatch, "at least 1", p.mutable_training()->set_micro_batch_size(0)),
+    BAD(MicroBatchHuge, "beyond 2^40", p.mutable_training()->set_micro_batch_size(UINT64_MAX)),
+    BAD(Numerics, "none of bit-equal", p.set_numerics("exact")),
+    BAD(WeightFileAbsolute, "empty or absolute", p.mutable_weight_files(0)->set_path("/etc/passwd")),
+    BAD(ConfigStatus, "none of honoured", p.add_config()->set_status("ignored")),
+    BAD(ConfigLong, "more than 16 MiB", p.set_config_json(std::string((16 << 20) + 1, ' '))),
+    BAD(ModelName, "control character 10", p.set_model("a\nb")),
+    BAD(ModelLong, "more than 4096", p.set_model(std::string(4097, 'a'))),
+    BAD(RanksOdd, "not pairs", role(p).add_ranks(0)),
+    BAD(RanksDescending, "not ascending", role(p).set_ranks(0, 1)),
+    BAD(RanksTooMany, "cover 2 ranks, but the world has 1", role(p).set_ranks(1, 1)),
+    BAD(RanksGap, "belongs to no role or to two", role(p).set_ranks(0, 1); role(p).set_ranks(1, 1)),
+    BAD(RoleTwice, "another role has its ranks too", *p.add_roles() = soundPlan().roles(0)),
+    BAD(NoRole, "cover 0 ranks", p.clear_roles()),
+};
+INSTANTIATE_TEST_SUITE_P(Model, PlanReaderRefuses, testing::ValuesIn(modelRules),
+                         [](const auto &info) { return info.param.name; });
+
+const std::vector<BadPlan> variableRules = {
+    BAD(NoName, "has no name", variable(p).set_name("")),
+    BAD(NameTwice, "another variable or alias", *p.add_variables() = variable(p)),
+    BAD(AliasTwice, "names something else too", variable(p).add_aliases("weight")),
+    BAD(Kind, "no variable kind 9", variable(p).set_kind(proto::Variable::Kind(9))),
+    BAD(DTypeUnknown, "no dtype 77", variable(p).set_dtype(proto::DType(77))),
+    BAD(DTypeNone, "no dtype 0", variable(p).set_dtype(proto::DTYPE_UNSPECIFIED)),
+    BAD(Negative, "negative dimension", variable(p).set_shape(0, -4)),
+    BAD(Overflow, "more than 2^62 bytes", variable(p).set_shape(0, INT64_MAX); variable(p).add_shape(INT64_MAX)),
+    BAD(OverflowBehindZero, "more than 2^62 bytes", variable(p).set_shape(0, 0); variable(p).add_shape(INT64_MAX)),
+    BAD(Rank, "more than 16", for (int i = 0; i < 20; ++i) variable(p).add_shape(1)),
+    BAD(NoSource, "no source", variable(p).clear_source()),
+    BAD(LiteralSize, "literal has 3 bytes, but its shape needs 16", variable(p).mutable_source()->set_literal("abc")),
+    BAD(RangeFile, "names weight file 1, but there are 1", variable(p).mutable_source()->mutable_range()->set_file(1)),
+    BAD(RangeEnd, "pass the end of weight file 0 of 100",
+        {
+          auto *range = variable(p).mutable_source()->mutable_range();
+          range->set_offset(90);
+          range->set_length(16);
+        }),
+    BAD(RangeWraps, "pass the end of weight file 0 of 100",
+        {
+          auto *range = variable(p).mutable_source()->mutable_range();
+          range->set_offset(UINT64_MAX - 7);
+          range->set_length(16);
+        }),
+    BAD(RangeLength, "range has 12 bytes, but its shape needs 16",
+        variable(p).mutable_source()->mutable_range()->set_length(12)),
+    BAD(Fill, "fill value is no int32", variable(p).set_dtype(proto::DTYPE_I32)),
+    BAD(Distribution, "neither normal nor uniform",
+        variable(p).mutable_source()->mutable_random()->set_distribution("cauchy")),
+    BAD(Deviation, "deviation is negative",
+        {
+          auto *random = variable(p).mutable_source()->mutable_random();
+          random->set_distribution("normal");
+          random->set_deviation(-1);
+        }),
+    BAD(RandomNaN, "not finite",
+        {
+          auto *random = variable(p).mutable_source()->mutable_random();
+          random->set_distribution("normal");
+          random->set_mean(std::nan(""));
+        }),
+    BAD(RandomInteger, "need a floating-point dtype",
+        {
+          variable(p).set_dtype(proto::DTYPE_I32);
+          variable(p).mutable_source()->mutable_random()->set_distribution("uniform");
+        }),
+    BAD(InputTwice, "another input has it", *p.add_inputs() = p.inputs(0)),
+    BAD(InputBatch, "does not begin with the micro-batch of 2", p.mutable_inputs(0)->set_shape(0, 3)),
+    BAD(InputScalar, "does not begin with the micro-batch", p.mutable_inputs(0)->clear_shape()),
+    BAD(InputTokens, "none of '', same, next", p.mutable_inputs(0)->set_tokens("previous")),
+    BAD(InputTokensFloat, "tokens need an integer dtype", p.mutable_inputs(0)->set_dtype(proto::DTYPE_F32)),
+    BAD(InputLimitHuge, "limit is beyond", p.mutable_inputs(0)->set_limit(UINT64_MAX)),
+    BAD(InputLimitFloat, "limits are for integers",
+        {
+          p.mutable_inputs(0)->set_tokens("");
+          p.mutable_inputs(0)->set_dtype(proto::DTYPE_F32);
+          p.mutable_inputs(0)->set_limit(3);
+        }),
+    BAD(ReferenceValue, "names reference value 8, but there are 1",
+        p.mutable_reference()->mutable_ops(0)->add_results(8)),
+    BAD(ReferenceOperand, "names reference value 9", p.mutable_reference()->mutable_ops(0)->add_operands(9)),
+    BAD(ReferenceVariable, "names variable 1", p.mutable_reference()->mutable_ops(0)->add_variables(1)),
+    BAD(ReferenceOp, "does not say which op", p.mutable_reference()->mutable_ops(0)->set_op("")),
+    BAD(ReferenceFunction, "none of microbatch", p.mutable_reference()->mutable_ops(0)->set_function("main")),
+    BAD(ReferenceShape, "negative dimension", p.mutable_reference()->mutable_values(0)->add_shape(-1)),
+    BAD(ReferenceAttribute, "it has no value", p.mutable_reference()->mutable_ops(0)->add_attributes()->set_name("a")),
+};
+INSTANTIATE_TEST_SUITE_P(Variables, PlanReaderRefuses, testing::ValuesIn(variableRules),
+                         [](const auto &info) { return info.param.name; });
+
+const std::vector<BadPlan> storageRules = {
+    BAD(Space, "none of device, host, nvme", role(p).mutable_arenas(0)->set_space("tape")),
+    BAD(ArenaHuge, "more than 2^46", role(p).mutable_arenas(0)->set_bytes(UINT64_MAX)),
+    BAD(Peak, "peak_live_bytes pass", role(p).mutable_arenas(0)->set_peak_live_bytes(1 << 20)),
+    BAD(ArenaIndex, "names arena 1, but there are 1", buffer(p, 0).set_arena(1)),
+    BAD(Scope, "no scope 0", buffer(p, 0).set_scope(proto::Buffer::SCOPE_UNSPECIFIED)),
+    BAD(Category, "no category 0", buffer(p, 0).set_category(proto::Buffer::CATEGORY_UNSPECIFIED)),
+    BAD(NoSlots, "0 slots", buffer(p, 0).set_slots(0)),
+    BAD(SlotsOfPlan, "only scope SLOT", buffer(p, 0).set_slots(2)),
+    BAD(SlotsOverlap, "its slots overlap", buffer(p, 1).set_slot_stride(64)),
+    BAD(SlotsPastEnd, "pass the end of arena 0 (device)", buffer(p, 1).set_slots(9)),
+    BAD(SlotsOverflow, "pass the end of arena 0", buffer(p, 1).set_slots(UINT32_MAX);
+        buffer(p, 1).set_slot_stride(UINT64_MAX - 63)),
+    BAD(OffsetPastEnd, "pass the end of arena 0", buffer(p, 0).set_offset(1 << 20)),
+    BAD(OffsetOverflow, "pass the end of arena 0", buffer(p, 0).set_offset(UINT64_MAX - 63)),
+    BAD(Bytes, "pass the end of arena 0", buffer(p, 0).set_bytes(1 << 20)),
+    BAD(Misaligned, "no multiple of the machine's alignment 64", buffer(p, 0).set_offset(8)),
+    BAD(StrideMisaligned, "no multiple of the machine's alignment 64", buffer(p, 1).set_slot_stride(136)),
+    BAD(VariableIndex, "names variable 4, but there are 1", buffer(p, 0).set_variable(4)),
+    BAD(VariableScope, "its scope must be PLAN", buffer(p, 2).set_variable(0)),
+    BAD(VariablePart, "no part of variable weight", buffer(p, 0).set_first_element(1)),
+    BAD(VariablePartOverflow, "no part of variable weight", buffer(p, 0).set_first_element(UINT64_MAX)),
+    BAD(VariableBytes, "no part of variable weight", buffer(p, 0).set_bytes(15)),
+    BAD(PlanLives, "it lives always", *buffer(p, 0).add_lives() = life(p)),
+    BAD(LifeProgram, "names program 1", life(p).set_program(1)),
+    BAD(LifeRoutine, "names routine 5", life(p).set_death_routine(5)),
+    BAD(LifeCommand, "names command 4, but there are 4", life(p).set_death_command(4)),
+    BAD(LifeBackwards, "before its birth", life(p).set_birth_command(2)),
+    BAD(LifeCall, "its scope is CALL", role(p).add_routines()->add_commands()->CopyFrom(command(p, 2));
+        buffer(p, 3).mutable_lives(0)->set_death_routine(1); buffer(p, 3).mutable_lives(0)->set_death_command(0)),
+};
+INSTANTIATE_TEST_SUITE_P(Storage, PlanReaderRefuses, testing::ValuesIn(storageRules),
+                         [](const auto &info) { return info.param.name; });
+
+const std::vector<BadPlan> commandRules = {
+    BAD(QueueName, "another queue has it", role(p).mutable_queues(1)->set_name("compute")),
+    BAD(QueueKind, "no queue kind 0", role(p).mutable_queues(1)->set_kind(proto::Queue::KIND_UNSPECIFIED)),
+    BAD(QueueIndex, "names queue 2, but there are 2", command(p, 0).set_queue(2)),
+    BAD(WaitIndex, "names event 2", command(p, 1).mutable_waits(0)->set_event(2)),
+    BAD(WaitDelay, "more than 2^20", command(p, 1).mutable_waits(0)->set_delay(UINT32_MAX)),
+    BAD(SignalIndex, "names event 7", command(p, 1).add_signals(7)),
+    BAD(ReferenceIndex, "names reference op 1", command(p, 1).add_reference(1)),
+    BAD(NoKind, "does nothing that this build knows", command(p, 1).clear_kind()),
+    BAD(NoKernel, "names no kernel", command(p, 1).mutable_kernel()->set_kernel("")),
+    BAD(AttributeTwice, "two attributes axes",
+        *command(p, 1).mutable_kernel()->add_attributes() = command(p, 1).kernel().attributes(0)),
+    BAD(AttributeNoName, "an attribute has no name", command(p, 1).mutable_kernel()->add_attributes()->set_integer(1)),
+    BAD(OperandBuffer, "names buffer 4, but there are 4", operand(p, 0).set_buffer(4)),
+    BAD(OperandAccess, "no access 0", operand(p, 0).set_access(proto::Operand::ACCESS_UNSPECIFIED)),
+    BAD(OperandTooLong, "pass the end of buffer 1 (x) of 128", operand(p, 0).set_shape(0, 3)),
+    BAD(OperandOffset, "pass the end of buffer 1 (x)", operand(p, 0).set_byte_offset(8)),
+    BAD(OperandOffsetWraps, "pass the end of buffer 1 (x)", operand(p, 0).set_byte_offset(UINT64_MAX - 7)),
+    BAD(OperandMisaligned, "no multiple of its element size 8", operand(p, 0).set_shape(0, 1);
+        operand(p, 0).set_byte_offset(4)),
+    BAD(OperandShape, "negative dimension", operand(p, 0).set_shape(0, -1)),
+    BAD(FillAccess, "access must be WRITE",
+        command(p, 2).mutable_fill()->mutable_target()->set_access(proto::Operand::READ)),
+    BAD(FillNothing, "no dtype 0", command(p, 2).mutable_fill()->clear_target()),
+    BAD(CopySource, "access must be READ",
+        command(p, 3).mutable_copy()->mutable_source()->set_access(proto::Operand::READ_WRITE)),
+    BAD(CopyShapes, "both ends must have one dtype and shape",
+        command(p, 3).mutable_copy()->mutable_source()->add_shape(1)),
+    BAD(CopyDTypes, "both ends must have one dtype and shape",
+        command(p, 3).mutable_copy()->mutable_source()->set_dtype(proto::DTYPE_I32)),
+    BAD(FeedInput, "names input 1", command(p, 0).mutable_feed()->set_input(1)),
+    BAD(FeedShape, "both must have one dtype and shape",
+        command(p, 0).mutable_feed()->mutable_target()->set_shape(1, 7)),
+};
+INSTANTIATE_TEST_SUITE_P(Commands, PlanReaderRefuses, testing::ValuesIn(commandRules),
+                         [](const auto &info) { return info.param.name; });
+
+const std::vector<BadPlan> programRules = {
+    BAD(Name, "neither step nor evaluate", program(p).set_name("train")),
+    BAD(NameTwice, "another program has it", *role(p).add_programs() = program(p)),
+    BAD(CallRoutine, "names routine 1", program(p).mutable_calls(0)->set_routine(1)),
+    BAD(CallMicrobatch, "names micro-batch 3, but a run has 3", program(p).mutable_calls(0)->set_microbatch(3)),
+    BAD(MetricTwice, "another metric has it", *program(p).add_metrics() = program(p).metrics(0)),
+    BAD(MetricBuffer, "names buffer 9", program(p).mutable_metrics(0)->mutable_source()->set_buffer(9)),
+    BAD(MetricShape, "is no scalar", program(p).mutable_metrics(0)->mutable_source()->add_shape(2)),
+    BAD(MetricDType, "not float32, float64 or int64",
+        program(p).mutable_metrics(0)->mutable_source()->set_dtype(proto::DTYPE_I32)),
+    BAD(MetricScope, "must have scope PLAN or STEP", program(p).mutable_metrics(0)->mutable_source()->set_buffer(3)),
+    BAD(MetricEnd, "passes the end of buffer 2", program(p).mutable_metrics(0)->mutable_source()->set_byte_offset(4)),
+    BAD(MetricAccess, "access must be READ",
+        program(p).mutable_metrics(0)->mutable_source()->set_access(proto::Operand::WRITE)),
+    // Nothing raises event fed any more.
+    BAD(NeverSignalled, "queue compute would wait for ever for event 0 (fed) to reach 1; it stays at 0",
+        command(p, 0).clear_signals()),
+    // The feed of micro-batch 1 waits for the sum of micro-batch 1, which waits for that feed.
+    BAD(Cycle, "would wait for ever", command(p, 0).mutable_waits(0)->set_delay(0)),
+    // Micro-batch 2 is never fed, and nobody asks for it: but the call of micro-batch 1 now stands before that of 0.
+    BAD(CallsOutOfOrder, "would wait for ever", program(p).mutable_calls(0)->set_microbatch(2);
+        program(p).mutable_calls(1)->set_microbatch(0); program(p).mutable_calls(2)->set_microbatch(1)),
+    // Both on one queue: the wait stands before the signal that would end it.
+    BAD(WaitBeforeSignal, "would wait for ever", command(p, 0).clear_waits(); command(p, 1).set_queue(1);
+        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 1);
+        for (int i = 0; i < 2; ++i) program(p).mutable_calls()->RemoveLast()),
+};
+INSTANTIATE_TEST_SUITE_P(Programs, PlanReaderRefuses, testing::ValuesIn(programRules),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(PlanReader, TakesAWaitThatIsIssuedBeforeItsSignal) {
+  proto::Plan plan = soundPlan(); // the sum, on its own queue, is now issued before the feed it waits for
+  role(plan).mutable_routines(0)->mutable_commands()->SwapElements(0, 1);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
+TEST(PlanReader, RefusesARunThatIsTooLongToPlay) {
+  proto::Plan plan = soundPlan();
+  for (int i = 0; i < (1 << 20); ++i)
+    *program(plan).add_calls() = plan.roles(0).programs(0).calls(0);
+  EXPECT_ERROR(plan::validatePlan(plan), "more than 2^26 or 2^20");
+}
+
+} // namespace
+} // namespace ds::test

@@ -1,0 +1,291 @@
+//===- Commands.cpp - import, compile, verify, report: arguments and printing --===//
+#include "tools/ds-opt/Commands.h"
+
+#include "compiler/driver/Compile.h"
+#include "compiler/report/Report.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/AtomicFile.h"
+#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/PlanReader.h"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <unistd.h>
+
+using namespace ds;
+using namespace ds::tool;
+
+namespace {
+
+const std::set<std::string_view> commands = {"import", "compile", "verify", "check", "report", "diff", "--commands"};
+
+/// Shows on a terminal what is going on once that takes over two seconds; with --verbose, every phase and its time.
+class Progress {
+public:
+  explicit Progress(const bool &quiet, const bool &verbose) : quiet_(quiet), verbose_(verbose) {}
+  ~Progress() { finish(); }
+
+  void operator()(const char *phase) {
+    using namespace std::chrono;
+    const double seconds = duration<double>(steady_clock::now() - begin_).count();
+    if (verbose_)
+      std::fprintf(stderr, "[%6.2f s] %s\n", seconds, phase);
+    else if (!quiet_ && seconds > 2 && isatty(STDERR_FILENO)) {
+      std::fprintf(stderr, "\r\033[K%s ...", phase);
+      shown_ = true;
+    }
+  }
+  void finish() {
+    if (shown_)
+      std::fprintf(stderr, "\r\033[K");
+    shown_ = false;
+  }
+
+private:
+  const bool &quiet_, &verbose_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// Where a command's result goes: a file, or stdout.
+void deliver(const std::string &text, const std::string &path) {
+  if (path.empty() || path == "-")
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  else
+    plan::writeFileAtomically(path, text);
+}
+
+std::string readableBytes(uint64_t bytes) {
+  char text[64];
+  if (bytes < uint64_t(1) << 20)
+    std::snprintf(text, sizeof text, "%.1f KiB", double(bytes) / 1024);
+  else if (bytes < uint64_t(1) << 30)
+    std::snprintf(text, sizeof text, "%.1f MiB", double(bytes) / (1 << 20));
+  else
+    std::snprintf(text, sizeof text, "%.2f GiB", double(bytes) / (1 << 30));
+  return text;
+}
+
+/// `--dim batch=4` and the like.
+std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string &text : texts) {
+    const size_t equals = text.find('=');
+    size_t used = 0;
+    int64_t size = 0;
+    try {
+      if (equals != std::string::npos)
+        size = std::stoll(text.substr(equals + 1), &used);
+    } catch (const std::exception &) {
+      used = 0;
+    }
+    if (equals == std::string::npos || equals == 0 || used == 0 || used != text.size() - equals - 1 || size < 1)
+      throw Error("--dim " + text + " is not NAME=SIZE with a size of at least 1; try --dim seq=128");
+    dims[text.substr(0, equals)] = size;
+  }
+  return dims;
+}
+
+/// The options of everything that reads a model.
+struct ModelArguments {
+  std::string path, loss, weights, batchNorm = "refuse", dropout = "refuse";
+  std::vector<std::string> dims, trainable, frozen;
+
+  void add(CLI::App &app) {
+    app.add_option("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote")->required();
+    app.add_option("--dim", dims, "NAME=SIZE of a symbolic dimension; batch comes from the micro-batch");
+    app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
+    app.add_option("--frozen", frozen, "do not train those that match");
+    app.add_option("--loss", loss, "the output that is the loss, where the graph has several");
+    app.add_option("--weights", weights, "safetensors file with what the model file leaves out");
+    app.add_option("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
+        ->check(CLI::IsMember({"refuse", "as-written", "train"}));
+    app.add_option("--dropout", dropout, "as-written|force|off: what to do about Dropout that lost its training mode")
+        ->check(CLI::IsMember({"refuse", "as-written", "force", "off"}));
+  }
+
+  import::ImportOptions options() const {
+    import::ImportOptions result;
+    result.path = path;
+    result.dims = parseDims(dims);
+    result.trainable = trainable;
+    result.frozen = frozen;
+    result.loss = loss;
+    result.weights = weights;
+    using Dropout = import::ImportOptions::Dropout;
+    const std::map<std::string, Dropout> dropouts = {{"refuse", Dropout::Refuse},
+                                                     {"as-written", Dropout::AsWritten},
+                                                     {"force", Dropout::Force},
+                                                     {"off", Dropout::Off}};
+    result.dropout = dropouts.at(dropout);
+    using BatchNorm = import::ImportOptions::BatchNorm;
+    const std::map<std::string, BatchNorm> norms = {
+        {"refuse", BatchNorm::Refuse}, {"as-written", BatchNorm::AsWritten}, {"train", BatchNorm::Train}};
+    result.batchNorm = norms.at(batchNorm);
+    return result;
+  }
+};
+
+struct CompileArguments {
+  ModelArguments model;
+  std::string config, machine, emit, output, deviceMemory, hostMemory;
+  int64_t ranks = 1;
+  std::vector<std::string> sets;
+
+  void add(CLI::App &app) {
+    model.add(app);
+    app.add_option("--config", config, "DeepSpeed's ds_config.json; ours stands under \"deepstatic\"")->required();
+    app.add_option("--ranks", ranks, "processes or GPUs to compile for");
+    app.add_option("--machine", machine, "a machine file, or the name of one in models/machines");
+    app.add_option("--set", sets, "key.path=value: overrides one configuration key");
+    app.add_option("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
+    app.add_option("--host-memory", hostMemory, "of one rank");
+    app.add_option("--emit", emit, "stop at train|grad|dist|schedule|plan|plan-text and print it");
+    app.add_option("-o,--output", output, "the plan file (default: the model's name with .dsplan)");
+  }
+
+  driver::CompileRequest request() const {
+    driver::CompileRequest result;
+    result.model = model.options();
+    result.configPath = config;
+    result.overrides.fileName = config;
+    result.overrides.ranks = ranks;
+    result.overrides.sets = sets;
+    if (!deviceMemory.empty())
+      result.overrides.deviceMemory = config::parseBytes(deviceMemory, "--device-memory");
+    if (!hostMemory.empty())
+      result.overrides.hostMemory = config::parseBytes(hostMemory, "--host-memory");
+    result.machine = machine;
+    result.output = output;
+    if (!emit.empty())
+      result.emit = driver::emitFromName(emit);
+    return result;
+  }
+};
+
+void printSummary(const plan::proto::Plan &plan, const std::string &path) {
+  size_t commands = 0, parameters = 0;
+  uint64_t elements = 0;
+  for (const auto &routine : plan.roles(0).routines())
+    commands += routine.commands_size();
+  for (const auto &variable : plan.variables())
+    if (variable.kind() == plan::proto::Variable::PARAMETER) {
+      uint64_t count = 1;
+      for (int64_t dim : variable.shape())
+        count *= dim;
+      elements += count;
+      ++parameters;
+    }
+  const auto &arena = plan.roles(0).arenas(0);
+  std::printf("wrote %s: %zu parameters with %.1f M elements, %zu commands, arena %s (%s live at the peak)\n",
+              path.c_str(), parameters, double(elements) / 1e6, commands, readableBytes(arena.bytes()).c_str(),
+              readableBytes(arena.peak_live_bytes()).c_str());
+}
+
+void runCompile(const CompileArguments &arguments, const bool &quiet, const bool &verbose) {
+  Progress progress(quiet, verbose);
+  driver::CompileRequest request = arguments.request();
+  request.progress = [&](const char *phase) { progress(phase); };
+  if (request.emit != driver::Emit::PlanFile) {
+    driver::CompileResult result = driver::compile(request);
+    progress.finish();
+    return deliver(result.text, arguments.output);
+  }
+  if (request.output.empty()) {
+    std::filesystem::path model(arguments.model.path);
+    if (model.filename().empty())
+      model = model.parent_path();
+    request.output = model.stem().string() + ".dsplan";
+  }
+  driver::CompileResult result = driver::compile(request);
+  plan::validatePlan(result.plan);
+  plan::writePlanFile(request.output, result.plan);
+  progress.finish();
+  if (!quiet)
+    printSummary(result.plan, request.output);
+}
+
+void runReport(const std::string &path, const std::string &format, bool allRanks, const std::string &output) {
+  report::Options options;
+  options.format = report::formatFromName(format);
+  options.allRanks = allRanks;
+  deliver(report::report(plan::readPlan(path), options), output);
+}
+
+/// A command that CLI.md names and a later release has.
+void refuseLater(CLI::App &app, const char *name, const char *what) {
+  app.add_subcommand(name, what)->allow_extras()->callback([name] {
+    throw Error(std::string("ds-opt ") + name + " is not available yet");
+  });
+}
+
+} // namespace
+
+bool ds::tool::isCommand(int argc, char **argv) { return argc > 1 && commands.contains(argv[1]); }
+
+int ds::tool::runCommand(int argc, char **argv) {
+  CLI::App app("ds-opt: inspects and compiles ONNX training graphs");
+  app.set_version_flag("--version", DS_VERSION);
+  bool quiet = false, verbose = false;
+  app.add_flag("--quiet", quiet, "print nothing but results");
+  app.add_flag("--verbose", verbose, "print every phase and its time");
+  bool listCommands = false;
+  app.add_flag("--commands", listCommands, "list the commands");
+  app.fallthrough();
+
+  ModelArguments importArguments;
+  std::string importOutput;
+  CLI::App *importCommand = app.add_subcommand("import", "print a model in the train dialect");
+  importArguments.add(*importCommand);
+  importCommand->add_option("-o,--output", importOutput, "file; default: stdout");
+  importCommand->callback([&] { deliver(driver::importToText(importArguments.options()), importOutput); });
+
+  CompileArguments compileArguments;
+  CLI::App *compileCommand = app.add_subcommand("compile", "turn a model and a configuration into a plan");
+  compileArguments.add(*compileCommand);
+  compileCommand->callback([&] { runCompile(compileArguments, quiet, verbose); });
+
+  std::string reportPath, reportFormat = "text", reportOutput;
+  bool allRanks = false;
+  CLI::App *reportCommand = app.add_subcommand("report", "what a plan decides: who owns what, bytes, configuration");
+  reportCommand->add_option("PLAN", reportPath, "a .dsplan file")->required();
+  reportCommand->add_option("--format", reportFormat, "text|json|html|perfetto");
+  reportCommand->add_flag("--all-ranks", allRanks, "json: every rank instead of one of each class");
+  reportCommand->add_option("-o,--output", reportOutput, "file; default: stdout");
+  reportCommand->callback([&] { runReport(reportPath, reportFormat, allRanks, reportOutput); });
+
+  refuseLater(app, "verify", "prove a plan (not available yet)");
+  refuseLater(app, "check", "does it fit, are all keys honoured (not available yet)");
+  refuseLater(app, "diff", "what changed between two plans (not available yet)");
+
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty())
+      std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::Success &success) {
+    return app.exit(success);
+  } catch (const CLI::Error &error) {
+    std::fprintf(stderr, "error: %s; see ds-opt %s --help\n", error.what(), argc > 1 ? argv[1] : "");
+    return 2;
+  } catch (const config::ConfigError &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    for (const std::string &detail : error.details)
+      std::fprintf(stderr, "  also: %s\n", detail.c_str());
+    if (!error.tryLine.empty())
+      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
+    return 1;
+  } catch (const Error &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    if (!error.tryLine.empty())
+      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
+    return 1;
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "error: not enough memory\n");
+    return 1;
+  }
+}

@@ -1,0 +1,113 @@
+//===- Arguments.cpp - ds-run's command line ------------------------------===//
+#include "tools/ds-run/Arguments.h"
+#include "runtime/executor/Training.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace ds::run {
+namespace {
+
+/// Flags that later versions will have. They are parsed so that the answer is about them and not about their values.
+constexpr const char *laterFlags[] = {"--save", "--save-interval", "--keep", "--resume",
+                                      "--tag",  "--max-time",      "--set",  "--trace"};
+
+class Parser {
+public:
+  Parser() : app_("Trains by a plan that ds-opt compiled.", "ds-run") {
+    runtime::TrainingOptions &training = arguments_.training;
+    app_.add_option("PLAN", training.planPath, "the plan, from ds-opt compile");
+    app_.add_option("-n", ranks_, "ranks; must be the plan's")->check(CLI::PositiveNumber);
+    app_.add_option("--data", training.data, "safetensors or token files; several form one stream");
+    app_.add_option("--steps", steps_, "optimizer steps; default: one epoch");
+    app_.add_option("--device", training.device, "cpu, or null to walk the plan without computing; default: the plan's")
+        ->check(CLI::IsMember({"cpu", "cuda", "null"}));
+    app_.add_option("--seed", training.seed, "of dropout, shuffling and random first values; default: 0");
+    app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")
+        ->check(CLI::Range(1, 4096));
+    app_.add_flag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
+    app_.add_option("--weights", training.weights, "safetensors file or folder that overrides the plan's first values");
+    addResults();
+    app_.add_flag("--check-memory", training.checkMemory, "NaN patterns in all memory that nobody owns");
+    app_.add_flag("--check-numerics", training.checkNumerics, "stop at the first NaN or infinity, naming its op");
+    app_.add_flag("--quiet", arguments_.quiet, "no progress");
+    app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
+    app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");
+    for (const char *flag : laterFlags)
+      app_.add_option(flag, later_)->group("");
+    app_.add_subcommand("info", "devices, libraries, versions");
+    app_.add_subcommand("export", "not available yet")->group("")->allow_extras();
+  }
+
+  Arguments parse(int argc, char **argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp &) {
+      arguments_.command = Arguments::Command::Help;
+      arguments_.text = app_.help();
+      return arguments_;
+    } catch (const CLI::ParseError &error) {
+      throw UsageError(std::string(error.what()) + "; ds-run --help lists the flags");
+    }
+    refuseLaterFlags();
+    if (app_.got_subcommand("info")) {
+      arguments_.command = Arguments::Command::Info;
+      return arguments_;
+    }
+    checkTogether();
+    return arguments_;
+  }
+
+private:
+  void addResults() {
+    runtime::TrainingOptions &training = arguments_.training;
+    app_.add_option("--metrics", training.metrics, "one JSON object a step, and a summary");
+    app_.add_option("--eval-data", training.evaluationData, "data for the forward-only program");
+    app_.add_option("--eval-interval", training.evaluationInterval,
+                    "steps between evaluations; default: only at the end")
+        ->check(CLI::PositiveNumber);
+    app_.add_flag("--eval", training.evaluateOnly, "evaluate and do not train");
+    app_.add_option("--export", training.exportPath, "safetensors file for the final weights");
+  }
+
+  void refuseLaterFlags() const {
+    for (const char *flag : laterFlags)
+      if (app_.count(flag) > 0)
+        throw UsageError(std::string(flag) + " is not available yet in this version of ds-run");
+    if (app_.count("--resume-if-present") > 0)
+      throw UsageError("--resume-if-present is not available yet in this version of ds-run");
+    if (app_.got_subcommand("export"))
+      throw UsageError(
+          "ds-run export is not available yet, as there are no checkpoints; --export writes the weights at "
+          "the end of a run");
+  }
+
+  void checkTogether() {
+    runtime::TrainingOptions &training = arguments_.training;
+    if (training.planPath.empty())
+      throw UsageError("no plan was given: ds-run PLAN.dsplan --data DATA ...");
+    if (app_.count("-n") > 0)
+      training.ranks = ranks_;
+    if (app_.count("--steps") > 0)
+      training.steps = steps_;
+    if (training.evaluationInterval > 0 && training.evaluationData.empty())
+      throw UsageError("--eval-interval needs --eval-data");
+    if (training.evaluateOnly && (!training.exportPath.empty() || app_.count("--steps") > 0))
+      throw UsageError("--eval does not train, so --steps and --export make no sense with it");
+    if (arguments_.quiet && arguments_.verbose)
+      throw UsageError("--quiet and --verbose exclude each other");
+  }
+
+  CLI::App app_;
+  Arguments arguments_;
+  uint64_t ranks_ = 0, steps_ = 0;
+  bool resumeIfPresent_ = false;
+  std::vector<std::string> later_;
+};
+
+} // namespace
+
+Arguments parseArguments(int argc, char **argv) { return Parser().parse(argc, argv); }
+
+} // namespace ds::run

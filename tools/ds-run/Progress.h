@@ -1,0 +1,33 @@
+//===- Progress.h - what a user sees while training -----------------------===//
+#pragma once
+
+#include "runtime/executor/Training.h"
+
+#include <chrono>
+#include <cstdint>
+
+namespace ds::run {
+
+/// On stderr: a bar on a terminal, else a line for every tenth of the steps. Allocates nothing.
+class Progress final : public runtime::TrainingObserver {
+public:
+  enum class Detail { None, Tenths, EveryStep };
+
+  Progress(uint64_t steps, Detail detail);
+
+  void stepDone(const runtime::StepReport &report) noexcept override;
+  void evaluated(const runtime::EvaluationReport &report) noexcept override;
+  /// Leaves the bar's line, if there is one.
+  void finish() noexcept;
+
+private:
+  void drawBar(const runtime::StepReport &report) noexcept;
+
+  const uint64_t steps_;
+  const Detail detail_;
+  const bool terminal_;
+  bool barStands_ = false;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), drawn_{};
+};
+
+} // namespace ds::run

@@ -1,0 +1,117 @@
+//===- main.cpp - ds-run --------------------------------------------------===//
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/Error.h"
+#include "runtime/device/cpu/GuardPageReport.h"
+#include "runtime/executor/StepReport.h"
+#include "runtime/executor/Training.h"
+#include "tools/ds-run/Arguments.h"
+#include "tools/ds-run/Info.h"
+#include "tools/ds-run/Launcher.h"
+#include "tools/ds-run/Progress.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <signal.h>
+#include <string>
+#include <vector>
+
+namespace ds::run {
+namespace {
+
+std::atomic<bool> stopRequested = false;
+
+void requestStop(int signal) {
+  stopRequested = true;
+  std::signal(signal, SIG_DFL); // a second one ends at once
+}
+
+/// One line whatever the text holds: names come from files.
+void printError(std::string text) {
+  for (char &byte : text)
+    if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F)
+      byte = '?';
+  if (text.size() > 4000)
+    text = text.substr(0, 4000) + "...";
+  std::fprintf(stderr, "error: %s\n", text.c_str());
+}
+
+Progress::Detail detailOf(const Arguments &arguments) {
+  if (arguments.quiet)
+    return Progress::Detail::None;
+  return arguments.verbose ? Progress::Detail::EveryStep : Progress::Detail::Tenths;
+}
+
+void printLoaded(const runtime::Training &training) {
+  const runtime::SummaryReport summary = training.summary();
+  std::fprintf(
+      stderr, "plan of %s for %u threads: %llu steps of %llu samples, %.1f MiB on the device, %.1f on the host\n",
+      training.plan().model().c_str(), training.plan().machine().threads(),
+      static_cast<unsigned long long>(training.steps()), static_cast<unsigned long long>(training.samplesPerStep()),
+      double(summary.deviceBytes) / 1048576.0, double(summary.hostBytes) / 1048576.0);
+}
+
+void printUnusedWeights(const runtime::Training &training) {
+  const std::vector<std::string> &names = training.unusedWeights();
+  if (!names.empty())
+    std::fprintf(stderr, "note: the plan has no use for %zu of the names in --weights, the first is %s\n", names.size(),
+                 names[0].c_str());
+}
+
+void train(const Arguments &arguments) {
+  if (!arguments.training.ranks) // -n wins over a launcher
+    refuseLaunchers();
+  if (arguments.training.checkMemory)
+    runtime::reportGuardPageHits();
+  runtime::Training training(arguments.training, kernels::cpuKernels());
+  for (int signal : {SIGINT, SIGTERM, SIGUSR1})
+    std::signal(signal, requestStop);
+  if (arguments.verbose)
+    printLoaded(training);
+  printUnusedWeights(training);
+  Progress progress(training.steps(), detailOf(arguments));
+  try {
+    training.run(progress, stopRequested);
+  } catch (...) {
+    progress.finish();
+    throw;
+  }
+  progress.finish();
+}
+
+int run(int argc, char **argv) {
+  try {
+    const Arguments arguments = parseArguments(argc, argv);
+    switch (arguments.command) {
+    case Arguments::Command::Help:
+      std::fputs(arguments.text.c_str(), stdout);
+      break;
+    case Arguments::Command::Info:
+      printInfo();
+      break;
+    case Arguments::Command::Train:
+      train(arguments);
+      break;
+    }
+    return 0;
+  } catch (const UsageError &error) {
+    printError(error.what());
+    return 2;
+  } catch (const Error &error) {
+    printError(error.what());
+    if (!error.tryLine.empty())
+      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
+  } catch (const std::bad_alloc &) {
+    printError("there is not enough memory to read the plan, its data or its weights");
+  } catch (const std::exception &error) {
+    printError(error.what());
+  }
+  return 1;
+}
+
+} // namespace
+} // namespace ds::run
+
+int main(int argc, char **argv) { return ds::run::run(argc, argv); }
