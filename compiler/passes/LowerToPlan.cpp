@@ -184,8 +184,7 @@ private:
     for (Operation &op : fragment.getBody().front())
       if (failed(lowerOp(&op)))
         return failure();
-    connect(fragment, routine);
-    return success();
+    return connect(fragment, routine);
   }
 
   /// Results that are kept or stored are written where they are wanted; reads that outlive their variable are copied.
@@ -303,10 +302,12 @@ private:
 
   /// The last feed signals that inputs are there; compute that takes inputs waits for it; the end of the backward frees
   /// the slot.
-  void connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
+  LogicalResult connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
     Block &body = routine.getBody().front();
+    const bool isBackward = fragment.getSymName() == "backward";
     if (body.empty())
-      return;
+      return isBackward ? fragment.emitOpError("computes nothing; its end is what frees the inputs of a micro-batch")
+                        : success();
     if (auto feed = dyn_cast<plan::FeedOp>(body.back()))
       feed.setSignalsAttr(events({"input_ready"}));
     const bool takesInput = llvm::any_of(fragment.getOps<dist::TakeOp>(), [&](dist::TakeOp take) {
@@ -316,8 +317,9 @@ private:
       first.setWaitsAttr(events({"input_ready"}));
       first.setDelays({0});
     }
-    if (auto last = dyn_cast<plan::KernelOp>(body.back()); last && fragment.getSymName() == "backward")
+    if (auto last = dyn_cast<plan::KernelOp>(body.back()); last && isBackward)
       last.setSignalsAttr(events({"input_done"}));
+    return success();
   }
 
   //===-- programs --------------------------------------------------------------===//

@@ -99,3 +99,12 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) { // call
     return emitOpError() << getRoutineAttr() << " is not a plan.routine";
   return success();
 }
+
+LogicalResult MetricOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  auto buffer = getBuffer().getDefiningOp<BufferOp>();
+  if (!buffer || !type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()) ||
+      tensorBytes(type) > static_cast<int64_t>(buffer.getBytes())) // metric_c1
+    return emitOpError() << "\"" << getName() << "\" must be a float scalar in a plan.buffer, not " << getType();
+  return success();
+}

@@ -145,8 +145,13 @@ def Plan_CallOp : Plan_Op<"call", [HasParent<"ProgramOp">, DeclareOpInterfaceMet
 
 def Plan_MetricOp : Plan_Op<"metric", [HasParent<"ProgramOp">]> {
   let summary = "a scalar that the host reads when the program has finished";
+  let description = [{
+    **Constraints**
+    - (metric_c1) `type` is a float tensor of rank 0 that fits into the buffer.
+  }];
   let arguments = (ins StrAttr:$name, Plan_Buffer:$buffer, TypeAttr:$type);
   let assemblyFormat = "$name $buffer `:` $type attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // DS_PLAN_OPS_TD

@@ -110,7 +110,8 @@ DS_GRADIENT(PowOp) {
   }
   if (needed[1]) { // l^r * ln l, and 0 where l is 0 and r >= 0
     Value zero = scalar(b, getLhs(), 0);
-    Value atZero = AndOp::create(b, EqualOp::create(b, getLhs(), zero), GreaterEqualOp::create(b, getRhs(), zero));
+    Value baseIsZero = EqualOp::create(b, getLhs(), zero), noPole = GreaterEqualOp::create(b, getRhs(), zero);
+    Value atZero = AndOp::create(b, baseIsZero, noPole);
     Value derivative = mul(b, getResult(), LogOp::create(b, getLhs()));
     out[1] = sumTo(b, SelectOp::create(b, atZero, zero, mul(b, gradients[0], derivative)), shapeOf(getRhs()));
   }
@@ -153,7 +154,8 @@ DS_GRADIENT(SelectOp) {
 
 //===-- one operand --------------------------------------------------------------===//
 
-/// Defines the gradient of a unary op by an expression in b, dy, x and y.
+/// Defines the gradient of a unary op by an expression in b, dy, x and y. At most one argument of a call may make ops:
+/// C++ does not say in which order arguments are evaluated, and the order of ops must not depend on the compiler.
 #define DS_UNARY_GRADIENT(OP, EXPRESSION)                                                                              \
   DS_GRADIENT(OP) {                                                                                                    \
     ImplicitLocOpBuilder b(getLoc(), plain);                                                                           \
@@ -165,21 +167,52 @@ DS_GRADIENT(SelectOp) {
 DS_UNARY_GRADIENT(NegOp, neg(b, dy))
 DS_UNARY_GRADIENT(AbsOp, mul(b, dy, SignOp::create(b, x)))
 DS_UNARY_GRADIENT(SqrtOp, div(b, dy, mul(b, scalar(b, y, 2), y)))
-DS_UNARY_GRADIENT(RsqrtOp, mul(b, dy, mul(b, scalar(b, y, -0.5), mul(b, y, mul(b, y, y)))))
 DS_UNARY_GRADIENT(ReciprocalOp, mul(b, dy, neg(b, mul(b, y, y))))
 DS_UNARY_GRADIENT(ExpOp, mul(b, dy, y))
 DS_UNARY_GRADIENT(LogOp, div(b, dy, x))
-DS_UNARY_GRADIENT(ErfOp,
-                  mul(b, dy,
-                      mul(b, scalar(b, y, 2 * std::numbers::inv_sqrtpi), ExpOp::create(b, neg(b, mul(b, x, x))))))
-DS_UNARY_GRADIENT(TanhOp, mul(b, dy, sub(b, scalar(b, y, 1), mul(b, y, y))))
 DS_UNARY_GRADIENT(SigmoidOp, mul(b, dy, mul(b, y, sub(b, scalar(b, y, 1), y))))
-DS_UNARY_GRADIENT(ReluOp, SelectOp::create(b, GreaterOp::create(b, y, scalar(b, y, 0)), dy, scalar(b, y, 0)))
 DS_UNARY_GRADIENT(SinOp, mul(b, dy, CosOp::create(b, x)))
 DS_UNARY_GRADIENT(CosOp, neg(b, mul(b, dy, SinOp::create(b, x))))
 DS_UNARY_GRADIENT(SignOp, Value())
 DS_UNARY_GRADIENT(FloorOp, Value())
 DS_UNARY_GRADIENT(CeilOp, Value())
+
+DS_GRADIENT(RsqrtOp) { // -y^3 / 2
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  if (!needed[0])
+    return success();
+  Value y = getResult(), cube = mul(b, y, mul(b, y, y)), factor = scalar(b, y, -0.5);
+  out[0] = mul(b, gradients[0], mul(b, factor, cube));
+  return success();
+}
+
+DS_GRADIENT(ErfOp) { // 2 / sqrt(pi) * exp(-x^2)
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  if (!needed[0])
+    return success();
+  Value x = getInput(), bell = ExpOp::create(b, neg(b, mul(b, x, x)));
+  Value factor = scalar(b, x, 2 * std::numbers::inv_sqrtpi);
+  out[0] = mul(b, gradients[0], mul(b, factor, bell));
+  return success();
+}
+
+DS_GRADIENT(TanhOp) { // 1 - y^2
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  if (!needed[0])
+    return success();
+  Value y = getResult(), one = scalar(b, y, 1), square = mul(b, y, y);
+  out[0] = mul(b, gradients[0], sub(b, one, square));
+  return success();
+}
+
+DS_GRADIENT(ReluOp) {
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  if (!needed[0])
+    return success();
+  Value zero = scalar(b, getResult(), 0), passed = GreaterOp::create(b, getResult(), zero);
+  out[0] = SelectOp::create(b, passed, gradients[0], zero);
+  return success();
+}
 
 DS_GRADIENT(CastOp) {
   ImplicitLocOpBuilder b(getLoc(), plain);

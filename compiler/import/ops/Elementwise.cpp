@@ -93,7 +93,8 @@ void gelu(Node &node) {
   } else {
     throw Failure("approximate='" + kind + "' is neither 'none' nor 'tanh'");
   }
-  node.set(0, times(times(x, scalar(0.5)), plus(inner, scalar(1))));
+  const Value half = times(x, scalar(0.5));
+  node.set(0, times(half, plus(inner, scalar(1))));
 }
 
 void where(Node &node) { node.set(0, select(node, node.in(0), node.in(1), node.in(2))); }

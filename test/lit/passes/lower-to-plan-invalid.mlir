@@ -76,3 +76,15 @@ dist.role @main ranks [0, 0] {
     dist.call @forward microbatch 0
   }
 }
+
+// -----
+
+// Nothing would ever say that the inputs of a micro-batch may be overwritten.
+// expected-error @+1 {{op computes nothing; its end is what frees the inputs of a micro-batch}}
+dist.fragment @backward {
+}
+dist.role @main ranks [0, 0] {
+  dist.program @step {
+    dist.call @backward microbatch 0
+  }
+}
