@@ -20,11 +20,12 @@ GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options,
       budget_(options.maxConstantElements), variables_(model, metadata, options, files, outside) {}
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
-  const std::string loss = chooseLoss();
+  const std::vector<std::string> results = chooseResults();
   std::set<std::string> needed;
-  const std::vector<const FlatNode *> nodes = neededNodes(loss, needed);
+  const std::vector<const FlatNode *> nodes = neededNodes(results, needed);
   countUses(nodes);
-  ++uses_[loss];
+  for (const std::string &result : results)
+    ++uses_[result];
   checkDims();
   createFunction(needed);
   checkBatch();
@@ -37,7 +38,7 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
     importNode(*node);
     forgetOperands(*node);
   }
-  finish(loss);
+  finish(results);
   return std::move(module_);
 }
 
@@ -47,6 +48,15 @@ static bool isFloatScalar(const onnx::ValueInfoProto &output) {
   const auto &type = output.type().tensor_type();
   const std::optional<DType> dtype = dtypeFromOnnx(type.elem_type());
   return dtype && ds::isFloat(*dtype) && type.has_shape() && type.shape().dim_size() == 0;
+}
+
+std::vector<std::string> GraphImporter::chooseResults() const {
+  if (options_.results == ImportOptions::Results::Loss)
+    return {chooseLoss()};
+  std::vector<std::string> names;
+  for (const onnx::ValueInfoProto &output : model_.proto.graph().output())
+    names.push_back(output.name());
+  return names;
 }
 
 std::string GraphImporter::chooseLoss() const {
@@ -74,9 +84,10 @@ std::string GraphImporter::chooseLoss() const {
                 list + " with --loss NAME");
 }
 
-/// The nodes that `loss` depends on, in order, and all names that they use.
-std::vector<const FlatNode *> GraphImporter::neededNodes(const std::string &loss, std::set<std::string> &names) const {
-  names.insert(loss);
+/// The nodes that `results` depend on, in order, and all names that they use.
+std::vector<const FlatNode *> GraphImporter::neededNodes(const std::vector<std::string> &results,
+                                                         std::set<std::string> &names) const {
+  names.insert(results.begin(), results.end());
   std::vector<const FlatNode *> nodes;
   for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
     bool isNeeded = false;
@@ -251,7 +262,19 @@ void GraphImporter::define(const std::string &name, Value value) {
 
 //===-- the end ---------------------------------------------------------------===//
 
-void GraphImporter::finish(const std::string &loss) {
+void GraphImporter::finish(const std::vector<std::string> &results) {
+  if (options_.results == ImportOptions::Results::Loss)
+    checkLoss(results[0]);
+  SmallVector<mlir::Value> values;
+  for (const std::string &result : results)
+    values.push_back(operand(lookup(result), function_.getLoc()));
+  func::ReturnOp::create(builder_, function_.getLoc(), values);
+  function_.setFunctionType(builder_.getFunctionType(function_.getArgumentTypes(), TypeRange(ValueRange(values))));
+  eraseUnused();
+  createVariables();
+}
+
+void GraphImporter::checkLoss(const std::string &loss) {
   const Value &value = lookup(loss);
   if (!ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence || value.rank() != 0)
     throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
@@ -259,10 +282,6 @@ void GraphImporter::finish(const std::string &loss) {
                   "--loss NAME");
   if (value.kind != Value::Kind::Runtime)
     throw Failure("output '" + loss + "' depends on no input, so there is nothing to train");
-  func::ReturnOp::create(builder_, function_.getLoc(), value.value);
-  function_.setFunctionType(builder_.getFunctionType(function_.getArgumentTypes(), value.value.getType()));
-  eraseUnused();
-  createVariables();
 }
 
 void GraphImporter::eraseUnused() {
@@ -291,7 +310,7 @@ void GraphImporter::createVariables() {
         variable.persistent ? builder_.getUnitAttr() : UnitAttr(),
         aliases.empty() ? ArrayAttr() : builder_.getStrArrayAttr(aliases));
   }
-  if (!anyTrained)
+  if (!anyTrained && options_.results == ImportOptions::Results::Loss)
     throw Failure(
         "the loss depends on no trainable parameter; if the file does not say which initializers are trained, "
         "name them with --trainable REGEX");

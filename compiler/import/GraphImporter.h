@@ -13,7 +13,7 @@
 
 namespace ds::import {
 
-/// Walks the nodes that the loss needs, in order, and builds `@forward`. What is known while walking is folded and
+/// Walks the nodes that the results need, in order, and builds `@forward`. What is known while walking is folded and
 /// appears as a train.constant only where a run-time op uses it.
 class GraphImporter {
 public:
@@ -44,7 +44,7 @@ public:
 
   const Value &lookup(const std::string &name);
   void define(const std::string &name, Value value);
-  /// Whether a node yet to come, or the loss, reads the value.
+  /// Whether a node yet to come, or a result, reads the value.
   bool isUsed(const std::string &name) const {
     auto found = uses_.find(name);
     return found != uses_.end() && found->second > 0 && !name.empty();
@@ -52,8 +52,10 @@ public:
   int64_t nextDropoutId() { return dropouts_++; }
 
 private:
+  std::vector<std::string> chooseResults() const;
   std::string chooseLoss() const;
-  std::vector<const FlatNode *> neededNodes(const std::string &loss, std::set<std::string> &names) const;
+  std::vector<const FlatNode *> neededNodes(const std::vector<std::string> &results,
+                                            std::set<std::string> &names) const;
   void createFunction(const std::set<std::string> &needed);
   Shape inputShape(const onnx::ValueInfoProto &input) const;
   void checkDims() const;
@@ -63,7 +65,8 @@ private:
   void countUses(const std::vector<const FlatNode *> &nodes);
   void forgetOperands(const FlatNode &node);
   mlir::Location locationOf(const FlatNode &node) const;
-  void finish(const std::string &loss);
+  void finish(const std::vector<std::string> &results);
+  void checkLoss(const std::string &loss);
   void createVariables();
   void eraseUnused();
   mlir::Value readVariable(Variable &variable, mlir::Location location);

@@ -19,6 +19,9 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   /// Regular expressions over the names of initializers: which are trained, and which are not.
   std::vector<std::string> trainable, frozen;
+  /// What @forward returns: the loss, to train; or every output of the graph as it is, for what only runs the graph.
+  enum class Results { Loss, Outputs };
+  Results results = Results::Loss;
   /// Name of the output that is the loss; empty: the only float output of rank 0.
   std::string loss;
   /// A safetensors file that resolves what the model file leaves out; empty: none.
@@ -36,8 +39,8 @@ struct ImportOptions {
   int64_t maxConstantElements = int64_t(1) << 26;
 };
 
-/// The model as a module: one train.variable per parameter and buffer in use, `func.func @forward(inputs) -> loss`, and
-/// the attribute `train.model_path`. Weights stay in their files. On failure one error has gone
+/// The model as a module: one train.variable per parameter and buffer in use, `func.func @forward(inputs) -> loss`
+/// (or all outputs), and the attribute `train.model_path`. Weights stay in their files. On failure one error has gone
 /// through the context's DiagnosticEngine; never aborts, whatever the file holds.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, const ImportOptions &options);
 
