@@ -23,6 +23,8 @@ std::unique_ptr<Command> makeCommand(const CommandContext &context, const plan::
     return makeCopyCommand(context, command.copy());
   case plan::proto::Command::kFeed:
     return makeFeedCommand(context, command.feed());
+  case plan::proto::Command::kCollective:
+    break;
   case plan::proto::Command::KIND_NOT_SET:
     break;
   }

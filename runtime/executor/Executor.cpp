@@ -14,8 +14,10 @@
 #include "runtime/executor/NumericsCheck.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
+#include "runtime/executor/TracedTask.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/trace/Trace.h"
 
 #include <algorithm>
 #include <array>
@@ -47,6 +49,9 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
   const CommandContext context{plan_, role_, storage_, kernels, {.maxWorkers = options.threads}, place_};
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
+  std::vector<TraceRow *> rows;
+  for (int q = 0; q < role_.queues_size() && options.trace != nullptr; ++q)
+    rows.push_back(&options.trace->addRow(place_.rank, uint32_t(q), role_.queues(q).name()));
   for (int r = 0; r < role_.routines_size(); ++r) {
     lists_.emplace_back(size_t(role_.queues_size()));
     for (int c = 0; c < role_.routines(r).commands_size(); ++c) {
@@ -54,9 +59,14 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
       const std::string where = commandName(context, command, uint32_t(r), uint32_t(c));
       Task *task = commands_.emplace_back(makeCommand(context, command, where)).get();
       if (options.checkNumerics && command.has_kernel())
-        task = checks_.emplace_back(checkNumerics(context, command, where, *task)).get();
+        task = wrappers_.emplace_back(checkNumerics(context, command, where, *task)).get();
       if (memoryCheck_)
-        task = checks_.emplace_back(memoryCheck_->around(uint32_t(r), uint32_t(c), where, *task)).get();
+        task = wrappers_.emplace_back(memoryCheck_->around(uint32_t(r), uint32_t(c), where, *task)).get();
+      if (options.trace != nullptr)
+        task = wrappers_
+                   .emplace_back(
+                       traced(*options.trace, *rows[command.queue()], command, role_.routines(r).name(), where, *task))
+                   .get();
       ListedCommand &listed = lists_.back()[command.queue()].emplace_back(ListedCommand{task, {}, {}});
       for (const plan::proto::Wait &wait : command.waits())
         listed.waits.push_back({events_[wait.event()], wait.delay()});

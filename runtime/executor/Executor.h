@@ -31,12 +31,15 @@
 namespace ds::runtime {
 
 class MemoryCheck;
+class Trace;
+class TraceRow;
 
 struct ExecutorOptions {
   uint32_t rank = 0;
   int threads = 1; ///< compute workers, the compute queue's thread included
   bool checkMemory = false;
   bool checkNumerics = false;
+  Trace *trace = nullptr; ///< outlives the executor; nullptr: none
 };
 
 /// Runs the programs of one rank of a plan that PlanReader has validated. Plan, device and kernels outlive it.
@@ -80,7 +83,7 @@ private:
   std::vector<Event *> events_;
   std::vector<std::unique_ptr<Command>> commands_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
-  std::vector<std::unique_ptr<Task>> checks_;   // around commands_, with --check-memory or --check-numerics
+  std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: --check-memory, --check-numerics, --trace
   std::vector<std::vector<CommandList>> lists_; // by routine and queue
   Run run_;                                     // what the queues read
   std::vector<std::unique_ptr<Queue>> queues_;  // last: their threads end before anything they use

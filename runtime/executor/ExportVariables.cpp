@@ -5,13 +5,12 @@
 #include "runtime/core/Error.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/plan/AtomicFile.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -33,9 +32,7 @@ bool isHeld(const plan::proto::Role &role, uint32_t variable) {
 } // namespace
 
 void checkExport(const plan::proto::Plan &plan, const Executor &executor, const std::string &path) {
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (!std::filesystem::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0)
-    throw Error("cannot write " + path + ": " + folder.string() + " is no folder that may be written to");
+  plan::requireWritableFolder(path);
   if (!executor.device().executes())
     throw Error("--export needs a device that computes; the null device has no weights");
   for (int i = 0; i < plan.variables_size(); ++i)

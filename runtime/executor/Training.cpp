@@ -15,9 +15,11 @@
 #include "runtime/executor/MetricsFile.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/plan/AtomicFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/trace/ProcessMemory.h"
+#include "runtime/trace/Trace.h"
 
 #include <algorithm>
 #include <atomic>
@@ -82,10 +84,16 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   checkRanks();
   device_ = makeDevice(*plan_, options.device);
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
-  executor_ = std::make_unique<Executor>(
-      *plan_, *device_, kernels,
-      ExecutorOptions{
-          .rank = 0, .threads = threads, .checkMemory = options.checkMemory, .checkNumerics = options.checkNumerics});
+  if (!options.trace.empty()) {
+    plan::requireWritableFolder(options.trace);
+    trace_ = std::make_unique<Trace>();
+  }
+  executor_ = std::make_unique<Executor>(*plan_, *device_, kernels,
+                                         ExecutorOptions{.rank = 0,
+                                                         .threads = threads,
+                                                         .checkMemory = options.checkMemory,
+                                                         .checkNumerics = options.checkNumerics,
+                                                         .trace = trace_.get()});
   stepProgram_ = executor_->program("step");
   evaluateProgram_ = executor_->program("evaluate");
   openData();
@@ -133,6 +141,24 @@ void Training::openData() {
 }
 
 void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
+  try {
+    runAll(observer, stop);
+  } catch (const Error &) {
+    try {
+      writeTrace();           // what a run did before it failed is worth most
+    } catch (const Error &) { // and no reason to hide why it failed
+    }
+    throw;
+  }
+  writeTrace();
+}
+
+void Training::writeTrace() const {
+  if (trace_)
+    plan::writeFileAtomically(options_.trace, chromeTrace(trace_->events()));
+}
+
+void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
   if (options_.evaluateOnly)
     evaluate(0, observer);
   for (uint64_t done = 0; done < steps_;) {

@@ -8,6 +8,7 @@
 #include "runtime/executor/MetricsFile.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/trace/Trace.h"
 
 #include <atomic>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct TrainingOptions {
   int threads = 0; ///< 0: as many as the plan was compiled for
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
-  std::string weights, metrics, exportPath;
+  std::string weights, metrics, trace, exportPath;
 };
 
 /// Told about a run while it goes on. Called between steps, on the thread that called Training::run.
@@ -64,6 +65,8 @@ public:
 private:
   void checkRanks() const;
   void openData();
+  void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
+  void writeTrace() const;
   void step(uint64_t number, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer);
   bool evaluationIsDue(uint64_t stepsDone) const;
@@ -71,6 +74,7 @@ private:
   const TrainingOptions options_;
   std::unique_ptr<plan::proto::Plan> plan_;
   std::unique_ptr<Dataset> data_, evaluationData_;
+  std::unique_ptr<Trace> trace_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<MetricsFile> metrics_;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <span>
 #include <stdlib.h>
 #include <string>
@@ -64,6 +65,12 @@ void AtomicFile::commit() {
     fail("rename");
   ::close(file_);
   file_ = -1;
+}
+
+void requireWritableFolder(const std::string &path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (!std::filesystem::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0)
+    throw Error("cannot write " + path + ": " + folder.string() + " is no folder that may be written to");
 }
 
 void writeFileAtomically(const std::string &path, std::string_view bytes) {

@@ -30,6 +30,9 @@ private:
   int file_ = -1;
 };
 
+/// Throws ds::Error if the folder of `path` does not exist or may not be written to: known before the work is done.
+void requireWritableFolder(const std::string &path);
+
 /// A whole file at once.
 void writeFileAtomically(const std::string &path, std::string_view bytes);
 

@@ -1,5 +1,6 @@
 //===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
 #include "runtime/core/DType.h"
+#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -34,7 +35,19 @@ void checkQueuesAndEvents(const proto::Role &role) {
     checkName(role.events(i).name(), describe("event", i, ""));
 }
 
-void checkOperand(const proto::Role &role, const proto::Operand &operand, const std::string &place) {
+/// The slice of the last rank ends within the buffer: `room` bytes follow the slice of the first.
+void checkRankStride(const proto::Plan &plan, const proto::Operand &operand, uint64_t room, const std::string &place) {
+  checkIndex(operand.communicator(), plan.communicators_size(), "communicator", place);
+  const uint64_t ranks = groupSize(plan, operand.communicator());
+  if (ranks > 1 && operand.rank_stride() > room / (ranks - 1))
+    refuse(place, "with a rank_stride of " + std::to_string(operand.rank_stride()) + " the slice of rank " +
+                      std::to_string(ranks - 1) + " of " + std::to_string(ranks) + " passes the end of its buffer");
+}
+
+} // namespace
+
+void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
+                  const std::string &place) {
   checkIndex(operand.buffer(), role.buffers_size(), "buffer", place);
   const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
   const uint64_t bytes = checkTensorBytes(operand.dtype(), operand.shape(), place);
@@ -46,16 +59,21 @@ void checkOperand(const proto::Role &role, const proto::Operand &operand, const 
   const uint64_t elementBytes = uint64_t(byteSize(checkDType(operand.dtype(), place)));
   // The arena's base has the machine's alignment, at least; offsets of buffers were checked against it.
   if (operand.byte_offset() % elementBytes != 0 || buffer.offset() % elementBytes != 0 ||
-      (buffer.slots() > 1 && buffer.slot_stride() % elementBytes != 0))
+      operand.rank_stride() % elementBytes != 0 || (buffer.slots() > 1 && buffer.slot_stride() % elementBytes != 0))
     refuse(place, "its address is no multiple of its element size " + std::to_string(elementBytes));
+  if (operand.rank_stride() != 0)
+    checkRankStride(plan, operand, buffer.bytes() - bytes - operand.byte_offset(), place);
 }
 
-void checkKernel(const proto::Role &role, const proto::KernelCommand &kernel, const std::string &place) {
+namespace {
+
+void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::KernelCommand &kernel,
+                 const std::string &place) {
   checkName(kernel.kernel(), place);
   if (kernel.kernel().empty())
     refuse(place, "it names no kernel");
   for (int i = 0; i < kernel.operands_size(); ++i)
-    checkOperand(role, kernel.operands(i), place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
+    checkOperand(plan, role, kernel.operands(i), place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
   std::unordered_set<std::string> names;
   for (const proto::Attribute &attribute : kernel.attributes()) {
     checkAttribute(attribute, place);
@@ -73,9 +91,10 @@ template <typename A, typename B> bool equalShapes(const A &a, const B &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-void checkCopy(const proto::Role &role, const proto::CopyCommand &copy, const std::string &place) {
-  checkOperand(role, copy.source(), place + " (copy), source");
-  checkOperand(role, copy.target(), place + " (copy), target");
+void checkCopy(const proto::Plan &plan, const proto::Role &role, const proto::CopyCommand &copy,
+               const std::string &place) {
+  checkOperand(plan, role, copy.source(), place + " (copy), source");
+  checkOperand(plan, role, copy.target(), place + " (copy), target");
   checkAccess(copy.source(), proto::Operand::READ, place + " (copy), source");
   checkAccess(copy.target(), proto::Operand::WRITE, place + " (copy), target");
   if (copy.source().dtype() != copy.target().dtype() || !equalShapes(copy.source().shape(), copy.target().shape()))
@@ -86,7 +105,7 @@ void checkCopy(const proto::Role &role, const proto::CopyCommand &copy, const st
 void checkFeed(const proto::Plan &plan, const proto::Role &role, const proto::FeedCommand &feed,
                const std::string &place) {
   checkIndex(feed.input(), plan.inputs_size(), "input", place);
-  checkOperand(role, feed.target(), place + " (feed), target");
+  checkOperand(plan, role, feed.target(), place + " (feed), target");
   checkAccess(feed.target(), proto::Operand::WRITE, place + " (feed), target");
   const proto::Input &input = plan.inputs(int(feed.input()));
   if (input.dtype() != feed.target().dtype() || !equalShapes(input.shape(), feed.target().shape()))
@@ -98,14 +117,16 @@ void checkKind(const proto::Plan &plan, const proto::Role &role, const proto::Co
                const std::string &place) {
   switch (command.kind_case()) {
   case proto::Command::kKernel:
-    return checkKernel(role, command.kernel(), place);
+    return checkKernel(plan, role, command.kernel(), place);
   case proto::Command::kFill:
-    checkOperand(role, command.fill().target(), place + " (fill), target");
+    checkOperand(plan, role, command.fill().target(), place + " (fill), target");
     return checkAccess(command.fill().target(), proto::Operand::WRITE, place + " (fill), target");
   case proto::Command::kCopy:
-    return checkCopy(role, command.copy(), place);
+    return checkCopy(plan, role, command.copy(), place);
   case proto::Command::kFeed:
     return checkFeed(plan, role, command.feed(), place);
+  case proto::Command::kCollective:
+    return checkCollective(plan, role, command.collective(), place);
   case proto::Command::KIND_NOT_SET:
     refuse(place, "it does nothing that this build knows; use a newer ds-run or compile the plan again");
   }

@@ -47,6 +47,8 @@ void checkMetric(const proto::Role &role, const proto::Metric &metric, const std
     refuse(place, "it passes the end of " + describe("buffer", metric.source().buffer(), buffer.name()));
   if (metric.source().access() != proto::Operand::READ)
     refuse(place, "its access must be READ");
+  if (metric.source().rank_stride() != 0)
+    refuse(place, "it has a rank_stride, but rank 0's value is the metric");
   if (buffer.scope() != proto::Buffer::PLAN && buffer.scope() != proto::Buffer::STEP)
     refuse(place, "its buffer must have scope PLAN or STEP to be there when the run has ended");
 }

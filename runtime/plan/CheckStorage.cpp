@@ -1,5 +1,6 @@
 //===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
 #include "runtime/core/DType.h"
+#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstdint>
@@ -55,6 +56,21 @@ void checkVariablePart(const proto::Plan &plan, const proto::Buffer &buffer, con
                       std::to_string(elements) + " elements of " + std::to_string(elementBytes) + " bytes");
 }
 
+void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const std::string &place) {
+  if (buffer.has_variable() || buffer.scope() != proto::Buffer::PLAN)
+    refuse(place, "it holds a bucket, so its scope must be PLAN and it cannot hold a variable too");
+  checkIndex(buffer.bucket(), plan.buckets_size(), "bucket", place);
+  const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
+  const uint64_t elements =
+      buffer.shard() ? bucket.elements() / groupSize(plan, bucket.communicator()) : bucket.elements();
+  const uint64_t bytes = elements * uint64_t(byteSize(checkDType(bucket.dtype(), place)));
+  if (buffer.bytes() != bytes || buffer.first_element() != 0)
+    refuse(place, "it has " + std::to_string(buffer.bytes()) + " bytes from element " +
+                      std::to_string(buffer.first_element()) + " on, but " +
+                      (buffer.shard() ? "a shard" : "the whole") + " of bucket " + bucket.name() + " has " +
+                      std::to_string(bytes) + " from element 0 on");
+}
+
 void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
   const proto::Buffer &buffer = role.buffers(index);
   const std::string place = describe("buffer", index, buffer.name());
@@ -73,6 +89,10 @@ void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
   checkBounds(buffer, role.arenas(int(buffer.arena())), place);
   if (buffer.has_variable())
     checkVariablePart(plan, buffer, place);
+  if (buffer.has_bucket())
+    checkBucketPart(plan, buffer, place);
+  else if (buffer.shard())
+    refuse(place, "it is a shard, but of no bucket");
   if (buffer.scope() == proto::Buffer::PLAN && buffer.lives_size() > 0)
     refuse(place, "its scope is PLAN, so it lives always and has no list of lives");
 }

@@ -17,10 +17,12 @@ namespace ds::plan {
 void checkModel(const proto::Plan &plan);                         // CheckModel.cpp: machine, world, training, files
 void checkVariables(const proto::Plan &plan);                     // CheckVariables.cpp: variables and inputs
 void checkReference(const proto::Plan &plan);                     // CheckReference.cpp
+void checkBuckets(const proto::Plan &plan);                       // CheckBuckets.cpp: communicators, buckets
 void checkStorage(const proto::Plan &plan, const proto::Role &);  // CheckStorage.cpp: arenas, buffers
 void checkCommands(const proto::Plan &plan, const proto::Role &); // CheckCommands.cpp: queues, events, routines
 void checkPrograms(const proto::Plan &plan, const proto::Role &); // CheckPrograms.cpp: calls, metrics, lives
 void checkProgress(const proto::Role &role);                      // CheckProgress.cpp: every run ends
+void checkCollectiveOrder(const proto::Plan &plan);               // CheckCollectives.cpp: roles that meet agree
 
 // Helpers that several of them share.
 
@@ -55,6 +57,14 @@ void checkIndex(uint64_t index, int64_t count, const char *what, const std::stri
 
 /// Ranks along an axis; 1 where the world has no such axis.
 uint64_t axisSize(const proto::World &world, const std::string &name);
+
+/// Index, access, bounds for every rank, and alignment of an operand of the role (CheckCommands.cpp).
+void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
+                  const std::string &place);
+
+/// CheckCollectives.cpp.
+void checkCollective(const proto::Plan &plan, const proto::Role &role, const proto::CollectiveCommand &collective,
+                     const std::string &place);
 
 /// `place` and `sentence` as one error.
 [[noreturn]] inline void refuse(const std::string &place, const std::string &sentence) {

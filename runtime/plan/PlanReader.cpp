@@ -70,12 +70,14 @@ void validatePlan(const proto::Plan &plan) {
   checkModel(plan);
   checkVariables(plan);
   checkReference(plan);
+  checkBuckets(plan);
   for (const proto::Role &role : plan.roles()) {
     checkStorage(plan, role);
     checkCommands(plan, role);
     checkPrograms(plan, role);
     checkProgress(role);
   }
+  checkCollectiveOrder(plan);
 }
 
 std::string describe(const char *kind, int64_t index, const std::string &name) {

@@ -11,7 +11,7 @@ namespace {
 
 /// Flags that later versions will have. They are parsed so that the answer is about them and not about their values.
 constexpr const char *laterFlags[] = {"--save", "--save-interval", "--keep", "--resume",
-                                      "--tag",  "--max-time",      "--set",  "--trace"};
+                                      "--tag",  "--max-time",      "--set"};
 
 class Parser {
 public:
@@ -63,6 +63,7 @@ private:
   void addResults() {
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("--metrics", training.metrics, "one JSON object a step, and a summary");
+    app_.add_option("--trace", training.trace, "when each command ran, for chrome://tracing or ui.perfetto.dev");
     app_.add_option("--eval-data", training.evaluationData, "data for the forward-only program");
     app_.add_option("--eval-interval", training.evaluationInterval,
                     "steps between evaluations; default: only at the end")

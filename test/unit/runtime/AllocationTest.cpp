@@ -114,6 +114,7 @@ TEST(Allocation, StepsAfterTheFirstAllocateNothing) {
   options.steps = lastStep;
   options.metrics = folder / "m.jsonl";
   options.threads = 2;
+  options.trace = folder / "t.json";
   if (const char *plan = std::getenv("DS_ALLOCATION_PLAN")) {
     options.planPath = plan;
     options.data = {std::getenv("DS_ALLOCATION_DATA")};

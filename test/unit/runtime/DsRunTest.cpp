@@ -105,8 +105,7 @@ TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
 }
 
 TEST_F(DsRun, NamesFlagsThatAreNotThereYet) {
-  for (const char *flag :
-       {"--save", "--save-interval", "--keep", "--resume", "--tag", "--max-time", "--set", "--trace"})
+  for (const char *flag : {"--save", "--save-interval", "--keep", "--resume", "--tag", "--max-time", "--set"})
     expectError(dsRun(plan + " " + flag + " x"), 2, std::string(flag) + " is not available yet");
   expectError(dsRun(plan + " --resume-if-present"), 2, "--resume-if-present is not available yet");
   expectError(dsRun("export dir -o f"), 2, "ds-run export is not available yet");

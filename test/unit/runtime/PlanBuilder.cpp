@@ -67,8 +67,53 @@ PlanBuilder::Tensor PlanBuilder::tensor(const std::string &name, DType dtype, co
   return {uint32_t(role().buffers_size() - 1), dtype, shape};
 }
 
+void PlanBuilder::ranks(uint32_t ranks) {
+  proto::Axis &axis = *plan.mutable_world()->add_axes();
+  axis.set_name("data");
+  axis.set_size(ranks);
+  plan.mutable_training()->set_train_batch_size(plan.training().train_batch_size() * ranks);
+  role().set_ranks(1, ranks - 1);
+  proto::Communicator &communicator = *plan.add_communicators();
+  communicator.set_name("data");
+  communicator.add_axes(0);
+}
+
+uint32_t PlanBuilder::bucket(const std::string &name, const std::vector<uint32_t> &variables, uint64_t unit) {
+  const uint64_t ranks = plan.world().axes(0).size();
+  proto::Bucket &bucket = *plan.add_buckets();
+  bucket.set_name(name);
+  bucket.set_dtype(plan.variables(int(variables[0])).dtype());
+  uint64_t end = 0;
+  for (uint32_t variable : variables) {
+    proto::BucketMember &member = *bucket.add_members();
+    member.set_variable(variable);
+    member.set_element((end + unit - 1) / unit * unit);
+    const auto &shape = plan.variables(int(variable)).shape();
+    end = member.element() + uint64_t(elementCount({shape.data(), size_t(shape.size())}));
+  }
+  bucket.set_elements((end + ranks * unit - 1) / (ranks * unit) * (ranks * unit));
+  return uint32_t(plan.buckets_size() - 1);
+}
+
+PlanBuilder::Tensor PlanBuilder::bucketTensor(uint32_t bucket, bool shard) {
+  const proto::Bucket &held = plan.buckets(int(bucket));
+  const uint64_t elements = held.elements() / (shard ? plan.world().axes(0).size() : 1);
+  const Tensor tensor = this->tensor(held.name(), DType(held.dtype()), {int64_t(elements)}, proto::Buffer::PLAN);
+  role().mutable_buffers(int(tensor.buffer))->set_bucket(bucket);
+  role().mutable_buffers(int(tensor.buffer))->set_shard(shard);
+  return tensor;
+}
+
 PlanBuilder::Tensor PlanBuilder::variable(const std::string &name, DType dtype, const Shape &shape, double value,
                                           proto::Variable::Kind kind) {
+  const uint32_t index = bareVariable(name, dtype, shape, value, kind);
+  const Tensor tensor = this->tensor(name, dtype, shape, proto::Buffer::PLAN);
+  role().mutable_buffers(int(tensor.buffer))->set_variable(index);
+  return tensor;
+}
+
+uint32_t PlanBuilder::bareVariable(const std::string &name, DType dtype, const Shape &shape, double value,
+                                   proto::Variable::Kind kind) {
   proto::Variable &variable = *plan.add_variables();
   variable.set_name(name);
   variable.set_dtype(proto::DType(dtype));
@@ -76,9 +121,7 @@ PlanBuilder::Tensor PlanBuilder::variable(const std::string &name, DType dtype, 
   variable.set_kind(kind);
   variable.set_persistent(true);
   variable.mutable_source()->set_fill(value);
-  const Tensor tensor = this->tensor(name, dtype, shape, proto::Buffer::PLAN);
-  role().mutable_buffers(int(tensor.buffer))->set_variable(uint32_t(plan.variables_size() - 1));
-  return tensor;
+  return uint32_t(plan.variables_size() - 1);
 }
 
 uint32_t PlanBuilder::input(const std::string &name, DType dtype, const Shape &shape) {
@@ -126,6 +169,20 @@ proto::Command &PlanBuilder::copy(uint32_t routine, uint32_t queue, const Tensor
   proto::Command &command = this->command(routine, queue);
   *command.mutable_copy()->mutable_source() = operandOf(source, proto::Operand::READ);
   *command.mutable_copy()->mutable_target() = operandOf(target, proto::Operand::WRITE);
+  return command;
+}
+
+proto::Command &PlanBuilder::collective(uint32_t routine, uint32_t queue, proto::CollectiveCommand::Kind kind,
+                                        const Tensor &source, const Tensor &target) {
+  const bool sums = kind == proto::CollectiveCommand::REDUCE_SCATTER || kind == proto::CollectiveCommand::ALL_REDUCE;
+  const auto scratch = sums ? tensor("scratch", DType::U8, {1024}, proto::Buffer::CALL) : Tensor{};
+  proto::Command &command = this->command(routine, queue);
+  command.mutable_collective()->set_kind(kind);
+  proto::CollectivePart &part = *command.mutable_collective()->add_parts();
+  *part.mutable_source() = operandOf(source, proto::Operand::READ);
+  *part.mutable_target() = operandOf(target, proto::Operand::WRITE);
+  if (sums)
+    *part.mutable_scratch() = operandOf(scratch, proto::Operand::SCRATCH);
   return command;
 }
 

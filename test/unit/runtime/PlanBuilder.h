@@ -38,11 +38,24 @@ public:
   /// A graph input; shape[0] is the micro-batch.
   uint32_t input(const std::string &name, DType dtype, const Shape &shape);
 
+  /// Makes it a plan for `ranks` data-parallel ranks of one role, with communicator 0 over them.
+  void ranks(uint32_t ranks);
+  /// Lays variables (indices) end to end, each at a multiple of `unit` elements; returns the bucket's index.
+  uint32_t bucket(const std::string &name, const std::vector<uint32_t> &variables, uint64_t unit);
+  /// The buffer that holds a bucket or this rank's part of it, as one tensor.
+  Tensor bucketTensor(uint32_t bucket, bool shard);
+  /// A variable without a buffer of its own.
+  uint32_t bareVariable(const std::string &name, DType dtype, const Shape &shape, double value,
+                        proto::Variable::Kind kind = proto::Variable::PARAMETER);
+
   /// The access of each operand, in order: 'r', 'w', 'm' (read and write) or 's' (scratch).
   proto::Command &kernel(uint32_t routine, uint32_t queue, const std::string &kernel, const std::string &accesses,
                          const std::vector<Tensor> &operands);
   proto::Command &fill(uint32_t routine, uint32_t queue, const Tensor &target);
   proto::Command &copy(uint32_t routine, uint32_t queue, const Tensor &source, const Tensor &target);
+  /// One part over communicator 0; scratch where the kind sums. Change it for slices.
+  proto::Command &collective(uint32_t routine, uint32_t queue, proto::CollectiveCommand::Kind kind,
+                             const Tensor &source, const Tensor &target);
   proto::Command &feed(uint32_t routine, uint32_t queue, uint32_t input, const Tensor &target);
 
   void call(uint32_t program, uint32_t routine, uint32_t microbatch = 0);

@@ -2,13 +2,12 @@
 #include "runtime/plan/PlanReader.h"
 #include "runtime/core/DType.h"
 #include "runtime/plan/plan.pb.h"
+#include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
-#include <ostream>
 #include <vector>
 
 namespace ds::test {
@@ -54,23 +53,8 @@ proto::Plan soundPlan() {
   return b.plan;
 }
 
-proto::Role &role(proto::Plan &plan) { return *plan.mutable_roles(0); }
-proto::Buffer &buffer(proto::Plan &plan, int i) { return *role(plan).mutable_buffers(i); }
-proto::Command &command(proto::Plan &plan, int i) { return *role(plan).mutable_routines(0)->mutable_commands(i); }
 proto::Operand &operand(proto::Plan &plan, int i) { return *command(plan, 1).mutable_kernel()->mutable_operands(i); }
-proto::Program &program(proto::Plan &plan) { return *role(plan).mutable_programs(0); }
-proto::Variable &variable(proto::Plan &plan) { return *plan.mutable_variables(0); }
 proto::Life &life(proto::Plan &plan) { return *buffer(plan, 1).mutable_lives(0); }
-
-struct BadPlan {
-  std::string name;
-  std::function<void(proto::Plan &)> spoil;
-  std::string error; // a part of it
-};
-
-/// Keeps GoogleTest from printing bytes.
-// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
-void PrintTo(const BadPlan &bad, std::ostream *out) { *out << bad.name; }
 
 class PlanReaderRefuses : public testing::TestWithParam<BadPlan> {};
 
@@ -83,11 +67,6 @@ TEST_P(PlanReaderRefuses, ABrokenRule) {
   GetParam().spoil(plan);
   EXPECT_ERROR(plan::validatePlan(plan), GetParam().error);
 }
-
-#define BAD(name, error, ...)                                                                                          \
-  BadPlan {                                                                                                            \
-    #name, [](proto::Plan &p) { __VA_ARGS__; }, error                                                                  \
-  }
 
 const std::vector<BadPlan> modelRules = {
     BAD(Device, "device is neither cpu nor cuda", p.mutable_machine()->set_device("tpu")),
@@ -129,52 +108,55 @@ INSTANTIATE_TEST_SUITE_P(Model, PlanReaderRefuses, testing::ValuesIn(modelRules)
                          [](const auto &info) { return info.param.name; });
 
 const std::vector<BadPlan> variableRules = {
-    BAD(NoName, "has no name", variable(p).set_name("")),
-    BAD(NameTwice, "another variable or alias", *p.add_variables() = variable(p)),
-    BAD(AliasTwice, "names something else too", variable(p).add_aliases("weight")),
-    BAD(Kind, "no variable kind 9", variable(p).set_kind(proto::Variable::Kind(9))),
-    BAD(DTypeUnknown, "no dtype 77", variable(p).set_dtype(proto::DType(77))),
-    BAD(DTypeNone, "no dtype 0", variable(p).set_dtype(proto::DTYPE_UNSPECIFIED)),
-    BAD(Negative, "negative dimension", variable(p).set_shape(0, -4)),
-    BAD(Overflow, "more than 2^62 bytes", variable(p).set_shape(0, INT64_MAX); variable(p).add_shape(INT64_MAX)),
-    BAD(OverflowBehindZero, "more than 2^62 bytes", variable(p).set_shape(0, 0); variable(p).add_shape(INT64_MAX)),
-    BAD(Rank, "more than 16", for (int i = 0; i < 20; ++i) variable(p).add_shape(1)),
-    BAD(NoSource, "no source", variable(p).clear_source()),
-    BAD(LiteralSize, "literal has 3 bytes, but its shape needs 16", variable(p).mutable_source()->set_literal("abc")),
-    BAD(RangeFile, "names weight file 1, but there are 1", variable(p).mutable_source()->mutable_range()->set_file(1)),
+    BAD(NoName, "has no name", variable(p, 0).set_name("")),
+    BAD(NameTwice, "another variable or alias", *p.add_variables() = variable(p, 0)),
+    BAD(AliasTwice, "names something else too", variable(p, 0).add_aliases("weight")),
+    BAD(Kind, "no variable kind 9", variable(p, 0).set_kind(proto::Variable::Kind(9))),
+    BAD(DTypeUnknown, "no dtype 77", variable(p, 0).set_dtype(proto::DType(77))),
+    BAD(DTypeNone, "no dtype 0", variable(p, 0).set_dtype(proto::DTYPE_UNSPECIFIED)),
+    BAD(Negative, "negative dimension", variable(p, 0).set_shape(0, -4)),
+    BAD(Overflow, "more than 2^62 bytes", variable(p, 0).set_shape(0, INT64_MAX); variable(p, 0).add_shape(INT64_MAX)),
+    BAD(OverflowBehindZero, "more than 2^62 bytes", variable(p, 0).set_shape(0, 0);
+        variable(p, 0).add_shape(INT64_MAX)),
+    BAD(Rank, "more than 16", for (int i = 0; i < 20; ++i) variable(p, 0).add_shape(1)),
+    BAD(NoSource, "no source", variable(p, 0).clear_source()),
+    BAD(LiteralSize, "literal has 3 bytes, but its shape needs 16",
+        variable(p, 0).mutable_source()->set_literal("abc")),
+    BAD(RangeFile, "names weight file 1, but there are 1",
+        variable(p, 0).mutable_source()->mutable_range()->set_file(1)),
     BAD(RangeEnd, "pass the end of weight file 0 of 100",
         {
-          auto *range = variable(p).mutable_source()->mutable_range();
+          auto *range = variable(p, 0).mutable_source()->mutable_range();
           range->set_offset(90);
           range->set_length(16);
         }),
     BAD(RangeWraps, "pass the end of weight file 0 of 100",
         {
-          auto *range = variable(p).mutable_source()->mutable_range();
+          auto *range = variable(p, 0).mutable_source()->mutable_range();
           range->set_offset(UINT64_MAX - 7);
           range->set_length(16);
         }),
     BAD(RangeLength, "range has 12 bytes, but its shape needs 16",
-        variable(p).mutable_source()->mutable_range()->set_length(12)),
-    BAD(Fill, "fill value is no int32", variable(p).set_dtype(proto::DTYPE_I32)),
+        variable(p, 0).mutable_source()->mutable_range()->set_length(12)),
+    BAD(Fill, "fill value is no int32", variable(p, 0).set_dtype(proto::DTYPE_I32)),
     BAD(Distribution, "neither normal nor uniform",
-        variable(p).mutable_source()->mutable_random()->set_distribution("cauchy")),
+        variable(p, 0).mutable_source()->mutable_random()->set_distribution("cauchy")),
     BAD(Deviation, "deviation is negative",
         {
-          auto *random = variable(p).mutable_source()->mutable_random();
+          auto *random = variable(p, 0).mutable_source()->mutable_random();
           random->set_distribution("normal");
           random->set_deviation(-1);
         }),
     BAD(RandomNaN, "not finite",
         {
-          auto *random = variable(p).mutable_source()->mutable_random();
+          auto *random = variable(p, 0).mutable_source()->mutable_random();
           random->set_distribution("normal");
           random->set_mean(std::nan(""));
         }),
     BAD(RandomInteger, "need a floating-point dtype",
         {
-          variable(p).set_dtype(proto::DTYPE_I32);
-          variable(p).mutable_source()->mutable_random()->set_distribution("uniform");
+          variable(p, 0).set_dtype(proto::DTYPE_I32);
+          variable(p, 0).mutable_source()->mutable_random()->set_distribution("uniform");
         }),
     BAD(InputTwice, "another input has it", *p.add_inputs() = p.inputs(0)),
     BAD(InputBatch, "does not begin with the micro-batch of 2", p.mutable_inputs(0)->set_shape(0, 3)),

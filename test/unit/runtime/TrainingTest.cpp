@@ -18,8 +18,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -175,6 +177,35 @@ TEST_F(TrainingTest, ExportsParametersAndPersistentBuffers) {
   EXPECT_EQ(after, expected);
 }
 
+TEST_F(TrainingTest, TracesEveryCommand) {
+  builder.implements(*builder.role().mutable_routines(1)->mutable_commands(1), "h.3.sum");
+  options.trace = folder / "t.json";
+  options.steps = 4;
+  run();
+  const auto json = nlohmann::json::parse(readFile(options.trace));
+  std::map<std::string, int> counts;
+  double end = 0;
+  for (const auto &event : json["traceEvents"]) {
+    if (event["ph"] != "X")
+      continue;
+    ++counts[event["name"]];
+    EXPECT_GE(event["ts"].get<double>(), end); // one queue: one after another
+    end = event["ts"].get<double>() + event["dur"].get<double>() - 1e-3;
+    if (event["name"] == "sum") {
+      EXPECT_EQ(event["args"]["op"], "h.3.sum");
+    }
+  }
+  EXPECT_EQ(counts,
+            (std::map<std::string, int>{{"accumulate", 8}, {"feed", 8}, {"fill", 4}, {"subtract", 4}, {"sum", 8}}));
+}
+
+TEST_F(TrainingTest, TracesARunThatFails) {
+  builder.kernel(2, 0, "fail", "r", {{0, DType::F32, {}}});
+  options.trace = folder / "t.json";
+  EXPECT_ERROR(run(), "the test asked for it");
+  EXPECT_THAT_CONTAINS(readFile(options.trace), "\"name\": \"fail\"");
+}
+
 TEST_F(TrainingTest, StopsAfterTheStepAndExportsNothing) {
   recorder.stopAt = 2;
   options.steps = 100;
@@ -233,6 +264,7 @@ TEST_F(TrainingTest, RefusesWhatItCannotDo) {
   EXPECT_THAT_CONTAINS(withOptions([&] { options.data.clear(); }), "no data file was given");
   EXPECT_THAT_CONTAINS(withOptions([&] { options.metrics = folder / "no/m"; }), "metrics file");
   EXPECT_THAT_CONTAINS(withOptions([&] { options.exportPath = folder / "no/w"; }), "no folder that may be written to");
+  EXPECT_THAT_CONTAINS(withOptions([&] { options.trace = folder / "no/t"; }), "no folder that may be written to");
   EXPECT_THAT_CONTAINS(withOptions([&] { options.weights = folder / "none"; }), "none cannot be opened");
   builder.plan.mutable_world()->add_axes()->set_name("data");
   builder.plan.mutable_world()->mutable_axes(0)->set_size(2);

@@ -1,0 +1,81 @@
+//===- CheckBuckets.cpp - communicators, and buckets of variables ---------===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::plan {
+namespace {
+
+/// `what` has a name that no other in `names` has.
+void checkOwnName(const std::string &name, std::set<std::string> &names, const char *what, const std::string &place) {
+  checkName(name, place);
+  if (name.empty() || !names.insert(name).second)
+    refuse(place, "its name is empty or another " + std::string(what) + " has it");
+}
+
+void checkCommunicator(const proto::Plan &plan, const proto::Communicator &communicator, const std::string &place) {
+  for (int i = 0; i < communicator.axes_size(); ++i) {
+    checkIndex(communicator.axes(i), plan.world().axes_size(), "axis", place);
+    if (i > 0 && communicator.axes(i) <= communicator.axes(i - 1))
+      refuse(place, "its axes are not ascending");
+  }
+}
+
+/// Members follow one another, apart, within the bucket. `owners`, by variable: whether some bucket has it already.
+void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, std::vector<bool> &owners,
+                  const std::string &place) {
+  const uint64_t elementBytes = uint64_t(byteSize(checkDType(bucket.dtype(), place)));
+  uint64_t end = 0;
+  for (int i = 0; i < bucket.members_size(); ++i) {
+    const proto::BucketMember &member = bucket.members(i);
+    const std::string here = place + ", member " + std::to_string(i);
+    checkIndex(member.variable(), plan.variables_size(), "variable", here);
+    const proto::Variable &variable = plan.variables(int(member.variable()));
+    if (variable.dtype() != bucket.dtype())
+      refuse(here, "variable " + variable.name() + " is " + std::string(name(DType(variable.dtype()))) +
+                       ", but the bucket is " + std::string(name(DType(bucket.dtype()))));
+    const uint64_t elements = checkTensorBytes(variable.dtype(), variable.shape(), here) / elementBytes;
+    if (member.element() < end || elements > bucket.elements() || member.element() > bucket.elements() - elements)
+      refuse(here, std::to_string(elements) + " elements of variable " + variable.name() + " at " +
+                       std::to_string(member.element()) + " overlap the member before, which ends at " +
+                       std::to_string(end) + ", or pass the bucket's end at " + std::to_string(bucket.elements()));
+    if (owners[member.variable()])
+      refuse(here, "variable " + variable.name() + " belongs to two buckets");
+    owners[member.variable()] = true;
+    end = member.element() + elements;
+  }
+}
+
+} // namespace
+
+void checkBuckets(const proto::Plan &plan) {
+  std::set<std::string> names;
+  for (int i = 0; i < plan.communicators_size(); ++i) {
+    const proto::Communicator &communicator = plan.communicators(i);
+    checkOwnName(communicator.name(), names, "communicator", describe("communicator", i, ""));
+    checkCommunicator(plan, communicator, describe("communicator", i, communicator.name()));
+  }
+  names.clear();
+  std::vector<bool> owners(size_t(plan.variables_size()));
+  for (int i = 0; i < plan.buckets_size(); ++i) {
+    const proto::Bucket &bucket = plan.buckets(i);
+    checkOwnName(bucket.name(), names, "bucket", describe("bucket", i, ""));
+    const std::string place = describe("bucket", i, bucket.name());
+    checkIndex(bucket.communicator(), plan.communicators_size(), "communicator", place);
+    checkDType(bucket.dtype(), place);
+    const uint64_t ranks = groupSize(plan, bucket.communicator());
+    if (bucket.elements() > uint64_t(1) << 59 || bucket.elements() % ranks != 0)
+      refuse(place, "its " + std::to_string(bucket.elements()) + " elements are more than 2^59 or no multiple of the " +
+                        std::to_string(ranks) + " ranks of communicator " +
+                        plan.communicators(int(bucket.communicator())).name());
+    checkMembers(plan, bucket, owners, place);
+  }
+}
+
+} // namespace ds::plan

@@ -1,0 +1,174 @@
+//===- CheckCollectives.cpp - collectives, and their order over roles -----===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::plan {
+namespace {
+
+using Collective = proto::CollectiveCommand;
+
+uint64_t bytesOf(const proto::Operand &operand, const std::string &place) {
+  return checkTensorBytes(operand.dtype(), operand.shape(), place);
+}
+
+/// Where an operand begins in its buffer for coordinate 0, and how far that moves with each coordinate of
+/// `communicator`.
+std::pair<uint64_t, uint64_t> beginOf(const proto::Operand &operand) {
+  return {operand.byte_offset(), operand.rank_stride()};
+}
+
+/// Source and target may be apart, or in place: `shared` is where the smaller of the two must then lie.
+void checkPlaces(const proto::Operand &source, const proto::Operand &target, Collective::Kind kind,
+                 const std::string &place) {
+  const uint64_t sourceBytes = bytesOf(source, place), targetBytes = bytesOf(target, place);
+  if (source.buffer() != target.buffer() || sourceBytes == 0 || targetBytes == 0)
+    return;
+  const uint64_t sliceBytes = std::min(sourceBytes, targetBytes);
+  const bool gathers = kind == Collective::ALL_GATHER, scatters = kind == Collective::REDUCE_SCATTER;
+  const auto [sourceBegin, sourceStride] = beginOf(source);
+  const auto [targetBegin, targetStride] = beginOf(target);
+  const bool inPlace = sourceBegin == targetBegin && sourceStride == (gathers ? sliceBytes : 0) &&
+                       targetStride == (scatters ? sliceBytes : 0);
+  const bool apart = sourceStride == targetStride &&
+                     (sourceBegin + sourceBytes <= targetBegin || targetBegin + targetBytes <= sourceBegin);
+  if (!inPlace && !apart)
+    refuse(place, "source and target lie in one buffer and are neither apart nor in place: the smaller must be "
+                  "this rank's slice of the larger");
+}
+
+void checkCounts(Collective::Kind kind, uint64_t ranks, uint64_t sourceBytes, uint64_t targetBytes,
+                 const std::string &place) {
+  const uint64_t expected = kind == Collective::ALL_GATHER       ? sourceBytes * ranks
+                            : kind == Collective::REDUCE_SCATTER ? sourceBytes / ranks
+                                                                 : sourceBytes;
+  if (targetBytes != expected || (kind == Collective::REDUCE_SCATTER && sourceBytes % ranks != 0))
+    refuse(place, Collective::Kind_Name(kind) + " over " + std::to_string(ranks) + " ranks makes of " +
+                      std::to_string(sourceBytes) + " bytes no " + std::to_string(targetBytes));
+}
+
+void checkSum(const proto::CollectivePart &part, uint64_t ranks, const std::string &place) {
+  const DType dtype = checkDType(part.source().dtype(), place);
+  if (!isFloat(dtype) && dtype != DType::I64)
+    refuse(place, "it sums " + std::string(name(dtype)) + ", but sums are of float32, float64 or int64");
+  const uint64_t needed = ranks * uint64_t(byteSize(dtype));
+  if (!part.has_scratch() || bytesOf(part.scratch(), place) < needed)
+    refuse(place, "a sum over " + std::to_string(ranks) + " ranks needs scratch of at least " + std::to_string(needed) +
+                      " bytes");
+  if (part.accumulate() && part.source().buffer() == part.target().buffer() &&
+      part.source().byte_offset() == part.target().byte_offset())
+    refuse(place, "it accumulates onto its own source");
+}
+
+void checkPart(const proto::Plan &plan, const proto::Role &role, const Collective &collective,
+               const proto::CollectivePart &part, const std::string &place) {
+  checkOperand(plan, role, part.source(), place + ", source");
+  checkOperand(plan, role, part.target(), place + ", target");
+  if (part.source().access() != proto::Operand::READ)
+    refuse(place + ", source", "its access must be READ");
+  const proto::Operand::Access access = part.accumulate() ? proto::Operand::READ_WRITE : proto::Operand::WRITE;
+  if (part.target().access() != access)
+    refuse(place + ", target", "its access must be " + proto::Operand::Access_Name(access));
+  if (part.source().dtype() != part.target().dtype())
+    refuse(place, "source and target have different dtypes");
+  const uint64_t ranks = groupSize(plan, collective.communicator());
+  for (const proto::Operand *operand : {&part.source(), &part.target()})
+    if (operand->rank_stride() != 0 && operand->communicator() != collective.communicator())
+      refuse(place, "its rank_stride counts the ranks of another communicator");
+  checkCounts(collective.kind(), ranks, bytesOf(part.source(), place), bytesOf(part.target(), place), place);
+  checkPlaces(part.source(), part.target(), collective.kind(), place);
+  if (part.has_scratch()) {
+    checkOperand(plan, role, part.scratch(), place + ", scratch");
+    if (part.scratch().access() != proto::Operand::SCRATCH || part.scratch().dtype() != proto::DTYPE_U8)
+      refuse(place + ", scratch", "it must be uint8 with access SCRATCH");
+  }
+  if (collective.kind() == Collective::REDUCE_SCATTER || collective.kind() == Collective::ALL_REDUCE)
+    checkSum(part, ranks, place);
+  else if (part.accumulate())
+    refuse(place, Collective::Kind_Name(collective.kind()) + " does not accumulate");
+}
+
+/// What the ranks of a group must agree on, as a hash by queue name: kinds and sizes of collectives, in the order of a
+/// run.
+using Order = std::map<std::string, uint64_t>;
+
+uint64_t hashOf(const Collective &collective) {
+  std::string text = std::to_string(collective.kind());
+  for (const proto::CollectivePart &part : collective.parts())
+    text += " " + std::to_string(part.source().dtype()) + shapeText(part.source().shape()) +
+            shapeText(part.scratch().shape());
+  return std::hash<std::string>()(text);
+}
+
+Order orderOf(const proto::Role &role, const std::string &program, uint32_t communicator) {
+  std::vector<std::vector<std::pair<uint32_t, uint64_t>>> routines; // queue and hash of each collective
+  for (const proto::Routine &routine : role.routines()) {
+    routines.emplace_back();
+    for (const proto::Command &command : routine.commands())
+      if (command.has_collective() && command.collective().communicator() == communicator)
+        routines.back().emplace_back(command.queue(), hashOf(command.collective()));
+  }
+  Order order;
+  for (const proto::Program &candidate : role.programs())
+    if (candidate.name() == program)
+      for (const proto::Call &call : candidate.calls())
+        for (const auto &[queue, hash] : routines[call.routine()]) {
+          uint64_t &chain = order[role.queues(int(queue)).name()];
+          chain = (chain ^ hash) * 0x9E3779B97F4A7C15u + 1;
+        }
+  return order;
+}
+
+/// Pairs of roles that have ranks in one group of the communicator.
+std::set<std::pair<int, int>> rolesThatMeet(const proto::Plan &plan, uint32_t communicator) {
+  std::map<uint32_t, int> first; // by first rank of a group: the first role seen there
+  std::set<std::pair<int, int>> pairs;
+  for (int r = 0; r < plan.roles_size(); ++r)
+    for (int i = 0; i + 1 < plan.roles(r).ranks_size(); i += 2)
+      for (uint64_t rank = plan.roles(r).ranks(i); rank <= plan.roles(r).ranks(i + 1); ++rank) {
+        const auto [seen, isNew] = first.emplace(groupFirst(plan, communicator, uint32_t(rank)), r);
+        if (!isNew && seen->second != r)
+          pairs.emplace(seen->second, r);
+      }
+  return pairs;
+}
+
+} // namespace
+
+void checkCollective(const proto::Plan &plan, const proto::Role &role, const proto::CollectiveCommand &collective,
+                     const std::string &place) {
+  if (collective.kind() < Collective::ALL_GATHER || collective.kind() > Collective::BROADCAST)
+    refuse(place, "there is no kind of collective " + std::to_string(collective.kind()));
+  checkIndex(collective.communicator(), plan.communicators_size(), "communicator", place);
+  if (collective.parts_size() == 0)
+    refuse(place, "it has no parts");
+  for (int i = 0; i < collective.parts_size(); ++i)
+    checkPart(plan, role, collective, collective.parts(i),
+              place + " (" + Collective::Kind_Name(collective.kind()) + "), part " + std::to_string(i));
+}
+
+/// Ranks of one role enter collectives in one order by themselves; roles that share a group must agree.
+void checkCollectiveOrder(const proto::Plan &plan) {
+  if (plan.roles_size() < 2)
+    return;
+  for (int c = 0; c < plan.communicators_size(); ++c)
+    for (const auto &[a, b] : rolesThatMeet(plan, uint32_t(c)))
+      for (const char *program : {"step", "evaluate"})
+        if (orderOf(plan.roles(a), program, uint32_t(c)) != orderOf(plan.roles(b), program, uint32_t(c)))
+          refuse("program " + std::string(program), "roles " + plan.roles(a).name() + " and " + plan.roles(b).name() +
+                                                        " enter other collectives of communicator " +
+                                                        plan.communicators(c).name() +
+                                                        ", or enter them in another order");
+}
+
+} // namespace ds::plan

@@ -1,0 +1,160 @@
+//===- PlanReaderRanksTest.cpp - communicators, buckets, collectives ------===//
+#include "runtime/core/DType.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/unit/runtime/BadPlan.h"
+#include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/PlanBuilder.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace ds::test {
+namespace {
+
+/// Two ranks, six elements of two variables in a bucket of eight:
+///   step     0 reduce_scatter g -> shard, accumulated   1 all_gather whole's slices in place   2 all_reduce loss in
+///   place
+proto::Plan twoRankPlan() {
+  PlanBuilder b;
+  b.ranks(2);
+  const uint32_t compute = b.queue("compute");
+  const uint32_t a = b.bareVariable("a", DType::F32, {3}, 1), c = b.bareVariable("c", DType::F32, {2}, 2);
+  const uint32_t moment = b.bareVariable("m", DType::F32, {8}, 0, proto::Variable::OPTIMIZER);
+  const auto whole = b.bucketTensor(b.bucket("parameters", {a, c}, 4), false);
+  const auto shard = b.bucketTensor(b.bucket("moments", {moment}, 4), true);
+  const auto g = b.tensor("g", DType::F32, {8}, proto::Buffer::CALL),
+             loss = b.tensor("loss", DType::F32, {}, proto::Buffer::STEP);
+  const uint32_t step = b.routine("step");
+  auto *part = b.collective(step, compute, proto::CollectiveCommand::REDUCE_SCATTER, g, shard)
+                   .mutable_collective()
+                   ->mutable_parts(0);
+  part->set_accumulate(true);
+  part->mutable_target()->set_access(proto::Operand::READ_WRITE);
+  auto *slice = b.collective(step, compute, proto::CollectiveCommand::ALL_GATHER, whole, whole)
+                    .mutable_collective()
+                    ->mutable_parts(0)
+                    ->mutable_source();
+  slice->set_shape(0, 4);
+  slice->set_rank_stride(16);
+  b.collective(step, compute, proto::CollectiveCommand::ALL_REDUCE, loss, loss);
+  b.call(b.program("step"), step);
+  return b.plan;
+}
+
+proto::Bucket &bucket(proto::Plan &plan) { return *plan.mutable_buckets(0); }
+proto::CollectiveCommand &collective(proto::Plan &plan, int i) { return *command(plan, i).mutable_collective(); }
+proto::CollectivePart &part(proto::Plan &plan, int i) { return *collective(plan, i).mutable_parts(0); }
+
+/// The plan with a role for each of its two ranks.
+void splitRole(proto::Plan &plan) {
+  *plan.add_roles() = plan.roles(0);
+  role(plan).set_ranks(1, 0);
+  plan.mutable_roles(1)->set_ranks(0, 1);
+}
+
+class PlanReaderRefusesRanks : public testing::TestWithParam<BadPlan> {};
+
+TEST_P(PlanReaderRefusesRanks, ABrokenRule) {
+  proto::Plan plan = twoRankPlan();
+  GetParam().spoil(plan);
+  EXPECT_ERROR(plan::validatePlan(plan), GetParam().error);
+}
+
+TEST(PlanReaderRanks, TakesASoundPlanOfTwoRanks) {
+  proto::Plan plan = twoRankPlan();
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+  splitRole(plan);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
+const std::vector<BadPlan> rankRules = {
+    BAD(CommunicatorName, "another communicator has it", *p.add_communicators() = p.communicators(0)),
+    BAD(CommunicatorAxis, "names axis 1, but there are 1", p.mutable_communicators(0)->set_axes(0, 1)),
+    BAD(CommunicatorAxisTwice, "axes are not ascending", p.mutable_communicators(0)->add_axes(0)),
+    BAD(BucketName, "another bucket has it", bucket(p).set_name("moments")),
+    BAD(BucketCommunicator, "names communicator 1", bucket(p).set_communicator(1)),
+    BAD(BucketDType, "no dtype 0", bucket(p).set_dtype(proto::DTYPE_UNSPECIFIED)),
+    BAD(BucketOdd, "no multiple of the 2 ranks of communicator data", bucket(p).set_elements(9)),
+    BAD(BucketHuge, "more than 2^59", bucket(p).set_elements(UINT64_MAX - 1)),
+    BAD(MemberVariable, "names variable 3", bucket(p).mutable_members(0)->set_variable(3)),
+    BAD(MemberDType, "variable a is float64, but the bucket is float32", variable(p, 0).set_dtype(proto::DTYPE_F64)),
+    BAD(MembersOverlap, "overlap the member before, which ends at 3", bucket(p).mutable_members(1)->set_element(2)),
+    BAD(MemberEnd, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(7)),
+    BAD(MemberWraps, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(UINT64_MAX)),
+    BAD(MemberTwice, "variable a belongs to two buckets",
+        *p.mutable_buckets(1)->mutable_members(0) = bucket(p).members(0)),
+    BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
+    BAD(BufferBoth, "cannot hold a variable too", buffer(p, 1).set_variable(2); variable(p, 2).set_shape(0, 4)),
+    BAD(BufferScope, "its scope must be PLAN", buffer(p, 0).set_scope(proto::Buffer::STEP)),
+    BAD(BufferWhole, "has 32 bytes from element 0 on, but a shard of bucket parameters has 16",
+        buffer(p, 0).set_shard(true)),
+    BAD(BufferShard, "but the whole of bucket moments has 32", buffer(p, 1).set_shard(false)),
+    BAD(ShardOfNothing, "a shard, but of no bucket", buffer(p, 2).set_shard(true)),
+    BAD(StrideCommunicator, "names communicator 1", part(p, 1).mutable_source()->set_communicator(1)),
+    BAD(StrideEnd, "the slice of rank 1 of 2 passes the end", part(p, 1).mutable_source()->set_rank_stride(20)),
+    BAD(StrideWraps, "the slice of rank 1 of 2 passes", part(p, 1).mutable_source()->set_rank_stride(UINT64_MAX - 3)),
+    BAD(StrideMisaligned, "no multiple of its element size 4", part(p, 1).mutable_source()->set_rank_stride(14)),
+    BAD(StrideOfAnother, "counts the ranks of another communicator",
+        {
+          *p.add_communicators() = p.communicators(0);
+          p.mutable_communicators(1)->set_name("other");
+          part(p, 1).mutable_source()->set_communicator(1);
+        }),
+    BAD(Kind, "no kind of collective 0", collective(p, 0).set_kind(proto::CollectiveCommand::KIND_UNSPECIFIED)),
+    BAD(Communicator, "names communicator 4", collective(p, 0).set_communicator(4)),
+    BAD(NoParts, "it has no parts", collective(p, 0).clear_parts()),
+    BAD(Source, "access must be READ", part(p, 0).mutable_source()->set_access(proto::Operand::WRITE)),
+    BAD(Target, "access must be READ_WRITE", part(p, 0).mutable_target()->set_access(proto::Operand::WRITE)),
+    BAD(TargetPlain, "access must be WRITE", part(p, 1).mutable_target()->set_access(proto::Operand::READ_WRITE)),
+    BAD(DTypes, "different dtypes", part(p, 1).mutable_source()->set_dtype(proto::DTYPE_I32)),
+    BAD(GatherCount, "ALL_GATHER over 2 ranks makes of 8 bytes no 32", part(p, 1).mutable_source()->set_shape(0, 2)),
+    BAD(ScatterCount, "REDUCE_SCATTER over 2 ranks makes of 28 bytes no 16",
+        part(p, 0).mutable_source()->set_shape(0, 7)),
+    BAD(ReduceCount, "ALL_REDUCE over 2 ranks makes of 16 bytes no 4",
+        *part(p, 2).mutable_source() = part(p, 0).target();
+        part(p, 2).mutable_source()->set_access(proto::Operand::READ)),
+    BAD(HalfInPlace, "neither apart nor in place", part(p, 1).mutable_source()->set_rank_stride(0)),
+    BAD(SumDType, "it sums int32", part(p, 0).mutable_source()->set_dtype(proto::DTYPE_I32);
+        part(p, 0).mutable_target()->set_dtype(proto::DTYPE_I32)),
+    BAD(NoScratch, "needs scratch of at least 8 bytes", part(p, 0).clear_scratch()),
+    BAD(SmallScratch, "needs scratch of at least 8 bytes", part(p, 0).mutable_scratch()->set_shape(0, 7)),
+    BAD(ScratchAccess, "uint8 with access SCRATCH", part(p, 0).mutable_scratch()->set_access(proto::Operand::WRITE)),
+    BAD(AccumulateInPlace, "accumulates onto its own source", part(p, 2).set_accumulate(true);
+        part(p, 2).mutable_target()->set_access(proto::Operand::READ_WRITE)),
+    BAD(AccumulateGather, "ALL_GATHER does not accumulate", part(p, 1).set_accumulate(true);
+        part(p, 1).mutable_target()->set_access(proto::Operand::READ_WRITE)),
+    BAD(MetricStride, "rank 0's value is the metric",
+        {
+          auto *metric = program(p).add_metrics();
+          metric->set_name("loss");
+          *metric->mutable_source() = part(p, 2).source();
+          metric->mutable_source()->set_buffer(0);
+          metric->mutable_source()->set_rank_stride(4);
+        }),
+    BAD(RolesDisagree, "roles all and all enter other collectives of communicator data", splitRole(p);
+        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 1)),
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, PlanReaderRefusesRanks, testing::ValuesIn(rankRules),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(Groups, FollowTheAxesThatACommunicatorJoins) {
+  proto::Plan plan;
+  for (const char *name : {"pipe", "data", "tensor"})
+    plan.mutable_world()->add_axes()->set_name(name);
+  for (int i = 0; i < 3; ++i)
+    plan.mutable_world()->mutable_axes(i)->set_size(i == 1 ? 3 : 2);
+  plan.add_communicators()->add_axes(1); // data
+  plan.add_communicators()->add_axes(0); // pipe and tensor
+  plan.mutable_communicators(1)->add_axes(2);
+  EXPECT_EQ(plan::groupRanks(plan, 0, 9), (std::vector<uint32_t>{7, 9, 11})); // (1, *, 1)
+  EXPECT_EQ(plan::groupRanks(plan, 1, 9), (std::vector<uint32_t>{2, 3, 8, 9}));
+  EXPECT_EQ(plan::groupCoordinate(plan, 0, 9), 1u);
+  EXPECT_EQ(plan::groupCoordinate(plan, 1, 9), 3u);
+  EXPECT_EQ(plan::groupFirst(plan, 1, 9), 2u);
+  EXPECT_EQ(plan::groupSize(plan, 1), 4u);
+}
+
+} // namespace
+} // namespace ds::test
