@@ -84,7 +84,8 @@ def run_lit(totals):
 
 def run_pytest(totals):
     build = ROOT / "build" / "dev"
-    code, output, seconds = run([PYTHON / "python", "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider", "test/e2e"],
+    code, output, seconds = run([PYTHON / "python", "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider",
+                                 "-n2", "--dist=loadfile", "test/e2e"],
                                 DS_BUILD_DIR=str(build))
     tail = output.strip().splitlines()[-1] if output.strip() else ""
     failed = number(r"(\d+) failed", tail) + number(r"(\d+) errors?", tail)

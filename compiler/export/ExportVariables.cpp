@@ -6,9 +6,9 @@
 #include "runtime/plan/Crc32c.h"
 
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MemoryBuffer.h"
-
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 
 using namespace mlir;
 using namespace ds;
@@ -84,6 +84,27 @@ LogicalResult Exporter::exportSource(train::VariableOp variable, plan::proto::So
       .Default([&](Attribute source) { return variable.emitOpError() << "has an unknown source " << source; });
 }
 
+namespace {
+struct Checksum {
+  uint64_t size;
+  uint32_t crc32c;
+};
+} // namespace
+
+/// Of a whole file, read piece by piece: weights never count as memory of the compiler. Nothing, and errno, if it cannot be read.
+static std::optional<Checksum> checksumOf(const std::filesystem::path &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> piece(1 << 20);
+  Checksum checksum{0, 0};
+  while (file) {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    const auto read = static_cast<size_t>(file.gcount());
+    checksum.crc32c = plan::crc32c(std::as_bytes(std::span(piece.data(), read)), checksum.crc32c);
+    checksum.size += read;
+  }
+  return file.eof() ? std::optional(checksum) : std::nullopt;
+}
+
 /// The index of a weight file; its size and checksum are read when it is first named.
 FailureOr<unsigned> Exporter::weightFile(train::VariableOp variable, StringRef path) {
   auto [it, inserted] = files_.try_emplace(path, plan_.weight_files_size());
@@ -96,15 +117,15 @@ FailureOr<unsigned> Exporter::weightFile(train::VariableOp variable, StringRef p
   if (!fs::is_directory(model))
     model = model.parent_path();
   const fs::path file = model / path.str();
-  auto buffer = llvm::MemoryBuffer::getFile(file.string(), /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!buffer)
+  const std::optional<Checksum> checksum = checksumOf(file);
+  if (!checksum)
     return variable.emitOpError() << "its weight file " << file.string()
-                                  << " cannot be read: " << buffer.getError().message();
+                                  << " cannot be read: " << std::generic_category().message(errno);
   plan::proto::WeightFile &message = *plan_.add_weight_files();
   std::error_code error;
   const fs::path from = fs::absolute(context_.planFolder.empty() ? "." : context_.planFolder).lexically_normal();
   message.set_path(fs::absolute(file).lexically_normal().lexically_relative(from).generic_string());
-  message.set_size((*buffer)->getBufferSize());
-  message.set_crc32c(plan::crc32c(std::as_bytes(std::span((*buffer)->getBufferStart(), (*buffer)->getBufferSize()))));
+  message.set_size(checksum->size);
+  message.set_crc32c(checksum->crc32c);
   return it->second;
 }
