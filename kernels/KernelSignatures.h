@@ -37,8 +37,10 @@
 //                      beta1, beta2, epsilon, weight_decay, adam_w_mode (0|1)
 //   sgd                p T rw, g T, momentum_buffer T rw, lr f64 [], step i64 [], clip f64 []
 //                      momentum, weight_decay, nesterov (0|1)
-//                      torch.optim.{AdamW,SGD}; g is first multiplied by clip; step = updates done before this one.
-//                      Without momentum `sgd` has no momentum_buffer operand.
+//   adagrad            p T rw, g T, sum T rw, lr f64 [], step i64 [], clip f64 []
+//                      epsilon, weight_decay, lr_decay
+//                      torch.optim.{AdamW,SGD,Adagrad}; g is first multiplied by clip; step = updates done before this
+//                      one. Without momentum `sgd` has no momentum_buffer operand.
 //   block_sum_squares  g T, partials f64 [ceil(n / 1024)]                           -
 //   global_norm        partials f64..., norm f64 []                                 -
 //                      sqrt of the sum in operand order, element order.

@@ -64,7 +64,17 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
   return config;
 }
 
-std::string_view name(Optimizer::Type type) { return type == Optimizer::Type::Sgd ? "SGD" : "AdamW"; }
+std::string_view name(Optimizer::Type type) {
+  switch (type) {
+  case Optimizer::Type::AdamW:
+    return "AdamW";
+  case Optimizer::Type::Sgd:
+    return "SGD";
+  case Optimizer::Type::Adagrad:
+    return "Adagrad";
+  }
+  return {};
+}
 
 std::string_view name(Scheduler::Type type) {
   switch (type) {

@@ -13,15 +13,16 @@ namespace ds::config {
 
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
-  enum class Type { AdamW, Sgd };
+  enum class Type { AdamW, Sgd, Adagrad };
   Type type = Type::AdamW;
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999; // AdamW
-  double epsilon = 1e-8;             // AdamW
+  double epsilon = 1e-8;             // AdamW, Adagrad
   double weightDecay = 0;
   bool adamWMode = true; // AdamW: false adds the decay to the gradient (plain Adam)
   double momentum = 0;   // SGD
   bool nesterov = false; // SGD
+  double lrDecay = 0;    // Adagrad
 };
 
 /// The learning rate of update j, counted from 0; the formulas are DeepSpeed's (docs/config.md).
@@ -91,7 +92,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
 /// settings. Resolving it again, for as many ranks, changes nothing.
 std::string resolvedJson(const Config &config);
 
-std::string_view name(Optimizer::Type type);     // "AdamW", "SGD"
+std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...
 std::string_view name(Scheduler::Warmup warmup); // "log", "linear"
 

@@ -124,6 +124,7 @@ std::string keyTable() {
           "is AdamW.\n";
   appendParameters(page, "`AdamW`, `Adam`", optimizerParameters("AdamW"));
   appendParameters(page, "`SGD`", optimizerParameters("SGD"));
+  appendParameters(page, "`Adagrad`", optimizerParameters("Adagrad"));
   page += "\n## `scheduler.params`\n";
   for (std::string_view type : availableSchedulers())
     appendParameters(page, code(type), schedulerParameters(type));

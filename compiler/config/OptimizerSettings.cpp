@@ -1,4 +1,4 @@
-//===- OptimizerSettings.cpp - AdamW, Adam, SGD ---------------------------===//
+//===- OptimizerSettings.cpp - AdamW, Adam, SGD, Adagrad ------------------===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
 #include "compiler/config/KeyRules.h"
@@ -53,6 +53,14 @@ void readSgd(Resolver &resolver, Optimizer &optimizer) {
     resolver.refuse("optimizer.params.nesterov", "Nesterov's momentum needs optimizer.params.momentum above 0");
 }
 
+void readAdagrad(Resolver &resolver, Optimizer &optimizer) {
+  optimizer.type = Optimizer::Type::Adagrad;
+  optimizer.lr = 1e-2;
+  optimizer.epsilon = 1e-10;
+  read(resolver, "optimizer.params.eps", optimizer.epsilon, 0, any, "at least 0");
+  read(resolver, "optimizer.params.lr_decay", optimizer.lrDecay, 0, any, "at least 0");
+}
+
 } // namespace
 
 void resolveOptimizer(Resolver &resolver, Config &config) {
@@ -66,9 +74,11 @@ void resolveOptimizer(Resolver &resolver, Config &config) {
   }
   const auto known = availableOptimizer(*type);
   if (!known)
-    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam and SGD are");
+    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam, SGD and Adagrad are");
   if (*known == "SGD")
     readSgd(resolver, config.optimizer);
+  else if (*known == "Adagrad")
+    readAdagrad(resolver, config.optimizer);
   else
     readAdam(resolver, config.optimizer, *known == "AdamW");
   read(resolver, "optimizer.params.lr", config.optimizer.lr, 0, any, "at least 0");

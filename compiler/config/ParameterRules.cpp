@@ -41,6 +41,21 @@ constexpr Parameter sgd[] = {
     {{"weight_decay", "float", "0", "", "", false}, Honoured, ""},
 };
 
+// torch.optim.Adagrad; DeepSpeed's DeepSpeedCPUAdagrad has its `amsgrad` and `fp32_optimizer_states` besides.
+constexpr Parameter adagrad[] = {
+    {{"amsgrad", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"differentiable", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"eps", "float", "1e-10", "", "", false}, Honoured, ""},
+    {{"foreach", "bool|null", "null", "", "", false}, Subsumed, ours},
+    {{"fp32_optimizer_states", "bool", "true", "", "", false}, DefaultOnly, ""},
+    {{"fused", "bool|null", "null", "", "", false}, Subsumed, ours},
+    {{"initial_accumulator_value", "float", "0", "", "", false}, DefaultOnly, ""},
+    {{"lr", "float", "0.01", "", "", false}, Honoured, ""},
+    {{"lr_decay", "float", "0", "", "", false}, Honoured, ""},
+    {{"maximize", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"weight_decay", "float", "0", "", "", false}, Honoured, ""},
+};
+
 constexpr Parameter lastBatchIteration = {
     {"last_batch_iteration", "int", "-1", "", "", false}, DefaultOnly, "a schedule begins at the first update"};
 constexpr Parameter warmupNumSteps = {{"warmup_num_steps", "int", "1000", "", "", false}, Honoured, ""};
@@ -62,7 +77,7 @@ constexpr Parameter warmupCosineLR[] = {
     {{"warmup_min_ratio", "float", "0.0", "", "", false}, Honoured, ""}, warmupNumSteps,     warmupType,
 };
 
-constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD"};
+constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD", "Adagrad"};
 constexpr std::string_view schedulers[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
 
 bool equalIgnoringCase(std::string_view a, std::string_view b) {
@@ -84,6 +99,8 @@ std::span<const Parameter> optimizerParameters(std::string_view type) {
     return adam;
   if (type == "SGD")
     return sgd;
+  if (type == "Adagrad")
+    return adagrad;
   return {};
 }
 

@@ -17,6 +17,11 @@ json optimizerJson(const Optimizer &o) {
     params["nesterov"] = o.nesterov;
     return {{"type", "SGD"}, {"params", params}};
   }
+  if (o.type == Optimizer::Type::Adagrad) {
+    params["eps"] = o.epsilon;
+    params["lr_decay"] = o.lrDecay;
+    return {{"type", "Adagrad"}, {"params", params}};
+  }
   params["betas"] = {o.beta1, o.beta2};
   params["eps"] = o.epsilon;
   params["adam_w_mode"] = o.adamWMode;

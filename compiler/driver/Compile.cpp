@@ -54,7 +54,7 @@ static std::vector<fs::path> machineFolders() {
 static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLIRContext &context) {
   InsertOptimizerOptions options;
   const config::Optimizer &optimizer = config.optimizer;
-  options.optimizer = optimizer.type == config::Optimizer::Type::AdamW ? "adamw" : "sgd";
+  options.optimizer = StringRef(config::name(optimizer.type)).lower();
   options.lr = optimizer.lr;
   options.beta1 = optimizer.beta1;
   options.beta2 = optimizer.beta2;
@@ -63,6 +63,7 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLI
   options.decoupled = optimizer.adamWMode;
   options.momentum = optimizer.momentum;
   options.nesterov = optimizer.nesterov;
+  options.lrDecay = optimizer.lrDecay;
   options.clip = config.gradientClipping.value_or(0);
   const config::Scheduler &scheduler = config.scheduler;
   if (scheduler.type == config::Scheduler::Type::None)

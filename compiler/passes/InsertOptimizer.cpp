@@ -1,11 +1,9 @@
 //===- InsertOptimizer.cpp - make @update ---------------------------------===//
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/StepFunctions.h"
 #include "compiler/passes/TrainStep.h"
-#include "dialects/Train/Train.h"
 
 #include "mlir/AsmParser/AsmParser.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ds {
 #define GEN_PASS_DEF_INSERTOPTIMIZER
@@ -44,8 +42,8 @@ private:
   /// The schedule's parameters, or null after an error.
   DictionaryAttr checkOptions() {
     ModuleOp module = getOperation();
-    if (optimizer != "adamw" && optimizer != "sgd") {
-      module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd";
+    if (!llvm::is_contained({"adamw", "sgd", "adagrad"}, optimizer.getValue())) {
+      module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad";
       return {};
     }
     if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, schedule.getValue())) {
@@ -77,7 +75,7 @@ private:
     Value step = train::ReadOp::create(b, counter, variable(b, symbols, stepVariable, counter));
     setName(b, learningRateMetric);
     Value rate = train::LearningRateOp::create(b, step, schedule, parameters);
-    Value norm = buildNorm(b, trained);
+    Value norm = buildNorm(b, symbols, trained);
     Value factor = clip > 0 ? train::ClipFactorOp::create(b, norm, APFloat(clip.getValue())).getResult()
                             : constant(b, b.getF64Type(), 1.0);
     for (train::VariableOp parameter : trained)
@@ -92,24 +90,17 @@ private:
     func::ReturnOp::create(b);
   }
 
-  static void setName(ImplicitLocOpBuilder &b, StringRef name) { b.setLoc(NameLoc::get(b.getStringAttr(name))); }
-
   static Value constant(ImplicitLocOpBuilder &b, Type element, double value) {
     auto type = RankedTensorType::get({}, element);
     return train::ConstantOp::create(b, type, DenseElementsAttr::get(type, b.getFloatAttr(element, value)));
   }
 
   /// The global norm over all accumulators, in the order of their parameters.
-  static Value buildNorm(ImplicitLocOpBuilder &b, ArrayRef<train::VariableOp> trained) {
-    SmallVector<Value> partials;
-    for (train::VariableOp parameter : trained) {
-      auto name = FlatSymbolRefAttr::get(b.getContext(), gradientName(parameter.getSymName()));
-      b.setLoc(parameter.getLoc());
-      Value gradient = train::ReadOp::create(b, parameter.getTensorType(), name);
-      partials.push_back(train::BlockSumSquaresOp::create(b, gradient));
-    }
-    setName(b, gradientNormMetric);
-    return train::GlobalNormOp::create(b, partials);
+  static Value buildNorm(ImplicitLocOpBuilder &b, SymbolTable &symbols, ArrayRef<train::VariableOp> trained) {
+    SmallVector<train::VariableOp> gradients;
+    for (train::VariableOp parameter : trained)
+      gradients.push_back(symbols.lookup<train::VariableOp>(gradientName(parameter.getSymName())));
+    return buildGradientNorm(b, gradients);
   }
 
   void updateParameter(ImplicitLocOpBuilder &b, SymbolTable &symbols, train::VariableOp parameter, Value rate,
@@ -125,6 +116,10 @@ private:
       train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, b.getF64FloatAttr(beta1),
                              b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon), b.getF64FloatAttr(weightDecay),
                              b.getBoolAttr(decoupled));
+    } else if (optimizer == "adagrad") {
+      auto sum = variable(b, symbols, squareSumName(name), type);
+      train::AdagradOp::create(b, symbol, gradient, sum, rate, step, factor, b.getF64FloatAttr(epsilon),
+                               b.getF64FloatAttr(weightDecay), b.getF64FloatAttr(lrDecay));
     } else {
       FlatSymbolRefAttr buffer = momentum != 0 ? variable(b, symbols, momentumName(name), type) : FlatSymbolRefAttr();
       train::SgdOp::create(b, symbol, gradient, buffer, rate, step, factor, b.getF64FloatAttr(momentum),
@@ -141,17 +136,6 @@ private:
     auto op = train::VariableOp::create(b, train::VariableKind::Optimizer, name, type, zero);
     symbols.insert(op);
     return FlatSymbolRefAttr::get(op.getSymNameAttr());
-  }
-
-  static void storeMetric(ImplicitLocOpBuilder &b, SymbolTable &symbols, StringRef name, Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    setName(b, name);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPoint(b.getInsertionBlock()->getParentOp());
-      symbols.insert(train::VariableOp::create(b, train::VariableKind::Metric, name, type));
-    }
-    train::StoreOp::create(b, FlatSymbolRefAttr::get(b.getContext(), name), value);
   }
 
   /// The metric holds the sum over the micro-batches; users read their mean.

@@ -80,6 +80,18 @@ public:
     return result;
   }
 
+  KernelCall adagrad(AdagradOp op) {
+    with("epsilon", op.getEpsilon()).with("weight_decay", op.getWeightDecay()).with("lr_decay", op.getLrDecay());
+    KernelCall result = call("adagrad", {}, {});
+    const RankedTensorType type = typeOf(op.getParameterAttr());
+    result.variable(op.getParameterAttr().getAttr(), type, plan::Access::ReadWrite);
+    result.variable(op.getGradientAttr().getAttr(), type, plan::Access::Read);
+    result.variable(op.getSquareSumAttr().getAttr(), type, plan::Access::ReadWrite);
+    for (Value scalar : op->getOperands())
+      result.read(scalar);
+    return result;
+  }
+
   KernelCall learningRate(LearningRateOp op) {
     with("schedule", op.getScheduleAttr());
     for (NamedAttribute parameter : op.getParameters())
@@ -157,6 +169,7 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
       .Case([&](IncrementOp o) { return Result(select.increment(o)); })
       .Case([&](AdamWOp o) { return Result(select.adamw(o)); })
       .Case([&](SgdOp o) { return Result(select.sgd(o)); })
+      .Case([&](AdagradOp o) { return Result(select.adagrad(o)); })
       .Default([](Operation *o) {
         o->emitOpError("has no kernel");
         return Result(failure());

@@ -18,9 +18,10 @@ namespace ds {
 /// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
   InsertOptimizerOptions optimizer;
-  int64_t microbatches = 1; ///< of one rank and optimizer step
-  int64_t dataParallel = 1; ///< ranks of the data axis
-  int64_t threads = 8;      ///< compute workers of a rank
+  bool ownAlgorithm = false; ///< the step was made by ds-split-algorithm
+  int64_t microbatches = 1;  ///< of one rank and optimizer step
+  int64_t dataParallel = 1;  ///< ranks of the data axis
+  int64_t threads = 8;       ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 4 << 20;
   int64_t alignment = 64; ///< bytes
 };

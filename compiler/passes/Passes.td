@@ -35,6 +35,29 @@ def FuseBias : DsPass<"ds-fuse-bias"> {
   }];
 }
 
+def SplitAlgorithm : DsPass<"ds-split-algorithm", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
+  let summary = "make a training step of a model that brings its own algorithm";
+  let description = [{
+    A `@forward` with the attribute `train.algorithm` holds the forward pass, `train.gradient` of its loss, and stores of what
+    the algorithm makes of the gradients: ONNX's `training_info`. Becomes `@microbatch`, `@update` and `@evaluate`, as
+    `ds-differentiate` and `ds-insert-optimizer` make them of other models.
+
+    What depends on a gradient, and every store, goes to `@update`; what of the forward pass it reads is left in variables of
+    kind gradient, or repeated where it depends on no input. Does nothing without the attribute.
+  }];
+}
+
+def ExpandGradients : DsPass<"ds-expand-gradients", ["::ds::train::TrainDialect"]> {
+  let summary = "replace train.gradient by the ops of the backward pass";
+  let description = [{
+    ```mlir
+    %y = train.mul %x, %x
+    %g = train.gradient %y, %x                 // %0 = train.mul %one, %x; %1 = train.mul %one, %x; %g = train.add %0, %1
+    ```
+    Before any simplification: `%x` may be a value that simplification would leave out.
+  }];
+}
+
 def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "add the backward pass, split off evaluation";
   let description = [{
@@ -70,15 +93,16 @@ def InsertOptimizer
     after their parameter. The mean loss, the gradient norm and the learning rate become metrics.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, sgd or adagrad">,
     Option<"lr", "lr", "double", "1e-3", "learning rate">,
     Option<"beta1", "beta1", "double", "0.9", "decay of the first moment (adamw)">,
     Option<"beta2", "beta2", "double", "0.999", "decay of the second moment (adamw)">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "added to the denominator (adamw)">,
+    Option<"epsilon", "epsilon", "double", "1e-8", "added to the denominator (adamw, adagrad)">,
     Option<"weightDecay", "weight-decay", "double", "0", "weight decay">,
     Option<"decoupled", "decoupled", "bool", "true", "decay the weight, not the gradient (adamw)">,
     Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
+    Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,
     Option<"clip", "clip", "double", "0", "largest global gradient norm; 0: no clipping">,
     Option<"schedule", "schedule", "std::string", "\"constant\"", "constant, WarmupLR, WarmupDecayLR, WarmupCosineLR">,
     Option<"scheduleParameters", "schedule-parameters", "std::string", "\"\"",

@@ -10,6 +10,9 @@ using namespace mlir;
 namespace ds {
 
 void buildSimplifyPipeline(OpPassManager &pm) {
+  // A file may ask for derivatives itself, by any value: before one of them is simplified away.
+  pm.addPass(createSplitAlgorithm());
+  pm.addPass(createExpandGradients());
   // Import leaves transposes of transposes and scalings by one.
   pm.addPass(createCanonicalizerPass());
   // Before differentiation, so that the gradients too read weights as they are stored and carry no extra sums.
@@ -20,12 +23,14 @@ void buildSimplifyPipeline(OpPassManager &pm) {
 
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   const int64_t microbatches = options.microbatches * options.dataParallel;
-  pm.addPass(createDifferentiate());
-  // All scales at once; no other pass multiplies a gradient by a number.
-  pm.addPass(createScaleGradients({microbatches}));
-  InsertOptimizerOptions optimizer = options.optimizer;
-  optimizer.microbatches = microbatches;
-  pm.addPass(createInsertOptimizer(optimizer));
+  if (!options.ownAlgorithm) {
+    pm.addPass(createDifferentiate());
+    // All scales at once; no other pass multiplies a gradient by a number.
+    pm.addPass(createScaleGradients({microbatches}));
+    InsertOptimizerOptions optimizer = options.optimizer;
+    optimizer.microbatches = microbatches;
+    pm.addPass(createInsertOptimizer(optimizer));
+  }
   // Gradients of reshapes and transposes meet those of their neighbours, and share what the forward pass computed.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -57,7 +62,7 @@ namespace {
 /// The few options that pipelines take by hand; ds-opt compile sets all of them from the configuration.
 struct StepOptions : PassPipelineOptions<StepOptions> {
   Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("micro-batches of one step"), llvm::cl::init(1)};
-  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw or sgd"), llvm::cl::init("adamw")};
+  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw, sgd or adagrad"), llvm::cl::init("adamw")};
   Option<double> lr{*this, "lr", llvm::cl::desc("learning rate"), llvm::cl::init(1e-3)};
   Option<int64_t> threads{*this, "threads", llvm::cl::desc("compute workers of a rank"), llvm::cl::init(8)};
 

@@ -23,12 +23,16 @@ inline constexpr llvm::StringLiteral stepVariable = "optimizer::step";
 inline std::string gradientName(llvm::StringRef parameter) { return (parameter + "::gradient").str(); }
 inline std::string firstMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg").str(); }
 inline std::string secondMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg_sq").str(); }
+inline std::string squareSumName(llvm::StringRef parameter) { return (parameter + "::sum").str(); }
 inline std::string momentumName(llvm::StringRef parameter) { return (parameter + "::momentum_buffer").str(); }
 
 /// Attribute of an op: the ops of the reference program that it implements (array<i64>).
 inline constexpr llvm::StringLiteral referenceAttribute = "train.reference";
 /// Module attribute: the reference program, a module without effect on anything.
 inline constexpr llvm::StringLiteral referenceModule = "reference";
+
+/// Unit attribute of @forward: it holds the training algorithm that the model file brought.
+inline constexpr llvm::StringLiteral algorithmAttribute = "train.algorithm";
 
 // Argument attributes of @forward, @microbatch and @evaluate.
 inline constexpr llvm::StringLiteral inputAttribute = "train.input";

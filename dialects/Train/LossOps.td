@@ -1,4 +1,4 @@
-//===- LossOps.td - cross entropy and the seed of the gradient ------------===//
+//===- LossOps.td - cross entropy, the gradient and its seed --------------===//
 #ifndef DS_TRAIN_LOSS_OPS_TD
 #define DS_TRAIN_LOSS_OPS_TD
 
@@ -58,6 +58,27 @@ def Train_LossGradientOp : Train_Op<"loss_gradient", []> {
   let arguments = (ins F64Attr:$scale);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = "$scale attr-dict `:` type($result)";
+}
+
+def Train_GradientOp : Train_Op<"gradient", [Pure, AttrSizedOperandSegments]> {
+  let summary = "the derivatives of a value, as a model file asks for them (ONNX's Gradient)";
+  let description = [{
+    Result i is the derivative of the sum of `y`'s elements by `xs[i]`, zero where `y` does not depend on it. Derivatives stop at `xs`
+    and `zs`, which are taken as independent; `zs` are those that are constant. `ds-expand-gradients` and
+    `ds-split-algorithm` replace the op by the backward pass.
+    ```mlir
+    %dw = train.gradient %loss, %w : (tensor<f32>, tensor<3xf32>) -> tensor<3xf32>
+    ```
+
+    **Constraints**
+    - (gradient_c1) there is a result for each of `xs`, of its type.
+  }];
+  let arguments = (ins Train_FloatTensor:$y, Variadic<Train_FloatTensor>:$xs, Variadic<Train_Tensor>:$zs);
+  let results = (outs Variadic<Train_FloatTensor>:$results);
+  let assemblyFormat = [{
+    $y `,` $xs (`fixed` $zs^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
 }
 
 #endif // DS_TRAIN_LOSS_OPS_TD

@@ -45,6 +45,23 @@ def Train_SgdOp : Train_UpdateOp<"sgd",
   }];
 }
 
+def Train_AdagradOp : Train_UpdateOp<"adagrad",
+    (ins FlatSymbolRefAttr:$square_sum),
+    (ins F64Attr:$epsilon, F64Attr:$weight_decay, F64Attr:$lr_decay)> {
+  let summary = "a rate of its own for every element";
+  let description = [{
+    Duchi, Hazan and Singer 2011; torch.optim.Adagrad. The gradient is multiplied by `clip` first; `step` counts the updates
+    done before this one.
+
+    **Constraints**
+    - (adagrad_c1) parameter, gradient and the sum of squares name variables of one float type.
+  }];
+  let assemblyFormat = [{
+    $parameter `gradient` $gradient `sum` $square_sum `rate` $learning_rate `step` $step `clip` $clip attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 def Train_LearningRateOp : Train_PureOp<"learning_rate"> {
   let summary = "the schedule's learning rate for this update";
   let description = [{

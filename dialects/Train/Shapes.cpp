@@ -347,3 +347,9 @@ LogicalResult ClipFactorOp::inferReturnTypes(MLIRContext *context, Where locatio
   types.push_back(f64(context));
   return success();
 }
+
+LogicalResult GradientOp::verify() {
+  if (!llvm::equal(getXs().getTypes(), getResultTypes())) // gradient_c1
+    return emitOpError("must have a result for each of its ") << getXs().size() << " variables, of its type";
+  return success();
+}

@@ -18,6 +18,8 @@ SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
   if (auto adamw = dyn_cast<AdamWOp>(op))
     return {adamw.getParameterAttr().getAttr(), adamw.getFirstMomentAttr().getAttr(),
             adamw.getSecondMomentAttr().getAttr()};
+  if (auto adagrad = dyn_cast<AdagradOp>(op))
+    return {adagrad.getParameterAttr().getAttr(), adagrad.getSquareSumAttr().getAttr()};
   if (auto sgd = dyn_cast<SgdOp>(op)) {
     SmallVector<StringAttr, 3> names{sgd.getParameterAttr().getAttr()};
     if (FlatSymbolRefAttr buffer = sgd.getMomentumBufferAttr())
@@ -119,4 +121,8 @@ LogicalResult SgdOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (has)
     names.push_back(getMomentumBufferAttr());
   return oneType(*this, names, symbols); // sgd_c1
+}
+
+LogicalResult AdagradOp::verifySymbolUses(SymbolTableCollection &symbols) { // adagrad_c1
+  return oneType(*this, {getParameterAttr(), getGradientAttr(), getSquareSumAttr()}, symbols);
 }

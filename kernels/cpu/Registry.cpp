@@ -37,6 +37,7 @@ KernelRegistry fastKernels() {
   registry.add("dropout", makeDropout);
   registry.add("adamw", makeAdamW);
   registry.add("sgd", makeSgd);
+  registry.add("adagrad", makeAdagrad);
   registry.add("block_sum_squares", makeBlockSumSquares);
   addScalarKernels(registry);
   return registry;
@@ -66,6 +67,7 @@ KernelRegistry referenceKernels() {
   registry.add("dropout", makeDropoutReference);
   registry.add("adamw", makeAdamWReference);
   registry.add("sgd", makeSgdReference);
+  registry.add("adagrad", makeAdagradReference);
   registry.add("block_sum_squares", makeBlockSumSquaresReference);
   addScalarKernels(registry);
   return registry;

@@ -13,6 +13,8 @@ SEQ, MICRO, STEPS = 64, 4, 10
 ADAMW = {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}
 SGD = {"type": "SGD", "params": {"lr": 0.05, "momentum": 0.9}}
 NESTEROV = {"type": "SGD", "params": {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}}
+ADAM = {"type": "Adam", "params": {"lr": 1e-3, "weight_decay": 0.1, "adam_w_mode": False}}
+ADAGRAD = {"type": "Adagrad", "params": {"lr": 5e-3, "lr_decay": 0.1, "weight_decay": 0.01}}
 
 # What stands in ds_config.json besides batch sizes. Warm-up and decay both lie within the ten steps; the gradient norm is 2
 # to 5 in the first ones, so that clipping at 1 binds.
@@ -30,6 +32,13 @@ CASES = {
     "sgd-momentum": dict(optimizer=SGD),
     "sgd-nesterov-decay-clip": dict(optimizer=NESTEROV, gradient_clipping=1.0, scheduler={
         "type": "WarmupDecayLR", "params": {"warmup_num_steps": 3, "total_num_steps": 12, "warmup_max_lr": 0.05}}),
+}
+
+
+# Every optimizer on one model is enough.
+ON_GPT2 = {
+    "adam": dict(optimizer=ADAM),
+    "adagrad-clip": dict(optimizer=ADAGRAD, gradient_clipping=1.0),
 }
 
 
@@ -52,8 +61,17 @@ def read_samples(path) -> torch.Tensor:
 @pytest.mark.parametrize("accumulation", [1, 4])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_ten_steps_are_pytorchs(name, accumulation, case, tools, exported, text_data, tmp_path):
+    check_ten_steps(name, accumulation, CASES[case], tools, exported, text_data, tmp_path)
+
+
+@pytest.mark.parametrize("case", ON_GPT2)
+def test_other_optimizers_are_pytorchs(case, tools, exported, text_data, tmp_path):
+    check_ten_steps("gpt2", 2, ON_GPT2[case], tools, exported, text_data, tmp_path)
+
+
+def check_ten_steps(name, accumulation, settings, tools, exported, text_data, tmp_path):
     folder, data = exported(name, "--size", "tiny", "--seq", SEQ), text_data(SEQ)
-    path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, **CASES[case])
+    path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, **settings)
     config = json.loads(path.read_text())
     plan, weights = tmp_path / "model.dsplan", tmp_path / "weights.safetensors"
     tools("ds-opt", "compile", folder, "--config", path, "--ranks", 1, "-o", plan)

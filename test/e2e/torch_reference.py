@@ -88,7 +88,10 @@ def learning_rate(config: dict, update: int) -> float:
 
 def make_optimizer(config: dict, parameters):
     kind, params = config["optimizer"]["type"], config["optimizer"]["params"]
-    return {"AdamW": torch.optim.AdamW, "Adam": torch.optim.AdamW, "SGD": torch.optim.SGD}[kind](parameters, **params)
+    if kind == "Adam":  # DeepSpeed's: AdamW unless it says otherwise
+        params = dict(params)
+        kind = "AdamW" if params.pop("adam_w_mode", True) else kind
+    return getattr(torch.optim, kind)(parameters, **params)
 
 
 def train(model, samples: torch.Tensor, config: dict, steps: int) -> Run:

@@ -9,7 +9,7 @@
 
 // MICROBATCH: error: has no @microbatch; run ds-differentiate before
 // LOSS: error: has no metric @loss; ds-differentiate makes it
-// OPTIMIZER: error: optimizer "lion" is none of adamw, sgd
+// OPTIMIZER: error: optimizer "lion" is none of adamw, sgd, adagrad
 // SCHEDULE: error: schedule "OneCycle" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR
 // PARAMETERS: error: schedule-parameters "7" is not a dictionary
 // COUNT: error: microbatches is 0; it must be at least 1

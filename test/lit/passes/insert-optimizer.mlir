@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --ds-insert-optimizer="lr=0.5 clip=1 weight-decay=0.25" | FileCheck %s
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd momentum=0.5 microbatches=4" | FileCheck %s --check-prefix=SGD
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd schedule=WarmupLR schedule-parameters={{warmup_num_steps=10}}" | FileCheck %s --check-prefix=PLAIN
+// RUN: ds-opt %s --ds-insert-optimizer="optimizer=adagrad lr-decay=0.5" | FileCheck %s --check-prefix=ADAGRAD
 
 train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"w::gradient" : tensor<3xf32>
@@ -52,3 +53,9 @@ func.func @microbatch() {
 // PLAIN-LABEL: func.func @update()
 // PLAIN: train.learning_rate "WarmupLR" %{{.*}} {warmup_num_steps = 10 : i64}
 // PLAIN: train.sgd @w gradient @"w::gradient" rate
+
+// Tests Adagrad: one sum of squares a parameter.
+// ADAGRAD-DAG: train.variable optimizer @"w::sum" : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+// ADAGRAD-LABEL: func.func @update()
+// ADAGRAD: train.adagrad @w gradient @"w::gradient" sum @"w::sum" rate %{{.*}} step %{{.*}} clip %{{.*}}lr_decay = 5.000000e-01
+// ADAGRAD: train.adagrad @b gradient @"b::gradient" sum @"b::sum"

@@ -98,6 +98,19 @@ TEST(Config, ReadsEveryParameterOfSgd) {
   EXPECT_EQ(config.optimizer.weightDecay, 1e-4);
 }
 
+TEST(Config, ReadsEveryParameterOfAdagrad) {
+  const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "adagrad", params: {
+      lr: 0.1, eps: 1e-8, lr_decay: 0.5, weight_decay: 1e-4}}})");
+  EXPECT_EQ(config.optimizer.type, Optimizer::Type::Adagrad);
+  EXPECT_EQ(config.optimizer.lr, 0.1);
+  EXPECT_EQ(config.optimizer.epsilon, 1e-8);
+  EXPECT_EQ(config.optimizer.lrDecay, 0.5);
+  EXPECT_EQ(config.optimizer.weightDecay, 1e-4);
+  const Optimizer defaults = resolve(R"({train_batch_size: 1, optimizer: {type: "Adagrad"}})").optimizer;
+  EXPECT_EQ(defaults.lr, 0.01);
+  EXPECT_EQ(defaults.epsilon, 1e-10);
+}
+
 TEST(Config, WarmupLrEndsAtTheOptimizersRate) {
   const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "SGD", params: {lr: 0.25}},
       scheduler: {type: "WarmupLR", params: {warmup_min_lr: 0.125, warmup_num_steps: 10, warmup_type: "linear"}}})");

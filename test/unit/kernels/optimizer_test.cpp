@@ -1,4 +1,4 @@
-// adamw, sgd, block_sum_squares, global_norm, clip_factor, learning_rate, increment.
+// adamw, sgd, adagrad, block_sum_squares, global_norm, clip_factor, learning_rate, increment.
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
@@ -91,12 +91,47 @@ TEST(Sgd, FirstStepIgnoresTheBuffer) {
   EXPECT_EQ(operands[2].at(0), 2);
 }
 
+Attributes adagradAttributes(double lrDecay) {
+  return {{"epsilon", 1e-10}, {"weight_decay", 0.01}, {"lr_decay", lrDecay}};
+}
+
+TEST(Adagrad, MatchesTheFormula) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : {Shape{}, Shape{0}, Shape{3, 7}, Shape{40000}})
+      for (int64_t step : {0, 7})
+        for (double lrDecay : {0.0, 0.1}) {
+          Random random{uint64_t(step)};
+          SCOPED_TRACE(toString(shape) + " step " + std::to_string(step));
+          const double epsilon = dtype == DType::F32 ? 1e-6 : 1e-14;
+          expectMatchesReference("adagrad",
+                                 {random.buffer(dtype, shape), random.buffer(dtype, shape),
+                                  squares(random, dtype, shape), scalar(0.1), scalar(step), scalar(0.5)},
+                                 adagradAttributes(lrDecay), {0, 2}, {epsilon, epsilon}, {}, {0, 2});
+        }
+}
+
+TEST(Adagrad, OneStepByHand) {
+  // torch.optim.Adagrad([1.], lr=.1, lr_decay=1) after one update that left 5: gradient 2 gives p = 1 - .1 / 2 * 2 / 3.
+  std::vector<Buffer> operands = {Buffer(type(DType::F64, {1}), std::vector<double>{1}),
+                                  Buffer(type(DType::F64, {1}), std::vector<double>{2}),
+                                  Buffer(type(DType::F64, {1}), std::vector<double>{5}),
+                                  scalar(0.1),
+                                  scalar(int64_t(1)),
+                                  scalar(1.0)};
+  const Attributes attributes = {{"epsilon", 0.0}, {"weight_decay", 0.0}, {"lr_decay", 1.0}};
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adagrad", operands, attributes), operands).ok());
+  EXPECT_NEAR(operands[0].at(0), 1 - 0.1 / 3, 1e-15);
+  EXPECT_EQ(operands[2].at(0), 9);
+}
+
 TEST(Optimizers, FailOnANegativeStep) {
   const Buffer x(type(DType::F32, {2}), std::vector<float>{1, 2});
   expectFails("adamw", {x, x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adamAttributes(0, 1),
               "step is -1; it counts from 0");
   expectFails("sgd", {x, x, scalar(0.1), scalar(INT64_MIN), scalar(1.0)},
               {{"momentum", 0.0}, {"weight_decay", 0.0}, {"nesterov", int64_t(0)}}, "it counts from 0");
+  expectFails("adagrad", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adagradAttributes(0),
+              "it counts from 0");
 }
 
 TEST(Optimizers, RefuseWrongCalls) {
@@ -111,6 +146,8 @@ TEST(Optimizers, RefuseWrongCalls) {
   expectRefused({"sgd", {x, x, f64, i64, f64}, sgd(0.9, 0)}, "takes 6 operands, not 5");
   expectRefused({"sgd", {x, x, x, f64, i64, f64}, sgd(0, 0)}, "takes 5 operands, not 6");
   expectRefused({"sgd", {x, x, f64, i64, f64}, sgd(0, 1)}, "'nesterov' needs momentum");
+  expectRefused({"adagrad", {x, x, type(DType::F64, {2}), f64, i64, f64}, adagradAttributes(0)}, "must be float32");
+  expectRefused({"adagrad", {x, x, x, i64, i64, f64}, adagradAttributes(0)}, "must be float64");
 }
 
 TEST(BlockSumSquares, MatchesBlockByBlock) {
