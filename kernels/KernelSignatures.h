@@ -7,7 +7,7 @@
 //   kernel             operands                                                     attributes
 //   elementwise        inputs..., results...                                        program, constants, results
 //                      See ElementwiseProgram.h. A result may be the same memory as an input of its own shape and size.
-//   matmul             a T, b T, [bias T [N]], c T, workspace                       trans_a, trans_b (0|1), bias (0|1)
+//   matmul             a T, b T, [bias T [N]], c T                                  trans_a, trans_b (0|1), bias (0|1)
 //                      c[..., M, N] = op(a)[..., M, K] op(b)[..., K, N] + bias; leading dims broadcast as in NumPy.
 //   transpose          x any, y same                                                perm
 //   reduce_sum         x T, y T                                                     axes
@@ -58,7 +58,6 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
-#include "kernels/MatmulBlocks.h"
 
 #include <algorithm>
 
@@ -74,13 +73,11 @@ struct WorkspaceLimits {
 inline constexpr int64_t layerNormGradRowsPerPiece = 64;
 
 /// Whether a kernel's last operand is a workspace.
-inline bool hasWorkspace(std::string_view kernel) { return kernel == "matmul" || kernel == "layer_norm_grad"; }
+inline bool hasWorkspace(std::string_view kernel) { return kernel == "layer_norm_grad"; }
 
 /// Bytes of the workspace operand of a call whose other operands are `operands`; 0 for kernels without one.
 inline int64_t workspaceBytes(std::string_view kernel, std::span<const TensorType> operands,
                               const WorkspaceLimits &limits) {
-  if (kernel == "matmul")
-    return std::min(limits.workers * limits.bytesPerWorker, matmulWorkspaceBytes(operands, limits.workers));
   if (kernel == "layer_norm_grad") { // dgamma and dbeta of each piece
     const TensorType &x = operands[1], &gamma = operands[2];
     const int64_t cols = elementCount(gamma.shape), rows = cols ? elementCount(x.shape) / cols : 0;

@@ -76,7 +76,6 @@ int main(int argc, char **argv) {
               workers().workers(), limits().flops / 1e9, limits().bandwidth / 1e9);
   registerMatmul();
   registerBandwidth();
-  registerOneDnn();
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -58,6 +58,5 @@ void benchBytes(const std::string &name, double bytes, const MakeCall &make);
 
 void registerMatmul();
 void registerBandwidth();
-void registerOneDnn();
 
 } // namespace ds::kernels::bench

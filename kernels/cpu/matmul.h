@@ -17,8 +17,7 @@ struct MatmulCall {
   Shape batch;                        ///< leading dimensions of c
   int64_t batches = 1;                ///< their product
   Shape aBatchStrides, bBatchStrides; ///< in matrices, 0 where broadcast; one for each dimension of `batch`
-  int64_t workspaceBytes = 0;
-  size_t c = 0; ///< the operand c; the workspace follows it
+  size_t c = 0;                       ///< the operand c
 
   /// Which matrix of a (or b, by its strides) batch `index` of c reads.
   int64_t matrixOf(const Shape &strides, int64_t index) const {

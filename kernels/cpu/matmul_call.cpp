@@ -30,14 +30,12 @@ MatmulCall::MatmulCall(const Call &call) {
   transA = call.flag("trans_a");
   transB = call.flag("trans_b");
   bias = call.flag("bias");
-  call.expectOperands(bias ? 5 : 4);
+  call.expectOperands(bias ? 4 : 3);
   c = bias ? 3 : 2;
   call.expectFloat(0);
   dtype = call.dtype(0);
   call.expectDType(1, dtype);
   call.expectDType(c, dtype);
-  call.expectDType(c + 1, DType::U8);
-  workspaceBytes = call.elements(c + 1);
   const Shape &a = call.shape(0), &b = call.shape(1);
   call.require(a.size() >= 2 && b.size() >= 2,
                "a " + toString(a) + " and b " + toString(b) + " must have at least two dimensions");

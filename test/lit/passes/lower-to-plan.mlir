@@ -228,18 +228,19 @@ dist.role @main ranks [0, 0] {
 
 // -----
 
-// Tests the workspace of a product, the seed of the gradient as a constant, and the kernels that a fused loop and metrics become.
+// Tests the workspace of a gradient, the seed of the gradient as a constant, and the kernels that a fused loop and metrics become.
 // CHECK-LABEL: module
-// CHECK:         %[[WS:.*]] = plan.buffer "matmul workspace" in @device bytes [[BYTES:[0-9]+]] scope call category workspace slots 1
+// CHECK:         %[[WS:.*]] = plan.buffer "layer_norm_grad workspace" in @device bytes [[BYTES:[0-9]+]] scope call category workspace slots 1
 // CHECK-LABEL: plan.routine @forward {
-// CHECK-NEXT:    plan.kernel "matmul" {bias = 0 : i64, trans_a = 1 : i64, trans_b = 0 : i64}(%{{.*}}, %{{.*}}, %{{.*}}, %[[WS]]) : [tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<[[BYTES]]xi8>] access [1, 1, 2, 4]
+// CHECK-NEXT:    plan.kernel "matmul" {bias = 0 : i64, trans_a = 1 : i64, trans_b = 0 : i64}(%{{.*}}, %{{.*}}, %{{.*}}) : [tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>] access [1, 1, 2]
 // Registers: 0 the product, 1 = constant 0 (-0.5), 2 = register 0 * register 1, 3 = exp of register 2; opcodes 0, 12, 55; f32 is 7.
 // CHECK-NEXT:    plan.kernel "elementwise" {constants = array<f64: -5.000000e-01>, program = array<i64: 0, 7, 0, -1, -1, 12, 7, 0, 1, -1, 55, 7, 2, -1, -1>, results = array<i64: 2, 3>}
 // CHECK-NEXT:    plan.kernel "reduce_sum" {axes = array<i64: 0, 1>}(%{{.*}}, %[[LOSS:.*]]) : [tensor<2x2xf32>, tensor<f32>]
+// CHECK-NEXT:    plan.kernel "layer_norm_grad" {}({{.*}}, %[[WS]]) : [{{.*}}, tensor<[[BYTES]]xi8>] access [1, 1, 1, 1, 1, 2, 2, 2, 4]
 // CHECK:       plan.program "step" {
 // CHECK-NEXT:    plan.call @forward microbatch 0
 // CHECK-NEXT:    plan.metric "loss" %[[LOSS]] : tensor<f32>
-// CHECK:       train.variable constant @"constant::1" : tensor<f32> from #train.literal<dense<2.500000e-01> : tensor<f32>>
+// CHECK:       train.variable constant @"constant::2" : tensor<f32> from #train.literal<dense<2.500000e-01> : tensor<f32>>
 train.variable parameter @w : tensor<2x2xf32> from #train.fill<0.0>
 train.variable metric @loss : tensor<f32>
 train.variable metric @seed : tensor<f32>
@@ -255,6 +256,8 @@ dist.fragment @forward {
   } : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>)
   %4 = train.reduce_sum %1#1 over [0, 1] : (tensor<2x2xf32>) -> tensor<f32>
   train.store %4 into @loss : tensor<f32>
+  %row = train.constant dense<1.0> : tensor<2xf32>
+  %6:3 = train.layer_norm_grad %0, %w, %row, %row, %row : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>)
   %5 = train.loss_gradient 0.25 : tensor<f32>
   train.store %5 into @seed : tensor<f32>
 }

@@ -9,7 +9,7 @@
 // CHECK-LABEL:   plan.routine @backward {
 // CHECK-NEXT:      plan.kernel "cross_entropy_grad"
 // CHECK-NEXT:      plan.kernel "reduce_sum" {axes = array<i64: 0>}(%{{.*}}, %[[GB]])
-// CHECK-NEXT:      plan.kernel "matmul" {{.*}}(%{{.*}}, %{{.*}}, %[[GW]], %{{.*}}) {{.*}} signal [@input_done]
+// CHECK-NEXT:      plan.kernel "matmul" {{.*}}(%{{.*}}, %{{.*}}, %[[GW]]) {{.*}} signal [@input_done]
 // CHECK-NEXT:    }
 // CHECK-LABEL:   plan.routine @update {
 // CHECK:           plan.kernel "adamw" {{.*}}(%{{.*}}, %[[GW]],

@@ -70,13 +70,12 @@ proto::Plan smallNetwork() {
              y = b.tensor("y", DType::F32, {4, 64}, proto::Buffer::CALL),
              mean = b.tensor("mean", DType::F32, {4}, proto::Buffer::CALL),
              rstd = b.tensor("rstd", DType::F32, {4}, proto::Buffer::CALL),
-             loss = b.tensor("loss", DType::F32, {}, proto::Buffer::STEP),
-             workspace = b.tensor("workspace", DType::U8, {1 << 20}, proto::Buffer::CALL);
+             loss = b.tensor("loss", DType::F32, {}, proto::Buffer::STEP);
   const uint32_t forward = b.routine("forward");
   auto &feed = b.feed(forward, in, x, sample);
   wait(feed, freed, 2);
   signal(feed, fed);
-  auto &product = b.kernel(forward, compute, "matmul", "rrws", {sample, w, h, workspace});
+  auto &product = b.kernel(forward, compute, "matmul", "rrw", {sample, w, h});
   for (const char *name : {"trans_a", "trans_b", "bias"})
     attribute(product, name).set_integer(0);
   wait(product, fed);
