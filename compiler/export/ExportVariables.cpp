@@ -91,7 +91,8 @@ struct Checksum {
 };
 } // namespace
 
-/// Of a whole file, read piece by piece: weights never count as memory of the compiler. Nothing, and errno, if it cannot be read.
+/// Of a whole file, read piece by piece: weights never count as memory of the compiler. Nothing, and errno, if it
+/// cannot be read.
 static std::optional<Checksum> checksumOf(const std::filesystem::path &path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> piece(1 << 20);

@@ -22,8 +22,7 @@ class Splitter {
 public:
   Splitter(func::FuncOp forward, SymbolTable &symbols)
       : forward_(forward), symbols_(symbols),
-        builder_(ImplicitLocOpBuilder::atBlockEnd(forward.getLoc(),
-                                                  cast<ModuleOp>(symbols.getOp()).getBody())) {
+        builder_(ImplicitLocOpBuilder::atBlockEnd(forward.getLoc(), cast<ModuleOp>(symbols.getOp()).getBody())) {
     classify();
   }
 
@@ -149,8 +148,8 @@ private:
   SymbolTable &symbols_;
   ImplicitLocOpBuilder builder_;
   SmallVector<train::GradientOp> gradients_;
-  SmallVector<Operation *> later_;                            // in program order
-  llvm::DenseSet<Operation *> isLater_, perBatch_;            // looked up, never iterated
+  SmallVector<Operation *> later_;                           // in program order
+  llvm::DenseSet<Operation *> isLater_, perBatch_;           // looked up, never iterated
   SmallVector<std::pair<Value, train::VariableOp>> carried_; // from @microbatch to @update
 };
 

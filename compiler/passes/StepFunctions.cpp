@@ -73,8 +73,8 @@ Value ds::buildGradientNorm(ImplicitLocOpBuilder &builder, ArrayRef<train::Varia
   SmallVector<Value> partials;
   for (train::VariableOp gradient : gradients) {
     builder.setLoc(gradient.getLoc());
-    Value value = train::ReadOp::create(builder, gradient.getTensorType(),
-                                        FlatSymbolRefAttr::get(gradient.getSymNameAttr()));
+    Value value =
+        train::ReadOp::create(builder, gradient.getTensorType(), FlatSymbolRefAttr::get(gradient.getSymNameAttr()));
     partials.push_back(train::BlockSumSquaresOp::create(builder, value));
   }
   setName(builder, gradientNormMetric);

@@ -1,4 +1,5 @@
-// adagrad: one fused pass over p, g and the sum of squares, torch.optim.Adagrad's single-tensor formula in the tensors' type.
+// adagrad: one fused pass over p, g and the sum of squares, torch.optim.Adagrad's single-tensor formula in the tensors'
+// type.
 #include "kernels/cpu/adagrad.h"
 #include "kernels/cpu/Factories.h"
 

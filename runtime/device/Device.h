@@ -7,6 +7,7 @@
 #include "runtime/device/Queue.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,10 @@ public:
 
   /// The first failure of any queue, or success. Once there is one, queues drop everything.
   virtual Status failure() const noexcept = 0;
+  /// A failure from elsewhere, e.g. another rank; kept if it is the first.
+  virtual void fail(const Status &status) noexcept = 0;
+  /// Called once with the first failure, on the thread that it happened on. Set while no queue has anything to do.
+  virtual void onFailure(std::function<void(const Status &)> callback) = 0;
 };
 
 } // namespace ds::runtime

@@ -24,7 +24,9 @@ std::unique_ptr<Command> makeCommand(const CommandContext &context, const plan::
   case plan::proto::Command::kFeed:
     return makeFeedCommand(context, command.feed());
   case plan::proto::Command::kCollective:
-    break;
+    return makeCollectiveCommand(context, command.collective(),
+                                 context.communicators.find(command.collective().communicator(), command.queue()),
+                                 where);
   case plan::proto::Command::KIND_NOT_SET:
     break;
   }

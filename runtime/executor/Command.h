@@ -1,14 +1,18 @@
 //===- Command.h - from a plan's commands to tasks ------------------------===//
 //
-// One file per kind of command: KernelCommand.cpp, FillCommand.cpp, CopyCommand.cpp, FeedCommand.cpp. A command is made
-// at prepare (names and addresses resolved), initialized once (primitives built) and run with every call.
+// One file per kind of command: KernelCommand.cpp, FillCommand.cpp, CopyCommand.cpp, FeedCommand.cpp,
+// CollectiveCommand.cpp. A command is made at prepare (names and addresses resolved), initialized once (primitives
+// built) and run with every call.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/comm/Communicator.h"
 #include "runtime/device/Task.h"
+#include "runtime/executor/Communicators.h"
 #include "runtime/executor/Storage.h"
+#include "runtime/executor/World.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -16,16 +20,6 @@
 #include <string>
 
 namespace ds::runtime {
-
-/// Where this rank stands in the world and how its micro-batches are numbered.
-struct RankPlace {
-  uint32_t rank = 0;
-  uint64_t dataCoordinate = 0; ///< r
-  uint64_t dataRanks = 1;      ///< d
-
-  /// Micro-step k of rank r is micro-batch k * d + r of the optimizer step.
-  uint64_t globalMicrobatch(uint64_t microStep) const { return microStep * dataRanks + dataCoordinate; }
-};
 
 /// What all commands of a rank are made from. All of it outlives them.
 struct CommandContext {
@@ -35,6 +29,7 @@ struct CommandContext {
   const kernels::KernelRegistry &kernels;
   kernels::BuildOptions build;
   RankPlace place;
+  const Communicators &communicators;
 };
 
 class Command : public Task {
@@ -49,6 +44,9 @@ std::unique_ptr<Command> makeKernelCommand(const CommandContext &, const plan::p
 std::unique_ptr<Command> makeFillCommand(const CommandContext &, const plan::proto::FillCommand &);
 std::unique_ptr<Command> makeCopyCommand(const CommandContext &, const plan::proto::CopyCommand &);
 std::unique_ptr<Command> makeFeedCommand(const CommandContext &, const plan::proto::FeedCommand &);
+
+std::unique_ptr<Command> makeCollectiveCommand(const CommandContext &, const plan::proto::CollectiveCommand &,
+                                               Communicator &, std::string where);
 
 /// The command of whatever kind.
 std::unique_ptr<Command> makeCommand(const CommandContext &, const plan::proto::Command &, const std::string &where);

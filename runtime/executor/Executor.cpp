@@ -10,6 +10,7 @@
 #include "runtime/device/Event.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"
+#include "runtime/executor/HeldParts.h"
 #include "runtime/executor/MemoryCheck.h"
 #include "runtime/executor/NumericsCheck.h"
 #include "runtime/executor/Run.h"
@@ -36,7 +37,8 @@ namespace ds::runtime {
 Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels::KernelRegistry &kernels,
                    const ExecutorOptions &options)
     : plan_(plan), role_(roleOfRank(plan, options.rank)), device_(device), place_(placeOfRank(plan, options.rank)),
-      storage_(device, role_, plan.machine().alignment()) {
+      storage_(device, plan, options.rank, options.promisedBytes),
+      communicators_(plan, role_, options.rank, options.transport) {
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
   makeCommands(kernels, options);
@@ -46,7 +48,8 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
 Executor::~Executor() = default;
 
 void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
-  const CommandContext context{plan_, role_, storage_, kernels, {.maxWorkers = options.threads}, place_};
+  const CommandContext context{plan_,  role_,         storage_, kernels, {.maxWorkers = options.threads},
+                               place_, communicators_};
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
   std::vector<TraceRow *> rows;
@@ -92,17 +95,34 @@ void Executor::initialize(const VariableSources &sources) {
     memoryCheck_->fillArenas(device_);
   for (const std::unique_ptr<Command> &command : commands_)
     command->initialize();
-  for (int i = 0; i < role_.buffers_size(); ++i) {
-    const plan::proto::Buffer &buffer = role_.buffers(i);
-    if (!buffer.has_variable())
-      continue;
-    std::byte *target = storage_.buffer(uint32_t(i)).base;
-    const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(buffer.variable())).dtype())));
-    sources.read(buffer.variable(), buffer.first_element(), buffer.bytes() / elementBytes,
-                 [&](std::span<const std::byte> bytes) {
-                   device_.write(target, bytes);
-                   target += bytes.size();
-                 });
+  const std::vector<HeldPart> parts = heldParts(plan_, place_.rank);
+  zeroPadding(parts);
+  for (const HeldPart &part : parts) {
+    std::byte *target = storage_.buffer(part.buffer).base + part.byteOffset;
+    sources.read(part.variable, part.first, part.count, [&](std::span<const std::byte> bytes) {
+      device_.write(target, bytes);
+      target += bytes.size();
+    });
+  }
+}
+
+/// What of a bucket's buffer no part covers becomes zero, and commands keep it so.
+void Executor::zeroPadding(std::span<const HeldPart> parts) const {
+  const std::vector<std::byte> zeros(size_t(1) << 16);
+  size_t next = 0; // parts stand in the order of buffers
+  for (uint32_t i = 0; i < uint32_t(role_.buffers_size()); ++i) {
+    const plan::proto::Buffer &buffer = role_.buffers(int(i));
+    uint64_t at = 0;
+    const auto zeroTo = [&](uint64_t end) {
+      for (; at < end && buffer.has_bucket(); at += std::min<uint64_t>(zeros.size(), end - at))
+        device_.write(storage_.buffer(i).base + at, std::span(zeros).first(std::min<uint64_t>(zeros.size(), end - at)));
+    };
+    for (; next < parts.size() && parts[next].buffer == i; ++next) {
+      zeroTo(parts[next].byteOffset);
+      at = parts[next].byteOffset +
+           parts[next].count * uint64_t(byteSize(DType(plan_.variables(int(parts[next].variable)).dtype())));
+    }
+    zeroTo(buffer.bytes());
   }
 }
 
@@ -113,9 +133,9 @@ std::optional<uint32_t> Executor::program(std::string_view name) const {
   return std::nullopt;
 }
 
-Status Executor::execute(const Run &run) noexcept {
-  if (Status status = device_.failure(); !status.ok())
-    return status;
+void Executor::submit(const Run &run) noexcept {
+  if (!device_.failure().ok())
+    return;
   run_ = run;
   for (Event *event : events_)
     event->reset();
@@ -127,6 +147,9 @@ Status Executor::execute(const Run &run) noexcept {
       if (!lists[queue].empty())
         queues_[queue]->submit(lists[queue], {call.microbatch(), uint32_t(i), &run_});
   }
+}
+
+Status Executor::finish() noexcept {
   for (const std::unique_ptr<Queue> &queue : queues_)
     queue->finish();
   return device_.failure();
@@ -145,30 +168,22 @@ std::optional<Scalar> Executor::metric(uint32_t program, std::string_view name) 
   return std::nullopt;
 }
 
+void Executor::read(const HeldPart &part, uint64_t first, std::span<std::byte> bytes) const noexcept {
+  const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(part.variable)).dtype())));
+  device_.read(bytes, storage_.buffer(part.buffer).base + part.byteOffset + first * elementBytes);
+}
+
 void Executor::readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const {
   const plan::proto::Variable &held = plan_.variables(int(variable));
-  const auto elementBytes = uint64_t(byteSize(DType(held.dtype())));
+  const std::vector<RankPart> covering = coverings(plan_, std::span(&place_.rank, 1))[variable];
   const auto elements = uint64_t(elementCount({held.shape().data(), size_t(held.shape_size())}));
-  const uint64_t pieceElements = (uint64_t(1) << 20) / elementBytes;
-  std::vector<std::byte> piece(std::min(pieceElements, elements) * elementBytes);
-  uint64_t next = 0;
-  for (bool found = true; found && next < elements;) {
-    found = false;
-    for (int i = 0; i < role_.buffers_size() && !found; ++i) {
-      const plan::proto::Buffer &buffer = role_.buffers(i);
-      const uint64_t end = buffer.first_element() + buffer.bytes() / elementBytes;
-      if (!buffer.has_variable() || buffer.variable() != variable || buffer.first_element() > next || end <= next)
-        continue;
-      const auto part = std::span(piece).first(std::min(end - next, pieceElements) * elementBytes);
-      device_.read(part, storage_.buffer(uint32_t(i)).base + (next - buffer.first_element()) * elementBytes);
-      sink(part);
-      next += part.size() / elementBytes;
-      found = true;
-    }
-  }
-  if (next < elements)
-    throw Error("rank " + std::to_string(place_.rank) + " does not hold element " + std::to_string(next) +
-                " of variable " + held.name());
+  if (coveredElements(covering) < elements)
+    throw Error("rank " + std::to_string(place_.rank) + " does not hold element " +
+                std::to_string(coveredElements(covering)) + " of variable " + held.name());
+  readCovering(
+      covering, uint64_t(byteSize(DType(held.dtype()))),
+      [this](const RankPart &part, uint64_t first, std::span<std::byte> bytes) { read(part.part, first, bytes); },
+      sink);
 }
 
 } // namespace ds::runtime

@@ -13,10 +13,13 @@
 #include "runtime/core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Command.h"
+#include "runtime/executor/Communicators.h"
+#include "runtime/executor/HeldParts.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/executor/World.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -39,7 +42,9 @@ struct ExecutorOptions {
   int threads = 1; ///< compute workers, the compute queue's thread included
   bool checkMemory = false;
   bool checkNumerics = false;
-  Trace *trace = nullptr; ///< outlives the executor; nullptr: none
+  Trace *trace = nullptr;         ///< outlives the executor; nullptr: none
+  Transport *transport = nullptr; ///< outlives the executor; a plan without collectives needs none
+  uint64_t promisedBytes = 0;     ///< that other ranks of this process will use
 };
 
 /// Runs the programs of one rank of a plan that PlanReader has validated. Plan, device and kernels outlive it.
@@ -56,12 +61,21 @@ public:
   /// The program's index, or nothing.
   std::optional<uint32_t> program(std::string_view name) const;
 
-  /// Runs a program from its first call to its last. The first failure of any queue is returned and ends all running.
-  Status execute(const Run &run) noexcept;
+  /// Enqueues a program from its first call to its last; `finish` awaits it. The first failure of any queue is returned
+  /// and ends all running. Collectives of several ranks need all of them submitted before one is awaited.
+  void submit(const Run &run) noexcept;
+  Status finish() noexcept;
+  Status execute(const Run &run) noexcept {
+    submit(run);
+    return finish();
+  }
 
   /// A metric of a program that has just run; nothing where the plan has none of that name or the device executes
   /// nothing.
   std::optional<Scalar> metric(uint32_t program, std::string_view name) const noexcept;
+
+  /// Copies elements of a held part; `first` counts within the part.
+  void read(const HeldPart &part, uint64_t first, std::span<std::byte> bytes) const noexcept;
 
   /// Hands the bytes of a variable to `sink` in order; throws ds::Error if this rank does not hold all of it.
   void readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const;
@@ -69,17 +83,21 @@ public:
   const plan::proto::Role &role() const { return role_; }
   const RankPlace &place() const { return place_; }
   const Storage &storage() const { return storage_; }
+  /// What this rank's communicators have sent since the beginning.
+  WireBytes wireBytes() const noexcept { return communicators_.wireBytes(); }
   Device &device() const { return device_; }
 
 private:
   void makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
   void makeQueues(int threads);
+  void zeroPadding(std::span<const HeldPart> parts) const;
 
   const plan::proto::Plan &plan_;
   const plan::proto::Role &role_;
   Device &device_;
   const RankPlace place_;
   Storage storage_;
+  Communicators communicators_;
   std::vector<Event *> events_;
   std::vector<std::unique_ptr<Command>> commands_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
@@ -88,14 +106,5 @@ private:
   Run run_;                                     // what the queues read
   std::vector<std::unique_ptr<Queue>> queues_;  // last: their threads end before anything they use
 };
-
-/// The rank's role; throws ds::Error for a rank that the plan does not have.
-const plan::proto::Role &roleOfRank(const plan::proto::Plan &plan, uint32_t rank);
-
-/// Its place along the data axis.
-RankPlace placeOfRank(const plan::proto::Plan &plan, uint32_t rank);
-
-/// Ranks of the plan's world.
-uint64_t worldSize(const plan::proto::Plan &plan);
 
 } // namespace ds::runtime

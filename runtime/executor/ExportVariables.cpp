@@ -1,15 +1,24 @@
 //===- ExportVariables.cpp - --export -------------------------------------===//
 #include "runtime/executor/ExportVariables.h"
 
+#include "runtime/comm/Transport.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/Shape.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/executor/HeldParts.h"
+#include "runtime/executor/LocalRanks.h"
+#include "runtime/executor/World.h"
 #include "runtime/plan/AtomicFile.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,25 +31,38 @@ bool isExported(const plan::proto::Variable &variable) {
          (variable.kind() == plan::proto::Variable::BUFFER && variable.persistent());
 }
 
-bool isHeld(const plan::proto::Role &role, uint32_t variable) {
-  for (const plan::proto::Buffer &buffer : role.buffers())
-    if (buffer.has_variable() && buffer.variable() == variable)
-      return true;
-  return false;
+std::vector<uint32_t> allRanks(const plan::proto::Plan &plan) {
+  std::vector<uint32_t> ranks(worldSize(plan));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+uint64_t elementsOf(const plan::proto::Variable &variable) {
+  return uint64_t(elementCount({variable.shape().data(), size_t(variable.shape_size())}));
 }
 
 } // namespace
 
-void checkExport(const plan::proto::Plan &plan, const Executor &executor, const std::string &path) {
-  plan::requireWritableFolder(path);
-  if (!executor.device().executes())
+void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const std::string &path) {
+  if (ranks.hasRankZero())
+    plan::requireWritableFolder(path);
+  if (!ranks.first().device().executes())
     throw Error("--export needs a device that computes; the null device has no weights");
+  const auto covering = coverings(plan, allRanks(plan));
   for (int i = 0; i < plan.variables_size(); ++i)
-    if (isExported(plan.variables(i)) && !isHeld(executor.role(), uint32_t(i)))
-      throw Error("variable " + plan.variables(i).name() + " cannot be exported: no buffer of the plan holds it");
+    if (isExported(plan.variables(i)) && coveredElements(covering[size_t(i)]) < elementsOf(plan.variables(i)))
+      throw Error("variable " + plan.variables(i).name() + " cannot be exported: no buffer of the plan holds " +
+                  (covering[size_t(i)].empty() ? "it" : "all of it"));
 }
 
-void exportVariables(const plan::proto::Plan &plan, const Executor &executor, const std::string &path) {
+void exportVariables(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport,
+                     const std::string &path) {
+  const auto covering = coverings(plan, allRanks(plan));
+  const auto read = [&](const RankPart &part, uint64_t first, std::span<std::byte> bytes) {
+    if (const Executor *executor = ranks.find(part.rank))
+      executor->read(part.part, first, bytes);
+    transport.bringToRankZero(part.rank, bytes);
+  };
   std::vector<TensorToWrite> tensors;
   std::map<std::string, std::string> metadata = {{"format", "pt"}}; // transformers refuses files without it
   for (int i = 0; i < plan.variables_size(); ++i) {
@@ -49,11 +71,18 @@ void exportVariables(const plan::proto::Plan &plan, const Executor &executor, co
       continue;
     for (const std::string &alias : variable.aliases())
       metadata[alias] = variable.name();
-    tensors.push_back({variable.name(), DType(variable.dtype()),
-                       Shape(variable.shape().begin(), variable.shape().end()),
-                       [&executor, i](const auto &sink) { executor.readVariable(uint32_t(i), sink); }});
+    const DType dtype = DType(variable.dtype());
+    tensors.push_back({variable.name(), dtype, Shape(variable.shape().begin(), variable.shape().end()),
+                       [&read, &parts = covering[size_t(i)], dtype](const auto &sink) {
+                         readCovering(parts, uint64_t(byteSize(dtype)), read, sink);
+                       }});
   }
-  writeSafetensors(path, std::move(tensors), metadata);
+  // The order in which the file takes them, so that every process sends in it.
+  std::sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) { return a.name < b.name; });
+  if (ranks.hasRankZero())
+    return writeSafetensors(path, std::move(tensors), metadata);
+  for (const TensorToWrite &tensor : tensors)
+    tensor.produce([](std::span<const std::byte>) {});
 }
 
 } // namespace ds::runtime

@@ -52,6 +52,10 @@ std::vector<const plan::proto::Operand *> floatsRead(const plan::proto::Command 
     add(operand);
   if (command.has_copy())
     add(command.copy().source());
+  for (const plan::proto::CollectivePart &part : command.collective().parts()) {
+    add(part.source());
+    add(part.target()); // read where sums accumulate
+  }
   return operands;
 }
 

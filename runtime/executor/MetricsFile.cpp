@@ -1,6 +1,7 @@
 //===- MetricsFile.cpp - --metrics ----------------------------------------===//
 #include "runtime/executor/MetricsFile.h"
 
+#include "runtime/comm/Communicator.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -60,17 +62,20 @@ void MetricsFile::append(std::string_view key, uint64_t value) noexcept {
 
 Status MetricsFile::writeLine() noexcept {
   append("\n");
-  const char *next = line_.data();
-  while (file_ >= 0 && used_ > 0) {
-    const auto written = ::write(file_, next, used_);
+  const size_t bytes = used_;
+  used_ = 0;
+  return writeBytes({line_.data(), bytes});
+}
+
+Status MetricsFile::writeBytes(std::string_view bytes) noexcept {
+  while (file_ >= 0 && !bytes.empty()) {
+    const auto written = ::write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
       return Status::failure("the metrics file %s cannot be written: %s", path_.c_str(), std::strerror(errno));
-    next += written;
-    used_ -= size_t(written);
+    bytes.remove_prefix(size_t(written));
   }
-  used_ = 0;
   return Status::success();
 }
 
@@ -98,15 +103,26 @@ Status MetricsFile::write(const EvaluationReport &report) noexcept {
   return writeLine();
 }
 
-Status MetricsFile::write(const SummaryReport &report) noexcept {
-  append("{\"summary\": {\"ranks\": [{\"rank\": ", report.rank);
-  append(", \"device_bytes\": ", report.deviceBytes);
-  append(", \"device_touched_bytes\": ", report.deviceTouchedBytes);
-  append(", \"host_bytes\": ", report.hostBytes);
-  append(", \"nvme_bytes\": ", report.nvmeBytes);
-  append(", \"wire_bytes_per_step\": {}, \"rss_anon_bytes\": ", report.anonymousResidentBytes);
-  append("}]}}");
-  return writeLine();
+Status MetricsFile::write(std::span<const SummaryReport> ranks) {
+  std::string text;
+  const auto add = [&](const char *key, uint64_t value) { text += key + std::to_string(value); };
+  for (const SummaryReport &report : ranks) {
+    const auto wire = [&](CollectiveKind kind) { return report.wireBytesPerStep[size_t(kind)]; };
+    add(text.empty() ? "{\"summary\": {\"ranks\": [{\"rank\": " : ", {\"rank\": ", report.rank);
+    add(", \"device_bytes\": ", report.deviceBytes);
+    add(", \"device_touched_bytes\": ", report.deviceTouchedBytes);
+    add(", \"host_bytes\": ", report.hostBytes);
+    add(", \"nvme_bytes\": ", report.nvmeBytes);
+    add(", \"wire_bytes_per_step\": {\"all_gather\": ", wire(CollectiveKind::AllGather));
+    add(", \"reduce_scatter\": ", wire(CollectiveKind::ReduceScatter));
+    add(", \"all_reduce\": ", wire(CollectiveKind::AllReduce));
+    if (wire(CollectiveKind::Broadcast) > 0)
+      add(", \"broadcast\": ", wire(CollectiveKind::Broadcast));
+    text += ", \"send\": 0, \"recv\": 0}"; // no command of a plan sends to one rank
+    add(", \"rss_anon_bytes\": ", report.anonymousResidentBytes);
+    text += "}";
+  }
+  return writeBytes(text + "]}}\n");
 }
 
 } // namespace ds::runtime

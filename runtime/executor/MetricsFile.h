@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,7 +24,8 @@ public:
 
   Status write(const StepReport &report) noexcept;
   Status write(const EvaluationReport &report) noexcept;
-  Status write(const SummaryReport &report) noexcept;
+  /// Of all ranks; the last line. May allocate: no step follows.
+  Status write(std::span<const SummaryReport> ranks);
 
 private:
   void append(std::string_view text) noexcept;
@@ -31,6 +33,7 @@ private:
   void append(const std::optional<Scalar> &value) noexcept;
   void append(std::string_view key, uint64_t value) noexcept;
   Status writeLine() noexcept;
+  Status writeBytes(std::string_view bytes) noexcept;
 
   const std::string path_;
   int file_ = -1;

@@ -1,6 +1,7 @@
 //===- StepReport.h - what a run tells about itself -----------------------===//
 #pragma once
 
+#include "runtime/comm/Communicator.h"
 #include "runtime/executor/Scalar.h"
 
 #include <cstdint>
@@ -29,7 +30,8 @@ struct SummaryReport {
   uint64_t deviceTouchedBytes = 0; ///< in pages of device arenas that were ever touched
   uint64_t hostBytes = 0;
   uint64_t nvmeBytes = 0;
-  uint64_t anonymousResidentBytes = 0;
+  WireBytes wireBytesPerStep{};        ///< that it sent in the last step
+  uint64_t anonymousResidentBytes = 0; ///< of its process, which may have other ranks too
 };
 
 } // namespace ds::runtime

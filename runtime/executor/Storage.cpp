@@ -3,6 +3,8 @@
 
 #include "runtime/core/Error.h"
 #include "runtime/device/Device.h"
+#include "runtime/executor/World.h"
+#include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -33,16 +35,21 @@ uint64_t availableMemory() {
   return std::min(available, limit - std::min(limit, used));
 }
 
-Storage::Storage(Device &device, const plan::proto::Role &role, uint64_t alignment) : role_(role) {
-  uint64_t needed = 0;
-  for (const plan::proto::Arena &arena : role.arenas())
+Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, uint64_t promisedBytes)
+    : role_(roleOfRank(plan, rank)) {
+  for (int i = 0; i < plan.communicators_size(); ++i)
+    coordinates_.push_back(plan::groupCoordinate(plan, uint32_t(i), rank));
+  uint64_t needed = promisedBytes;
+  for (const plan::proto::Arena &arena : role_.arenas())
     needed += arena.bytes();
   const uint64_t available = device.executes() ? availableMemory() : UINT64_MAX;
   if (needed > available)
-    throw Error("the plan's arenas need " + std::to_string(needed) + " bytes, but this machine has " +
-                std::to_string(available) + " available; compile for a smaller micro-batch or use a larger machine");
-  for (const plan::proto::Arena &arena : role.arenas())
-    arenas_.push_back(device.createArena(arena.space(), arena.bytes(), alignment));
+    throw Error("the plan's arenas" +
+                std::string(promisedBytes > 0 ? " of the ranks up to " + std::to_string(rank) : "") + " need " +
+                std::to_string(needed) + " bytes, but this machine has " + std::to_string(available) +
+                " available; compile for a smaller micro-batch or use a larger machine");
+  for (const plan::proto::Arena &arena : role_.arenas())
+    arenas_.push_back(device.createArena(arena.space(), arena.bytes(), plan.machine().alignment()));
 }
 
 Address Storage::buffer(uint32_t index) const {
@@ -53,6 +60,8 @@ Address Storage::buffer(uint32_t index) const {
 Address Storage::operand(const plan::proto::Operand &operand) const {
   Address address = buffer(operand.buffer());
   address.base += operand.byte_offset();
+  if (operand.rank_stride() != 0)
+    address.base += coordinates_[operand.communicator()] * operand.rank_stride();
   return address;
 }
 

@@ -23,8 +23,9 @@ struct Address {
 /// Owns a role's arenas for one rank.
 class Storage {
 public:
-  /// Reserves address space; touches nothing. Throws ds::Error when the machine has less memory than the arenas need.
-  Storage(Device &device, const plan::proto::Role &role, uint64_t alignment);
+  /// Reserves address space; touches nothing. `promisedBytes`: what other ranks of this process have reserved. Throws
+  /// ds::Error when the machine has less memory than all of that.
+  Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, uint64_t promisedBytes);
 
   Address buffer(uint32_t index) const;
   Address operand(const plan::proto::Operand &operand) const;
@@ -32,6 +33,7 @@ public:
 
 private:
   const plan::proto::Role &role_;
+  std::vector<uint64_t> coordinates_; // of the rank, by communicator
   std::vector<std::unique_ptr<Arena>> arenas_;
 };
 

@@ -2,6 +2,9 @@
 #include "runtime/executor/Training.h"
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/comm/LoadMpi.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
@@ -12,13 +15,16 @@
 #include "runtime/device/null/NullDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ExportVariables.h"
+#include "runtime/executor/LocalRanks.h"
 #include "runtime/executor/MetricsFile.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/executor/World.h"
 #include "runtime/plan/AtomicFile.h"
+#include "runtime/plan/Crc32c.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
-#include "runtime/trace/ProcessMemory.h"
 #include "runtime/trace/Trace.h"
 
 #include <algorithm>
@@ -29,6 +35,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,11 +72,40 @@ std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
 }
 
 /// Samples that one run of the evaluation program takes, over all data-parallel ranks.
-uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor, uint32_t program) {
+uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor) {
   uint64_t microbatches = 0;
-  for (const plan::proto::Call &call : executor.role().programs(int(program)).calls())
+  for (const plan::proto::Call &call : executor.role().programs(int(*executor.program("evaluate"))).calls())
     microbatches = std::max<uint64_t>(microbatches, call.microbatch() + 1);
   return microbatches * executor.place().dataRanks * plan.training().micro_batch_size();
+}
+
+std::string ranksText(uint64_t ranks) { return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"); }
+
+/// All of the plan's ranks in this process, or one a process where a launcher has started several.
+std::unique_ptr<Transport> makeTransport(const plan::proto::Plan &plan, const TrainingOptions &options) {
+  const uint64_t ranks = worldSize(plan);
+  if (options.ranks || !options.launch) {
+    if (options.ranks.value_or(ranks) != ranks)
+      throw Error("-n " + std::to_string(*options.ranks) + " does not fit plan " + options.planPath +
+                  ", which is for " + ranksText(ranks) + "; leave -n out or compile with --ranks " +
+                  std::to_string(*options.ranks));
+    return std::make_unique<InProcessTransport>(uint32_t(ranks));
+  }
+  const auto refuse = [&](uint64_t processes) {
+    throw Error(options.launch->launcher + " started " + std::to_string(processes) +
+                    (processes == 1 ? " process" : " processes") + ", each to be one rank, but plan " +
+                    options.planPath + " is for " + ranksText(ranks) +
+                    "; start as many, or run all in one process with -n " + std::to_string(ranks),
+                "mpirun -n " + std::to_string(ranks) + " ds-run " + options.planPath + " ...");
+  };
+  if (options.launch->processes && *options.launch->processes != ranks)
+    refuse(*options.launch->processes);
+  if (options.launch->processes == 1)
+    return std::make_unique<InProcessTransport>(1);
+  std::unique_ptr<Transport> transport = loadMpiTransport();
+  if (transport->ranks() != ranks)
+    refuse(transport->ranks());
+  return transport;
 }
 
 void orThrow(const Status &status) {
@@ -80,52 +116,54 @@ void orThrow(const Status &status) {
 } // namespace
 
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
-    : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))) {
-  checkRanks();
-  device_ = makeDevice(*plan_, options.device);
-  const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
+    : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
+      transport_(makeTransport(*plan_, options)) {
+  transport_->setPatience(options.collectiveTimeout);
+  requireEqualEverywhere();
   if (!options.trace.empty()) {
     plan::requireWritableFolder(options.trace);
     trace_ = std::make_unique<Trace>();
   }
-  executor_ = std::make_unique<Executor>(*plan_, *device_, kernels,
-                                         ExecutorOptions{.rank = 0,
-                                                         .threads = threads,
-                                                         .checkMemory = options.checkMemory,
-                                                         .checkNumerics = options.checkNumerics,
-                                                         .trace = trace_.get()});
-  stepProgram_ = executor_->program("step");
-  evaluateProgram_ = executor_->program("evaluate");
+  const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
+  ranks_ = std::make_unique<LocalRanks>(
+      *plan_, *transport_, [&] { return makeDevice(*plan_, options.device); }, kernels,
+      ExecutorOptions{.threads = threads,
+                      .checkMemory = options.checkMemory,
+                      .checkNumerics = options.checkNumerics,
+                      .trace = trace_.get()});
   openData();
   if (!options.exportPath.empty())
-    checkExport(*plan_, *executor_, options.exportPath);
-  if (device_->executes()) {
+    checkExport(*plan_, *ranks_, options.exportPath);
+  if (ranks_->first().device().executes()) {
     const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options.planPath).parent_path().string(),
                                            .weightsPath = options.weights,
                                            .seed = options.seed});
-    executor_->initialize(sources);
+    ranks_->initialize(sources);
     unusedWeights_ = sources.unusedNames();
   }
-  metrics_ = std::make_unique<MetricsFile>(options.metrics);
+  metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "");
 }
 
-void Training::checkRanks() const {
-  const uint64_t ranks = worldSize(*plan_);
-  if (options_.ranks && *options_.ranks != ranks)
-    throw Error("-n " + std::to_string(*options_.ranks) + " does not fit plan " + options_.planPath +
-                ", which is for " + std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks") +
-                "; leave -n out or compile with --ranks " + std::to_string(*options_.ranks));
-  if (ranks != 1)
-    throw Error("plan " + options_.planPath + " is for " + std::to_string(ranks) +
-                " ranks, and running more than one is not available yet; compile it with --ranks 1");
+/// Processes that disagree would wait for each other for ever, or compute something else than the plan.
+void Training::requireEqualEverywhere() const {
+  if (transport_->localRanks().size() == transport_->ranks())
+    return;
+  const auto digest = [](const std::string &text) { return uint64_t(plan::crc32c(std::as_bytes(std::span(text)))); };
+  transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
+  transport_->requireEqual(
+      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export or --trace",
+      digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed) + " " +
+             std::to_string(options_.shuffle) + " " + std::to_string(options_.evaluateOnly) + " " +
+             std::to_string(options_.evaluationInterval) + " " + std::to_string(options_.evaluationData.size()) + " " +
+             std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty())));
 }
 
 void Training::openData() {
   const Dataset::Order order{.shuffle = options_.shuffle && !options_.evaluateOnly, .seed = options_.seed};
   const bool evaluates = options_.evaluateOnly || !options_.evaluationData.empty();
-  if (!options_.evaluateOnly && !stepProgram_)
+  if (!options_.evaluateOnly && !ranks_->first().program("step"))
     throw Error("plan " + options_.planPath + " has no program step, so it cannot train; try --eval");
-  if (evaluates && !evaluateProgram_)
+  if (evaluates && !ranks_->first().program("evaluate"))
     throw Error("plan " + options_.planPath + " has no program evaluate; compile it again");
   if (!options_.evaluateOnly)
     data_ = std::make_unique<Dataset>(inputSpecs(*plan_), options_.data, order);
@@ -133,9 +171,9 @@ void Training::openData() {
     evaluationData_ = std::make_unique<Dataset>(
         inputSpecs(*plan_), options_.evaluationData.empty() ? options_.data : options_.evaluationData,
         Dataset::Order{});
-  if (evaluates && evaluationData_->samples() < evaluationBatch(*plan_, *executor_, *evaluateProgram_))
+  if (evaluates && evaluationData_->samples() < evaluationBatch(*plan_, ranks_->first()))
     throw Error("the evaluation data has " + std::to_string(evaluationData_->samples()) + " samples, fewer than the " +
-                std::to_string(evaluationBatch(*plan_, *executor_, *evaluateProgram_)) + " of one evaluation batch");
+                std::to_string(evaluationBatch(*plan_, ranks_->first())) + " of one evaluation batch");
   if (data_)
     steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
 }
@@ -145,17 +183,29 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
     runAll(observer, stop);
   } catch (const Error &) {
     try {
-      writeTrace();           // what a run did before it failed is worth most
-    } catch (const Error &) { // and no reason to hide why it failed
+      writeTrace(/*together=*/false); // what a run did before it failed is worth most
+    } catch (const Error &) {         // and no reason to hide why it failed
     }
     throw;
   }
-  writeTrace();
+  writeTrace(/*together=*/true);
 }
 
-void Training::writeTrace() const {
-  if (trace_)
-    plan::writeFileAtomically(options_.trace, chromeTrace(trace_->events()));
+void Training::writeTrace(bool together) const {
+  if (!trace_)
+    return;
+  const std::string mine = trace_->events();
+  std::string all = mine;
+  for (uint32_t rank = 1; rank < ranks() && together; ++rank) {
+    const bool isMine = rank == ranks_->first().place().rank; // the first rank of a process stands for all of its rows
+    uint64_t bytes = isMine ? mine.size() : 0;
+    transport_->bringToRankZero(rank, std::as_writable_bytes(std::span(&bytes, 1)));
+    std::string theirs = isMine ? mine : std::string(hasRankZero() ? bytes : 0, ' ');
+    transport_->bringToRankZero(rank, std::as_writable_bytes(std::span(theirs)));
+    all += theirs;
+  }
+  if (hasRankZero())
+    plan::writeFileAtomically(options_.trace, chromeTrace(all));
 }
 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
@@ -163,17 +213,17 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
     evaluate(0, observer);
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
-    if (stop && done < steps_) {
-      orThrow(metrics_->write(summary()));
+    if (transport_->anyOf(stop) && done < steps_) {
+      orThrow(metrics_->write(summaries()));
       throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
                   "; nothing was saved or exported, since --save is not available yet");
     }
     if (evaluationIsDue(done))
       evaluate(done, observer);
   }
-  orThrow(metrics_->write(summary()));
+  orThrow(metrics_->write(summaries()));
   if (!options_.exportPath.empty())
-    exportVariables(*plan_, *executor_, options_.exportPath);
+    exportVariables(*plan_, *ranks_, *transport_, options_.exportPath);
 }
 
 bool Training::evaluationIsDue(uint64_t stepsDone) const {
@@ -185,15 +235,16 @@ bool Training::evaluationIsDue(uint64_t stepsDone) const {
 void Training::step(uint64_t number, TrainingObserver &observer) {
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t before = number - 1;
-  orThrow(executor_->execute({.program = *stepProgram_,
-                              .seed = options_.seed,
-                              .step = before,
-                              .data = data_.get(),
-                              .firstSample = before * samplesPerStep()}));
+  orThrow(ranks_->execute(
+      "step", {.seed = options_.seed, .step = before, .data = data_.get(), .firstSample = before * samplesPerStep()}));
+  if (!hasRankZero())
+    return;
+  const Executor &executor = ranks_->first();
+  const uint32_t program = *executor.program("step");
   StepReport report{.step = number,
-                    .loss = executor_->metric(*stepProgram_, "loss"),
-                    .gradientNorm = executor_->metric(*stepProgram_, "grad_norm"),
-                    .learningRate = executor_->metric(*stepProgram_, "lr")};
+                    .loss = executor.metric(program, "loss"),
+                    .gradientNorm = executor.metric(program, "grad_norm"),
+                    .learningRate = executor.metric(program, "lr")};
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
   orThrow(metrics_->write(report));
@@ -201,35 +252,32 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
 }
 
 void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
-  const uint64_t batch = evaluationBatch(*plan_, *executor_, *evaluateProgram_);
+  const uint64_t batch = evaluationBatch(*plan_, ranks_->first());
   const uint64_t runs = evaluationData_->samples() / batch; // a rest smaller than a batch is left out
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
   double sum = 0;
   for (uint64_t i = 0; i < runs; ++i) {
-    orThrow(executor_->execute({.program = *evaluateProgram_,
-                                .seed = options_.seed,
-                                .step = stepsDone,
-                                .data = evaluationData_.get(),
-                                .firstSample = i * batch}));
-    report.loss = executor_->metric(*evaluateProgram_, "loss");
+    orThrow(ranks_->execute(
+        "evaluate",
+        {.seed = options_.seed, .step = stepsDone, .data = evaluationData_.get(), .firstSample = i * batch}));
+    report.loss = ranks_->first().metric(*ranks_->first().program("evaluate"), "loss");
     sum += report.loss ? report.loss->asDouble() : 0;
   }
   if (report.loss && runs > 1)
     report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};
+  if (!hasRankZero())
+    return;
   orThrow(metrics_->write(report));
   observer.evaluated(report);
 }
 
-SummaryReport Training::summary() const noexcept {
-  SummaryReport report{.rank = executor_->place().rank,
-                       .deviceBytes = device_->allocatedBytes("device"),
-                       .hostBytes = device_->allocatedBytes("host"),
-                       .nvmeBytes = device_->allocatedBytes("nvme"),
-                       .anonymousResidentBytes = anonymousResidentBytes()};
-  for (int i = 0; i < executor_->role().arenas_size(); ++i)
-    if (executor_->role().arenas(i).space() == "device")
-      report.deviceTouchedBytes += executor_->storage().arenas()[size_t(i)]->touchedBytes();
-  return report;
+std::vector<SummaryReport> Training::summaries() const {
+  std::vector<SummaryReport> reports(ranks());
+  for (uint32_t rank = 0; rank < ranks(); ++rank) {
+    reports[rank] = ranks_->summary(rank);
+    transport_->bringToRankZero(rank, std::as_writable_bytes(std::span(&reports[rank], 1)));
+  }
+  return reports;
 }
 
 } // namespace ds::runtime

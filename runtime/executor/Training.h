@@ -2,15 +2,16 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/device/Device.h"
-#include "runtime/executor/Executor.h"
+#include "runtime/executor/LocalRanks.h"
 #include "runtime/executor/MetricsFile.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/trace/Trace.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,11 +20,19 @@
 
 namespace ds::runtime {
 
+/// What a launcher says about the processes that it has started, each of which is one rank.
+struct Launch {
+  std::string launcher;              ///< "mpirun", "srun"
+  std::optional<uint64_t> processes; ///< where the environment tells
+};
+
 /// What a user asks of a run; ds-run's flags.
 struct TrainingOptions {
   std::string planPath;
-  std::optional<uint64_t> ranks; ///< -n; must be the plan's
-  std::string device;            ///< "cpu" | "null"; empty: the plan's
+  std::optional<uint64_t> ranks; ///< -n: so many, all in this process; must be the plan's
+  std::optional<Launch> launch;  ///< read where `ranks` is not given; neither: all of the plan's in this process
+  std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
+  std::string device; ///< "cpu" | "null"; empty: the plan's
   std::vector<std::string> data, evaluationData;
   std::optional<uint64_t> steps;   ///< none: one epoch
   uint64_t evaluationInterval = 0; ///< in steps; 0: once, at the end
@@ -43,11 +52,11 @@ public:
   virtual void evaluated(const EvaluationReport &report) noexcept = 0;
 };
 
-/// One rank's training run.
+/// A training run: of all ranks, or of this process's among others that do the same.
 class Training {
 public:
-  /// Reads the plan, opens data and weights, loads variables. Throws ds::Error for anything that can be refused before
-  /// the first step. `kernels` outlives it.
+  /// Reads the plan, meets the other processes, opens data and weights, loads variables. Throws ds::Error for anything
+  /// that can be refused before the first step. `kernels` outlives it.
   Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels);
 
   /// All steps, or the evaluation alone. Ends after the step during which `stop` became true, with an error that says
@@ -58,15 +67,21 @@ public:
   /// Steps that run() will do.
   uint64_t steps() const { return steps_; }
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
-  SummaryReport summary() const noexcept;
+  uint32_t ranks() const { return transport_->ranks(); }
+  /// Whether this process has rank 0, which writes metrics, trace and export, and is to show progress.
+  bool hasRankZero() const { return ranks_->hasRankZero(); }
+  /// Of this process's first rank.
+  SummaryReport summary() const noexcept { return ranks_->summary(ranks_->first().place().rank); }
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedWeights() const { return unusedWeights_; }
 
 private:
-  void checkRanks() const;
+  void requireEqualEverywhere() const;
   void openData();
+  std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
-  void writeTrace() const;
+  /// `together`: with the rows of other processes, which must then call it too.
+  void writeTrace(bool together) const;
   void step(uint64_t number, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer);
   bool evaluationIsDue(uint64_t stepsDone) const;
@@ -75,11 +90,10 @@ private:
   std::unique_ptr<plan::proto::Plan> plan_;
   std::unique_ptr<Dataset> data_, evaluationData_;
   std::unique_ptr<Trace> trace_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<LocalRanks> ranks_;
   std::unique_ptr<MetricsFile> metrics_;
   std::vector<std::string> unusedWeights_;
-  std::optional<uint32_t> stepProgram_, evaluateProgram_;
   uint64_t steps_ = 0;
 };
 

@@ -1,8 +1,9 @@
 //===- World.cpp - where a rank stands ------------------------------------===//
+#include "runtime/executor/World.h"
+
 #include "runtime/core/Error.h"
-#include "runtime/executor/Command.h"
-#include "runtime/executor/Executor.h"
 #include "runtime/plan/plan.pb.h"
+
 #include <cstdint>
 #include <string>
 

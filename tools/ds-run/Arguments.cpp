@@ -3,6 +3,7 @@
 #include "runtime/executor/Training.h"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +19,7 @@ public:
   Parser() : app_("Trains by a plan that ds-opt compiled.", "ds-run") {
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("PLAN", training.planPath, "the plan, from ds-opt compile");
-    app_.add_option("-n", ranks_, "ranks; must be the plan's")->check(CLI::PositiveNumber);
+    app_.add_option("-n", ranks_, "ranks, all in this process; must be the plan's")->check(CLI::PositiveNumber);
     app_.add_option("--data", training.data, "safetensors or token files; several form one stream");
     app_.add_option("--steps", steps_, "optimizer steps; default: one epoch");
     app_.add_option("--device", training.device, "cpu, or null to walk the plan without computing; default: the plan's")
@@ -29,6 +30,9 @@ public:
     app_.add_flag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
     app_.add_option("--weights", training.weights, "safetensors file or folder that overrides the plan's first values");
     addResults();
+    app_.add_option("--collective-timeout", collectiveTimeout_,
+                    "seconds that a rank waits for the others; default: 600")
+        ->check(CLI::Range(0.001, 1e6));
     app_.add_flag("--check-memory", training.checkMemory, "NaN patterns in all memory that nobody owns");
     app_.add_flag("--check-numerics", training.checkNumerics, "stop at the first NaN or infinity, naming its op");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
@@ -90,6 +94,7 @@ private:
       throw UsageError("no plan was given: ds-run PLAN.dsplan --data DATA ...");
     if (app_.count("-n") > 0)
       training.ranks = ranks_;
+    training.collectiveTimeout = std::chrono::milliseconds(int64_t(collectiveTimeout_ * 1000));
     if (app_.count("--steps") > 0)
       training.steps = steps_;
     if (training.evaluationInterval > 0 && training.evaluationData.empty())
@@ -103,6 +108,7 @@ private:
   CLI::App app_;
   Arguments arguments_;
   uint64_t ranks_ = 0, steps_ = 0;
+  double collectiveTimeout_ = 600; // s
   bool resumeIfPresent_ = false;
   std::vector<std::string> later_;
 };

@@ -49,7 +49,7 @@ void printInfo() {
   std::printf("ds-run         %s\n", DS_VERSION);
   std::printf("plan format    %u\n", plan::formatVersion);
   std::printf("devices        cpu, null\n");
-  std::printf("not built      cuda, mpi, nccl\n");
+  std::printf("not built      cuda, nccl\n");
   std::printf("instructions   %s\n", instructionSets().c_str());
   std::printf("threads        %u\n", std::thread::hardware_concurrency());
   std::printf("memory         %.2f GiB available\n", double(runtime::availableMemory()) / double(1 << 30));

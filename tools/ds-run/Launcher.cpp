@@ -2,20 +2,46 @@
 #include "tools/ds-run/Launcher.h"
 
 #include "runtime/core/Error.h"
+#include "runtime/executor/Training.h"
 
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace ds::run {
+namespace {
 
-void refuseLaunchers() {
-  // Open MPI; MPICH, Intel MPI and srun --mpi=pmi2; srun; torchrun.
-  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"}) {
-    const char *value = std::getenv(name);
-    if (value != nullptr && std::strtol(value, nullptr, 10) > 1)
-      throw Error("a launcher started this as one of " + std::string(value) + " processes (" + name +
-                  "), which is not available yet; start ds-run by itself");
-  }
+/// The number in an environment variable.
+std::optional<uint64_t> number(const char *name) {
+  const char *text = std::getenv(name);
+  char *end = nullptr;
+  const uint64_t value = text != nullptr ? std::strtoull(text, &end, 10) : 0;
+  return end != nullptr && end != text ? std::optional(value) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<runtime::Launch> detectLauncher(const std::string &arguments) {
+  const bool slurm = number("SLURM_PROCID").has_value();
+  const char *launcher = slurm ? "srun" : "mpirun";
+  if (const auto processes = number("OMPI_COMM_WORLD_SIZE")) // Open MPI's mpirun, prterun
+    return runtime::Launch{launcher, processes};
+  if (const auto processes = number("PMI_SIZE")) // MPICH's and Intel MPI's mpiexec, srun --mpi=pmi2
+    return runtime::Launch{launcher, processes};
+  if (number("PMIX_RANK")) // srun --mpi=pmix: only MPI itself knows how many
+    return runtime::Launch{launcher, std::nullopt};
+  const uint64_t tasks = number("SLURM_STEP_NUM_TASKS").value_or(1);
+  if (slurm && tasks > 1)
+    throw Error("srun started this as one of " + std::to_string(tasks) +
+                    " processes, but without a way to find each other (neither PMIX_RANK nor PMI_SIZE is set)",
+                "srun --mpi=pmix ds-run" + arguments);
+  const uint64_t workers = number("WORLD_SIZE").value_or(1);
+  if (workers > 1)
+    throw Error("torchrun started this as one of " + std::to_string(workers) +
+                    " processes (WORLD_SIZE), but on the cpu processes talk by MPI, which mpirun has to start",
+                "mpirun -n " + std::to_string(workers) + " ds-run" + arguments);
+  return std::nullopt;
 }
 
 } // namespace ds::run

@@ -1,9 +1,16 @@
 //===- Launcher.h - mpirun, srun and torchrun -----------------------------===//
 #pragma once
 
+#include "runtime/executor/Training.h"
+
+#include <optional>
+#include <string>
+
 namespace ds::run {
 
-/// Throws ds::Error when a launcher has started this process as one of several.
-void refuseLaunchers();
+/// What the environment says about processes that mpirun or srun has started; nothing where this one was started by
+/// itself. Throws ds::Error for a launcher whose processes could not talk to each other: torchrun's on the CPU, srun's
+/// without a process management interface. `arguments`: ds-run's own, for the line to try.
+std::optional<runtime::Launch> detectLauncher(const std::string &arguments);
 
 } // namespace ds::run

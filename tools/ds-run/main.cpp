@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <numeric>
 #include <signal.h>
 #include <string>
 #include <vector>
@@ -47,8 +48,10 @@ Progress::Detail detailOf(const Arguments &arguments) {
 void printLoaded(const runtime::Training &training) {
   const runtime::SummaryReport summary = training.summary();
   std::fprintf(
-      stderr, "plan of %s for %u threads: %llu steps of %llu samples, %.1f MiB on the device, %.1f on the host\n",
-      training.plan().model().c_str(), training.plan().machine().threads(),
+      stderr,
+      "plan of %s for %u ranks of %u threads: %llu steps of %llu samples, %.1f MiB on the device of each, %.1f on the "
+      "host\n",
+      training.plan().model().c_str(), training.ranks(), training.plan().machine().threads(),
       static_cast<unsigned long long>(training.steps()), static_cast<unsigned long long>(training.samplesPerStep()),
       double(summary.deviceBytes) / 1048576.0, double(summary.hostBytes) / 1048576.0);
 }
@@ -60,17 +63,18 @@ void printUnusedWeights(const runtime::Training &training) {
                  names[0].c_str());
 }
 
-void train(const Arguments &arguments) {
+void train(Arguments &arguments, const std::string &commandLine) {
   if (!arguments.training.ranks) // -n wins over a launcher
-    refuseLaunchers();
+    arguments.training.launch = detectLauncher(commandLine);
   if (arguments.training.checkMemory)
     runtime::reportGuardPageHits();
   runtime::Training training(arguments.training, kernels::cpuKernels());
   for (int signal : {SIGINT, SIGTERM, SIGUSR1})
     std::signal(signal, requestStop);
-  if (arguments.verbose)
+  if (arguments.verbose && training.hasRankZero())
     printLoaded(training);
-  printUnusedWeights(training);
+  if (training.hasRankZero())
+    printUnusedWeights(training);
   Progress progress(training.steps(), detailOf(arguments));
   try {
     training.run(progress, stopRequested);
@@ -83,7 +87,7 @@ void train(const Arguments &arguments) {
 
 int run(int argc, char **argv) {
   try {
-    const Arguments arguments = parseArguments(argc, argv);
+    Arguments arguments = parseArguments(argc, argv);
     switch (arguments.command) {
     case Arguments::Command::Help:
       std::fputs(arguments.text.c_str(), stdout);
@@ -92,7 +96,8 @@ int run(int argc, char **argv) {
       printInfo();
       break;
     case Arguments::Command::Train:
-      train(arguments);
+      train(arguments, std::accumulate(argv + 1, argv + argc, std::string(),
+                                       [](const std::string &line, const char *word) { return line + " " + word; }));
       break;
     }
     return 0;

@@ -49,6 +49,8 @@ void CpuDevice::fail(const Status &status) noexcept {
     return;
   for (CpuEvent &event : events_)
     event.release();
+  if (callback_)
+    callback_(status);
 }
 
 } // namespace ds::runtime

@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace ds::runtime {
 
@@ -26,13 +28,16 @@ public:
   void read(std::span<std::byte> target, const void *source) noexcept override;
   Status failure() const noexcept override { return failure_.get(); }
 
+  /// Lets every waiting queue go.
+  void fail(const Status &status) noexcept override;
+  void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
+
   // For its queues.
   bool failed() const noexcept { return failure_.failed(); }
-  /// Keeps the failure if it is the first and lets every waiting queue go.
-  void fail(const Status &status) noexcept;
 
 private:
   FirstFailure failure_;
+  std::function<void(const Status &)> callback_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0;
   std::deque<CpuEvent> events_; // never move: queues point at them
 };

@@ -71,9 +71,9 @@ Outcome runCase(const fs::path &folder) {
 /// The first expectation that an outcome meets, or null.
 Expectation *find(std::vector<Expectation> &expectations, const Outcome &outcome) {
   for (Expectation &expectation : expectations)
-    if (expectation.reason.empty() ? outcome.kind == Outcome::Kind::Passed
-                                   : outcome.kind == Outcome::Kind::Refused &&
-                                         outcome.reason.find(expectation.reason) != std::string::npos)
+    if (expectation.reason.empty()
+            ? outcome.kind == Outcome::Kind::Passed
+            : outcome.kind == Outcome::Kind::Refused && outcome.reason.find(expectation.reason) != std::string::npos)
       return &expectation;
   return nullptr;
 }

@@ -14,6 +14,7 @@
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/HeapWatch.h"
 #include "test/unit/runtime/PlanBuilder.h"
+#include "test/unit/runtime/ShardedPlan.h"
 #include "tools/ds-run/Progress.h"
 
 #include <atomic>
@@ -136,6 +137,25 @@ TEST(Allocation, StepsAfterTheFirstAllocateNothing) {
     printFirstOwnAllocation();
   EXPECT_EQ(watcher.afterLast.liveBytes, watcher.afterTwo.liveBytes);
   RecordProperty("library_allocations", int(watcher.afterLast.libraries));
+}
+
+TEST(Allocation, StepsOfSeveralRanksAllocateNothing) {
+  const TemporaryFolder folder;
+  runtime::TrainingOptions options;
+  options.planPath = folder / "p.dsplan";
+  options.data = {folder / "d"};
+  options.steps = lastStep;
+  options.threads = 2;
+  plan::writePlanFile(options.planPath, shardedPlan(3, 2).plan);
+  writeShardedData(options.data[0]);
+  runtime::Training training(options, kernels::cpuKernels());
+  Watcher watcher;
+  const std::atomic<bool> stop = false;
+  training.run(watcher, stop);
+  EXPECT_EQ(watcher.afterLast.ours, 0u);
+  if (watcher.afterLast.ours > 0)
+    printFirstOwnAllocation();
+  EXPECT_EQ(watcher.afterLast.liveBytes, watcher.afterTwo.liveBytes);
 }
 
 TEST(Memory, LoadingWeightsLeavesNoAnonymousCopy) {

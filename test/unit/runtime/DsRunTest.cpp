@@ -4,6 +4,7 @@
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
+#include "test/unit/runtime/ShardedPlan.h"
 
 #include <algorithm>
 #include <chrono>
@@ -126,12 +127,38 @@ TEST_F(DsRun, RefusesBadInputWithCodeOne) {
   EXPECT_FALSE(std::filesystem::exists(folder / "m"));
 }
 
-TEST_F(DsRun, RefusesLaunchersOfSeveralProcesses) {
-  for (const char *variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"}) {
-    expectError(dsRun(plan + " --data " + data, std::string(variable) + "=2"), 1, "one of 2 processes");
-    EXPECT_EQ(dsRun(plan + " --quiet --data " + data, std::string(variable) + "=1").code, 0);
-    EXPECT_EQ(dsRun(plan + " -n 1 --quiet --data " + data, std::string(variable) + "=2").code, 0); // -n wins
+TEST_F(DsRun, ObeysLaunchersUnlessToldOtherwise) {
+  for (const char *variables : {"OMPI_COMM_WORLD_SIZE=2", "PMI_SIZE=2", "OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=0"}) {
+    expectError(dsRun(plan + " --data " + data, variables), 1,
+                "mpirun started 2 processes, each to be one rank, but plan " + plan + " is for 1 rank");
+    EXPECT_EQ(dsRun(plan + " -n 1 --quiet --data " + data, variables).code, 0); // -n wins
   }
+  EXPECT_EQ(dsRun(plan + " --quiet --data " + data, "OMPI_COMM_WORLD_SIZE=1").code, 0);
+  EXPECT_EQ(dsRun(plan + " --quiet --data " + data, "WORLD_SIZE=1").code, 0);
+  const Outcome torch = dsRun(plan + " --data " + data, "WORLD_SIZE=4");
+  expectError(torch, 1, "torchrun started this as one of 4 processes (WORLD_SIZE), but on the cpu");
+  EXPECT_THAT_CONTAINS(torch.errors, "try: mpirun -n 4 ds-run " + plan + " --data " + data);
+  expectError(dsRun(plan + " --data " + data, "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2"), 1,
+              "without a way to find each other");
+}
+
+TEST_F(DsRun, RunsRanksInOneProcess) {
+  plan::writePlanFile(plan, shardedPlan(3, 2).plan);
+  writeShardedData(data);
+  const std::string steps = " --quiet --steps 5 --data " + data;
+  EXPECT_EQ(dsRun(plan + steps + " --export " + folder / "w").code, 0); // as many as the plan has
+  EXPECT_EQ(dsRun(plan + " -n 3" + steps + " --export " + folder / "w3" + " --trace " + folder / "t").code, 0);
+  EXPECT_EQ(readFile(folder / "w"), readFile(folder / "w3"));
+  EXPECT_THAT_CONTAINS(readFile(folder / "t"), "rank 2");
+  expectError(dsRun(plan + " -n 2" + steps), 1, "-n 2 does not fit plan " + plan + ", which is for 3 ranks");
+  EXPECT_EQ(dsRun(plan + " --device null" + steps).code, 0);
+  // A rank that fails: its error, once.
+  plan::writePlanFile(plan, failingShardedPlan(3, 2).plan);
+  writeBadShardedData(data);
+  const Outcome failed = dsRun(plan + steps + " --export " + folder / "none");
+  expectError(failed, 1, "the data's sample 1 has value 11");
+  EXPECT_EQ(std::count(failed.errors.begin(), failed.errors.end(), '\n'), 1) << failed.errors;
+  EXPECT_FALSE(std::filesystem::exists(folder / "none"));
 }
 
 TEST_F(DsRun, FinishesTheStepOnASignal) {

@@ -1,0 +1,35 @@
+//===- Arrivals.h - who came to a collective, and who did not -------------===//
+#pragma once
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Status.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+
+namespace ds::runtime {
+
+/// The watchdog's sentence. `members`: ranks of the run, by rank of the group; `arrived(i)`: whether member i has.
+template <typename Arrived>
+Status missingRanks(uint32_t rank, const Collective &collective, std::span<const uint32_t> members,
+                    std::chrono::milliseconds patience, Arrived &&arrived) noexcept {
+  char lists[2][160] = {"", ""}; // missing, arrived
+  size_t used[2] = {0, 0};
+  for (size_t i = 0; i < members.size(); ++i) {
+    const size_t list = arrived(i) ? 1 : 0;
+    if (used[list] + 16 < sizeof lists[list])
+      used[list] += size_t(std::snprintf(lists[list] + used[list], sizeof lists[list] - used[list], "%s%u",
+                                         used[list] > 0 ? ", " : "", members[i]));
+    else if (lists[list][used[list] - 1] != '.')
+      used[list] += size_t(std::snprintf(lists[list] + used[list], sizeof lists[list] - used[list], "..."));
+  }
+  return Status::failure("rank %u waited %.3g s in %s of %s: ranks %s arrived, ranks %s are missing; one of those "
+                         "stands still or is slower than --collective-timeout allows",
+                         rank, double(patience.count()) / 1000, name(collective.kind), collective.what, lists[1],
+                         lists[0]);
+}
+
+} // namespace ds::runtime

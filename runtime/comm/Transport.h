@@ -1,0 +1,54 @@
+//===- Transport.h - how the ranks of a run reach each other --------------===//
+#pragma once
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Status.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+/// All ranks of a run, of which this process has some: threads of one process, or a process each. Cf. MPI_COMM_WORLD,
+/// ncclGetUniqueId and ncclCommInitRank.
+class Transport {
+public:
+  virtual ~Transport() = default;
+
+  virtual uint32_t ranks() const noexcept = 0;
+  /// Ranks that run in this process, ascending.
+  virtual const std::vector<uint32_t> &localRanks() const noexcept = 0;
+
+  /// The communicator of a group for `rank`, one of this process's. `members`: ranks of the run, ascending; `key`
+  /// tells communicators over the same ranks apart. Every member asks for its communicators in the same order; all of
+  /// them before the first run. Throws ds::Error. Cf. MPI_Comm_create_group, ncclCommSplit.
+  virtual std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
+                                                     uint32_t key) = 0;
+
+  /// How long a rank waits for the others in a collective.
+  virtual void setPatience(std::chrono::milliseconds patience) noexcept = 0;
+
+  /// Called once when some rank has failed, from any thread. Set before the first run; once it is set again, to
+  /// nothing, the old one is not running any more.
+  virtual void onStop(std::function<void(const Status &)> callback) = 0;
+  /// A rank of this process has failed: every collective of every rank ends with this status, if it is the first.
+  virtual void stop(const Status &status) noexcept = 0;
+
+  // Between runs, for whole processes: each is called by every process, in the same order. They throw ds::Error.
+
+  /// Copies bytes of `rank`'s process into the same span of rank 0's; other processes return at once. Cf. MPI_Send,
+  /// MPI_Recv.
+  virtual void bringToRankZero(uint32_t rank, std::span<std::byte> bytes) = 0;
+  /// Whether any process says so. Cf. MPI_Allreduce with MPI_LOR. Does not throw: a failure says so too.
+  virtual bool anyOf(bool mine) noexcept = 0;
+  /// Throws on every process, naming ranks, if `digest` of what `what` names is not the same everywhere.
+  virtual void requireEqual(const std::string &what, uint64_t digest) = 0;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,168 @@
+//===- InProcessGroup.cpp - one communicator among threads ----------------===//
+#include "runtime/comm/inprocess/InProcessGroup.h"
+
+#include "runtime/comm/Arrivals.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/SumInRankOrder.h"
+#include "runtime/comm/inprocess/InProcessTransport.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Status.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+/// Copies unless both are the same bytes.
+void copyBytes(std::byte *target, const std::byte *source, uint64_t bytes) noexcept {
+  if (target != source && bytes > 0)
+    std::memcpy(target, source, bytes);
+}
+
+} // namespace
+
+/// The communicator that one rank holds.
+class InProcessGroup::Member final : public Communicator {
+public:
+  Member(InProcessGroup &group, uint32_t rank) : group_(group), rank_(rank), addends_(group.members_.size()) {}
+
+  uint32_t rank() const noexcept override { return rank_; }
+  uint32_t size() const noexcept override { return uint32_t(group_.members_.size()); }
+
+  Status run(const Collective &collective) noexcept override {
+    group_.places_[rank_].collective = &collective;
+    if (Status status = group_.meet(rank_, collective); !status.ok())
+      return status;
+    if (Status status = group_.checkEqual(rank_, collective); !status.ok()) {
+      (void)group_.meet(rank_, collective); // all ranks see that they disagree, and none leaves before all have looked
+      return status;
+    }
+    for (size_t i = 0; i < collective.parts.size(); ++i)
+      firstShare(collective, i);
+    if (collective.kind == CollectiveKind::AllReduce) {
+      if (Status status = group_.meet(rank_, collective); !status.ok())
+        return status;
+      for (size_t i = 0; i < collective.parts.size(); ++i)
+        copySlices(collective.parts[i], i);
+    }
+    return group_.meet(rank_, collective);
+  }
+
+  WireBytes wireBytes() const noexcept override {
+    WireBytes bytes;
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = wireBytes_[i];
+    return bytes;
+  }
+
+private:
+  const CollectivePart &partOf(uint32_t rank, size_t part) const noexcept {
+    return group_.places_[rank].collective->parts[part];
+  }
+
+  void firstShare(const Collective &collective, size_t index) noexcept {
+    const CollectivePart &part = collective.parts[index];
+    const auto elementBytes = uint64_t(byteSize(part.dtype));
+    const uint64_t bytes = part.count * elementBytes;
+    switch (collective.kind) {
+    case CollectiveKind::AllGather:
+      for (uint32_t k = 0; k < size(); ++k)
+        copyBytes(part.target + k * bytes, partOf(k, index).source, bytes);
+      count(collective.kind, bytes * (size() - 1));
+      break;
+    case CollectiveKind::ReduceScatter:
+      sum(index, sliceOf(part.count, rank_, size()), part.target);
+      count(collective.kind, bytes - bytes / size());
+      break;
+    case CollectiveKind::AllReduce: {
+      const Slice slice = sliceOf(part.count, rank_, size());
+      sum(index, slice, part.target + slice.begin * elementBytes);
+      count(collective.kind, bytes - slice.size() * elementBytes + slice.size() * elementBytes * (size() - 1));
+      break;
+    }
+    case CollectiveKind::Broadcast:
+      copyBytes(part.target, partOf(0, index).source, bytes);
+      count(collective.kind, rank_ == 0 ? bytes * (size() - 1) : 0);
+      break;
+    }
+  }
+
+  /// Adds up a slice of all sources.
+  void sum(size_t index, Slice slice, std::byte *target) noexcept {
+    const CollectivePart &part = partOf(rank_, index);
+    for (uint32_t k = 0; k < size(); ++k)
+      addends_[k] = partOf(k, index).source + slice.begin * uint64_t(byteSize(part.dtype));
+    sumInRankOrder(part.dtype, addends_, target, slice.size(), part.accumulate);
+  }
+
+  void copySlices(const CollectivePart &part, size_t index) noexcept {
+    const auto elementBytes = uint64_t(byteSize(part.dtype));
+    for (uint32_t k = 0; k < size(); ++k) {
+      const Slice slice = sliceOf(part.count, k, size());
+      copyBytes(part.target + slice.begin * elementBytes, partOf(k, index).target + slice.begin * elementBytes,
+                slice.size() * elementBytes);
+    }
+  }
+
+  /// What would have gone over the wire: each rank's memory is read where it lies.
+  void count(CollectiveKind kind, uint64_t bytes) noexcept { wireBytes_[size_t(kind)] += bytes; }
+
+  InProcessGroup &group_;
+  const uint32_t rank_;
+  std::vector<const std::byte *> addends_;
+  std::array<std::atomic<uint64_t>, collectiveKinds> wireBytes_{};
+};
+
+InProcessGroup::InProcessGroup(InProcessTransport &transport, const std::vector<uint32_t> &members)
+    : transport_(transport), members_(members), places_(members.size()) {}
+
+std::unique_ptr<Communicator> InProcessGroup::join(uint32_t rank) {
+  const auto place = std::find(members_.begin(), members_.end(), rank);
+  return std::make_unique<Member>(*this, uint32_t(place - members_.begin()));
+}
+
+/// Returns when every rank has come as often as this one, or when the run was stopped.
+Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcept {
+  const uint64_t meeting = places_[rank].arrived.fetch_add(1) + 1;
+  arrivals_.notify();
+  const auto arrived = [&](size_t i) { return places_[i].arrived >= meeting; };
+  const auto all = [&] {
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (!arrived(i))
+        return false;
+    return true;
+  };
+  const std::chrono::milliseconds patience = transport_.patience();
+  const bool inTime = arrivals_.waitFor([&] { return transport_.stopped() || all(); }, patience);
+  if (transport_.stopped())
+    return transport_.failure();
+  return inTime ? Status::success() : missingRanks(members_[rank], collective, members_, patience, arrived);
+}
+
+/// A plan whose ranks disagree must not make a rank read past another's memory.
+Status InProcessGroup::checkEqual(uint32_t rank, const Collective &collective) const noexcept {
+  for (size_t k = 0; k < places_.size(); ++k) {
+    const Collective &other = *places_[k].collective;
+    const bool equal = other.kind == collective.kind &&
+                       std::equal(other.parts.begin(), other.parts.end(), collective.parts.begin(),
+                                  collective.parts.end(), [](const CollectivePart &a, const CollectivePart &b) {
+                                    return a.count == b.count && a.dtype == b.dtype && a.accumulate == b.accumulate;
+                                  });
+    if (!equal)
+      return Status::failure("rank %u entered %s of %s while rank %u entered %s of %s: ranks must enter the same "
+                             "collectives in the same order",
+                             members_[rank], name(collective.kind), collective.what, members_[k], name(other.kind),
+                             other.what);
+  }
+  return Status::success();
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,48 @@
+//===- InProcessGroup.h - one communicator among threads ------------------===//
+#pragma once
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/device/cpu/WaitPoint.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace ds::runtime {
+
+class InProcessTransport;
+
+/// What the ranks of one communicator share. A rank publishes its part of a collective and counts itself as arrived;
+/// when all have, each does its share by reading the others' memory, and none leaves before nobody reads any more:
+///
+///   all_gather      copy the others' sources                                     | leave
+///   reduce_scatter  sum own slice of all sources into the target                 | leave
+///   all_reduce      sum own slice of all sources into own slice of the target    | copy the others' slices | leave
+///   broadcast       copy rank 0's source                                         | leave
+class InProcessGroup {
+public:
+  InProcessGroup(InProcessTransport &transport, const std::vector<uint32_t> &members);
+
+  std::unique_ptr<Communicator> join(uint32_t rank);
+  /// Lets every waiting rank look again.
+  void wake() noexcept { arrivals_.notify(); }
+
+private:
+  class Member;
+
+  struct alignas(64) Place {
+    std::atomic<uint64_t> arrived = 0; // times that this rank came to a meeting
+    const Collective *collective = nullptr;
+  };
+
+  Status meet(uint32_t rank, const Collective &collective) noexcept;
+  Status checkEqual(uint32_t rank, const Collective &collective) const noexcept;
+
+  InProcessTransport &transport_;
+  const std::vector<uint32_t> members_; // ranks of the run
+  std::vector<Place> places_;           // by rank of the group
+  WaitPoint arrivals_;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,48 @@
+//===- InProcessTransport.cpp - ranks that are threads of one process -----===//
+#include "runtime/comm/inprocess/InProcessTransport.h"
+
+#include "runtime/comm/inprocess/InProcessGroup.h"
+#include "runtime/core/Status.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+
+InProcessTransport::InProcessTransport(uint32_t ranks) : localRanks_(ranks), patience_(std::chrono::minutes(10)) {
+  std::iota(localRanks_.begin(), localRanks_.end(), 0);
+}
+
+InProcessTransport::~InProcessTransport() = default;
+
+std::unique_ptr<Communicator> InProcessTransport::communicator(uint32_t rank, const std::vector<uint32_t> &members,
+                                                               uint32_t key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<InProcessGroup> &group = groups_[{members, key}];
+  if (!group)
+    group = std::make_unique<InProcessGroup>(*this, members);
+  return group->join(rank);
+}
+
+void InProcessTransport::onStop(std::function<void(const Status &)> callback) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  callback_ = std::move(callback);
+}
+
+void InProcessTransport::stop(const Status &status) noexcept {
+  if (!failure_.report(status))
+    return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &[key, group] : groups_)
+    group->wake();
+  if (callback_)
+    callback_(status);
+}
+
+} // namespace ds::runtime

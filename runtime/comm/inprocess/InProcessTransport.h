@@ -1,0 +1,53 @@
+//===- InProcessTransport.h - ranks that are threads of one process -------===//
+#pragma once
+
+#include "runtime/comm/Transport.h"
+#include "runtime/device/FirstFailure.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+
+class InProcessGroup;
+
+/// All ranks of the run in this process. Collectives read the other ranks' memory where it lies.
+class InProcessTransport final : public Transport {
+public:
+  explicit InProcessTransport(uint32_t ranks);
+  ~InProcessTransport() override;
+
+  uint32_t ranks() const noexcept override { return uint32_t(localRanks_.size()); }
+  const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
+  std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
+                                             uint32_t key) override;
+  void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
+  void onStop(std::function<void(const Status &)> callback) override;
+  void stop(const Status &status) noexcept override;
+
+  void bringToRankZero(uint32_t, std::span<std::byte>) override {} // it is there
+  bool anyOf(bool mine) noexcept override { return mine; }
+  void requireEqual(const std::string &, uint64_t) override {} // there is only one
+
+  // For its groups.
+  bool stopped() const noexcept { return failure_.failed(); }
+  Status failure() const noexcept { return failure_.get(); }
+  std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
+
+private:
+  std::vector<uint32_t> localRanks_;
+  std::atomic<std::chrono::milliseconds> patience_;
+  FirstFailure failure_;
+  std::mutex mutex_; // of what follows
+  std::function<void(const Status &)> callback_;
+  std::map<std::pair<std::vector<uint32_t>, uint32_t>, std::unique_ptr<InProcessGroup>> groups_; // by members and key
+};
+
+} // namespace ds::runtime

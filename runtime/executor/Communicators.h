@@ -1,0 +1,29 @@
+//===- Communicators.h - the communicators of one rank --------------------===//
+#pragma once
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace ds::runtime {
+
+/// One for each communicator of the plan and queue that uses it, so that collectives of two queues never meet.
+class Communicators {
+public:
+  /// `transport` may be nullptr where the role has no collectives. Throws ds::Error.
+  Communicators(const plan::proto::Plan &plan, const plan::proto::Role &role, uint32_t rank, Transport *transport);
+
+  Communicator &find(uint32_t communicator, uint32_t queue) const { return *communicators_.at({communicator, queue}); }
+  /// Of all of them.
+  WireBytes wireBytes() const noexcept;
+
+private:
+  std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Communicator>> communicators_; // communicator, queue
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,45 @@
+//===- HeldParts.h - which elements of which variables a rank holds -------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace ds::runtime {
+
+/// Elements [first, first + count) of a variable lie in a PLAN buffer from `byteOffset` on.
+struct HeldPart {
+  uint32_t variable;
+  uint64_t first, count;
+  uint32_t buffer;
+  uint64_t byteOffset;
+};
+
+/// A part that is taken from one rank.
+struct RankPart {
+  uint32_t rank;
+  HeldPart part;
+};
+
+/// In the order of the rank's buffers and, within one, of addresses: variables that lie in buffers of their own, and
+/// what the rank holds of the members of buckets.
+std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank);
+
+/// For each variable, its elements in order and once: as many from the beginning on as the ranks hold between them,
+/// from the lower rank where several hold the same.
+std::vector<std::vector<RankPart>> coverings(const plan::proto::Plan &plan, std::span<const uint32_t> ranks);
+
+/// How many elements from the beginning on a covering has.
+uint64_t coveredElements(std::span<const RankPart> covering);
+
+/// Goes over a covering in pieces of at most 1 MiB: `read` fills the bytes with elements of the part (its second
+/// argument counts within the part), `sink` is handed them.
+void readCovering(std::span<const RankPart> covering, uint64_t elementBytes,
+                  const std::function<void(const RankPart &, uint64_t, std::span<std::byte>)> &read,
+                  const std::function<void(std::span<const std::byte>)> &sink);
+
+} // namespace ds::runtime

@@ -1,0 +1,97 @@
+//===- LocalRanks.cpp - the ranks of a plan that run in this process ------===//
+#include "runtime/executor/LocalRanks.h"
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/StepReport.h"
+#include "runtime/executor/Storage.h"
+#include "runtime/executor/VariableSources.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/trace/ProcessMemory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace ds::runtime {
+
+LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,
+                       const kernels::KernelRegistry &kernels, const ExecutorOptions &options)
+    : transport_(transport), ranks_(transport.localRanks().size()) {
+  uint64_t promised = 0;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    LocalRank &local = ranks_[i];
+    local.device = makeDevice();
+    ExecutorOptions mine = options;
+    mine.rank = transport.localRanks()[i];
+    mine.transport = &transport;
+    mine.promisedBytes = promised;
+    local.executor = std::make_unique<Executor>(plan, *local.device, kernels, mine);
+    promised += local.device->allocatedBytes("device") + local.device->allocatedBytes("host");
+    local.device->onFailure([&transport](const Status &status) { transport.stop(status); });
+  }
+  transport.onStop([this](const Status &status) {
+    for (const LocalRank &local : ranks_)
+      local.device->fail(status);
+  });
+}
+
+LocalRanks::~LocalRanks() { transport_.onStop({}); }
+
+void LocalRanks::initialize(const VariableSources &sources) {
+  for (const LocalRank &local : ranks_)
+    local.executor->initialize(sources);
+}
+
+Status LocalRanks::execute(std::string_view program, const Run &run) noexcept {
+  const bool isStep = program == "step";
+  for (LocalRank &local : ranks_) {
+    if (isStep)
+      local.stepBytes = local.executor->wireBytes();
+    Run mine = run;
+    mine.program = *local.executor->program(program);
+    local.executor->submit(mine);
+  }
+  Status status;
+  for (LocalRank &local : ranks_) {
+    const Status own = local.executor->finish();
+    if (!own.ok() && status.ok())
+      status = own;
+    const WireBytes bytes = local.executor->wireBytes();
+    for (size_t kind = 0; isStep && kind < bytes.size(); ++kind)
+      local.stepBytes[kind] = bytes[kind] - local.stepBytes[kind];
+  }
+  return status;
+}
+
+Executor *LocalRanks::find(uint32_t rank) const noexcept {
+  for (const LocalRank &local : ranks_)
+    if (local.executor->place().rank == rank)
+      return local.executor.get();
+  return nullptr;
+}
+
+SummaryReport LocalRanks::summary(uint32_t rank) const noexcept {
+  for (const LocalRank &local : ranks_) {
+    const Executor &executor = *local.executor;
+    if (executor.place().rank != rank)
+      continue;
+    SummaryReport report{.rank = rank,
+                         .deviceBytes = local.device->allocatedBytes("device"),
+                         .hostBytes = local.device->allocatedBytes("host"),
+                         .nvmeBytes = local.device->allocatedBytes("nvme"),
+                         .wireBytesPerStep = local.stepBytes,
+                         .anonymousResidentBytes = anonymousResidentBytes()};
+    for (int i = 0; i < executor.role().arenas_size(); ++i)
+      if (executor.role().arenas(i).space() == "device")
+        report.deviceTouchedBytes += executor.storage().arenas()[size_t(i)]->touchedBytes();
+    return report;
+  }
+  return {};
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,61 @@
+//===- LocalRanks.h - the ranks of a plan that run in this process --------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/StepReport.h"
+#include "runtime/executor/VariableSources.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ds::runtime {
+
+/// A device and an executor for each, driven together: a run is handed to all of them, then all are awaited. The first
+/// failure of any rank, here or in another process, ends the run of every rank with its text.
+class LocalRanks {
+public:
+  using MakeDevice = std::function<std::unique_ptr<Device>()>;
+
+  /// `options.rank` and `options.transport` are filled in. All but `makeDevice` outlives it. Throws ds::Error.
+  LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,
+             const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
+  ~LocalRanks();
+  LocalRanks(const LocalRanks &) = delete;
+  LocalRanks &operator=(const LocalRanks &) = delete;
+
+  void initialize(const VariableSources &sources);
+
+  /// Runs a program on every rank. `run.program` is filled in.
+  Status execute(std::string_view program, const Run &run) noexcept;
+
+  /// The first rank of this process: rank 0 in the process that has it.
+  Executor &first() const noexcept { return *ranks_[0].executor; }
+  bool hasRankZero() const noexcept { return first().place().rank == 0; }
+
+  /// The rank's executor, or nullptr if it runs elsewhere.
+  Executor *find(uint32_t rank) const noexcept;
+
+  /// What a rank of this process used, its wire bytes being those of the last run of the program `step`.
+  SummaryReport summary(uint32_t rank) const noexcept;
+
+private:
+  struct LocalRank {
+    std::unique_ptr<Device> device;
+    std::unique_ptr<Executor> executor;
+    WireBytes stepBytes{}; // of the last step
+  };
+
+  Transport &transport_;
+  std::vector<LocalRank> ranks_;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,283 @@
+//===- CommunicatorTest.cpp - what every communicator must do -------------===//
+//
+// Inputs are functions of (rank, index), so every rank knows what every other holds; sums are compared bit by bit with
+// a loop in rank order over values whose sum depends on the order.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Status.h"
+#include "test/conformance/Spawn.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace ds::test {
+namespace {
+
+using runtime::Collective;
+using runtime::CollectiveKind;
+using runtime::CollectivePart;
+using runtime::Communicator;
+using runtime::Transport;
+
+/// Thousandths between -500 and 500, of another magnitude on every rank.
+template <typename T> T value(uint32_t rank, uint64_t index) {
+  const auto mixed = int64_t((rank * 0x9E3779B97F4A7C15u + index * 0xBF58476D1CE4E5B9u) >> 44) - (1 << 19);
+  return std::is_integral_v<T> ? T(mixed) : T(double(mixed) * 0.001 * double(1 << rank));
+}
+
+template <typename T>
+constexpr DType dtypeOf = std::is_same_v<T, float>    ? DType::F32
+                          : std::is_same_v<T, double> ? DType::F64
+                                                      : DType::I64;
+
+template <typename T> std::vector<T> inputs(uint32_t rank, uint64_t count) {
+  std::vector<T> values(count);
+  for (uint64_t i = 0; i < count; ++i)
+    values[i] = value<T>(rank, i);
+  return values;
+}
+
+/// What element i of a sum over n ranks must be; `old`: the target's value, for accumulation.
+template <typename T> T summed(uint32_t n, uint64_t i, const T *old) {
+  T sum = old != nullptr ? T(*old + value<T>(0, i)) : value<T>(0, i);
+  for (uint32_t rank = 1; rank < n; ++rank)
+    sum += value<T>(rank, i);
+  return sum;
+}
+
+template <typename T> std::byte *bytes(std::vector<T> &elements) {
+  return reinterpret_cast<std::byte *>(elements.data());
+}
+
+std::unique_ptr<Communicator> everybody(Transport &transport, uint32_t rank, uint32_t n, uint32_t key = 0) {
+  std::vector<uint32_t> members(n);
+  std::iota(members.begin(), members.end(), 0);
+  return transport.communicator(rank, members, key);
+}
+
+/// One rank's side of the tests, for elements of one type.
+template <typename T> class Rank {
+public:
+  Rank(Communicator &communicator, uint64_t scratchElements)
+      : communicator_(communicator), rank_(communicator.rank()), n_(communicator.size()),
+        scratch_(scratchElements * n_ * sizeof(T)) {}
+
+  void allGather(uint64_t count, bool inPlace) {
+    std::vector<T> source = inputs<T>(rank_, count), target(count * n_, T(-1)), expected;
+    for (uint32_t rank = 0; rank < n_; ++rank)
+      for (T element : inputs<T>(rank, count))
+        expected.push_back(element);
+    std::byte *slice = bytes(target) + rank_ * count * sizeof(T);
+    if (inPlace)
+      std::memcpy(slice, source.data(), count * sizeof(T));
+    run(CollectiveKind::AllGather, inPlace ? slice : bytes(source), bytes(target), count, false);
+    EXPECT_EQ(target, expected) << "all_gather of " << count << " by " << n_ << (inPlace ? " in place" : "");
+  }
+
+  void reduceScatter(uint64_t count, bool inPlace, bool accumulate) {
+    std::vector<T> source = inputs<T>(rank_, count * n_), target = inputs<T>(77, count), expected(count);
+    for (uint64_t i = 0; i < count; ++i)
+      expected[i] = summed<T>(n_, rank_ * count + i, accumulate ? &target[i] : nullptr);
+    std::byte *slice = bytes(source) + rank_ * count * sizeof(T);
+    run(CollectiveKind::ReduceScatter, bytes(source), inPlace ? slice : bytes(target), count * n_, accumulate);
+    if (inPlace)
+      std::memcpy(target.data(), slice, count * sizeof(T));
+    EXPECT_EQ(target, expected) << "reduce_scatter of " << count << " by " << n_ << inPlace << accumulate;
+  }
+
+  void allReduce(uint64_t count, bool inPlace, bool accumulate) {
+    std::vector<T> source = inputs<T>(rank_, count), target = inputs<T>(77, count), expected(count);
+    for (uint64_t i = 0; i < count; ++i)
+      expected[i] = summed<T>(n_, i, accumulate ? &target[i] : nullptr);
+    run(CollectiveKind::AllReduce, bytes(source), inPlace ? bytes(source) : bytes(target), count, accumulate);
+    EXPECT_EQ(inPlace ? source : target, expected)
+        << "all_reduce of " << count << " by " << n_ << inPlace << accumulate;
+  }
+
+  void broadcast(uint64_t count, bool inPlace) {
+    std::vector<T> source = inputs<T>(rank_, count), target(count, T(-1));
+    run(CollectiveKind::Broadcast, bytes(source), inPlace ? bytes(source) : bytes(target), count, false);
+    EXPECT_EQ(inPlace ? source : target, inputs<T>(0, count)) << "broadcast of " << count << " by " << n_ << inPlace;
+  }
+
+  void everything(uint64_t count) {
+    for (const bool inPlace : {false, true}) {
+      allGather(count, inPlace);
+      broadcast(count, inPlace);
+      for (const bool accumulate : {false, true})
+        if (!inPlace || !accumulate) {
+          reduceScatter(count, inPlace, accumulate);
+          allReduce(count, inPlace, accumulate);
+        }
+    }
+  }
+
+private:
+  void run(CollectiveKind kind, const std::byte *source, std::byte *target, uint64_t count, bool accumulate) {
+    const CollectivePart part{source, target, count, dtypeOf<T>, accumulate, scratch_};
+    const Status status = communicator_.run({kind, {&part, 1}, "the test"});
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+
+  Communicator &communicator_;
+  const uint32_t rank_, n_;
+  std::vector<std::byte> scratch_;
+};
+
+TEST(Communicator, CarriesOutEveryCollective) {
+  for (uint32_t n = 1; n <= mostRanks(); ++n)
+    spawn(n, [n](Transport &transport, uint32_t rank) {
+      const auto communicator = everybody(transport, rank, n);
+      EXPECT_EQ(communicator->rank(), rank);
+      EXPECT_EQ(communicator->size(), n);
+      for (const uint64_t count : {0, 1, 7, 1030, 5000}) // 1030 is more than a tile, and no multiple of n
+        for (const uint64_t scratch : {1, 64, 8192}) {
+          Rank<float>(*communicator, scratch).everything(count);
+          if (count < 5000 && scratch > 1) {
+            Rank<double>(*communicator, scratch).everything(count);
+            Rank<int64_t>(*communicator, scratch).everything(count);
+          }
+        }
+    });
+}
+
+TEST(Communicator, CarriesOutSeveralPartsInOneLaunch) {
+  const uint32_t n = std::min(3u, mostRanks());
+  spawn(n, [n](Transport &transport, uint32_t rank) {
+    const auto communicator = everybody(transport, rank, n);
+    std::vector<float> a = inputs<float>(rank, 10), b = inputs<float>(rank, 501), scratch(64);
+    const CollectivePart parts[] = {{bytes(a), bytes(a), 10, DType::F32, false, {bytes(scratch), 256}},
+                                    {bytes(b), bytes(b), 501, DType::F32, false, {bytes(scratch), 256}}};
+    EXPECT_TRUE(communicator->run({CollectiveKind::AllReduce, parts, "two"}).ok());
+    for (uint64_t i = 0; i < 501; ++i) {
+      EXPECT_EQ(b[i], summed<float>(n, i, nullptr));
+      if (i < 10) {
+        EXPECT_EQ(a[i], b[i]);
+      }
+    }
+  });
+}
+
+/// Late ranks change nothing: sums keep their order.
+TEST(Communicator, DoesNotDependOnWhoComesFirst) {
+  const uint32_t n = std::min(4u, mostRanks());
+  spawn(n, [n](Transport &transport, uint32_t rank) {
+    const auto communicator = everybody(transport, rank, n);
+    for (uint32_t round = 0; round < 12; ++round) {
+      std::this_thread::sleep_for(std::chrono::microseconds((rank * 7919 + round * 104729) % 5 * 150));
+      Rank<float>(*communicator, 16).reduceScatter(100, round % 2 == 0, false);
+      Rank<float>(*communicator, 16).allReduce(33, false, round % 3 == 0);
+    }
+  });
+}
+
+TEST(Communicator, KeepsTwoCommunicatorsApart) {
+  const uint32_t n = std::min(4u, mostRanks());
+  spawn(n, [n](Transport &transport, uint32_t rank) {
+    const auto first = everybody(transport, rank, n, 0), second = everybody(transport, rank, n, 1);
+    const auto work = [rank](Communicator &communicator, uint32_t salt) {
+      for (uint32_t round = 0; round < 30; ++round) {
+        if ((rank + round + salt) % 3 == 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        Rank<float>(communicator, 16).allGather(50 + salt, true);
+        Rank<double>(communicator, 16).allReduce(20 + 3 * salt, true, false);
+      }
+    };
+    std::thread other([&] { work(*second, 1); });
+    work(*first, 0);
+    other.join();
+  });
+}
+
+/// Pairs (0, 1) and (2, 3) beside (0, 2) and (1, 3), as the axes of a mesh would have them.
+TEST(Communicator, JoinsParts) {
+  if (mostRanks() < 4)
+    GTEST_SKIP() << "needs 4 ranks";
+  spawn(4, [](Transport &transport, uint32_t rank) {
+    const uint32_t row = rank / 2 * 2, column = rank % 2;
+    const auto across = transport.communicator(rank, {row, row + 1}, 0);
+    const auto down = transport.communicator(rank, {column, column + 2}, 1);
+    int64_t mine = int64_t(rank), sum = 0;
+    std::vector<std::byte> scratch(64);
+    for (const auto &[communicator, expected] :
+         {std::pair{across.get(), 2 * row + 1}, std::pair{down.get(), 2 * column + 2}}) {
+      const CollectivePart part{
+          reinterpret_cast<std::byte *>(&mine), reinterpret_cast<std::byte *>(&sum), 1, DType::I64, false, scratch};
+      EXPECT_TRUE(communicator->run({CollectiveKind::AllReduce, {&part, 1}, "pair"}).ok());
+      EXPECT_EQ(sum, int64_t(expected));
+    }
+  });
+}
+
+/// (n-1)/n of the payload for all_gather and reduce_scatter, twice that for all_reduce.
+TEST(Communicator, CountsTheBytesItSends) {
+  for (uint32_t n = 1; n <= mostRanks(); n *= 2)
+    spawn(n, [n](Transport &transport, uint32_t rank) {
+      const auto communicator = everybody(transport, rank, n);
+      Rank<float> me(*communicator, 16);
+      me.allGather(10, false);
+      me.allGather(30, true);
+      me.reduceScatter(50, true, false);
+      me.allReduce(16ul * n, false, false);
+      const auto wire = communicator->wireBytes();
+      EXPECT_EQ(wire[size_t(CollectiveKind::AllGather)], (10 + 30) * 4 * (n - 1));
+      EXPECT_EQ(wire[size_t(CollectiveKind::ReduceScatter)], 50 * 4 * (n - 1));
+      EXPECT_EQ(wire[size_t(CollectiveKind::AllReduce)], 2 * 16 * 4 * (n - 1));
+    });
+}
+
+TEST(Communicator, NamesTheRanksThatDoNotCome) {
+  const uint32_t n = std::min(4u, mostRanks());
+  if (n < 2)
+    GTEST_SKIP() << "needs 2 ranks";
+  spawn(n, [n](Transport &transport, uint32_t rank) {
+    const auto communicator = everybody(transport, rank, n, 7);
+    if (rank == n - 1)
+      return;
+    transport.setPatience(std::chrono::milliseconds(200));
+    const std::vector<float> source(4);
+    std::vector<float> target(4ul * n);
+    const CollectivePart part{reinterpret_cast<const std::byte *>(source.data()), bytes(target), 4, DType::F32};
+    const std::string error = communicator->run({CollectiveKind::AllGather, {&part, 1}, "h.0.mlp"}).message();
+    EXPECT_NE(error.find("in all_gather of h.0.mlp"), std::string::npos) << error;
+    EXPECT_NE(error.find("ranks " + std::to_string(n - 1) + " are missing"), std::string::npos) << error;
+    EXPECT_NE(error.find("ranks " +
+                         std::string(n == 2   ? "0"
+                                     : n == 3 ? "0, 1"
+                                              : "0, 1, 2") +
+                         " arrived"),
+              std::string::npos)
+        << error;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the others still look at us
+    transport.setPatience(std::chrono::minutes(10));
+  });
+}
+
+/// Last, since nothing runs after it.
+TEST(CommunicatorStop, ReachesEveryRankWithTheFirstError) {
+  const uint32_t n = std::min(4u, mostRanks());
+  spawn(n, [n](Transport &transport, uint32_t rank) {
+    const auto communicator = everybody(transport, rank, n, 9);
+    if (rank == 1)
+      return transport.stop(Status::failure("rank 1 ran out of luck"));
+    std::vector<float> data(4), target(4ul * n);
+    const CollectivePart part{bytes(data), bytes(target), 4, DType::F32};
+    EXPECT_STREQ(communicator->run({CollectiveKind::AllGather, {&part, 1}, "h"}).message(),
+                 n > 1 ? "rank 1 ran out of luck" : "");
+  });
+}
+
+} // namespace
+} // namespace ds::test
