@@ -12,4 +12,7 @@ namespace ds::runtime {
 /// is missing.
 std::unique_ptr<Transport> loadMpiTransport();
 
+/// Whether the library can be loaded.
+bool hasMpi();
+
 } // namespace ds::runtime

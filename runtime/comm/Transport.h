@@ -4,6 +4,7 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/core/Status.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,11 @@ public:
   /// A rank of this process has failed: every collective of every rank ends with this status, if it is the first.
   virtual void stop(const Status &status) noexcept = 0;
 
+  /// `requested`, which outlives the transport, becomes true when the user or the launcher asks this process to end; a
+  /// transport of processes then tells what it was doing, since a launcher that ends a job for the sake of a dead rank
+  /// gives the others no time for more.
+  virtual void noteStop(const std::atomic<bool> &requested) = 0;
+
   // Between runs, for whole processes: each is called by every process, in the same order. They throw ds::Error.
 
   /// Copies bytes of `rank`'s process into the same span of rank 0's; other processes return at once. Cf. MPI_Send,
@@ -49,6 +55,8 @@ public:
   virtual bool anyOf(bool mine) noexcept = 0;
   /// Throws on every process, naming ranks, if `digest` of what `what` names is not the same everywhere.
   virtual void requireEqual(const std::string &what, uint64_t digest) = 0;
+  /// The run is over on every rank. A process that is destroyed without has failed. Cf. MPI_Finalize.
+  virtual void finish() = 0;
 };
 
 } // namespace ds::runtime

@@ -37,6 +37,9 @@ public:
   /// Runs a program on every rank. `run.program` is filled in.
   Status execute(std::string_view program, const Run &run) noexcept;
 
+  /// The first failure of any rank, or success.
+  Status failure() const noexcept { return first().device().failure(); }
+
   /// The first rank of this process: rank 0 in the process that has it.
   Executor &first() const noexcept { return *ranks_[0].executor; }
   bool hasRankZero() const noexcept { return first().place().rank == 0; }

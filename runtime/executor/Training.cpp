@@ -179,6 +179,7 @@ void Training::openData() {
 }
 
 void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
+  transport_->noteStop(stop);
   try {
     runAll(observer, stop);
   } catch (const Error &) {
@@ -189,6 +190,7 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
     throw;
   }
   writeTrace(/*together=*/true);
+  transport_->finish();
 }
 
 void Training::writeTrace(bool together) const {
@@ -213,7 +215,9 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
     evaluate(0, observer);
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
-    if (transport_->anyOf(stop) && done < steps_) {
+    const bool stopped = transport_->anyOf(stop);
+    orThrow(ranks_->failure()); // of another process, before this one's step was over
+    if (stopped && done < steps_) {
       orThrow(metrics_->write(summaries()));
       throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
                   "; nothing was saved or exported, since --save is not available yet");

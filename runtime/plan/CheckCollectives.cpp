@@ -65,6 +65,10 @@ void checkSum(const proto::CollectivePart &part, uint64_t ranks, const std::stri
   if (!part.has_scratch() || bytesOf(part.scratch(), place) < needed)
     refuse(place, "a sum over " + std::to_string(ranks) + " ranks needs scratch of at least " + std::to_string(needed) +
                       " bytes");
+  const uint64_t elementBytes = uint64_t(byteSize(dtype));
+  if (part.scratch().byte_offset() % elementBytes != 0 || part.scratch().rank_stride() != 0)
+    refuse(place, "its scratch has a rank_stride, or begins at no multiple of the element size " +
+                      std::to_string(elementBytes));
   if (part.accumulate() && part.source().buffer() == part.target().buffer() &&
       part.source().byte_offset() == part.target().byte_offset())
     refuse(place, "it accumulates onto its own source");

@@ -2,6 +2,7 @@
 #include "tools/ds-run/Info.h"
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/comm/LoadMpi.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/plan/PlanFile.h"
 
@@ -49,6 +50,7 @@ void printInfo() {
   std::printf("ds-run         %s\n", DS_VERSION);
   std::printf("plan format    %u\n", plan::formatVersion);
   std::printf("devices        cpu, null\n");
+  std::printf("mpi            %s\n", runtime::hasMpi() ? "available" : "not available");
   std::printf("not built      cuda, nccl\n");
   std::printf("instructions   %s\n", instructionSets().c_str());
   std::printf("threads        %u\n", std::thread::hardware_concurrency());

@@ -31,10 +31,12 @@ public:
   void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
   void onStop(std::function<void(const Status &)> callback) override;
   void stop(const Status &status) noexcept override;
+  void noteStop(const std::atomic<bool> &) override {} // a process that ends takes all ranks with it
 
   void bringToRankZero(uint32_t, std::span<std::byte>) override {} // it is there
   bool anyOf(bool mine) noexcept override { return mine; }
   void requireEqual(const std::string &, uint64_t) override {} // there is only one
+  void finish() override {}
 
   // For its groups.
   bool stopped() const noexcept { return failure_.failed(); }

@@ -5,6 +5,7 @@
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"
+#include "test/unit/runtime/Shell.h"
 
 #include <algorithm>
 #include <chrono>
@@ -24,29 +25,8 @@
 namespace ds::test {
 namespace {
 
-struct Outcome {
-  int code = -1;
-  std::string output, errors;
-};
-
-/// Runs a shell command line.
-Outcome shell(const std::string &command) {
-  const TemporaryFolder folder;
-  const int status = std::system((command + " >" + folder / "out" + " 2>" + folder / "err").c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), readFile(folder / "out"),
-          readFile(folder / "err")};
-}
-
 Outcome dsRun(const std::string &arguments, const std::string &environment = "") {
   return shell(environment + " " + DS_RUN_PATH + " " + arguments);
-}
-
-/// One line that begins "error: ", and a part of it.
-void expectError(const Outcome &outcome, int code, const std::string &part) {
-  EXPECT_EQ(outcome.code, code) << outcome.errors;
-  EXPECT_EQ(outcome.errors.substr(0, 7), "error: ") << outcome.errors;
-  EXPECT_THAT_CONTAINS(outcome.errors, part);
-  EXPECT_LE(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 2) << outcome.errors;
 }
 
 /// A plan with a kernel of the real registry: step = step + 1, fed by x.
@@ -184,7 +164,8 @@ TEST_F(DsRun, FinishesTheStepOnASignal) {
 TEST_F(DsRun, TellsWhatItIs) {
   const Outcome outcome = dsRun("info");
   EXPECT_EQ(outcome.code, 0);
-  for (const char *part : {"plan format    1", "devices        cpu, null", "threads", "instructions", "oneDNN"})
+  for (const char *part :
+       {"plan format    1", "devices        cpu, null", "threads", "instructions", "oneDNN", "mpi            "})
     EXPECT_THAT_CONTAINS(outcome.output, part);
 }
 

@@ -120,6 +120,8 @@ const std::vector<BadPlan> rankRules = {
         part(p, 0).mutable_target()->set_dtype(proto::DTYPE_I32)),
     BAD(NoScratch, "needs scratch of at least 8 bytes", part(p, 0).clear_scratch()),
     BAD(SmallScratch, "needs scratch of at least 8 bytes", part(p, 0).mutable_scratch()->set_shape(0, 7)),
+    BAD(ScratchOffset, "begins at no multiple of the element size 4", part(p, 0).mutable_scratch()->set_shape(0, 8);
+        part(p, 0).mutable_scratch()->set_byte_offset(2)),
     BAD(ScratchAccess, "uint8 with access SCRATCH", part(p, 0).mutable_scratch()->set_access(proto::Operand::WRITE)),
     BAD(AccumulateInPlace, "accumulates onto its own source", part(p, 2).set_accumulate(true);
         part(p, 2).mutable_target()->set_access(proto::Operand::READ_WRITE)),

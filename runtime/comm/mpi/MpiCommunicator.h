@@ -1,0 +1,63 @@
+//===- MpiCommunicator.h - one communicator among processes ---------------===//
+#pragma once
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/core/Status.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mpi.h>
+#include <vector>
+
+namespace ds::runtime {
+
+class MpiTransport;
+
+/// Every pair of ranks exchanges messages, none more than the volume of a ring; whoever owns a slice receives it from
+/// all, adds in rank order, and (all_reduce) hands the sum out. MPI's own reductions would add in an order of their
+/// own.
+///
+///   all_gather      own source to every rank
+///   reduce_scatter  slice k to rank k; sum, in pieces as large as the scratch allows
+///   all_reduce      the same with the slices of sliceOf, then an all_gather of sums
+///   broadcast       rank 0's source to every rank
+class MpiCommunicator final : public Communicator {
+public:
+  /// Takes `communicator`; `members`: ranks of the run.
+  MpiCommunicator(MpiTransport &transport, MPI_Comm communicator, const std::vector<uint32_t> &members);
+  /// What is still under way after a failure stays there; MPI ends with the process.
+  ~MpiCommunicator() override = default;
+
+  uint32_t rank() const noexcept override { return rank_; }
+  uint32_t size() const noexcept override { return uint32_t(members_.size()); }
+  Status run(const Collective &collective) noexcept override;
+  WireBytes wireBytes() const noexcept override;
+
+private:
+  Status runPart(const Collective &collective, const CollectivePart &part) noexcept;
+  Status allGather(const Collective &collective, const CollectivePart &part) noexcept;
+  /// Sums what each rank holds of this rank's slice into `target`, which is the slice's first byte.
+  Status reduceSlices(const Collective &collective, const CollectivePart &part, std::byte *target) noexcept;
+  Status handOutSlices(const Collective &collective, const CollectivePart &part) noexcept;
+  Status broadcast(const Collective &collective, const CollectivePart &part) noexcept;
+
+  /// Bytes [first, first + count) of a tensor that some rank owns, for messages of at most 1 GiB.
+  void startSend(uint32_t peer, const std::byte *bytes, uint64_t count, CollectiveKind kind) noexcept;
+  void startReceive(uint32_t peer, std::byte *bytes, uint64_t count) noexcept;
+  /// Awaits everything started.
+  Status wait(const Collective &collective) noexcept;
+  Status whyNotDone(const Collective &collective) noexcept;
+
+  MpiTransport &transport_;
+  const MPI_Comm communicator_;
+  const std::vector<uint32_t> members_;
+  uint32_t rank_ = 0;
+  std::vector<MPI_Request> receives_, sends_; // by peer
+  std::vector<const std::byte *> addends_;
+  int error_ = MPI_SUCCESS; // of a call that started something
+  std::array<std::atomic<uint64_t>, collectiveKinds> wireBytes_{};
+};
+
+} // namespace ds::runtime

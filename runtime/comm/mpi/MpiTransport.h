@@ -1,0 +1,89 @@
+//===- MpiTransport.h - ranks that are processes --------------------------===//
+#pragma once
+
+#include "runtime/comm/Transport.h"
+#include "runtime/device/FirstFailure.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mpi.h>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ds::runtime {
+
+/// This process is one rank; MPI carries the messages. A thread of its own listens for ranks that have failed.
+class MpiTransport final : public Transport {
+public:
+  /// Throws ds::Error when MPI cannot be called from several threads at once.
+  MpiTransport();
+  ~MpiTransport() override;
+
+  uint32_t ranks() const noexcept override { return ranks_; }
+  const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
+  std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
+                                             uint32_t key) override;
+  void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
+  void onStop(std::function<void(const Status &)> callback) override;
+  void stop(const Status &status) noexcept override;
+  void noteStop(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
+  void bringToRankZero(uint32_t rank, std::span<std::byte> bytes) override;
+  bool anyOf(bool mine) noexcept override;
+  void requireEqual(const std::string &what, uint64_t digest) override;
+  void finish() override;
+
+  // For its communicators.
+  bool stopped() const noexcept { return failure_.failed(); }
+  Status failure() const noexcept { return failure_.get(); }
+  std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
+  void entered(const Collective &collective) noexcept;
+  void left() noexcept { inside_ = false; }
+
+private:
+  void listen() noexcept;
+  /// Keeps the failure if it is the first, and tells this process.
+  bool take(const Status &status) noexcept;
+  void sayGoodbye() noexcept;
+  void printLastCollective() const noexcept;
+
+  uint32_t ranks_ = 0, rank_ = 0;
+  std::vector<uint32_t> localRanks_;
+  MPI_Comm control_ = MPI_COMM_NULL; // errors of ranks that have failed
+  MPI_Comm host_ = MPI_COMM_NULL;    // what processes say to each other between runs
+  std::vector<MPI_Request> errorSends_;
+  std::string error_; // what they send
+  std::atomic<std::chrono::milliseconds> patience_;
+  FirstFailure failure_;
+  std::mutex mutex_; // of callback_
+  std::function<void(const Status &)> callback_;
+  std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
+  std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective entered last
+  std::atomic<bool> inside_ = false, done_ = false;
+  int mine_ = 0, any_ = 0; // of anyOf: it may give up while MPI still uses them
+  bool finished_ = false;
+  std::thread listener_; // last: it uses everything
+};
+
+/// Looks at `done` until it holds, at first often, then between short sleeps, since other ranks may need the core.
+/// Returns false when `giveUp` holds first.
+template <typename Done, typename GiveUp> bool pollUntil(Done &&done, GiveUp &&giveUp) noexcept {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!done()) {
+    if (giveUp())
+      return false;
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited > std::chrono::microseconds(50))
+      std::this_thread::sleep_for(waited > std::chrono::milliseconds(10) ? std::chrono::microseconds(200)
+                                                                         : std::chrono::microseconds(20));
+  }
+  return true;
+}
+
+} // namespace ds::runtime

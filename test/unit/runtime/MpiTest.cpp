@@ -1,0 +1,172 @@
+//===- MpiTest.cpp - ds-run under mpirun ----------------------------------===//
+#include "runtime/plan/PlanFile.h"
+#include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/PlanBuilder.h"
+#include "test/unit/runtime/ShardedPlan.h"
+#include "test/unit/runtime/Shell.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ds::test {
+namespace {
+
+/// Part of a line, with all that the ranks wrote there.
+std::vector<std::string> linesWith(const std::string &text, const std::string &part) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    if (line.find(part) != std::string::npos)
+      lines.push_back(line);
+  return lines;
+}
+
+class MpiTest : public testing::Test {
+protected:
+  void SetUp() override {
+    if (shell("mpirun --version").code != 0)
+      GTEST_SKIP() << "there is no mpirun";
+    writeShardedData(data);
+  }
+
+  /// mpirun -n `processes` ds-run PLAN ...; `prefix` goes before ds-run.
+  Outcome mpirun(int processes, const std::string &arguments, const std::string &prefix = "") const {
+    return shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun --oversubscribe -n " +
+                 std::to_string(processes) + " " + prefix + " " + DS_RUN_PATH + " " + plan + " --quiet --data " + data +
+                 " " + arguments);
+  }
+  void write(const PlanBuilder &builder) { plan::writePlanFile(plan, builder.plan); }
+  nlohmann::json metricsLine(const std::string &path, size_t line) const {
+    return nlohmann::json::parse(readLines(path).at(line));
+  }
+
+  TemporaryFolder folder;
+  const std::string plan = folder / "p.dsplan", data = folder / "d";
+};
+
+TEST_F(MpiTest, GivesTheBitsOfThreadsOfOneProcess) {
+  for (const uint32_t ranks : {2, 4}) {
+    write(shardedPlan(ranks, 3));
+    const auto results = [&](const std::string &name) {
+      return "--steps 5 --seed 3 --metrics " + folder / (name + ".jsonl") + " --export " +
+             folder / (name + ".weights") + " --trace " + folder / (name + ".trace");
+    };
+    const Outcome threads =
+        shell(std::string(DS_RUN_PATH) + " " + plan + " --quiet --data " + data + " " + results("threads"));
+    ASSERT_EQ(threads.code, 0) << threads.errors;
+    const Outcome processes = mpirun(int(ranks), results("processes"));
+    ASSERT_EQ(processes.code, 0) << processes.errors;
+    EXPECT_EQ(readFile(folder / "threads.weights"), readFile(folder / "processes.weights"));
+    for (size_t step = 0; step < 5; ++step)
+      EXPECT_EQ(metricsLine(folder / "threads.jsonl", step)["loss"],
+                metricsLine(folder / "processes.jsonl", step)["loss"]);
+    const auto here = metricsLine(folder / "threads.jsonl", 5)["summary"]["ranks"];
+    const auto there = metricsLine(folder / "processes.jsonl", 5)["summary"]["ranks"];
+    ASSERT_EQ(there.size(), ranks);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(there[rank]["rank"], rank);
+      EXPECT_EQ(there[rank]["device_bytes"], here[rank]["device_bytes"]);
+      EXPECT_EQ(there[rank]["wire_bytes_per_step"], here[rank]["wire_bytes_per_step"]);
+    }
+    const auto trace = nlohmann::json::parse(readFile(folder / "processes.trace"));
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(linesWith(readFile(folder / "processes.trace"),
+                          "\"reduce_scatter\", \"cat\": \"collective\", \"pid\": " + std::to_string(rank) + ",")
+                    .size(),
+                15u);
+  }
+}
+
+/// What a wrapper around MPI_Isend has seen is what ds-run says.
+TEST_F(MpiTest, SendsTheBytesThatItCounts) {
+  write(shardedPlan(2, 3));
+  const Outcome outcome = mpirun(2, "--steps 4 --metrics " + folder / "m",
+                                 "-x LD_PRELOAD=" DS_SEND_COUNTER_PATH " -x DS_SEND_COUNTER=" + folder / "sent");
+  ASSERT_EQ(outcome.code, 0) << outcome.errors;
+  for (const uint32_t rank : {0, 1}) {
+    uint64_t counted = 0;
+    const auto wire = metricsLine(folder / "m", 4)["summary"]["ranks"][rank]["wire_bytes_per_step"];
+    for (const auto &bytes : wire)
+      counted += bytes.get<uint64_t>();
+    EXPECT_EQ(readFile(folder / ("sent." + std::to_string(rank))), std::to_string(4 * counted));
+  }
+}
+
+TEST_F(MpiTest, ARankThatFailsStopsAllWithItsText) {
+  write(failingShardedPlan(3, 2));
+  writeBadShardedData(data);
+  const Outcome outcome = mpirun(3, "--export " + folder / "w");
+  EXPECT_EQ(outcome.code, 1) << outcome.errors;
+  EXPECT_EQ(linesWith(outcome.errors, "error: the data's sample 1 has value 11 at element 0 of input x").size(), 3u)
+      << outcome.errors;
+  EXPECT_FALSE(std::filesystem::exists(folder / "w"));
+}
+
+TEST_F(MpiTest, RefusesRanksThatDoNotBelongTogether) {
+  write(shardedPlan(3, 2));
+  const Outcome number = mpirun(2, "");
+  EXPECT_NE(number.code, 0);
+  EXPECT_THAT_CONTAINS(number.errors,
+                       "error: mpirun started 2 processes, each to be one rank, but plan " + plan + " is for 3 ranks");
+  // Rank 1 finds another plan under the same name.
+  write(shardedPlan(2, 2));
+  plan::writePlanFile(folder / "other.dsplan", shardedPlan(2, 3).plan);
+  writeFile(folder / "either.sh", "#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 1 ] && set -- \"$1\" " +
+                                      folder / "other.dsplan" + " --data " + data + "\nexec \"$@\"\n");
+  const Outcome files = mpirun(2, "", "sh " + folder / "either.sh");
+  EXPECT_NE(files.code, 0);
+  EXPECT_THAT_CONTAINS(files.errors, "error: the plan file is not the same on every rank: rank 0 differs from 1");
+  writeFile(folder / "either.sh", "#!/bin/sh\nexec \"$@\" --seed $OMPI_COMM_WORLD_RANK\n");
+  EXPECT_THAT_CONTAINS(mpirun(2, "", "sh " + folder / "either.sh").errors,
+                       "is not the same on every rank: rank 0 differs from 1");
+}
+
+TEST_F(MpiTest, SaysThatMpiIsMissing) {
+  write(shardedPlan(2, 2));
+  std::filesystem::create_directory(folder / "bin");
+  std::filesystem::copy_file(DS_RUN_PATH, folder / "bin/ds-run"); // no ../lib there
+  const Outcome outcome = shell("OMPI_COMM_WORLD_SIZE=2 " + folder / "bin/ds-run" + " " + plan + " --data " + data);
+  expectError(outcome, 1, "MPI, by which they would talk, cannot be loaded");
+}
+
+/// kill -9 of one rank in the middle of a run: the job ends, the others tell their last collective, nothing is left
+/// half written.
+TEST_F(MpiTest, EndsWhenARankIsKilled) {
+  write(shardedPlan(3, 2));
+  writeFile(folder / "pid.sh", "#!/bin/sh\necho $$ > " + folder / "pid." + "$OMPI_COMM_WORLD_RANK\nexec \"$@\"\n");
+  std::thread killer([this] {
+    const auto lines = [&] { return std::filesystem::exists(folder / "m") ? readLines(folder / "m").size() : 0; };
+    while (lines() < 20)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ::kill(std::stoi(readFile(folder / "pid.1")), SIGKILL);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = mpirun(3, "--steps 1000000000 --metrics " + folder / "m" + " --export " + folder / "w",
+                                 "sh " + folder / "pid.sh");
+  killer.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
+  EXPECT_NE(outcome.code, 0);
+  for (const char *rank : {"rank 0", "rank 2"}) {
+    const auto notes =
+        linesWith(outcome.errors, std::string("note: ") + rank + " was asked to end; its last collective is ");
+    EXPECT_EQ(notes.size(), 1u) << outcome.errors;
+    EXPECT_EQ(linesWith(outcome.errors, rank).size() + linesWith(outcome.errors, "error:").size(), 1u)
+        << outcome.errors;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "w"));
+  for (const std::string &line : readLines(folder / "m"))
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+}
+
+} // namespace
+} // namespace ds::test
