@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "kernels/KernelRegistry.h"
+#include "compiler/check/Check.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/null/NullDevice.h"
 #include "runtime/executor/Executor.h"
@@ -61,8 +62,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     else if (!plan.ParseFromArray(data, int(size)))
       return 0;
     ds::plan::validatePlan(plan);
-    if (isShort(plan))
-      walk(plan);
+    if (!isShort(plan))
+      return 0;
+    (void)ds::check::checkPlan(plan); // says what it says, and comes back
+    walk(plan);
   } catch (const ds::Error &error) {
     if (std::strlen(error.what()) == 0)
       std::abort();

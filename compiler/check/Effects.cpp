@@ -1,0 +1,64 @@
+//===- Effects.cpp - which bytes a command reads and writes ------------------===//
+#include "compiler/check/Effects.h"
+
+#include "runtime/core/DType.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace ds::check {
+
+namespace {
+
+Effect effectOf(const proto::Operand &operand) {
+  const auto access = operand.access();
+  return {&operand, access == proto::Operand::READ || access == proto::Operand::READ_WRITE,
+          access == proto::Operand::WRITE || access == proto::Operand::READ_WRITE, access == proto::Operand::SCRATCH};
+}
+
+} // namespace
+
+std::vector<Effect> effectsOf(const proto::Command &command) {
+  std::vector<Effect> effects;
+  switch (command.kind_case()) {
+  case proto::Command::kKernel:
+    for (const proto::Operand &operand : command.kernel().operands())
+      effects.push_back(effectOf(operand));
+    break;
+  case proto::Command::kFill:
+    effects.push_back(effectOf(command.fill().target()));
+    break;
+  case proto::Command::kCopy:
+    effects.push_back(effectOf(command.copy().source()));
+    effects.push_back(effectOf(command.copy().target()));
+    break;
+  case proto::Command::kFeed:
+    effects.push_back(effectOf(command.feed().target()));
+    break;
+  case proto::Command::kCollective:
+    for (const proto::CollectivePart &part : command.collective().parts()) {
+      effects.push_back(effectOf(part.source()));
+      effects.push_back(effectOf(part.target()));
+      if (part.has_scratch())
+        effects.push_back(effectOf(part.scratch()));
+    }
+    break;
+  case proto::Command::KIND_NOT_SET:
+    break;
+  }
+  return effects;
+}
+
+uint64_t byteCount(const proto::Operand &operand) {
+  uint64_t bytes = uint64_t(byteSize(*dtypeFromNumber(operand.dtype())));
+  for (int64_t dim : operand.shape())
+    bytes *= uint64_t(dim);
+  return bytes;
+}
+
+bool isOptimizer(const proto::Command &command) {
+  constexpr std::string_view names[] = {"adamw", "sgd", "adagrad"};
+  return command.has_kernel() && std::ranges::find(names, command.kernel().kernel()) != std::end(names);
+}
+
+} // namespace ds::check

@@ -1,0 +1,27 @@
+//===- Effects.h - which bytes a command reads and writes --------------------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace ds::check {
+
+namespace proto = plan::proto;
+
+/// An operand and how it is used; `Scratch` leaves nothing that can be read.
+struct Effect {
+  const proto::Operand *operand;
+  bool reads, writes, scratch;
+};
+
+/// In the order of the command's operands; a collective's parts one after another.
+std::vector<Effect> effectsOf(const proto::Command &command);
+
+uint64_t byteCount(const proto::Operand &operand);
+
+/// Whether a kernel changes operand 0, a parameter, by operand 1, its gradient (kernels/KernelSignatures.h).
+bool isOptimizer(const proto::Command &command);
+
+} // namespace ds::check

@@ -1,0 +1,41 @@
+//===- Layout.h - which variables lie where in a buffer ----------------------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+namespace proto = plan::proto;
+
+/// Elements of a variable in bytes [begin, end) of a buffer.
+struct Member {
+  uint32_t variable;
+  uint64_t begin, end;
+  uint64_t firstElement; ///< of the variable, at `begin`
+};
+
+/// What a PLAN buffer holds on one rank: a part of a variable, or a bucket's members, whole or the rank's slice.
+class Layout {
+public:
+  Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank);
+
+  /// Members in bytes [offset, offset + bytes), cut to fit.
+  std::vector<Member> within(uint64_t offset, uint64_t bytes) const;
+
+private:
+  std::vector<Member> members_;
+};
+
+/// Names of parameters that have a gradient.
+std::set<std::string> trainedParameters(const proto::Plan &plan);
+
+/// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that the
+/// role holds, whole or by slices. Refuses ("coverage") others.
+void checkPlaces(const proto::Plan &plan, const proto::Role &role);
+
+} // namespace ds::check

@@ -1,0 +1,54 @@
+//===- Timeline.h - a run of a program, played without doing anything --------===//
+#pragma once
+
+#include "compiler/check/Refusal.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+namespace proto = plan::proto;
+
+/// One execution of one command by one rank of a role.
+struct Instance {
+  const proto::Command *command;
+  uint32_t call, routine, index; ///< where it stands
+  uint32_t queue;
+  uint64_t microbatch;
+  uint64_t position; ///< in its queue, from 1
+};
+
+/// What one rank of a role executes in one program, in an order that happens, and what must have happened before what.
+class Timeline {
+public:
+  std::vector<Instance> instances;
+
+  /// By queue: how many commands of it have surely finished when `instance` starts. A vector clock (Mattern, 1989).
+  std::span<const uint64_t> before(size_t instance) const {
+    return {clocks_.data() + instance * queues_, queues_};
+  }
+  /// Whether the command at `position` of `queue` has surely finished when `instance` starts.
+  bool isBefore(uint32_t queue, uint64_t position, size_t instance) const {
+    return before(instance)[queue] >= position;
+  }
+
+private:
+  friend class Play;
+  size_t queues_ = 0;
+  std::vector<uint64_t> clocks_;
+};
+
+/// "program step, call 3 (routine forward, micro-batch 1), command 7 (matmul of h.0/attn)".
+std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std::string &program,
+                    const Instance &instance);
+
+/// Plays `program` for all roles at once; a timeline for each role that has it, empty for others. Refuses ("progress") a
+/// program that gets stuck, collectives that do not match, and events that two queues signal: which of the two releases
+/// a wait would be a matter of timing.
+std::vector<Timeline> playProgram(const proto::Plan &plan, const std::string &program);
+
+} // namespace ds::check
