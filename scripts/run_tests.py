@@ -95,7 +95,7 @@ def run_pytest(totals):
 
 def main():
     totals = Totals()
-    for preset in ("dev", "asan", "tsan") if os.environ.get("DS_TEST_SCOPE") == "all" else ("dev",):
+    for preset in ("dev", "asan", "tsan"):
         run_binaries(preset, totals)
     run_lit(totals)
     run_pytest(totals)

@@ -9,9 +9,7 @@ mkdir -p build
 bash scripts/format.sh
 bash scripts/docs.sh --check
 bash scripts/build.sh dev
-# Sanitizers see what handles untrusted bytes and threads: kernels, runtime, configuration, plan reader, importer.
-if [ "$scope" = all ]; then
-  bash scripts/build.sh asan sanitized-tests
-  bash scripts/build.sh tsan sanitized-tests
-fi
+# Sanitizers see what handles untrusted bytes and threads: kernels, runtime, configuration, plan reader, checker, importer.
+bash scripts/build.sh asan sanitized-tests
+bash scripts/build.sh tsan sanitized-tests
 DS_TEST_SCOPE=$scope exec build/venv/bin/python scripts/run_tests.py

@@ -1,7 +1,7 @@
 //===- Check.h - the independent checker of finished plans -------------------===//
 //
-// Reads plan.proto of all roles and nothing else, and shares no code with the passes that made it: what a pass got wrong
-// is seen here from the outside. docs/checker.md says what is proven, and why one rank of a role speaks for all.
+// Reads plan.proto of all roles and nothing else, and shares no code with the passes that made it: what a pass got
+// wrong is seen here from the outside. docs/checker.md says what is proven, and why one rank of a role speaks for all.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -23,7 +23,8 @@ struct Finding {
 ///   progress  every queue of every role comes to the end of every program, whatever the timing
 ///   race      accesses of the same bytes, one of them a write, are ordered by queues and events
 ///   value     what is read was written before, into the same buffer, for the same micro-batch, and is still there
-///   coverage  every variable lies in one place; every gradient holds each micro-batch of each rank once when it is used;
+///   coverage  every variable lies in one place; every gradient holds each micro-batch of each rank once when it is
+///   used;
 ///             every trained element is updated once, and is whole again at the end of the step
 ///   memory    what the arenas of a space need is there on the machine
 std::optional<Finding> checkPlan(const plan::proto::Plan &plan);

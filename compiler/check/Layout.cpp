@@ -22,7 +22,8 @@ uint64_t elementsOf(const proto::Variable &variable) {
 uint64_t bytesOf(proto::DType dtype) { return uint64_t(byteSize(*dtypeFromNumber(dtype))); }
 
 /// The members of a bucket in bytes [first, first + bytes) of it, told from `first` on.
-std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &bucket, uint64_t first, uint64_t bytes) {
+std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &bucket, uint64_t first,
+                                  uint64_t bytes) {
   const uint64_t size = bytesOf(bucket.dtype());
   std::vector<Member> members;
   for (const proto::BucketMember &member : bucket.members()) {
@@ -85,9 +86,9 @@ void checkPlaces(const proto::Plan &plan, const proto::Role &role) {
     uint64_t end = 0;
     for (auto [first, last] : ranges) {
       if (first != end)
-        throw Refusal{"coverage", "role " + role.name() + ": elements " + std::to_string(std::min(first, end)) + " to " +
-                                      std::to_string(std::max(first, end) - 1) + " of variable " + variable.name() +
-                                      (first > end ? " lie nowhere" : " lie in two places")};
+        throw Refusal{"coverage", "role " + role.name() + ": elements " + std::to_string(std::min(first, end)) +
+                                      " to " + std::to_string(std::max(first, end) - 1) + " of variable " +
+                                      variable.name() + (first > end ? " lie nowhere" : " lie in two places")};
       end = last;
     }
     if (end != elementsOf(variable))

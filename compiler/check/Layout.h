@@ -34,8 +34,8 @@ private:
 /// Names of parameters that have a gradient.
 std::set<std::string> trainedParameters(const proto::Plan &plan);
 
-/// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that the
-/// role holds, whole or by slices. Refuses ("coverage") others.
+/// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that
+/// the role holds, whole or by slices. Refuses ("coverage") others.
 void checkPlaces(const proto::Plan &plan, const proto::Role &role);
 
 } // namespace ds::check

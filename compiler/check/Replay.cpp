@@ -117,9 +117,7 @@ private:
                                  : "";
     throw Refusal{rule, place(index) + rank + ": " + sentence};
   }
-  std::string place(size_t index) const {
-    return placeOf(plan_, role_, program_.name(), timeline_.instances[index]);
-  }
+  std::string place(size_t index) const { return placeOf(plan_, role_, program_.name(), timeline_.instances[index]); }
   std::string nameOf(uint32_t buffer) const {
     return "buffer " + std::to_string(buffer) + " (" + role_.buffers(int(buffer)).name() + ")";
   }
@@ -132,9 +130,10 @@ private:
     const uint64_t generation = generationOf(bufferOf(operand), instance);
     shadows_[range.arena].over(range.begin, range.end, [&](uint64_t, Segment &segment) {
       if (segment.written && !timeline_.isBefore(segment.writer.queue, segment.writer.position, index))
-        refuse("race", index, "reads " + nameOf(operand.buffer()) + " while " + place(segment.writer.instance) +
-                                  " may still write it; nothing makes queue " + queueName(instance.queue) +
-                                  " wait for queue " + queueName(segment.writer.queue));
+        refuse("race", index,
+               "reads " + nameOf(operand.buffer()) + " while " + place(segment.writer.instance) +
+                   " may still write it; nothing makes queue " + queueName(instance.queue) + " wait for queue " +
+                   queueName(segment.writer.queue));
       requireValue(operand, segment, generation, index);
       note(segment, instance, index);
     });
@@ -144,15 +143,17 @@ private:
     const Content &content = segment.content;
     const std::string writer = segment.written ? " at " + place(segment.writer.instance) : "";
     if (content.kind == Content::Undefined)
-      refuse("value", index, "reads " + nameOf(operand.buffer()) + ", parts of which " +
-                                 (segment.written ? "are what a kernel left in its workspace" + writer
-                                                  : std::string("nothing has written")));
+      refuse("value", index,
+             "reads " + nameOf(operand.buffer()) + ", parts of which " +
+                 (segment.written ? "are what a kernel left in its workspace" + writer
+                                  : std::string("nothing has written")));
     if (content.buffer != operand.buffer())
-      refuse("value", index, "reads " + nameOf(operand.buffer()) + ", whose bytes " + nameOf(content.buffer) +
-                                 " has taken" + writer);
+      refuse("value", index,
+             "reads " + nameOf(operand.buffer()) + ", whose bytes " + nameOf(content.buffer) + " has taken" + writer);
     if (content.generation != generation)
-      refuse("value", index, "reads " + nameOf(operand.buffer()) + " for " + generationName(operand, generation) +
-                                 ", but it holds that of " + generationName(operand, content.generation) + writer);
+      refuse("value", index,
+             "reads " + nameOf(operand.buffer()) + " for " + generationName(operand, generation) +
+                 ", but it holds that of " + generationName(operand, content.generation) + writer);
   }
 
   std::string generationName(const proto::Operand &operand, uint64_t generation) const {
@@ -244,8 +245,9 @@ private:
     for (Piece &piece : pieces)
       for (Term &term : piece.terms) {
         if (term.allRanks && isSum(bufferOf(part.source())))
-          refuse("coverage", index, "sums over the ranks what is such a sum already: micro-batch " +
-                                        std::to_string(term.microbatch) + " in " + nameOf(part.source().buffer()));
+          refuse("coverage", index,
+                 "sums over the ranks what is such a sum already: micro-batch " + std::to_string(term.microbatch) +
+                     " in " + nameOf(part.source().buffer()));
         term.allRanks = true;
       }
     return part.accumulate() ? sumOf(pieces, piecesOf(target, 0, bytes, microbatch)) : pieces;
@@ -297,9 +299,10 @@ private:
 
   [[noreturn]] void refuseOverwrite(const proto::Operand &operand, const Access &other, const char *verb,
                                     size_t index) const {
-    refuse("race", index, "writes " + nameOf(operand.buffer()) + " while " + place(other.instance) + " may still " + verb +
-                              " these bytes; nothing makes queue " + queueName(timeline_.instances[index].queue) +
-                              " wait for queue " + queueName(other.queue));
+    refuse("race", index,
+           "writes " + nameOf(operand.buffer()) + " while " + place(other.instance) + " may still " + verb +
+               " these bytes; nothing makes queue " + queueName(timeline_.instances[index].queue) + " wait for queue " +
+               queueName(other.queue));
   }
 
   //===-- lives ---------------------------------------------------------------===//
@@ -349,12 +352,13 @@ private:
       const uint64_t skip = member.begin - offsetIn(parameter), bytes = member.end - member.begin;
       for (const Piece &piece : piecesOf(parameter, skip, bytes, microbatch))
         if (piece.updated)
-          refuse("coverage", index, "updates parameter " + plan_.variables(int(member.variable)).name() +
-                                        " a second time in one step");
+          refuse("coverage", index,
+                 "updates parameter " + plan_.variables(int(member.variable)).name() + " a second time in one step");
       for (const Piece &piece : piecesOf(gradient, skip, bytes, microbatch))
         if (const std::string why = whyNoGradient(piece.terms); !why.empty())
-          refuse("coverage", index, "the gradient of " + plan_.variables(int(member.variable)).name() + " in " +
-                                        nameOf(gradient.buffer()) + " " + why);
+          refuse("coverage", index,
+                 "the gradient of " + plan_.variables(int(member.variable)).name() + " in " +
+                     nameOf(gradient.buffer()) + " " + why);
     }
   }
 
@@ -378,12 +382,14 @@ private:
     const std::set<std::string> trained = trainedParameters(plan_);
     for (int b = 0; b < role_.buffers_size(); ++b) {
       const proto::Buffer &buffer = role_.buffers(b);
-      if (buffer.scope() != proto::Buffer::PLAN || !isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
+      if (buffer.scope() != proto::Buffer::PLAN ||
+          !isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
         continue;
       for (const Member &member : Layout(plan_, buffer, rank_).within(0, buffer.bytes()))
         if (const std::string &name = plan_.variables(int(member.variable)).name(); trained.contains(name))
-          shadows_[buffer.arena()].over(buffer.offset() + member.begin, buffer.offset() + member.end,
-                                        [&](uint64_t, const Segment &segment) { requireNew(segment, uint32_t(b), name); });
+          shadows_[buffer.arena()].over(
+              buffer.offset() + member.begin, buffer.offset() + member.end,
+              [&](uint64_t, const Segment &segment) { requireNew(segment, uint32_t(b), name); });
     }
   }
 
@@ -410,7 +416,7 @@ private:
   const Timeline &timeline_;
   uint32_t rank_;
   const Range *only_;
-  std::vector<Shadow> shadows_;                // by arena
+  std::vector<Shadow> shadows_;                       // by arena
   std::map<uint32_t, uint32_t> firstCall_, lastCall_; // by routine
 };
 

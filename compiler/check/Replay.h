@@ -5,8 +5,8 @@
 
 namespace ds::check {
 
-/// Follows every byte that one role touches in a run: refuses races ("race"), reads of what is not there any more or not
-/// yet ("value"), gradients that lack or repeat a micro-batch or a rank, elements that are updated twice or never
+/// Follows every byte that one role touches in a run: refuses races ("race"), reads of what is not there any more or
+/// not yet ("value"), gradients that lack or repeat a micro-batch or a rank, elements that are updated twice or never
 /// ("coverage"). For each coordinate at which slices of ranks could meet other ranges in another way: docs/checker.md.
 void replay(const proto::Plan &plan, const proto::Role &role, const proto::Program &program, const Timeline &timeline);
 

@@ -30,9 +30,9 @@ struct Content {
   };
   Kind kind = Undefined;
   uint32_t buffer = UINT32_MAX;
-  uint64_t generation = 0;   ///< the micro-batch or call that the value belongs to, as its buffer's scope says
-  std::vector<Term> terms;   ///< sorted; of what a gradient is the sum
-  bool updated = false;      ///< by an optimizer in this run
+  uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
+  std::vector<Term> terms; ///< sorted; of what a gradient is the sum
+  bool updated = false;    ///< by an optimizer in this run
   bool operator==(const Content &) const = default;
 };
 

@@ -65,9 +65,9 @@ std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std:
 
 /// Roles that share groups of a communicator, and how far each has come with its collectives.
 struct Meeting {
-  std::vector<uint32_t> leader;                    ///< by role: the first role that it meets, directly or not
+  std::vector<uint32_t> leader;                     ///< by role: the first role that it meets, directly or not
   std::vector<std::vector<std::string>> agreements; ///< by role: what it has come to, in order
-  std::vector<std::string> places;                 ///< by role: where it came to the last of them
+  std::vector<std::string> places;                  ///< by role: where it came to the last of them
 };
 
 class Play {
@@ -100,8 +100,8 @@ private:
   };
   struct Cursor {
     int call = 0;
-    size_t stop = 0;          ///< among the queue's commands of the call's routine
-    bool arrived = false;     ///< at the collective that it stands before
+    size_t stop = 0;      ///< among the queue's commands of the call's routine
+    bool arrived = false; ///< at the collective that it stands before
   };
   struct Player {
     const proto::Role *role = nullptr;
@@ -110,7 +110,7 @@ private:
     std::vector<Cursor> cursors;                 ///< by queue
     std::vector<std::vector<uint64_t>> clocks;   ///< by queue
     std::vector<Event> events;
-    std::vector<size_t> met;            ///< by communicator: collectives finished
+    std::vector<size_t> met;             ///< by communicator: collectives finished
     std::vector<uint32_t> enteringQueue; ///< by communicator
     Timeline timeline;
   };
@@ -181,8 +181,13 @@ private:
   Instance instanceAt(const Player &player, const Cursor &cursor, uint32_t queue) const {
     const proto::Call &call = player.program->calls(cursor.call);
     const uint32_t index = commandsOf(player, cursor, queue)[cursor.stop];
-    return {&player.role->routines(int(call.routine())).commands(int(index)), uint32_t(cursor.call), call.routine(), index,
-            queue, call.microbatch(), player.clocks[queue][queue] + 1};
+    return {&player.role->routines(int(call.routine())).commands(int(index)),
+            uint32_t(cursor.call),
+            call.routine(),
+            index,
+            queue,
+            call.microbatch(),
+            player.clocks[queue][queue] + 1};
   }
 
   /// Executes the next command of a queue, if nothing holds it back.
@@ -259,8 +264,7 @@ private:
       if (meeting.agreements[other].size() <= number)
         return false;
       if (meeting.agreements[other][number] != meeting.agreements[p][number])
-        throw Refusal{"progress", meeting.places[p] + " enters " + meeting.agreements[p][number] +
-                                      " on communicator " +
+        throw Refusal{"progress", meeting.places[p] + " enters " + meeting.agreements[p][number] + " on communicator " +
                                       plan_.communicators(int(collective.communicator())).name() + ", but " +
                                       meeting.places[other] + " enters " + meeting.agreements[other][number]};
     }
@@ -287,8 +291,8 @@ private:
                std::to_string(signals.empty() ? 0 : signals.back().value);
     }
     return text + "the other ranks of communicator " +
-           plan_.communicators(int(instance.command->collective().communicator())).name() + ", which do not come to this " +
-           agreement(instance.command->collective());
+           plan_.communicators(int(instance.command->collective().communicator())).name() +
+           ", which do not come to this " + agreement(instance.command->collective());
   }
 
   const proto::Plan &plan_;
@@ -297,6 +301,8 @@ private:
   std::vector<Meeting> meetings_; ///< by communicator
 };
 
-std::vector<Timeline> playProgram(const proto::Plan &plan, const std::string &program) { return Play(plan, program).run(); }
+std::vector<Timeline> playProgram(const proto::Plan &plan, const std::string &program) {
+  return Play(plan, program).run();
+}
 
 } // namespace ds::check

@@ -28,9 +28,7 @@ public:
   std::vector<Instance> instances;
 
   /// By queue: how many commands of it have surely finished when `instance` starts. A vector clock (Mattern, 1989).
-  std::span<const uint64_t> before(size_t instance) const {
-    return {clocks_.data() + instance * queues_, queues_};
-  }
+  std::span<const uint64_t> before(size_t instance) const { return {clocks_.data() + instance * queues_, queues_}; }
   /// Whether the command at `position` of `queue` has surely finished when `instance` starts.
   bool isBefore(uint32_t queue, uint64_t position, size_t instance) const {
     return before(instance)[queue] >= position;
@@ -46,9 +44,9 @@ private:
 std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std::string &program,
                     const Instance &instance);
 
-/// Plays `program` for all roles at once; a timeline for each role that has it, empty for others. Refuses ("progress") a
-/// program that gets stuck, collectives that do not match, and events that two queues signal: which of the two releases
-/// a wait would be a matter of timing.
+/// Plays `program` for all roles at once; a timeline for each role that has it, empty for others. Refuses ("progress")
+/// a program that gets stuck, collectives that do not match, and events that two queues signal: which of the two
+/// releases a wait would be a matter of timing.
 std::vector<Timeline> playProgram(const proto::Plan &plan, const std::string &program);
 
 } // namespace ds::check

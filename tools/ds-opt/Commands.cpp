@@ -197,9 +197,10 @@ void runVerify(const std::string &path, const bool &quiet) {
   const plan::proto::Plan plan = plan::readPlan(path);
   prove(plan, "plan " + path);
   if (!quiet)
-    std::printf("%s: proven for %d role%s: every run ends; no race; every value is there when it is read; every gradient\n"
-                "counts once; every parameter is updated once; all bytes fit\n",
-                path.c_str(), plan.roles_size(), plan.roles_size() == 1 ? "" : "s");
+    std::printf(
+        "%s: proven for %d role%s: every run ends; no race; every value is there when it is read; every gradient\n"
+        "counts once; every parameter is updated once; all bytes fit\n",
+        path.c_str(), plan.roles_size(), plan.roles_size() == 1 ? "" : "s");
 }
 
 void runCompile(const CompileArguments &arguments, const bool &quiet, const bool &verbose) {
@@ -277,7 +278,8 @@ int ds::tool::runCommand(int argc, char **argv) {
   reportCommand->callback([&] { runReport(reportPath, reportFormat, allRanks, reportOutput); });
 
   std::string verifyPath;
-  CLI::App *verifyCommand = app.add_subcommand("verify", "prove that a plan ends, has no race, and does what it should");
+  CLI::App *verifyCommand =
+      app.add_subcommand("verify", "prove that a plan ends, has no race, and does what it should");
   verifyCommand->add_option("PLAN", verifyPath, "a .dsplan file")->required();
   verifyCommand->callback([&] { runVerify(verifyPath, quiet); });
 

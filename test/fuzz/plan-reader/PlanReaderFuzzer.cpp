@@ -5,8 +5,8 @@
 // does.
 //
 //===----------------------------------------------------------------------===//
-#include "kernels/KernelRegistry.h"
 #include "compiler/check/Check.h"
+#include "kernels/KernelRegistry.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/null/NullDevice.h"
 #include "runtime/executor/Executor.h"

@@ -10,8 +10,9 @@ namespace {
 
 using namespace ds::test;
 
-/// Two data-parallel ranks, two micro-batches, the optimizer's state shared out. Parameters a and b lie in one bucket of two
-/// slices of 1024 elements; the gradient of each micro-batch is accumulated in place; collectives have a queue of their own.
+/// Two data-parallel ranks, two micro-batches, the optimizer's state shared out. Parameters a and b lie in one bucket
+/// of two slices of 1024 elements; the gradient of each micro-batch is accumulated in place; collectives have a queue
+/// of their own.
 struct TwoRanks {
   PlanBuilder builder{4, 2};
   uint32_t compute, collective, copyIn;
@@ -68,7 +69,8 @@ struct TwoRanks {
     strided(*reduce.mutable_collective()->mutable_parts(0)->mutable_target());
     wait(reduce, ready);
     signal(reduce, reduced);
-    proto::Command &adamw = builder.kernel(update, compute, "adamw", "mrmr", {slice(weights), slice(gradient), moment, lr});
+    proto::Command &adamw =
+        builder.kernel(update, compute, "adamw", "mrmr", {slice(weights), slice(gradient), moment, lr});
     strided(*adamw.mutable_kernel()->mutable_operands(0));
     strided(*adamw.mutable_kernel()->mutable_operands(1));
     wait(adamw, reduced);
@@ -78,7 +80,8 @@ struct TwoRanks {
     strided(*gather.mutable_collective()->mutable_parts(0)->mutable_source());
     wait(gather, gathered);
     step = builder.program("step");
-    for (auto [routine, microbatch] : {std::pair{begin, 0u}, {load, 0u}, {load, 1u}, {backward, 0u}, {backward, 1u}, {update, 1u}})
+    for (auto [routine, microbatch] :
+         {std::pair{begin, 0u}, {load, 0u}, {load, 1u}, {backward, 0u}, {backward, 1u}, {update, 1u}})
       builder.call(step, routine, microbatch);
     builder.metric(step, "loss", loss);
   }
@@ -133,7 +136,8 @@ TEST(Check, AcceptsAPlanThatIsRight) {
 TEST(Check, RefusesAWaitThatNothingEnds) {
   TwoRanks plan;
   plan.at(plan.update, 2).clear_signals();
-  EXPECT_FINDING(plan.check(), "progress", "queue collective waits for ever for event gathered to reach 2; it stays at 0");
+  EXPECT_FINDING(plan.check(), "progress",
+                 "queue collective waits for ever for event gathered to reach 2; it stays at 0");
 }
 
 TEST(Check, RefusesAnEventOfTwoQueues) {
