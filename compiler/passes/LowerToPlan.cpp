@@ -300,14 +300,20 @@ private:
     return commands_.getArrayAttr(symbols);
   }
 
+  bool hasInputs() {
+    return llvm::any_of(cast<ModuleOp>(symbols_.getOp()).getOps<dist::ValueOp>(),
+                        [](dist::ValueOp value) { return value.getInput().has_value(); });
+  }
+
   /// The last feed signals that inputs are there; compute that takes inputs waits for it; the end of the backward frees
   /// the slot.
   LogicalResult connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
     Block &body = routine.getBody().front();
     const bool isBackward = fragment.getSymName() == "backward";
     if (body.empty())
-      return isBackward ? fragment.emitOpError("computes nothing; its end is what frees the inputs of a micro-batch")
-                        : success();
+      return isBackward && hasInputs()
+                 ? fragment.emitOpError("computes nothing; its end is what frees the inputs of a micro-batch")
+                 : success();
     if (auto feed = dyn_cast<plan::FeedOp>(body.back()))
       feed.setSignalsAttr(events({"input_ready"}));
     const bool takesInput = llvm::any_of(fragment.getOps<dist::TakeOp>(), [&](dist::TakeOp take) {

@@ -80,6 +80,7 @@ dist.role @main ranks [0, 0] {
 // -----
 
 // Nothing would ever say that the inputs of a micro-batch may be overwritten.
+dist.value @x : tensor<2xf32> input "x"
 // expected-error @+1 {{op computes nothing; its end is what frees the inputs of a micro-batch}}
 dist.fragment @backward {
 }
