@@ -1,7 +1,6 @@
 //===- CollectiveCommand.cpp - all ranks of a communicator at once --------===//
 #include "runtime/comm/Communicator.h"
 #include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
 #include "runtime/core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"

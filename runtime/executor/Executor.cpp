@@ -17,6 +17,7 @@
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/TracedTask.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/executor/World.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/trace/Trace.h"
 

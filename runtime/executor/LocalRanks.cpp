@@ -6,6 +6,7 @@
 #include "runtime/core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/executor/Run.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"

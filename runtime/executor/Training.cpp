@@ -30,7 +30,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -182,10 +181,11 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
   transport_->noteStop(stop);
   try {
     runAll(observer, stop);
-  } catch (const Error &) {
+  } catch (const Error &error) {
     try {
       writeTrace(/*together=*/false); // what a run did before it failed is worth most
-    } catch (const Error &) {         // and no reason to hide why it failed
+    } catch (const Error &second) {
+      throw Error(error.what() + std::string("; and then ") + second.what(), error.tryLine);
     }
     throw;
   }

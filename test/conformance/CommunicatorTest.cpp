@@ -10,10 +10,10 @@
 #include "runtime/core/Status.h"
 #include "test/conformance/Spawn.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <gtest/gtest.h>
 #include <memory>
 #include <numeric>
@@ -82,24 +82,24 @@ public:
         expected.push_back(element);
     std::byte *slice = bytes(target) + rank_ * count * sizeof(T);
     if (inPlace)
-      std::memcpy(slice, source.data(), count * sizeof(T));
+      std::copy_n(bytes(source), count * sizeof(T), slice);
     run(CollectiveKind::AllGather, inPlace ? slice : bytes(source), bytes(target), count, false);
     EXPECT_EQ(target, expected) << "all_gather of " << count << " by " << n_ << (inPlace ? " in place" : "");
   }
 
   void reduceScatter(uint64_t count, bool inPlace, bool accumulate) {
-    std::vector<T> source = inputs<T>(rank_, count * n_), target = inputs<T>(77, count), expected(count);
+    std::vector<T> source = inputs<T>(rank_, count * n_), target = inputs<T>(9, count), expected(count);
     for (uint64_t i = 0; i < count; ++i)
       expected[i] = summed<T>(n_, rank_ * count + i, accumulate ? &target[i] : nullptr);
     std::byte *slice = bytes(source) + rank_ * count * sizeof(T);
     run(CollectiveKind::ReduceScatter, bytes(source), inPlace ? slice : bytes(target), count * n_, accumulate);
     if (inPlace)
-      std::memcpy(target.data(), slice, count * sizeof(T));
+      std::copy_n(slice, count * sizeof(T), bytes(target));
     EXPECT_EQ(target, expected) << "reduce_scatter of " << count << " by " << n_ << inPlace << accumulate;
   }
 
   void allReduce(uint64_t count, bool inPlace, bool accumulate) {
-    std::vector<T> source = inputs<T>(rank_, count), target = inputs<T>(77, count), expected(count);
+    std::vector<T> source = inputs<T>(rank_, count), target = inputs<T>(9, count), expected(count);
     for (uint64_t i = 0; i < count; ++i)
       expected[i] = summed<T>(n_, i, accumulate ? &target[i] : nullptr);
     run(CollectiveKind::AllReduce, bytes(source), inPlace ? bytes(source) : bytes(target), count, accumulate);

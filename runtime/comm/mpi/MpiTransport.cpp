@@ -2,12 +2,14 @@
 #include "runtime/comm/mpi/MpiTransport.h"
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/Transport.h"
 #include "runtime/comm/mpi/MpiCommunicator.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

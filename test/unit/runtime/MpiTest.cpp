@@ -139,23 +139,31 @@ TEST_F(MpiTest, SaysThatMpiIsMissing) {
   expectError(outcome, 1, "MPI, by which they would talk, cannot be loaded");
 }
 
-/// kill -9 of one rank in the middle of a run: the job ends, the others tell their last collective, nothing is left
-/// half written.
-TEST_F(MpiTest, EndsWhenARankIsKilled) {
-  write(shardedPlan(3, 2));
-  writeFile(folder / "pid.sh", "#!/bin/sh\necho $$ > " + folder / "pid." + "$OMPI_COMM_WORLD_RANK\nexec \"$@\"\n");
-  std::thread killer([this] {
-    const auto lines = [&] { return std::filesystem::exists(folder / "m") ? readLines(folder / "m").size() : 0; };
-    while (lines() < 20)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    ::kill(std::stoi(readFile(folder / "pid.1")), SIGKILL);
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  const Outcome outcome = mpirun(3, "--steps 1000000000 --metrics " + folder / "m" + " --export " + folder / "w",
-                                 "sh " + folder / "pid.sh");
-  killer.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
+/// Sends a signal to rank 1 in the middle of a run without end.
+class MpiSignalTest : public MpiTest {
+protected:
+  Outcome runUntil(int signal, const std::string &arguments) {
+    write(shardedPlan(3, 2));
+    writeFile(folder / "pid.sh", "#!/bin/sh\necho $$ > " + folder / "pid." + "$OMPI_COMM_WORLD_RANK\nexec \"$@\"\n");
+    std::thread sender([&] {
+      const auto lines = [&] { return std::filesystem::exists(folder / "m") ? readLines(folder / "m").size() : 0; };
+      while (lines() < 20)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ::kill(std::stoi(readFile(folder / "pid.1")), signal);
+    });
+    const Outcome outcome =
+        mpirun(3, "--steps 1000000000 --metrics " + folder / "m" + " --export " + folder / "w " + arguments,
+               "sh " + folder / "pid.sh");
+    sender.join();
+    return outcome;
+  }
+};
+
+/// kill -9: the job ends, the others tell their last collective, nothing is left half written.
+TEST_F(MpiSignalTest, EndsWhenARankIsKilled) {
+  const Outcome outcome = runUntil(SIGKILL, "");
   EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.code, 124) << "it had to be ended";
   for (const char *rank : {"rank 0", "rank 2"}) {
     const auto notes =
         linesWith(outcome.errors, std::string("note: ") + rank + " was asked to end; its last collective is ");
@@ -166,6 +174,14 @@ TEST_F(MpiTest, EndsWhenARankIsKilled) {
   EXPECT_FALSE(std::filesystem::exists(folder / "w"));
   for (const std::string &line : readLines(folder / "m"))
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+}
+
+TEST_F(MpiSignalTest, NamesARankThatStandsStill) {
+  const Outcome outcome = runUntil(SIGSTOP, "--collective-timeout 1");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.code, 124) << "it had to be ended";
+  EXPECT_GE(linesWith(outcome.errors, "ranks 1 are missing").size(), 1u) << outcome.errors;
+  EXPECT_GE(linesWith(outcome.errors, "waited 1 s in ").size(), 1u) << outcome.errors;
 }
 
 } // namespace
