@@ -104,6 +104,7 @@ private:
       requireGradient(*instance.command, index);
     // Values are known before anything is overwritten: an operand may be read and written in one place.
     std::vector<std::vector<Piece>> written;
+    written.reserve(effects.size());
     for (const Effect &effect : effects)
       written.push_back(effect.writes ? valueOf(*effect.operand, effects, index) : std::vector<Piece>());
     for (size_t e = 0; e < effects.size(); ++e)

@@ -73,8 +73,10 @@ struct Meeting {
 class Play {
 public:
   Play(const proto::Plan &plan, const std::string &program) : plan_(plan), programName_(program) {
+    players_.reserve(size_t(plan.roles_size()));
     for (const proto::Role &role : plan.roles())
       players_.push_back(prepare(role));
+    meetings_.reserve(size_t(plan.communicators_size()));
     for (int c = 0; c < plan.communicators_size(); ++c)
       meetings_.push_back(meet(uint32_t(c)));
   }

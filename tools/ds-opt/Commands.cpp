@@ -11,10 +11,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 #include <unistd.h>
 
 using namespace ds;
@@ -22,7 +22,7 @@ using namespace ds::tool;
 
 namespace {
 
-const std::set<std::string_view> commands = {"import", "compile", "verify", "check", "report", "diff", "--commands"};
+constexpr std::string_view commands[] = {"import", "compile", "verify", "check", "report", "diff", "--commands"};
 
 /// Shows on a terminal what is going on once that takes over two seconds; with --verbose, every phase and its time.
 class Progress {
@@ -244,7 +244,9 @@ void refuseLater(CLI::App &app, const char *name, const char *what) {
 
 } // namespace
 
-bool ds::tool::isCommand(int argc, char **argv) { return argc > 1 && commands.contains(argv[1]); }
+bool ds::tool::isCommand(int argc, char **argv) {
+  return argc > 1 && std::ranges::find(commands, argv[1]) != std::end(commands);
+}
 
 int ds::tool::runCommand(int argc, char **argv) {
   CLI::App app("ds-opt: inspects and compiles ONNX training graphs");

@@ -78,7 +78,8 @@ void range(Node &node) {
       throw Failure("delta is 0");
     const __int128 distance = step > 0 ? __int128(to) - from : __int128(from) - to,
                    stride = step > 0 ? step : -__int128(step);
-    count = double((distance + stride - 1) / stride);
+    const __int128 steps = (distance + stride - 1) / stride;
+    count = double(steps);
   }
   if (!(count < 1e15))
     throw Failure("a range from " + text(start.firstAsDouble()) + " to " + text(limit.firstAsDouble()) + " by " +
