@@ -54,6 +54,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveClipping(resolver, config);
+    resolveZero(resolver, config);
     resolveMemory(resolver, overrides, config);
     config.answers = resolver.finish();
   } catch (const ConfigError &) {

@@ -39,6 +39,17 @@ struct Scheduler {
   double cosMinRatio = 1e-4;     // WarmupCosineLR, of the optimizer's lr
 };
 
+/// The section zero_optimization, in elements; what is subsumed is left out.
+struct Zero {
+  int64_t stage = 0;
+  int64_t reduceBucketSize = 500'000'000, allgatherBucketSize = 500'000'000;
+  bool overlapComm = false; // null in the file: exactly for stage 3
+  // Stage 3.
+  int64_t prefetchBucketSize = 50'000'000;
+  int64_t maxLiveParameters = 1'000'000'000, maxReuseDistance = 1'000'000'000;
+  int64_t paramPersistenceThreshold = 100'000, modelPersistenceThreshold = INT64_MAX;
+};
+
 /// What became of one key that the user wrote.
 struct KeyAnswer {
   std::string path;      // "zero_optimization.stage"
@@ -57,6 +68,7 @@ struct Config {
   int64_t ranks = 1; // data-parallel width
   Optimizer optimizer;
   Scheduler scheduler;
+  Zero zero;
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
   std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory

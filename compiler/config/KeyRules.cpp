@@ -10,6 +10,10 @@ namespace {
 using enum Treatment;
 
 constexpr std::string_view oneStage = "one stage: there is nothing to order";
+constexpr std::string_view inPlace = "a bucket is gathered in place, by one collective without a copy";
+constexpr std::string_view toOwner = "gradients are reduced to the rank that owns them, and not all-reduced";
+constexpr std::string_view byBucket = "buckets are gathered, not modules";
+constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noNvme = "nothing is kept on NVMe";
 
 /// A path without a rule gets DefaultOnly.
@@ -45,9 +49,43 @@ constexpr KeyRule rules[] = {
     {"wall_clock_breakdown", Subsumed, "ds-run --metrics times every step, not its parts", ""},
     {"zero_allow_untested_optimizer", Subsumed, "every optimizer that is accepted is tested", ""},
     {"zero_force_ds_cpu_optimizer", Subsumed, "one update formula everywhere", ""},
+    {"zero_optimization.allgather_bucket_size", Honoured, "", ""},
+    {"zero_optimization.allgather_partitions", Subsumed, inPlace, ""},
+    {"zero_optimization.compute_grad_norm", Subsumed, "the norm is always computed; it costs one pass", ""},
+    {"zero_optimization.contiguous_gradients", Subsumed, "gradients are computed where they are reduced from", ""},
     {"zero_optimization.cpu_offload", DefaultOnly, "", "false"},
     {"zero_optimization.cpu_offload_param", DefaultOnly, "", "false"},
     {"zero_optimization.cpu_offload_use_pin_memory", DefaultOnly, "", "false"},
+    {"zero_optimization.enable_sanity_checks", Subsumed, "a plan is checked whole before it runs", ""},
+    {"zero_optimization.ignore_unused_parameters", Subsumed,
+     "the compiler knows which parameters the loss reaches; the others stay as they are", ""},
+    {"zero_optimization.leaf_module", Subsumed, byBucket, ""},
+    {"zero_optimization.legacy_stage1", Subsumed, "there is one stage 1", ""},
+    {"zero_optimization.load_from_fp32_weights", Subsumed, "weights are read as they are stored", ""},
+    {"zero_optimization.log_trace_cache_warnings", Subsumed, "the order of gathers is fixed when compiling", ""},
+    {"zero_optimization.memory_efficient_linear", Subsumed, "the compiler decides what is kept for the backward", ""},
+    {"zero_optimization.overlap_comm", Honoured, "", ""},
+    {"zero_optimization.override_module_apply", Subsumed, "no module is initialized; the graph holds the weights", ""},
+    {"zero_optimization.pipeline_loading_checkpoint", Subsumed, "each rank reads the ranges that it owns", ""},
+    {"zero_optimization.reduce_bucket_size", Honoured, "", ""},
+    {"zero_optimization.reduce_scatter", Subsumed, toOwner, ""},
+    {"zero_optimization.round_robin_gradients", Subsumed, "every rank owns an equal slice of every bucket", ""},
+    {"zero_optimization.stage", Honoured, "", ""},
+    {"zero_optimization.stage3_allgather_sequential", Subsumed, inPlace, ""},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", Subsumed, wholeExports, ""},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", Subsumed, wholeExports, ""},
+    {"zero_optimization.stage3_max_live_parameters", Honoured, "", ""},
+    {"zero_optimization.stage3_max_reuse_distance", Honoured, "", ""},
+    {"zero_optimization.stage3_model_persistence_threshold", Honoured, "", ""},
+    {"zero_optimization.stage3_module_granularity_threshold", Subsumed, byBucket, ""},
+    {"zero_optimization.stage3_param_persistence_threshold", Honoured, "", ""},
+    {"zero_optimization.stage3_prefetch_bucket_size", Honoured, "", ""},
+    {"zero_optimization.stage3_use_all_reduce_for_fetch_params", Subsumed, inPlace, ""},
+    {"zero_optimization.sub_group_size", Subsumed, "one update a bucket, in place: no tile is needed", ""},
+    {"zero_optimization.use_multi_rank_bucket_allreduce", Subsumed, toOwner, ""},
+    {"zero_optimization.zero_hpz_partition_size", Subsumed,
+     "what the backward needs again stays gathered, as stage3_max_live_parameters and stage3_max_reuse_distance allow",
+     ""},
 };
 
 /// Sections that do nothing until a key of theirs says so.
@@ -73,7 +111,7 @@ constexpr OffSwitch switches[] = {
 };
 
 /// Below zero_optimization, what asks for more than tuning: stage 0 is no excuse for leaving it undone.
-constexpr std::string_view zeroFeatures[] = {"cpu_offload", "offload_", "zenflow", "zero_hpz", "zero_quantized"};
+constexpr std::string_view zeroFeatures[] = {"cpu_offload", "offload_", "zenflow", "zero_quantized"};
 
 bool below(std::string_view path, std::string_view section) {
   return path.starts_with(section) && (path.size() == section.size() || path[section.size()] == '.');

@@ -44,6 +44,18 @@ json schedulerJson(const Scheduler &s) {
   return {{"type", name(s.type)}, {"params", params}};
 }
 
+json zeroJson(const Zero &z) {
+  return {{"stage", z.stage},
+          {"reduce_bucket_size", z.reduceBucketSize},
+          {"allgather_bucket_size", z.allgatherBucketSize},
+          {"overlap_comm", z.overlapComm},
+          {"stage3_prefetch_bucket_size", z.prefetchBucketSize},
+          {"stage3_max_live_parameters", z.maxLiveParameters},
+          {"stage3_max_reuse_distance", z.maxReuseDistance},
+          {"stage3_param_persistence_threshold", z.paramPersistenceThreshold},
+          {"stage3_model_persistence_threshold", z.modelPersistenceThreshold}};
+}
+
 } // namespace
 
 std::string resolvedJson(const Config &config) {
@@ -54,7 +66,7 @@ std::string resolvedJson(const Config &config) {
       {"gradient_clipping", config.gradientClipping.value_or(0)},
       {"optimizer", optimizerJson(config.optimizer)},
       {"scheduler", schedulerJson(config.scheduler)},
-      {"zero_optimization", {{"stage", 0}}},
+      {"zero_optimization", zeroJson(config.zero)},
       {"fp16", {{"enabled", false}}},
       {"bf16", {{"enabled", false}}},
       {"deepstatic",

@@ -250,6 +250,14 @@ void Resolver::refuse(std::string_view path, const std::string &reason) {
                             : fileName_ + ": " + written + " is missing; " + reason);
 }
 
+void Resolver::subsume(std::string_view path, const std::string &reason) {
+  for (size_t i = 0; i < answers_.size(); ++i)
+    if (answeredPaths_[i] == path && answers_[i].status == "honoured") {
+      answers_[i].status = "subsumed";
+      answers_[i].note = reason;
+    }
+}
+
 void Resolver::refuse(const std::string &sentence) { problems_.push_back(fileName_ + ": " + sentence); }
 
 std::vector<KeyAnswer> Resolver::finish() {

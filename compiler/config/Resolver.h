@@ -35,6 +35,9 @@ public:
   /// Notes a reason that is about no single key.
   void refuse(const std::string &sentence);
 
+  /// Marks the answer of the path, if it was written and is honoured so far, as subsumed.
+  void subsume(std::string_view path, const std::string &reason);
+
   /// Throws what was refused, or returns all answers.
   std::vector<KeyAnswer> finish();
 
@@ -64,6 +67,7 @@ private:
 void resolveBatchSizes(Resolver &resolver, Config &config);
 void resolveOptimizer(Resolver &resolver, Config &config);
 void resolveScheduler(Resolver &resolver, Config &config); // after the optimizer
+void resolveZero(Resolver &resolver, Config &config);
 
 /// Lays `--set key.path=value` over the file. Throws ds::Error.
 void applySet(Node &root, const std::string &set);

@@ -83,6 +83,23 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLI
   return options;
 }
 
+/// A bucket is what is reduced, and what is gathered, in one piece: the smallest limit holds.
+static ZeroOptions zeroOptions(const config::Config &config) {
+  const config::Zero &zero = config.zero;
+  ZeroOptions options;
+  options.stage = zero.stage;
+  options.bucketElements = std::min(zero.reduceBucketSize, zero.allgatherBucketSize);
+  if (zero.stage == 3)
+    options.bucketElements = std::min(options.bucketElements, zero.prefetchBucketSize);
+  options.persistenceThreshold = zero.paramPersistenceThreshold;
+  options.modelPersistenceThreshold = zero.modelPersistenceThreshold;
+  options.maxLive = zero.maxLiveParameters;
+  options.maxReuseDistance = zero.maxReuseDistance;
+  options.prefetch = zero.prefetchBucketSize;
+  options.overlap = zero.overlapComm;
+  return options;
+}
+
 static std::string print(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -118,7 +135,9 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_status(answer.status);
     line.set_note(answer.note);
   }
-  plan.set_numerics("bit-equal");
+  // Ranks that add up their own micro-batches first sum in another order than one rank would.
+  plan.set_numerics(config.ranks > 1 && config.accumulationSteps > 1 && config.zero.stage < 2 ? "reassociated"
+                                                                                              : "bit-equal");
   plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
   plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
@@ -160,8 +179,6 @@ private:
 CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
   const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
-  if (config.ranks != 1)
-    throw Error("--ranks " + std::to_string(config.ranks) + " is not available yet; this release compiles for 1 rank");
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
   if (machine.device != "cpu")
     throw Error("machine " + machine.name + " has device " + machine.device +
@@ -175,6 +192,8 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   CompileOptions options;
   options.optimizer = optimizerOptions(config, context);
   options.microbatches = config.accumulationSteps;
+  options.dataParallel = config.ranks;
+  options.zero = zeroOptions(config);
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

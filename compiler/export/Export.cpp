@@ -1,5 +1,6 @@
 //===- Export.cpp - the plan dialect becomes plan.proto -------------------===//
 #include "compiler/export/Exporter.h"
+#include "compiler/export/Fields.h"
 
 using namespace mlir;
 using namespace ds;
@@ -14,10 +15,41 @@ void Exporter::exportWorld() {
     }
 }
 
+/// Communicators, and the buckets that outlive a step.
+void Exporter::exportBuckets() {
+  for (auto communicator : module_.getOps<plan::CommunicatorOp>()) {
+    communicators_[communicator.getSymNameAttr()] = plan_.communicators_size();
+    plan::proto::Communicator &message = *plan_.add_communicators();
+    message.set_name(communicator.getSymName().str());
+    for (int64_t axis : communicator.getAxes())
+      message.add_axes(axis);
+  }
+  llvm::DenseMap<StringAttr, unsigned> ofAxis; // communicators with that axis alone, looked up
+  for (auto mesh : module_.getOps<dist::MeshOp>())
+    for (auto communicator : module_.getOps<plan::CommunicatorOp>())
+      if (communicator.getAxes().size() == 1)
+        ofAxis[cast<StringAttr>(mesh.getAxes()[communicator.getAxes()[0]])] =
+            communicators_.lookup(communicator.getSymNameAttr());
+  for (auto bucket : module_.getOps<dist::BucketOp>()) {
+    buckets_[bucket.getSymNameAttr()] = plan_.buckets_size();
+    plan::proto::Bucket &message = *plan_.add_buckets();
+    message.set_name(bucket.getSymName().str());
+    message.set_communicator(ofAxis.lookup(bucket.getAxisAttr()));
+    message.set_dtype(exportDType(bucket.getWholeType().getElementType()));
+    message.set_elements(bucket.getWholeType().getNumElements());
+    for (auto [member, offset] : llvm::zip(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
+      plan::proto::BucketMember &item = *message.add_members();
+      item.set_variable(variables_.lookup(member.getAttr()));
+      item.set_element(offset);
+    }
+  }
+}
+
 LogicalResult Exporter::run() {
   exportWorld();
   if (failed(exportVariables()))
     return failure();
+  exportBuckets();
   exportInputs();
   if (failed(exportReference()))
     return failure();

@@ -18,8 +18,13 @@ void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
   message.set_category(proto::Buffer::Category(buffer.getCategory()));
   message.set_slots(buffer.getSlots());
   message.set_slot_stride(*buffer.getSlotStride());
-  if (auto variable = buffer.getVariableAttr())
-    message.set_variable(variables_.lookup(variable.getAttr()));
+  if (auto holds = buffer.getVariableAttr()) {
+    if (auto variable = variables_.find(holds.getAttr()); variable != variables_.end())
+      message.set_variable(variable->second);
+    else
+      message.set_bucket(buckets_.lookup(holds.getAttr()));
+  }
+  message.set_shard(buffer.getShard());
   if (auto lives = buffer.getLives())
     for (size_t i = 0; i + 5 <= lives->size(); i += 5) {
       proto::Life &life = *message.add_lives();
@@ -36,6 +41,10 @@ template <typename CommandOp> void Exporter::exportOperand(CommandOp op, unsigne
   message.set_byte_offset(op.getByteOffsets()[index]);
   exportType(cast<TypeAttr>(op.getTypes()[index]).getValue(), message);
   message.set_access(proto::Operand::Access(op.getAccesses()[index]));
+  if (!op.getRankStrides().empty() && op.getRankStrides()[index] != 0) {
+    message.set_rank_stride(op.getRankStrides()[index]);
+    message.set_communicator(communicators_.lookup(op.getCommunicatorAttr().getAttr()));
+  }
 }
 
 template <typename CommandOp> void Exporter::exportCommandBase(CommandOp op, proto::Command &message) {
@@ -69,6 +78,21 @@ LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
       .Case([&](plan::FillOp fill) {
         exportCommandBase(fill, message);
         exportOperand(fill, 0, *message.mutable_fill()->mutable_target());
+        return success();
+      })
+      .Case([&](plan::CollectiveOp collective) {
+        exportCommandBase(collective, message);
+        proto::CollectiveCommand &field = *message.mutable_collective();
+        field.set_kind(proto::CollectiveCommand::Kind(collective.getKind()));
+        field.set_communicator(communicators_.lookup(collective.getCommunicatorAttr().getAttr()));
+        for (unsigned i = 0; i < collective.getBuffers().size(); i += collective.partSize()) {
+          proto::CollectivePart &part = *field.add_parts();
+          exportOperand(collective, i, *part.mutable_source());
+          exportOperand(collective, i + 1, *part.mutable_target());
+          part.set_accumulate(collective.getAccumulate());
+          if (collective.partSize() > 2)
+            exportOperand(collective, i + 2, *part.mutable_scratch());
+        }
         return success();
       })
       .Case([&](plan::FeedOp feed) {

@@ -6,8 +6,10 @@
 //   scope step   from its first to its last use in a program; whole routines where one is called more than once;
 //   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap;
 //   scope call   from its first to its last use;
-// and a metric's buffer to the end of its program, where the host reads it. Compute has one queue, so its order is
-// time; what other queues touch (inputs) has several slots.
+// and a metric's buffer to the end of its program, where the host reads it. Time is the order of the compute queue. A
+// collective on a queue of its own runs at some time after the command that signals what it waits for and before the
+// one that waits for its signal, and its buffers live that long; both stand in its routine. What copy-in writes has
+// slots.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/Passes.h"
@@ -81,9 +83,7 @@ public:
       uses_.try_emplace(buffer);
     for (auto [index, axis] : llvm::enumerate(axes_))
       for (Segment &segment : axis.segments)
-        for (auto [command, op] : llvm::enumerate(segment.routine.getBody().front()))
-          for (Value operand : op.getOperands())
-            note(operand.getDefiningOp<plan::BufferOp>(), index, {&segment, int64_t(command)});
+        noteUses(index, segment);
   }
 
   LogicalResult run() {
@@ -97,9 +97,46 @@ public:
 private:
   using Spans = llvm::MapVector<int64_t, Span>; // by program
 
+  void noteUses(int64_t program, Segment &segment) {
+    llvm::DenseMap<Attribute, int64_t> signalled, awaited; // the last command that signals, the first that waits
+    for (auto [command, op] : llvm::enumerate(segment.routine.getBody().front())) {
+      if (auto signals = op.getAttrOfType<ArrayAttr>("signals"))
+        for (Attribute event : signals)
+          signalled[event] = int64_t(command);
+      if (auto waits = op.getAttrOfType<ArrayAttr>("waits"))
+        for (Attribute event : waits)
+          awaited.try_emplace(event, int64_t(command));
+    }
+    for (auto [command, op] : llvm::enumerate(segment.routine.getBody().front())) {
+      int64_t first = int64_t(command), last = first;
+      if (auto collective = dyn_cast<plan::CollectiveOp>(op); collective && isAsynchronous(collective)) {
+        first = 0;
+        last = segment.commands - 1;
+        for (Attribute event : collective.getWaits())
+          if (auto at = signalled.find(event); at != signalled.end())
+            first = std::max(first, at->second);
+        for (Attribute event : collective.getSignals())
+          if (auto at = awaited.find(event); at != awaited.end())
+            last = std::min(last, at->second);
+      }
+      for (Value operand : op.getOperands())
+        for (int64_t at : {first, last})
+          note(operand.getDefiningOp<plan::BufferOp>(), program, {&segment, at});
+    }
+  }
+
+  static bool isAsynchronous(plan::CollectiveOp op) {
+    auto queue = SymbolTable::lookupNearestSymbolFrom<plan::QueueOp>(op, op.getQueueAttr());
+    return queue && queue.getKind() != plan::QueueKind::Compute;
+  }
+
   void note(plan::BufferOp buffer, int64_t program, Use use) {
     auto [it, inserted] = uses_[buffer].try_emplace(program, Span{use, use});
-    if (!inserted)
+    if (inserted)
+      return;
+    if (use.time() < it->second.first.time())
+      it->second.first = use;
+    if (use.time() > it->second.last.time())
       it->second.last = use;
   }
 

@@ -193,26 +193,34 @@ KernelCall ds::selectAccumulate(AccumulateOp op) {
   return call;
 }
 
-KernelCall ds::selectStore(StoreOp op) {
+/// A copy of `value`; `ends` adds what is read and what is written.
+static KernelCall copyOf(Value value, function_ref<void(KernelCall &)> ends) {
   KernelCall call{"elementwise", {}, {}};
-  auto type = cast<RankedTensorType>(op.getValue().getType());
+  ends(call);
   ProgramWriter copy;
-  call.read(op.getValue());
-  copy.input(op.getValue());
-  call.variable(op.getVariableAttr().getAttr(), type, plan::Access::Write);
-  const int64_t result = copy.emit(ElementwiseOp::Copy, dtypeOf(type), {0});
-  call.attributes = copy.attributes(Builder(op.getContext()), {result});
+  copy.input(value);
+  const int64_t result = copy.emit(ElementwiseOp::Copy, dtypeOf(value.getType()), {0});
+  call.attributes = copy.attributes(Builder(value.getContext()), {result});
   return call;
 }
 
+KernelCall ds::selectStore(StoreOp op) {
+  return copyOf(op.getValue(), [&](KernelCall &call) {
+    call.read(op.getValue());
+    call.variable(op.getVariableAttr().getAttr(), cast<RankedTensorType>(op.getValue().getType()), plan::Access::Write);
+  });
+}
+
 KernelCall ds::selectRead(ReadOp op) {
-  KernelCall call{"elementwise", {}, {}};
-  auto type = cast<RankedTensorType>(op.getResult().getType());
-  ProgramWriter copy;
-  call.variable(op.getVariableAttr().getAttr(), type, plan::Access::Read);
-  copy.input(op.getResult());
-  call.write(op.getResult());
-  const int64_t result = copy.emit(ElementwiseOp::Copy, dtypeOf(type), {0});
-  call.attributes = copy.attributes(Builder(op.getContext()), {result});
-  return call;
+  return copyOf(op.getResult(), [&](KernelCall &call) {
+    call.variable(op.getVariableAttr().getAttr(), cast<RankedTensorType>(op.getResult().getType()), plan::Access::Read);
+    call.write(op.getResult());
+  });
+}
+
+KernelCall ds::selectCopy(Value value) {
+  return copyOf(value, [&](KernelCall &call) {
+    call.read(value);
+    call.write(value);
+  });
 }

@@ -44,7 +44,7 @@ public:
     return with(name, builder_.getF64FloatAttr(value.convertToDouble()));
   }
   RankedTensorType typeOf(FlatSymbolRefAttr name) {
-    return symbols_.lookup<VariableOp>(name.getAttr()).getTensorType();
+    return cast<StateOpInterface>(symbols_.lookup(name.getAttr())).getStateType();
   }
 
   /// Axis and plain ops: kernel named like the op, operands then results.

@@ -42,6 +42,8 @@ KernelCall selectAccumulate(train::AccumulateOp op);
 KernelCall selectStore(train::StoreOp op);
 /// A copy of the variable, for it is written again before the value's last use.
 KernelCall selectRead(train::ReadOp op);
+/// A copy of a tensor into another place.
+KernelCall selectCopy(mlir::Value value);
 
 /// The element type of a tensor as kernels know it.
 DType dtypeOf(mlir::Type type);

@@ -1,12 +1,15 @@
 //===- LowerToPlan.cpp - fragments to routines of kernels on buffers --------===//
 //
-// Works role by role. Variables and dist.values get a buffer first; then every fragment that the role calls becomes a
-// routine: one walk, in which each op of the body becomes the kernel call of KernelSelection.h and each of its results
-// a buffer of scope call, unless the result is kept or stored, in which case its producer writes that buffer in place.
+// Works role by role. Every fragment that the role calls becomes a routine: one walk, in which each op of the body
+// becomes the kernel call of KernelSelection.h or a collective, and each of its results a buffer of scope call, unless
+// the result is kept, stored or packed, in which case its producer writes it where it is wanted. Where state lies:
+// Placement.h; how commands are written and ordered: CommandWriter.h.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/passes/CommandWriter.h"
 #include "compiler/passes/KernelSelection.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Placement.h"
 #include "compiler/passes/TrainStep.h"
 #include "compiler/passes/VariableUses.h"
 #include "dialects/Dist/Dist.h"
@@ -26,8 +29,8 @@ using namespace ds;
 
 namespace {
 
-/// Copies of an input buffer: one is read while the next is fed.
-constexpr int64_t inputSlots = 2;
+/// Bytes of messages that a sum receives at once; a smaller sum takes what it needs.
+constexpr int64_t scratchBytes = 4 << 20;
 
 /// The ONNX name of a result, or the op's.
 std::string nameOf(Value value) {
@@ -35,36 +38,20 @@ std::string nameOf(Value value) {
   return name.empty() ? value.getDefiningOp()->getName().getStringRef().str() : name;
 }
 
-/// What one command will be.
-struct CommandParts {
-  SmallVector<Value> buffers;
-  SmallVector<int32_t> accesses;
-  SmallVector<Attribute> types;
-  SmallVector<int64_t> offsets;
-
-  void add(Value buffer, plan::Access access, Type type) {
-    buffers.push_back(buffer);
-    accesses.push_back(int32_t(access));
-    types.push_back(TypeAttr::get(type));
-    offsets.push_back(0);
-  }
-};
-
 /// Lowers one dist.role.
 class RoleLowering {
 public:
   RoleLowering(ModuleOp module, dist::RoleOp role, const LowerToPlanOptions &options)
       : symbols_(module), role_(role), options_(options), buffers_(module.getContext()),
-        commands_(module.getContext()) {}
+        placement_(symbols_, role, buffers_), plan_(makeRole(role)), writer_(symbols_, plan_, buffers_, placement_) {}
 
   LogicalResult run() {
-    OpBuilder top(role_);
-    plan_ = plan::RoleOp::create(top, role_.getLoc(), (role_.getSymName() + "_plan").str(), role_.getRanks());
-    plan_.getBody().emplaceBlock();
     buffers_.setInsertionPointToStart(&plan_.getBody().front());
     plan::ArenaOp::create(buffers_, role_.getLoc(), "device", "device", IntegerAttr(), IntegerAttr());
     plan::QueueOp::create(buffers_, role_.getLoc(), "compute", plan::QueueKind::Compute);
     plan::QueueOp::create(buffers_, role_.getLoc(), "copy_in", plan::QueueKind::CopyIn);
+    if (isAsynchronous())
+      plan::QueueOp::create(buffers_, role_.getLoc(), "collective", plan::QueueKind::Collective);
     plan::EventOp::create(buffers_, role_.getLoc(), "input_ready");
     plan::EventOp::create(buffers_, role_.getLoc(), "input_done");
     llvm::SetVector<dist::FragmentOp> fragments = calledFragments();
@@ -80,95 +67,61 @@ public:
   }
 
 private:
+  static plan::RoleOp makeRole(dist::RoleOp role) {
+    OpBuilder builder(role);
+    auto made = plan::RoleOp::create(builder, role.getLoc(), (role.getSymName() + "_plan").str(), role.getRanks());
+    made.getBody().emplaceBlock();
+    return made;
+  }
+
+  /// Whether some collective has a start and a done.
+  bool isAsynchronous() {
+    return role_->getParentOfType<ModuleOp>()
+        .walk([](Operation *op) { return isDone(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+        .wasInterrupted();
+  }
+  static bool isDone(Operation *op) {
+    return op->getNumOperands() == 1 && isa<dist::TokenType>(op->getOperand(0).getType());
+  }
+
   llvm::SetVector<dist::FragmentOp> calledFragments() {
     llvm::SetVector<dist::FragmentOp> fragments;
     role_.walk([&](dist::CallOp call) { fragments.insert(symbols_.lookup<dist::FragmentOp>(call.getFragment())); });
     return fragments;
   }
 
-  //===-- buffers -----------------------------------------------------------===//
-
-  Value makeBuffer(StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots = 1,
-                   FlatSymbolRefAttr variable = {}) {
-    return plan::BufferOp::create(
-        buffers_, buffers_.getUnknownLoc(), plan::BufferType::get(buffers_.getContext()), buffers_.getStringAttr(name),
-        FlatSymbolRefAttr::get(buffers_.getContext(), "device"), buffers_.getI64IntegerAttr(bytes),
-        plan::ScopeAttr::get(buffers_.getContext(), scope), plan::CategoryAttr::get(buffers_.getContext(), category),
-        buffers_.getI64IntegerAttr(slots), variable, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
-  }
-
-  /// The buffer of a variable, made at its first use.
-  Value bufferOfVariable(StringAttr name) {
-    Value &buffer = variables_[name];
-    if (buffer)
-      return buffer;
-    auto variable = symbols_.lookup<train::VariableOp>(name);
-    const int64_t bytes = plan::tensorBytes(variable.getType());
-    switch (variable.getKind()) {
-    case train::VariableKind::Gradient:
-      return buffer = makeBuffer(name, bytes, plan::Scope::Step, plan::Category::Gradients);
-    case train::VariableKind::Metric:
-      return buffer = makeBuffer(name, bytes, plan::Scope::Step, plan::Category::Optimizer);
-    default:
-      return buffer = makeBuffer(name, bytes, plan::Scope::Plan, categoryOf(variable.getKind()), 1,
-                                 FlatSymbolRefAttr::get(name));
-    }
-  }
-
-  static plan::Category categoryOf(train::VariableKind kind) {
-    if (kind == train::VariableKind::Optimizer)
-      return plan::Category::Optimizer;
-    return kind == train::VariableKind::Constant ? plan::Category::Constants : plan::Category::Weights;
-  }
-
-  /// The buffer of a dist.value, made at its first use.
-  Value bufferOfValue(StringAttr name) {
-    Value &buffer = values_[name];
-    if (buffer)
-      return buffer;
-    auto value = symbols_.lookup<dist::ValueOp>(name);
-    const int64_t bytes = plan::tensorBytes(value.getType());
-    return buffer = value.getInput() ? makeBuffer(name, bytes, plan::Scope::Slot, plan::Category::Inputs, inputSlots)
-                                     : makeBuffer(name, bytes, plan::Scope::Slot, plan::Category::Activations);
-  }
-
-  /// A constant that a kernel reads from memory is a variable with a literal value; equal constants share one.
-  Value bufferOfConstant(ElementsAttr value, Location location) {
-    StringAttr &name = constants_[value];
-    if (!name) {
-      OpBuilder builder(role_);
-      auto source = train::LiteralSourceAttr::get(builder.getContext(), value);
-      auto variable = train::VariableOp::create(builder, location, train::VariableKind::Constant,
-                                                "constant::" + std::to_string(constants_.size()),
-                                                cast<RankedTensorType>(value.getShapedType()), source);
-      symbols_.insert(variable);
-      name = variable.getSymNameAttr();
-    }
-    return bufferOfVariable(name);
-  }
+  //===-- places ------------------------------------------------------------===//
 
   /// Where `value` lies.
-  Value bufferOf(Value value) {
-    if (Value known = placed_.lookup(value))
+  Place placeOf(Value value) {
+    if (Place known = placed_.lookup(value))
       return known;
     Operation *op = value.getDefiningOp();
     if (auto reshape = dyn_cast<train::ReshapeOp>(op))
-      return placed_[value] = bufferOf(reshape.getInput());
+      return placed_[value] = placeOf(reshape.getInput());
+    if (auto view = dyn_cast<dist::ViewOp>(op)) {
+      const int64_t element = cast<RankedTensorType>(value.getType()).getElementTypeBitWidth() / 8;
+      return placed_[value] = placeOf(view.getInput()).at(int64_t(view.getOffset()) * element);
+    }
     if (auto read = dyn_cast<train::ReadOp>(op))
-      return placed_[value] = bufferOfVariable(read.getVariableAttr().getAttr());
+      return placed_[value] = placement_.ofState(read.getVariableAttr().getAttr());
+    if (auto read = dyn_cast<dist::ReadWholeOp>(op))
+      return placed_[value] = placement_.ofWhole(symbols_.lookup<dist::BucketOp>(read.getBucket()));
     if (auto take = dyn_cast<dist::TakeOp>(op))
-      return placed_[value] = bufferOfValue(take.getValueAttr().getAttr());
+      return placed_[value] = placement_.ofValue(take.getValueAttr().getAttr());
     if (auto constant = dyn_cast<train::ConstantOp>(op))
-      return placed_[value] = bufferOfConstant(constant.getValue(), op->getLoc());
+      return placed_[value] = placement_.ofConstant(constant.getValue(), op->getLoc());
     if (auto seed = dyn_cast<train::LossGradientOp>(op)) {
       auto type = cast<RankedTensorType>(value.getType());
       APFloat scale = seed.getScale();
       bool inexact;
       scale.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
-      return placed_[value] = bufferOfConstant(DenseElementsAttr::get(type, scale), op->getLoc());
+      return placed_[value] = placement_.ofConstant(DenseElementsAttr::get(type, scale), op->getLoc());
     }
-    return placed_[value] = makeBuffer(nameOf(value), plan::tensorBytes(value.getType()), plan::Scope::Call,
-                                       plan::Category::Activations);
+    const bool whole = isa<dist::PackOp, dist::CollectiveOpInterface>(op) || isDone(op);
+    Value buffer = placement_.make(nameOf(value), plan::tensorBytes(value.getType()), plan::Scope::Call,
+                                   whole ? plan::Category::Communication : plan::Category::Activations);
+    return placed_[value] = {buffer, 0, 0};
   }
 
   //===-- fragments ------------------------------------------------------------===//
@@ -177,13 +130,14 @@ private:
     buffers_.setInsertionPointToEnd(&plan_.getBody().front());
     auto routine = plan::RoutineOp::create(buffers_, fragment.getLoc(), fragment.getSymName());
     buffers_.setInsertionPoint(routine);
-    commands_.setInsertionPointToStart(&routine.getBody().emplaceBlock());
+    writer_.beginRoutine(routine);
     placed_.clear();
     if (failed(placeResults(fragment)))
       return failure();
     for (Operation &op : fragment.getBody().front())
       if (failed(lowerOp(&op)))
         return failure();
+    writer_.endRoutine(routine);
     return connect(fragment, routine);
   }
 
@@ -200,12 +154,15 @@ private:
         return keep.emitOpError() << keep.getValueAttr() << " is taken or kept by another op of the fragment";
       if (keptTwice(keep))
         return keep.emitOpError() << "keeps a tensor that another op keeps; take it by that name";
-      placed_[keep.getTensor()] = bufferOfValue(keep.getValueAttr().getAttr());
+      placed_[keep.getTensor()] = placement_.ofValue(keep.getValueAttr().getAttr());
     }
     for (auto read : fragment.getOps<train::ReadOp>())
       if (uses.isReadOutlived(read) && copied_.insert(read).second)
-        placed_[read] = makeBuffer(read.getVariable(), plan::tensorBytes(read.getType()), plan::Scope::Call,
-                                   plan::Category::Activations);
+        placed_[read] = {placement_.make(read.getVariable(), plan::tensorBytes(read.getType()), plan::Scope::Call,
+                                         plan::Category::Activations),
+                         0, 0};
+    for (auto pack : fragment.getOps<dist::PackOp>())
+      placePacked(pack);
     for (auto store : fragment.getOps<train::StoreOp>())
       placeStored(store, uses);
     return success();
@@ -213,7 +170,8 @@ private:
 
   /// Ops that compute nothing: their results lie where something else does.
   static bool isView(Operation *op) {
-    return isa<train::ReshapeOp, train::ReadOp, train::ConstantOp, train::LossGradientOp, dist::TakeOp>(op);
+    return isa<train::ReshapeOp, train::ReadOp, train::ConstantOp, train::LossGradientOp, dist::TakeOp, dist::ViewOp,
+               dist::ReadWholeOp>(op);
   }
 
   static bool keptTwice(dist::KeepOp keep) {
@@ -229,8 +187,21 @@ private:
     if (isView(value.getDefiningOp()) || placed_.contains(value) ||
         !uses.isNamedOnce(store.getVariableAttr().getAttr()))
       return;
-    placed_[value] = bufferOfVariable(store.getVariableAttr().getAttr());
+    placed_[value] = placement_.ofState(store.getVariableAttr().getAttr());
     elided_.insert(store);
+  }
+
+  /// Who computes what is packed writes it there, if nobody else wants it elsewhere; else it is copied.
+  void placePacked(dist::PackOp pack) {
+    const Place whole = placeOf(pack.getResult());
+    const int64_t element = cast<RankedTensorType>(pack.getType()).getElementTypeBitWidth() / 8;
+    for (auto [input, offset] : llvm::zip(pack.getInputs(), pack.getOffsets())) {
+      Value value = input;
+      while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
+        value = reshape.getInput();
+      if (!isView(value.getDefiningOp()) && !placed_.contains(value))
+        placed_[value] = whole.at(offset * element);
+    }
   }
 
   LogicalResult lowerOp(Operation *op) {
@@ -241,7 +212,23 @@ private:
     if (isView(op) || isa<dist::KeepOp>(op) || elided_.contains(op))
       return success();
     if (auto feed = dyn_cast<dist::FeedOp>(op)) {
-      lowerFeed(feed);
+      auto value = symbols_.lookup<dist::ValueOp>(feed.getValue());
+      writer_.feed(*value.getInput(), placement_.ofValue(value.getSymNameAttr()), value.getType(), op->getLoc());
+      return success();
+    }
+    if (auto pack = dyn_cast<dist::PackOp>(op)) {
+      lowerPack(pack);
+      return success();
+    }
+    if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op)) {
+      if (op->getNumResults() == 1 && isa<dist::TokenType>(op->getResult(0).getType()))
+        writer_.start(collective, partsOf(collective, (*op->getUsers().begin())->getResults()));
+      else
+        writer_.collective(collective, partsOf(collective, op->getResults()));
+      return success();
+    }
+    if (isDone(op)) {
+      writer_.done(op->getOperand(0));
       return success();
     }
     if (auto accumulate = dyn_cast<train::AccumulateOp>(op)) {
@@ -259,45 +246,83 @@ private:
     return success();
   }
 
-  void emitKernel(const KernelCall &call, Operation *op) {
+  /// `op` by `call`; its results go to `targets` where there are any.
+  void emitKernel(const KernelCall &call, Operation *op, ArrayRef<Place> targets = {}) {
     CommandParts parts;
-    SmallVector<kernels::TensorType> types;
+    SmallVector<kernels::TensorType> tensors;
     for (const KernelOperand &operand : call.operands) {
-      parts.add(operand.variable ? bufferOfVariable(operand.variable) : bufferOf(operand.value), operand.access,
-                operand.type);
-      types.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
+      if (operand.access == plan::Access::Write && !targets.empty()) {
+        parts.add(targets.front(), operand.access, operand.type);
+        targets = targets.drop_front();
+      } else {
+        parts.add(operand.variable ? placement_.ofState(operand.variable) : placeOf(operand.value), operand.access,
+                  operand.type);
+      }
+      tensors.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
     }
     if (kernels::hasWorkspace(call.kernel)) {
       const kernels::WorkspaceLimits limits{int(options_.threads), options_.workspaceBytesPerThread};
-      const int64_t bytes = kernels::workspaceBytes(call.kernel, types, limits);
-      parts.add(makeBuffer(call.kernel + " workspace", bytes, plan::Scope::Call, plan::Category::Workspace),
-                plan::Access::Scratch, RankedTensorType::get({bytes}, commands_.getIntegerType(8)));
+      const int64_t bytes = kernels::workspaceBytes(call.kernel, tensors, limits);
+      parts.add(
+          {placement_.make(call.kernel + " workspace", bytes, plan::Scope::Call, plan::Category::Workspace), 0, 0},
+          plan::Access::Scratch, RankedTensorType::get({bytes}, buffers_.getIntegerType(8)));
     }
-    auto reference = op->getAttrOfType<DenseI64ArrayAttr>(referenceAttribute);
-    plan::KernelOp::create(commands_, op->getLoc(), parts.buffers, commands_.getDenseI32ArrayAttr(parts.accesses),
-                           commands_.getArrayAttr(parts.types), commands_.getDenseI64ArrayAttr(parts.offsets),
-                           FlatSymbolRefAttr::get(commands_.getContext(), "compute"), commands_.getArrayAttr({}),
-                           commands_.getDenseI64ArrayAttr({}), commands_.getArrayAttr({}),
-                           reference ? reference : commands_.getDenseI64ArrayAttr({}),
-                           commands_.getStringAttr(call.kernel), commands_.getDictionaryAttr(call.attributes));
+    writer_.kernel(call, parts, op);
   }
 
-  void lowerFeed(dist::FeedOp feed) {
-    auto value = symbols_.lookup<dist::ValueOp>(feed.getValue());
+  /// Zeroes what lies between the inputs, and copies those that lie elsewhere.
+  void lowerPack(dist::PackOp pack) {
+    const Place whole = placeOf(pack.getResult());
+    auto type = cast<RankedTensorType>(pack.getType());
+    const int64_t element = type.getElementTypeBitWidth() / 8;
+    int64_t end = 0;
+    const auto zero = [&](int64_t begin) {
+      if (begin > end)
+        writer_.fill(whole.at(end * element), type.clone({begin - end}), pack.getLoc());
+    };
+    for (auto [input, offset] : llvm::zip(pack.getInputs(), pack.getOffsets())) {
+      zero(offset);
+      end = offset + cast<RankedTensorType>(input.getType()).getNumElements();
+      if (placeOf(input) != whole.at(offset * element))
+        emitKernel(selectCopy(input), pack, {whole.at(offset * element)});
+    }
+    zero(type.getNumElements());
+  }
+
+  /// Where part `index` of a collective puts its result.
+  Place targetOf(dist::CollectiveOpInterface op, unsigned index, ValueRange results) {
+    if (!op.getIntoAttr())
+      return placeOf(results[index]);
+    auto name = cast<FlatSymbolRefAttr>(op.getIntoAttr()[index]).getAttr();
+    auto bucket = symbols_.lookup<dist::BucketOp>(name);
+    return bucket && op.getKind() != dist::CollectiveKind::ReduceScatter ? placement_.ofWhole(bucket)
+                                                                         : placement_.ofState(name);
+  }
+
+  /// Operands of plan.collective: source, target and, for sums, scratch of every part. Parts run in order and share it.
+  CommandParts partsOf(dist::CollectiveOpInterface op, ValueRange results) {
+    auto mesh = symbols_.lookup<dist::MeshOp>(op.getMeshAttr().getAttr());
+    const int64_t ranks = dist::axisSize(mesh, op.getAxisAttr());
+    const bool sums =
+        op.getKind() == dist::CollectiveKind::ReduceScatter || op.getKind() == dist::CollectiveKind::AllReduce;
+    const FailureOr<SmallVector<Type>> targets = dist::resultTypes(op, ranks);
+    int64_t bytes = 0;
+    for (Value input : op.getInputs()) {
+      const int64_t element = cast<RankedTensorType>(input.getType()).getElementTypeBitWidth() / 8;
+      const int64_t wanted = std::min(plan::tensorBytes(input.getType()), scratchBytes);
+      bytes = std::max<int64_t>(bytes, llvm::alignTo(wanted, ranks * element)); // one element a rank, at least
+    }
+    const Place scratch{
+        sums ? placement_.make("messages", bytes, plan::Scope::Call, plan::Category::Communication) : Value(), 0, 0};
     CommandParts parts;
-    parts.add(bufferOfValue(value.getSymNameAttr()), plan::Access::Write, value.getType());
-    plan::FeedOp::create(commands_, feed.getLoc(), parts.buffers, commands_.getDenseI32ArrayAttr(parts.accesses),
-                         commands_.getArrayAttr(parts.types), commands_.getDenseI64ArrayAttr(parts.offsets),
-                         FlatSymbolRefAttr::get(commands_.getContext(), "copy_in"), events({"input_done"}),
-                         commands_.getDenseI64ArrayAttr({inputSlots}), commands_.getArrayAttr({}),
-                         commands_.getDenseI64ArrayAttr({}), value.getInputAttr());
-  }
-
-  ArrayAttr events(ArrayRef<StringRef> names) {
-    SmallVector<Attribute> symbols;
-    for (StringRef name : names)
-      symbols.push_back(FlatSymbolRefAttr::get(commands_.getContext(), name));
-    return commands_.getArrayAttr(symbols);
+    for (auto [index, input] : llvm::enumerate(op.getInputs())) {
+      parts.add(placeOf(input), plan::Access::Read, input.getType());
+      parts.add(targetOf(op, index, results), op.getAccumulate() ? plan::Access::ReadWrite : plan::Access::Write,
+                (*targets)[index]);
+      if (sums)
+        parts.add(scratch, plan::Access::Scratch, RankedTensorType::get({bytes}, buffers_.getIntegerType(8)));
+    }
+    return parts;
   }
 
   bool hasInputs() {
@@ -315,16 +340,14 @@ private:
                  ? fragment.emitOpError("computes nothing; its end is what frees the inputs of a micro-batch")
                  : success();
     if (auto feed = dyn_cast<plan::FeedOp>(body.back()))
-      feed.setSignalsAttr(events({"input_ready"}));
+      writer_.addSignal(feed, "input_ready");
     const bool takesInput = llvm::any_of(fragment.getOps<dist::TakeOp>(), [&](dist::TakeOp take) {
       return symbols_.lookup<dist::ValueOp>(take.getValue()).getInput().has_value();
     });
-    if (auto first = dyn_cast<plan::KernelOp>(body.front()); first && takesInput) {
-      first.setWaitsAttr(events({"input_ready"}));
-      first.setDelays({0});
-    }
-    if (auto last = dyn_cast<plan::KernelOp>(body.back()); last && isBackward)
-      last.setSignalsAttr(events({"input_done"}));
+    if (takesInput)
+      writer_.addWait(&body.front(), "input_ready");
+    if (isBackward)
+      writer_.addSignal(&body.back(), "input_done");
     return success();
   }
 
@@ -344,8 +367,8 @@ private:
     for (auto call : program.getOps<dist::CallOp>()) {
       plan::CallOp::create(builder, location, call.getFragment(), call.getMicrobatch());
       symbols_.lookup<dist::FragmentOp>(call.getFragment()).walk([&](Operation *op) {
-        if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-          written.insert(accumulate.getVariableAttr().getAttr());
+        for (StringAttr name : accumulatedBy(op))
+          written.insert(name);
         if (auto store = dyn_cast<train::StoreOp>(op))
           written.insert(store.getVariableAttr().getAttr());
       });
@@ -354,7 +377,18 @@ private:
       if (auto variable = symbols_.lookup<train::VariableOp>(name);
           variable && written.contains(variable.getSymNameAttr()))
         plan::MetricOp::create(builder, location, builder.getStringAttr(name),
-                               bufferOfVariable(variable.getSymNameAttr()), TypeAttr::get(variable.getType()));
+                               placement_.ofState(variable.getSymNameAttr()).buffer, TypeAttr::get(variable.getType()));
+  }
+
+  /// State that an op adds to.
+  static SmallVector<StringAttr> accumulatedBy(Operation *op) {
+    if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+      return {accumulate.getVariableAttr().getAttr()};
+    SmallVector<StringAttr> names;
+    if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op); collective && collective.getAccumulate())
+      for (auto name : collective.getIntoAttr().getAsRange<FlatSymbolRefAttr>())
+        names.push_back(name.getAttr());
+    return names;
   }
 
   /// Zeroes what the program's fragments accumulate into; false where there is nothing.
@@ -364,22 +398,23 @@ private:
     for (auto call : program.getOps<dist::CallOp>())
       fragments.insert(symbols_.lookup<dist::FragmentOp>(call.getFragment()));
     for (dist::FragmentOp fragment : fragments)
-      for (auto op : fragment.getOps<train::AccumulateOp>())
-        accumulators.insert(op.getVariableAttr().getAttr());
+      for (Operation &op : fragment.getBody().front())
+        for (StringAttr name : accumulatedBy(&op)) {
+          dist::BucketOp bucket = placement_.bucketOf(name);
+          accumulators.insert(bucket ? bucket.getSymNameAttr() : name);
+        }
     if (accumulators.empty())
       return false;
     auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), name);
     buffers_.setInsertionPoint(routine);
-    commands_.setInsertionPointToStart(&routine.getBody().emplaceBlock());
+    writer_.beginRoutine(routine);
     for (StringAttr accumulator : accumulators) {
-      auto variable = symbols_.lookup<train::VariableOp>(accumulator);
-      CommandParts parts;
-      parts.add(bufferOfVariable(accumulator), plan::Access::Write, variable.getType());
-      plan::FillOp::create(commands_, variable.getLoc(), parts.buffers, commands_.getDenseI32ArrayAttr(parts.accesses),
-                           commands_.getArrayAttr(parts.types), commands_.getDenseI64ArrayAttr(parts.offsets),
-                           FlatSymbolRefAttr::get(commands_.getContext(), "compute"), commands_.getArrayAttr({}),
-                           commands_.getDenseI64ArrayAttr({}), commands_.getArrayAttr({}),
-                           commands_.getDenseI64ArrayAttr({}));
+      auto bucket = symbols_.lookup<dist::BucketOp>(accumulator);
+      auto held =
+          cast<RankedTensorType>(bucket && bucket.getHeld() == dist::Held::Whole
+                                     ? bucket.getType()
+                                     : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
+      writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());
     }
     buffers_.setInsertionPointToEnd(&plan_.getBody().front());
     return true;
@@ -387,14 +422,13 @@ private:
 
   SymbolTable symbols_;
   dist::RoleOp role_;
-  plan::RoleOp plan_;
   LowerToPlanOptions options_;
-  OpBuilder buffers_;  // where buffers, routines and programs go
-  OpBuilder commands_; // where commands go
+  OpBuilder buffers_; // where buffers, events, routines and programs go
+  Placement placement_;
+  plan::RoleOp plan_;
+  CommandWriter writer_;
   // Looked up, never iterated.
-  llvm::DenseMap<StringAttr, Value> variables_, values_;
-  llvm::DenseMap<Attribute, StringAttr> constants_;
-  llvm::DenseMap<Value, Value> placed_;
+  llvm::DenseMap<Value, Place> placed_;
   llvm::DenseSet<Operation *> elided_; // stores whose value is written in place
   llvm::DenseSet<Operation *> copied_; // reads that are no views
 };

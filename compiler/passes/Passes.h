@@ -5,6 +5,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
+#include <limits>
 #include <memory>
 
 namespace ds {
@@ -15,13 +16,23 @@ namespace ds {
 #define GEN_PASS_REGISTRATION
 #include "compiler/passes/Passes.h.inc"
 
+/// How the data-parallel ranks share out what they hold.
+struct ZeroOptions {
+  int64_t stage = 0;
+  int64_t bucketElements = 500'000'000;
+  int64_t persistenceThreshold = 100'000, modelPersistenceThreshold = std::numeric_limits<int64_t>::max();
+  int64_t maxLive = 1'000'000'000, maxReuseDistance = 1'000'000'000, prefetch = 50'000'000;
+  bool overlap = false; ///< collectives run beside compute
+};
+
 /// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
   InsertOptimizerOptions optimizer;
   bool ownAlgorithm = false; ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;  ///< of one rank and optimizer step
   int64_t dataParallel = 1;  ///< ranks of the data axis
-  int64_t threads = 8;       ///< compute workers of a rank
+  ZeroOptions zero;
+  int64_t threads = 8; ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 4 << 20;
   int64_t alignment = 64; ///< bytes
 };
@@ -32,6 +43,8 @@ void buildSimplifyPipeline(mlir::OpPassManager &);
 void buildGradientPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// train -> dist: fragments and schedules.
 void buildDistributePipeline(mlir::OpPassManager &, const CompileOptions &);
+/// dist, every rank alike -> dist, gradients summed and state shared out over the data axis.
+void buildZeroPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// dist -> plan with offsets.
 void buildPlanPipeline(mlir::OpPassManager &, const CompileOptions &);
 

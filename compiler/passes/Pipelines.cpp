@@ -47,8 +47,38 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   pm.addPass(createFuseElementwise());
   pm.addPass(createOutlineFragments());
-  pm.addPass(createScheduleCalls({options.microbatches}));
+  pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel}));
+  buildZeroPipeline(pm, options);
   pm.addPass(createVerifyDistForm());
+}
+
+void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
+  if (options.dataParallel == 1)
+    return; // nobody to share with
+  const ZeroOptions &zero = options.zero;
+  // First a decision on paper, which a user may have written already; then the layout that all that follows relies on:
+  // one collective, or one update, is one contiguous piece of memory.
+  pm.addPass(
+      createPlanBuckets({zero.stage, zero.bucketElements, zero.persistenceThreshold, zero.modelPersistenceThreshold}));
+  pm.addPass(createLayOutBuckets());
+  // Right and slow: reduce when the last contribution is there, gather before every use.
+  pm.addPass(createInsertReductions());
+  // After the reductions, which stand at the head of @update: what it reads of gradients are sums.
+  pm.addPass(createShardOptimizer());
+  pm.addPass(createInsertParameterGathers());
+  // Now less: what stays gathered within a fragment, then what stays between fragments in the room that is left.
+  pm.addPass(createElideRedundantGathers({zero.maxLive, zero.maxReuseDistance}));
+  pm.addPass(createKeepParametersGathered({zero.maxLive, zero.maxReuseDistance, options.microbatches}));
+  // What may begin early is moved there while a collective is still one op, whose place is when it begins.
+  if (zero.overlap)
+    pm.addPass(createAdvanceReductions({options.microbatches}));
+  // Before gathers are moved: those that meet ahead of one use would make it wait for the next one's.
+  pm.addPass(createCombineCollectives({zero.bucketElements}));
+  if (!zero.overlap)
+    return;
+  pm.addPass(createHoistGathers({zero.maxLive, zero.prefetch}));
+  // Last: from here on only a done looks at who needs it.
+  pm.addPass(createSplitAsyncCollectives());
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -64,6 +94,14 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
   Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("micro-batches of one step"), llvm::cl::init(1)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw, sgd or adagrad"), llvm::cl::init("adamw")};
   Option<double> lr{*this, "lr", llvm::cl::desc("learning rate"), llvm::cl::init(1e-3)};
+  Option<int64_t> dataParallel{*this, "data-parallel", llvm::cl::desc("ranks"), llvm::cl::init(1)};
+  Option<int64_t> stage{*this, "stage", llvm::cl::desc("ZeRO stage"), llvm::cl::init(0)};
+  Option<int64_t> persistence{*this, "persistence-threshold",
+                              llvm::cl::desc("stage 3: elements of a parameter that every rank keeps whole"),
+                              llvm::cl::init(100000)};
+  Option<bool> overlap{*this, "overlap", llvm::cl::desc("collectives run beside compute"), llvm::cl::init(false)};
+  Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("stage 3: elements that may be gathered at once"),
+                          llvm::cl::init(1000000000)};
   Option<int64_t> threads{*this, "threads", llvm::cl::desc("compute workers of a rank"), llvm::cl::init(8)};
 
   CompileOptions compileOptions() const {
@@ -72,6 +110,11 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
     options.optimizer.optimizer = optimizer;
     options.optimizer.lr = lr;
     options.threads = threads;
+    options.dataParallel = dataParallel;
+    options.zero.stage = stage;
+    options.zero.persistenceThreshold = persistence;
+    options.zero.maxLive = maxLive;
+    options.zero.overlap = overlap;
     return options;
   }
 };

@@ -25,14 +25,18 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
         module.emitError() << "has no fragment @" << name << "; ds-outline-fragments makes it";
         return signalPassFailure();
       }
+    if (dataParallel < 1) {
+      module.emitError() << "data-parallel is " << dataParallel.getValue() << "; it must be at least 1";
+      return signalPassFailure();
+    }
     if (microbatches < 1) {
       module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
       return signalPassFailure();
     }
     builder_ = OpBuilder::atBlockEnd(module.getBody());
     dist::MeshOp::create(builder_, module.getLoc(), "mesh", builder_.getStrArrayAttr({"pipe", "data", "tensor"}),
-                         ArrayRef<int64_t>{1, 1, 1});
-    auto role = dist::RoleOp::create(builder_, module.getLoc(), "main", ArrayRef<int64_t>{0, 0});
+                         ArrayRef<int64_t>{1, dataParallel, 1});
+    auto role = dist::RoleOp::create(builder_, module.getLoc(), "main", ArrayRef<int64_t>{0, dataParallel - 1});
     builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
     scheduleStep(module.getLoc());
     startProgram(module.getLoc(), "evaluate");

@@ -1,4 +1,5 @@
 //===- VerifyDistForm.cpp - check that every value is kept before it is taken -===//
+#include "compiler/passes/BucketIndex.h"
 #include "compiler/passes/Passes.h"
 #include "dialects/Dist/Dist.h"
 
@@ -29,6 +30,11 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
       function.emitError("is left over; ds-outline-fragments should have cut it into fragments");
       return signalPassFailure();
     }
+    if (failed(verifyBuckets()))
+      return signalPassFailure();
+    for (auto value : module.getOps<dist::ValueOp>())
+      if (value.getForStep())
+        forStep_.insert(value.getSymNameAttr());
     llvm::DenseMap<StringAttr, Effects> effects; // looked up, never iterated
     for (auto fragment : module.getOps<dist::FragmentOp>())
       effects[fragment.getSymNameAttr()] = effectsOf(fragment);
@@ -51,23 +57,39 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     return effects;
   }
 
-  static LogicalResult follow(dist::ProgramOp program, const llvm::DenseMap<StringAttr, Effects> &effects) {
+  /// What a rank holds but a slice of is named by bucket alone.
+  LogicalResult verifyBuckets() {
+    const BucketIndex buckets(getOperation());
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      for (Operation &op : fragment.getBody().front())
+        for (NamedAttribute attribute : op.getAttrDictionary())
+          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()); name && buckets.isSliced(name.getAttr()))
+            return op.emitOpError() << "names " << name << ", of which a rank holds a slice in bucket @"
+                                    << buckets.bucketOf(name.getAttr()).getSymName()
+                                    << "; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers";
+    return success();
+  }
+
+  LogicalResult follow(dist::ProgramOp program, const llvm::DenseMap<StringAttr, Effects> &effects) {
     llvm::DenseMap<int64_t, llvm::DenseSet<StringAttr>> present; // by micro-batch
+    llvm::DenseSet<StringAttr> always;                           // kept for the step
     for (auto call : program.getOps<dist::CallOp>()) {
       const Effects &own = effects.at(call.getFragmentAttr().getAttr());
       auto &values = present[call.getMicrobatch()];
       for (dist::TakeOp take : own.takes)
-        if (!values.contains(take.getValueAttr().getAttr())) {
+        if (!values.contains(take.getValueAttr().getAttr()) && !always.contains(take.getValueAttr().getAttr())) {
           InFlightDiagnostic error = call.emitOpError() << "takes " << take.getValueAttr() << " of micro-batch "
                                                         << call.getMicrobatch() << ", which no earlier call kept";
           error.attachNote(take.getLoc()) << "taken here";
           return error;
         }
       for (StringAttr name : own.provides)
-        values.insert(name);
+        (forStep_.contains(name) ? always : values).insert(name);
     }
     return success();
   }
+
+  llvm::DenseSet<StringAttr> forStep_; // values; looked up
 };
 
 } // namespace

@@ -25,6 +25,8 @@ Operands operandsOf(Operation *command) {
     return {kernel.getBuffers(), kernel.getAccesses()};
   if (auto fill = dyn_cast<plan::FillOp>(command))
     return {fill.getBuffers(), fill.getAccesses()};
+  if (auto collective = dyn_cast<plan::CollectiveOp>(command))
+    return {collective.getBuffers(), collective.getAccesses()};
   auto feed = cast<plan::FeedOp>(command);
   return {feed.getBuffers(), feed.getAccesses()};
 }
@@ -32,8 +34,9 @@ Operands operandsOf(Operation *command) {
 struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody()) {
-      const bool allowed = isa<train::VariableOp, dist::MeshOp, plan::RoleOp>(op) ||
-                           (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
+      const bool allowed =
+          isa<train::VariableOp, dist::MeshOp, dist::BucketOp, plan::CommunicatorOp, plan::RoleOp>(op) ||
+          (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
       if (!allowed) {
         op.emitOpError("is left over; ds-lower-to-plan should have lowered it");
         return signalPassFailure();

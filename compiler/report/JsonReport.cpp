@@ -6,9 +6,12 @@
 //        "arena_bytes"      what is allocated,
 //        "peak_live_bytes"  the sum of bytes alive at the worst instant of any program,
 //        "weights", "gradients", "optimizer", "activations", "workspace", "communication", "inputs", "constants"
-//                           alive at that instant; they add up to peak_live_bytes,
-//        "padding"          arena_bytes - peak_live_bytes: alignment, and gaps that no offset could close,
+//                           alive at that instant, without padding,
+//        "padding"          what is left of arena_bytes: alignment, gaps that no offset could close, and
+//        "bucket_padding"   what of buckets belongs to no variable,
 //        "phases"           most bytes alive while "init", "load", "save" (what is resident), "step", "eval" run}},
+//    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
+//             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step"}],
 //  "pipeline", "parameters", "config"}
 //
@@ -17,6 +20,8 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Liveness.h"
+#include "compiler/report/Sharing.h"
+#include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -39,12 +44,19 @@ using plan::proto::Role;
 
 constexpr uint64_t mostRanksListed = 16; // above, one of each role
 
-json memoryJson(const Role &role, std::string_view space) {
-  const SpaceMemory memory = measure(role, space);
+json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
+  SpaceMemory memory = measure(role, space);
+  uint64_t bucketPadding = 0;
+  for (const LiveBuffer &live : memory.alive) {
+    const uint64_t padding = paddingOf(plan, role.buffers(live.buffer));
+    memory.atPeak[size_t(role.buffers(live.buffer).category())] -= padding;
+    bucketPadding += padding;
+  }
   json result = {{"arena_bytes", memory.arenaBytes}, {"peak_live_bytes", memory.peakLiveBytes}};
   for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
     result[std::string(categoryName(Buffer::Category(category)))] = memory.atPeak[size_t(category)];
-  result["padding"] = int64_t(memory.arenaBytes) - int64_t(memory.peakLiveBytes);
+  result["padding"] = int64_t(memory.arenaBytes) - int64_t(memory.peakLiveBytes) + int64_t(bucketPadding);
+  result["bucket_padding"] = bucketPadding;
   result["phases"] = {{"init", memory.residentBytes},
                       {"load", memory.residentBytes},
                       {"step", memory.programPeak(role, "step")},
@@ -53,16 +65,38 @@ json memoryJson(const Role &role, std::string_view space) {
   return result;
 }
 
+/// The ZeRO table: each kind of state once, and what a rank holds of it; the buckets.
+json zeroJson(const Plan &plan, const Role &role) {
+  json result;
+  for (Buffer::Category category : {Buffer::WEIGHTS, Buffer::GRADIENTS, Buffer::OPTIMIZER}) {
+    const StateFacts facts = stateFacts(plan, role, category);
+    result[std::string(categoryName(category))] = {
+        {"whole_bytes", facts.wholeBytes}, {"rank_bytes", facts.heldBytes}, {"rank_padding", facts.paddingBytes}};
+  }
+  result["buckets"] = json::array();
+  for (const BucketFacts &facts : bucketFacts(plan, role)) {
+    json members = json::array();
+    for (const plan::proto::BucketMember &member : facts.bucket->members())
+      members.push_back(plan.variables(int(member.variable())).name());
+    json one = {{"name", facts.bucket->name()},       {"elements", facts.bucket->elements()},
+                {"rank_bytes", facts.heldBytes},      {"held", facts.heldBytes == facts.wholeBytes ? "whole" : "slice"},
+                {"rank_padding", facts.paddingBytes}, {"members", members}};
+    if (facts.oversized)
+      one["note"] = "larger than the bucket size: a bucket of its own";
+    result["buckets"].push_back(std::move(one));
+  }
+  return result;
+}
+
 /// What all ranks of a role have in common.
 json roleJson(const Plan &plan, const Role &role) {
-  return {
-      {"memory",
-       {{"device", memoryJson(role, "device")},
-        {"host", memoryJson(role, "host")},
-        {"nvme", memoryJson(role, "nvme")}}},
-      {"wire_bytes_per_step", {{"all_gather", 0}, {"reduce_scatter", 0}, {"all_reduce", 0}, {"send", 0}, {"recv", 0}}},
-      {"flops_per_step", matmulFlopsPerStep(plan)},
-      {"recompute_flops_per_step", 0}};
+  return {{"memory",
+           {{"device", memoryJson(plan, role, "device")},
+            {"host", memoryJson(plan, role, "host")},
+            {"nvme", memoryJson(plan, role, "nvme")}}},
+          {"zero", zeroJson(plan, role)},
+          {"flops_per_step", matmulFlopsPerStep(plan)},
+          {"recompute_flops_per_step", 0}};
 }
 
 json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {
@@ -74,6 +108,14 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
                    {"pipe", rank / (world.tensor * world.data)},
                    {"tensor", rank % world.tensor}}}};
   result.update(common);
+  const WireBytes wire = wireBytesPerStep(plan, role, rank);
+  result["wire_bytes_per_step"] = {{"all_gather", wire.allGather},
+                                   {"reduce_scatter", wire.reduceScatter},
+                                   {"all_reduce", wire.allReduce},
+                                   {"send", 0},
+                                   {"recv", 0}};
+  if (wire.broadcast > 0)
+    result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
   return result;
 }
 

@@ -2,6 +2,8 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Liveness.h"
+#include "compiler/report/Sharing.h"
+#include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -75,6 +77,14 @@ std::string plural(uint64_t count, const std::string &thing) {
   return grouped(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
+std::string rankRanges(const Role &role) {
+  std::string text;
+  for (int k = 0; k + 1 < role.ranks_size(); k += 2)
+    text += (text.empty() ? "" : ", ") + std::to_string(role.ranks(k)) +
+            (role.ranks(k) == role.ranks(k + 1) ? "" : " to " + std::to_string(role.ranks(k + 1)));
+  return text;
+}
+
 void printHead(std::string &page, const Plan &plan) {
   const WorldSize world = worldSize(plan);
   const plan::proto::Training &training = plan.training();
@@ -87,15 +97,37 @@ void printHead(std::string &page, const Plan &plan) {
           " samples a step = " + grouped(training.micro_batch_size()) + " a micro-batch x " +
           grouped(training.accumulation_steps()) + " accumulation steps x " + plural(world.data, "data rank") + "\n";
   page += "  work      " + countText(double(matmulFlopsPerStep(plan))) +
-          "FLOP of matrix products a step and rank, none recomputed; 0 bytes on the wire\n";
+          "FLOP of matrix products a step and rank, none recomputed\n";
+  if (plan.roles_size() == 0)
+    return;
+  const WireBytes wire = wireBytesPerStep(plan, plan.roles(0), 0);
+  page += "  wire      " + bytesText(wire.sum()) + " a step, from rank 0";
+  if (wire.sum() > 0)
+    page += ": all_gather " + grouped(wire.allGather) + ", reduce_scatter " + grouped(wire.reduceScatter) +
+            ", all_reduce " + grouped(wire.allReduce);
+  page += "\n";
 }
 
-std::string rankRanges(const Role &role) {
-  std::string text;
-  for (int k = 0; k + 1 < role.ranks_size(); k += 2)
-    text += (text.empty() ? "" : ", ") + std::to_string(role.ranks(k)) +
-            (role.ranks(k) == role.ranks(k + 1) ? "" : " to " + std::to_string(role.ranks(k + 1)));
-  return text;
+/// What of the training state each rank holds; nothing where ranks share nothing.
+void printZero(std::string &page, const Plan &plan, const Role &role) {
+  const std::vector<BucketFacts> buckets = bucketFacts(plan, role);
+  if (buckets.empty())
+    return;
+  page += "\nshared out over " + plural(worldSize(plan).data, "data rank") + ", rank " + rankRanges(role) + "\n";
+  Table table({"", "whole", "", "a rank", "", "padding"}, {false, true, true, true, true, true});
+  for (Buffer::Category category : {Buffer::WEIGHTS, Buffer::GRADIENTS, Buffer::OPTIMIZER}) {
+    const StateFacts facts = stateFacts(plan, role, category);
+    table.add({std::string(categoryName(category)), grouped(facts.wholeBytes), bytesText(facts.wholeBytes),
+               grouped(facts.heldBytes), bytesText(facts.heldBytes), grouped(facts.paddingBytes)});
+  }
+  table.print(page);
+  Table list({"bucket", "held", "members", "elements", "a rank", "padding"}, {false, false, true, true, true, true});
+  for (const BucketFacts &facts : buckets)
+    list.addWithNote({facts.bucket->name(), facts.heldBytes == facts.wholeBytes ? "whole" : "slice",
+                      grouped(uint64_t(facts.bucket->members_size())), grouped(facts.bucket->elements()),
+                      grouped(facts.heldBytes), grouped(facts.paddingBytes)},
+                     facts.oversized ? "larger than the bucket size: a bucket of its own" : "");
+  list.print(page);
 }
 
 std::string percent(uint64_t part, uint64_t whole) {
@@ -195,6 +227,8 @@ std::string textReport(const Plan &plan) {
   for (const Role &role : plan.roles())
     for (const char *space : {"device", "host", "nvme"})
       printMemory(page, plan, role, space);
+  for (const Role &role : plan.roles())
+    printZero(page, plan, role);
   printParameters(page, plan);
   printConfig(page, plan);
   return page;

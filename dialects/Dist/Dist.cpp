@@ -5,15 +5,24 @@
 #include "mlir/IR/DialectImplementation.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ds::dist;
 
 #include "dialects/Dist/DistDialect.cpp.inc"
+#include "dialects/Dist/DistEnums.cpp.inc"
+#include "dialects/Dist/DistInterfaces.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Dist/DistTypes.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Dist/DistOps.cpp.inc"
 
 void DistDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Dist/DistTypes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Dist/DistOps.cpp.inc"
@@ -36,6 +45,16 @@ LogicalResult MeshOp::verify() {
 LogicalResult ValueOp::verify() {
   if (!cast<RankedTensorType>(getType()).hasStaticShape()) // value_c1
     return emitOpError() << "must be a static tensor, not " << getType();
+  return success();
+}
+
+LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getBucket() && !getForStep())
+    return success();
+  auto bucket = getBucket() ? symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr()) : BucketOp();
+  if (!bucket || bucket.getWholeType() != getType()) // value_c2
+    return emitOpError() << "is not the whole of a dist.bucket"
+                         << (getForStep() ? "; only that is kept for a step" : "");
   return success();
 }
 

@@ -1,6 +1,8 @@
 //===- Dist.h - the dist dialect ------------------------------------------===//
 #pragma once
 
+#include "dialects/Train/Train.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -20,5 +22,19 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
 } // namespace ds::dist
 
 #include "dialects/Dist/DistDialect.h.inc"
+#include "dialects/Dist/DistEnums.h.inc"
+#include "dialects/Dist/DistInterfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Dist/DistTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Dist/DistOps.h.inc"
+
+namespace ds::dist {
+
+/// The size of an axis, or 0 where the mesh has none of that name.
+int64_t axisSize(MeshOp mesh, llvm::StringRef axis);
+
+/// The types that a collective over `ranks` makes of its inputs (collective_c2, c3), or a failure after a diagnostic.
+llvm::FailureOr<llvm::SmallVector<mlir::Type>> resultTypes(CollectiveOpInterface op, int64_t ranks);
+
+} // namespace ds::dist

@@ -3,6 +3,8 @@
 #define DS_DIST_DIALECT_TD
 
 include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -16,10 +18,33 @@ def Dist_Dialect : Dialect {
     backward, update. What one fragment computes for a later one of the same micro-batch is a *value*, named, because
     many micro-batches may be in flight. A *role* is the set of ranks that run the same program; a *program* is the list
     of (fragment, micro-batch) calls. Nothing is unrolled over micro-batches but the calls.
+
+    What is shared out lies in *buckets*: variables end to end, flat, so that the rank at coordinate c of n owns the c-th of
+    n equal slices and one collective reads and writes in place. Ops that name a bucket (train.read, train.adamw) act on
+    this rank's slice. A collective is an op on tensors; asynchrony is a token between its start and its done.
   }];
+  let useDefaultTypePrinterParser = 1;
   let usePropertiesForAttributes = 1;
 }
 
 class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
+
+def Dist_Static : StaticShapeTensorOf<[AnyType]>;
+
+def Dist_Token : TypeDef<Dist_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a collective under way, from its start to its done";
+}
+
+def Dist_Held : I32EnumAttr<"Held", "what of a bucket a rank keeps", [
+    I32EnumAttrCase<"Whole", 1, "whole">, I32EnumAttrCase<"Slice", 2, "slice">]> {
+  let cppNamespace = "::ds::dist";
+}
+/// Numbers of plan.proto's CollectiveCommand.Kind.
+def Dist_CollectiveKind : I32EnumAttr<"CollectiveKind", "what a collective does", [
+    I32EnumAttrCase<"AllGather", 1, "all_gather">, I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
+    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">]> {
+  let cppNamespace = "::ds::dist";
+}
 
 #endif // DS_DIST_DIALECT_TD

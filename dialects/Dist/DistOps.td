@@ -2,9 +2,10 @@
 #ifndef DS_DIST_OPS_TD
 #define DS_DIST_OPS_TD
 
+include "dialects/Dist/BucketOps.td"
+include "dialects/Dist/CollectiveOps.td"
 include "dialects/Dist/DistDialect.td"
 
-def Dist_Static : StaticShapeTensorOf<[AnyType]>;
 def Dist_Values : Resource<"::ds::dist::ValueResource">;
 
 def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
@@ -25,21 +26,32 @@ def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def Dist_ValueOp : Dist_Op<"value", [Symbol]> {
+def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "what passes from one fragment to a later one of the same micro-batch";
   let description = [{
-    `input` names the graph input that `dist.feed` writes into it.
+    `input` names the graph input that `dist.feed` writes into it. `of` names the bucket that it is the whole of, gathered;
+    one `of` a bucket `for_step` is kept once, and taken by every later micro-batch of the step.
 
     ```mlir
     dist.value @"h.0/add" : tensor<4x128x64xf32>
     dist.value @input_ids : tensor<4x128xi64> input "input_ids"
+    dist.value @"zero.0::whole" : tensor<8192xf32> of @zero.0 for_step
     ```
 
     **Constraints**
     - (value_c1) the type is a static tensor.
+    - (value_c2) `of` names a dist.bucket whose whole is of the type; only such a value is `for_step`.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input);
-  let assemblyFormat = "$sym_name `:` $type (`input` $input^)? attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input,
+                       OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step);
+  let assemblyFormat = [{
+    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? attr-dict
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
+                                 CArg<"::mlir::StringAttr", "{}">:$input), [{
+    build($_builder, $_state, $_builder.getStringAttr(name), ::mlir::TypeAttr::get(type), input, /*bucket=*/nullptr,
+          /*for_step=*/nullptr);
+  }]>];
   let hasVerifier = 1;
 }
 

@@ -39,9 +39,19 @@ LogicalResult ArenaOp::verify() {
   return success();
 }
 
+LogicalResult CommunicatorOp::verify() {
+  int64_t next = 0;
+  for (int64_t axis : getAxes()) {
+    if (axis < next) // communicator_c1
+      return emitOpError() << "axes [" << getAxes() << "] are not ascending indices";
+    next = axis + 1;
+  }
+  return success();
+}
+
 LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<KernelOp, FillOp, FeedOp>(op)) // routine_c1
+    if (!isa<KernelOp, FillOp, FeedOp, CollectiveOp>(op)) // routine_c1
       return emitOpError() << "holds '" << op.getName() << "', which is no command";
   return success();
 }
@@ -53,7 +63,7 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (slots < 1 || bytes < 0 || (slots > 1 && getScope() != Scope::Slot)) // buffer_c2
     return emitOpError() << "of scope " << stringifyScope(getScope()) << " has " << bytes << " bytes in " << slots
                          << " slots; only scope slot has several";
-  if (getVariableAttr() ? getScope() != Scope::Plan : getScope() == Scope::Plan) // buffer_c3
+  if (getVariableAttr() ? getScope() != Scope::Plan : getScope() == Scope::Plan || getShard()) // buffer_c3
     return emitOpError() << "of scope " << stringifyScope(getScope())
                          << (getVariableAttr() ? " names a variable" : " names no variable");
   if (getOffsetAttr() ? !getSlotStrideAttr() : bool(getSlotStrideAttr())) // buffer_c4
@@ -61,7 +71,13 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// command_c1 to command_c3, for every kind of command.
+/// Communicators belong to the module, not to a role.
+template <typename CommandOp> static bool communicatorOf(CommandOp op, SymbolTableCollection &symbols) {
+  auto module = op->template getParentOfType<ModuleOp>();
+  return module && symbols.lookupSymbolIn<CommunicatorOp>(module, op.getCommunicatorAttr());
+}
+
+/// command_c1 to command_c4, for every kind of command.
 template <typename CommandOp> static LogicalResult verifyCommand(CommandOp op, SymbolTableCollection &symbols) {
   const size_t count = op.getBuffers().size();
   if (op.getAccesses().size() != count || op.getTypes().size() != count || op.getByteOffsets().size() != count ||
@@ -76,19 +92,34 @@ template <typename CommandOp> static LogicalResult verifyCommand(CommandOp op, S
       if (auto name = dyn_cast<FlatSymbolRefAttr>(event);
           !name || !symbols.lookupNearestSymbolFrom<EventOp>(op, name)) // command_c2
         return op.emitOpError() << event << " is not a plan.event";
+  ArrayRef<int64_t> strides = op.getRankStrides();
+  const bool strided = llvm::any_of(strides, [](int64_t stride) { return stride != 0; });
+  if ((!strides.empty() && strides.size() != count) || (strided && !op.getCommunicator()) ||
+      llvm::any_of(strides, [](int64_t stride) { return stride < 0; })) // command_c4
+    return op.emitOpError() << "has rank strides [" << strides << "] for " << count << " buffers"
+                            << (op.getCommunicator() ? "" : " and names no communicator");
+  if (op.getCommunicatorAttr() && !communicatorOf(op, symbols)) // command_c4
+    return op.emitOpError() << op.getCommunicatorAttr() << " is not a plan.communicator";
   for (auto [index, buffer] : llvm::enumerate(op.getBuffers())) {
     auto owner = buffer.template getDefiningOp<BufferOp>();
     auto type = dyn_cast<RankedTensorType>(cast<TypeAttr>(op.getTypes()[index]).getValue());
     if (!owner || !type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat()) // command_c3
       return op.emitOpError() << "operand " << index << " must be a static tensor in a plan.buffer, not "
                               << op.getTypes()[index];
-    const int64_t begin = op.getByteOffsets()[index], bytes = tensorBytes(type);
+    const int64_t stride = strides.empty() ? 0 : strides[index];
+    const int64_t begin = op.getByteOffsets()[index], bytes = tensorBytes(type) + stride;
     const int64_t size = static_cast<int64_t>(owner.getBytes());
     if (begin < 0 || begin > size || bytes > size - begin) // command_c3
       return op.emitOpError() << "operand " << index << " takes " << bytes << " bytes at " << begin
                               << " of a buffer of " << size;
   }
   return success();
+}
+LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getCommunicator() || getBuffers().empty() || getBuffers().size() % partSize() != 0) // collective_c1
+    return emitOpError() << "has " << getBuffers().size() << " buffers; it must name a communicator and have "
+                         << partSize() << " buffers a part";
+  return verifyCommand(*this, symbols);
 }
 LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
 LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }

@@ -46,5 +46,9 @@ def Plan_QueueKind : Plan_Enum<"QueueKind", "what a queue's commands use", [
 def Plan_Access : Plan_Enum<"Access", "what a command does to an operand", [
     I32EnumAttrCase<"Read", 1, "read">, I32EnumAttrCase<"Write", 2, "write">,
     I32EnumAttrCase<"ReadWrite", 3, "read_write">, I32EnumAttrCase<"Scratch", 4, "scratch">]>;
+/// Numbers of CollectiveCommand.Kind.
+def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", [
+    I32EnumAttrCase<"AllGather", 1, "all_gather">, I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
+    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">]>;
 
 #endif // DS_PLAN_DIALECT_TD

@@ -4,6 +4,21 @@
 
 include "dialects/Plan/PlanDialect.td"
 
+def Plan_CommunicatorOp : Plan_Op<"communicator", [Symbol]> {
+  let summary = "ranks that communicate: those whose coordinates differ on some axes of the world alone";
+  let description = [{
+    ```mlir
+    plan.communicator @communicator.data axes [1]
+    ```
+
+    **Constraints**
+    - (communicator_c1) `axes` are indices into the mesh's axes, ascending, no two equal.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$axes);
+  let assemblyFormat = "$sym_name `axes` $axes attr-dict";
+  let hasVerifier = 1;
+}
+
 //===-- what a role owns ------------------------------------------------------===//
 
 def Plan_RoleOp : Plan_Op<"role", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
@@ -39,16 +54,17 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
     **Constraints**
     - (buffer_c1) `arena` names a plan.arena of the role.
     - (buffer_c2) only scope `slot` has more than one slot; slots >= 1, bytes >= 0.
-    - (buffer_c3) exactly a buffer of scope `plan` names a variable.
+    - (buffer_c3) exactly a buffer of scope `plan` names what it holds: a variable, or a bucket, which it holds whole or
+      as a `shard`.
     - (buffer_c4) offset and stride come together.
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, I64Attr:$bytes, Plan_Scope:$scope,
-                       Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable,
+                       Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable, UnitAttr:$shard,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slot_stride,
                        OptionalAttr<DenseI64ArrayAttr>:$lives);
   let results = (outs Plan_Buffer:$buffer);
   let assemblyFormat = [{
-    $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)?
+    $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)? (`shard` $shard^)?
     (`at` $offset^ `stride` $slot_stride)? (`lives` $lives^)? attr-dict
   }];
 }
@@ -80,7 +96,8 @@ def Plan_RoutineOp : Plan_RoleMember<"routine", [Symbol, NoTerminator, SingleBlo
 }
 
 /// A command on a queue. `waits` holds pairs (event index, delay) flattened; `signals` event indices; `accesses` one number
-/// of Access per operand; `types` the tensor each operand is seen as; `byte_offsets` where in its buffer it begins;
+/// of Access per operand; `types` the tensor each operand is seen as; `byte_offsets` where in its buffer it begins, with
+/// `rank_strides`, if any is not 0, added once per coordinate of this rank among the ranks of `communicator`;
 /// `reference` the ops of the reference program that it implements.
 class Plan_Command<string mnemonic, dag extra = (ins)>
     : Plan_Op<mnemonic, [HasParent<"RoutineOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -89,7 +106,9 @@ class Plan_Command<string mnemonic, dag extra = (ins)>
                             DefaultValuedAttr<ArrayAttr, "{}">:$waits,
                             DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$delays,
                             DefaultValuedAttr<ArrayAttr, "{}">:$signals,
-                            DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reference), extra);
+                            DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reference,
+                            DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$rank_strides,
+                            OptionalAttr<FlatSymbolRefAttr>:$communicator), extra);
 }
 
 def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:$arguments)> {
@@ -98,28 +117,54 @@ def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:
     **Constraints**
     - (command_c1) accesses, types and byte offsets have one entry per buffer; waits and delays are as many.
     - (command_c2) queue and events are members of the role.
-    - (command_c3) each operand is a static tensor that lies within its buffer.
+    - (command_c3) each operand is a static tensor that lies within its buffer, on the first rank and on the second.
+    - (command_c4) there are no rank strides or one per buffer, none negative; what has any names a communicator.
   }];
   let assemblyFormat = [{
-    $kernel $arguments `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets `on` $queue
+    $kernel $arguments `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets
+    (`stride` $rank_strides^)? (`over` $communicator^)? `on` $queue
     (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
   }];
 }
 
 def Plan_FillOp : Plan_Command<"fill"> {
   let summary = "every byte of the operand becomes 0";
-  let description = "Constraints command_c1 to command_c3 hold.";
+  let description = "Constraints command_c1 to command_c4 hold.";
   let assemblyFormat = [{
-    `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets `on` $queue
+    `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)? (`over` $communicator^)?
+    `on` $queue
     (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
+def Plan_CollectiveOp : Plan_Command<"collective", (ins Plan_CollectiveKind:$kind, UnitAttr:$accumulate)> {
+  let summary = "what the ranks of a communicator do together";
+  let description = [{
+    Buffers are the parts of one launch, one after another: source, target, and for sums the scratch that messages are
+    received into. Constraints command_c1 to command_c4 hold.
+
+    **Constraints**
+    - (collective_c1) it names a communicator, and its buffers are whole parts, at least one.
+  }];
+  let assemblyFormat = [{
+    $kind (`accumulate` $accumulate^)? `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets
+    (`stride` $rank_strides^)? (`over` $communicator^)? `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Buffers of one part.
+    unsigned partSize() {
+      return getKind() == CollectiveKind::AllGather || getKind() == CollectiveKind::Broadcast ? 2 : 3;
+    }
   }];
 }
 
 def Plan_FeedOp : Plan_Command<"feed", (ins StrAttr:$input)> {
   let summary = "write this micro-batch's part of a graph input";
-  let description = "Constraints command_c1 to command_c3 hold.";
+  let description = "Constraints command_c1 to command_c4 hold.";
   let assemblyFormat = [{
-    $input `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets `on` $queue
+    $input `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)?
+    (`over` $communicator^)? `on` $queue
     (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
   }];
 }

@@ -48,28 +48,30 @@ LogicalResult VariableOp::verify() {
   return success();
 }
 
-/// The variable that `name` refers to. The reference program, a nested module, names the variables around it.
-static VariableOp find(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
+RankedTensorType VariableOp::getStateType() { return getTensorType(); }
+
+/// The state that `name` refers to. The reference program, a nested module, names the variables around it.
+static StateOpInterface find(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
   for (; op; op = op->getParentOp())
     if (op->hasTrait<OpTrait::SymbolTable>())
-      if (auto variable = symbols.lookupSymbolIn<VariableOp>(op, name))
-        return variable;
+      if (auto state = dyn_cast_or_null<StateOpInterface>(symbols.lookupSymbolIn(op, name)))
+        return state;
   return {};
 }
 
-/// The variable that `name` refers to, of type `type` unless null; reports on `op` otherwise.
-static VariableOp lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols, Type type = {}) {
-  VariableOp variable = find(op, name, symbols);
-  if (!variable) {
+/// The state that `name` refers to, of type `type` unless null; reports on `op` otherwise.
+static StateOpInterface lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols, Type type = {}) {
+  StateOpInterface state = find(op, name, symbols);
+  if (!state) {
     op->emitOpError() << name << " is not a train.variable";
     return {};
   }
-  if (type && variable.getType() != type) {
-    InFlightDiagnostic error = op->emitOpError() << name << " is " << variable.getType() << ", not " << type;
-    error.attachNote(variable.getLoc()) << "declared here";
+  if (type && state.getStateType() != type) {
+    InFlightDiagnostic error = op->emitOpError() << name << " is " << state.getStateType() << ", not " << type;
+    error.attachNote(state.getLoc()) << "declared here";
     return {};
   }
-  return variable;
+  return state;
 }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) { // read_c1
@@ -81,9 +83,12 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) { // sto
 }
 
 LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  VariableOp variable = lookup(*this, getVariableAttr(), symbols, getValue().getType());
-  if (!variable)
+  StateOpInterface state = lookup(*this, getVariableAttr(), symbols, getValue().getType());
+  if (!state)
     return failure();
+  auto variable = dyn_cast<VariableOp>(state.getOperation());
+  if (!variable) // accumulate_c1
+    return emitOpError() << getVariableAttr() << " is no variable; only gradients and metrics accumulate";
   if (variable.getKind() != VariableKind::Gradient && variable.getKind() != VariableKind::Metric) // accumulate_c1
     return emitOpError() << getVariableAttr() << " is a " << stringifyVariableKind(variable.getKind())
                          << "; only gradients and metrics accumulate";
@@ -97,13 +102,14 @@ LogicalResult IncrementOp::verifySymbolUses(SymbolTableCollection &symbols) { //
 
 /// Whether all `names` are variables of the type of the first, a float type.
 static LogicalResult oneType(Operation *op, ArrayRef<FlatSymbolRefAttr> names, SymbolTableCollection &symbols) {
-  VariableOp parameter = lookup(op, names.front(), symbols);
+  StateOpInterface parameter = lookup(op, names.front(), symbols);
   if (!parameter)
     return failure();
-  if (!isa<FloatType>(parameter.getTensorType().getElementType()))
-    return op->emitOpError() << names.front() << " is " << parameter.getType() << "; only floats are updated";
+  const RankedTensorType type = parameter.getStateType();
+  if (!isa<FloatType>(type.getElementType()))
+    return op->emitOpError() << names.front() << " is " << type << "; only floats are updated";
   for (FlatSymbolRefAttr name : names.drop_front())
-    if (!lookup(op, name, symbols, parameter.getType()))
+    if (!lookup(op, name, symbols, type))
       return failure();
   return success();
 }

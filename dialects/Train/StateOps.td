@@ -50,7 +50,7 @@ def Train_VariableKindAttr : EnumAttr<Train_Dialect, Train_VariableKind, "variab
 
 //===-- the variable --------------------------------------------------------===//
 
-def Train_VariableOp : Train_Op<"variable", [Symbol]> {
+def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<StateOpInterface>]> {
   let summary = "a named tensor that outlives functions";
   let description = [{
     A parameter keeps PyTorch's name; a tied weight is one variable read twice, its other names are `aliases`. Gradient

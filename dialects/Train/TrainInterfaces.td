@@ -23,4 +23,14 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
          "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGradients)>];
 }
 
+def StateOpInterface : OpInterface<"StateOpInterface"> {
+  let cppNamespace = "::ds::train";
+  let description = [{
+    A symbol that ops over state name (train.read, train.adamw, ...): a variable, or what a later dialect lays out in its
+    place.
+  }];
+  let methods = [InterfaceMethod<"The tensor that an op sees which names it, on one rank.", "::mlir::RankedTensorType",
+                                 "getStateType">];
+}
+
 #endif // DS_TRAIN_INTERFACES_TD

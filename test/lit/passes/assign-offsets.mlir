@@ -139,3 +139,38 @@ plan.role @arenas ranks [0, 0] {
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
   %b = plan.buffer "b" in @host bytes 8 scope call category activations slots 1
 }
+
+// -----
+
+// Tests two queues: the collective may begin when "a" is written (command 0) and end when command 4 waits for it, though it
+// stands between; so its target "t" shares no bytes with "b" or "c", and "d", born where the wait is, none with it.
+// CHECK-LABEL: plan.role @queues
+// CHECK:       plan.buffer "a" {{.*}} at 64 stride 0 lives [0, 0, 0, 0, 2]
+// CHECK:       plan.buffer "t" {{.*}} at 0 stride 0 lives [0, 0, 0, 0, 4]
+// CHECK:       plan.buffer "b" {{.*}} at 128 stride 0 lives [0, 0, 2, 0, 3]
+// CHECK:       plan.buffer "c" {{.*}} at 64 stride 0 lives [0, 0, 3, 0, 4]
+// CHECK:       plan.buffer "d" {{.*}} at 128 stride 0 lives [0, 0, 4, 0, 5]
+plan.communicator @data_ranks axes [0]
+plan.role @queues ranks [0, 1] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  plan.queue @collective kind collective
+  plan.event @ready
+  plan.event @done
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
+  %t = plan.buffer "t" in @device bytes 64 scope call category communication slots 1
+  %b = plan.buffer "b" in @device bytes 64 scope call category activations slots 1
+  %c = plan.buffer "c" in @device bytes 64 scope call category activations slots 1
+  %d = plan.buffer "d" in @device bytes 64 scope call category activations slots 1
+  plan.routine @forward {
+    plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute signal [@ready]
+    plan.collective broadcast (%t, %t) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] over @data_ranks on @collective wait [@ready] [0] signal [@done]
+    plan.kernel "x" {} (%a, %b) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "x" {} (%b, %c) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "x" {} (%c, %d) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute wait [@done] [0]
+    plan.kernel "x" {} (%d) : [tensor<16xf32>] access [1] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+  }
+}

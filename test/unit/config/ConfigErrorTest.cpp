@@ -89,10 +89,25 @@ TEST(ConfigError, UnknownKeysGetTheNearest) {
   EXPECT_EQ(nearest(R"("deepstatic": {"tensor_paralel": 1})"), "deepstatic.tensor_parallel");
 }
 
+TEST(ConfigError, ZeroOptimization) {
+  const auto refused = [](const std::string &member) {
+    return sentence("\"train_batch_size\": 4, \"zero_optimization\": {" + member + "}", 4);
+  };
+  EXPECT_EQ(
+      refused(R"("reduce_bucket_size": 0)"),
+      "ds_config.json:1: zero_optimization.reduce_bucket_size is 0; it is a number of elements and must be at least 1");
+  EXPECT_EQ(
+      refused(R"("stage3_max_live_parameters": -1)"),
+      "ds_config.json:1: zero_optimization.stage3_max_live_parameters is -1; it is a number of elements and must be "
+      "at least 0");
+  EXPECT_EQ(
+      refused(R"("zero_hpz_partition_size": 3)"),
+      "ds_config.json:1: zero_optimization.zero_hpz_partition_size is 3; it is the ranks of a group and must divide "
+      "the 4 ranks of --ranks");
+}
+
 TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
   const auto refused = [](const std::string &member) { return sentence("\"train_batch_size\": 1, " + member); };
-  EXPECT_EQ(refused(R"("zero_optimization": {"stage": 2})"),
-            "ds_config.json:1: zero_optimization.stage is 2; this is not available yet, only 0 is");
   EXPECT_EQ(refused(R"("fp16": {"enabled": true})"),
             "ds_config.json:1: fp16.enabled is true; this is not available yet, only false is");
   EXPECT_EQ(refused(R"("pipeline": {"stages": 2})"),
@@ -219,8 +234,7 @@ TEST(ConfigError, Set) {
   EXPECT_EQ(refused("train_batch_size="), "--set train_batch_size: there is no value");
   EXPECT_EQ(refused("train_batch_size=[1"), "--set train_batch_size: the list that begins here is never closed with "
                                             "']'");
-  EXPECT_EQ(refused("zero_optimization.stage=3"),
-            "--set: zero_optimization.stage is 3; this is not available yet, only 0 is");
+  EXPECT_EQ(refused("zero_optimization.stage=4"), "--set: zero_optimization.stage is 4; it takes one of [0, 1, 2, 3]");
   EXPECT_EQ(refused(std::string(300, 'a') + "=1").substr(0, 10), "--set aaaa");
   EXPECT_EQ(refused("opt\x97m=1"), "--set \"opt\ufffdm\": the path holds a character that no key has"); // not UTF-8
   EXPECT_EQ(refused("a\nb=1"), "--set \"a\\nb\": the path holds a character that no key has");

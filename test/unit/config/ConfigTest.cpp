@@ -161,8 +161,7 @@ TEST(Config, WhatAsksForNothingIsAccepted) {
       "deepstatic": {"pipeline": {"stages": 1, "schedule": "zb-h1"}, "recompute": "none", "tensor_parallel": 1})");
   EXPECT_EQ(answerOf(config, "zero_optimization.stage").status, "honoured");
   EXPECT_EQ(answerOf(config, "zero_optimization.overlap_comm"),
-            (KeyAnswer{"zero_optimization.overlap_comm", "true", "subsumed",
-                       "has no effect while zero_optimization.stage is 0"}));
+            (KeyAnswer{"zero_optimization.overlap_comm", "true", "subsumed", "one rank has nobody to share with"}));
   EXPECT_EQ(answerOf(config, "zero_optimization.offload_optimizer.buffer_count").note,
             "has no effect while zero_optimization.offload_optimizer.device is \"none\"");
   EXPECT_EQ(answerOf(config, "fp16.loss_scale").note, "has no effect while fp16.enabled is false");
@@ -170,6 +169,40 @@ TEST(Config, WhatAsksForNothingIsAccepted) {
   EXPECT_EQ(answerOf(config, "steps_per_print").status, "subsumed");
   EXPECT_EQ(answerOf(config, "comms_logger").note, "nothing is set in it");
   EXPECT_EQ(answerOf(config, "deepstatic.pipeline.schedule").status, "subsumed");
+}
+
+TEST(Config, ZeroOptimizationIsHonoured) {
+  const std::string_view members =
+      R"("train_batch_size": 8, "zero_optimization": {"stage": 3, "reduce_bucket_size": 2e8,
+      "sub_group_size": 1e8, "contiguous_gradients": false, "round_robin_gradients": true, "reduce_scatter": false,
+      "ignore_unused_parameters": false, "zero_hpz_partition_size": 2, "prefetch_bucket_size": 1000,
+      "stage3_max_live_parameters": 0, "stage3_max_reuse_distance": 7, "stage3_param_persistence_threshold": 5})";
+  const Config config = resolveWith(std::string(members), 8);
+  EXPECT_EQ(config.zero.stage, 3);
+  EXPECT_EQ(config.zero.reduceBucketSize, 200'000'000);
+  EXPECT_EQ(config.zero.allgatherBucketSize, 500'000'000);
+  EXPECT_EQ(config.zero.prefetchBucketSize, 1000);
+  EXPECT_EQ(config.zero.maxLiveParameters, 0);
+  EXPECT_EQ(config.zero.maxReuseDistance, 7);
+  EXPECT_EQ(config.zero.paramPersistenceThreshold, 5);
+  EXPECT_TRUE(config.zero.overlapComm); // null is true for stage 3 alone
+  EXPECT_EQ(answerOf(config, "zero_optimization.stage").status, "honoured");
+  EXPECT_EQ(answerOf(config, "zero_optimization.stage3_max_reuse_distance").status, "honoured");
+  for (const char *key : {"sub_group_size", "contiguous_gradients", "round_robin_gradients", "reduce_scatter",
+                          "ignore_unused_parameters", "zero_hpz_partition_size"}) {
+    const KeyAnswer answer = answerOf(config, std::string("zero_optimization.") + key);
+    EXPECT_EQ(answer.status, "subsumed") << key;
+    EXPECT_NE(answer.note, "") << key;
+  }
+  EXPECT_FALSE(resolveWith(R"("train_batch_size": 8, "zero_optimization": {"stage": 2})", 8).zero.overlapComm);
+}
+
+TEST(Config, KeysOfStage3HaveNoEffectBelow) {
+  const Config config =
+      resolveWith(R"("train_batch_size": 8, "zero_optimization": {"stage": 1, "stage3_max_live_parameters": 5})", 8);
+  EXPECT_EQ(
+      answerOf(config, "zero_optimization.stage3_max_live_parameters"),
+      (KeyAnswer{"zero_optimization.stage3_max_live_parameters", "5", "subsumed", "has no effect below stage 3"}));
 }
 
 TEST(Config, AnswersKeepTheOrderOfTheFile) {
@@ -211,7 +244,10 @@ TEST(Config, TheResolvedConfigurationHasEveryDefault) {
             R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
             R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"
             R"("scheduler":{"type":null},"train_batch_size":2,"train_micro_batch_size_per_gpu":2,)"
-            R"("zero_optimization":{"stage":0}})");
+            R"("zero_optimization":{"allgather_bucket_size":500000000,"overlap_comm":false,)"
+            R"("reduce_bucket_size":500000000,"stage":0,"stage3_max_live_parameters":1000000000,)"
+            R"("stage3_max_reuse_distance":1000000000,"stage3_model_persistence_threshold":9223372036854775807,)"
+            R"("stage3_param_persistence_threshold":100000,"stage3_prefetch_bucket_size":50000000}})");
 }
 
 } // namespace

@@ -50,6 +50,7 @@ TEST(JsonReport, Memory) {
                   {"inputs", 1024},
                   {"constants", 0},
                   {"padding", 2048},
+                  {"bucket_padding", 0},
                   {"phases", {{"init", 2048}, {"load", 2048}, {"step", 10240}, {"eval", 5120}, {"save", 2048}}}}));
   EXPECT_EQ(rank["memory"]["host"]["arena_bytes"], 0);
   EXPECT_EQ(rank["memory"]["nvme"]["phases"]["step"], 0);
@@ -115,7 +116,8 @@ TEST(TextReport, IsAPage) {
   compiled by ds-opt 0.1.0 for machine cpu (cpu)
   ranks     1 = 1 pipe x 1 data x 1 tensor; numerics bit-equal
   batch     16 samples a step = 8 a micro-batch x 2 accumulation steps x 1 data rank
-  work      4.10 kFLOP of matrix products a step and rank, none recomputed; 0 bytes on the wire
+  work      4.10 kFLOP of matrix products a step and rank, none recomputed
+  wire      0 B a step, from rank 0
 
 memory, rank 0 (role main), device
                              bytes            of the arena

@@ -1,0 +1,61 @@
+//===- ZeroSettings.cpp - the section zero_optimization -------------------===//
+#include "compiler/config/Config.h"
+#include "compiler/config/Resolver.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+std::string zeroPath(std::string_view key) { return "zero_optimization." + std::string(key); }
+
+/// A count of elements that the user wrote, at least `least`.
+void readCount(Resolver &resolver, std::string_view key, int64_t least, int64_t &count) {
+  const std::string path = zeroPath(key);
+  const auto written = resolver.integer(path);
+  if (!written)
+    return;
+  if (*written < least)
+    return resolver.refuse(path, "it is a number of elements and must be at least " + std::to_string(least));
+  count = *written;
+}
+
+constexpr std::string_view stage3Keys[] = {"stage3_prefetch_bucket_size", "stage3_max_live_parameters",
+                                           "stage3_max_reuse_distance", "stage3_param_persistence_threshold",
+                                           "stage3_model_persistence_threshold"};
+constexpr std::string_view otherKeys[] = {"reduce_bucket_size", "allgather_bucket_size", "overlap_comm"};
+
+} // namespace
+
+void resolveZero(Resolver &resolver, Config &config) {
+  Zero &zero = config.zero;
+  zero.stage = resolver.integer(zeroPath("stage")).value_or(0);
+  readCount(resolver, "reduce_bucket_size", 1, zero.reduceBucketSize);
+  readCount(resolver, "allgather_bucket_size", 1, zero.allgatherBucketSize);
+  readCount(resolver, stage3Keys[0], 1, zero.prefetchBucketSize);
+  readCount(resolver, stage3Keys[1], 0, zero.maxLiveParameters);
+  readCount(resolver, stage3Keys[2], 0, zero.maxReuseDistance);
+  readCount(resolver, stage3Keys[3], 0, zero.paramPersistenceThreshold);
+  readCount(resolver, stage3Keys[4], 0, zero.modelPersistenceThreshold);
+  zero.overlapComm = resolver.boolean(zeroPath("overlap_comm")).value_or(zero.stage == 3);
+  const std::string partition = zeroPath("zero_hpz_partition_size");
+  if (const auto group = resolver.integer(partition); group && (*group < 1 || config.ranks % *group != 0))
+    resolver.refuse(partition, "it is the ranks of a group and must divide the " + std::to_string(config.ranks) +
+                                   " ranks of --ranks");
+  if (zero.stage < 3)
+    for (std::string_view key : stage3Keys)
+      resolver.subsume(zeroPath(key), "has no effect below stage 3");
+  if (config.ranks > 1)
+    return;
+  constexpr const char *alone = "one rank has nobody to share with";
+  if (zero.stage > 0)
+    resolver.subsume(zeroPath("stage"), alone);
+  for (std::string_view key : stage3Keys)
+    resolver.subsume(zeroPath(key), alone);
+  for (std::string_view key : otherKeys)
+    resolver.subsume(zeroPath(key), alone);
+}
+
+} // namespace ds::config

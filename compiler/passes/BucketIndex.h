@@ -1,0 +1,52 @@
+//===- BucketIndex.h - which bucket a variable lies in ----------------------===//
+#pragma once
+
+#include "dialects/Dist/Dist.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace ds {
+
+// What ds-plan-buckets writes on parameters, or a user by hand.
+/// The bucket's name: parameters of one name share a bucket.
+inline constexpr llvm::StringLiteral bucketAttribute = "dist.bucket";
+/// The ZeRO stage by which the bucket is treated, 0 to 3.
+inline constexpr llvm::StringLiteral stageAttribute = "dist.stage";
+
+/// The parameter that an op of the optimizer updates; nothing for other ops.
+inline std::optional<mlir::StringAttr> updatedParameter(mlir::Operation *op) {
+  auto parameter = op->getAttrOfType<mlir::FlatSymbolRefAttr>("parameter");
+  if (!parameter || !op->getAttrOfType<mlir::FlatSymbolRefAttr>("gradient"))
+    return std::nullopt;
+  return parameter.getAttr();
+}
+
+/// A member of a bucket.
+struct Membership {
+  dist::BucketOp bucket; // null: of none
+  int64_t offset = 0;    // elements
+};
+
+/// Looks variables up in the buckets of a module.
+class BucketIndex {
+public:
+  explicit BucketIndex(mlir::ModuleOp module) {
+    for (auto bucket : module.getOps<dist::BucketOp>())
+      for (auto [member, offset] :
+           llvm::zip(bucket.getMembers().getAsRange<mlir::FlatSymbolRefAttr>(), bucket.getOffsets()))
+        memberships_[member.getAttr()] = {bucket, offset};
+  }
+
+  Membership find(mlir::StringAttr variable) const { return memberships_.lookup(variable); }
+  dist::BucketOp bucketOf(mlir::StringAttr variable) const { return find(variable).bucket; }
+  /// Whether a rank holds but a slice of the variable's bucket.
+  bool isSliced(mlir::StringAttr variable) const {
+    dist::BucketOp bucket = bucketOf(variable);
+    return bucket && bucket.getHeld() == dist::Held::Slice;
+  }
+
+private:
+  llvm::DenseMap<mlir::StringAttr, Membership> memberships_; // looked up, never iterated
+};
+
+} // namespace ds

@@ -1,0 +1,154 @@
+//===- KeepParametersGathered.cpp - from the forward to the backward, for a step //
+#include "compiler/passes/GatherUses.h"
+#include "compiler/passes/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace ds {
+#define GEN_PASS_DEF_KEEPPARAMETERSGATHERED
+#include "compiler/passes/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// A bucket gathered in both passes: the last gather of the forward, the first of the backward.
+struct Candidate {
+  size_t forward, backward;
+  int64_t distance; // elements of other parameters used between
+  bool onlyOnes;    // each is the only gather of the bucket in its fragment
+};
+
+struct KeepParametersGathered : ds::impl::KeepParametersGatheredBase<KeepParametersGathered> {
+  using KeepParametersGatheredBase::KeepParametersGatheredBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (maxLive < 0 || maxReuseDistance < 0) {
+      module.emitError() << "max-live is " << maxLive.getValue() << ", max-reuse-distance "
+                         << maxReuseDistance.getValue() << "; they must not be negative";
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    auto forward = symbols.lookup<dist::FragmentOp>("forward"), backward = symbols.lookup<dist::FragmentOp>("backward");
+    if (!forward || !backward)
+      return;
+    GatherUses before(forward, symbols), after(backward, symbols);
+    for (const Candidate &candidate : candidatesOf(before, after))
+      decide(candidate, before, after, forward, symbols);
+  }
+
+private:
+  static std::vector<Candidate> candidatesOf(GatherUses &before, GatherUses &after) {
+    llvm::DenseMap<Operation *, std::pair<size_t, int>> last; // by bucket: index and count in the forward; looked up
+    for (size_t i = 0; i < before.gathers.size(); ++i)
+      last[before.gathers[i].bucket] = {i, last.lookup(before.gathers[i].bucket).second + 1};
+    llvm::DenseMap<Operation *, int> counts;
+    for (const Gather &gather : after.gathers)
+      ++counts[gather.bucket];
+    std::vector<Candidate> candidates;
+    llvm::DenseSet<Operation *> seen;
+    for (size_t i = 0; i < after.gathers.size(); ++i) {
+      const Gather &gather = after.gathers[i];
+      const auto match = last.find(gather.bucket);
+      if (!gather.op() || !seen.insert(gather.bucket).second || match == last.end())
+        continue;
+      const auto [index, count] = match->second;
+      const int64_t distance =
+          before.usedBetween(before.gathers[index].last + 1, before.instants()) + after.usedBetween(0, gather.first);
+      candidates.push_back({index, i, distance, count == 1 && counts.lookup(gather.bucket) == 1});
+    }
+    llvm::stable_sort(candidates, [](const Candidate &a, const Candidate &b) { return a.distance < b.distance; });
+    return candidates;
+  }
+
+  void decide(const Candidate &candidate, GatherUses &before, GatherUses &after, dist::FragmentOp forward,
+              SymbolTable &symbols) {
+    Gather &first = before.gathers[candidate.forward], &second = after.gathers[candidate.backward];
+    const int64_t elements = first.elements();
+    if (!first.op() || candidate.distance > maxReuseDistance ||
+        !before.fits(first.last + 1, before.instants(), elements, maxLive) ||
+        !after.fits(0, second.first, elements, maxLive))
+      return;
+    before.occupy(first.last + 1, before.instants(), elements);
+    after.occupy(0, second.first, elements);
+    const int64_t toNext = after.usedBetween(second.last + 1, after.instants()) + before.usedBetween(0, first.first);
+    const bool forStep = microbatches > 1 && candidate.onlyOnes && toNext <= maxReuseDistance &&
+                         after.fits(second.last + 1, after.instants(), elements, maxLive) &&
+                         before.fits(0, first.first, elements, maxLive);
+    if (forStep) {
+      after.occupy(second.last + 1, after.instants(), elements);
+      before.occupy(0, first.first, elements);
+    }
+    FlatSymbolRefAttr value = makeValue(first.bucket, forStep, forward, symbols);
+    if (forStep) {
+      gatherOnce(first.op(), value, forward, symbols);
+      takeInstead(first.op(), value);
+    } else {
+      // Behind the first use, for what stands between may run while it is gathered.
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfter(before.views[size_t(first.first)]);
+      dist::KeepOp::create(builder, first.op().getLoc(), first.whole, value);
+    }
+    takeInstead(second.op(), value);
+  }
+
+  static FlatSymbolRefAttr makeValue(dist::BucketOp bucket, bool forStep, dist::FragmentOp forward,
+                                     SymbolTable &symbols) {
+    OpBuilder builder(forward);
+    auto value =
+        dist::ValueOp::create(builder, bucket.getLoc(), (bucket.getSymName() + "::whole").str(), bucket.getWholeType());
+    value.setBucketAttr(FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
+    value.setForStep(forStep);
+    return FlatSymbolRefAttr::get(symbols.insert(value));
+  }
+
+  static void takeInstead(dist::AllGatherOp gather, FlatSymbolRefAttr value) {
+    OpBuilder builder(gather);
+    Value whole = dist::TakeOp::create(builder, gather.getLoc(), gather.getResult(0).getType(), value);
+    Operation *read = gather.getInputs().front().getDefiningOp();
+    gather.getResult(0).replaceAllUsesWith(whole);
+    gather.erase();
+    if (read->use_empty())
+      read->erase();
+  }
+
+  /// The gather moves to the fragment @gather, which every step calls once, first.
+  void gatherOnce(dist::AllGatherOp gather, FlatSymbolRefAttr value, dist::FragmentOp forward, SymbolTable &symbols) {
+    if (!once_) {
+      OpBuilder builder(forward);
+      once_ = dist::FragmentOp::create(builder, forward.getLoc(), "gather");
+      once_.getBody().emplaceBlock();
+      symbols.insert(once_);
+      callOnce(forward);
+    }
+    auto keeps = once_.getOps<dist::KeepOp>(); // at the end: nothing waits for one gather before the next begins
+    OpBuilder builder(&getContext());
+    if (keeps.empty())
+      builder.setInsertionPointToEnd(&once_.getBody().front());
+    else
+      builder.setInsertionPoint(*keeps.begin());
+    Operation *read = builder.clone(*gather.getInputs().front().getDefiningOp());
+    auto moved = cast<dist::AllGatherOp>(builder.clone(*gather));
+    moved->setOperand(0, read->getResult(0));
+    builder.setInsertionPointToEnd(&once_.getBody().front());
+    dist::KeepOp::create(builder, gather.getLoc(), moved.getResult(0), value);
+  }
+
+  void callOnce(dist::FragmentOp forward) {
+    getOperation().walk([&](dist::ProgramOp program) {
+      if (llvm::none_of(program.getOps<dist::CallOp>(),
+                        [&](dist::CallOp call) { return call.getFragment() == forward.getSymName(); }))
+        return;
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointToStart(&program.getBody().front());
+      dist::CallOp::create(builder, program.getLoc(), once_.getSymName(), 0);
+    });
+  }
+
+  dist::FragmentOp once_;
+};
+
+} // namespace

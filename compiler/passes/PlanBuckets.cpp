@@ -1,0 +1,88 @@
+//===- PlanBuckets.cpp - which parameters share a bucket ----------------------===//
+#include "compiler/passes/BucketIndex.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/TrainStep.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace ds {
+#define GEN_PASS_DEF_PLANBUCKETS
+#include "compiler/passes/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
+  using PlanBucketsBase::PlanBucketsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (stage < 0 || stage > 3 || bucketElements < 1 || persistenceThreshold < 0 || modelPersistenceThreshold < 0) {
+      module.emitError() << "stage is " << stage.getValue() << ", bucket-elements " << bucketElements.getValue()
+                         << ", the persistence thresholds " << persistenceThreshold.getValue() << " and "
+                         << modelPersistenceThreshold.getValue()
+                         << "; they must be 0 to 3, at least 1, and not negative";
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    for (train::VariableOp parameter : inOrderOfUse(symbols))
+      place(parameter, bool(symbols.lookup(gradientName(parameter.getSymName()))));
+  }
+
+private:
+  /// Parameters with a gradient in the reverse of the order in which their gradients are complete, which is about that
+  /// of their first use: a bucket's gathers and its reduction then lie close together. The others follow as declared.
+  SmallVector<train::VariableOp> inOrderOfUse(SymbolTable &symbols) {
+    llvm::MapVector<StringAttr, train::VariableOp> byGradient;
+    for (auto variable : getOperation().getOps<train::VariableOp>())
+      if (variable.getKind() == train::VariableKind::Parameter)
+        byGradient[StringAttr::get(&getContext(), gradientName(variable.getSymName()))] = variable;
+    llvm::SetVector<Operation *> order;
+    SmallVector<dist::FragmentOp> fragments(getOperation().getOps<dist::FragmentOp>());
+    for (dist::FragmentOp fragment : llvm::reverse(fragments))
+      for (Operation &op : llvm::reverse(fragment.getBody().front()))
+        if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+          if (train::VariableOp parameter = byGradient.lookup(accumulate.getVariableAttr().getAttr()))
+            order.insert(parameter);
+    for (auto &[gradient, parameter] : byGradient)
+      order.insert(parameter);
+    return llvm::map_to_vector(order, [](Operation *op) { return cast<train::VariableOp>(op); });
+  }
+
+  void place(train::VariableOp parameter, bool trained) {
+    if (parameter->hasAttr(bucketAttribute) || !isa<FloatType>(parameter.getTensorType().getElementType()))
+      return;
+    const int64_t elements = parameter.getTensorType().getNumElements();
+    int64_t treatment = stage;
+    if (stage == 3 && elements <= persistenceThreshold && persistent_ + elements <= modelPersistenceThreshold) {
+      persistent_ += elements;
+      treatment = 2;
+    }
+    if (!trained && treatment < 3)
+      return; // nothing of it is shared out
+    const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
+    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 2 + trained}];
+    if (open.name.empty() || open.elements + room > bucketElements)
+      open = {"zero." + std::to_string(count_++), 0};
+    open.elements += room;
+    Builder builder(&getContext());
+    parameter->setAttr(bucketAttribute, builder.getStringAttr(open.name));
+    parameter->setAttr(stageAttribute, builder.getI64IntegerAttr(treatment));
+  }
+
+  /// The bucket that takes the next parameter of its kind, if it has room.
+  struct Open {
+    std::string name;
+    int64_t elements = 0;
+  };
+  llvm::DenseMap<std::pair<Type, int64_t>, Open> open_; // by (element type, treatment, trained); looked up
+  int64_t count_ = 0, persistent_ = 0;
+};
+
+} // namespace

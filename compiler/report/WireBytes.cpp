@@ -1,0 +1,75 @@
+//===- WireBytes.cpp - what a rank hands to the network in a step ----------===//
+#include "compiler/report/WireBytes.h"
+
+#include "compiler/report/Facts.h"
+#include "runtime/core/DType.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using plan::proto::CollectiveCommand;
+
+/// Elements of slice r of `count` cut for n ranks, divisible or not; as communicators cut it.
+uint64_t sliceSize(uint64_t count, uint64_t r, uint64_t n) {
+  const auto cut = [&](uint64_t i) { return uint64_t(static_cast<unsigned __int128>(count) * i / n); };
+  return cut(r + 1) - cut(r);
+}
+
+void add(const plan::proto::Plan &plan, const CollectiveCommand &collective, uint64_t rank, WireBytes &sum) {
+  const uint64_t n = plan::groupSize(plan, collective.communicator());
+  const uint64_t r = plan::groupCoordinate(plan, collective.communicator(), uint32_t(rank));
+  for (const plan::proto::CollectivePart &part : collective.parts()) {
+    const auto dtype = dtypeFromNumber(int(part.source().dtype()));
+    const uint64_t element = dtype ? uint64_t(byteSize(*dtype)) : 0;
+    const uint64_t count = elements(part.source().shape()), bytes = count * element;
+    switch (collective.kind()) {
+    case CollectiveCommand::ALL_GATHER:
+      sum.allGather += bytes * (n - 1);
+      break;
+    case CollectiveCommand::REDUCE_SCATTER:
+      sum.reduceScatter += bytes - bytes / n;
+      break;
+    case CollectiveCommand::ALL_REDUCE: { // a scatter of the others' slices, then a gather of one's own
+      const uint64_t own = sliceSize(count, r, n) * element;
+      sum.allReduce += bytes - own + own * (n - 1);
+      break;
+    }
+    case CollectiveCommand::BROADCAST:
+      sum.broadcast += r == 0 ? bytes * (n - 1) : 0;
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+} // namespace
+
+WireBytes wireBytesPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role, uint64_t rank) {
+  std::vector<uint64_t> calls(size_t(role.routines_size()));
+  for (const plan::proto::Program &program : role.programs())
+    for (const plan::proto::Call &call : program.calls())
+      calls[call.routine()] += program.name() == "step";
+  WireBytes sum;
+  for (int i = 0; i < role.routines_size(); ++i) {
+    if (calls[size_t(i)] == 0)
+      continue;
+    WireBytes once;
+    for (const plan::proto::Command &command : role.routines(i).commands())
+      if (command.has_collective())
+        add(plan, command.collective(), rank, once);
+    sum.allGather += once.allGather * calls[size_t(i)];
+    sum.reduceScatter += once.reduceScatter * calls[size_t(i)];
+    sum.allReduce += once.allReduce * calls[size_t(i)];
+    sum.broadcast += once.broadcast * calls[size_t(i)];
+  }
+  return sum;
+}
+
+} // namespace ds::report

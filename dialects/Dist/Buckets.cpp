@@ -1,0 +1,88 @@
+//===- Buckets.cpp - verifiers of buckets and of tensors in them ----------===//
+#include "dialects/Dist/Dist.h"
+
+using namespace mlir;
+using namespace ds::dist;
+
+int64_t ds::dist::axisSize(MeshOp mesh, StringRef axis) {
+  for (auto [name, size] : llvm::zip(mesh.getAxes().getAsValueRange<StringAttr>(), mesh.getSizes()))
+    if (name == axis)
+      return size;
+  return 0;
+}
+
+RankedTensorType BucketOp::getStateType() { return getSliceType(); }
+
+/// Tensors at offsets of a flat one: ascending, apart, within.
+static bool liesWithin(ArrayRef<int64_t> offsets, ArrayRef<int64_t> counts, int64_t size) {
+  int64_t end = 0;
+  for (auto [offset, count] : llvm::zip(offsets, counts)) {
+    if (offset < end || count > size || offset > size - count)
+      return false;
+    end = offset + count;
+  }
+  return true;
+}
+
+LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
+  const int64_t ranks = mesh ? axisSize(mesh, getAxis()) : 0;
+  if (ranks == 0) // bucket_c1
+    return emitOpError() << getMeshAttr() << " is not a dist.mesh with an axis \"" << getAxis() << "\"";
+  const RankedTensorType whole = getWholeType(), slice = getSliceType();
+  const bool flat = whole.getRank() == 1 && slice.getRank() == 1 && whole.hasStaticShape() && slice.hasStaticShape();
+  if (!flat || whole.getElementType() != slice.getElementType() || // bucket_c1
+      slice.getNumElements() * ranks != whole.getNumElements())
+    return emitOpError() << whole << " is not " << ranks << " slices of " << slice;
+  if (getMembers().size() != getOffsets().size()) // bucket_c2
+    return emitOpError() << "has " << getMembers().size() << " members and " << getOffsets().size() << " offsets";
+  SmallVector<int64_t> counts;
+  for (FlatSymbolRefAttr name : getMembers().getAsRange<FlatSymbolRefAttr>()) {
+    auto member = dyn_cast_or_null<train::StateOpInterface>(symbols.lookupNearestSymbolFrom(*this, name));
+    if (!member || member.getStateType().getElementType() != whole.getElementType()) // bucket_c2
+      return emitOpError() << "member " << name << " is not a variable of " << whole.getElementType();
+    counts.push_back(member.getStateType().getNumElements());
+  }
+  if (!liesWithin(getOffsets(), counts, whole.getNumElements())) // bucket_c2
+    return emitOpError() << "members at [" << getOffsets() << "] overlap, or pass the end of " << whole;
+  if (slice.getNumElements() % block != 0 ||
+      llvm::any_of(getOffsets(), [](int64_t offset) { return offset % block != 0; })) // bucket_c3
+    return emitOpError() << "slices of " << slice.getNumElements() << " elements and offsets [" << getOffsets()
+                         << "] must be multiples of " << block;
+  return success();
+}
+
+LogicalResult ReadWholeOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
+  if (!bucket || bucket.getHeld() != Held::Whole || bucket.getType() != getResult().getType()) // read_whole_c1
+    return emitOpError() << getBucketAttr() << " is not a dist.bucket of " << getResult().getType()
+                         << " that is held whole";
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  auto input = cast<RankedTensorType>(getInput().getType()), result = cast<RankedTensorType>(getResult().getType());
+  if (input.getRank() != 1 || input.getElementType() != result.getElementType()) // view_c1
+    return emitOpError() << "views " << input << " as " << result << "; the input must be flat and of one element type";
+  if (!liesWithin({static_cast<int64_t>(getOffset())}, {result.getNumElements()}, input.getNumElements())) // view_c2
+    return emitOpError() << result.getNumElements() << " elements at " << static_cast<int64_t>(getOffset())
+                         << " are not within " << input;
+  return success();
+}
+
+LogicalResult PackOp::verify() {
+  auto result = cast<RankedTensorType>(getResult().getType());
+  SmallVector<int64_t> counts;
+  bool alike = result.getRank() == 1 && getInputs().size() == getOffsets().size();
+  for (Value input : getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    alike &= type.getElementType() == result.getElementType();
+    counts.push_back(type.getNumElements());
+  }
+  if (!alike) // pack_c1
+    return emitOpError() << "lays " << getInputs().size() << " inputs at " << getOffsets().size() << " offsets into "
+                         << result << "; the result must be flat and all of one element type";
+  if (!liesWithin(getOffsets(), counts, result.getNumElements())) // pack_c2
+    return emitOpError() << "inputs at [" << getOffsets() << "] overlap, or pass the end of " << result;
+  return success();
+}

@@ -1,0 +1,112 @@
+//===- Collectives.cpp - verifiers of collectives -------------------------===//
+#include "dialects/Dist/Dist.h"
+
+using namespace mlir;
+using namespace ds::dist;
+
+static bool isSum(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
+}
+
+FailureOr<SmallVector<Type>> ds::dist::resultTypes(CollectiveOpInterface op, int64_t ranks) {
+  SmallVector<Type> types;
+  const CollectiveKind kind = op.getKind();
+  for (Value input : op.getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    const bool cuts = kind == CollectiveKind::AllGather || kind == CollectiveKind::ReduceScatter;
+    if (cuts && type.getRank() != 1) // collective_c2
+      return op->emitOpError() << "takes " << type << "; only a flat tensor has slices";
+    if (isSum(kind) && !isa<FloatType>(type.getElementType())) // collective_c2
+      return op->emitOpError() << "sums " << type << "; only floats are summed";
+    const int64_t count = type.getNumElements();
+    if (kind == CollectiveKind::ReduceScatter && count % ranks != 0) // collective_c2
+      return op->emitOpError() << "cuts " << type << " into " << ranks << " slices; pad it to "
+                               << (count / ranks + 1) * ranks << " elements";
+    if (kind == CollectiveKind::AllGather)
+      types.push_back(type.clone({count * ranks}));
+    else
+      types.push_back(kind == CollectiveKind::ReduceScatter ? type.clone({count / ranks}) : type);
+  }
+  return types;
+}
+
+/// Whether the state named `name` takes a result of `type`, as a whole or, for a scatter, as this rank's slice.
+static bool takes(Operation *state, CollectiveKind kind, Type type) {
+  if (auto bucket = dyn_cast_or_null<BucketOp>(state))
+    return kind == CollectiveKind::ReduceScatter ? bucket.getSlice() == type
+                                                 : bucket.getHeld() == Held::Whole && bucket.getType() == type;
+  auto variable = dyn_cast_or_null<ds::train::StateOpInterface>(state);
+  return variable && kind != CollectiveKind::ReduceScatter && variable.getStateType() == type;
+}
+
+/// collective_c1 to c5, but for the results; those types where there are any.
+static FailureOr<SmallVector<Type>> verifyParts(CollectiveOpInterface op, SymbolTableCollection &symbols) {
+  auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(op->getParentOp(), op.getMeshAttr());
+  const int64_t ranks = mesh ? axisSize(mesh, op.getAxisAttr()) : 0;
+  if (ranks == 0) // collective_c1
+    return op->emitOpError() << op.getMeshAttr() << " is not a dist.mesh with an axis " << op.getAxisAttr();
+  FailureOr<SmallVector<Type>> types = resultTypes(op, ranks);
+  if (failed(types))
+    return failure();
+  if (op.getAccumulate() && (!isSum(op.getKind()) || !op.getIntoAttr())) // collective_c5
+    return op->emitOpError() << "accumulates; only a sum into state does";
+  if (!op.getIntoAttr())
+    return types;
+  if (op.getIntoAttr().size() != types->size()) // collective_c4
+    return op->emitOpError() << "has " << types->size() << " inputs and goes into " << op.getIntoAttr().size();
+  for (auto [name, type] : llvm::zip(op.getIntoAttr().getAsRange<FlatSymbolRefAttr>(), *types)) {
+    Operation *state = symbols.lookupNearestSymbolFrom(op->getParentOp(), name);
+    if (takes(state, op.getKind(), type))
+      continue;
+    InFlightDiagnostic error = op->emitOpError() << name << " does not take " << type; // collective_c4
+    if (state)
+      error.attachNote(state->getLoc()) << "declared here";
+    return error;
+  }
+  return SmallVector<Type>();
+}
+
+static LogicalResult verifyResults(Operation *op, FailureOr<SmallVector<Type>> types) {
+  if (failed(types))
+    return failure();
+  if (op->getResultTypes() != TypeRange(*types)) { // collective_c3, done_c2
+    InFlightDiagnostic error = op->emitOpError() << "has " << op->getNumResults() << " results";
+    if (op->getNumResults() > 0)
+      error << " (" << op->getResultTypes() << ")";
+    error << " and must have " << types->size();
+    if (!types->empty())
+      error << " (" << TypeRange(*types) << ")";
+    return error;
+  }
+  return success();
+}
+
+static LogicalResult verifyWhole(CollectiveOpInterface op, SymbolTableCollection &symbols) {
+  return verifyResults(op, verifyParts(op, symbols));
+}
+
+static LogicalResult verifyStart(CollectiveOpInterface op, SymbolTableCollection &symbols) {
+  return success(succeeded(verifyParts(op, symbols)));
+}
+
+template <typename StartOp> static LogicalResult verifyDone(Operation *done, SymbolTableCollection &symbols) {
+  auto start = done->getOperand(0).getDefiningOp<StartOp>();
+  if (!start || start->getBlock() != done->getBlock() || !start.getToken().hasOneUse()) // done_c1
+    return done->emitOpError() << "needs the token of one " << StartOp::getOperationName()
+                               << " of the same fragment, and must be its only done";
+  return verifyResults(done, verifyParts(start, symbols));
+}
+
+#define DS_COLLECTIVE(NAME)                                                                                            \
+  LogicalResult NAME##Op::verifySymbolUses(SymbolTableCollection &symbols) { return verifyWhole(*this, symbols); }     \
+  LogicalResult NAME##StartOp::verifySymbolUses(SymbolTableCollection &symbols) {                                      \
+    return verifyStart(*this, symbols);                                                                                \
+  }                                                                                                                    \
+  LogicalResult NAME##DoneOp::verifySymbolUses(SymbolTableCollection &symbols) {                                       \
+    return verifyDone<NAME##StartOp>(*this, symbols);                                                                  \
+  }
+DS_COLLECTIVE(AllGather)
+DS_COLLECTIVE(ReduceScatter)
+DS_COLLECTIVE(AllReduce)
+DS_COLLECTIVE(Broadcast)
+#undef DS_COLLECTIVE

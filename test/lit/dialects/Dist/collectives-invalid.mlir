@@ -1,0 +1,158 @@
+// RUN: ds-opt %s --split-input-file --verify-diagnostics
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c1 {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op @mesh is not a dist.mesh with an axis "expert"}}
+  %0 = dist.all_gather %f on @mesh axis "expert" : (tensor<1024xf32>) -> tensor<4096xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c2_flat {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op takes 'tensor<2x512xf32>'; only a flat tensor has slices}}
+  %0 = dist.all_gather %x on @mesh axis "data" : (tensor<2x512xf32>) -> tensor<4096xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c2_float {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op sums 'tensor<1024xi64>'; only floats are summed}}
+  %0 = dist.all_reduce %i on @mesh axis "data" : (tensor<1024xi64>) -> tensor<1024xi64>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c2_divisible {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  %v = dist.view %f at 0 : tensor<1024xf32> -> tensor<6xf32>
+  // expected-error @+1 {{op cuts 'tensor<6xf32>' into 4 slices; pad it to 8 elements}}
+  %0 = dist.reduce_scatter %v on @mesh axis "data" : (tensor<6xf32>) -> tensor<1xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c3 {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op has 1 results ('tensor<2048xf32>') and must have 1 ('tensor<4096xf32>')}}
+  %0 = dist.all_gather %f on @mesh axis "data" : (tensor<1024xf32>) -> tensor<2048xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+// expected-note @+1 {{declared here}}
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c4_type {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op @w does not take 'tensor<1024xf32>'}}
+  %0 = dist.all_reduce %f into [@w] on @mesh axis "data" : (tensor<1024xf32>) -> tensor<1024xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+// expected-note @+1 {{declared here}}
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c4_slice {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op @s does not take 'tensor<4096xf32>'}}
+  dist.all_gather %f into [@s] on @mesh axis "data" : (tensor<1024xf32>) -> ()
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c4_count {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op has 2 inputs and goes into 1}}
+  dist.all_gather %f, %f into [@s] on @mesh axis "data" : (tensor<1024xf32>, tensor<1024xf32>) -> ()
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @collective_c5 {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-error @+1 {{op accumulates; only a sum into state does}}
+  %0 = dist.all_reduce %f accumulate on @mesh axis "data" : (tensor<1024xf32>) -> tensor<1024xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @done_c1 {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  %0 = dist.all_reduce_start %f on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
+  // expected-error @+1 {{op needs the token of one dist.broadcast_start of the same fragment, and must be its only done}}
+  %1 = dist.broadcast_done %0 : (!dist.token) -> tensor<1024xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data"] [1, 4]
+train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
+dist.fragment @done_c2 {
+  %x = train.constant dense<1.0> : tensor<2x512xf32>
+  %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
+  %i = train.constant dense<1> : tensor<1024xi64>
+  %0 = dist.all_gather_start %f on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
+  // expected-error @+1 {{op has 1 results ('tensor<1024xf32>') and must have 1 ('tensor<4096xf32>')}}
+  %1 = dist.all_gather_done %0 : (!dist.token) -> tensor<1024xf32>
+}

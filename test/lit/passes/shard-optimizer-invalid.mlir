@@ -1,0 +1,46 @@
+// RUN: ds-opt %s --ds-shard-optimizer --split-input-file --verify-diagnostics
+// RUN: echo "" | not ds-opt --ds-shard-optimizer 2>&1 | FileCheck %s
+
+// CHECK: error: has no fragment @update; ds-outline-fragments makes it
+
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
+dist.fragment @update {
+  %rate = train.constant dense<1.0> : tensor<f64>
+  %step = train.constant dense<1> : tensor<i64>
+  // expected-error @+1 {{op @"a::exp_avg" lies in no bucket; ds-lay-out-buckets makes one}}
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+}
+
+// -----
+
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+dist.fragment @update {
+  %rate = train.constant dense<1.0> : tensor<f64>
+  %step = train.constant dense<1> : tensor<i64>
+  // expected-note @+1 {{the other}}
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  // expected-error @+1 {{op updates its parameter otherwise than another of bucket @z is updated}}
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.5} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+}

@@ -1,0 +1,93 @@
+// RUN: ds-opt %s --ds-shard-optimizer --split-input-file | FileCheck %s
+
+// Tests one update a bucket, a gather that makes parameters whole again, and a norm of this rank's blocks in the same order.
+// CHECK-LABEL: dist.fragment @update
+// CHECK:         %[[OWN:.*]] = train.read @"z::gradient" : tensor<1024xf32>
+// CHECK-NEXT:    %[[SUMS:.*]] = train.block_sum_squares %[[OWN]] : (tensor<1024xf32>) -> tensor<1xf64>
+// CHECK-NEXT:    %[[ALL:.*]] = dist.all_gather %[[SUMS]] on @mesh axis "data" : (tensor<1xf64>) -> tensor<4xf64>
+// CHECK-NEXT:    %[[A:.*]] = dist.view %[[ALL]] at 0 : tensor<4xf64> -> tensor<1xf64>
+// CHECK-NEXT:    %[[B:.*]] = dist.view %[[ALL]] at 1 : tensor<4xf64> -> tensor<1xf64>
+// CHECK-NEXT:    train.global_norm %[[B]], %[[A]]
+// CHECK:         train.adamw @z gradient @"z::gradient" moments @"z::exp_avg", @"z::exp_avg_sq"
+// CHECK-NEXT:    %[[P:.*]] = train.read @z : tensor<1024xf32>
+// CHECK-NEXT:    dist.all_gather %[[P]] into [@z] on @mesh axis "data" : (tensor<1024xf32>) -> ()
+// CHECK-NOT:     train.adamw
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+dist.fragment @update {
+  %rate = train.constant dense<1.0> : tensor<f64>
+  %ga = train.read @"a::gradient" : tensor<32x32xf32>
+  %pa = train.block_sum_squares %ga : (tensor<32x32xf32>) -> tensor<1xf64>
+  %gb = train.read @"b::gradient" : tensor<1000xf32>
+  %pb = train.block_sum_squares %gb : (tensor<1000xf32>) -> tensor<1xf64>
+  %norm = train.global_norm %pb, %pa : (tensor<1xf64>, tensor<1xf64>) -> tensor<f64>
+  %step = train.constant dense<1> : tensor<i64>
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+}
+
+// -----
+
+// Tests that parameters held as slices are not gathered.
+// CHECK-LABEL: dist.fragment @update
+// CHECK:         train.adamw @z
+// CHECK-NOT:     dist.all_gather
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+dist.fragment @update {
+  %rate = train.constant dense<1.0> : tensor<f64>
+  %step = train.constant dense<1> : tensor<i64>
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+}
+
+// -----
+
+// Tests that nothing changes where the optimizer's state is in no bucket.
+// CHECK-LABEL: dist.fragment @update
+// CHECK:         train.block_sum_squares {{.*}}32x32
+// CHECK:         train.adamw @a
+// CHECK:         train.adamw @b
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.fragment @update {
+  %rate = train.constant dense<1.0> : tensor<f64>
+  %ga = train.read @"a::gradient" : tensor<32x32xf32>
+  %pa = train.block_sum_squares %ga : (tensor<32x32xf32>) -> tensor<1xf64>
+  %gb = train.read @"b::gradient" : tensor<1000xf32>
+  %pb = train.block_sum_squares %gb : (tensor<1000xf32>) -> tensor<1xf64>
+  %norm = train.global_norm %pb, %pa : (tensor<1xf64>, tensor<1xf64>) -> tensor<f64>
+  %step = train.constant dense<1> : tensor<i64>
+  train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+}
