@@ -81,8 +81,8 @@ def probability(text: str) -> float:
 
 def parse(arguments) -> argparse.Namespace:
     parser = Parser(prog="export.py", description=__doc__)
-    parser.add_argument("source", metavar="MODEL", help="gpt2 or llama with random weights; a folder of a saved GPT-2 or "
-                        "Llama; or my_package.my_module:build, where build() returns (module, example_inputs)")
+    parser.add_argument("source", metavar="MODEL", help="gpt2, llama, bert or moe with random weights; a folder of a saved one; "
+                        "or my_package.my_module:build, where build() returns (module, example_inputs)")
     parser.add_argument("--size", help="; ".join(f"{name}: {', '.join(sizes)}" for name, sizes in SIZES.items())
                         + f" (default {DEFAULT_SIZE})")
     parser.add_argument("--seq", type=positive, help="tokens a sample (default 128)")
@@ -94,6 +94,9 @@ def parse(arguments) -> argparse.Namespace:
                         help="a key of transformers' config (vocab_size=1000), or an argument of build(); repeatable")
     parser.add_argument("--tokens", type=setting, action="append", default=[], metavar="INPUT=same|next",
                         help="for your own module: how a stream of tokens becomes this input; repeatable")
+    parser.add_argument("--lora", type=positive, metavar="RANK", help="freeze the model and train low-rank adapters only")
+    parser.add_argument("--lora-targets", metavar="REGEX", help="names of the linear layers that get one (default: attention's "
+                        "queries and values)")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and example inputs (default 0)")
     parser.add_argument("--no-weights", action="store_true", help="names, shapes and initializer rules only")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets model.onnx and model.onnx.data")
@@ -107,6 +110,8 @@ def parse(arguments) -> argparse.Namespace:
 
 def _refuse_idle_options(parser, args) -> None:
     """No option is ignored."""
+    if args.lora_targets and not args.lora:
+        parser.error("--lora-targets needs --lora RANK")
     ours = args.source in SIZES or args.source in LATER
     if not ours and args.size:
         parser.error(f"--size belongs to {', '.join(SIZES)}; {args.source} has its own")
@@ -115,7 +120,7 @@ def _refuse_idle_options(parser, args) -> None:
             if getattr(args, option) is not None:
                 parser.error(f"--{option} has no meaning for {args.source}, whose module decides; pass it on with --set")
     elif args.tokens:
-        parser.error("--tokens is for your own modules; gpt2 and llama shift their labels inside")
+        parser.error("--tokens is for your own modules; the models known by name say it themselves")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 arguments     what the command lines share
 sizes         published model sizes and their transformers configs
 sources       a name, a saved folder or a user's function -> a module and example inputs
+adapters      low-rank adapters (LoRA)
+mixture       experts without dispatch that depends on data
 initializers  how each parameter is drawn; modules without weights
 graph         module -> model.onnx and model.onnx.data, with metadata
 selfcheck     what must hold of the files before they are handed out

@@ -1,14 +1,15 @@
-"""Published sizes of GPT-2 and Llama, as transformers' config keys."""
+"""Published sizes of GPT-2, Llama, BERT and Mixtral, as transformers' config keys."""
 
 import difflib
 
 from . import Refusal
 
-LATER = ("bert", "resnet50", "vit", "moe")
+LATER = ("resnet50", "vit")
 DEFAULT_SIZE = "small"
 
 # tiny is ours: four layers, so that it can be cut into four pipeline stages, and one token per byte.
-# GPT-2: Radford et al. 2019. Llama: 160m is llama-160m, 1b TinyLlama 1.1B, 7b to 70b Llama 2, 8b Llama 3.
+# GPT-2: Radford et al. 2019. Llama: 160m is llama-160m, 1b TinyLlama 1.1B, 7b to 70b Llama 2, 8b Llama 3. BERT: Devlin et al.
+# 2019, base and large. MoE: 8x7b and 8x22b are Mixtral's, small is ours with the shape of llama-160m.
 GPT2_SIZES = {
     "tiny": dict(n_layer=4, n_embd=64, n_head=4, vocab_size=256, n_positions=128),
     "small": dict(n_layer=12, n_embd=768, n_head=12),
@@ -37,10 +38,36 @@ LLAMA_SIZES["small"] = LLAMA_SIZES["160m"]
 LLAMA_SIZES["medium"] = LLAMA_SIZES["1b"]
 LLAMA_SIZES["large"] = LLAMA_SIZES["7b"]
 
-SIZES = {"gpt2": GPT2_SIZES, "llama": LLAMA_SIZES}
-DROPOUT_KEYS = {"gpt2": ("resid_pdrop", "embd_pdrop", "attn_pdrop"), "llama": ("attention_dropout",)}
-ATTENTION_DROPOUT_KEY = {"gpt2": "attn_pdrop", "llama": "attention_dropout"}
-POSITIONS_KEY = {"gpt2": "n_positions", "llama": "max_position_embeddings"}
+BERT_SIZES = {
+    "tiny": dict(hidden_size=64, intermediate_size=256, num_hidden_layers=4, num_attention_heads=4, vocab_size=256,
+                 max_position_embeddings=128),
+    "base": dict(hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12),
+    "large": dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16),
+}
+BERT_SIZES["small"] = BERT_SIZES["base"]
+
+
+def _mixtral(*llama, experts=8, **other):
+    return _llama(*llama, num_local_experts=experts, num_experts_per_tok=2, **other)
+
+
+MOE_SIZES = {
+    "tiny": _mixtral(64, 96, 4, 4, 2, 128, experts=4, vocab_size=256),
+    "small": _mixtral(768, 2048, 12, 12, 12, 2048),
+    "8x7b": _mixtral(4096, 14336, 32, 32, 8, 4096),
+    "8x22b": _mixtral(6144, 16384, 56, 48, 8, 4096),
+}
+MOE_SIZES["large"] = MOE_SIZES["8x7b"]
+
+SIZES = {"gpt2": GPT2_SIZES, "llama": LLAMA_SIZES, "bert": BERT_SIZES, "moe": MOE_SIZES}
+# What follows goes by transformers' model_type.
+MODEL_TYPES = {"gpt2": "gpt2", "llama": "llama", "bert": "bert", "moe": "mixtral"}
+DROPOUT_KEYS = {"gpt2": ("resid_pdrop", "embd_pdrop", "attn_pdrop"), "llama": ("attention_dropout",),
+                "bert": ("hidden_dropout_prob", "attention_probs_dropout_prob"), "mixtral": ("attention_dropout",)}
+ATTENTION_DROPOUT_KEY = {"gpt2": "attn_pdrop", "llama": "attention_dropout", "bert": "attention_probs_dropout_prob",
+                         "mixtral": "attention_dropout"}
+POSITIONS_KEY = {"gpt2": "n_positions", "llama": "max_position_embeddings", "bert": "max_position_embeddings",
+                 "mixtral": "max_position_embeddings"}
 
 
 def size_settings(name: str, size: str) -> dict:

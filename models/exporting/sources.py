@@ -12,16 +12,20 @@ from pathlib import Path
 import torch
 
 from . import Refusal, first_line
+from .adapters import with_adapters
 from .initializers import build_recorded, complete_rules
-from .sizes import (ATTENTION_DROPOUT_KEY, DROPOUT_KEYS, POSITIONS_KEY, SIZES, check_keys, fit_positions, size_settings)
+from .mixture import dispatch_densely
+from .sizes import (ATTENTION_DROPOUT_KEY, DROPOUT_KEYS, MODEL_TYPES, POSITIONS_KEY, SIZES, check_keys, fit_positions,
+                    size_settings)
 
+IGNORED = -100  # a label that counts for nothing
 EXAMPLE_BATCH = 2  # with 1 the exporter fixes the batch dimension at 1 without a word
 
 
 @dataclasses.dataclass
 class Model:
     """A module in training mode whose forward returns the loss alone, and what its file must say about it."""
-    name: str                        # "gpt2", "llama" or the user's module:function
+    name: str                        # "gpt2", "llama", ... or the user's module:function
     size: str | None                 # "tiny", ...; None outside the published sizes
     module: torch.nn.Module
     inputs: dict                     # forward argument -> example tensor [batch, ...]
@@ -47,14 +51,15 @@ def open_source(args) -> Model:
 
 def _from_config(args) -> Model:
     published = {**size_settings(args.source, args.size), "bos_token_id": None, "eos_token_id": None}
-    config = _make_config(_config_class(args.source), published, args)
-    fit_positions(config, args.seq, may_grow=POSITIONS_KEY[args.source] not in args.settings)
-    model_class = _model_class(args.source)
+    model_type = MODEL_TYPES[args.source]
+    config = _make_config(_config_class(model_type), published, args)
+    fit_positions(config, args.seq, may_grow=POSITIONS_KEY[model_type] not in args.settings)
+    model_class = _model_class(model_type)
 
     def draw():
         torch.manual_seed(args.seed)
         return model_class(config).to(_dtype(args))
-    return _causal_model(args, args.size, model_class, config, draw)
+    return _language_model(args, args.source, args.size, model_class, config, draw)
 
 
 def _from_folder(args) -> Model:
@@ -71,7 +76,7 @@ def _from_folder(args) -> Model:
             raise Refusal(f"{args.source} has no weights for {missing[0]} and {len(missing) - 1} more; "
                           f"save the whole {model_class.__name__} with save_pretrained")
         return module
-    return _causal_model(args, None, model_class, config, load)
+    return _language_model(args, config.model_type, None, model_class, config, load)
 
 
 def _saved_settings(folder: str) -> dict:
@@ -81,8 +86,8 @@ def _saved_settings(folder: str) -> dict:
         model_type = settings.get("model_type")
     except (OSError, ValueError, AttributeError) as error:
         raise Refusal(f"{folder} holds no readable config.json; give a folder written by save_pretrained") from error
-    if model_type not in SIZES:
-        raise Refusal(f"{folder}: model_type '{model_type}' is not supported yet; supported: {', '.join(SIZES)}")
+    if model_type not in DROPOUT_KEYS:
+        raise Refusal(f"{folder}: model_type '{model_type}' is not supported yet; supported: {', '.join(DROPOUT_KEYS)}")
     return settings
 
 
@@ -102,32 +107,48 @@ def _make_config(config_class, base: dict, args):
     return config
 
 
-def _causal_model(args, size, model_class, config, with_weights) -> Model:
+def _language_model(args, name, size, model_class, config, with_weights) -> Model:
     """`with_weights()` makes the module with its values; rules always come from a build without them."""
     what = args.source if size is None else f"{args.source} {size}"
-    empty, rules = _guarded(what, lambda: build_recorded(lambda: model_class(config), empty=True))
+    empty, rules = _guarded(what, lambda: build_recorded(with_adapters(lambda: model_class(config), args), empty=True))
     no_weights = args.no_weights or _too_large(what, empty, args)
-    module = empty.to(_dtype(args)) if no_weights else _guarded(what, with_weights)
+    module = empty.to(_dtype(args)) if no_weights else _guarded(what, with_adapters(with_weights, args))
+    dispatch_densely(module)
     buffers = {name: value.clone() for name, value in module.named_buffers()}
-    generator = torch.Generator().manual_seed(args.seed)
-    ids = torch.randint(config.vocab_size, (EXAMPLE_BATCH, args.seq), generator=generator)
-    inputs = {"input_ids": ids, "labels": ids.clone()}
+    inputs, tokens = _language_inputs(config, args)
     if no_weights:  # one device for the tracer
         module = module.to("meta")
         inputs = {name: value.to("meta") for name, value in inputs.items()}
-    return Model(config.model_type, size, loss_alone(module).train(), inputs,
-                 # transformers shifts the labels inside: both inputs are the same tokens
-                 {"input_ids": "same", "labels": "same"}, complete_rules(module, rules), not no_weights, buffers)
+    return Model(name, size, loss_alone(module, list(inputs)).train(), inputs, tokens, complete_rules(module, rules),
+                 not no_weights, buffers)
 
 
-def loss_alone(module):
-    """Narrows forward to (input_ids, labels) -> loss. By class, since a wrapping module would prefix every name."""
+def _language_inputs(config, args):
+    """(example inputs, how a token stream becomes them)"""
+    generator = torch.Generator().manual_seed(args.seed)
+    ids = torch.randint(config.vocab_size, (EXAMPLE_BATCH, args.seq), generator=generator)
+    if config.model_type != "bert":
+        # transformers shifts the labels inside: both inputs are the same tokens
+        return {"input_ids": ids, "labels": ids.clone()}, {"input_ids": "same", "labels": "same"}
+    # Masked: some tokens are to be guessed, the last few of a sample are padding.
+    mask = torch.ones_like(ids)
+    mask[0, -(args.seq // 4 + 1):] = 0
+    guessed = torch.rand(ids.shape, generator=generator) < 0.2
+    guessed[:, 0] = True
+    return {"input_ids": ids, "attention_mask": mask, "labels": ids.where(guessed & (mask == 1), IGNORED)}, {}
+
+
+def loss_alone(module, names):
+    """Narrows forward to (names) -> loss. By class, since a wrapping module would prefix every name."""
     base = type(module)
 
-    def forward(self, input_ids, labels):
+    def causal(self, input_ids, labels):
         return base.forward(self, input_ids=input_ids, labels=labels, use_cache=False).loss
+
+    def masked(self, input_ids, attention_mask, labels):
+        return base.forward(self, input_ids=input_ids, attention_mask=attention_mask, labels=labels).loss
     # transformers looks its loss function up by the class's name
-    module.__class__ = type(base.__name__, (base,), {"forward": forward})
+    module.__class__ = type(base.__name__, (base,), {"forward": masked if "attention_mask" in names else causal})
     return module
 
 
@@ -158,12 +179,14 @@ def _dtype(args) -> torch.dtype:
 
 def _config_class(name):
     import transformers
-    return {"gpt2": transformers.GPT2Config, "llama": transformers.LlamaConfig}[name]
+    return {"gpt2": transformers.GPT2Config, "llama": transformers.LlamaConfig, "bert": transformers.BertConfig,
+            "mixtral": transformers.MixtralConfig}[name]
 
 
 def _model_class(name):
     import transformers
-    return {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM}[name]
+    return {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM, "bert": transformers.BertForMaskedLM,
+            "mixtral": transformers.MixtralForCausalLM}[name]
 
 
 # --- a user's own module
@@ -182,7 +205,7 @@ def _from_function(args) -> Model:
         module, examples = built
         return module
     try:
-        module, rules = build_recorded(make, empty=args.no_weights)
+        module, rules = build_recorded(with_adapters(make, args), empty=args.no_weights)
     except Refusal:
         raise
     except Exception as error:

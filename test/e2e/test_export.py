@@ -278,7 +278,7 @@ def test_user_module_is_refused(arguments, says, user_module, capsys):
 
 
 @pytest.mark.parametrize("arguments, says", [
-    (["bert"], "bert comes with the next release"),
+    (["vit"], "vit comes with the next release"),
     (["nonsense"], "no folder of a saved model and no module:function"),
     (["gpt2", "--size=huge"], "sizes: tiny, small"),
     (["gpt2", "--size=tiny", "--set=n_heads=2"], "did you mean 'n_head'?"),
@@ -312,8 +312,8 @@ def test_unfinished_saved_models_are_refused(tmp_path, capsys):
     assert "has no weights for transformer.h.1" in refusal(capsys, [str(tmp_path / "saved"), "--seq=8"], tmp_path / "m")
     (tmp_path / "saved" / "model.safetensors").write_bytes(b"junk")
     assert "header" in refusal(capsys, [str(tmp_path / "saved"), "--seq=8"], tmp_path / "m")
-    transformers.BertConfig().save_pretrained(tmp_path / "saved")
-    assert "model_type 'bert' is not supported" in refusal(capsys, [str(tmp_path / "saved")], tmp_path / "m")
+    transformers.T5Config().save_pretrained(tmp_path / "saved")
+    assert "model_type 't5' is not supported" in refusal(capsys, [str(tmp_path / "saved")], tmp_path / "m")
 
 
 def test_failed_export_leaves_the_previous_one(tmp_path, monkeypatch, capsys):

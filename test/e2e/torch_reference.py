@@ -15,13 +15,15 @@ import torch
 import transformers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models"))
-from exporting.sizes import SIZES  # noqa: E402
+from exporting.sizes import DROPOUT_KEYS, SIZES  # noqa: E402
 
 # The models are too small for more threads to pay, and on a busy machine those wait for one another.
 torch.set_num_threads(1)
 
 CLASSES = {"gpt2": (transformers.GPT2Config, transformers.GPT2LMHeadModel),
-           "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM)}
+           "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+           "bert": (transformers.BertConfig, transformers.BertForMaskedLM),
+           "moe": (transformers.MixtralConfig, transformers.MixtralForCausalLM)}
 
 
 @dataclasses.dataclass
@@ -39,12 +41,17 @@ def initializers(folder: Path) -> dict:
     return {tensor.name: torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()) for tensor in graph.initializer}
 
 
-def load_model(name: str, folder: Path, dtype=torch.float32):
+def load_model(name: str, folder: Path, dtype=torch.float32, **settings):
     """transformers' model of the tiny size, dropout off, with the weights that the export holds."""
     config_class, model_class = CLASSES[name]
-    dropout = {key: 0.0 for key in ("resid_pdrop", "embd_pdrop", "attn_pdrop", "attention_dropout")}
-    config = config_class(**SIZES[name]["tiny"], **dropout, use_cache=False, bos_token_id=None, eos_token_id=None)
+    dropout = dict.fromkeys(DROPOUT_KEYS[config_class.model_type], 0.0)
+    config = config_class(**{**SIZES[name]["tiny"], **settings}, **dropout, use_cache=False, bos_token_id=None, eos_token_id=None)
     model = model_class(config)
+    return load_weights(model, folder).to(dtype).train()
+
+
+def load_weights(model, folder: Path):
+    """The export's values in `model`."""
     values = initializers(folder)
     names = {parameter: set() for parameter in model.parameters()}
     for key, parameter in model.named_parameters(remove_duplicate=False):
@@ -54,7 +61,7 @@ def load_model(name: str, folder: Path, dtype=torch.float32):
             found = keys & set(values)
             assert len(found) == 1, f"{sorted(keys)} stand in the export as {sorted(found)}"
             parameter.copy_(values[found.pop()])
-    return model.to(dtype).train()
+    return model
 
 
 def learning_rate(config: dict, update: int) -> float:
@@ -94,8 +101,8 @@ def make_optimizer(config: dict, parameters):
     return getattr(torch.optim, kind)(parameters, **params)
 
 
-def train(model, samples: torch.Tensor, config: dict, steps: int) -> Run:
-    """Trains in place on samples [n, seq], taken in order; `config` is a ds_config.json as a dictionary."""
+def train(model, samples: dict, config: dict, steps: int) -> Run:
+    """Trains in place on samples, input -> [n, ...], taken in order; `config` is a ds_config.json as a dictionary."""
     micro, accumulation = config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]
     optimizer = make_optimizer(config, model.parameters())
     run = Run([], [], [], {})
@@ -107,9 +114,8 @@ def train(model, samples: torch.Tensor, config: dict, steps: int) -> Run:
         optimizer.zero_grad()
         losses = []
         for _ in range(accumulation):
-            batch = samples[position:position + micro]
+            loss = model(**{name: value[position:position + micro] for name, value in samples.items()}).loss
             position += micro
-            loss = model(input_ids=batch, labels=batch).loss
             (loss / accumulation).backward()
             losses.append(loss.item())
         run.losses.append(sum(losses) / accumulation)
@@ -124,6 +130,8 @@ def train(model, samples: torch.Tensor, config: dict, steps: int) -> Run:
 def comparable(name: str, value: numpy.ndarray) -> numpy.ndarray:
     """The part of a parameter that has a gradient at all: softmax ignores what an attention key's bias adds, so its
     true gradient is zero and Adam walks along rounding noise. GPT-2 keeps q, k and v in one bias [3 n]."""
+    if name.endswith("attention.self.key.bias"):
+        return value[:0]
     if not name.endswith("attn.c_attn.bias"):
         return value
     third = len(value) // 3
