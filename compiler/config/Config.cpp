@@ -67,6 +67,8 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
 
 std::string_view name(Optimizer::Type type) {
   switch (type) {
+  case Optimizer::Type::None:
+    return "none";
   case Optimizer::Type::AdamW:
     return "AdamW";
   case Optimizer::Type::Sgd:

@@ -13,8 +13,8 @@ namespace ds::config {
 
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
-  enum class Type { AdamW, Sgd, Adagrad };
-  Type type = Type::AdamW;
+  enum class Type { None, AdamW, Sgd, Adagrad }; // none: the model must bring its own
+  Type type = Type::None;
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999; // AdamW
   double epsilon = 1e-8;             // AdamW, Adagrad
@@ -103,6 +103,11 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
 /// The settings that hold under their names in the file, keys sorted, one line of JSON: the same bytes for equal
 /// settings. Resolving it again, for as many ranks, changes nothing.
 std::string resolvedJson(const Config &config);
+
+/// The refusal of a configuration without optimizer for a model without one.
+inline constexpr std::string_view missingOptimizer =
+    "optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
+    "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}";
 
 std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...

@@ -66,10 +66,9 @@ void readAdagrad(Resolver &resolver, Optimizer &optimizer) {
 void resolveOptimizer(Resolver &resolver, Config &config) {
   static constexpr std::string_view path = "optimizer.type";
   const auto type = resolver.string(path);
-  if (!type) {
-    if (!resolver.find(path)) // else refused for its type
-      resolver.refuse("optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
-                      "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}");
+  if (!type) { // none, or refused for what stands there
+    if (resolver.find("optimizer.params") && !resolver.find(path))
+      resolver.refuse(std::string(missingOptimizer));
     return;
   }
   const auto known = availableOptimizer(*type);

@@ -11,6 +11,8 @@ namespace {
 using nlohmann::json; // keeps keys sorted
 
 json optimizerJson(const Optimizer &o) {
+  if (o.type == Optimizer::Type::None)
+    return {{"type", nullptr}};
   json params = {{"lr", o.lr}, {"weight_decay", o.weightDecay}};
   if (o.type == Optimizer::Type::Sgd) {
     params["momentum"] = o.momentum;

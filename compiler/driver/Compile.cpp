@@ -143,6 +143,32 @@ static void describe(const CompileRequest &request, const config::Config &config
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
 }
 
+/// The optimizer is either the configuration's or the model's; returns whether it is the model's.
+static bool checkOptimizer(const config::Config &config, ModuleOp module, const std::string &file) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  const bool own = forward && forward->hasAttr("train.algorithm"),
+             given = config.optimizer.type != config::Optimizer::Type::None;
+  const auto refuse = [&](const std::string &what, const std::string &instead) {
+    throw Error(file + ": " + what + ", but the model brings its own training algorithm (training_info); " + instead);
+  };
+  if (!own && !given)
+    throw Error(file + ": " + std::string(config::missingOptimizer));
+  if (!own)
+    return false;
+  if (given)
+    refuse("optimizer.type is \"" + std::string(config::name(config.optimizer.type)) + "\"",
+           "leave \"optimizer\" out, or give the forward graph alone");
+  if (config.scheduler.type != config::Scheduler::Type::None)
+    refuse("scheduler.type is \"" + std::string(config::name(config.scheduler.type)) + "\"", "leave \"scheduler\" out");
+  if (config.accumulationSteps != 1)
+    refuse("gradient_accumulation_steps is " + std::to_string(config.accumulationSteps),
+           "which updates after every micro-batch; set it to 1");
+  for (const config::KeyAnswer &answer : config.answers)
+    if (answer.path == "gradient_clipping" && config.gradientClipping)
+      refuse("gradient_clipping is " + answer.valueJson, "leave it out, or set it to 0");
+  return true;
+}
+
 /// Refuses a plan that the machine cannot hold.
 static void checkMemory(const plan::proto::Plan &plan, const config::Machine &machine) {
   if (machine.deviceMemory == 0)
@@ -204,6 +230,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   OwningOpRef<ModuleOp> module = import::importModel(context, model);
   if (!module)
     diagnostics.raise("import");
+  options.ownAlgorithm = checkOptimizer(config, *module, request.overrides.fileName);
   Stage stage(*module, diagnostics);
   stage.run("simplification", [&](PassManager &pm) { buildSimplifyPipeline(pm); });
   if (request.emit == Emit::Train)

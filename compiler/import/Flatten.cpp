@@ -18,15 +18,22 @@ std::string describe(const FlatNode &node) {
   return "node '" + name + "' (" + proto.op_type() + ", opset " + std::to_string(node.opset) + ")";
 }
 
+bool isTrainingDomain(const std::string &domain) {
+  return domain == "ai.onnx.preview.training" || domain == "ai.onnx.preview";
+}
+
+bool isGradient(const onnx::NodeProto &node) { return node.op_type() == "Gradient" && isTrainingDomain(node.domain()); }
+
 namespace {
 
+/// The version of the default domain, 0 where none is imported: a model may use other operators only.
 template <typename List> int64_t defaultOpset(const List &imports, const std::string &what) {
   int64_t version = 0;
   for (const onnx::OperatorSetIdProto &each : imports)
     if (domainOf(each.domain()).empty())
       version = std::max(version, each.version());
   if (version == 0)
-    throw Failure(what + " imports no opset of the default domain");
+    return 0;
   if (version < oldestOpset || version > newestOpset)
     throw Failure(what + " uses opset " + std::to_string(version) + "; opsets " + std::to_string(oldestOpset) + " to " +
                   std::to_string(newestOpset) + " are known: export with opset_version=20");
@@ -52,9 +59,31 @@ private:
     auto function = functions_.find({domainOf(node.proto->domain()), node.proto->op_type(), node.proto->overload()});
     if (function != functions_.end())
       return inlineCall(node, *function->second);
+    if (isTrainingDomain(node.proto->domain()))
+      node.opset = 1;
+    else if (node.opset == 0)
+      throw Failure(describe(node) + ": the model imports no opset of the default domain");
+    if (isGradient(*node.proto))
+      node.proto = &withTarget(node);
     if (graph_.nodes.size() >= maxNodes)
       throw Failure("the model has more than " + std::to_string(maxNodes) + " nodes once its functions are inlined");
     graph_.nodes.push_back(node);
+  }
+
+  /// A copy of a Gradient node whose y is its last input, so that y counts as read.
+  const onnx::NodeProto &withTarget(const FlatNode &node) {
+    if (depth_ > 0)
+      throw Failure(describe(node) + ": a Gradient inside a function is not supported");
+    onnx::NodeProto &copy = graph_.inlined.emplace_back(*node.proto);
+    for (const onnx::AttributeProto &attribute : copy.attribute()) {
+      if (attribute.name() == "xs" || attribute.name() == "zs")
+        graph_.differentiated.insert(attribute.strings().begin(), attribute.strings().end());
+      if (attribute.name() == "y") {
+        graph_.gradientTargets.insert(attribute.s());
+        copy.add_input(attribute.s());
+      }
+    }
+    return copy;
   }
 
   void inlineCall(const FlatNode &call, const onnx::FunctionProto &function) {

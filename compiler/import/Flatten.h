@@ -16,13 +16,21 @@ constexpr int64_t oldestOpset = 7, newestOpset = 25;
 
 struct FlatNode {
   const onnx::NodeProto *proto = nullptr;
-  int64_t opset = 0; // of the default domain
+  int64_t opset = 0; // of the node's domain
 };
+
+/// Whether the node is ONNX's Gradient.
+bool isGradient(const onnx::NodeProto &node);
+/// Whether the domain is that of Gradient, Adam, Adagrad and Momentum.
+bool isTrainingDomain(const std::string &domain);
 
 /// The nodes of a graph in order, calls of functions replaced by their bodies.
 struct FlatGraph {
   std::vector<FlatNode> nodes;
   std::deque<onnx::NodeProto> inlined; // owns what functions were instantiated to
+  /// What Gradient nodes differentiate by or hold fixed. The nodes themselves have their y as one more input.
+  std::set<std::string> differentiated;
+  std::set<std::string> gradientTargets; // the ys
 };
 
 /// Throws Failure on opsets outside the known range, on functions that call themselves and where inlining makes more

@@ -14,18 +14,22 @@ using namespace mlir;
 namespace ds::import {
 
 GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
-                             const FlatGraph &graph, const Metadata &metadata, WeightFiles &files,
-                             const std::set<std::string> &outside)
-    : context_(context), options_(options), model_(model), graph_(graph), metadata_(metadata), builder_(&context),
-      budget_(options.maxConstantElements), variables_(model, metadata, options, files, outside) {}
+                             const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
+                             WeightFiles &files, const std::set<std::string> &outside)
+    : context_(context), options_(options), model_(model), graph_(graph), metadata_(metadata), algorithm_(algorithm),
+      builder_(&context), budget_(options.maxConstantElements),
+      variables_(model, metadata, algorithm, options, files, outside, graph.differentiated) {}
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
   const std::vector<std::string> results = chooseResults();
   std::set<std::string> needed;
-  const std::vector<const FlatNode *> nodes = neededNodes(results, needed);
+  std::vector<std::string> roots = results;
+  for (const auto &[variable, value] : algorithm_.updates)
+    roots.push_back(value);
+  const std::vector<const FlatNode *> nodes = neededNodes(roots, needed);
   countUses(nodes);
-  for (const std::string &result : results)
-    ++uses_[result];
+  for (const std::string &root : roots)
+    ++uses_[root];
   checkDims();
   createFunction(needed);
   checkBatch();
@@ -74,6 +78,8 @@ std::string GraphImporter::chooseLoss() const {
         return options_.loss;
     throw Failure("--loss '" + options_.loss + "' is no output of the model; its outputs are " + list);
   }
+  if (algorithm_.present && graph_.gradientTargets.size() == 1)
+    return *graph_.gradientTargets.begin();
   if (outputs.size() == 1)
     return outputs[0].name();
   if (scalars.size() == 1)
@@ -260,6 +266,14 @@ void GraphImporter::define(const std::string &name, Value value) {
     values_[name] = std::move(value);
 }
 
+Value GraphImporter::atName(const std::string &name, Value value, Location location) {
+  if (!graph_.differentiated.count(name) || !ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence)
+    return value;
+  const mlir::Value whole = operand(value, location);
+  return Value::of(
+      train::CastOp::create(builder_, location, whole.getType(), whole, elementType(&context_, value.dtype)));
+}
+
 //===-- the end ---------------------------------------------------------------===//
 
 void GraphImporter::finish(const std::vector<std::string> &results) {
@@ -268,10 +282,30 @@ void GraphImporter::finish(const std::vector<std::string> &results) {
   SmallVector<mlir::Value> values;
   for (const std::string &result : results)
     values.push_back(operand(lookup(result), function_.getLoc()));
+  if (algorithm_.present)
+    storeUpdates();
   func::ReturnOp::create(builder_, function_.getLoc(), values);
   function_.setFunctionType(builder_.getFunctionType(function_.getArgumentTypes(), TypeRange(ValueRange(values))));
   eraseUnused();
   createVariables();
+}
+
+/// At the end of the step every updated variable takes its value, all of them at once.
+void GraphImporter::storeUpdates() {
+  std::map<std::string, Variable *> variables;
+  for (Variable &variable : variables_.all())
+    variables[variable.name] = &variable;
+  for (const auto &[name, value] : algorithm_.updates) {
+    const Value &update = lookup(value);
+    const Variable &variable = *variables.at(name);
+    if (update.kind == Value::Kind::Sequence || update.dtype != variable.dtype() || update.shape != variable.shape)
+      throw Failure("training_info: update_binding gives '" + name + "', " + std::string(ds::name(variable.dtype())) +
+                    " " + toString(variable.shape) + ", the value '" + value + "', which is " +
+                    std::string(ds::name(update.dtype)) + " " + toString(update.shape));
+    train::StoreOp::create(builder_, function_.getLoc(), FlatSymbolRefAttr::get(&context_, name),
+                           operand(update, function_.getLoc()));
+  }
+  function_->setAttr("train.algorithm", builder_.getUnitAttr());
 }
 
 void GraphImporter::checkLoss(const std::string &loss) {
@@ -293,6 +327,7 @@ void GraphImporter::eraseUnused() {
 void GraphImporter::createVariables() {
   std::set<std::string> read;
   function_.walk([&](train::ReadOp op) { read.insert(op.getVariable().str()); });
+  function_.walk([&](train::StoreOp op) { read.insert(op.getVariable().str()); });
   builder_.setInsertionPointToStart(module_->getBody());
   bool anyTrained = false;
   for (Variable &variable : variables_.all()) {
@@ -302,7 +337,9 @@ void GraphImporter::createVariables() {
     SmallVector<StringRef> aliases;
     if (auto tied = metadata_.aliases.find(variable.name); tied != metadata_.aliases.end())
       aliases.assign(tied->second.begin(), tied->second.end());
-    const auto kind = variable.parameter ? train::VariableKind::Parameter : train::VariableKind::Buffer;
+    const auto kind = variable.parameter   ? train::VariableKind::Parameter
+                      : variable.optimizer ? train::VariableKind::Optimizer
+                                           : train::VariableKind::Buffer;
     train::VariableOp::create(
         builder_, NameLoc::get(builder_.getStringAttr(variable.name)), train::VariableKindAttr::get(&context_, kind),
         builder_.getStringAttr(variable.name), TypeAttr::get(tensorType(&context_, variable.dtype(), variable.shape)),
@@ -310,7 +347,7 @@ void GraphImporter::createVariables() {
         variable.persistent ? builder_.getUnitAttr() : UnitAttr(),
         aliases.empty() ? ArrayAttr() : builder_.getStrArrayAttr(aliases));
   }
-  if (!anyTrained && options_.results == ImportOptions::Results::Loss)
+  if (!anyTrained && !algorithm_.present && options_.results == ImportOptions::Results::Loss)
     throw Failure(
         "the loss depends on no trainable parameter; if the file does not say which initializers are trained, "
         "name them with --trainable REGEX");

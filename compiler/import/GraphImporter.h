@@ -18,8 +18,8 @@ namespace ds::import {
 class GraphImporter {
 public:
   GraphImporter(mlir::MLIRContext &context, const ImportOptions &options, const ScannedModel &model,
-                const FlatGraph &graph, const Metadata &metadata, WeightFiles &files,
-                const std::set<std::string> &outside);
+                const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
+                WeightFiles &files, const std::set<std::string> &outside);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
@@ -43,6 +43,9 @@ public:
   Constant foldMask(const Constant &condition, const Constant &onTrue, const Constant &onFalse, const Shape &shape);
 
   const Value &lookup(const std::string &name);
+  /// `value` under the name of a node's output. What a Gradient node differentiates by becomes a value of its own,
+  /// which no folding looks through.
+  Value atName(const std::string &name, Value value, mlir::Location location);
   void define(const std::string &name, Value value);
   /// Whether a node yet to come, or a result, reads the value.
   bool isUsed(const std::string &name) const {
@@ -66,6 +69,7 @@ private:
   void forgetOperands(const FlatNode &node);
   mlir::Location locationOf(const FlatNode &node) const;
   void finish(const std::vector<std::string> &results);
+  void storeUpdates();
   void checkLoss(const std::string &loss);
   void createVariables();
   void eraseUnused();
@@ -78,6 +82,7 @@ private:
   const ScannedModel &model_;
   const FlatGraph &graph_;
   const Metadata &metadata_;
+  const TrainingAlgorithm &algorithm_;
   mlir::OpBuilder builder_;
   FoldBudget budget_;
   Variables variables_;

@@ -76,8 +76,8 @@ std::set<std::string> namesOf(const onnx::GraphProto &graph) {
 
 OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &options, std::span<const char> bytes) {
   const std::filesystem::path path = options.path;
-  const ScannedModel model =
-      isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
+  ScannedModel model = isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
+  const TrainingAlgorithm algorithm = joinTrainingInfo(model, options);
   const FlatGraph graph = flatten(model.proto);
   WeightFiles files(path, bytes);
   if (!options.weights.empty())
@@ -93,7 +93,8 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
         << "initializer '" << name
         << "' scales several LayerNormalization nodes; if the module has one scale each, the "
         << "exporter merged equal ones: export with optimize=False";
-  OwningOpRef<ModuleOp> module = GraphImporter(context, options, model, graph, metadata, files, outside).run();
+  OwningOpRef<ModuleOp> module =
+      GraphImporter(context, options, model, graph, metadata, algorithm, files, outside).run();
   if (failed(verify(*module)))
     return {};
   return module;

@@ -13,9 +13,9 @@ namespace ds::import {
 
 /// How a parameter is drawn at the start of training: models/export.py, "init".
 struct InitialValue {
-  enum class Rule { Zeros, Ones, Normal, Uniform };
+  enum class Rule { Zeros, Ones, Constant, Normal, Uniform };
   Rule rule = Rule::Zeros;
-  double mean = 0, deviation = 0; // uniform: on mean +- sqrt(3) * deviation
+  double mean = 0, deviation = 0; // constant: mean; uniform: on mean +- sqrt(3) * deviation
 };
 
 /// What a file says about one of its values (InputSpec of torch.export's graph signature).

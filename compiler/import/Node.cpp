@@ -149,7 +149,8 @@ void Node::set(size_t i, Value value) {
     return;
   if (value.kind != Value::Kind::Sequence)
     checkedElements(value.shape, value.dtype, "output '" + node_.proto->output(int(i)) + "'");
-  graph_.define(node_.proto->output(int(i)), std::move(value));
+  const std::string &name = node_.proto->output(int(i));
+  graph_.define(name, graph_.atName(name, std::move(value), location_));
   set_[i] = true;
 }
 

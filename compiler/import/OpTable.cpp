@@ -4,6 +4,7 @@
 #include "compiler/import/ops/Ops.h"
 
 #include <map>
+#include <span>
 #include <string_view>
 
 namespace ds::import {
@@ -106,6 +107,14 @@ constexpr Row table[] = {
     {"Range", 11, last, ops::range},
 };
 
+/// ai.onnx.preview.training, which has had one version.
+constexpr Row trainingTable[] = {
+    {"Adagrad", 1, 1, ops::adagrad},
+    {"Adam", 1, 1, ops::adam},
+    {"Gradient", 1, 1, ops::gradient},
+    {"Momentum", 1, 1, ops::momentum},
+};
+
 /// Why an operator is not in the table, where there is more to say than that.
 std::string_view reason(std::string_view op) {
   static const std::map<std::string_view, std::string_view> reasons = {
@@ -125,12 +134,13 @@ std::string_view reason(std::string_view op) {
 
 OpBuilderFn findOp(const FlatNode &node) {
   const std::string &domain = node.proto->domain();
-  if (!domain.empty() && domain != "ai.onnx")
+  const bool training = isTrainingDomain(domain);
+  if (!domain.empty() && domain != "ai.onnx" && !training)
     throw Failure("operators of domain '" + domain +
                   "' are unknown, and the model defines no function of this name; "
                   "export with the default operators only");
   const Row *known = nullptr;
-  for (const Row &row : table) {
+  for (const Row &row : training ? std::span<const Row>(trainingTable) : std::span<const Row>(table)) {
     if (row.name != node.proto->op_type())
       continue;
     known = &row;

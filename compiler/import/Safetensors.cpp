@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace ds::import {
 
@@ -28,6 +29,52 @@ static std::string spelling(DType dtype) {
 }
 
 void WeightFiles::openSafetensors(const std::string &path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    return path.ends_with(".json") ? openSafetensorsIndex(path) : openSafetensorsFile(path);
+  const fs::path whole = fs::path(path) / "model.safetensors", index = fs::path(path) / "model.safetensors.index.json";
+  if (fs::exists(index, error))
+    return openSafetensorsIndex(index.string());
+  if (!fs::exists(whole, error))
+    throw Failure("--weights '" + path + "' is a folder without model.safetensors or model.safetensors.index.json");
+  openSafetensorsFile(whole.string());
+}
+
+/// {"weight_map": {tensor: file beside the index}}
+void WeightFiles::openSafetensorsIndex(const std::string &path) {
+  const std::shared_ptr<InputFile> file = InputFile::open(path);
+  constexpr uint64_t maxIndex = 100'000'000;
+  if (file->size() > maxIndex)
+    throw Failure("'" + path + "' is no index of safetensors files: it has " + std::to_string(file->size()) + " bytes");
+  const llvm::json::Value value = parseJson({file->map().data(), file->map().size()}, "'" + path + "'");
+  const llvm::json::Object *object = value.getAsObject();
+  const llvm::json::Object *tensors = object ? object->getObject("weight_map") : nullptr;
+  if (!tensors)
+    throw Failure("'" + path + "' is no index of safetensors files: it has no \"weight_map\"");
+  std::map<std::string, std::string> fileOf;
+  std::set<std::string> names;
+  for (const auto &[tensor, shard] : *tensors) {
+    const std::string name = shard.getAsString().value_or("").str();
+    if (name.empty() || std::filesystem::path(name).filename() != name)
+      throw Failure("'" + path + "': tensor '" + tensor.str() + "' is in '" + name + "', which is no file's name");
+    fileOf.emplace(tensor.str(), name);
+    names.insert(name);
+  }
+  for (const std::string &name : names) {
+    const std::filesystem::path shard = std::filesystem::path(path).parent_path() / name;
+    std::error_code error;
+    if (!std::filesystem::exists(shard, error))
+      throw Failure("'" + path + "' names '" + name + "', which is not beside it; a sharded model needs all of its " +
+                    std::to_string(names.size()) + " files");
+    openSafetensorsFile(shard.string());
+  }
+  for (const auto &[tensor, name] : fileOf)
+    if (!entries_.count(tensor))
+      throw Failure("'" + path + "' says that '" + name + "' holds tensor '" + tensor + "', which it does not");
+}
+
+void WeightFiles::openSafetensorsFile(const std::string &path) {
   const std::shared_ptr<InputFile> file = InputFile::open(path);
   constexpr uint64_t maxHeader = 100'000'000;
   uint64_t headerBytes = 0;
@@ -41,13 +88,13 @@ void WeightFiles::openSafetensors(const std::string &path) {
   file->read(sizeof headerBytes, header);
   const uint64_t dataBegin = sizeof headerBytes + headerBytes;
   // The user names this file, so it need not lie beside the model.
-  safetensorsPath_ = std::filesystem::proximate(path, folder_.empty() ? "." : folder_).string();
-  files_[safetensorsPath_] = file;
-  readSafetensorsHeader(header, dataBegin, file->size() - dataBegin, path);
+  const std::string stored = std::filesystem::proximate(path, folder_.empty() ? "." : folder_).string();
+  files_[stored] = file;
+  readSafetensorsHeader(header, dataBegin, file->size() - dataBegin, path, stored);
 }
 
 void WeightFiles::readSafetensorsHeader(const std::string &header, uint64_t dataBegin, uint64_t dataBytes,
-                                        const std::string &path) {
+                                        const std::string &path, const std::string &stored) {
   const llvm::json::Value value = parseJson(header, "the header of '" + path + "'");
   const llvm::json::Object *object = value.getAsObject();
   if (!object)
@@ -63,7 +110,7 @@ void WeightFiles::readSafetensorsHeader(const std::string &header, uint64_t data
     const auto *offsets = fields ? fields->getArray("data_offsets") : nullptr;
     if (!dtype || !shape || !offsets || offsets->size() != 2)
       throw Failure("'" + path + "': tensor '" + name + "' lacks a dtype, a shape or data_offsets");
-    Entry entry{dtype->str(), {}, 0, 0};
+    Entry entry{stored, dtype->str(), {}, 0, 0};
     for (const llvm::json::Value &dim : *shape)
       entry.shape.push_back(dim.getAsInteger().value_or(-1));
     const int64_t begin = (*offsets)[0].getAsInteger().value_or(-1), end = (*offsets)[1].getAsInteger().value_or(-1);
@@ -104,11 +151,11 @@ std::optional<TensorData> WeightFiles::locateInSafetensors(const std::string &na
   const Entry &entry = found->second;
   if (entry.dtype != spelling(dtype) || entry.shape != shape)
     throw Failure("parameter '" + name + "' is " + spelling(dtype) + " " + toString(shape) + " in the model, but " +
-                  entry.dtype + " " + toString(entry.shape) + " in '" + safetensorsPath_ + "'");
+                  entry.dtype + " " + toString(entry.shape) + " in '" + entry.path + "'");
   if (entry.length != uint64_t(elementCount(shape) * byteSize(dtype)))
-    throw Failure("'" + safetensorsPath_ + "': tensor '" + name + "' has " + std::to_string(entry.length) +
-                  " bytes, which " + entry.dtype + " " + toString(entry.shape) + " does not need");
-  return TensorData{safetensorsPath_, entry.offset, entry.length, {}};
+    throw Failure("'" + entry.path + "': tensor '" + name + "' has " + std::to_string(entry.length) + " bytes, which " +
+                  entry.dtype + " " + toString(entry.shape) + " does not need");
+  return TensorData{entry.path, entry.offset, entry.length, {}};
 }
 
 } // namespace ds::import

@@ -12,10 +12,6 @@ namespace {
 using Names = std::unordered_set<std::string>;
 
 void checkKind(const onnx::ModelProto &model) {
-  if (model.training_info_size() > 0)
-    throw Failure(
-        "the model carries its own training algorithm (training_info), which is not available yet; export the "
-        "forward graph with the loss inside");
   if (model.graph().sparse_initializer_size() > 0)
     throw Failure("the model has sparse initializers, which are not supported; store them dense");
 }
@@ -48,9 +44,6 @@ void checkProducer(const FlatGraph &graph) {
       throw Failure(describe(node) +
                     " belongs to a training graph of ONNX Runtime, which is not available yet; give the "
                     "forward graph that it was made from");
-    if (node.proto->domain() == "ai.onnx.preview.training" || node.proto->domain() == "ai.onnx.preview")
-      throw Failure(describe(node) + " is of the training operators, which are not available yet; export the forward "
-                                     "graph with the loss inside");
   }
 }
 

@@ -23,19 +23,25 @@ DType Variable::dtype() const {
                 "; float32 and float64 parameters, and int32, int64 and bool buffers are supported");
 }
 
-Variables::Variables(const ScannedModel &model, const Metadata &metadata, const ImportOptions &options,
-                     WeightFiles &files, const std::set<std::string> &outside)
-    : metadata_(metadata), files_(files), weightsGiven_(!options.weights.empty()) {
+Variables::Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
+                     const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
+                     const std::set<std::string> &differentiated)
+    : metadata_(metadata), algorithm_(algorithm), files_(files), weightsGiven_(!options.weights.empty()) {
   addInitializers(model);
   addLeftOut(model.proto.graph());
   addOutside(outside);
-  for (Variable &variable : variables_)
+  for (Variable &variable : variables_) {
     classify(variable);
+    if (algorithm.present)
+      classifyByAlgorithm(variable);
+  }
   applyRegexes(options);
   for (Variable &variable : variables_) {
     names_.insert(variable.name);
     const std::optional<int64_t> elements = checkedElementCount(variable.shape);
-    if (!variable.trainable && !variable.parameter && !variable.persistent && elements && *elements <= maxFoldedBuffer)
+    const bool fixed = !variable.trainable && !variable.parameter && !variable.persistent && !variable.optimizer &&
+                       !algorithm.drawn.count(variable.name) && !differentiated.count(variable.name);
+    if (fixed && elements && *elements <= maxFoldedBuffer)
       variable.foldable = true;
   }
 }
@@ -105,6 +111,15 @@ void Variables::classify(Variable &variable) {
   variable.persistent = variable.parameter || (note != metadata_.values.end() && note->second.persistent);
 }
 
+void Variables::classifyByAlgorithm(Variable &variable) {
+  const bool updated = algorithm_.updatesVariable(variable.name);
+  const std::optional<DType> dtype = dtypeFromOnnx(variable.onnxType);
+  variable.trainable = updated && dtype && ds::isFloat(*dtype) && algorithm_.readForward.count(variable.name);
+  variable.parameter = variable.trainable || (variable.parameter && !updated);
+  variable.persistent |= variable.parameter;
+  variable.optimizer = updated && !variable.parameter;
+}
+
 void Variables::applyRegexes(const ImportOptions &options) {
   auto apply = [&](const std::string &pattern, bool trained) {
     const std::string flag = trained ? "--trainable" : "--frozen";
@@ -132,7 +147,7 @@ void Variables::applyRegexes(const ImportOptions &options) {
 }
 
 void Variables::locate(Variable &variable) {
-  if (variable.data)
+  if (variable.data || algorithm_.drawn.count(variable.name))
     return;
   const DType dtype = variable.dtype();
   if (variable.tensor) {
@@ -172,6 +187,8 @@ static Attribute initialSource(MLIRContext *context, const InitialValue &initial
     return train::FillSourceAttr::get(context, number(0));
   case InitialValue::Rule::Ones:
     return train::FillSourceAttr::get(context, number(1));
+  case InitialValue::Rule::Constant:
+    return train::FillSourceAttr::get(context, number(initial.mean));
   case InitialValue::Rule::Normal:
     return train::RandomSourceAttr::get(context, "normal", number(initial.mean), number(initial.deviation));
   case InitialValue::Rule::Uniform: // its half width is sqrt(3) standard deviations
@@ -183,6 +200,8 @@ static Attribute initialSource(MLIRContext *context, const InitialValue &initial
 
 Attribute Variables::source(MLIRContext *context, Variable &variable) {
   locate(variable);
+  if (auto drawn = algorithm_.drawn.find(variable.name); drawn != algorithm_.drawn.end())
+    return initialSource(context, drawn->second);
   if (!variable.data) {
     auto initial = metadata_.initial.find(variable.name);
     if (initial != metadata_.initial.end())

@@ -4,6 +4,7 @@
 #include "compiler/import/Constant.h"
 #include "compiler/import/Import.h"
 #include "compiler/import/Metadata.h"
+#include "compiler/import/TrainingInfo.h"
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
 
@@ -23,6 +24,8 @@ struct Variable {
   const onnx::TensorProto *tensor = nullptr; // null: left out of the file
   std::optional<InlineData> inlined;
   bool parameter = false, trainable = false, persistent = false;
+  /// State of a training algorithm that the file brings: updated, but no parameter.
+  bool optimizer = false;
   /// Small and never trained: folded where its value is needed, or rather than read.
   bool foldable = false;
 
@@ -36,9 +39,11 @@ struct Variable {
 /// All variables of a model by name, in file order.
 class Variables {
 public:
-  /// `outside` are names that the graph reads and only the safetensors file defines.
-  Variables(const ScannedModel &model, const Metadata &metadata, const ImportOptions &options, WeightFiles &files,
-            const std::set<std::string> &outside);
+  /// `outside` are names that the graph reads and only the safetensors file defines, `differentiated` those by which a
+  /// Gradient node differentiates.
+  Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
+            const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
+            const std::set<std::string> &differentiated);
 
   bool contains(const std::string &name) const { return names_.count(name) != 0; }
   std::deque<Variable> &all() { return variables_; }
@@ -52,10 +57,12 @@ private:
   void addLeftOut(const onnx::GraphProto &graph);
   void addOutside(const std::set<std::string> &outside);
   void classify(Variable &variable);
+  void classifyByAlgorithm(Variable &variable);
   void applyRegexes(const ImportOptions &options);
   void locate(Variable &variable);
 
   const Metadata &metadata_;
+  const TrainingAlgorithm &algorithm_;
   WeightFiles &files_;
   bool weightsGiven_;
   std::deque<Variable> variables_;

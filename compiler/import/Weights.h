@@ -32,27 +32,30 @@ public:
                     const std::string &what);
   /// An entry of the safetensors file, or nothing if it has none of the name.
   std::optional<TensorData> locateInSafetensors(const std::string &name, DType dtype, const Shape &shape);
+  /// A safetensors file, the index of several (model.safetensors.index.json), or a folder that holds one of the two.
   void openSafetensors(const std::string &path);
-  /// The tensors of the safetensors file: ONNX's number of the type, and the shape.
+  /// The tensors of the safetensors files: ONNX's number of the type, and the shape.
   std::map<std::string, std::pair<int, Shape>> safetensors() const;
 
   std::vector<char> read(const TensorData &data);
 
 private:
   struct Entry {
+    std::string path; // as in TensorData
     std::string dtype;
     Shape shape;
     uint64_t offset = 0, length = 0; // bytes from the file's start
   };
-  void readSafetensorsHeader(const std::string &header, uint64_t dataBegin, uint64_t dataBytes,
-                             const std::string &path);
+  void openSafetensorsFile(const std::string &path);
+  void openSafetensorsIndex(const std::string &path);
+  void readSafetensorsHeader(const std::string &header, uint64_t dataBegin, uint64_t dataBytes, const std::string &path,
+                             const std::string &stored);
   std::shared_ptr<InputFile> external(const std::string &location);
   TensorData externalData(const onnx::TensorProto &tensor, uint64_t bytes, const std::string &what);
 
   std::filesystem::path modelPath_, folder_;
   std::span<const char> modelBytes_;
   std::map<std::string, std::shared_ptr<InputFile>> files_; // by path, as in TensorData
-  std::string safetensorsPath_;
   std::map<std::string, Entry> entries_;
 };
 

@@ -17,6 +17,8 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <regex>
 #include <set>
 #include <span>
 #include <string>
@@ -60,6 +62,38 @@ bool sameDType(const std::string &formatName, DType dtype) {
   return int64_t(safetensorsElementBytes(formatName)) == byteSize(dtype) && widening(formatName, dtype) != nullptr;
 }
 
+/// "model-00002-of-00003.safetensors" stands for three files, all of which must be there.
+void refuseMissingShards(const std::string &folder, const std::vector<std::string> &paths) {
+  static const std::regex numbered("(.*-)([0-9]+)-of-([0-9]+)(\\.safetensors)");
+  const std::set<std::string> present(paths.begin(), paths.end());
+  for (const std::string &path : paths) {
+    std::smatch parts;
+    if (!std::regex_match(path, parts, numbered) || parts.length(3) > 9)
+      continue;
+    const std::string total = parts[3];
+    for (int64_t i = 1; i <= std::stoll(total) && i <= int64_t(paths.size()) + 1; ++i) {
+      std::string number = std::to_string(i);
+      number.insert(0, std::max<size_t>(number.size(), size_t(parts.length(2))) - number.size(), '0');
+      const std::string shard = parts[1].str() + number + "-of-" + total + parts[4].str();
+      if (!present.contains(shard))
+        throw Error("--weights " + folder + " holds " + std::filesystem::path(path).filename().string() + ", but not " +
+                    std::filesystem::path(shard).filename().string() + "; a sharded model needs all of its files");
+    }
+  }
+}
+
+template <typename T> std::optional<uint64_t> firstNan(std::span<const std::byte> bytes) {
+  const auto *values = reinterpret_cast<const T *>(bytes.data()); // pieces are allocated, hence aligned
+  const size_t count = bytes.size() / sizeof(T);
+  bool any = false; // without a branch, so that it runs at the speed of memory
+  for (size_t i = 0; i < count; ++i)
+    any |= values[i] != values[i];
+  for (size_t i = 0; any && i < count; ++i)
+    if (values[i] != values[i])
+      return i;
+  return std::nullopt;
+}
+
 } // namespace
 
 uint32_t fileCrc32c(const ReadOnlyFile &file) {
@@ -95,17 +129,21 @@ void VariableSources::openWeights() {
   namespace fs = std::filesystem;
   if (options_.weightsPath.empty())
     return;
-  if (!fs::is_directory(options_.weightsPath)) {
+  // An index stands for the folder that it lies in.
+  const bool isIndex = options_.weightsPath.ends_with(".index.json") && fs::exists(options_.weightsPath);
+  const fs::path folder = isIndex ? fs::absolute(options_.weightsPath).parent_path() : fs::path(options_.weightsPath);
+  if (!fs::is_directory(folder)) {
     weights_.emplace_back(options_.weightsPath);
     return;
   }
   std::vector<std::string> paths;
-  for (const auto &entry : fs::directory_iterator(options_.weightsPath))
+  for (const auto &entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".safetensors")
       paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   if (paths.empty())
     throw Error("--weights " + options_.weightsPath + " is a folder without safetensors files");
+  refuseMissingShards(folder.string(), paths);
   for (const std::string &path : paths)
     weights_.emplace_back(path);
 }
@@ -183,6 +221,18 @@ void VariableSources::generate(const plan::proto::Variable &variable, uint32_t i
   }
 }
 
+/// Such a run would print NaN from its first step on.
+void VariableSources::refuseNan(const plan::proto::Variable &variable, uint64_t first,
+                                std::span<const std::byte> bytes) const {
+  const DType dtype = DType(variable.dtype());
+  const std::optional<uint64_t> at = dtype == DType::F32   ? firstNan<float>(bytes)
+                                     : dtype == DType::F64 ? firstNan<double>(bytes)
+                                                           : std::nullopt;
+  if (at)
+    throw Error("parameter " + variable.name() + " is NaN at element " + std::to_string(first + *at) +
+                "; nothing can be trained from such weights: give others with --weights");
+}
+
 void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
                            const std::function<void(std::span<const std::byte>)> &sink) const {
   const plan::proto::Variable &variable = plan_.variables(int(index));
@@ -196,6 +246,8 @@ void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
       part->second.file->read(part->second.offset + (first + done) * elementBytes, bytes);
     else
       generate(variable, index, first + done, bytes);
+    if (variable.kind() == plan::proto::Variable::PARAMETER)
+      refuseNan(variable, first + done, bytes);
     sink(bytes);
     done += elements;
   }

@@ -46,6 +46,7 @@ private:
   void matchWeights(uint32_t variable);
   void refuseMissing() const;
   void openPlanFiles();
+  void refuseNan(const plan::proto::Variable &variable, uint64_t first, std::span<const std::byte> bytes) const;
   /// Fills `target` with elements from `first` on, where they do not come from a file.
   void generate(const plan::proto::Variable &variable, uint32_t index, uint64_t first,
                 std::span<std::byte> target) const;

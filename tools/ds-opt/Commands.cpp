@@ -102,7 +102,8 @@ struct ModelArguments {
     app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
     app.add_option("--frozen", frozen, "do not train those that match");
     app.add_option("--loss", loss, "the output that is the loss, where the graph has several");
-    app.add_option("--weights", weights, "safetensors file with what the model file leaves out");
+    app.add_option("--weights", weights,
+                   "safetensors file, index of several or folder, with what the model file leaves out");
     app.add_option("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
         ->check(CLI::IsMember({"refuse", "as-written", "train"}));
     app.add_option("--dropout", dropout, "as-written|force|off: what to do about Dropout that lost its training mode")

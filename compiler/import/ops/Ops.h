@@ -101,4 +101,10 @@ void gather(Node &node);
 void gatherNd(Node &node);
 void gatherElements(Node &node);
 
+// Training.cpp
+void gradient(Node &node);
+void adam(Node &node);
+void adagrad(Node &node);
+void momentum(Node &node);
+
 } // namespace ds::import::ops

@@ -16,7 +16,7 @@ train.variable optimizer @seen : tensor<f32> from #train.fill<0.0>
 // CHECK-NEXT: train.accumulate %[[LOSS]] into @loss
 // CHECK-NEXT: train.loss_gradient 1.000000e+00
 // CHECK:      %[[G:.*]] = train.mul %{{.*}}, %arg0
-// CHECK-NEXT: train.store %[[G]] into @"w::gradient"
+// CHECK-NEXT: train.store %[[G]] into @"w::derivative"
 // CHECK-NEXT: train.store %[[LOSS]] into @"step::value"
 // CHECK-NEXT: return
 
@@ -29,11 +29,11 @@ train.variable optimizer @seen : tensor<f32> from #train.fill<0.0>
 // CHECK-NEXT: return
 
 // Tests that what depends on no input is computed in the update, all of it from values before the first store.
-// CHECK: train.variable gradient @"w::gradient" : tensor<3xf32>
+// CHECK: train.variable gradient @"w::derivative" : tensor<3xf32>
 // CHECK: train.variable gradient @"step::value" : tensor<f32>
 // CHECK-LABEL: func.func @update()
 // CHECK-DAG:  %[[W:.*]] = train.read @w
-// CHECK-DAG:  %[[G:.*]] = train.read @"w::gradient"
+// CHECK-DAG:  %[[G:.*]] = train.read @"w::derivative"
 // CHECK-DAG:  %[[T:.*]] = train.read @T
 // CHECK-DAG:  %[[LOSS:.*]] = train.read @"step::value"
 // CHECK:      %[[NEW:.*]] = train.sub %[[W]], %[[G]]
