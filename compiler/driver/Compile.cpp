@@ -160,6 +160,8 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
            "leave \"optimizer\" out, or give the forward graph alone");
   if (config.scheduler.type != config::Scheduler::Type::None)
     refuse("scheduler.type is \"" + std::string(config::name(config.scheduler.type)) + "\"", "leave \"scheduler\" out");
+  if (config.ranks != 1)
+    refuse("--ranks is " + std::to_string(config.ranks), "which updates from one micro-batch; compile it for 1 rank");
   if (config.accumulationSteps != 1)
     refuse("gradient_accumulation_steps is " + std::to_string(config.accumulationSteps),
            "which updates after every micro-batch; set it to 1");

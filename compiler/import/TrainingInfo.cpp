@@ -36,8 +36,8 @@ Shape shapeOf(const onnx::TensorProto &tensor) { return {tensor.dims().begin(), 
 
 //===-- initialization --------------------------------------------------------===//
 
-/// Reads what the initialization's nodes give to one initializer. They run once, before training, so only those are known
-/// that a plan's sources of first values stand for.
+/// Reads what the initialization's nodes give to one initializer. They run once, before training, so only those are
+/// known that a plan's sources of first values stand for.
 class Initialization {
 public:
   explicit Initialization(const onnx::GraphProto &graph) : graph_(graph) {}
@@ -140,8 +140,8 @@ void checkOrder(const onnx::GraphProto &graph, const onnx::GraphProto &algorithm
   for (const onnx::NodeProto &node : graph.node())
     for (const std::string &input : node.input())
       if (made.count(input))
-        throw Failure("training_info: node '" + node.name() + "' (" + node.op_type() + ") of the graph reads '" + input +
-                      "' of the training algorithm; only the algorithm may use the graph's values");
+        throw Failure("training_info: node '" + node.name() + "' (" + node.op_type() + ") of the graph reads '" +
+                      input + "' of the training algorithm; only the algorithm may use the graph's values");
 }
 
 void append(onnx::GraphProto &graph, std::vector<std::optional<InlineData>> &data, const onnx::GraphProto &algorithm) {

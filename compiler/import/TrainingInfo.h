@@ -30,9 +30,9 @@ struct TrainingAlgorithm {
   }
 };
 
-/// Appends the algorithm's nodes, initializers, inputs and outputs to the model's graph, which a training step runs from
-/// end to end, and gives initializers the values that the initialization binds. Throws Failure where a rule of ONNX's
-/// TrainingInfoProto is broken. Does nothing to a model without training_info.
+/// Appends the algorithm's nodes, initializers, inputs and outputs to the model's graph, which a training step runs
+/// from end to end, and gives initializers the values that the initialization binds. Throws Failure where a rule of
+/// ONNX's TrainingInfoProto is broken. Does nothing to a model without training_info.
 TrainingAlgorithm joinTrainingInfo(ScannedModel &model, const ImportOptions &options);
 
 } // namespace ds::import

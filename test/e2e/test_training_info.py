@@ -272,6 +272,12 @@ def test_flags_of_what_the_model_decides(setup, tools, tmp_path):
     assert "--frozen" in message and "training_info" in message
 
 
+def test_one_rank_only(setup, tools, tmp_path):
+    model_path, config, _ = setup(model())
+    message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--ranks", 2, "-o", tmp_path / "m.dsplan")
+    assert "--ranks is 2" in message and "training_info" in message
+
+
 def test_no_optimizer_anywhere(setup, tools, tmp_path):
     proto = model()
     del proto.training_info[:]

@@ -138,7 +138,8 @@ void adam(Node &node) {
   for (size_t i = 0; i < step.tensors(); ++i) {
     const Value x = step.member(0, i), g = step.regularized(step.member(1, i), x);
     const Value fresh = step.times(1 - alpha, g), v = step.add(step.times(alpha, step.member(2, i)), fresh);
-    const Value squared = step.times(1 - beta, step.mul(g, g)), h = step.add(step.times(beta, step.member(3, i)), squared);
+    const Value squared = step.times(1 - beta, step.mul(g, g)),
+                h = step.add(step.times(beta, step.member(3, i)), squared);
     const Value scale = step.add(step.sqrt(h), floatScalar(x.dtype, epsilon));
     const Value moved = step.sub(x, step.div(step.mul(step.as(rate64, x), v), scale));
     step.set(0, i, post == 0 ? moved : step.times(1 - post, moved));
