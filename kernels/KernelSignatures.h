@@ -9,6 +9,12 @@
 //                      See ElementwiseProgram.h. A result may be the same memory as an input of its own shape and size.
 //   matmul             a T, b T, [bias T [N]], c T                                  trans_a, trans_b (0|1), bias (0|1)
 //                      c[..., M, N] = op(a)[..., M, K] op(b)[..., K, N] + bias; leading dims broadcast as in NumPy.
+//   attention          q T [B, H, Q, D], k T [B, G, K, D], v T [B, G, K, E], [mask T|bool], out T [B, H, Q, E],
+//                      lse T [B, H, Q]                                              scale, causal (0|1), mask (0|1)
+//                      out = softmax(scale q k^T + mask) v; head h reads group h / (H / G); the mask broadcasts to
+//                      [B, H, Q, K], a bool hides where it is 0; causal hides key j from query i where j > i; lse = log
+//                      sum exp of a row's scores, +inf where it sees no key, and then out is 0.
+//   attention_grad     dout T, q, k, v, [mask], out, lse, dq T, dk T, dv T          as attention
 //   transpose          x any, y same                                                perm
 //   reduce_sum         x T, y T                                                     axes
 //   reduce_mean        as reduce_sum; reduce_max: too (y has the reduced dims removed or kept as 1)

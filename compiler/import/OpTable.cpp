@@ -71,6 +71,8 @@ constexpr Row table[] = {
     {"LogSoftmax", any, last, ops::logSoftmax},
     {"LayerNormalization", 17, last, ops::layerNormalization},
     {"Dropout", any, last, ops::dropout},
+    {"Attention", 23, last, ops::attention},
+    {"RotaryEmbedding", 23, last, ops::rotaryEmbedding},
     // reductions
     {"ReduceSum", any, last, ops::reduceSum},
     {"ReduceMean", any, last, ops::reduceMean},

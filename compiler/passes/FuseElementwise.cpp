@@ -1,7 +1,7 @@
 //===- FuseElementwise.cpp - run chains of elementwise ops as one loop ------===//
 //
-// One walk in program order. Each elementwise op either joins the group of one of its operands or starts a group. When
-// op X joins group G, X becomes G's last op, where the fused op will stand; so
+// One walk in program order. Each elementwise op joins the groups of its operands or starts a group. When op X joins
+// groups, which then are one group G, X becomes G's last op, where the fused op will stand; so
 //   1. G has room, X's result shape, and X's side of train.loss_gradient;
 //   2. every reader of a member of G that is not in G comes after X;
 //   3. every operand of X is defined before X (true in SSA) and no operand of X depends on a member of G through an op
@@ -50,7 +50,7 @@ public:
         assign(&op);
   }
 
-  /// Groups of two ops and more, by their first op.
+  /// Groups of two ops and more.
   SmallVector<Group> take() {
     SmallVector<Group> result;
     for (Group &group : groups_)
@@ -68,37 +68,52 @@ private:
     return cast<RankedTensorType>(op->getResult(0).getType()).getShape();
   }
 
+  /// `op` joins the groups of all its operands into one, as far as they let it.
   void assign(Operation *op) {
+    SmallVector<Operation *> joined{op};
+    SmallVector<size_t> taken;
     for (Value operand : op->getOperands()) {
       auto it = groupOf_.find(operand.getDefiningOp());
-      if (it != groupOf_.end() && mayJoin(op, groups_[it->second])) {
-        groups_[it->second].ops.push_back(op);
-        groupOf_[op] = it->second;
-        return;
-      }
+      if (it == groupOf_.end() || llvm::is_contained(taken, it->second))
+        continue;
+      SmallVector<Operation *> wider(joined);
+      llvm::append_range(wider, groups_[it->second].ops);
+      if (!mayStandAt(op, wider))
+        continue;
+      joined = std::move(wider);
+      taken.push_back(it->second);
     }
-    groupOf_[op] = groups_.size();
-    groups_.push_back({{op}});
+    if (taken.empty()) {
+      taken.push_back(groups_.size());
+      groups_.emplace_back();
+    }
+    llvm::sort(joined, [&](Operation *a, Operation *b) { return place_[a].position < place_[b].position; });
+    for (Operation *member : joined)
+      groupOf_[member] = taken.front();
+    for (size_t other : taken)
+      groups_[other].ops.clear();
+    groups_[taken.front()].ops = std::move(joined);
   }
 
-  bool mayJoin(Operation *op, const Group &group) {
-    if (group.ops.size() >= maxOps_ || shapeOf(op) != shapeOf(group.ops.front()) ||
-        place_[op].side != place_[group.ops.front()].side)
+  /// Whether `members`, of which `op` is the last, may become one fused op where `op` stands.
+  bool mayStandAt(Operation *op, ArrayRef<Operation *> members) {
+    const llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end());
+    if (members.size() > maxOps_ || countOperands(members) > maxOperands_)
       return false;
-    for (Operation *member : group.ops)
-      for (Operation *user : member->getUsers())
-        if (user != op && !llvm::is_contained(group.ops, user) && place_[user].position < place_[op].position)
-          return false;
-    return countOperands(op, group) <= maxOperands_;
+    return llvm::all_of(members, [&](Operation *member) {
+      return shapeOf(member) == shapeOf(op) && place_[member].side == place_[op].side &&
+             llvm::all_of(member->getUsers(), [&](Operation *user) {
+               return inside.contains(user) || place_[user].position > place_[op].position;
+             });
+    });
   }
 
-  /// Inputs and results that the group would have with `op` in it.
-  size_t countOperands(Operation *op, const Group &group) {
-    llvm::SmallSetVector<Operation *, 16> members(group.ops.begin(), group.ops.end());
-    members.insert(op);
+  /// Inputs and results that the group would have.
+  static size_t countOperands(ArrayRef<Operation *> group) {
+    const llvm::SmallPtrSet<Operation *, 16> members(group.begin(), group.end());
     llvm::SmallSetVector<Value, 16> inputs;
     size_t results = 0;
-    for (Operation *member : members) {
+    for (Operation *member : group) {
       for (Value operand : member->getOperands())
         if (!members.contains(operand.getDefiningOp()) && !isSplatConstant(operand))
           inputs.insert(operand);

@@ -142,6 +142,10 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
         select.with("trans_a", int64_t(o.getTransposeLhs())).with("trans_b", int64_t(o.getTransposeRhs()));
         return Result(select.with("bias", int64_t(bool(o.getBias()))).plain(op));
       })
+      .Case<AttentionOp, AttentionGradOp>([&](auto o) {
+        select.with("scale", o.getScale()).with("causal", int64_t(o.getCausal()));
+        return Result(select.with("mask", int64_t(bool(o.getMask()))).plain(op));
+      })
       .Case([&](TransposeOp o) { return Result(select.with("perm", o.getPermutation()).plain(op)); })
       .Case([&](ReduceSumOp o) { return Result(select.reduction(op, o.getAxes())); })
       .Case([&](ReduceMeanOp o) { return Result(select.reduction(op, o.getAxes())); })

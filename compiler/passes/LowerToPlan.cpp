@@ -56,6 +56,9 @@ public:
     plan::EventOp::create(buffers_, role_.getLoc(), "input_done");
     llvm::SetVector<dist::FragmentOp> fragments = calledFragments();
     for (dist::FragmentOp fragment : fragments)
+      for (auto take : fragment.getOps<dist::TakeOp>())
+        ++takes_[take.getValueAttr().getAttr()];
+    for (dist::FragmentOp fragment : fragments)
       if (failed(lowerFragment(fragment)))
         return failure();
     for (auto program : role_.getOps<dist::ProgramOp>())
@@ -165,7 +168,26 @@ private:
       placePacked(pack);
     for (auto store : fragment.getOps<train::StoreOp>())
       placeStored(store, uses);
+    for (auto gradient : fragment.getOps<train::CrossEntropyGradOp>())
+      placeOverLogits(gradient);
     return success();
+  }
+
+  /// The gradient of the logits, often the largest tensors of a step, takes their bytes if it reads them last.
+  void placeOverLogits(train::CrossEntropyGradOp gradient) {
+    Value logits = gradient.getLogits();
+    SmallVector<Value> views{logits};
+    for (; logits.getDefiningOp<train::ReshapeOp>(); views.push_back(logits))
+      logits = logits.getDefiningOp<train::ReshapeOp>().getInput();
+    auto take = logits.getDefiningOp<dist::TakeOp>();
+    if (!take || placed_.contains(gradient.getResult()) || takes_[take.getValueAttr().getAttr()] > 1 ||
+        symbols_.lookup<dist::ValueOp>(take.getValue()).getInput())
+      return;
+    for (Value view : views)
+      for (Operation *user : view.getUsers())
+        if (user != gradient && !(isa<train::ReshapeOp>(user) && llvm::is_contained(views, user->getResult(0))))
+          return;
+    placed_[gradient.getResult()] = placement_.ofValue(take.getValueAttr().getAttr());
   }
 
   /// Ops that compute nothing: their results lie where something else does.
@@ -429,6 +451,7 @@ private:
   CommandWriter writer_;
   // Looked up, never iterated.
   llvm::DenseMap<Value, Place> placed_;
+  llvm::DenseMap<StringAttr, int64_t> takes_; // of a dist.value, in all fragments
   llvm::DenseSet<Operation *> elided_; // stores whose value is written in place
   llvm::DenseSet<Operation *> copied_; // reads that are no views
 };

@@ -58,6 +58,24 @@ def ExpandGradients : DsPass<"ds-expand-gradients", ["::ds::train::TrainDialect"
   }];
 }
 
+def RegroupAttention : DsPass<"ds-regroup-attention", ["::ds::train::TrainDialect"]> {
+  let summary = "find attention in what exporters write";
+  let description = [{
+    ```mlir
+    %s = train.matmul %q, %k transposed
+    %t = train.mul %s, %scale
+    %u = train.add %t, %mask
+    %p = train.softmax %u along 3
+    %y = train.matmul %p, %v                   // train.attention %q, %k, %v mask %mask scale ...
+    ```
+    Scales before and after the product, additive and boolean masks, a zero in place of NaN after the softmax and key and
+    value heads that are repeated for grouped queries all become part of the op. Left as they are: probabilities that
+    something else reads, that a dropout changes, and masks that a trainable parameter reaches. A constant mask that hides
+    just the later keys becomes `causal`. Where a row hides every key by minus infinity the op yields zeros, not NaN. Sums
+    are taken in another order. Must precede `ds-differentiate`; switch off to compare.
+  }];
+}
+
 def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "add the backward pass, split off evaluation";
   let description = [{
@@ -143,6 +161,20 @@ def RecordReference : DsPass<"ds-record-reference"> {
   let description = [{
     Copies `@microbatch`, `@update` and `@evaluate` into the module `@reference` and numbers their ops, so that every later
     command can name the ops that it implements (attribute `train.reference`). No pass changes the copy.
+  }];
+}
+
+def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
+  let summary = "compute cheap values again in the backward pass instead of keeping them";
+  let description = [{
+    ```mlir
+    %0 = train.mul %x, %x                      // kept, as %x is
+    %g = train.loss_gradient 1.0
+    %1 = train.mul %dy, %0                     // reads a second train.mul %x, %x behind %g
+    ```
+    A value of the forward pass that the backward reads is repeated there if elementwise ops make it from values that the
+    backward has anyway. Fewer bytes live from forward to backward, and a fused loop reads fewer of them; no bit changes.
+    Must precede `ds-fuse-elementwise`; no CSE may follow.
   }];
 }
 

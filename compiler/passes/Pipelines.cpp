@@ -19,6 +19,8 @@ void buildSimplifyPipeline(OpPassManager &pm) {
   pm.addPass(createFoldTransposes());
   pm.addPass(createFuseBias());
   pm.addPass(createCSEPass());
+  // Once products name their transposed side; its gradient is not the sum of its parts'.
+  pm.addPass(createRegroupAttention());
 }
 
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -45,6 +47,7 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
+  pm.addPass(createRepeatElementwise());
   pm.addPass(createFuseElementwise());
   pm.addPass(createOutlineFragments());
   pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel}));

@@ -26,6 +26,30 @@ uint64_t productFlops(const plan::proto::Plan &plan, const plan::proto::Referenc
   return m == 0 ? 0 : 2 * elements(result) * (mk / m);
 }
 
+/// Of attention's products: queries by keys for each head, over depth or columns; two forward, four for the gradients,
+/// as the ops that it stands for would have. That a causal mask leaves some out and that the gradients take one again
+/// does not count.
+uint64_t attentionFlops(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
+  const int gradient = op.op() == "train.attention_grad" ? 1 : 0; // its first operand is the result's gradient
+  if (op.operands_size() < 3 + gradient)
+    return 0;
+  const auto shape = [&](int operand) -> const auto & {
+    return plan.reference().values(int(op.operands(operand + gradient))).shape();
+  };
+  const auto &query = shape(0), &key = shape(1), &value = shape(2);
+  if (query.size() != 4 || key.size() != 4 || value.size() != 4)
+    return 0;
+  const uint64_t depth = uint64_t(query.Get(3)), columns = uint64_t(value.Get(3)), keys = uint64_t(key.Get(2));
+  const uint64_t scores = depth == 0 ? 0 : elements(query) / depth * keys;
+  return 2 * scores * (depth + columns) * (gradient ? 2 : 1);
+}
+
+uint64_t flopsOf(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
+  if (op.op() == "train.matmul")
+    return productFlops(plan, op);
+  return op.op() == "train.attention" || op.op() == "train.attention_grad" ? attentionFlops(plan, op) : 0;
+}
+
 std::string scaled(double value, double step, const char *const *units, int count) {
   int unit = 0;
   while (value >= step && unit + 1 < count) {
@@ -64,12 +88,10 @@ int roleOf(const plan::proto::Plan &plan, uint64_t rank) {
 uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan) {
   uint64_t microbatch = 0, update = 0;
   for (const plan::proto::ReferenceOp &op : plan.reference().ops()) {
-    if (op.op() != "train.matmul")
-      continue;
     if (op.function() == "microbatch")
-      microbatch += productFlops(plan, op);
+      microbatch += flopsOf(plan, op);
     else if (op.function() == "update")
-      update += productFlops(plan, op);
+      update += flopsOf(plan, op);
   }
   return microbatch * plan.training().accumulation_steps() + update;
 }

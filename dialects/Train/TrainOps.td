@@ -2,6 +2,7 @@
 #ifndef DS_TRAIN_OPS_TD
 #define DS_TRAIN_OPS_TD
 
+include "dialects/Train/AttentionOps.td"
 include "dialects/Train/ElementwiseOps.td"
 include "dialects/Train/LinearOps.td"
 include "dialects/Train/LossOps.td"

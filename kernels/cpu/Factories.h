@@ -14,6 +14,8 @@ namespace ds::kernels {
 
 DS_DECLARE_KERNEL(Elementwise);
 DS_DECLARE_KERNEL(Matmul);
+DS_DECLARE_KERNEL(Attention);
+DS_DECLARE_KERNEL(AttentionGrad);
 DS_DECLARE_KERNEL(Transpose);
 DS_DECLARE_KERNEL(Reduce);  // reduce_sum, reduce_mean, reduce_max
 DS_DECLARE_KERNEL(Softmax); // softmax, log_softmax

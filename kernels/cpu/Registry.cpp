@@ -17,6 +17,8 @@ KernelRegistry fastKernels() {
   KernelRegistry registry;
   registry.add("elementwise", makeElementwise);
   registry.add("matmul", makeMatmul);
+  registry.add("attention", makeAttention);
+  registry.add("attention_grad", makeAttentionGrad);
   registry.add("transpose", makeTranspose);
   registry.add("reduce_sum", makeReduce);
   registry.add("reduce_mean", makeReduce);
@@ -47,6 +49,8 @@ KernelRegistry referenceKernels() {
   KernelRegistry registry;
   registry.add("elementwise", makeElementwiseReference);
   registry.add("matmul", makeMatmulReference);
+  registry.add("attention", makeAttentionReference);
+  registry.add("attention_grad", makeAttentionGradReference);
   registry.add("transpose", makeTransposeReference);
   registry.add("reduce_sum", makeReduceReference);
   registry.add("reduce_mean", makeReduceReference);

@@ -2,11 +2,10 @@
 //
 // c is cut into pieces by its shape alone, and one worker computes a piece from start to end, so the bits do not depend
 // on the number of workers. In float32 a piece is one dnnl_sgemm, which is told to use one thread: of oneDNN's forms it
-// is the fastest on a transformer's products (docs/kernels.md). float64, which only checks of gradients use, is three
-// loops over blocks.
+// is the fastest on a transformer's products (docs/kernels.md).
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/OneDnn.h"
+#include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,42 +17,6 @@ namespace {
 /// The largest piece of c. oneDNN's tile is 48 columns wide for AVX-512; above this size it gains 3 % and pieces get
 /// few.
 constexpr int64_t maxPieceRows = 256, maxPieceCols = 768;
-
-/// op(a) op(b) of one piece, by leading dimensions.
-template <typename T> struct Product {
-  const T *a, *b;
-  T *c;
-  int64_t rows, cols, depth, aStride, bStride, cStride;
-  bool transA, transB, add;
-};
-
-/// c = op(a) op(b), or c += where `add` says so. False if there is no memory.
-bool multiply(const Product<float> &p) {
-  oneDnnUsesThisThreadAlone();
-  return dnnl_sgemm(p.transA ? 'T' : 'N', p.transB ? 'T' : 'N', p.rows, p.cols, p.depth, 1, p.a, p.aStride, p.b,
-                    p.bStride, p.add ? 1 : 0, p.c, p.cStride) == dnnl_success;
-}
-
-bool multiply(const Product<double> &p) {
-  constexpr int64_t block = 64;
-  for (int64_t i = 0; i < p.rows && !p.add; ++i)
-    std::fill_n(p.c + i * p.cStride, p.cols, 0.0);
-  double b[block][block]; // a block of op(b), its rows contiguous
-  for (int64_t j0 = 0; j0 < p.cols; j0 += block)
-    for (int64_t l0 = 0; l0 < p.depth; l0 += block) {
-      const int64_t cols = std::min(block, p.cols - j0), depth = std::min(block, p.depth - l0);
-      for (int64_t l = 0; l < depth; ++l)
-        for (int64_t j = 0; j < cols; ++j)
-          b[l][j] = p.transB ? p.b[(j0 + j) * p.bStride + l0 + l] : p.b[(l0 + l) * p.bStride + j0 + j];
-      for (int64_t i = 0; i < p.rows; ++i)
-        for (int64_t l = 0; l < depth; ++l) {
-          const double left = p.transA ? p.a[(l0 + l) * p.aStride + i] : p.a[i * p.aStride + l0 + l];
-          for (int64_t j = 0; j < cols; ++j)
-            p.c[i * p.cStride + j0 + j] += left * b[l][j];
-        }
-    }
-  return true;
-}
 
 template <typename T> class Matmul : public Kernel {
 public:
@@ -113,8 +76,8 @@ private:
     for (int64_t i = 0; i < rows && !bias && k == 0; ++i)
       std::fill_n(c + i * n, cols, T(0));
     const int64_t aStride = call_.transA ? m : k, bStride = call_.transB ? k : n;
-    return k == 0 || multiply(Product<T>{a, b, c, rows, cols, k, aStride, bStride, n, call_.transA, call_.transB,
-                                         bias != nullptr});
+    return k == 0 ||
+           multiply(Gemm<T>{a, b, c, rows, cols, k, aStride, bStride, n, call_.transA, call_.transB, bias != nullptr});
   }
 
   MatmulCall call_;

@@ -24,6 +24,11 @@ Value floatScalar(DType dtype, double value);
 Value select(Node &node, const Value &condition, const Value &onTrue, const Value &onFalse);
 Value reduce(Node &node, ReduceFold kind, const Value &input, const std::vector<int64_t> &axes, bool keepDims);
 
+namespace ops {
+/// numpy.take(data, indices, axis): a slice where known indices have one step.
+Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t axis);
+} // namespace ops
+
 /// A result that must have `shape` but may lack what constant operands only repeat.
 Value fit(Node &node, mlir::Value result, const Shape &shape);
 

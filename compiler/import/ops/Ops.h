@@ -106,5 +106,8 @@ void gradient(Node &node);
 void adam(Node &node);
 void adagrad(Node &node);
 void momentum(Node &node);
+// Attention.cpp
+void attention(Node &node);
+void rotaryEmbedding(Node &node);
 
 } // namespace ds::import::ops

@@ -185,7 +185,7 @@ static Shape gatherShape(const Shape &data, const Shape &indices, size_t axis) {
   return shape;
 }
 
-static Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t axis) {
+Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t axis) {
   if (indices.dtype != DType::I64 && indices.dtype != DType::I32)
     throw Failure("the indices are " + std::string(ds::name(indices.dtype)) + " and must be int32 or int64");
   const Shape shape = gatherShape(data.shape, indices.shape, axis);

@@ -76,3 +76,26 @@ func.func @forward() -> tensor<f32> {
   %w = train.read @lr : tensor<f32>
   return %w : tensor<f32>
 }
+
+// -----
+
+// attention_c4
+train.variable parameter @mask : tensor<3x5xf32> from #train.fill<0.0> {trainable}
+func.func @forward(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>) -> tensor<f32> {
+  %m = train.read @mask : tensor<3x5xf32>
+  // expected-error @+1 {{has no gradient for its mask, which a trainable parameter reaches; leave out ds-regroup-attention}}
+  %0:2 = train.attention %q, %k, %k mask %m scale 1.0 : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>, tensor<3x5xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
+  %1 = train.reduce_sum %0#0 over [0, 1, 2, 3] : (tensor<2x4x3x8xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+train.variable parameter @q : tensor<1x1x2x2xf32> from #train.fill<0.0> {trainable}
+func.func @forward() -> tensor<f32> {
+  %q = train.read @q : tensor<1x1x2x2xf32>
+  // expected-error @+1 {{op has no gradient through its log sums of exponentials}}
+  %0:2 = train.attention %q, %q, %q scale 1.0 : (tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>, tensor<1x1x2x2xf32>) -> (tensor<1x1x2x2xf32>, tensor<1x1x2xf32>)
+  %1 = train.reduce_sum %0#1 over [0, 1, 2] : (tensor<1x1x2xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}

@@ -97,3 +97,25 @@ func.func @forward(%l: tensor<3xi64>) -> tensor<f32> {
   // CHECK-NEXT: train.accumulate %[[DX]] into @"x::gradient"
   return %loss : tensor<f32>
 }
+
+// -----
+
+// attention: the probabilities are drawn again from lse; keys that are values too get two contributions.
+// CHECK-LABEL: func.func @microbatch
+train.variable parameter @q : tensor<1x2x3x4xf32> from #train.fill<0.0> {trainable}
+train.variable parameter @k : tensor<1x1x3x4xf32> from #train.fill<0.0> {trainable}
+func.func @forward(%m: tensor<3x3xi1>) -> tensor<f32> {
+  // CHECK: %[[Q:.*]] = train.read @q
+  %q = train.read @q : tensor<1x2x3x4xf32>
+  // CHECK: %[[K:.*]] = train.read @k
+  %k = train.read @k : tensor<1x1x3x4xf32>
+  // CHECK: %[[Y:.*]], %[[LSE:.*]] = train.attention
+  %y:2 = train.attention %q, %k, %k mask %m scale 0.5 causal : (tensor<1x2x3x4xf32>, tensor<1x1x3x4xf32>, tensor<1x1x3x4xf32>, tensor<3x3xi1>) -> (tensor<1x2x3x4xf32>, tensor<1x2x3xf32>)
+  %loss = train.reduce_sum %y#0 over [0, 1, 2, 3] : (tensor<1x2x3x4xf32>) -> tensor<f32>
+  // CHECK: %[[DY:.*]] = train.broadcast
+  // CHECK-NEXT: %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]] = train.attention_grad %[[DY]], %[[Q]], %[[K]], %[[K]] mask %arg0 of %[[Y]], %[[LSE]] scale 5.000000e-01 causal
+  // CHECK-NEXT: %[[SUM:.*]] = train.add %[[DK]], %[[DV]]
+  // CHECK-NEXT: train.accumulate %[[SUM]] into @"k::gradient"
+  // CHECK-NEXT: train.accumulate %[[DQ]] into @"q::gradient"
+  return %loss : tensor<f32>
+}

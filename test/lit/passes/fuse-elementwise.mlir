@@ -77,6 +77,25 @@ func.func @interleaved(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<9xf32> {
   return %c : tensor<9xf32>
 }
 
+// Tests that two chains that meet become one loop.
+// CHECK-LABEL: func.func @meeting
+// CHECK-NEXT:  train.fused %arg0, %arg1
+// CHECK:         train.exp
+// CHECK-NEXT:    train.tanh
+// CHECK-NEXT:    train.sin
+// CHECK-NEXT:    train.cos
+// CHECK-NEXT:    train.mul
+// CHECK-NOT:   train.fused
+// CHECK:       return
+func.func @meeting(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %a0 = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  %b0 = train.tanh %y : (tensor<4xf32>) -> tensor<4xf32>
+  %a1 = train.sin %a0 : (tensor<4xf32>) -> tensor<4xf32>
+  %b1 = train.cos %b0 : (tensor<4xf32>) -> tensor<4xf32>
+  %c = train.mul %a1, %b1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+
 // Tests that splat constants go inside, tables stay outside, and a constant that nothing reads any more goes.
 // CHECK-LABEL: func.func @constants
 // CHECK-NEXT:  %[[TABLE:.*]] = train.constant dense<[1.000000e+00, 2.000000e+00]>

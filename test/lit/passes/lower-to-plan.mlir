@@ -266,3 +266,50 @@ dist.role @main ranks [0, 0] {
     dist.call @forward microbatch 0
   }
 }
+
+// -----
+
+// Tests that the gradient of logits that nothing reads afterwards is written over them, and only of those.
+// CHECK-LABEL: plan.role @main
+// CHECK-DAG:     %[[LAST:.*]] = plan.buffer "last"
+// CHECK-DAG:     %[[MORE:.*]] = plan.buffer "more"
+// CHECK-LABEL:   plan.routine @backward {
+// CHECK-NEXT:      plan.kernel "cross_entropy_grad" {{{.*}}}(%[[LAST]], %{{.*}}, %{{.*}}, %{{.*}}, %[[LAST]])
+// CHECK-NOT:       plan.kernel "cross_entropy_grad" {{{.*}}}(%[[MORE]], %{{.*}}, %{{.*}}, %{{.*}}, %[[MORE]])
+// CHECK:           plan.kernel "cross_entropy_grad" {{{.*}}}(%[[MORE]],
+train.variable parameter @w : tensor<4x3xf32> from #train.fill<0.0>
+train.variable metric @b : tensor<4x3xf32>
+dist.value @labels : tensor<4xi64> input "labels"
+dist.value @last : tensor<2x6xf32>
+dist.value @more : tensor<4x3xf32>
+dist.value @lse : tensor<4xf32>
+dist.fragment @forward {
+  %w = train.read @w : tensor<4x3xf32>
+  %labels = dist.take @labels : tensor<4xi64>
+  %0 = train.exp %w : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  dist.keep %0 as @more : tensor<4x3xf32>
+  %1 = train.reshape %w to [2, 6] : (tensor<4x3xf32>) -> tensor<2x6xf32>
+  %2 = train.exp %1 : (tensor<2x6xf32>) -> tensor<2x6xf32>
+  dist.keep %2 as @last : tensor<2x6xf32>
+  %loss, %lse = train.cross_entropy sum %0, %labels ignore -1 : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+  dist.keep %lse as @lse : tensor<4xf32>
+}
+dist.fragment @backward {
+  %g = train.loss_gradient 1.0 : tensor<f32>
+  %labels = dist.take @labels : tensor<4xi64>
+  %lse = dist.take @lse : tensor<4xf32>
+  %last = dist.take @last : tensor<2x6xf32>
+  %more = dist.take @more : tensor<4x3xf32>
+  %0 = train.reshape %last to [4, 3] : (tensor<2x6xf32>) -> tensor<4x3xf32>
+  %1 = train.cross_entropy_grad sum %0, %labels, %lse, %g ignore -1 : (tensor<4x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %2 = train.cross_entropy_grad sum %more, %labels, %lse, %g ignore -1 : (tensor<4x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x3xf32>
+  %3 = train.add %1, %2 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  %4 = train.add %3, %more : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  train.store %4 into @b : tensor<4x3xf32>
+}
+dist.role @main ranks [0, 0] {
+  dist.program @step {
+    dist.call @forward microbatch 0
+    dist.call @backward microbatch 0
+  }
+}

@@ -25,6 +25,26 @@ TEST(Facts, LeadingDimensionsMultiply) {
   EXPECT_EQ(matmulFlopsPerStep(plan), 2u * (15 * 1024 + 1024));
 }
 
+TEST(Facts, AttentionCountsAsItsProducts) {
+  plan::proto::Plan plan = smallPlan();
+  auto &reference = *plan.mutable_reference();
+  reference.clear_ops();
+  reference.clear_values();
+  for (std::initializer_list<int64_t> shape : {std::initializer_list<int64_t>{2, 4, 3, 8}, {2, 2, 5, 8}, {2, 2, 5, 6}})
+    reference.add_values()->mutable_shape()->Assign(shape.begin(), shape.end());
+  const auto add = [&](const char *name, std::initializer_list<uint32_t> operands) {
+    auto &op = *reference.add_ops();
+    op.set_op(name);
+    op.set_function("microbatch");
+    op.mutable_operands()->Assign(operands.begin(), operands.end());
+  };
+  const uint64_t forward = 2u * (2 * 4 * 3 * 5) * (8 + 6), microbatches = 2;
+  add("train.attention", {0, 1, 2});
+  EXPECT_EQ(matmulFlopsPerStep(plan), microbatches * forward);
+  add("train.attention_grad", {0, 0, 1, 2});
+  EXPECT_EQ(matmulFlopsPerStep(plan), microbatches * 3 * forward);
+}
+
 TEST(Facts, Ranks) {
   plan::proto::Plan plan = smallPlan();
   EXPECT_EQ(worldSize(plan).ranks(), 1u);

@@ -1,0 +1,71 @@
+//===- Attention.cpp - types and gradient of attention ----------------------===//
+#include "dialects/Train/Gradients.h"
+
+using namespace mlir;
+using namespace ds::train;
+
+using Types = SmallVectorImpl<Type>;
+using Where = std::optional<Location>;
+
+/// What the operands of an attention have in common; yields the types of result and lse.
+static LogicalResult checkOperands(Where location, Value queryValue, Value keyValue, Value valueValue, Value mask,
+                                   Types &types) {
+  auto query = tensorType(queryValue), key = tensorType(keyValue), value = tensorType(valueValue);
+  if (query.getRank() != 4 || key.getRank() != 4 || value.getRank() != 4 || // attention_c1
+      query.getElementType() != key.getElementType() || query.getElementType() != value.getElementType() ||
+      query.getDimSize(0) != key.getDimSize(0) || query.getDimSize(3) != key.getDimSize(3) ||
+      key.getShape().take_front(3) != value.getShape().take_front(3))
+    return emitOptionalError(
+        location, "query ", query, ", key ", key, " and value ", value,
+        " are not [batch, heads, queries, depth], [batch, groups, keys, depth] and [batch, groups, "
+        "keys, columns] of one element type");
+  if (key.getDimSize(1) < 1 || query.getDimSize(1) % key.getDimSize(1) != 0) // attention_c2
+    return emitOptionalError(location, query.getDimSize(1), " heads of query are not a multiple of ", key.getDimSize(1),
+                             " groups of key and value");
+  const int64_t scores[] = {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2), key.getDimSize(2)};
+  if (mask) { // attention_c3
+    auto type = tensorType(mask);
+    auto shape = broadcastShapes(type.getShape(), scores);
+    if (!shape || ArrayRef<int64_t>(*shape) != ArrayRef<int64_t>(scores) ||
+        (type.getElementType() != query.getElementType() && !type.getElementType().isInteger(1)))
+      return emitOptionalError(location, "mask ", type, " is not of i1 or ", query.getElementType(),
+                               " and does not broadcast to [", ArrayRef<int64_t>(scores), "]");
+  }
+  types.push_back(query.clone({scores[0], scores[1], scores[2], value.getDimSize(3)}));
+  types.push_back(query.clone(ArrayRef<int64_t>(scores).drop_back()));
+  return success();
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  return checkOperands(location, adaptor.getQuery(), adaptor.getKey(), adaptor.getValue(), adaptor.getMask(), types);
+}
+
+LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  SmallVector<Type> forward;
+  if (failed(checkOperands(location, adaptor.getQuery(), adaptor.getKey(), adaptor.getValue(), adaptor.getMask(),
+                           forward)))
+    return failure();
+  if (adaptor.getResult().getType() != forward[0] || adaptor.getGradient().getType() != forward[0] ||
+      adaptor.getLse().getType() != forward[1]) // attention_grad_c1
+    return emitOptionalError(location, "gradient ", adaptor.getGradient().getType(), ", result ",
+                             adaptor.getResult().getType(), " and lse ", adaptor.getLse().getType(), " must be ",
+                             forward[0], ", ", forward[0], " and ", forward[1]);
+  types.append({adaptor.getQuery().getType(), adaptor.getKey().getType(), adaptor.getValue().getType()});
+  return success();
+}
+
+LogicalResult AttentionOp::buildGradient(OpBuilder &plain, ValueRange gradients, const BitVector &needed,
+                                         SmallVectorImpl<Value> &out) {
+  if (gradients[1])
+    return emitOpError("has no gradient through its log sums of exponentials");
+  if (getMask() && needed[3]) // attention_c4
+    return emitOpError(
+        "has no gradient for its mask, which a trainable parameter reaches; leave out ds-regroup-attention");
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  auto grad = AttentionGradOp::create(b, gradients[0], getQuery(), getKey(), getValue(), getMask(), getResult(),
+                                      getLse(), getScale(), getCausal());
+  for (unsigned i = 0; i < 3; ++i)
+    if (needed[i])
+      out[i] = grad->getResult(i);
+  return success();
+}

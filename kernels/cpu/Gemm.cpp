@@ -1,0 +1,35 @@
+#include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/OneDnn.h"
+
+#include <algorithm>
+
+namespace ds::kernels {
+
+bool multiply(const Gemm<float> &g) noexcept {
+  oneDnnUsesThisThreadAlone();
+  return dnnl_sgemm(g.transA ? 'T' : 'N', g.transB ? 'T' : 'N', g.rows, g.cols, g.depth, 1, g.a, g.aStride, g.b,
+                    g.bStride, g.add ? 1 : 0, g.c, g.cStride) == dnnl_success;
+}
+
+bool multiply(const Gemm<double> &g) noexcept {
+  constexpr int64_t block = 64;
+  for (int64_t i = 0; i < g.rows && !g.add; ++i)
+    std::fill_n(g.c + i * g.cStride, g.cols, 0.0);
+  double b[block][block]; // a block of op(b), its rows contiguous
+  for (int64_t j0 = 0; j0 < g.cols; j0 += block)
+    for (int64_t l0 = 0; l0 < g.depth; l0 += block) {
+      const int64_t cols = std::min(block, g.cols - j0), depth = std::min(block, g.depth - l0);
+      for (int64_t l = 0; l < depth; ++l)
+        for (int64_t j = 0; j < cols; ++j)
+          b[l][j] = g.transB ? g.b[(j0 + j) * g.bStride + l0 + l] : g.b[(l0 + l) * g.bStride + j0 + j];
+      for (int64_t i = 0; i < g.rows; ++i)
+        for (int64_t l = 0; l < depth; ++l) {
+          const double left = g.transA ? g.a[(l0 + l) * g.aStride + i] : g.a[i * g.aStride + l0 + l];
+          for (int64_t j = 0; j < cols; ++j)
+            g.c[i * g.cStride + j0 + j] += left * b[l][j];
+        }
+    }
+  return true;
+}
+
+} // namespace ds::kernels

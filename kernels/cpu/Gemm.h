@@ -1,0 +1,21 @@
+//===- Gemm.h - one matrix product on the calling thread ------------------===//
+#pragma once
+
+#include <cstdint>
+
+namespace ds::kernels {
+
+/// c [rows, cols] = or += op(a) [rows, depth] op(b) [depth, cols]; strides lie between rows as stored.
+template <typename T> struct Gemm {
+  const T *a, *b;
+  T *c;
+  int64_t rows, cols, depth, aStride, bStride, cStride;
+  bool transA, transB, add;
+};
+
+/// False where there is no memory. In float32 one dnnl_sgemm on one thread, in float64, which only checks of gradients
+/// use, three loops over blocks. The bits depend on the shape, the strides and the instruction set alone.
+bool multiply(const Gemm<float> &gemm) noexcept;
+bool multiply(const Gemm<double> &gemm) noexcept;
+
+} // namespace ds::kernels

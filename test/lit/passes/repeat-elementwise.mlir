@@ -1,0 +1,31 @@
+// RUN: ds-opt %s --ds-repeat-elementwise | FileCheck %s
+
+// Tests that what elementwise ops make of a value the backward has anyway is made again behind the seed, once, and that
+// the results of other ops are kept.
+train.variable metric @a : tensor<4xf32>
+train.variable metric @b : tensor<4x4xf32>
+train.variable metric @c : tensor<2x2xf32>
+// CHECK-LABEL: func.func @microbatch
+// CHECK:       %[[CUBE:.*]] = train.mul %[[SQUARE:.*]], %arg0
+// CHECK:       %[[PRODUCT:.*]] = train.matmul
+// CHECK:       %[[SUM:.*]] = train.add %[[PRODUCT]],
+// CHECK:       train.loss_gradient
+// CHECK-NEXT:  %[[SQUARE2:.*]] = train.mul %arg0, %arg0
+// CHECK-NEXT:  %[[CUBE2:.*]] = train.mul %[[SQUARE2]], %arg0
+// CHECK-NEXT:  train.store %[[CUBE2]] into @a
+// CHECK-NEXT:  %[[VIEW:.*]] = train.reshape %[[CUBE2]]
+// CHECK-NEXT:  train.store %[[VIEW]] into @c
+// CHECK-NEXT:  train.store %[[SUM]] into @b
+func.func @microbatch(%x: tensor<4xf32>, %w: tensor<4x4xf32>) {
+  %one = train.constant dense<1.0> : tensor<f32>
+  %0 = train.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = train.mul %0, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = train.matmul %w, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = train.add %2, %one : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+  %4 = train.reshape %1 to [2, 2] : (tensor<4xf32>) -> tensor<2x2xf32>
+  %g = train.loss_gradient 1.0 : tensor<f32>
+  train.store %1 into @a : tensor<4xf32>
+  train.store %4 into @c : tensor<2x2xf32>
+  train.store %3 into @b : tensor<4x4xf32>
+  return
+}

@@ -1,0 +1,139 @@
+// attention and attention_grad: every mask, grouped heads, edges of tiles.
+#include "test/unit/kernels/Harness.h"
+
+#include <limits>
+#include <optional>
+
+namespace ds::kernels::test {
+
+namespace {
+
+struct Case {
+  int64_t batch, heads, groups, queries, keys, depth, columns;
+  bool causal = false;
+  std::optional<Shape> mask = {};
+  bool boolMask = false;
+};
+
+const Case cases[] = {{1, 1, 1, 1, 1, 1, 1},
+                      {2, 3, 3, 5, 7, 4, 6},
+                      {2, 4, 2, 6, 6, 8, 8, true},
+                      {1, 6, 1, 130, 130, 16, 16, true}, // two tiles a side, one group
+                      {1, 2, 2, 129, 300, 5, 3},
+                      {1, 2, 2, 300, 129, 5, 3, true},
+                      {2, 2, 1, 9, 200, 4, 4, false, Shape{2, 1, 1, 200}},
+                      {2, 2, 2, 140, 10, 4, 4, true, Shape{140, 10}},
+                      {2, 2, 2, 9, 11, 4, 4, false, Shape{2, 2, 9, 11}, true},
+                      {2, 2, 2, 9, 11, 4, 4, false, Shape{2, 1, 9, 1}, true},
+                      {1, 2, 2, 9, 11, 4, 4, false, Shape{1}},
+                      {0, 2, 2, 3, 3, 4, 4},
+                      {1, 2, 2, 3, 0, 4, 4},
+                      {1, 2, 2, 0, 3, 4, 4}};
+
+Attributes attributesOf(const Case &c) {
+  return {{"scale", 0.37}, {"causal", int64_t(c.causal)}, {"mask", int64_t(c.mask.has_value())}};
+}
+
+/// q, k, v, [mask].
+std::vector<Buffer> inputsOf(Random &random, DType dtype, const Case &c) {
+  std::vector<Buffer> operands = {random.buffer(dtype, {c.batch, c.heads, c.queries, c.depth}),
+                                  random.buffer(dtype, {c.batch, c.groups, c.keys, c.depth}),
+                                  random.buffer(dtype, {c.batch, c.groups, c.keys, c.columns})};
+  if (c.mask)
+    operands.push_back(random.buffer(c.boolMask ? DType::Bool : dtype, *c.mask));
+  return operands;
+}
+
+void addResults(std::vector<Buffer> &operands, DType dtype, const Case &c) {
+  operands.emplace_back(type(dtype, {c.batch, c.heads, c.queries, c.columns}));
+  operands.emplace_back(type(dtype, {c.batch, c.heads, c.queries}));
+}
+
+Tolerance toleranceOf(DType dtype) { return dtype == DType::F32 ? Tolerance{2e-5, 2e-5} : Tolerance{1e-13, 1e-13}; }
+
+TEST(Attention, EveryMask) {
+  for (DType dtype : floatTypes)
+    for (size_t i = 0; i < std::size(cases); ++i) {
+      SCOPED_TRACE("case " + std::to_string(i));
+      Random random(i);
+      std::vector<Buffer> operands = inputsOf(random, dtype, cases[i]);
+      const size_t out = operands.size();
+      addResults(operands, dtype, cases[i]);
+      expectMatchesReference("attention", operands, attributesOf(cases[i]), {out, out + 1}, toleranceOf(dtype));
+    }
+}
+
+TEST(AttentionGrad, EveryMask) {
+  for (DType dtype : floatTypes)
+    for (size_t i = 0; i < std::size(cases); ++i) {
+      SCOPED_TRACE("case " + std::to_string(i));
+      Random random(i);
+      std::vector<Buffer> forward = inputsOf(random, dtype, cases[i]);
+      addResults(forward, dtype, cases[i]);
+      const Attributes attributes = attributesOf(cases[i]);
+      ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf("attention", forward, attributes), forward).ok());
+      std::vector<Buffer> operands = {random.buffer(dtype, forward[forward.size() - 2].type.shape)};
+      operands.insert(operands.end(), forward.begin(), forward.end());
+      for (size_t input = 0; input < 3; ++input)
+        operands.emplace_back(forward[input].type);
+      const size_t dq = operands.size() - 3;
+      Tolerance tolerance = toleranceOf(dtype);
+      tolerance.absolute *= 20; // sums over heads and up to 300 queries
+      expectMatchesReference("attention_grad", operands, attributes, {dq, dq + 1, dq + 2}, tolerance);
+    }
+}
+
+/// A row that sees no key yields zeros and gives no gradient, whatever hid the keys.
+TEST(Attention, HiddenRows) {
+  const Attributes attributes = {{"scale", 1.0}, {"causal", int64_t(0)}, {"mask", int64_t(1)}};
+  const float low = -std::numeric_limits<float>::infinity();
+  for (bool boolMask : {false, true}) {
+    Random random(3);
+    std::vector<Buffer> operands = {random.buffer(DType::F32, {1, 1, 2, 4}), random.buffer(DType::F32, {1, 1, 3, 4}),
+                                    random.buffer(DType::F32, {1, 1, 3, 5})};
+    if (boolMask)
+      operands.emplace_back(type(DType::Bool, {2, 3}), std::vector<uint8_t>{0, 0, 0, 1, 0, 1});
+    else
+      operands.emplace_back(type(DType::F32, {2, 3}), std::vector<float>{low, low, low, 0, low, 1});
+    operands.emplace_back(type(DType::F32, {1, 1, 2, 5}));
+    operands.emplace_back(type(DType::F32, {1, 1, 2}));
+    const std::vector<Buffer> after = expectMatchesReference("attention", operands, attributes, {4, 5}, {1e-5, 1e-5});
+    for (int64_t c = 0; c < 5; ++c)
+      EXPECT_EQ(after[4].at(c), 0);
+    std::vector<Buffer> gradient = {random.buffer(DType::F32, {1, 1, 2, 5})};
+    gradient.insert(gradient.end(), after.begin(), after.end());
+    for (size_t input = 0; input < 3; ++input)
+      gradient.emplace_back(after[input].type);
+    const std::vector<Buffer> done =
+        expectMatchesReference("attention_grad", gradient, attributes, {7, 8, 9}, {1e-4, 1e-5});
+    for (int64_t l = 0; l < 4; ++l)
+      EXPECT_EQ(done[7].at(l), 0);
+  }
+}
+
+TEST(Attention, RefusesWrongCalls) {
+  Random random(1);
+  const Case good{2, 4, 2, 3, 5, 4, 6, false, Shape{3, 5}};
+  const auto with = [&](size_t operand, Shape shape, DType dtype = DType::F32) {
+    std::vector<Buffer> operands = inputsOf(random, DType::F32, good);
+    addResults(operands, DType::F32, good);
+    Invocation invocation = invocationOf("attention", operands, attributesOf(good));
+    invocation.operands[operand] = type(dtype, std::move(shape));
+    return invocation;
+  };
+  expectRefused(with(0, {2, 4, 3}), "must have four dimensions");
+  expectRefused(with(0, {2, 3, 3, 4}), "3 heads are not a multiple of 2 groups");
+  expectRefused(with(1, {2, 2, 5, 3}), "must have shape [2, 2, 5, 4]");
+  expectRefused(with(2, {2, 2, 4, 6}), "must have shape [2, 2, 5, 6]");
+  expectRefused(with(3, {4, 5}), "does not broadcast to [2, 4, 3, 5]");
+  expectRefused(with(3, {3, 5}, DType::I64), "must be float32");
+  expectRefused(with(4, {2, 4, 3, 4}), "must have shape [2, 4, 3, 6]");
+  expectRefused(with(5, {2, 4, 3, 1}), "must have shape [2, 4, 3]");
+  Invocation invocation = with(5, {2, 4, 3});
+  invocation.operands.pop_back();
+  expectRefused(invocation, "takes 6 operands, not 5");
+}
+
+} // namespace
+
+} // namespace ds::kernels::test
