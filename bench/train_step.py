@@ -4,7 +4,8 @@
 Every round runs each contender once, in a process of its own, for a few measured steps after warm-up; a disturbance of
 the machine meets all of them. Same weights, same batches, AdamW on all parameters (fused in PyTorch), no dropout, no
 clipping. Prints one JSON line per contender and a table: tokens/s (best and median of the rounds), share of the
-machine's FMA peak measured in the same run, peak RSS, ratio to PyTorch's better.
+machine's FMA peak measured in the same run, peak RSS, ratio to PyTorch's better. At the end one traced run of ds-run gives
+the time of a step by kernel, beside the machine's limits (kernel_table.py).
 """
 
 import argparse
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from kernel_table import kernel_classes, print_table
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = ROOT / "build" / "release" / "bin"
@@ -96,11 +99,11 @@ def run_torch(args, contender):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def run_ours(args):
+def run_ours(args, *more):
     metrics = WORK / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
     process = subprocess.Popen([BIN / "ds-run", WORK / "bench.dsplan", "--data", WORK / "data.safetensors", "--quiet", "--steps",
-                                str(args.warmup + args.steps), "--threads", str(args.threads), "--metrics", metrics])
+                                str(args.warmup + args.steps), "--threads", str(args.threads), "--metrics", metrics, *more])
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
         sys.exit(f"ds-run ended with status {status}")
@@ -109,10 +112,10 @@ def run_ours(args):
             "peak_rss_bytes": usage.ru_maxrss * 1024}
 
 
-def peak_flops(args):
-    """FMA peak of `threads` cores in FLOP/s, by the loop of bench/kernels."""
-    done = subprocess.run([BIN / "fma-peak", str(args.threads)], check=True, capture_output=True, text=True)
-    return float(done.stdout)
+def machine_limits(args):
+    """FMA peak in FLOP/s and copy bandwidth in bytes/s of `threads` cores, by the loops of bench/kernels."""
+    done = subprocess.run([BIN / "machine-limits", str(args.threads)], check=True, capture_output=True, text=True)
+    return [float(number) for number in done.stdout.split()]
 
 
 def step_flops(args):
@@ -127,12 +130,12 @@ def main():
     make_work(args)
     flops, tokens = step_flops(args), args.batch * args.seq
     results = {contender: [] for contender in args.contenders}
-    peaks = []
+    limits = []
     for _ in range(args.rounds):
-        peaks.append(peak_flops(args))
+        limits.append(machine_limits(args))
         for contender in args.contenders:
             results[contender].append(run_ours(args) if contender == "ds-run" else run_torch(args, contender))
-    peak = max(peaks)
+    peak, bandwidth = map(max, zip(*limits))
     rows = {}
     for contender, rounds in results.items():
         seconds = [s for r in rounds for s in r["seconds"]]
@@ -152,6 +155,10 @@ def main():
         for key in ("best", "median"):
             better = max(row[f"tokens_per_s_{key}"] for row in others)
             print(f"ratio to PyTorch's better ({key}): {rows['ds-run'][f'tokens_per_s_{key}'] / better:.2f}")
+    if "ds-run" in rows:
+        trace = WORK / "trace.json"
+        run_ours(args, "--trace", trace)
+        print_table(kernel_classes(WORK / "bench.dsplan", trace, args.warmup), peak, bandwidth)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-//===- fma_peak.cpp - prints the FMA peak of N cores in FLOP/s -------------===//
+//===- machine_limits.cpp - FMA peak and copy bandwidth of N cores ---------===//
 //
-//   fma-peak 2
+//   machine-limits 2      prints FLOP/s and bytes/s
 //
 //===----------------------------------------------------------------------===//
 #include "bench/kernels/Machine.h"
@@ -11,5 +11,5 @@
 int main(int argc, char **argv) {
   if (argc > 1)
     setenv("DS_BENCH_THREADS", argv[1], /*overwrite=*/1);
-  std::printf("%.0f\n", ds::kernels::bench::peakFlops());
+  std::printf("%.0f %.0f\n", ds::kernels::bench::peakFlops(), ds::kernels::bench::copyBandwidth());
 }
