@@ -24,6 +24,21 @@
 //   log_softmax_grad   y T, dy T, dx T                                              axis
 //   layer_norm         x T [rows, cols], gamma T [cols], beta T [cols], y T, mean T [rows], rstd T [rows]   epsilon
 //   layer_norm_grad    dy, x, gamma, mean, rstd, dx, dgamma, dbeta, workspace       -
+//   rms_norm           x T [rows, cols], gamma T [cols], y T, rrms T [rows]         epsilon
+//   rms_norm_grad      dy, x, gamma, rrms, dx, dgamma, workspace                    -
+//   batch_norm         x T [N, C, ...], gamma T [C], beta T [C], y T, mean T [C], variance T [C], rstd T [C]    epsilon
+//   batch_norm_grad    dy, x, gamma, mean, rstd, dx, dgamma, dbeta                  -
+//                      Statistics over all dimensions but C; the variance is the biased one.
+//   conv               x T [N, C, in...], w T [M, C / groups, window...], [bias T [M]], y T [N, M, out...], workspace
+//                      strides, dilations, low, groups, bias (0|1)
+//                      One to three spatial dimensions. Element k of the window at place o is x's at
+//                      o * strides + k * dilations - low, 0 outside of x.
+//   conv_input_grad    dy T, w T, dx T, workspace                                   strides, dilations, low, groups
+//   conv_weight_grad   dy T, x T, dw T, workspace                                   strides, dilations, low, groups
+//   max_pool           x T [N, C, in...], y T [N, C, out...]                        window, strides, dilations, low
+//   average_pool       as max_pool; elements outside of x belong to no window
+//   max_pool_grad      dy T, x T, dx T                                              as max_pool; to the first largest
+//   average_pool_grad  dy T, dx T                                                   as max_pool
 //   gather             data any, indices i64|i32, y same as data                    axis
 //                      y = numpy.take(data, indices, axis); negative indices count from the end.
 //   gather_grad        dy T, indices, ddata T (written whole)                       axis
@@ -63,6 +78,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "kernels/ConvBlocks.h"
 #include "kernels/KernelRegistry.h"
 
 #include <algorithm>
@@ -75,21 +91,27 @@ struct WorkspaceLimits {
   int64_t bytesPerWorker = 4 << 20; ///< cap a worker, machine file `workspace_bytes_per_thread`
 };
 
-/// Rows that one piece of layer_norm_grad sums before the pieces are added in order.
-inline constexpr int64_t layerNormGradRowsPerPiece = 64;
+/// Rows that one piece of layer_norm_grad or rms_norm_grad sums before the pieces are added in order.
+inline constexpr int64_t normGradRowsPerPiece = 64;
 
 /// Whether a kernel's last operand is a workspace.
-inline bool hasWorkspace(std::string_view kernel) { return kernel == "layer_norm_grad"; }
+inline bool hasWorkspace(std::string_view kernel) {
+  constexpr std::string_view kernels[] = {"layer_norm_grad", "rms_norm_grad", "conv", "conv_input_grad",
+                                          "conv_weight_grad"};
+  return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
+}
 
 /// Bytes of the workspace operand of a call whose other operands are `operands`; 0 for kernels without one.
 inline int64_t workspaceBytes(std::string_view kernel, std::span<const TensorType> operands,
                               const WorkspaceLimits &limits) {
-  if (kernel == "layer_norm_grad") { // dgamma and dbeta of each piece
+  if (kernel == "layer_norm_grad" || kernel == "rms_norm_grad") { // dgamma (and dbeta) of each piece
     const TensorType &x = operands[1], &gamma = operands[2];
     const int64_t cols = elementCount(gamma.shape), rows = cols ? elementCount(x.shape) / cols : 0;
-    const int64_t pieces = (rows + layerNormGradRowsPerPiece - 1) / layerNormGradRowsPerPiece;
-    return 2 * pieces * cols * byteSize(x.dtype);
+    const int64_t pieces = (rows + normGradRowsPerPiece - 1) / normGradRowsPerPiece;
+    return (kernel == "layer_norm_grad" ? 2 : 1) * pieces * cols * byteSize(x.dtype);
   }
+  if (kernel == "conv" || kernel == "conv_input_grad" || kernel == "conv_weight_grad")
+    return std::min(limits.workers * limits.bytesPerWorker, convWorkspaceBytes(kernel, operands, limits.workers));
   return 0;
 }
 

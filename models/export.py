@@ -9,7 +9,7 @@ from pathlib import Path
 
 from exporting import Refusal
 from exporting.arguments import Parser, positive
-from exporting.sizes import DEFAULT_SIZE, LATER, SIZES
+from exporting.sizes import DEFAULT_SIZES, IMAGE_MODELS, SIZES
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
@@ -26,9 +26,6 @@ def main(arguments=None) -> int:
 
 def export(args) -> None:
     """Builds, exports, checks and reports; leaves no file behind when it raises Refusal."""
-    if args.source in LATER:
-        raise Refusal(f"{args.source} comes with the next release; this one exports {', '.join(SIZES)}, a saved folder "
-                      "of either, or your own module:function")
     # Only local files are read; and the libraries take seconds to load, which --help and usage errors should not.
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
@@ -81,10 +78,10 @@ def probability(text: str) -> float:
 
 def parse(arguments) -> argparse.Namespace:
     parser = Parser(prog="export.py", description=__doc__)
-    parser.add_argument("source", metavar="MODEL", help="gpt2, llama, bert or moe with random weights; a folder of a saved one; "
+    parser.add_argument("source", metavar="MODEL", help="gpt2, llama, bert, moe, vit or resnet50 with random weights; a folder of a saved one; "
                         "or my_package.my_module:build, where build() returns (module, example_inputs)")
     parser.add_argument("--size", help="; ".join(f"{name}: {', '.join(sizes)}" for name, sizes in SIZES.items())
-                        + f" (default {DEFAULT_SIZE})")
+                        + " (default small; of resnet50 50)")
     parser.add_argument("--seq", type=positive, help="tokens a sample (default 128)")
     parser.add_argument("--dtype", choices=DTYPES, help="of the weights (default float32)")
     parser.add_argument("--dropout", type=probability, metavar="P", help="residual, embedding and attention dropout (default 0, "
@@ -103,7 +100,7 @@ def parse(arguments) -> argparse.Namespace:
     args = parser.parse_args(arguments)
     args.settings, args.tokens = dict(args.settings), dict(args.tokens)
     _refuse_idle_options(parser, args)
-    args.size, args.seq = args.size or DEFAULT_SIZE, args.seq or 128
+    args.size, args.seq = args.size or DEFAULT_SIZES.get(args.source, "small"), args.seq or 128
     args.dtype, args.dropout = args.dtype or "float32", args.dropout or 0.0
     return args
 
@@ -112,7 +109,11 @@ def _refuse_idle_options(parser, args) -> None:
     """No option is ignored."""
     if args.lora_targets and not args.lora:
         parser.error("--lora-targets needs --lora RANK")
-    ours = args.source in SIZES or args.source in LATER
+    if args.source in IMAGE_MODELS and args.seq:
+        parser.error(f"--seq has no meaning for {args.source}, which takes images; --set image_size=N sets theirs")
+    if args.source == "resnet50" and (args.dropout is not None or args.attention):
+        parser.error("--dropout and --attention have no meaning for resnet50, which has neither")
+    ours = args.source in SIZES
     if not ours and args.size:
         parser.error(f"--size belongs to {', '.join(SIZES)}; {args.source} has its own")
     if not ours and ":" in args.source and not os.path.isdir(args.source):

@@ -18,9 +18,7 @@ STREAMS = {".u32.bin": numpy.dtype("<u4"), ".bin": numpy.dtype("<u2")}
 def main(arguments=None) -> int:
     args = parse(arguments)
     try:
-        if args.command == "images":
-            raise Refusal("images come with a later release; this one prepares text")
-        prepare_text(args)
+        {"text": prepare_text, "images": prepare_images}[args.command](args)
     except Refusal as refusal:
         print(f"error: {refusal}", file=sys.stderr)
         return 1
@@ -108,6 +106,51 @@ def stream_bytes(tokens, kind: numpy.dtype) -> bytes:
     return tokens.astype(kind).tobytes()
 
 
+def prepare_images(args) -> None:
+    """Arrays of the user's, or images drawn from --seed -> args.out."""
+    if (args.images is None) != (args.labels is None):
+        raise Refusal("give both --images X.npy and --labels Y.npy, or neither")
+    if args.out.suffix != ".safetensors":
+        raise Refusal(f"--out {args.out}: unknown kind; end it in .safetensors")
+    images, labels = draw_images(args) if args.images is None else read_images(args.images, args.labels)
+    import safetensors.numpy
+    write_whole(args.out, safetensors.numpy.save({"pixel_values": images, "labels": labels}))
+    shape = " x ".join(map(str, images.shape[1:]))
+    print(f"{args.out}: {len(images):,} images of {shape} as pixel_values, and labels 0 to {labels.max()}")
+
+
+def draw_images(args):
+    """A coarse pattern per class, and noise over every pixel: flat images would have ties in max pooling."""
+    generator = numpy.random.default_rng(args.seed)
+    labels = generator.integers(args.classes, size=args.count)
+    cells = min(4, args.size)
+    patterns = generator.standard_normal((args.classes, 3, cells, cells)).astype(numpy.float32)
+    places = numpy.arange(args.size) * cells // args.size
+    images = patterns[labels][:, :, places][:, :, :, places]
+    images += 0.5 * generator.standard_normal(images.shape, dtype=numpy.float32)
+    return images, labels.astype(numpy.int64)
+
+
+def read_images(images: Path, labels: Path):
+    """uint8 [n, height, width, 3], scaled to -1 ... 1, or float32 [n, 3, height, width] as they are; integers [n]."""
+    pixels, classes = load_array(images), load_array(labels)
+    if pixels.dtype == numpy.uint8 and pixels.ndim == 4 and pixels.shape[3] == 3:
+        pixels = (pixels.transpose(0, 3, 1, 2) / numpy.float32(127.5) - 1).astype(numpy.float32)
+    if pixels.dtype != numpy.float32 or pixels.ndim != 4 or pixels.shape[1] != 3:
+        raise Refusal(f"{images} holds {pixels.dtype} {list(pixels.shape)}; images are uint8 [n, height, width, 3] or "
+                      "float32 [n, 3, height, width]")
+    if classes.dtype.kind not in "iu" or classes.shape != pixels.shape[:1] or len(classes) == 0:
+        raise Refusal(f"{labels} holds {classes.dtype} {list(classes.shape)}; labels are integers [{len(pixels)}], one an image")
+    return numpy.ascontiguousarray(pixels), classes.astype(numpy.int64)
+
+
+def load_array(path: Path) -> numpy.ndarray:
+    try:
+        return numpy.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise Refusal(f"{path} is no array written by numpy.save: {first_line(error)}") from error
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Writes beside and renames: the file is there in full or as it was."""
     part = path.with_name(f".{path.name}.part")
@@ -129,11 +172,17 @@ def parse(arguments) -> argparse.Namespace:
     text.add_argument("--seq", type=positive, default=128, help="tokens a sample (default 128)")
     text.add_argument("--out", type=Path, required=True, help="F.safetensors: input_ids and labels, int64 [samples, seq]; "
                       "F.bin or F.u32.bin: a stream of 16-bit or 32-bit ids")
-    commands.add_parser("images", help="comes with a later release")
-    args, unknown = parser.parse_known_args(arguments)
-    if unknown and args.command == "text":
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return args
+    images = commands.add_parser("images", help="arrays of images, or drawn ones, to pixel_values and labels")
+    images.add_argument("--images", type=Path, metavar="X.npy", help="uint8 [n, height, width, 3] or float32 [n, 3, height, "
+                        "width]; without it, images are drawn from --seed")
+    images.add_argument("--labels", type=Path, metavar="Y.npy", help="integers [n]")
+    images.add_argument("--count", type=positive, default=1000, help="of drawn images (default 1000)")
+    images.add_argument("--size", type=positive, default=224, help="of drawn images, in pixels (default 224)")
+    images.add_argument("--classes", type=positive, default=10, help="of drawn images (default 10)")
+    images.add_argument("--seed", type=int, default=0, help="of drawn images (default 0)")
+    images.add_argument("--out", type=Path, required=True, help="F.safetensors: pixel_values float32 [n, 3, height, width] "
+                        "and labels int64 [n]")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -325,13 +325,14 @@ void GraphImporter::eraseUnused() {
 }
 
 void GraphImporter::createVariables() {
-  std::set<std::string> read;
-  function_.walk([&](train::ReadOp op) { read.insert(op.getVariable().str()); });
-  function_.walk([&](train::StoreOp op) { read.insert(op.getVariable().str()); });
+  std::set<std::string> used;
+  function_.walk([&](train::ReadOp op) { used.insert(op.getVariable().str()); });
+  function_.walk([&](train::StoreOp op) { used.insert(op.getVariable().str()); });
+  function_.walk([&](train::UpdateAverageOp op) { used.insert(op.getVariable().str()); });
   builder_.setInsertionPointToStart(module_->getBody());
   bool anyTrained = false;
   for (Variable &variable : variables_.all()) {
-    if (!read.count(variable.name))
+    if (!used.count(variable.name))
       continue;
     anyTrained |= variable.trainable;
     SmallVector<StringRef> aliases;

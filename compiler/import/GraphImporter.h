@@ -27,6 +27,7 @@ public:
 
   mlir::OpBuilder &builder() { return builder_; }
   const ImportOptions &options() const { return options_; }
+  const Metadata &metadata() const { return metadata_; }
   FoldBudget &budget() { return budget_; }
 
   /// The value as an operand, in its full shape.

@@ -115,6 +115,15 @@ double lostLabelSmoothing(const onnx::NodeProto &node) {
   return call.arguments.size() > 5 ? std::strtod(call.arguments[5].c_str(), nullptr) : 0;
 }
 
+bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata) {
+  // _native_batch_norm_legit_functional(input, weight, bias, running_mean, running_var, training, momentum, eps)
+  const FxCall call = fxCallOf(node);
+  if (call.target.find("_native_batch_norm_legit_functional") != std::string::npos && call.arguments.size() > 5 &&
+      call.arguments[5] == "True")
+    return true;
+  return node.input_size() > 3 && metadata.mutatedBuffers.count(node.input(3)) != 0;
+}
+
 std::vector<std::string> sharedNormScales(const FlatGraph &graph) {
   std::map<std::string, int> uses;
   for (const FlatNode &node : graph.nodes)

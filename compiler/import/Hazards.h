@@ -27,6 +27,10 @@ FxCall fxCallOf(const onnx::NodeProto &node);
 /// The label smoothing of the call that a loss node came from; 0 where it had none or does not say.
 double lostLabelSmoothing(const onnx::NodeProto &node);
 
+/// Whether a BatchNormalization node in inference mode came from a module in training mode, which updates its
+/// statistics.
+bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata);
+
 /// Initializers that several LayerNormalization nodes scale by: equal ones were perhaps merged.
 std::vector<std::string> sharedNormScales(const FlatGraph &graph);
 

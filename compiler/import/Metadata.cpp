@@ -95,9 +95,9 @@ static void readModelName(const json::Value &value, Metadata &metadata) {
     metadata.modelName = object->getString("name").value_or("").str();
 }
 
-/// Lines "p_x: PARAMETER target='a.b.weight'" of the graph signature.
-static std::vector<std::string> parameterTargets(const std::string &signature) {
-  static const std::string mark = ": PARAMETER target='";
+/// The names in lines "p_x: PARAMETER target='a.b.weight'" of the graph signature.
+static std::vector<std::string> targetsOf(const std::string &kind, const std::string &signature) {
+  const std::string mark = ": " + kind + " target='";
   std::vector<std::string> targets;
   for (size_t at = signature.find(mark); at != std::string::npos; at = signature.find(mark, at)) {
     at += mark.size();
@@ -117,8 +117,15 @@ static void readValue(const onnx::ValueInfoProto &value, Metadata &metadata) {
     metadata.values[value.name()] = {*kind, persistent && *persistent == "True"};
 }
 
+static void readSignature(const std::string &signature, Metadata &metadata) {
+  metadata.parameterTargets = targetsOf("PARAMETER", signature);
+  for (std::string &name : targetsOf("BUFFER_MUTATION", signature))
+    metadata.mutatedBuffers.insert(std::move(name));
+}
+
 Metadata readMetadata(const onnx::ModelProto &model) {
   Metadata metadata;
+  metadata.fromPyTorch = model.producer_name() == "pytorch";
   using Reader = void (*)(const json::Value &, Metadata &);
   static const std::pair<const char *, Reader> readers[] = {{"deepstatic.model", readModelName},
                                                             {"deepstatic.trainable", readTrainable},
@@ -134,7 +141,7 @@ Metadata readMetadata(const onnx::ModelProto &model) {
       readValue(value, metadata);
   if (const std::string *signature =
           findEntry(graph.metadata_props(), "pkg.torch.export.ExportedProgram.graph_signature"))
-    metadata.parameterTargets = parameterTargets(*signature);
+    readSignature(*signature, metadata);
   return metadata;
 }
 

@@ -66,10 +66,21 @@ constexpr Row table[] = {
     // linear
     {"MatMul", any, last, ops::matMul},
     {"Gemm", any, last, ops::gemm},
+    // convolution, pooling
+    {"Conv", any, last, ops::conv},
+    {"ConvTranspose", any, last, ops::convTranspose},
+    {"MaxPool", any, last, ops::maxPool},
+    {"AveragePool", any, last, ops::averagePool},
+    {"GlobalAveragePool", any, last, ops::globalAveragePool},
+    {"GlobalMaxPool", any, last, ops::globalMaxPool},
     // norms, softmax, dropout
     {"Softmax", any, last, ops::softmax},
     {"LogSoftmax", any, last, ops::logSoftmax},
     {"LayerNormalization", 17, last, ops::layerNormalization},
+    {"RMSNormalization", 23, last, ops::rmsNormalization},
+    {"BatchNormalization", any, last, ops::batchNormalization},
+    {"InstanceNormalization", any, last, ops::instanceNormalization},
+    {"GroupNormalization", 18, last, ops::groupNormalization},
     {"Dropout", any, last, ops::dropout},
     {"Attention", 23, last, ops::attention},
     {"RotaryEmbedding", 23, last, ops::rotaryEmbedding},
@@ -126,7 +137,6 @@ std::string_view reason(std::string_view op) {
       {"NonZero", "the size of its result depends on data, and a plan is static; use a mask (Where) instead"},
       {"Unique", "the size of its result depends on data, and a plan is static"},
       {"Compress", "the size of its result depends on data, and a plan is static; use a mask (Where) instead"},
-      {"BatchNormalization", "batch normalization is not available yet"},
   };
   auto found = reasons.find(op);
   return found == reasons.end() ? "the operator is not supported for training yet" : found->second;

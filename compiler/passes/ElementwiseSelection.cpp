@@ -96,9 +96,13 @@ public:
     std::optional<double> constant = splatConstant(value);
     if (!constant)
       return failure();
-    const int64_t index = constants_.size();
-    constants_.push_back(*constant);
-    return registers_[value] = emit(ElementwiseOp::Constant, dtypeOf(value.getType()), {index});
+    return registers_[value] = number(dtypeOf(value.getType()), *constant);
+  }
+
+  /// A register that holds `value`.
+  int64_t number(DType dtype, double value) {
+    constants_.push_back(value);
+    return emit(ElementwiseOp::Constant, dtype, {int64_t(constants_.size()) - 1});
   }
 
   LogicalResult apply(Operation *op) {
@@ -190,6 +194,27 @@ KernelCall ds::selectAccumulate(AccumulateOp op) {
   sum.input(op.getValue());
   const int64_t result = sum.emit(ElementwiseOp::Add, dtypeOf(type), {0, 1});
   call.attributes = sum.attributes(Builder(op.getContext()), {result});
+  return call;
+}
+
+KernelCall ds::selectUpdateAverage(UpdateAverageOp op) {
+  KernelCall call{"elementwise", {}, {}};
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  StringAttr name = op.getVariableAttr().getAttr();
+  call.variable(name, type, plan::Access::Read);
+  call.read(op.getValue());
+  call.variable(name, type, plan::Access::Write);
+  ProgramWriter average;
+  average.input(Value()); // the variable
+  average.input(op.getValue());
+  const DType dtype = dtypeOf(type);
+  const double momentum = op.getMomentum().convertToDouble();
+  const int64_t keep = average.number(dtype, momentum);
+  const int64_t take = average.number(dtype, (1 - momentum) * op.getCorrection().convertToDouble());
+  const int64_t kept = average.emit(ElementwiseOp::Mul, dtype, {0, keep});
+  const int64_t taken = average.emit(ElementwiseOp::Mul, dtype, {1, take});
+  const int64_t result = average.emit(ElementwiseOp::Add, dtype, {kept, taken});
+  call.attributes = average.attributes(Builder(op.getContext()), {result});
   return call;
 }
 

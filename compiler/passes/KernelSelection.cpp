@@ -118,6 +118,13 @@ public:
     return result;
   }
 
+  /// How a window moves; `high` follows from the shapes.
+  template <typename OpTy> Selector &window(OpTy op) {
+    return with("strides", op.getStrides()).with("dilations", op.getDilations()).with("low", op.getLow());
+  }
+
+  template <typename OpTy> KernelCall pool(OpTy op) { return window(op).with("window", op.getWindow()).plain(op); }
+
   KernelCall crossEntropy(Operation *op, uint64_t ignoreIndex, Reduction reduction) {
     with("ignore_index", int64_t(ignoreIndex));
     with("reduction", builder_.getStringAttr(stringifyReduction(reduction)));
@@ -157,6 +164,17 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
       })
       .Case([&](LayerNormGradOp o) { return Result(select.rowWise(op, o.getScale(), {0, 1, 5})); })
       .Case(
+          [&](RmsNormOp o) { return Result(select.with("epsilon", o.getEpsilon()).rowWise(op, o.getScale(), {0, 2})); })
+      .Case([&](RmsNormGradOp o) { return Result(select.rowWise(op, o.getScale(), {0, 1, 4})); })
+      .Case([&](BatchNormOp o) { return Result(select.with("epsilon", o.getEpsilon()).plain(op)); })
+      .Case([&](ConvOp o) {
+        select.window(o).with("groups", int64_t(o.getGroups())).with("bias", int64_t(bool(o.getBias())));
+        return Result(select.plain(op));
+      })
+      .Case<ConvInputGradOp, ConvWeightGradOp>(
+          [&](auto o) { return Result(select.window(o).with("groups", int64_t(o.getGroups())).plain(op)); })
+      .Case<MaxPoolOp, MaxPoolGradOp, AveragePoolOp, AveragePoolGradOp>([&](auto o) { return Result(select.pool(o)); })
+      .Case(
           [&](SliceOp o) { return Result(select.with("starts", o.getStarts()).with("steps", o.getSteps()).plain(op)); })
       .Case([&](PadOp o) {
         select.with("low", o.getLow()).with("interior", o.getInterior());
@@ -167,7 +185,7 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
       .Case([&](DropoutOp o) {
         return Result(select.with("ratio", o.getRatio()).with("op_id", int64_t(o.getOpId())).plain(op));
       })
-      .Case<BlockSumSquaresOp, GlobalNormOp>([&](auto) { return Result(select.plain(op)); })
+      .Case<BatchNormGradOp, BlockSumSquaresOp, GlobalNormOp>([&](auto) { return Result(select.plain(op)); })
       .Case([&](ClipFactorOp o) { return Result(select.with("max_norm", o.getMaxNorm()).plain(op)); })
       .Case([&](LearningRateOp o) { return Result(select.learningRate(o)); })
       .Case([&](IncrementOp o) { return Result(select.increment(o)); })

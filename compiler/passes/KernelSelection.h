@@ -38,6 +38,8 @@ llvm::FailureOr<KernelCall> selectElementwise(mlir::Operation *op);
 
 /// variable += value.
 KernelCall selectAccumulate(train::AccumulateOp op);
+/// variable = momentum * variable + (1 - momentum) * correction * value.
+KernelCall selectUpdateAverage(train::UpdateAverageOp op);
 /// variable = value.
 KernelCall selectStore(train::StoreOp op);
 /// A copy of the variable, for it is written again before the value's last use.

@@ -257,6 +257,10 @@ private:
       emitKernel(selectAccumulate(accumulate), op);
       return success();
     }
+    if (auto average = dyn_cast<train::UpdateAverageOp>(op)) {
+      emitKernel(selectUpdateAverage(average), op);
+      return success();
+    }
     if (auto store = dyn_cast<train::StoreOp>(op)) {
       emitKernel(selectStore(store), op);
       return success();

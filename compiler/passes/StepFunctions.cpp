@@ -1,6 +1,7 @@
 //===- StepFunctions.cpp - what the passes that make a training step share --===//
 #include "compiler/passes/StepFunctions.h"
 
+#include "compiler/passes/EvaluationForm.h"
 #include "compiler/passes/TrainStep.h"
 
 using namespace mlir;
@@ -56,10 +57,7 @@ void ds::makeEvaluate(func::FuncOp forward, SymbolTable &symbols) {
   for (auto store : llvm::make_early_inc_range(evaluate.getOps<train::StoreOp>()))
     store.erase();
   eraseDead(evaluate);
-  for (auto dropout : llvm::make_early_inc_range(evaluate.getOps<train::DropoutOp>())) {
-    dropout.replaceAllUsesWith(dropout.getInput());
-    dropout.erase();
-  }
+  makeEvaluationForm(evaluate);
   accumulateLoss(evaluate);
   OpBuilder builder = OpBuilder::atBlockEnd(&evaluate.getBody().front());
   func::ReturnOp::create(builder, evaluate.getLoc());

@@ -34,6 +34,28 @@ DS_GRADIENT(LayerNormOp) {
   return success();
 }
 
+DS_GRADIENT(RmsNormOp) {
+  if (gradients[1])
+    return emitOpError("has no gradient through its rrms");
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  auto grad = RmsNormGradOp::create(b, gradients[0], getInput(), getScale(), getRrms());
+  for (unsigned i = 0; i < 2; ++i)
+    if (needed[i])
+      out[i] = grad.getResult(i);
+  return success();
+}
+
+DS_GRADIENT(BatchNormOp) {
+  if (gradients[1] || gradients[2] || gradients[3])
+    return emitOpError("has no gradient through its mean, variance or rstd");
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  auto grad = BatchNormGradOp::create(b, gradients[0], getInput(), getScale(), getMean(), getRstd());
+  for (unsigned i = 0; i < 3; ++i)
+    if (needed[i])
+      out[i] = grad.getResult(i);
+  return success();
+}
+
 DS_GRADIENT(DropoutOp) {
   ImplicitLocOpBuilder b(getLoc(), plain);
   if (needed[0]) // the same mask, drawn again

@@ -62,6 +62,69 @@ def Train_LayerNormGradOp : Train_PureOp<"layer_norm_grad"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_RmsNormOp : Train_PureOp<"rms_norm", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "scale rows to a mean square of one";
+  let description = [{
+    `y = x * rrms * scale` over the last dimensions, as many as `scale` has; also yields rrms = 1 / sqrt(mean(x^2) + epsilon)
+    of each row. Zhang and Sennrich 2019; torch.nn.functional.rms_norm.
+
+    **Constraints**
+    - (rms_norm_c1) `scale`'s shape ends `input`'s, of its element type.
+    - (rms_norm_c2) rrms has `input`'s leading dimensions.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$rrms);
+  let assemblyFormat = "$input `,` $scale `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_RmsNormGradOp : Train_PureOp<"rms_norm_grad"> {
+  let summary = "gradients of rms_norm";
+  let description = [{
+    Yields the gradients of input and scale.
+
+    **Constraints**
+    - (rms_norm_grad_c1) `gradient` has `input`'s type, `scale` the shape that ends it, rrms its leading one.
+  }];
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
+                       Train_FloatTensor:$rrms);
+  let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_BatchNormOp : Train_PureOp<"batch_norm", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "normalise channels by the batch's statistics, scale, shift";
+  let description = [{
+    `y = (x - mean) * rstd * scale + shift`, each for one channel, dimension 1; mean and (biased) variance are taken over all
+    other dimensions, rstd = 1 / sqrt(variance + epsilon). Ioffe and Szegedy 2015; torch.nn.functional.batch_norm in training.
+    Instance and group normalization are this op on a view with one sample and samples x channels (or groups) channels.
+
+    Pure, and so free to be computed again: running statistics are a `train.update_average` of `mean` and `variance`. Where
+    those exist, `@evaluate` normalises by them; where not, by the batch's.
+
+    **Constraints**
+    - (batch_norm_c1) `input` is [N, C, ...]; `scale` and `shift` are [C] of its element type, and so are mean, variance, rstd.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift, F64Attr:$epsilon);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$variance,
+                      Train_FloatTensor:$rstd);
+  let assemblyFormat = "$input `,` $scale `,` $shift `epsilon` $epsilon attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_BatchNormGradOp : Train_PureOp<"batch_norm_grad"> {
+  let summary = "gradients of batch_norm";
+  let description = [{
+    Yields the gradients of input, scale and shift.
+
+    **Constraints**
+    - (batch_norm_grad_c1) `gradient` has `input`'s type [N, C, ...]; scale, mean and rstd are [C].
+  }];
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
+                       Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+  let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient,
+                      Train_FloatTensor:$shift_gradient);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
 def Train_DropoutOp : Train_PureOp<"dropout", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "zero a random share, scale the rest";
   let description = [{

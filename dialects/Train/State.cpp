@@ -13,6 +13,8 @@ SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
     return {store.getVariableAttr().getAttr()};
   if (auto accumulate = dyn_cast<AccumulateOp>(op))
     return {accumulate.getVariableAttr().getAttr()};
+  if (auto average = dyn_cast<UpdateAverageOp>(op))
+    return {average.getVariableAttr().getAttr()};
   if (auto increment = dyn_cast<IncrementOp>(op))
     return {increment.getVariableAttr().getAttr()};
   if (auto adamw = dyn_cast<AdamWOp>(op))
@@ -92,6 +94,26 @@ LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (variable.getKind() != VariableKind::Gradient && variable.getKind() != VariableKind::Metric) // accumulate_c1
     return emitOpError() << getVariableAttr() << " is a " << stringifyVariableKind(variable.getKind())
                          << "; only gradients and metrics accumulate";
+  return success();
+}
+
+LogicalResult UpdateAverageOp::verify() {
+  const double momentum = getMomentum().convertToDouble();
+  if (!(momentum >= 0 && momentum <= 1)) // update_average_c2
+    return emitOpError() << "momentum " << momentum << " must be at least 0 and at most 1";
+  return success();
+}
+
+LogicalResult UpdateAverageOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  StateOpInterface state = lookup(*this, getVariableAttr(), symbols, getValue().getType());
+  if (!state)
+    return failure();
+  auto variable = dyn_cast<VariableOp>(state.getOperation());
+  if (!variable) // update_average_c1
+    return emitOpError() << getVariableAttr() << " is no variable; only buffers hold running averages";
+  if (variable.getKind() != VariableKind::Buffer) // update_average_c1
+    return emitOpError() << getVariableAttr() << " is a " << stringifyVariableKind(variable.getKind())
+                         << "; only buffers hold running averages";
   return success();
 }
 

@@ -121,4 +121,27 @@ def Train_StoreOp : Train_StateOp<"store", [MemoryEffects<[MemWrite<Train_Variab
   let assemblyFormat = "$value `into` $variable attr-dict `:` type($value)";
 }
 
+def Train_UpdateAverageOp
+    : Train_StateOp<"update_average", [MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>]> {
+  let summary = "a step of a running average";
+  let description = [{
+    `variable = momentum * variable + (1 - momentum) * correction * value`, once per micro-batch: running statistics of
+    `train.batch_norm`. `correction` is 1, or n / (n - 1) where the variance of a sample of n is wanted. It writes a variable,
+    so a pass that computes again what the backward pass needs must leave it out; nothing else depends on it.
+
+    ```mlir
+    train.update_average %mean into @"bn1.running_mean" momentum 0.9 correction 1.0 : tensor<64xf32>
+    ```
+
+    **Constraints**
+    - (update_average_c1) `variable` names a buffer of the value's type.
+    - (update_average_c2) 0 <= momentum <= 1.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variable, Train_FloatTensor:$value, F64Attr:$momentum, F64Attr:$correction);
+  let assemblyFormat = [{
+    $value `into` $variable `momentum` $momentum `correction` $correction attr-dict `:` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // DS_TRAIN_STATE_OPS_TD

@@ -3,6 +3,7 @@
 #define DS_TRAIN_OPS_TD
 
 include "dialects/Train/AttentionOps.td"
+include "dialects/Train/ConvOps.td"
 include "dialects/Train/ElementwiseOps.td"
 include "dialects/Train/LinearOps.td"
 include "dialects/Train/LossOps.td"

@@ -22,6 +22,16 @@ DS_DECLARE_KERNEL(Softmax); // softmax, log_softmax
 DS_DECLARE_KERNEL(SoftmaxGrad);
 DS_DECLARE_KERNEL(LayerNorm);
 DS_DECLARE_KERNEL(LayerNormGrad);
+DS_DECLARE_KERNEL(RmsNorm);
+DS_DECLARE_KERNEL(RmsNormGrad);
+DS_DECLARE_KERNEL(BatchNorm);
+DS_DECLARE_KERNEL(BatchNormGrad);
+DS_DECLARE_KERNEL(Conv);
+DS_DECLARE_KERNEL(ConvInputGrad);
+DS_DECLARE_KERNEL(ConvWeightGrad);
+DS_DECLARE_KERNEL(Pool); // max_pool, average_pool
+DS_DECLARE_KERNEL(MaxPoolGrad);
+DS_DECLARE_KERNEL(AveragePoolGrad);
 DS_DECLARE_KERNEL(Gather);
 DS_DECLARE_KERNEL(GatherGrad);
 DS_DECLARE_KERNEL(Slice);

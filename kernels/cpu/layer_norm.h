@@ -58,13 +58,13 @@ struct LayerNormGradCall : LayerNormCall {
     call.expectLike(6, 2);
     call.expectLike(7, 2);
     call.expectDType(8, DType::U8);
-    pieces = piecesOf(rows, layerNormGradRowsPerPiece);
+    pieces = piecesOf(rows, normGradRowsPerPiece);
     const int64_t needed = 2 * pieces * cols * byteSize(dtype);
     call.require(call.elements(8) >= needed,
                  "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(call.elements(8)));
   }
 
-  int64_t pieces = 0; ///< of layerNormGradRowsPerPiece rows
+  int64_t pieces = 0; ///< of normGradRowsPerPiece rows
 };
 
 } // namespace ds::kernels

@@ -1,6 +1,6 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
-// Each piece of layerNormGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace; the pieces are then
+// Each piece of normGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace; the pieces are then
 // added in order, so the bits do not depend on the number of workers.
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/layer_norm.h"
@@ -40,9 +40,9 @@ private:
     const auto *gamma = static_cast<const T *>(operands[2]), *mean = static_cast<const T *>(operands[3]);
     const auto *rstd = static_cast<const T *>(operands[4]);
     auto *dx = static_cast<T *>(operands[5]);
-    const int64_t cols = call_.cols, first = piece * layerNormGradRowsPerPiece;
+    const int64_t cols = call_.cols, first = piece * normGradRowsPerPiece;
     std::fill_n(dgamma, 2 * cols, T(0));
-    for (int64_t row = first; row < std::min(first + layerNormGradRowsPerPiece, call_.rows); ++row)
+    for (int64_t row = first; row < std::min(first + normGradRowsPerPiece, call_.rows); ++row)
       row_(dy + row * cols, x + row * cols, gamma, mean[row], rstd[row], dx + row * cols, dgamma, dgamma + cols, cols);
   }
 

@@ -1,22 +1,5 @@
 // Included by ForEachIsa.h into a namespace per instruction set; not a header of its own.
 
-/// Sum of (x[i] - mean)^2.
-template <typename T> DS_INLINE double squaredDeviations(const T *x, T mean, int64_t n) {
-  constexpr int64_t lanes = Lanes<T>::count;
-  const auto center = Lanes<T>::all(mean);
-  auto first = Lanes<T>::all(0), second = first;
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto a = Lanes<T>::load(x + i) - center, b = Lanes<T>::load(x + i + lanes) - center;
-    first = first + a * a;
-    second = second + b * b;
-  }
-  T rest = (first + second).sum();
-  for (; i < n; ++i)
-    rest += (x[i] - mean) * (x[i] - mean);
-  return double(rest);
-}
-
 template <typename T>
 void layerNormRow(const T *x, const T *gamma, const T *beta, T *y, T *meanOut, T *rstdOut, int64_t n, double epsilon) {
   const T mean = T(sumOf(x, n) / double(n));
@@ -53,15 +36,5 @@ void layerNormGradRow(const T *dy, const T *x, const T *gamma, T mean, T rstd, T
     dgamma[k] += g * normal;
     dbeta[k] += g;
     dx[k] = rstd * (g * gamma[k] - meanH - normal * meanHn);
-  }
-}
-
-/// out[i] = sum over pieces p, in order, of partial[p * stride + i].
-template <typename T> void addPieces(const T *partial, int64_t pieces, int64_t stride, T *out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (int64_t p = 0; p < pieces; ++p)
-      sum += double(partial[p * stride + i]);
-    out[i] = T(sum);
   }
 }

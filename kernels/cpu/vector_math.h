@@ -222,3 +222,35 @@ template <typename T> DS_INLINE T maxOf(const T *x, int64_t n) {
     result = result > x[i] || result != result ? result : x[i];
   return result;
 }
+
+/// Sum of (x[i] - mean)^2, likewise.
+template <typename T> DS_INLINE double squaredDeviations(const T *x, T mean, int64_t n) {
+  constexpr int64_t lanes = Lanes<T>::count;
+  const auto center = Lanes<T>::all(mean);
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += 1024) {
+    const int64_t end = begin + 1024 < n ? begin + 1024 : n;
+    auto first = Lanes<T>::all(0), second = first;
+    int64_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      const auto a = Lanes<T>::load(x + i) - center, b = Lanes<T>::load(x + i + lanes) - center;
+      first = first + a * a;
+      second = second + b * b;
+    }
+    T rest = (first + second).sum();
+    for (; i < end; ++i)
+      rest += (x[i] - mean) * (x[i] - mean);
+    total += double(rest);
+  }
+  return total;
+}
+
+/// out[i] = sum over pieces p, in order, of partial[p * stride + i].
+template <typename T> void addPieces(const T *partial, int64_t pieces, int64_t stride, T *out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int64_t p = 0; p < pieces; ++p)
+      sum += double(partial[p * stride + i]);
+    out[i] = T(sum);
+  }
+}

@@ -1,11 +1,10 @@
-"""Published sizes of GPT-2, Llama, BERT and Mixtral, as transformers' config keys."""
+"""Published sizes: transformers' config keys, and the arguments of our ResNet."""
 
 import difflib
 
 from . import Refusal
 
-LATER = ("resnet50", "vit")
-DEFAULT_SIZE = "small"
+DEFAULT_SIZES = {"resnet50": "50"}  # of the others it is "small"
 
 # tiny is ours: four layers, so that it can be cut into four pipeline stages, and one token per byte.
 # GPT-2: Radford et al. 2019. Llama: 160m is llama-160m, 1b TinyLlama 1.1B, 7b to 70b Llama 2, 8b Llama 3. BERT: Devlin et al.
@@ -59,13 +58,29 @@ MOE_SIZES = {
 }
 MOE_SIZES["large"] = MOE_SIZES["8x7b"]
 
-SIZES = {"gpt2": GPT2_SIZES, "llama": LLAMA_SIZES, "bert": BERT_SIZES, "moe": MOE_SIZES}
+# Dosovitskiy et al. 2020, Touvron et al. 2021: patches of 16 pixels, 1000 classes.
+VIT_SIZES = {
+    "tiny": dict(hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=256, image_size=32,
+                 patch_size=8, num_labels=10),
+    "small": dict(hidden_size=384, num_hidden_layers=12, num_attention_heads=6, intermediate_size=1536, num_labels=1000),
+    "base": dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072, num_labels=1000),
+    "large": dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096, num_labels=1000),
+}
+RESNET_SIZES = {
+    "tiny": dict(blocks=(1, 1, 1, 1), width=8, num_labels=10, image_size=64),
+    "50": dict(blocks=(3, 4, 6, 3)),
+}
+
+SIZES = {"gpt2": GPT2_SIZES, "llama": LLAMA_SIZES, "bert": BERT_SIZES, "moe": MOE_SIZES, "vit": VIT_SIZES,
+         "resnet50": RESNET_SIZES}
+IMAGE_MODELS = ("vit", "resnet50")
 # What follows goes by transformers' model_type.
-MODEL_TYPES = {"gpt2": "gpt2", "llama": "llama", "bert": "bert", "moe": "mixtral"}
+MODEL_TYPES = {"gpt2": "gpt2", "llama": "llama", "bert": "bert", "moe": "mixtral", "vit": "vit"}
 DROPOUT_KEYS = {"gpt2": ("resid_pdrop", "embd_pdrop", "attn_pdrop"), "llama": ("attention_dropout",),
-                "bert": ("hidden_dropout_prob", "attention_probs_dropout_prob"), "mixtral": ("attention_dropout",)}
+                "bert": ("hidden_dropout_prob", "attention_probs_dropout_prob"), "mixtral": ("attention_dropout",),
+                "vit": ("hidden_dropout_prob", "attention_probs_dropout_prob")}
 ATTENTION_DROPOUT_KEY = {"gpt2": "attn_pdrop", "llama": "attention_dropout", "bert": "attention_probs_dropout_prob",
-                         "mixtral": "attention_dropout"}
+                         "mixtral": "attention_dropout", "vit": "attention_probs_dropout_prob"}
 POSITIONS_KEY = {"gpt2": "n_positions", "llama": "max_position_embeddings", "bert": "max_position_embeddings",
                  "mixtral": "max_position_embeddings"}
 

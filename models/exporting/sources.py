@@ -15,6 +15,7 @@ from . import Refusal, first_line
 from .adapters import with_adapters
 from .initializers import build_recorded, complete_rules
 from .mixture import dispatch_densely
+from .resnet import ResNet
 from .sizes import (ATTENTION_DROPOUT_KEY, DROPOUT_KEYS, MODEL_TYPES, POSITIONS_KEY, SIZES, check_keys, fit_positions,
                     size_settings)
 
@@ -37,6 +38,8 @@ class Model:
 
 def open_source(args) -> Model:
     """The model that the command line asks for; raises Refusal."""
+    if args.source == "resnet50":
+        return _from_resnet(args)
     if args.source in SIZES:
         return _from_config(args)
     if os.path.isdir(args.source):
@@ -50,22 +53,36 @@ def open_source(args) -> Model:
 
 
 def _from_config(args) -> Model:
-    published = {**size_settings(args.source, args.size), "bos_token_id": None, "eos_token_id": None}
+    published = size_settings(args.source, args.size)
     model_type = MODEL_TYPES[args.source]
+    if model_type in POSITIONS_KEY:
+        published |= {"bos_token_id": None, "eos_token_id": None}
     config = _make_config(_config_class(model_type), published, args)
-    fit_positions(config, args.seq, may_grow=POSITIONS_KEY[model_type] not in args.settings)
+    if model_type in POSITIONS_KEY:
+        fit_positions(config, args.seq, may_grow=POSITIONS_KEY[model_type] not in args.settings)
     model_class = _model_class(model_type)
 
     def draw():
         torch.manual_seed(args.seed)
         return model_class(config).to(_dtype(args))
-    return _language_model(args, args.source, args.size, model_class, config, draw)
+    return _from_class(args, args.source, args.size, model_class, config, draw)
+
+
+def _from_resnet(args) -> Model:
+    settings = {**size_settings(args.source, args.size), **args.settings}
+
+    def draw():
+        torch.manual_seed(args.seed)
+        return ResNet(**settings).to(_dtype(args))
+    inputs = _image_inputs(args, settings.get("image_size", 224), settings.get("num_labels", 1000))
+    return _assemble(args, args.source, args.size, lambda: ResNet(**settings), draw, inputs, {}, lambda module: module)
 
 
 def _from_folder(args) -> Model:
     saved = _saved_settings(args.source)
     config = _make_config(_config_class(saved["model_type"]), saved, args)
-    fit_positions(config, args.seq, may_grow=False)
+    if config.model_type in POSITIONS_KEY:
+        fit_positions(config, args.seq, may_grow=False)
     model_class = _model_class(config.model_type)
 
     def load():
@@ -76,7 +93,7 @@ def _from_folder(args) -> Model:
             raise Refusal(f"{args.source} has no weights for {missing[0]} and {len(missing) - 1} more; "
                           f"save the whole {model_class.__name__} with save_pretrained")
         return module
-    return _language_model(args, config.model_type, None, model_class, config, load)
+    return _from_class(args, config.model_type, None, model_class, config, load)
 
 
 def _saved_settings(folder: str) -> dict:
@@ -96,7 +113,8 @@ def _make_config(config_class, base: dict, args):
     name = config_class.model_type
     check_keys(config_class, args.settings)
     # All at once, since transformers derives some keys from others (Llama's head_dim) while it makes the config.
-    settings = {**base, **dict.fromkeys(DROPOUT_KEYS[name], args.dropout), **args.settings, "use_cache": False}
+    cache = {"use_cache": False} if name in POSITIONS_KEY else {}
+    settings = {**base, **dict.fromkeys(DROPOUT_KEYS[name], args.dropout), **args.settings, **cache}
     config = _guarded(f"{args.source} with {args.settings}" if args.settings else args.source,
                       lambda: config_class.from_dict(settings))
     dropped = getattr(config, ATTENTION_DROPOUT_KEY[name])
@@ -107,20 +125,33 @@ def _make_config(config_class, base: dict, args):
     return config
 
 
-def _language_model(args, name, size, model_class, config, with_weights) -> Model:
-    """`with_weights()` makes the module with its values; rules always come from a build without them."""
+def _from_class(args, name, size, model_class, config, with_weights) -> Model:
+    """One of transformers' classes."""
+    inputs, tokens = ((_image_inputs(args, config.image_size, config.num_labels), {}) if name == "vit"
+                      else _language_inputs(config, args))
+    return _assemble(args, name, size, lambda: model_class(config), with_weights, inputs, tokens,
+                     lambda module: loss_alone(module, list(inputs)))
+
+
+def _assemble(args, name, size, make, with_weights, inputs, tokens, narrow) -> Model:
+    """`with_weights()` makes the module with its values; rules always come from `make()`, a build without them.
+    `narrow(module)` leaves the loss alone as its result."""
     what = args.source if size is None else f"{args.source} {size}"
-    empty, rules = _guarded(what, lambda: build_recorded(with_adapters(lambda: model_class(config), args), empty=True))
+    empty, rules = _guarded(what, lambda: build_recorded(with_adapters(make, args), empty=True))
     no_weights = args.no_weights or _too_large(what, empty, args)
     module = empty.to(_dtype(args)) if no_weights else _guarded(what, with_adapters(with_weights, args))
     dispatch_densely(module)
     buffers = {name: value.clone() for name, value in module.named_buffers()}
-    inputs, tokens = _language_inputs(config, args)
     if no_weights:  # one device for the tracer
         module = module.to("meta")
         inputs = {name: value.to("meta") for name, value in inputs.items()}
-    return Model(name, size, loss_alone(module, list(inputs)).train(), inputs, tokens, complete_rules(module, rules),
-                 not no_weights, buffers)
+    return Model(name, size, narrow(module).train(), inputs, tokens, complete_rules(module, rules), not no_weights, buffers)
+
+
+def _image_inputs(args, size: int, classes: int) -> dict:
+    generator = torch.Generator().manual_seed(args.seed)
+    images = torch.randn(EXAMPLE_BATCH, 3, size, size, generator=generator).to(_dtype(args))
+    return {"pixel_values": images, "labels": torch.randint(classes, (EXAMPLE_BATCH,), generator=generator)}
 
 
 def _language_inputs(config, args):
@@ -147,8 +178,12 @@ def loss_alone(module, names):
 
     def masked(self, input_ids, attention_mask, labels):
         return base.forward(self, input_ids=input_ids, attention_mask=attention_mask, labels=labels).loss
+
+    def of_images(self, pixel_values, labels):
+        return base.forward(self, pixel_values=pixel_values, labels=labels).loss
+    forward = of_images if "pixel_values" in names else masked if "attention_mask" in names else causal
     # transformers looks its loss function up by the class's name
-    module.__class__ = type(base.__name__, (base,), {"forward": masked if "attention_mask" in names else causal})
+    module.__class__ = type(base.__name__, (base,), {"forward": forward})
     return module
 
 
@@ -180,13 +215,13 @@ def _dtype(args) -> torch.dtype:
 def _config_class(name):
     import transformers
     return {"gpt2": transformers.GPT2Config, "llama": transformers.LlamaConfig, "bert": transformers.BertConfig,
-            "mixtral": transformers.MixtralConfig}[name]
+            "mixtral": transformers.MixtralConfig, "vit": transformers.ViTConfig}[name]
 
 
 def _model_class(name):
     import transformers
     return {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM, "bert": transformers.BertForMaskedLM,
-            "mixtral": transformers.MixtralForCausalLM}[name]
+            "mixtral": transformers.MixtralForCausalLM, "vit": transformers.ViTForImageClassification}[name]
 
 
 # --- a user's own module

@@ -42,6 +42,23 @@ class Mean(OpRun):
         return (sum(values) / len(values),)
 
 
+class GlobalMaxPool(OpRun):
+    """Also of one spatial dimension."""
+
+    def _run(self, x):
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class GroupNormalization(OpRun):
+    """Of opset 21, not through float32."""
+
+    def _run(self, x, scale, bias, num_groups, epsilon=1e-5, stash_type=1):
+        groups = x.reshape(len(x), num_groups, -1)
+        normal = (groups - groups.mean(2, keepdims=True)) / numpy.sqrt(groups.var(2, keepdims=True) + epsilon)
+        column = (-1, *[1] * (x.ndim - 2))
+        return (normal.reshape(x.shape) * scale.reshape(column) + bias.reshape(column),)
+
+
 class Pad(OpRun):
     """With constants, and with negative pads, which remove."""
 
@@ -72,8 +89,9 @@ class Softmax(LogSoftmax):
 
 def evaluator(proto) -> ReferenceEvaluator:
     """ONNX's definition of every operator, in numpy."""
-    older = [LogSoftmax, Softmax] if proto.opset_import[0].version < 13 else []
-    return ReferenceEvaluator(proto, new_ops=[Erf, Gelu, Mean, Pad, *older])
+    opset = proto.opset_import[0].version
+    changed = [LogSoftmax, Softmax] if opset < 13 else [GroupNormalization] if opset >= 21 else []
+    return ReferenceEvaluator(proto, new_ops=[Erf, Gelu, GlobalMaxPool, Mean, Pad, *changed])
 
 
 class Graph:

@@ -278,7 +278,9 @@ def test_user_module_is_refused(arguments, says, user_module, capsys):
 
 
 @pytest.mark.parametrize("arguments, says", [
-    (["vit"], "vit comes with the next release"),
+    (["resnet50", "--size=18"], "sizes: tiny, 50"),
+    (["resnet50", "--size=tiny", "--set=layers=3"], "unexpected keyword argument 'layers'"),
+    (["vit", "--size=tiny", "--set=patch=4"], "did you mean 'patch_size'?"),
     (["nonsense"], "no folder of a saved model and no module:function"),
     (["gpt2", "--size=huge"], "sizes: tiny, small"),
     (["gpt2", "--size=tiny", "--set=n_heads=2"], "did you mean 'n_head'?"),
@@ -296,6 +298,7 @@ def test_refused(arguments, says, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("arguments", [
     ["gpt2"], ["gpt2", "--out=m", "--dropout=1"], ["gpt2", "--out=m", "--set=key"], ["gpt2", "--out=m", "--bogus"],
     ["gpt2", "--out=m", "--tokens=labels=next"], ["a.b:c", "--out=m", "--seq=3"], [".", "--out=m", "--size=tiny"],
+    ["vit", "--out=m", "--seq=3"], ["resnet50", "--out=m", "--dropout=0.1"],
 ])
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:

@@ -86,9 +86,44 @@ def test_refused(arguments, says, text, tokenizer, monkeypatch, capsys):
     assert sorted(os.listdir()) == before
 
 
-def test_images_come_later(capsys):
-    assert prepare_data.main(["images", "folder", "--size=32"]) == 1
-    assert capsys.readouterr().err == "error: images come with a later release; this one prepares text\n"
+def test_drawn_images_repeat_and_have_no_ties(tmp_path):
+    paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
+    for path in paths:
+        assert prepare_data.main(["images", "--count=20", "--size=9", "--classes=3", f"--out={path}"]) == 0
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    tensors = safetensors.numpy.load_file(paths[0])
+    assert tensors["pixel_values"].shape == (20, 3, 9, 9) and tensors["pixel_values"].dtype == numpy.float32
+    assert set(tensors["labels"]) == {0, 1, 2}
+    assert len(numpy.unique(tensors["pixel_values"])) > 0.99 * tensors["pixel_values"].size
+
+
+def test_arrays_become_images(tmp_path):
+    pixels = numpy.arange(2 * 4 * 5 * 3, dtype=numpy.uint8).reshape(2, 4, 5, 3)
+    numpy.save(tmp_path / "x.npy", pixels)
+    numpy.save(tmp_path / "y.npy", numpy.array([7, 1], numpy.int32))
+    arguments = ["images", f"--images={tmp_path}/x.npy", f"--labels={tmp_path}/y.npy", f"--out={tmp_path}/d.safetensors"]
+    assert prepare_data.main(arguments) == 0
+    tensors = safetensors.numpy.load_file(tmp_path / "d.safetensors")
+    numpy.testing.assert_allclose(tensors["pixel_values"], pixels.transpose(0, 3, 1, 2) / 127.5 - 1, atol=1e-6)
+    assert list(tensors["labels"]) == [7, 1] and tensors["labels"].dtype == numpy.int64
+
+
+@pytest.mark.parametrize("images, labels, says", [
+    (numpy.zeros((2, 4, 5), numpy.uint8), [0, 1], "images are uint8 [n, height, width, 3] or float32"),
+    (numpy.zeros((2, 3, 4, 5), numpy.float32), [0, 1, 2], "labels are integers [2], one an image"),
+    (numpy.zeros((2, 3, 4, 5), numpy.float32), [0.5, 1], "labels are integers [2]"),
+])
+def test_unfit_arrays_are_refused(images, labels, says, tmp_path, capsys):
+    numpy.save(tmp_path / "x.npy", images)
+    numpy.save(tmp_path / "y.npy", labels)
+    assert prepare_data.main(["images", f"--images={tmp_path}/x.npy", f"--labels={tmp_path}/y.npy",
+                              f"--out={tmp_path}/d.safetensors"]) == 1
+    assert says in capsys.readouterr().err and not (tmp_path / "d.safetensors").exists()
+
+
+def test_images_without_labels_are_refused(tmp_path, capsys):
+    assert prepare_data.main(["images", f"--images={tmp_path}/x.npy", f"--out={tmp_path}/d.safetensors"]) == 1
+    assert capsys.readouterr().err == "error: give both --images X.npy and --labels Y.npy, or neither\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["text"], ["text", "a", "--out=b.bin", "--bogus"], ["text", "a", "--out=b.bin", "--seq=0"]])

@@ -114,7 +114,8 @@ def train(model, samples: dict, config: dict, steps: int) -> Run:
         optimizer.zero_grad()
         losses = []
         for _ in range(accumulation):
-            loss = model(**{name: value[position:position + micro] for name, value in samples.items()}).loss
+            result = model(**{name: value[position:position + micro] for name, value in samples.items()})
+            loss = result if isinstance(result, torch.Tensor) else result.loss
             position += micro
             (loss / accumulation).backward()
             losses.append(loss.item())
@@ -130,7 +131,7 @@ def train(model, samples: dict, config: dict, steps: int) -> Run:
 def comparable(name: str, value: numpy.ndarray) -> numpy.ndarray:
     """The part of a parameter that has a gradient at all: softmax ignores what an attention key's bias adds, so its
     true gradient is zero and Adam walks along rounding noise. GPT-2 keeps q, k and v in one bias [3 n]."""
-    if name.endswith("attention.self.key.bias"):
+    if name.endswith(("attention.self.key.bias", "attention.attention.key.bias", "attention.k_proj.bias")):
         return value[:0]
     if not name.endswith("attn.c_attn.bias"):
         return value

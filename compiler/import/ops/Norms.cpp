@@ -1,4 +1,4 @@
-//===- Norms.cpp - softmax, layer norm, dropout -------------------------------------------------===//
+//===- Norms.cpp - softmax, norms of rows, dropout -------------------------------------------------===//
 #include "compiler/import/Hazards.h"
 #include "compiler/import/ops/Emit.h"
 #include "compiler/import/ops/Ops.h"
@@ -47,6 +47,15 @@ void layerNormalization(Node &node) {
     node.set(1, reshape(node, Value::of(op.getMean()), statistics));
   if (node.wants(2))
     node.set(2, reshape(node, Value::of(op.getRstd()), statistics));
+}
+
+void rmsNormalization(Node &node) {
+  const Value input = node.floatIn(0), scale = node.floatIn(1);
+  const size_t axis = node.axisAttr("axis", -1, input.rank());
+  const Value wide = broadcastTo(node, scale, {input.shape.begin() + long(axis), input.shape.end()});
+  const mlir::Value x = node.operand(input), factors = node.operand(wide);
+  auto op = node.create<train::RmsNormOp>({x, factors}, {node.real("epsilon", node.floatAttr("epsilon", 1e-5))});
+  node.set(0, Value::of(op.getResult()));
 }
 
 static double dropoutRatio(Node &node) {

@@ -8,6 +8,19 @@
 
 namespace ds::import::ops {
 
+// ChannelNorms.cpp
+void batchNormalization(Node &node);
+void instanceNormalization(Node &node);
+void groupNormalization(Node &node);
+
+// Conv.cpp
+void conv(Node &node);
+void convTranspose(Node &node);
+void maxPool(Node &node);
+void averagePool(Node &node);
+void globalAveragePool(Node &node);
+void globalMaxPool(Node &node);
+
 // Elementwise.cpp
 void add(Node &node);
 void sub(Node &node);
@@ -75,6 +88,7 @@ void trilu(Node &node);
 void softmax(Node &node);
 void logSoftmax(Node &node);
 void layerNormalization(Node &node);
+void rmsNormalization(Node &node);
 void dropout(Node &node);
 
 // Reductions.cpp

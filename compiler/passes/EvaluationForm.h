@@ -1,0 +1,12 @@
+//===- EvaluationForm.h - a forward pass as it is evaluated ---------------===//
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ds {
+
+/// Takes out of a copy of the forward pass what belongs to training alone: dropout goes, and where a batch norm has
+/// running statistics (train.update_average) it normalises by them instead of its batch, and updates them no more.
+void makeEvaluationForm(mlir::func::FuncOp function);
+
+} // namespace ds

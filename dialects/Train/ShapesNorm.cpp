@@ -1,0 +1,62 @@
+//===- ShapesNorm.cpp - result types of rms_norm and batch_norm -----------===//
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace ds::train;
+
+using Types = SmallVectorImpl<Type>;
+using Where = std::optional<Location>;
+
+static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// One number for each row of `input` that `scale` scales; null where `scale` does not end `input`'s shape.
+static RankedTensorType rowsType(RankedTensorType input, RankedTensorType scale) {
+  ArrayRef<int64_t> whole = input.getShape(), end = scale.getShape();
+  if (end.empty() || end.size() > whole.size() || whole.take_back(end.size()) != end ||
+      input.getElementType() != scale.getElementType())
+    return {};
+  return input.clone(whole.drop_back(end.size()));
+}
+
+LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), scale = tensor(adaptor.getScale());
+  auto rows = rowsType(input, scale);
+  if (!rows) // rms_norm_c1
+    return emitOptionalError(location, "scale ", scale, " must be the trailing dimensions of ", input);
+  types.append({input, rows}); // rms_norm_c2
+  return success();
+}
+
+LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), scale = tensor(adaptor.getScale());
+  auto rows = rowsType(input, scale);
+  if (!rows || adaptor.getGradient().getType() != input || adaptor.getRrms().getType() != rows) // rms_norm_grad_c1
+    return emitOptionalError(location, "operands are not those of a rms_norm of ", input, " with scale ", scale);
+  types.append({input, scale});
+  return success();
+}
+
+/// One number for each channel of `input`; null where it has none.
+static RankedTensorType channelsType(RankedTensorType input) {
+  return input.getRank() >= 2 ? input.clone({input.getDimSize(1)}) : RankedTensorType();
+}
+
+LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), channels = channelsType(input);
+  if (!channels || adaptor.getScale().getType() != channels || adaptor.getShift().getType() != channels)
+    return emitOptionalError(location, "scale ", adaptor.getScale().getType(), " and shift ",
+                             adaptor.getShift().getType(), " must be [C] of an input [N, C, ...], which is ",
+                             input); // batch_norm_c1
+  types.append({input, channels, channels, channels});
+  return success();
+}
+
+LogicalResult BatchNormGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto input = tensor(adaptor.getInput()), channels = channelsType(input);
+  const Value vectors[] = {adaptor.getScale(), adaptor.getMean(), adaptor.getRstd()};
+  if (!channels || adaptor.getGradient().getType() != input ||
+      llvm::any_of(vectors, [&](Value value) { return value.getType() != channels; })) // batch_norm_grad_c1
+    return emitOptionalError(location, "operands are not those of a batch_norm of ", input);
+  types.append({input, channels, channels});
+  return success();
+}
