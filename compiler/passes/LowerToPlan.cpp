@@ -456,8 +456,8 @@ private:
   // Looked up, never iterated.
   llvm::DenseMap<Value, Place> placed_;
   llvm::DenseMap<StringAttr, int64_t> takes_; // of a dist.value, in all fragments
-  llvm::DenseSet<Operation *> elided_; // stores whose value is written in place
-  llvm::DenseSet<Operation *> copied_; // reads that are no views
+  llvm::DenseSet<Operation *> elided_;        // stores whose value is written in place
+  llvm::DenseSet<Operation *> copied_;        // reads that are no views
 };
 
 struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {

@@ -5,9 +5,9 @@
 // number of workers. torch.nn.functional.conv2d.
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/Factories.h"
+#include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/conv_workspace.h"
-#include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
 #include <atomic>
@@ -57,7 +57,7 @@ private:
         gather_(call_.window, x, tap, taps, place, count, windows);
       const T *right = pointwise ? x + place : windows;
       if (!multiply(Gemm<T>{w + tap, right, y, call_.filters, count, taps, call_.taps(), pointwise ? outputs : count,
-                               outputs, false, false, call_.bias || tap > 0}))
+                            outputs, false, false, call_.bias || tap > 0}))
         return false;
     }
     return true;

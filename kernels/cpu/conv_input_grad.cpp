@@ -5,10 +5,10 @@
 // the worker's slot, some places at a time, then added to dx at their places. One worker adds in order, so the bits do
 // not depend on the number of workers. torch.nn.grad.conv2d_input.
 #include "kernels/cpu/Factories.h"
+#include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/conv_workspace.h"
-#include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
 #include <atomic>
@@ -56,7 +56,7 @@ private:
     for (int64_t place = 0; place < outputs; place += places_) {
       const int64_t places = std::min(places_, outputs - place);
       if (!multiply(Gemm<T>{w, dy + place, windows, taps, places, call_.filters, call_.taps(), outputs, places, true,
-                               false, false}))
+                            false, false}))
         return false;
       add_(window, windows, taps, place, places, dx);
     }

@@ -5,10 +5,10 @@
 // chunk in order, and the chunks are then added in order, so the bits do not depend on the number of workers.
 // torch.nn.grad.conv2d_weight.
 #include "kernels/cpu/Factories.h"
+#include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/conv_workspace.h"
-#include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
 #include <atomic>
@@ -66,7 +66,7 @@ private:
         gather_(call_.window, x, tap, taps, place, places, windows);
       const T *right = pointwise ? x + tap * outputs + place : windows;
       if (!multiply(Gemm<T>{dy, right, dw + call_.wOffset(group) + tap, call_.filters, taps, places, outputs,
-                               pointwise ? outputs : places, call_.taps(), false, true, block > begin}))
+                            pointwise ? outputs : places, call_.taps(), false, true, block > begin}))
         return false;
     }
     return true;
