@@ -58,6 +58,8 @@ enum class ElementwiseOp : int64_t {
   Sign = 65,
   Floor = 66,
   Ceil = 67,
+  Round = 68, // halves to even
+  Atan = 69,
 };
 
 inline constexpr int64_t elementwiseInstructionWidth = 5;

@@ -16,8 +16,8 @@
 //                      sum exp of a row's scores, +inf where it sees no key, and then out is 0.
 //   attention_grad     dout T, q, k, v, [mask], out, lse, dq T, dk T, dv T          as attention
 //   transpose          x any, y same                                                perm
-//   reduce_sum         x T, y T                                                     axes
-//   reduce_mean        as reduce_sum; reduce_max: too (y has the reduced dims removed or kept as 1)
+//   reduce_sum         x T or i64|i32, y same                                       axes
+//   reduce_max         as reduce_sum; reduce_mean: floats only (y has the reduced dims removed or kept as 1)
 //   softmax            x T, y T                                                     axis
 //   softmax_grad       y T, dy T, dx T                                              axis
 //   log_softmax        x T, y T                                                     axis
@@ -43,6 +43,16 @@
 //                      y = numpy.take(data, indices, axis); negative indices count from the end.
 //   gather_grad        dy T, indices, ddata T (written whole)                       axis
 //                      Contributions to one row are added in index order.
+//   gather_elements    data any, indices i64|i32, y same as data [as indices]       axis
+//                      y[.., j, ..] = data[.., indices[.., j, ..], ..]; negative indices count from the end.
+//   scatter_elements   data any, indices, updates same, y same [as data]            axis, reduction
+//                      y = data, then each update meets y at its index, in row-major order: reduction is replace, add,
+//                      mul, max or min.
+//   arg_max            x number, y i64                                              axis, last (0|1)
+//                      The first of equal ones, or the last; NaN is the largest.
+//   top_k              x number [.., n], values same [.., k], indices i64 [.., k]   smallest (0|1)
+//                      In order; equal ones by index.
+//   cumsum             x number, y same                                             axis, exclusive, reverse (0|1)
 //   slice              x any, y same                                                starts, steps (> 0)
 //   pad                x any, y same                                                low, interior, value (float)
 //                      y is `value` except y[low + i * (interior + 1)] = x[i]; trailing room follows from y's shape.

@@ -27,16 +27,11 @@ bool isGradient(const onnx::NodeProto &node) { return node.op_type() == "Gradien
 namespace {
 
 /// The version of the default domain, 0 where none is imported: a model may use other operators only.
-template <typename List> int64_t defaultOpset(const List &imports, const std::string &what) {
+template <typename List> int64_t defaultOpset(const List &imports) {
   int64_t version = 0;
   for (const onnx::OperatorSetIdProto &each : imports)
     if (domainOf(each.domain()).empty())
       version = std::max(version, each.version());
-  if (version == 0)
-    return 0;
-  if (version < oldestOpset || version > newestOpset)
-    throw Failure(what + " uses opset " + std::to_string(version) + "; opsets " + std::to_string(oldestOpset) + " to " +
-                  std::to_string(newestOpset) + " are known: export with opset_version=20");
   return version;
 }
 
@@ -45,7 +40,7 @@ public:
   explicit Inliner(const onnx::ModelProto &model) {
     for (const onnx::FunctionProto &function : model.functions())
       functions_[{domainOf(function.domain()), function.name(), function.overload()}] = &function;
-    const int64_t opset = defaultOpset(model.opset_import(), "the model");
+    const int64_t opset = defaultOpset(model.opset_import());
     for (const onnx::NodeProto &node : model.graph().node())
       add({&node, opset});
   }
@@ -91,7 +86,7 @@ private:
       throw Failure(describe(call) + ": functions call each other more than " + std::to_string(maxDepth) +
                     " deep, or without end");
     ++depth_;
-    const int64_t opset = defaultOpset(function.opset_import(), "function '" + function.name() + "'");
+    const int64_t opset = defaultOpset(function.opset_import());
     const std::string prefix = call.proto->name() + "#" + std::to_string(instances_++) + "/";
     std::map<std::string, std::string> names; // in the function -> in the graph
     if (call.proto->input_size() > function.input_size() || call.proto->output_size() > function.output_size())

@@ -12,7 +12,7 @@
 namespace ds::import {
 
 /// The opsets that the operators' versions are read from; outside, refused by name.
-constexpr int64_t oldestOpset = 7, newestOpset = 25;
+constexpr int64_t oldestOpset = 1, newestOpset = 25;
 
 struct FlatNode {
   const onnx::NodeProto *proto = nullptr;
@@ -33,7 +33,7 @@ struct FlatGraph {
   std::set<std::string> gradientTargets; // the ys
 };
 
-/// Throws Failure on opsets outside the known range, on functions that call themselves and where inlining makes more
+/// Throws Failure on opsets that do not exist, on functions that call themselves and where inlining makes more
 /// than a million nodes.
 FlatGraph flatten(const onnx::ModelProto &model);
 

@@ -56,6 +56,8 @@ enum class UnaryFold {
   Sign,
   Floor,
   Ceil,
+  Round,
+  Atan,
   Not,
   IsNan
 };

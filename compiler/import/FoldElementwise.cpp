@@ -175,6 +175,10 @@ template <typename T> std::optional<Constant> floatFunction(UnaryFold kind, cons
     return run([](T x) { return std::floor(x); });
   case UnaryFold::Ceil:
     return run([](T x) { return std::ceil(x); });
+  case UnaryFold::Round:
+    return run([](T x) { return std::nearbyint(x); });
+  case UnaryFold::Atan:
+    return run([](T x) { return std::atan(x); });
   case UnaryFold::IsNan:
     return map<uint8_t, T>(DType::Bool, input, budget, [](T x) { return x != x; });
   default:

@@ -75,6 +75,8 @@ static std::optional<ElementwiseOp> opcodeOf(Operation *op) {
       .Case<SignOp>([](auto) { return ElementwiseOp::Sign; })
       .Case<FloorOp>([](auto) { return ElementwiseOp::Floor; })
       .Case<CeilOp>([](auto) { return ElementwiseOp::Ceil; })
+      .Case<RoundOp>([](auto) { return ElementwiseOp::Round; })
+      .Case<AtanOp>([](auto) { return ElementwiseOp::Atan; })
       .Case<CastOp>([](auto) { return ElementwiseOp::Cast; })
       .Case<BroadcastOp>([](auto) { return ElementwiseOp::Copy; })
       .Default([](Operation *) { return std::nullopt; });

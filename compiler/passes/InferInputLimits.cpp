@@ -48,6 +48,8 @@ struct InferInputLimits : ds::impl::InferInputLimitsBase<InferInputLimits> {
           return false;
       } else if (auto gather = dyn_cast<train::GatherOp>(user); gather && use.getOperandNumber() == 1) {
         narrow(limit, cast<RankedTensorType>(gather.getData().getType()).getDimSize(gather.getAxis()));
+      } else if (auto gather = dyn_cast<train::GatherElementsOp>(user); gather && use.getOperandNumber() == 1) {
+        narrow(limit, cast<RankedTensorType>(gather.getData().getType()).getDimSize(gather.getAxis()));
       } else if (auto loss = dyn_cast<train::CrossEntropyOp>(user); loss && use.getOperandNumber() == 1) {
         narrow(limit, cast<RankedTensorType>(loss.getLogits().getType()).getDimSize(1));
         limit.ignored = static_cast<int64_t>(loss.getIgnoreIndex());

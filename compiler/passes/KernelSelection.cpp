@@ -157,8 +157,20 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
       .Case([&](ReduceSumOp o) { return Result(select.reduction(op, o.getAxes())); })
       .Case([&](ReduceMeanOp o) { return Result(select.reduction(op, o.getAxes())); })
       .Case([&](ReduceMaxOp o) { return Result(select.reduction(op, o.getAxes())); })
-      .Case<SoftmaxOp, SoftmaxGradOp, LogSoftmaxOp, LogSoftmaxGradOp, GatherOp, GatherGradOp, ConcatOp>(
-          [&](auto o) { return Result(select.with("axis", int64_t(o.getAxis())).plain(op)); })
+      .Case<SoftmaxOp, SoftmaxGradOp, LogSoftmaxOp, LogSoftmaxGradOp, GatherOp, GatherGradOp, ConcatOp,
+            GatherElementsOp>([&](auto o) { return Result(select.with("axis", int64_t(o.getAxis())).plain(op)); })
+      .Case([&](ScatterElementsOp o) {
+        select.with("reduction", StringAttr::get(op->getContext(), stringifyScatterReduction(o.getReduction())));
+        return Result(select.with("axis", int64_t(o.getAxis())).plain(op));
+      })
+      .Case([&](ArgMaxOp o) {
+        return Result(select.with("axis", int64_t(o.getAxis())).with("last", int64_t(o.getLast())).plain(op));
+      })
+      .Case([&](TopKOp o) { return Result(select.with("smallest", int64_t(o.getSmallest())).plain(op)); })
+      .Case([&](CumSumOp o) {
+        select.with("exclusive", int64_t(o.getExclusive())).with("reverse", int64_t(o.getReverse()));
+        return Result(select.with("axis", int64_t(o.getAxis())).plain(op));
+      })
       .Case([&](LayerNormOp o) {
         return Result(select.with("epsilon", o.getEpsilon()).rowWise(op, o.getScale(), {0, 3}));
       })

@@ -98,9 +98,11 @@ def Train_SigmoidOp : Train_UnaryOp<"sigmoid", "1 / (1 + exp(-input))">;
 def Train_ReluOp : Train_UnaryOp<"relu", "max(input, 0); the gradient at 0 is 0">;
 def Train_SinOp : Train_UnaryOp<"sin", "sine">;
 def Train_CosOp : Train_UnaryOp<"cos", "cosine">;
+def Train_AtanOp : Train_UnaryOp<"atan", "inverse tangent">;
 def Train_SignOp : Train_UnaryOp<"sign", "-1, 0 or 1; its gradient is zero", Train_NumberTensor>;
 def Train_FloorOp : Train_UnaryOp<"floor", "largest integer not above; its gradient is zero">;
 def Train_CeilOp : Train_UnaryOp<"ceil", "smallest integer not below; its gradient is zero">;
+def Train_RoundOp : Train_UnaryOp<"round", "nearest integer, halves to the even one; its gradient is zero">;
 def Train_NotOp : Train_UnaryOp<"not", "negation", Train_BoolTensor, []>;
 
 def Train_IsNanOp : Train_PureOp<"is_nan", [Train_Elementwise]> {

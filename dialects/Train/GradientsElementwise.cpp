@@ -176,6 +176,7 @@ DS_UNARY_GRADIENT(CosOp, neg(b, mul(b, dy, SinOp::create(b, x))))
 DS_UNARY_GRADIENT(SignOp, Value())
 DS_UNARY_GRADIENT(FloorOp, Value())
 DS_UNARY_GRADIENT(CeilOp, Value())
+DS_UNARY_GRADIENT(RoundOp, Value())
 
 DS_GRADIENT(RsqrtOp) { // -y^3 / 2
   ImplicitLocOpBuilder b(getLoc(), plain);
@@ -183,6 +184,15 @@ DS_GRADIENT(RsqrtOp) { // -y^3 / 2
     return success();
   Value y = getResult(), cube = mul(b, y, mul(b, y, y)), factor = scalar(b, y, -0.5);
   out[0] = mul(b, gradients[0], mul(b, factor, cube));
+  return success();
+}
+
+DS_GRADIENT(AtanOp) { // 1 / (1 + x^2)
+  ImplicitLocOpBuilder b(getLoc(), plain);
+  if (!needed[0])
+    return success();
+  Value square = mul(b, getInput(), getInput()), one = scalar(b, getInput(), 1);
+  out[0] = div(b, gradients[0], AddOp::create(b, one, square));
   return success();
 }
 

@@ -27,7 +27,7 @@ def Train_MatmulOp
   }];
 }
 
-class Train_ReduceOp<string mnemonic, string what>
+class Train_ReduceOp<string mnemonic, string what, Type operand = Train_NumberTensor>
     : Train_PureOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = what;
   let description = [{
@@ -36,12 +36,12 @@ class Train_ReduceOp<string mnemonic, string what>
     **Constraints**
     - (reduce_c1) `axes` are dimensions of `input`, ascending, each once.
   }];
-  let arguments = (ins Train_FloatTensor:$input, DenseI64ArrayAttr:$axes);
-  let results = (outs Train_FloatTensor:$result);
+  let arguments = (ins operand:$input, DenseI64ArrayAttr:$axes);
+  let results = (outs operand:$result);
   let assemblyFormat = "$input `over` $axes attr-dict `:` functional-type(operands, results)";
 }
 def Train_ReduceSumOp : Train_ReduceOp<"reduce_sum", "sum over dimensions">;
-def Train_ReduceMeanOp : Train_ReduceOp<"reduce_mean", "mean over dimensions">;
+def Train_ReduceMeanOp : Train_ReduceOp<"reduce_mean", "mean over dimensions", Train_FloatTensor>;
 def Train_ReduceMaxOp : Train_ReduceOp<"reduce_max", "maximum over dimensions; equal maxima share the gradient">;
 
 #endif // DS_TRAIN_LINEAR_OPS_TD

@@ -5,6 +5,7 @@
 include "dialects/Train/AttentionOps.td"
 include "dialects/Train/ConvOps.td"
 include "dialects/Train/ElementwiseOps.td"
+include "dialects/Train/IndexOps.td"
 include "dialects/Train/LinearOps.td"
 include "dialects/Train/LossOps.td"
 include "dialects/Train/MovementOps.td"

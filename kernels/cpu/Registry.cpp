@@ -42,6 +42,11 @@ KernelRegistry fastKernels() {
   registry.add("average_pool_grad", makeAveragePoolGrad);
   registry.add("gather", makeGather);
   registry.add("gather_grad", makeGatherGrad);
+  registry.add("gather_elements", makeGatherElements);
+  registry.add("scatter_elements", makeScatterElements);
+  registry.add("arg_max", makeArgMax);
+  registry.add("top_k", makeTopK);
+  registry.add("cumsum", makeCumSum);
   registry.add("slice", makeSlice);
   registry.add("pad", makePad);
   registry.add("concat", makeConcat);
@@ -85,6 +90,11 @@ KernelRegistry referenceKernels() {
   registry.add("average_pool_grad", makeAveragePoolGradReference);
   registry.add("gather", makeGatherReference);
   registry.add("gather_grad", makeGatherGradReference);
+  registry.add("gather_elements", makeGatherElementsReference);
+  registry.add("scatter_elements", makeScatterElementsReference);
+  registry.add("arg_max", makeArgMaxReference);
+  registry.add("top_k", makeTopKReference);
+  registry.add("cumsum", makeCumSumReference);
   registry.add("slice", makeSliceReference);
   registry.add("pad", makePadReference);
   registry.add("concat", makeConcatReference);

@@ -5,8 +5,8 @@ namespace ds::kernels {
 namespace {
 
 bool isKnown(int64_t opcode) {
-  return (opcode >= 0 && opcode <= 2) || (opcode >= 10 && opcode <= 18) || (opcode >= 30 && opcode <= 34) ||
-         opcode == 40 || (opcode >= 50 && opcode <= 67);
+  return (opcode >= 0 && opcode <= 2) || (opcode >= 10 && opcode <= 19) || (opcode >= 30 && opcode <= 34) ||
+         opcode == 40 || (opcode >= 50 && opcode <= 69);
 }
 
 bool isComparison(ElementwiseOp op) { return op >= ElementwiseOp::Equal && op <= ElementwiseOp::GreaterEqual; }
@@ -31,6 +31,8 @@ bool isFloatOnly(ElementwiseOp op) {
   case ElementwiseOp::Cos:
   case ElementwiseOp::Floor:
   case ElementwiseOp::Ceil:
+  case ElementwiseOp::Round:
+  case ElementwiseOp::Atan:
     return true;
   default:
     return false;

@@ -112,6 +112,12 @@ struct Floor {
 struct Ceil {
   template <typename T> static DS_INLINE T apply(T a) { return std::ceil(a); }
 };
+struct Round {
+  template <typename T> static DS_INLINE T apply(T a) { return std::nearbyint(a); }
+};
+struct Atan {
+  template <typename T> static DS_INLINE T apply(T a) { return std::atan(a); }
+};
 struct Exp {
   template <typename T> static DS_INLINE T apply(T a) { return vectorExp(a); }
 };

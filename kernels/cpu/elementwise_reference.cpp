@@ -139,6 +139,10 @@ double floatUnary(ElementwiseOp op, double a) {
     return std::floor(a);
   case ElementwiseOp::Ceil:
     return std::ceil(a);
+  case ElementwiseOp::Round:
+    return std::nearbyint(a);
+  case ElementwiseOp::Atan:
+    return std::atan(a);
   default:
     return a; // Copy
   }

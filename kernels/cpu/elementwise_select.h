@@ -74,6 +74,10 @@ template <typename T> TileLoop floatLoop(ElementwiseOp op) {
     return unaryLoop<Floor, T, T>;
   case ElementwiseOp::Ceil:
     return unaryLoop<Ceil, T, T>;
+  case ElementwiseOp::Round:
+    return unaryLoop<Round, T, T>;
+  case ElementwiseOp::Atan:
+    return unaryLoop<Atan, T, T>;
   default:
     return numberLoop<T>(op);
   }

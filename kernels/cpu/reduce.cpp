@@ -1,4 +1,4 @@
-// reduce_sum, reduce_mean, reduce_max over any axes.
+// reduce_sum, reduce_mean, reduce_max of floats over any axes.
 //
 // Dimensions of one kind (kept or reduced) that follow each other are merged. Then either the innermost one is reduced
 // (runs are added in lanes) or kept (columns are added side by side). Runs longer than `segment` are cut into segments
@@ -21,44 +21,13 @@ constexpr int64_t grain = 32768, segment = 65536;
 /// Most segments of one call (2^40 elements): each keeps a number for its sum in the kernel.
 constexpr int64_t mostSegments = int64_t(1) << 24;
 
-struct Dimension {
-  int64_t size, stride;
-};
-
-int64_t countOf(const std::vector<Dimension> &dimensions) {
-  int64_t count = 1;
-  for (const Dimension &dimension : dimensions)
-    count *= dimension.size;
-  return count;
-}
-
-int64_t offsetOf(const std::vector<Dimension> &dimensions, int64_t index) {
-  int64_t offset = 0;
-  for (size_t d = dimensions.size(); d-- > 0;) {
-    offset += index % dimensions[d].size * dimensions[d].stride;
-    index /= dimensions[d].size;
-  }
-  return offset;
-}
-
 template <typename T> class Reduce : public Kernel {
 public:
   explicit Reduce(const ReduceCall &call) : call_(call) {
-    const auto strides = rowMajorStrides(call.x);
-    bool lastReduced = false;
-    for (size_t d = 0; d < call.x.size(); ++d) {
-      if (call.x[d] == 1)
-        continue;
-      std::vector<Dimension> &kind = call.reduced[d] ? reduced_ : kept_;
-      const bool follows =
-          !kind.empty() && lastReduced == call.reduced[d] && kind.back().stride == call.x[d] * strides[d];
-      if (follows)
-        kind.back() = {kind.back().size * call.x[d], strides[d]};
-      else
-        kind.push_back({call.x[d], strides[d]});
-      lastReduced = call.reduced[d];
-    }
-    innerReduced_ = lastReduced && !reduced_.empty();
+    ReduceDimensions dimensions(call);
+    kept_ = std::move(dimensions.kept);
+    reduced_ = std::move(dimensions.reduced);
+    innerReduced_ = dimensions.innerReduced;
     takeInner();
     if (call.reduction == Reduction::Max) {
       run_ = DS_BEST(maxRun<T>);
@@ -85,7 +54,7 @@ public:
 private:
   /// Splits off the innermost dimension, and of the reduced ones the next as rows; allocates segments where needed.
   void takeInner() {
-    std::vector<Dimension> &kind = innerReduced_ ? reduced_ : kept_;
+    std::vector<StridedDimension> &kind = innerReduced_ ? reduced_ : kept_;
     if (!kind.empty()) {
       inner_ = kind.back().size;
       kind.pop_back();
@@ -158,9 +127,9 @@ private:
   }
 
   ReduceCall call_;
-  std::vector<Dimension> kept_, reduced_; ///< without what is below
-  int64_t inner_ = 1;                     ///< the innermost dimension, contiguous
-  Dimension rows_{1, 0};                  ///< the innermost reduced one, where columns are reduced
+  std::vector<StridedDimension> kept_, reduced_; ///< without what is below
+  int64_t inner_ = 1;                            ///< the innermost dimension, contiguous
+  StridedDimension rows_{1, 0};                  ///< the innermost reduced one, where columns are reduced
   bool innerReduced_ = false;
   std::vector<double> segments_; ///< [outputs, segments of a run], where runs are long
   decltype(&baseline::sumRun<T>) run_ = DS_BEST(sumRun<T>);
@@ -174,6 +143,8 @@ std::unique_ptr<Kernel> makeReduce(const Invocation &invocation, const BuildOpti
   const ReduceCall call(checked, reductionNamed(invocation.kernel));
   checked.require(call.outputs == 0 || call.length / segment <= mostSegments / call.outputs,
                   "x " + toString(call.x) + " is too large to be reduced at once");
+  if (!isFloat(call.dtype))
+    return makeIntegerReduce(call);
   return makeByFloat<Reduce>(call.dtype, call);
 }
 

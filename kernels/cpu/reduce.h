@@ -21,6 +21,26 @@ struct ReduceCall {
   int64_t length = 0;        ///< elements of x behind each
 };
 
+/// A dimension that is walked in steps of `stride` elements.
+struct StridedDimension {
+  int64_t size, stride;
+};
+
+/// The dimensions of x that are kept and those that are reduced, without those of size 1; neighbours of one kind are
+/// merged.
+struct ReduceDimensions {
+  explicit ReduceDimensions(const ReduceCall &call);
+  std::vector<StridedDimension> kept, reduced;
+  bool innerReduced = false; ///< the innermost one is reduced
+};
+
+int64_t countOf(const std::vector<StridedDimension> &dimensions);
+/// Where row-major index `index` of the dimensions lies, in elements.
+int64_t offsetOf(const std::vector<StridedDimension> &dimensions, int64_t index);
+
+/// reduce_sum and reduce_max of integers.
+std::unique_ptr<Kernel> makeIntegerReduce(const ReduceCall &call);
+
 /// By kernel name.
 Reduction reductionNamed(std::string_view kernel);
 

@@ -1,6 +1,7 @@
 // reduce_sum, reduce_mean, reduce_max, one output at a time, in long double (so that the order of a float64
 // sum does not show).
 #include "kernels/cpu/Factories.h"
+#include "kernels/cpu/Numbers.h"
 #include "kernels/cpu/reduce.h"
 
 #include <limits>
@@ -51,7 +52,9 @@ private:
 
 std::unique_ptr<Kernel> makeReduceReference(const Invocation &invocation, const BuildOptions &) {
   const ReduceCall call(Call(invocation), reductionNamed(invocation.kernel));
-  return makeByFloat<ReduceReference>(call.dtype, call);
+  return withType(call.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ReduceReference<decltype(zero)>>(call);
+  });
 }
 
 } // namespace ds::kernels

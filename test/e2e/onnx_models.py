@@ -60,7 +60,7 @@ class GroupNormalization(OpRun):
 
 
 class Pad(OpRun):
-    """With constants, and with negative pads, which remove."""
+    """In every mode, and with negative pads, which remove."""
 
     def _run(self, x, pads, value=None, axes=None, mode="constant"):
         low, high = numpy.zeros((2, x.ndim), int)
@@ -68,7 +68,9 @@ class Pad(OpRun):
         low[list(axes)], high[list(axes)] = numpy.split(pads, 2)
         cut = tuple(slice(max(-before, 0), size - max(-after, 0)) for before, after, size in zip(low, high, x.shape))
         widths = list(zip(numpy.maximum(low, 0), numpy.maximum(high, 0)))
-        return (numpy.pad(x[cut], widths, constant_values=value or 0),)
+        if mode == "constant":
+            return (numpy.pad(x[cut], widths, constant_values=value or 0),)
+        return (numpy.pad(x[cut], widths, mode=mode),)
 
 
 class LogSoftmax(OpRun):

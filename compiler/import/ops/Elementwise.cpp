@@ -1,13 +1,34 @@
 //===- Elementwise.cpp - arithmetic, comparisons, activations -------------------------===//
-#include "compiler/import/ops/Emit.h"
+#include "compiler/import/ops/Algebra.h"
 #include "compiler/import/ops/Ops.h"
 
-#include <numbers>
+#include <limits>
 
 namespace ds::import::ops {
 
+/// The second operand. Before opset 7 it broadcasts only where the node says so, at `axis` or at the end.
+static Value secondOperand(Node &node) {
+  const Value rhs = node.in(1);
+  if (node.opset() >= 7)
+    return rhs;
+  const Shape &left = node.in(0).shape;
+  if (node.integerAttr("broadcast", 0) == 0 && rhs.shape != left)
+    throw Failure("the shapes " + toString(left) + " and " + toString(rhs.shape) +
+                  " differ, and before opset 7 only broadcast=1 repeats");
+  if (!node.attribute("axis", 2))
+    return rhs;
+  const size_t axis = node.axisAttr("axis", 0, int64_t(left.size()));
+  if (axis + rhs.shape.size() > left.size())
+    throw Failure("a tensor of shape " + toString(rhs.shape) + " at axis " + std::to_string(axis) +
+                  " does not fit into " + toString(left));
+  Shape shape = rhs.shape;
+  shape.resize(left.size() - axis, 1);
+  return reshape(node, rhs, shape);
+}
+
 template <typename OpTy, BinaryFold kind> static void binaryOp(Node &node) {
-  node.set(0, binary<OpTy>(node, kind, node.in(0), node.in(1)));
+  const Value lhs = node.in(0);
+  node.set(0, binary<OpTy>(node, kind, lhs, secondOperand(node)));
 }
 template <typename OpTy, UnaryFold kind> static void unaryOp(Node &node) {
   node.set(0, unary<OpTy>(node, kind, node.in(0)));
@@ -41,22 +62,56 @@ void cos(Node &node) { unaryOp<train::CosOp, UnaryFold::Cos>(node); }
 void sign(Node &node) { unaryOp<train::SignOp, UnaryFold::Sign>(node); }
 void floor(Node &node) { unaryOp<train::FloorOp, UnaryFold::Floor>(node); }
 void ceil(Node &node) { unaryOp<train::CeilOp, UnaryFold::Ceil>(node); }
+void round(Node &node) { unaryOp<train::RoundOp, UnaryFold::Round>(node); }
 void logicalNot(Node &node) { unaryOp<train::NotOp, UnaryFold::Not>(node); }
 void isNan(Node &node) { unaryOp<train::IsNanOp, UnaryFold::IsNan>(node); }
 
-/// The exponent may have another type than the base, whose type the result has.
-void pow(Node &node) {
-  const Value base = node.in(0);
-  node.set(0, binary<train::PowOp>(node, BinaryFold::Pow, base, cast(node, node.in(1), base.dtype)));
+void isInf(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool positive = node.integerAttr("detect_positive", 1) != 0,
+             negative = node.integerAttr("detect_negative", 1) != 0;
+  if (positive && negative)
+    node.set(0, math.equal(math.abs(x), infinity));
+  else if (positive || negative)
+    node.set(0, math.equal(x, positive ? infinity : -infinity));
+  else
+    node.set(0, broadcastTo(node, math.number(DType::Bool, 0), x.shape));
 }
 
+/// The exponent may have another type than the base, whose type the result has. Integers go through float64.
+void pow(Node &node) {
+  const Value base = node.in(0), exponent = secondOperand(node);
+  const DType type = ds::isFloat(base.dtype) ? base.dtype : DType::F64;
+  const Value floatBase = cast(node, base, type);
+  const Value power = Algebra(node).power(floatBase, cast(node, exponent, type));
+  node.set(0, cast(node, power, base.dtype));
+}
+
+/// The remainder with the divisor's sign, or with fmod=1 the dividend's.
 void mod(Node &node) {
-  const Value &a = node.in(0), &b = node.in(1);
+  const Algebra math(node);
+  const Value a = node.in(0), b = node.in(1);
+  const bool truncates = node.integerAttr("fmod", 0) != 0;
+  if (ds::isFloat(a.dtype) && !truncates)
+    throw Failure("a remainder of floats needs fmod=1");
   const std::optional<Constant> x = node.graph().known(a), y = node.graph().known(b);
-  if (!x || !y || a.dtype != b.dtype || ds::isFloat(a.dtype) || a.dtype == DType::Bool)
-    throw Failure("remainders are supported for integers that follow from shapes and constants only");
-  const Shape shape = broadcastShape(a.shape, b.shape);
-  node.set(0, Value::of(*foldBinary(BinaryFold::Mod, *x, *y, shape, node.budget())));
+  if (x && y && !truncates && a.dtype == b.dtype && a.dtype != DType::Bool)
+    return node.set(0,
+                    Value::of(*foldBinary(BinaryFold::Mod, *x, *y, broadcastShape(a.shape, b.shape), node.budget())));
+  Value quotient = math.div(a, b);
+  if (ds::isFloat(a.dtype)) {
+    const Value negative = math.less(quotient, 0), up = math.ceil(quotient), down = math.floor(quotient);
+    quotient = math.choose(negative, up, down);
+  }
+  const Value rest = math.sub(a, math.mul(quotient, b));
+  if (truncates)
+    return node.set(0, rest);
+  const Value left = math.less(rest, 0), right = math.less(b, 0);
+  const Value differ = math.exactlyOne(left, right);
+  const Value wrong = math.both(differ, math.negation(math.equal(rest, 0)));
+  node.set(0, math.choose(wrong, math.add(rest, b), rest));
 }
 
 /// From left to right over all inputs.
@@ -74,27 +129,6 @@ void mean(Node &node) {
   node.floatIn(0);
   const Value count = floatScalar(total.dtype, double(node.inputs()));
   node.set(0, binary<train::DivOp>(node, BinaryFold::Div, total, count));
-}
-
-/// 0.5 x (1 + erf(x / sqrt 2)), or with approximate="tanh" 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
-void gelu(Node &node) {
-  const Value x = node.floatIn(0);
-  const std::string kind = node.stringAttr("approximate", "none");
-  auto scalar = [&](double value) { return floatScalar(x.dtype, value); };
-  auto times = [&](const Value &a, const Value &b) { return binary<train::MulOp>(node, BinaryFold::Mul, a, b); };
-  auto plus = [&](const Value &a, const Value &b) { return binary<train::AddOp>(node, BinaryFold::Add, a, b); };
-  Value inner;
-  if (kind == "none") {
-    inner = unary<train::ErfOp>(node, UnaryFold::Erf, times(x, scalar(std::numbers::sqrt2 / 2)));
-  } else if (kind == "tanh") {
-    const Value cube = times(times(x, x), x);
-    const Value sum = plus(x, times(cube, scalar(0.044715)));
-    inner = unary<train::TanhOp>(node, UnaryFold::Tanh, times(sum, scalar(std::sqrt(2 / std::numbers::pi))));
-  } else {
-    throw Failure("approximate='" + kind + "' is neither 'none' nor 'tanh'");
-  }
-  const Value half = times(x, scalar(0.5));
-  node.set(0, times(half, plus(inner, scalar(1))));
 }
 
 void where(Node &node) { node.set(0, select(node, node.in(0), node.in(1), node.in(2))); }
@@ -115,8 +149,20 @@ void clip(Node &node) {
   node.set(0, result);
 }
 
+/// Before opset 6 the type is a word.
+static int castTarget(Node &node) {
+  if (node.opset() >= 6)
+    return int(node.integerAttr("to", 0));
+  const std::string word = node.stringAttr("to", "");
+  const std::pair<const char *, int> words[] = {{"FLOAT", 1}, {"INT32", 6}, {"INT64", 7}, {"BOOL", 9}, {"DOUBLE", 11}};
+  for (const auto &[name, number] : words)
+    if (word == name)
+      return number;
+  throw Failure("casts to '" + word + "', which is not available yet; FLOAT, DOUBLE, INT32, INT64 and BOOL are");
+}
+
 void castTo(Node &node) {
-  const auto number = int(node.integerAttr("to", 0));
+  const int number = castTarget(node);
   const std::optional<DType> to = dtypeFromOnnx(number);
   if (!to)
     throw Failure("casts to " + onnxTypeName(number) +

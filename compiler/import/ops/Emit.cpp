@@ -70,8 +70,16 @@ Value slice(Node &node, const Value &input, const Shape &starts, const Shape &si
   if (const std::optional<Constant> constant = node.graph().known(input))
     return Value::of(foldSlice(*constant, starts, sizes, steps));
   for (size_t i = 0; i < steps.size(); ++i)
-    if (steps[i] < 1 && sizes[i] > 1)
-      throw Failure("a negative step is supported for values that are known while compiling only");
+    if (steps[i] < 1 && sizes[i] > 1) { // backwards: each index by itself, and the rest as it was
+      std::vector<int64_t> indices;
+      for (int64_t k = 0; k < sizes[i]; ++k)
+        indices.push_back(starts[i] + k * steps[i]);
+      const Value reversed = gatherAlong(node, input, Value::of(Constant::integers(indices)), i);
+      Shape newStarts = starts, newSteps = steps;
+      newStarts[i] = 0;
+      newSteps[i] = 1;
+      return slice(node, reversed, newStarts, sizes, newSteps);
+    }
   Shape positive = steps;
   for (int64_t &step : positive)
     step = std::max<int64_t>(step, 1);
@@ -119,14 +127,34 @@ Value select(Node &node, const Value &condition, const Value &onTrue, const Valu
   return fit(node, node.create<train::SelectOp>({use(condition), use(onTrue), use(onFalse)}).getResult(), shape);
 }
 
+Shape reducedShape(const Shape &shape, const std::vector<int64_t> &axes, bool keepDims) {
+  Shape result;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const bool isReduced = std::binary_search(axes.begin(), axes.end(), int64_t(i));
+    if (!isReduced || keepDims)
+      result.push_back(isReduced ? 1 : shape[i]);
+  }
+  return result;
+}
+
+/// The product along one dimension: halves are multiplied until one element is left, so that zeros need no care in the
+/// gradient.
+static Value productAlong(Node &node, Value input, size_t axis) {
+  std::optional<Value> odd;
+  auto times = [&](const Value &x, const Value &y) { return binary<train::MulOp>(node, BinaryFold::Mul, x, y); };
+  for (int64_t size = input.shape[axis]; size > 1; size /= 2) {
+    if (size % 2 != 0) {
+      const Value last = sliceAlong(node, input, axis, size - 1, 1);
+      odd = odd ? times(*odd, last) : last;
+    }
+    const Value low = sliceAlong(node, input, axis, 0, size / 2);
+    input = times(low, sliceAlong(node, input, axis, size / 2, size / 2));
+  }
+  return odd ? times(input, *odd) : input;
+}
+
 Value reduce(Node &node, ReduceFold kind, const Value &input, const std::vector<int64_t> &axes, bool keepDims) {
-  Shape kept = input.shape, removed;
-  for (int64_t axis : axes)
-    kept[size_t(axis)] = 1;
-  for (size_t i = 0; i < kept.size(); ++i)
-    if (!std::binary_search(axes.begin(), axes.end(), int64_t(i)))
-      removed.push_back(kept[i]);
-  const Shape &shape = keepDims ? kept : removed;
+  const Shape shape = reducedShape(input.shape, axes, keepDims);
   if (const std::optional<Constant> constant = node.graph().known(input))
     if (std::optional<Constant> folded = foldReduce(kind, *constant, axes, node.budget()))
       return reshape(node, Value::of(std::move(*folded)), shape);
@@ -147,7 +175,13 @@ Value reduce(Node &node, ReduceFold kind, const Value &input, const std::vector<
     Value most = reduce(node, ReduceFold::Max, negated, axes, keepDims);
     return unary<train::NegOp>(node, UnaryFold::Neg, most);
   }
-  throw Failure("a product over values that the model is fed or trains is not supported");
+  Value product = input;
+  for (int64_t axis : axes) {
+    if (input.shape[size_t(axis)] == 0)
+      throw Failure("a product over axis " + std::to_string(axis) + " of " + toString(input.shape) + " is empty");
+    product = productAlong(node, product, size_t(axis));
+  }
+  return reshape(node, product, shape);
 }
 
 } // namespace ds::import

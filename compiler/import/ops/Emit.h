@@ -14,20 +14,19 @@ Value reshape(Node &node, const Value &input, const Shape &shape);
 Value transpose(Node &node, const Value &input, const std::vector<int64_t> &permutation);
 /// `input` repeated to exactly `shape`, to which it broadcasts.
 Value broadcastTo(Node &node, const Value &input, const Shape &shape);
-/// Steps may be negative where the input is known.
+/// Steps may be negative.
 Value slice(Node &node, const Value &input, const Shape &starts, const Shape &sizes, const Shape &steps);
+/// numpy.take(data, indices, axis): a slice where known indices have one step.
+Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t axis);
 /// `size` elements from `start` along one dimension.
 Value sliceAlong(Node &node, const Value &input, size_t axis, int64_t start, int64_t size);
 Value cast(Node &node, const Value &input, DType to);
 /// A scalar of a float type.
 Value floatScalar(DType dtype, double value);
 Value select(Node &node, const Value &condition, const Value &onTrue, const Value &onFalse);
+/// `shape` without the dimensions `axes`, or with 1 in their places.
+Shape reducedShape(const Shape &shape, const std::vector<int64_t> &axes, bool keepDims);
 Value reduce(Node &node, ReduceFold kind, const Value &input, const std::vector<int64_t> &axes, bool keepDims);
-
-namespace ops {
-/// numpy.take(data, indices, axis): a slice where known indices have one step.
-Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t axis);
-} // namespace ops
 
 /// A result that must have `shape` but may lack what constant operands only repeat.
 Value fit(Node &node, mlir::Value result, const Shape &shape);

@@ -1,4 +1,4 @@
-//===- Movement.cpp - reshapes, transposes, joins, pads -----------------------------------===//
+//===- Movement.cpp - reshapes, transposes, joins -----------------------------------===//
 #include "compiler/import/ops/Emit.h"
 #include "compiler/import/ops/Ops.h"
 
@@ -9,7 +9,7 @@ namespace ds::import::ops {
 /// 0 keeps the input's dimension unless allowzero; -1 is what remains.
 void reshapeTo(Node &node) {
   const Value input = node.in(0);
-  Shape shape = node.integers(1, "dimensions");
+  Shape shape = node.opset() < 5 ? node.integersAttr("shape").value_or(Shape()) : node.integers(1, "dimensions");
   const bool allowZero = node.integerAttr("allowzero", 0) != 0;
   std::optional<size_t> inferred;
   int64_t others = 1;
@@ -132,7 +132,7 @@ void tile(Node &node) {
 
 void concat(Node &node) {
   const Value first = node.in(0);
-  const size_t axis = node.axisAttr("axis", 0, first.rank());
+  const size_t axis = node.axisAttr("axis", node.opset() < 4 ? 1 : 0, first.rank());
   std::vector<Value> inputs;
   std::vector<Constant> constants;
   Shape shape = first.shape;
@@ -168,64 +168,46 @@ void concat(Node &node) {
   node.set(0, Value::of(node.create<train::ConcatOp>(operands, {node.number("axis", int64_t(axis))}).getResult()));
 }
 
-static Constant padValue(Node &node, DType dtype) {
-  if (node.opset() < 11)
-    return floatScalar(dtype, node.floatAttr("value", 0)).constant;
-  if (node.has(2)) {
-    const Constant value = node.known(2, "value");
-    if (value.elements() != 1)
-      throw Failure("the value must be a scalar");
-    return foldCast(value, dtype, node.budget());
-  }
-  return foldCast(Constant::integer(0), dtype, node.budget());
+/// The input [N, C, H, W] seen in more dimensions, permuted and seen as `shape`.
+static void rearrange(Node &node, const Shape &apart, const std::vector<int64_t> &permutation, const Shape &shape) {
+  node.set(0, reshape(node, transpose(node, reshape(node, node.in(0), apart), permutation), shape));
 }
 
-/// Negative pads remove; they come first, as a slice.
-void pad(Node &node) {
-  Value input = node.in(0);
-  if (const std::string mode = node.stringAttr("mode", "constant"); mode != "constant")
-    throw Failure("mode '" + mode + "' is not available yet; 'constant' is");
-  const std::vector<int64_t> pads =
-      node.opset() < 11 ? node.integersAttr("pads").value_or(std::vector<int64_t>()) : node.integers(1, "pads");
-  std::vector<int64_t> axes(input.shape.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (node.opset() >= 18 && node.has(3)) {
-    axes = node.integers(3, "axes");
-    (void)Node::axes(axes, input.rank());
-  }
-  if (pads.size() != 2 * axes.size())
-    throw Failure("there are " + std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) + " axes");
-  const size_t rank = input.shape.size();
-  Shape low(rank, 0), high(rank, 0), starts(rank, 0), sizes = input.shape, result;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const size_t axis = Node::axis(axes[i], input.rank());
-    const int64_t before = pads[i], after = pads[i + axes.size()];
-    constexpr int64_t most = int64_t(1) << 40;
-    if (before > most || after > most || before < -sizes[axis] || after < -sizes[axis] ||
-        std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < -sizes[axis])
-      throw Failure("pads of " + std::to_string(before) + " and " + std::to_string(after) + " do not fit axis " +
-                    std::to_string(axis) + " of " + toString(input.shape));
-    low[axis] = std::max<int64_t>(before, 0);
-    high[axis] = std::max<int64_t>(after, 0);
-    starts[axis] = std::max<int64_t>(-before, 0);
-    sizes[axis] += std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
-  }
-  input = slice(node, input, starts, sizes, Shape(rank, 1));
-  result = input.shape;
-  for (size_t i = 0; i < rank; ++i)
-    result[i] += low[i] + high[i];
-  checkedElements(result, input.dtype, "the result");
-  const Constant value = padValue(node, input.dtype);
-  if (result == input.shape) {
-    node.set(0, input);
-  } else if (const std::optional<Constant> constant = node.graph().known(input)) {
-    node.set(0, Value::of(foldPad(*constant, low, high, value, node.budget())));
-  } else {
-    auto op = node.create<train::PadOp>({node.operand(input)}, {node.list("low", low), node.list("high", high),
-                                                                node.list("interior", Shape(rank, 0)),
-                                                                node.real("value", value.firstAsDouble())});
-    node.set(0, Value::of(op.getResult()));
-  }
+static int64_t blockSize(Node &node) {
+  const int64_t block = node.integerAttr("blocksize", 0);
+  if (node.in(0).rank() != 4 || block < 1 || block > 65536)
+    throw Failure("needs a tensor of rank 4 and a block size of at least 1, not " + toString(node.in(0).shape) +
+                  " and " + std::to_string(block));
+  return block;
+}
+
+/// Channels become blocks of pixels: mode DCR has the block before the channel that remains, CRD behind it.
+void depthToSpace(Node &node) {
+  const int64_t block = blockSize(node);
+  const Shape x = node.in(0).shape;
+  const int64_t depth = x[1] / (block * block);
+  const std::string mode = node.stringAttr("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    throw Failure("mode '" + mode + "' is neither 'DCR' nor 'CRD'");
+  if (x[1] % (block * block) != 0)
+    throw Failure("the " + std::to_string(x[1]) + " channels are no multiple of the block's " +
+                  std::to_string(block * block) + " pixels");
+  const Shape shape{x[0], depth, x[2] * block, x[3] * block};
+  if (mode == "DCR")
+    rearrange(node, {x[0], block, block, depth, x[2], x[3]}, {0, 3, 4, 1, 5, 2}, shape);
+  else
+    rearrange(node, {x[0], depth, block, block, x[2], x[3]}, {0, 1, 4, 2, 5, 3}, shape);
+}
+
+void spaceToDepth(Node &node) {
+  const int64_t block = blockSize(node);
+  const Shape x = node.in(0).shape;
+  if (x[2] % block != 0 || x[3] % block != 0)
+    throw Failure("an image of " + std::to_string(x[2]) + " by " + std::to_string(x[3]) + " has no whole blocks of " +
+                  std::to_string(block));
+  const int64_t rows = x[2] / block, columns = x[3] / block;
+  rearrange(node, {x[0], x[1], rows, block, columns, block}, {0, 3, 5, 1, 2, 4},
+            {x[0], x[1] * block * block, rows, columns});
 }
 
 /// Keeps one side of the diagonal k of the last two dimensions.

@@ -75,6 +75,8 @@ static bool drops(Node &node, double ratio) {
   const Mode mode = node.graph().options().dropout;
   if (ratio == 0 || mode == Mode::Off)
     return false;
+  if (node.opset() < 7)
+    return node.integerAttr("is_test", 0) == 0 || mode == Mode::Force;
   const bool saysMode = node.opset() >= 12 && node.has(2);
   if (saysMode) {
     const Constant training = node.known(2, "training_mode");
@@ -97,11 +99,19 @@ void dropout(Node &node) {
   const double ratio = dropoutRatio(node);
   if (!(ratio >= 0 && ratio < 1))
     throw Failure("the ratio is " + text(ratio) + " and must be at least 0 and less than 1");
-  if (!drops(node, ratio))
-    return node.set(0, input);
-  auto op = node.create<train::DropoutOp>(
-      {node.operand(input)}, {node.real("ratio", ratio), node.number("op_id", node.graph().nextDropoutId())});
-  node.set(0, Value::of(op.getResult()));
+  const DType maskType = node.opset() < 10 ? input.dtype : DType::Bool;
+  const Value ones = broadcastTo(node, floatScalar(input.dtype, 1), input.shape);
+  if (!drops(node, ratio)) {
+    node.set(0, input);
+    return node.set(1, cast(node, ones, maskType));
+  }
+  const NamedAttrs attributes{node.real("ratio", ratio), node.number("op_id", node.graph().nextDropoutId())};
+  auto drop = [&](const Value &value) {
+    return Value::of(node.create<train::DropoutOp>({node.operand(value)}, attributes).getResult());
+  };
+  node.set(0, drop(input));
+  if (node.wants(1)) // what the op leaves of ones
+    node.set(1, cast(node, cast(node, drop(ones), DType::Bool), maskType));
 }
 
 } // namespace ds::import::ops

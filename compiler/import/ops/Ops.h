@@ -20,6 +20,33 @@ void maxPool(Node &node);
 void averagePool(Node &node);
 void globalAveragePool(Node &node);
 void globalMaxPool(Node &node);
+// Activations.cpp
+void gelu(Node &node);
+void leakyRelu(Node &node);
+void elu(Node &node);
+void celu(Node &node);
+void selu(Node &node);
+void prelu(Node &node);
+void thresholdedRelu(Node &node);
+void softplus(Node &node);
+void softsign(Node &node);
+void hardSigmoid(Node &node);
+void hardSwish(Node &node);
+void swish(Node &node);
+void mish(Node &node);
+void shrink(Node &node);
+void tan(Node &node);
+void asin(Node &node);
+void acos(Node &node);
+void atan(Node &node);
+void sinh(Node &node);
+void cosh(Node &node);
+void asinh(Node &node);
+void acosh(Node &node);
+void atanh(Node &node);
+
+// Einsum.cpp
+void einsum(Node &node);
 
 // Elementwise.cpp
 void add(Node &node);
@@ -49,20 +76,34 @@ void cos(Node &node);
 void sign(Node &node);
 void floor(Node &node);
 void ceil(Node &node);
+void round(Node &node);
 void logicalNot(Node &node);
 void isNan(Node &node);
+void isInf(Node &node);
 void pow(Node &node);
 void mod(Node &node);
 void max(Node &node);
 void min(Node &node);
 void sum(Node &node);
 void mean(Node &node);
-void gelu(Node &node);
 void where(Node &node);
 void clip(Node &node);
 void castTo(Node &node);
 void castLike(Node &node);
 void identity(Node &node);
+
+// Gathering.cpp
+void gather(Node &node);
+void gatherNd(Node &node);
+void gatherElements(Node &node);
+void scatterElements(Node &node);
+void scatterNd(Node &node);
+void argMax(Node &node);
+void argMin(Node &node);
+void hardmax(Node &node);
+void oneHot(Node &node);
+void topK(Node &node);
+void cumSum(Node &node);
 
 // Linear.cpp
 void matMul(Node &node);
@@ -81,8 +122,12 @@ void transposeTo(Node &node);
 void expand(Node &node);
 void tile(Node &node);
 void concat(Node &node);
-void pad(Node &node);
+void depthToSpace(Node &node);
+void spaceToDepth(Node &node);
 void trilu(Node &node);
+
+// Padding.cpp
+void pad(Node &node);
 
 // Norms.cpp
 void softmax(Node &node);
@@ -97,23 +142,28 @@ void reduceMean(Node &node);
 void reduceMax(Node &node);
 void reduceMin(Node &node);
 void reduceProd(Node &node);
+void reduceL1(Node &node);
+void reduceL2(Node &node);
+void reduceSumSquare(Node &node);
+void reduceLogSum(Node &node);
+void reduceLogSumExp(Node &node);
+
+// Resize.cpp
+void resize(Node &node);
 
 // Shapes.cpp
 void constant(Node &node);
 void constantOfShape(Node &node);
 void shape(Node &node);
 void size(Node &node);
+void eyeLike(Node &node);
 void range(Node &node);
-void cumSum(Node &node);
 
 // Slicing.cpp
 void sliceOf(Node &node);
 void split(Node &node);
 void splitToSequence(Node &node);
 void sequenceAt(Node &node);
-void gather(Node &node);
-void gatherNd(Node &node);
-void gatherElements(Node &node);
 
 // Training.cpp
 void gradient(Node &node);

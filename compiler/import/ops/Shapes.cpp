@@ -63,6 +63,23 @@ void shape(Node &node) {
 
 void size(Node &node) { node.set(0, Value::of(Constant::integer(elementCount(node.in(0).shape)))); }
 
+/// Ones on diagonal k of a matrix shaped like the input, whose type it has unless the node says another.
+void eyeLike(Node &node) {
+  const Value &like = node.in(0);
+  if (like.rank() != 2)
+    throw Failure("the input must be a matrix, not " + toString(like.shape));
+  const auto number = int(node.integerAttr("dtype", 0));
+  const std::optional<DType> dtype = number == 0 ? like.dtype : dtypeFromOnnx(number);
+  if (!dtype)
+    throw Failure("the result would be " + onnxTypeName(number) + ", which is not available yet");
+  const int64_t rows = like.shape[0], columns = like.shape[1];
+  const int64_t k = std::clamp(node.integerAttr("k", 0), -rows - 1, columns + 1);
+  const Constant above = triangle(rows, columns, k, true, node.budget());
+  const Constant below = triangle(rows, columns, k, false, node.budget());
+  const std::optional<Constant> eye = foldBinary(BinaryFold::And, above, below, like.shape, node.budget());
+  node.set(0, Value::of(foldCast(*eye, *dtype, node.budget())));
+}
+
 void range(Node &node) {
   const Constant start = node.known(0, "bounds"), limit = node.known(1, "bounds"), delta = node.known(2, "bounds");
   if (start.dtype() != limit.dtype() || start.dtype() != delta.dtype() || start.dtype() == DType::Bool)
@@ -85,18 +102,6 @@ void range(Node &node) {
     throw Failure("a range from " + text(start.firstAsDouble()) + " to " + text(limit.firstAsDouble()) + " by " +
                   text(delta.firstAsDouble()) + " does not end");
   node.set(0, Value::of(foldRange(start, delta, int64_t(std::max(count, 0.0)), node.budget())));
-}
-
-void cumSum(Node &node) {
-  const std::optional<Constant> input = node.graph().known(node.in(0));
-  if (!input)
-    throw Failure("sums up values that the model is fed or trains, which is not available yet; values that follow from "
-                  "shapes and constants are summed at import");
-  if (input->dtype() == DType::Bool)
-    throw Failure("a running sum of bool does not exist");
-  const size_t axis = Node::axis(node.integer(1, "axis"), int64_t(input->shape().size()));
-  node.set(0, Value::of(foldCumSum(*input, axis, node.integerAttr("exclusive", 0) != 0,
-                                   node.integerAttr("reverse", 0) != 0, node.budget())));
 }
 
 } // namespace ds::import::ops

@@ -29,6 +29,8 @@ std::string contentOf(const fs::path &path) {
 /// Inputs of operators whose values a static plan is made from. Others stay run-time inputs.
 const std::map<std::string, std::set<int>> &staticInputs() {
   static const std::map<std::string, std::set<int>> inputs = {
+      {"Resize", {1, 2, 3}},
+      {"Upsample", {1}},
       {"Reshape", {1}},
       {"Expand", {1}},
       {"Tile", {1}},
@@ -61,13 +63,19 @@ const std::map<std::string, std::set<int>> &staticInputs() {
   return inputs;
 }
 
+/// Inputs that are read at those places, or that such a value is computed from.
 std::set<std::string> inputsToBind(const onnx::GraphProto &graph) {
   std::set<std::string> names;
-  for (const onnx::NodeProto &node : graph.node())
-    if (auto found = staticInputs().find(node.op_type()); found != staticInputs().end())
+  for (auto node = graph.node().rbegin(); node != graph.node().rend(); ++node) {
+    const bool needsTypesOnly = node->op_type() == "Shape" || node->op_type() == "Size";
+    for (const std::string &output : node->output())
+      if (names.count(output) && !needsTypesOnly)
+        names.insert(node->input().begin(), node->input().end());
+    if (auto found = staticInputs().find(node->op_type()); found != staticInputs().end())
       for (int index : found->second)
-        if (index < node.input_size())
-          names.insert(node.input(index));
+        if (index < node->input_size())
+          names.insert(node->input(index));
+  }
   return names;
 }
 

@@ -1,8 +1,9 @@
 //===- ConformanceTest.cpp - ONNX's conformance suite on the CPU --------------===//
 //
-// Runs every case of libonnx-testdata, and our own of newer opsets, through importer, passes, export, runtime and CPU
-// kernels, and prints one line a case: passed, refused with the product's sentence, failed (a wrong result) or skipped.
-// expected.txt says how many cases pass and how many are refused for which reason; no case may fail.
+// Runs every case of libonnx-testdata, and our own of newer opsets (make_cases.py), through importer, passes, export,
+// runtime and CPU kernels, and prints one line a case: passed, refused with the product's sentence, failed (a wrong
+// result) or skipped. expected.txt says how many cases pass and how many are refused for which reason; no case may
+// fail.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Error.h"
@@ -118,6 +119,7 @@ TEST(Conformance, Node) { runKind(DS_ONNX_TESTDATA "/node", "node"); }
 TEST(Conformance, PytorchConverted) { runKind(DS_ONNX_TESTDATA "/pytorch-converted", "pytorch-converted"); }
 TEST(Conformance, PytorchOperator) { runKind(DS_ONNX_TESTDATA "/pytorch-operator", "pytorch-operator"); }
 TEST(Conformance, Simple) { runKind(DS_ONNX_TESTDATA "/simple", "simple"); }
+TEST(Conformance, NewerOpsets) { runKind(DS_SOURCE_DIR "/test/conformance/onnx/cases", "newer"); }
 
 } // namespace
 } // namespace ds::test

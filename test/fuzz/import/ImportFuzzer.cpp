@@ -1,7 +1,7 @@
 //===- ImportFuzzer.cpp - any bytes as a model -------------------------------===//
 //
-// Every input is either imported to a module that verifies, without an error, or refused with exactly one error. An
-// input that starts with '#' is read as protobuf's text format.
+// Every input is either imported to a module that verifies, without an error, or refused with exactly one error: as a
+// graph to train, and as a graph to run. An input that starts with '#' is read as protobuf's text format.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/import/Import.h"
@@ -26,6 +26,18 @@ static mlir::MLIRContext &freshContext() {
   return *context;
 }
 
+static void importOnce(std::span<const char> model, const ds::import::ImportOptions &options) {
+  mlir::MLIRContext &context = freshContext();
+  int errors = 0;
+  mlir::ScopedDiagnosticHandler count(&context, [&](mlir::Diagnostic &diagnostic) {
+    errors += diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+    return mlir::success();
+  });
+  mlir::OwningOpRef<mlir::ModuleOp> module = ds::import::importModel(context, options, model);
+  if (module ? errors != 0 || failed(mlir::verify(*module)) : errors != 1)
+    std::abort();
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const bool isText = size > 0 && data[0] == '#';
   ds::import::ImportOptions options;
@@ -33,16 +45,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.dims = {{"batch", 2}};
   options.maxBytes = 1 << 20;
   options.maxConstantElements = 1 << 14;
-
-  mlir::MLIRContext &context = freshContext();
-  int errors = 0;
-  mlir::ScopedDiagnosticHandler count(&context, [&](mlir::Diagnostic &diagnostic) {
-    errors += diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
-    return mlir::success();
-  });
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      ds::import::importModel(context, options, {reinterpret_cast<const char *>(data), size});
-  if (module ? errors != 0 || failed(mlir::verify(*module)) : errors != 1)
-    std::abort();
+  using Results = ds::import::ImportOptions::Results;
+  for (Results results : {Results::Loss, Results::Outputs}) {
+    options.results = results;
+    importOnce({reinterpret_cast<const char *>(data), size}, options);
+  }
   return 0;
 }

@@ -44,6 +44,15 @@ TEST(Reduce, EveryChoiceOfAxes) {
           check(kernel, dtype, shape, axes, axes % 2);
 }
 
+TEST(Reduce, Integers) {
+  for (const char *kernel : {"reduce_sum", "reduce_max"})
+    for (DType dtype : {DType::I32, DType::I64})
+      for (const Shape &shape : {Shape{}, Shape{5}, Shape{3, 1100}, Shape{4, 1, 130}, Shape{2, 3, 4, 5}})
+        for (unsigned axes = 0; axes < 1u << shape.size(); ++axes)
+          check(kernel, dtype, shape, axes, axes % 2);
+  check("reduce_sum", DType::I64, {3, 0}, 2, false);
+}
+
 TEST(Reduce, LongRuns) {
   for (const char *kernel : {"reduce_sum", "reduce_mean", "reduce_max"})
     for (DType dtype : floatTypes) {
@@ -84,6 +93,8 @@ TEST(Reduce, RefusesWrongAxes) {
   expectRefused(with("reduce_sum", {2, 3}, {2}, {1, 1}), "names axis 1 twice");
   expectRefused(with("reduce_sum", {2, 3}, {2}, {1, -1}), "names axis 1 twice");
   expectRefused(with("reduce_mean", {2, 3}, {3}, {1}), "must have shape [2] or [2, 1]");
+  expectRefused({"reduce_mean", {type(DType::I64, {3}), type(DType::I64, {})}, {{"axes", std::vector<int64_t>{0}}}},
+                "must be float32 or float64");
   expectRefused(with("reduce_max", {2, 0}, {2}, {1}), "largest of no elements");
 }
 

@@ -33,3 +33,11 @@ func.func @reduce_c1_negative(%x: tensor<2x3xf32>) {
   %0 = train.reduce_sum %x over [-1] : (tensor<2x3xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @mean_of_integers(%x: tensor<2x3xi64>) {
+  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float values}}
+  %0 = train.reduce_mean %x over [1] : (tensor<2x3xi64>) -> tensor<2xi64>
+  return
+}

@@ -35,7 +35,11 @@ func.func @unary(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %14 = train.floor %13 : (tensor<2x3xf32>) -> tensor<2x3xf32>
   // CHECK-NEXT: train.ceil
   %15 = train.ceil %14 : (tensor<2x3xf32>) -> tensor<2x3xf32>
-  return %15 : tensor<2x3xf32>
+  // CHECK-NEXT: train.round
+  %16 = train.round %15 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  // CHECK-NEXT: train.atan
+  %17 = train.atan %16 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %17 : tensor<2x3xf32>
 }
 
 // Tests the ops that integers and booleans know too.

@@ -1,0 +1,200 @@
+//===- Activations.cpp - activations and other functions of one number -----------------------===//
+//
+// Written out in ops that have gradients. A branch that is not taken must not overflow: its gradient would be 0 times
+// infinity.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Ops.h"
+
+#include <numbers>
+
+namespace ds::import::ops {
+
+/// 0.5 x (1 + erf(x / sqrt 2)), or with approximate="tanh" 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+void gelu(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  const std::string kind = node.stringAttr("approximate", "none");
+  Value inner;
+  if (kind == "none") {
+    inner = math.erf(math.mul(x, std::numbers::sqrt2 / 2));
+  } else if (kind == "tanh") {
+    const Value cube = math.mul(math.mul(x, x), x);
+    const Value sum = math.add(x, math.mul(cube, 0.044715));
+    inner = math.tanh(math.mul(sum, std::sqrt(2 / std::numbers::pi)));
+  } else {
+    throw Failure("approximate='" + kind + "' is neither 'none' nor 'tanh'");
+  }
+  const Value half = math.mul(x, 0.5);
+  node.set(0, math.mul(half, math.add(inner, 1)));
+}
+
+/// x > 0 ? x : below(min(x, 0)), the slope at 0 being that of `below`.
+template <typename Below> static void rectified(Node &node, Below below) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  const Value positive = math.greater(x, 0);
+  const Value negative = below(math, math.choose(positive, 0, x));
+  node.set(0, math.choose(positive, x, negative));
+}
+
+void leakyRelu(Node &node) {
+  const double alpha = node.floatAttr("alpha", 0.01);
+  rectified(node, [&](const Algebra &math, const Value &x) { return math.mul(x, alpha); });
+}
+
+void elu(Node &node) {
+  const double alpha = node.floatAttr("alpha", 1);
+  rectified(node, [&](const Algebra &math, const Value &x) { return math.mul(math.sub(math.exp(x), 1), alpha); });
+}
+
+void celu(Node &node) {
+  const double alpha = node.floatAttr("alpha", 1);
+  if (alpha == 0)
+    throw Failure("alpha is 0");
+  rectified(node, [&](const Algebra &math, const Value &x) {
+    return math.mul(math.sub(math.exp(math.div(x, alpha)), 1), alpha);
+  });
+}
+
+void selu(Node &node) {
+  const Algebra math(node);
+  const double alpha = node.floatAttr("alpha", 1.67326319217681884765625);
+  const double gamma = node.floatAttr("gamma", 1.05070102214813232421875);
+  const Value x = node.floatIn(0);
+  const Value positive = math.greater(x, 0);
+  const Value negative = math.mul(math.sub(math.exp(math.choose(positive, 0, x)), 1), alpha);
+  node.set(0, math.mul(math.choose(positive, x, negative), gamma));
+}
+
+/// One slope, or one for each element of what the slopes broadcast to; before opset 7 one for each channel.
+void prelu(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  Value slope = node.floatIn(1);
+  if (node.opset() < 7 && slope.rank() == 1 && x.rank() > 2) {
+    Shape channels(x.shape.size() - 1, 1);
+    channels[0] = slope.shape[0];
+    slope = reshape(node, slope, channels);
+  }
+  if (broadcastShape(x.shape, slope.shape) != x.shape)
+    throw Failure("slopes " + toString(slope.shape) + " do not broadcast to " + toString(x.shape));
+  const Value positive = math.greater(x, 0);
+  node.set(0, math.choose(positive, x, math.mul(math.choose(positive, 0, x), slope)));
+}
+
+void thresholdedRelu(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  node.set(0, math.choose(math.greater(x, node.floatAttr("alpha", 1)), x, 0));
+}
+
+/// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
+static Value softplusOf(const Algebra &math, const Value &x) {
+  const Value rest = math.log(math.add(math.exp(math.neg(math.abs(x))), 1));
+  return math.add(math.max(x, 0), rest);
+}
+
+void softplus(Node &node) { node.set(0, softplusOf(Algebra(node), node.floatIn(0))); }
+
+void softsign(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  node.set(0, math.div(x, math.add(math.abs(x), 1)));
+}
+
+static Value hardSigmoidOf(const Algebra &math, const Value &x, double alpha, double beta) {
+  return math.max(math.min(math.add(math.mul(x, alpha), beta), 1), 0);
+}
+
+void hardSigmoid(Node &node) {
+  const double alpha = node.floatAttr("alpha", 0.2), beta = node.floatAttr("beta", 0.5);
+  node.set(0, hardSigmoidOf(Algebra(node), node.floatIn(0), alpha, beta));
+}
+
+void hardSwish(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  node.set(0, math.mul(x, hardSigmoidOf(math, x, 1.0 / 6, 0.5)));
+}
+
+/// x sigmoid(alpha x)
+void swish(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  node.set(0, math.mul(x, math.sigmoid(math.mul(x, node.floatAttr("alpha", 1)))));
+}
+
+/// x tanh(softplus(x))
+void mish(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  node.set(0, math.mul(x, math.tanh(softplusOf(math, x))));
+}
+
+/// 0 within [-lambd, lambd], outside nearer to 0 by bias.
+void shrink(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  const double lambda = node.floatAttr("lambd", 0.5), bias = node.floatAttr("bias", 0);
+  const Value isAbove = math.greater(x, lambda), isBelow = math.less(x, -lambda);
+  const Value above = math.choose(isAbove, math.sub(x, bias), 0);
+  node.set(0, math.choose(isBelow, math.add(x, bias), above));
+}
+
+//===-- trigonometric and hyperbolic ----------------------------------------------===//
+
+void atan(Node &node) { node.set(0, Algebra(node).atan(node.floatIn(0))); }
+
+void tan(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0), sine = math.sin(x);
+  node.set(0, math.div(sine, math.cos(x)));
+}
+
+/// atan(x / sqrt(1 - x^2))
+static Value asinOf(const Algebra &math, const Value &x) {
+  return math.atan(math.div(x, math.sqrt(math.add(math.neg(math.mul(x, x)), 1))));
+}
+
+void asin(Node &node) { node.set(0, asinOf(Algebra(node), node.floatIn(0))); }
+
+void acos(Node &node) {
+  const Algebra math(node);
+  node.set(0, math.add(math.neg(asinOf(math, node.floatIn(0))), std::numbers::pi / 2));
+}
+
+/// (e^x - sign e^-x) / 2
+static Value hyperbolic(Node &node, bool sine) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0), up = math.exp(x), down = math.exp(math.neg(x));
+  return math.mul(sine ? math.sub(up, down) : math.add(up, down), 0.5);
+}
+void sinh(Node &node) { node.set(0, hyperbolic(node, true)); }
+void cosh(Node &node) { node.set(0, hyperbolic(node, false)); }
+
+/// log(|x| + sqrt(x^2 + 1)), with the sign of x
+void asinh(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0), negative = math.less(x, 0);
+  const Value size = math.choose(negative, math.neg(x), x);
+  const Value result = math.log(math.add(size, math.sqrt(math.add(math.mul(size, size), 1))));
+  node.set(0, math.choose(negative, math.neg(result), result));
+}
+
+/// log(x + sqrt(x^2 - 1))
+void acosh(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0);
+  node.set(0, math.log(math.add(x, math.sqrt(math.sub(math.mul(x, x), 1)))));
+}
+
+/// log((1 + x) / (1 - x)) / 2
+void atanh(Node &node) {
+  const Algebra math(node);
+  const Value x = node.floatIn(0), up = math.add(x, 1), down = math.add(math.neg(x), 1);
+  node.set(0, math.mul(math.log(math.div(up, down)), 0.5));
+}
+
+} // namespace ds::import::ops

@@ -1,0 +1,220 @@
+//===- Resize.cpp - interpolation ------------------------------------------------------------------===//
+//
+// Every mode works dimension by dimension and is linear in the input: "nearest" is a gather by known indices, the
+// others are a product with a matrix of known weights. So the gradient needs nothing of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Ops.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace ds::import::ops {
+namespace {
+
+/// How one dimension changes.
+struct Stretch {
+  int64_t from = 0, to = 0;
+  double scale = 1;          // as given, or to / from
+  double begin = 0, end = 1; // of the region, as parts of the input (tf_crop_and_resize)
+};
+
+struct Rules {
+  std::string mode, transformation, nearest;
+  double cubic = -0.75;
+  bool excludeOutside = false;
+};
+
+/// Where element `at` of the result lies in the input.
+double sourceOf(const Rules &rules, const Stretch &dim, int64_t at) {
+  const double x = double(at), from = double(dim.from), to = dim.scale * from; // not rounded
+  if (rules.transformation == "half_pixel")
+    return (x + 0.5) / dim.scale - 0.5;
+  if (rules.transformation == "half_pixel_symmetric") {
+    const double offset = from / 2 * (1 - to / (dim.scale * from));
+    return offset + (x + 0.5) / dim.scale - 0.5;
+  }
+  if (rules.transformation == "pytorch_half_pixel")
+    return dim.to > 1 ? (x + 0.5) / dim.scale - 0.5 : 0;
+  if (rules.transformation == "align_corners")
+    return dim.to > 1 ? x * (from - 1) / (to - 1) : 0;
+  if (rules.transformation == "asymmetric")
+    return x / dim.scale;
+  if (rules.transformation == "tf_crop_and_resize")
+    return dim.to > 1 ? (dim.begin + x * (dim.end - dim.begin) / (to - 1)) * (from - 1)
+                      : 0.5 * (dim.begin + dim.end) * (from - 1);
+  throw Failure("coordinate_transformation_mode '" + rules.transformation + "' is unknown");
+}
+
+int64_t nearestTo(const Rules &rules, double x) {
+  if (rules.nearest == "round_prefer_floor")
+    return int64_t(std::ceil(x - 0.5));
+  if (rules.nearest == "round_prefer_ceil")
+    return int64_t(std::floor(x + 0.5));
+  if (rules.nearest == "floor")
+    return int64_t(std::floor(x));
+  if (rules.nearest == "ceil")
+    return int64_t(std::ceil(x));
+  throw Failure("nearest_mode '" + rules.nearest + "' is unknown");
+}
+
+/// Weights of the elements around a point `t` behind the first of the middle ones (Keys, "Cubic convolution").
+std::vector<double> weightsAt(const Rules &rules, double t) {
+  if (rules.mode == "linear")
+    return {1 - t, t};
+  const double a = rules.cubic;
+  auto near = [&](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  auto far = [&](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  return {far(1 + t), near(t), near(1 - t), far(2 - t)};
+}
+
+/// Row i of the matrix holds what result i takes from each element; beyond the ends the last element counts again.
+std::vector<double> weightMatrix(const Rules &rules, const Stretch &dim) {
+  std::vector<double> matrix(size_t(dim.to * dim.from), 0);
+  for (int64_t i = 0; i < dim.to; ++i) {
+    const double x = sourceOf(rules, dim, i), first = std::floor(x);
+    std::vector<double> weights = weightsAt(rules, x - first);
+    const auto lowest = int64_t(first) - (rules.mode == "cubic" ? 1 : 0);
+    double total = 0;
+    for (size_t k = 0; k < weights.size(); ++k) {
+      const int64_t at = lowest + int64_t(k);
+      if (rules.excludeOutside && (at < 0 || at >= dim.from))
+        weights[k] = 0;
+      total += weights[k];
+    }
+    for (size_t k = 0; k < weights.size(); ++k)
+      matrix[size_t(i * dim.from + std::clamp<int64_t>(lowest + int64_t(k), 0, dim.from - 1))] +=
+          rules.excludeOutside ? weights[k] / total : weights[k];
+  }
+  return matrix;
+}
+
+Value interpolate(Node &node, const Value &input, size_t axis, const Rules &rules, const Stretch &dim) {
+  node.budget().charge(dim.to * dim.from);
+  const std::vector<double> weights = weightMatrix(rules, dim);
+  std::vector<char> bytes(weights.size() * sizeof(double));
+  std::memcpy(bytes.data(), weights.data(), bytes.size());
+  const Constant matrix = Constant::dense(DType::F64, {dim.to, dim.from}, std::move(bytes));
+  std::vector<int64_t> permutation(input.shape.size());
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::swap(permutation[axis], permutation.back()); // its own inverse
+  const Value last = transpose(node, input, permutation);
+  Shape shape = last.shape;
+  shape.back() = dim.to;
+  const mlir::Value rows = node.operand(reshape(node, last, {elementCount(input.shape) / dim.from, dim.from}));
+  const mlir::Value table = node.operand(Value::of(foldCast(matrix, input.dtype, node.budget())));
+  const auto transposed = node.builder().getNamedAttr("transpose_rhs", node.builder().getUnitAttr());
+  const Value product = Value::of(node.create<train::MatmulOp>({rows, table}, {transposed}).getResult());
+  return transpose(node, reshape(node, product, shape), permutation);
+}
+
+Value pickNearest(Node &node, const Value &input, size_t axis, const Rules &rules, const Stretch &dim) {
+  node.budget().charge(dim.to);
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < dim.to; ++i)
+    indices.push_back(std::clamp<int64_t>(nearestTo(rules, sourceOf(rules, dim, i)), 0, dim.from - 1));
+  return gatherAlong(node, input, Value::of(Constant::integers(indices)), axis);
+}
+
+Rules rulesOf(Node &node) {
+  const bool first = node.opset() < 11; // one rule, which Upsample has too
+  Rules rules{node.stringAttr("mode", "nearest"),
+              first ? "asymmetric" : node.stringAttr("coordinate_transformation_mode", "half_pixel"),
+              first ? "floor" : node.stringAttr("nearest_mode", "round_prefer_floor"),
+              node.floatAttr("cubic_coeff_a", -0.75), node.integerAttr("exclude_outside", 0) != 0};
+  if (rules.mode != "nearest" && rules.mode != "linear" && rules.mode != "cubic")
+    throw Failure("mode '" + rules.mode + "' is none of 'nearest', 'linear' and 'cubic'");
+  if (node.integerAttr("antialias", 0) != 0)
+    throw Failure("antialias is not available");
+  if (node.stringAttr("keep_aspect_ratio_policy", "stretch") != "stretch")
+    throw Failure("a keep_aspect_ratio_policy other than 'stretch' is not available; give the sizes");
+  return rules;
+}
+
+/// One double for each axis from an input of floats or integers.
+std::vector<double> numbersOf(Node &node, size_t input, size_t count, const std::string &what) {
+  const Constant known = foldCast(node.known(input, what), DType::F64, node.budget());
+  if (known.elements() != int64_t(count))
+    throw Failure("there are " + std::to_string(known.elements()) + " " + what + " for " + std::to_string(count) +
+                  " axes");
+  const std::vector<char> bytes = known.bytes(known.shape());
+  std::vector<double> numbers(count);
+  if (count > 0)
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+bool isGiven(Node &node, size_t input) { return node.has(input) && elementCount(node.in(input).shape) > 0; }
+
+Stretch byScale(int64_t from, double scale) {
+  const double to = std::floor(double(from) * scale);
+  if (!(scale > 0) || !(to < 1e9))
+    throw Failure("a scale of " + text(scale) + " is impossible");
+  return {from, int64_t(to), scale};
+}
+
+/// By dimension; those that are not named stay.
+std::vector<Stretch> stretches(Node &node, const Shape &shape) {
+  std::vector<int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (const auto list = node.integersAttr("axes"); list && node.opset() >= 18)
+    axes = *list;
+  (void)Node::axes(axes, int64_t(shape.size()));
+  std::vector<Stretch> result;
+  for (int64_t size : shape)
+    result.push_back({size, size});
+  const size_t scales = node.opset() < 11 ? 1 : 2;
+  const bool bySizes = scales == 2 && isGiven(node, 3), crops = scales == 2 && isGiven(node, 1);
+  if (!bySizes && !isGiven(node, scales))
+    throw Failure("neither scales nor sizes are given");
+  const std::vector<double> wanted = numbersOf(node, bySizes ? 3 : scales, axes.size(), bySizes ? "sizes" : "scales");
+  const std::vector<double> region = crops ? numbersOf(node, 1, 2 * axes.size(), "bounds") : std::vector<double>();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const size_t axis = Node::axis(axes[i], int64_t(shape.size()));
+    const int64_t from = shape[axis];
+    result[axis] = bySizes ? Stretch{from, int64_t(wanted[i]), wanted[i] / double(from)} : byScale(from, wanted[i]);
+    if (crops)
+      std::tie(result[axis].begin, result[axis].end) = std::pair(region[i], region[i + axes.size()]);
+  }
+  return result;
+}
+
+} // namespace
+
+/// tf_crop_and_resize alone may look outside of the input, where the result has a value of its own.
+static Value fillOutside(Node &node, Value result, const Rules &rules, const std::vector<Stretch> &dims) {
+  const Algebra math(node);
+  for (size_t axis = 0; axis < dims.size() && rules.transformation == "tf_crop_and_resize"; ++axis) {
+    std::vector<char> outside;
+    for (int64_t i = 0; i < dims[axis].to; ++i) {
+      const double x = sourceOf(rules, dims[axis], i);
+      outside.push_back(x < 0 || x > double(dims[axis].from - 1));
+    }
+    Shape shape(dims.size(), 1);
+    shape[axis] = dims[axis].to;
+    const Value mask = Value::of(Constant::dense(DType::Bool, shape, std::move(outside)));
+    result = math.choose(mask, node.floatAttr("extrapolation_value", 0), result);
+  }
+  return result;
+}
+
+void resize(Node &node) {
+  const Rules rules = rulesOf(node);
+  Value result = rules.mode == "nearest" ? node.in(0) : node.floatIn(0);
+  const std::vector<Stretch> dims = stretches(node, result.shape);
+  Shape shape;
+  for (const Stretch &dim : dims) {
+    if (dim.from == 0)
+      throw Failure("a tensor of shape " + toString(result.shape) + " has nothing to interpolate");
+    shape.push_back(dim.to);
+  }
+  checkedElements(shape, result.dtype, "the result");
+  for (size_t axis = 0; axis < dims.size(); ++axis)
+    if (dims[axis].scale != 1 || rules.transformation == "tf_crop_and_resize")
+      result = rules.mode == "nearest" ? pickNearest(node, result, axis, rules, dims[axis])
+                                       : interpolate(node, result, axis, rules, dims[axis]);
+  node.set(0, fillOutside(node, result, rules, dims));
+}
+
+} // namespace ds::import::ops

@@ -1,0 +1,1 @@
+BReduceSumSquare_14_0JÂãÿ@]•@Ñ÷@

@@ -1,0 +1,1 @@
+BReduceLogSumExp_16_0Jæ<ó?\(@ûD@

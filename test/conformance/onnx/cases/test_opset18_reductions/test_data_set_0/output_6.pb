@@ -1,0 +1,1 @@
+BReduceMin_6_0JNÍÀT¿Uù¡¿

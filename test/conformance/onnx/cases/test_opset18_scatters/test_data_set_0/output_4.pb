@@ -1,0 +1,1 @@
+BScatterElements_4_0J0iр°>FѕЅт#?ЯХЦ=‘UR?э"№>yй¦?жsr?5‹д>UщЎїgЕg?nE)=

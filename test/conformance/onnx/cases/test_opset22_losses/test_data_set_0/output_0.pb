@@ -1,0 +1,1 @@
+BNegativeLogLikelihoodLoss_1_0J ŸŒ?

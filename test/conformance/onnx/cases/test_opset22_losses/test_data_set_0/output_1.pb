@@ -1,0 +1,1 @@
+BNegativeLogLikelihoodLoss_3_0JÌZÁ@

@@ -1,0 +1,1 @@
+BNegativeLogLikelihoodLoss_5_0J’[ž?ˆ¨Ç>ï¦ö?H?@

@@ -1,0 +1,1 @@
+BSoftmaxCrossEntropyLoss_6_0JÎÅ?

@@ -1,0 +1,1 @@
+BSoftmaxCrossEntropyLoss_6_1J0’[ž¿P\¿¿Cô8¿¥¯„¿Ô­Ö¿ˆ¨G¿ãG¿ï¦v¿µP'À(qñ¿H?Ÿ¿O[¿
