@@ -37,12 +37,13 @@ public:
   void start(dist::CollectiveOpInterface op, const CommandParts &parts);
   void done(mlir::Value token);
 
+  /// A command that does nothing, for a routine that has none to wait or signal.
+  void join(mlir::Location location);
   void addWait(mlir::Operation *command, llvm::StringRef event);
   void addSignal(mlir::Operation *command, llvm::StringRef event);
 
 private:
   void onCompute(mlir::Operation *command);
-  void join(mlir::Location location);
   mlir::Operation *writeCollective(dist::CollectiveOpInterface op, const CommandParts &parts, llvm::StringRef queue);
   std::string makeEvent(llvm::StringRef name);
   mlir::FlatSymbolRefAttr communicator(mlir::StringAttr axis);

@@ -141,7 +141,8 @@ private:
       if (failed(lowerOp(&op)))
         return failure();
     writer_.endRoutine(routine);
-    return connect(fragment, routine);
+    connect(fragment, routine);
+    return success();
   }
 
   /// Results that are kept or stored are written where they are wanted; reads that outlive their variable are copied.
@@ -358,13 +359,13 @@ private:
 
   /// The last feed signals that inputs are there; compute that takes inputs waits for it; the end of the backward frees
   /// the slot.
-  LogicalResult connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
+  void connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
     Block &body = routine.getBody().front();
     const bool isBackward = fragment.getSymName() == "backward";
+    if (body.empty() && isBackward && hasInputs())
+      writer_.join(fragment.getLoc()); // every gradient is zero
     if (body.empty())
-      return isBackward && hasInputs()
-                 ? fragment.emitOpError("computes nothing; its end is what frees the inputs of a micro-batch")
-                 : success();
+      return;
     if (auto feed = dyn_cast<plan::FeedOp>(body.back()))
       writer_.addSignal(feed, "input_ready");
     const bool takesInput = llvm::any_of(fragment.getOps<dist::TakeOp>(), [&](dist::TakeOp take) {
@@ -374,7 +375,6 @@ private:
       writer_.addWait(&body.front(), "input_ready");
     if (isBackward)
       writer_.addSignal(&body.back(), "input_done");
-    return success();
   }
 
   //===-- programs --------------------------------------------------------------===//

@@ -260,37 +260,14 @@ def recurrent():
     return Classifier(Body()), features()
 
 
-class Images(nn.Module):
-    def __init__(self, body):
-        super().__init__()
-        self.body = body
-
-    def forward(self, images, targets):
-        return F.cross_entropy(self.body(images).flatten(1)[:, :CLASSES], targets)
-
-
-def images(kind):
-    bodies = {"conv": lambda: nn.Conv2d(1, 4, 3), "batch_norm": lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 6), nn.BatchNorm1d(6)),
-              "max_pool": lambda: nn.Sequential(nn.Flatten(2), nn.Linear(36, 8), nn.MaxPool1d(2)),
-              "group_norm": lambda: nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.GroupNorm(2, 8)),
-              "lstm": lambda: Lstm(), "cumsum": lambda: Function(lambda x: x.cumsum(-1)),
-              "sort": lambda: Function(lambda x: x.sort(-1).values), "prod": lambda: Function(lambda x: x.prod(-1))}
-    return Images(bodies[kind]()), {"images": torch.randn(3, 1, 6, 6), "targets": torch.randint(CLASSES, (3,))}
-
-
-class Lstm(nn.Module):
+class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
         self.lstm = nn.LSTM(6, 6, batch_first=True)
 
-    def forward(self, x):
-        return self.lstm(x.squeeze(1))[0]
+    def forward(self, images, targets):
+        return F.cross_entropy(self.lstm(images)[0].flatten(1)[:, :CLASSES], targets)
 
 
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.linear, self.function = nn.Linear(6, 6), function
-
-    def forward(self, x):
-        return self.function(self.linear(x))
+def recurrent():
+    return Recurrent(), {"images": torch.randn(3, 6, 6), "targets": torch.randint(CLASSES, (3,))}

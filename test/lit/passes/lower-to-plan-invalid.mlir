@@ -76,16 +76,3 @@ dist.role @main ranks [0, 0] {
     dist.call @forward microbatch 0
   }
 }
-
-// -----
-
-// Nothing would ever say that the inputs of a micro-batch may be overwritten.
-dist.value @x : tensor<2xf32> input "x"
-// expected-error @+1 {{op computes nothing; its end is what frees the inputs of a micro-batch}}
-dist.fragment @backward {
-}
-dist.role @main ranks [0, 0] {
-  dist.program @step {
-    dist.call @backward microbatch 0
-  }
-}

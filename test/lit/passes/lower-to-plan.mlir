@@ -313,3 +313,23 @@ dist.role @main ranks [0, 0] {
     dist.call @backward microbatch 0
   }
 }
+
+// -----
+
+// Tests that a backward that computes nothing frees the inputs of its micro-batch all the same.
+// CHECK-LABEL: plan.role @main
+// CHECK-LABEL:   plan.routine @backward {
+// CHECK-NEXT:      plan.fill{{.*}} signal [@input_done]
+// CHECK-NEXT:    }
+dist.value @x : tensor<2xf32> input "x"
+dist.fragment @feed {
+  dist.feed @x
+}
+dist.fragment @backward {
+}
+dist.role @main ranks [0, 0] {
+  dist.program @step {
+    dist.call @feed microbatch 0
+    dist.call @backward microbatch 0
+  }
+}
