@@ -176,7 +176,7 @@ def test_dropout_trains_and_is_off_in_evaluation(trained, tools, tmp_path):
 
 
 def test_what_is_not_supported_is_named(tools, tmp_path):
-    export("recurrent", [], tmp_path / "model")
+    export("lstm", [], tmp_path / "model")
     config = write_config(tmp_path / "ds_config.json", MICRO)
     message = tools.refused("ds-opt", "compile", tmp_path / "model", "--config", config, "-o", tmp_path / "m.dsplan")
     assert "(LSTM, opset 20)" in message and "node '" in message

@@ -260,7 +260,7 @@ def recurrent():
     return Classifier(Body()), features()
 
 
-class Recurrent(nn.Module):
+class Lstm(nn.Module):
     def __init__(self):
         super().__init__()
         self.lstm = nn.LSTM(6, 6, batch_first=True)
@@ -269,5 +269,5 @@ class Recurrent(nn.Module):
         return F.cross_entropy(self.lstm(images)[0].flatten(1)[:, :CLASSES], targets)
 
 
-def recurrent():
-    return Recurrent(), {"images": torch.randn(3, 6, 6), "targets": torch.randint(CLASSES, (3,))}
+def lstm():
+    return Lstm(), {"images": torch.randn(3, 6, 6), "targets": torch.randint(CLASSES, (3,))}
