@@ -1,6 +1,13 @@
-"""Ten steps of ViT and ResNet on drawn images: losses, norms, weights and running statistics are PyTorch's."""
+"""Ten steps of ViT and ResNet on drawn images: losses, norms, weights and running statistics are PyTorch's.
+
+In float64 nothing is left to rounding, so there the limits are tight: they say that the mathematics is PyTorch's. In float32
+ResNet is no smooth function: where a ReLU's input or two candidates of a max pooling agree to the last bits, rounding decides
+which way a gradient goes, about once in ten steps of the tiny size. PyTorch's own runs part there too, one set of its kernels
+from the other, so float32 is held to PyTorch's own spread over several runs.
+"""
 
 import json
+import types
 
 import numpy
 import pytest
@@ -8,11 +15,13 @@ import torch
 import transformers
 from conftest import write_config
 from safetensors import safe_open
-from test_parity import check_weights, read_weights, relative_difference
-from torch_reference import SIZES, initializers, train
+from safetensors.torch import save_file
+from test_parity import check_weights, read_weights
+from torch_reference import SIZES, initializers, nudge, own_spread, relative_difference, train
 
 from exporting.resnet import ResNet
 
+pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")  # of PyTorch itself, when oneDNN is switched off
 MICRO, STEPS = 8, 10
 SGD = {"type": "SGD", "params": {"lr": 0.002, "momentum": 0.9}}
 ADAMW = {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}
@@ -52,28 +61,23 @@ def load_vit(folder, dtype=torch.float32):
     return model.to(dtype).train()
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
-def test_vit_is_pytorchs(accumulation, tools, exported, images, tmp_path):
-    folder, data = exported("vit", "--size", "tiny"), images(32)
-    path = write_config(tmp_path / "ds_config.json", MICRO, accumulation)
-    config = json.loads(path.read_text())
-    plan, weights = tmp_path / "model.dsplan", tmp_path / "weights.safetensors"
-    tools("ds-opt", "compile", folder, "--config", path, "--ranks", 1, "-o", plan)
-    metrics, _ = tools.train(plan, data, STEPS, "--export", weights, "--threads", 2)
-    single = train(load_vit(folder), read_images(data), config, STEPS)
-    numpy.testing.assert_allclose([line["loss"] for line in metrics], single.losses, rtol=1e-5)
-    numpy.testing.assert_allclose([line["grad_norm"] for line in metrics], single.norms, rtol=1e-4)
-    if accumulation > 1: # with 1, one weight is 1.5e-4 of its maximum off; docs/status.md
-        check_weights(weights, single.weights,
-                      lambda: train(load_vit(folder, torch.float64), read_images(data, torch.float64), config, STEPS).weights)
-
-
 def load_resnet(folder, dtype=torch.float32):
     return fill(ResNet(**SIZES["resnet50"]["tiny"]), folder).to(dtype).train()
 
 
+LOADERS = {"vit": load_vit, "resnet50": load_resnet}
+IMAGE_SIZES = {"vit": 32, "resnet50": 64}
+
+
 def statistics(model) -> dict:
     return {name: value.double().numpy() for name, value in model.named_buffers() if "running" in name}
+
+
+def reference(model, samples, config, steps=STEPS):
+    """Losses, norms, and weights with running statistics, of PyTorch's run."""
+    run = train(model, samples, config, steps)
+    run.weights |= statistics(model)
+    return run
 
 
 def compiled(tools, folder, config, tmp_path):
@@ -82,20 +86,79 @@ def compiled(tools, folder, config, tmp_path):
     return plan
 
 
+def trained(tools, folder, config, data, tmp_path):
+    """Losses, norms and the file of weights after ds-run's steps."""
+    plan, weights = compiled(tools, folder, config, tmp_path), tmp_path / "weights.safetensors"
+    metrics, _ = tools.train(plan, data, STEPS, "--export", weights, "--threads", 2)
+    return types.SimpleNamespace(losses=[line["loss"] for line in metrics], norms=[line["grad_norm"] for line in metrics],
+                                 weights=weights)
+
+
+@pytest.mark.parametrize("optimizer", [SGD, ADAMW], ids=["sgd", "adamw"])
 @pytest.mark.parametrize("accumulation", [1, 2])
-def test_resnet_losses_are_pytorchs(accumulation, tools, exported, images, tmp_path):
+@pytest.mark.parametrize("name", LOADERS)
+def test_float64_is_pytorchs(name, accumulation, optimizer, tools, exported, images, tmp_path):
     """Statistics move once a micro-batch, as PyTorch's do once a forward pass."""
+    folder = exported(name, "--size", "tiny", "--dtype", "float64")
+    samples, data = read_images(images(IMAGE_SIZES[name]), torch.float64), tmp_path / "data.safetensors"
+    save_file(samples, data)
+    path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, optimizer=optimizer)
+    ours = trained(tools, folder, path, data, tmp_path)
+    expected = reference(LOADERS[name](folder, torch.float64), samples, json.loads(path.read_text()))
+    numpy.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-12)
+    numpy.testing.assert_allclose(ours.norms, expected.norms, rtol=1e-12)
+    weights, _ = read_weights(ours.weights)
+    assert set(weights) == set(expected.weights)
+    for tensor, value in weights.items():
+        assert relative_difference(tensor, value, expected.weights[tensor]) <= 1e-10, tensor
+
+
+def several(name, folder, data, config):
+    """PyTorch's weights in float64, and its float32 runs that need not round alike: with its own kernels instead of oneDNN's,
+    and from weights moved by their last bit."""
+    samples = read_images(data)
+    with torch.backends.mkldnn.flags(enabled=False):
+        singles = [reference(LOADERS[name](folder), samples, config).weights]
+    singles += [reference(nudge(LOADERS[name](folder), seed), samples, config).weights for seed in range(3)]
+    return singles, reference(LOADERS[name](folder, torch.float64), read_images(data, torch.float64), config).weights
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_vit_is_pytorchs(accumulation, tools, exported, images, tmp_path):
+    folder, data = exported("vit", "--size", "tiny"), images(32)
+    path = write_config(tmp_path / "ds_config.json", MICRO // accumulation, accumulation)
+    config = json.loads(path.read_text())
+    ours = trained(tools, folder, path, data, tmp_path)
+    expected = reference(load_vit(folder), read_images(data), config)
+    numpy.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-5)
+    numpy.testing.assert_allclose(ours.norms, expected.norms, rtol=1e-4)
+
+    def spread():
+        singles, double = several("vit", folder, data, config)
+        return own_spread([expected.weights, *singles], double)
+    check_weights(ours.weights, expected.weights, spread)
+
+
+def kind(name) -> str:
+    """Statistics; what starts at zero, whose maximum is a few steps' length; and the rest."""
+    return "statistic" if "running" in name else name.rpartition(".")[2]
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_resnet_is_pytorchs(accumulation, tools, exported, images, tmp_path):
     folder, data = exported("resnet50", "--size", "tiny"), images(64)
     path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, optimizer=ADAMW)
     config = json.loads(path.read_text())
-    plan, weights = compiled(tools, folder, path, tmp_path), tmp_path / "weights.safetensors"
-    metrics, _ = tools.train(plan, data, STEPS, "--export", weights, "--threads", 2)
-    model = load_resnet(folder)
-    single = train(model, read_images(data), config, STEPS)
-    numpy.testing.assert_allclose([line["loss"] for line in metrics], single.losses, rtol=1e-4)
-    ours, _ = read_weights(weights)
-    expected = single.weights | statistics(model)
-    assert set(ours) == set(expected)
+    ours = trained(tools, folder, path, data, tmp_path)
+    expected = reference(load_resnet(folder), read_images(data), config)
+    numpy.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-4)
+
+    def spread():
+        singles, double = several("resnet50", folder, data, config)
+        by_name = own_spread([expected.weights, *singles], double)
+        # What parts two runs may stand anywhere in the model.
+        return {name: max(value for other, value in by_name.items() if kind(other) == kind(name)) for name in by_name}
+    check_weights(ours.weights, expected.weights, spread)
 
 
 def test_evaluation_uses_running_statistics(tools, exported, images, tmp_path):

@@ -137,3 +137,26 @@ def comparable(name: str, value: numpy.ndarray) -> numpy.ndarray:
         return value
     third = len(value) // 3
     return numpy.concatenate([value[:third], value[2 * third:]])
+
+
+def relative_difference(name: str, value: numpy.ndarray, expected: numpy.ndarray) -> float:
+    """The largest difference as a share of the largest element."""
+    expected = comparable(name, expected)
+    if not expected.size:
+        return 0
+    return numpy.abs(comparable(name, value) - expected).max() / numpy.abs(expected).max()
+
+
+def own_spread(singles: list, double: dict) -> dict:
+    """name -> how far PyTorch's own float32 runs are from its float64 run."""
+    return {name: max(relative_difference(name, single[name], expected) for single in singles)
+            for name, expected in double.items()}
+
+
+def nudge(model, seed: int):
+    """Moves each weight by its last bit at most, so that the next run rounds otherwise."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1 + (torch.randint(0, 3, parameter.shape, generator=generator) - 1) * torch.finfo(parameter.dtype).eps)
+    return model
