@@ -6,3 +6,4 @@ bash scripts/install.sh
 bash scripts/build.sh release >build/bench-build.log 2>&1 || { tail -40 build/bench-build.log >&2; exit 1; }
 build/venv/bin/python bench/train_step.py "$@"
 build/venv/bin/python bench/compile_time.py
+build/venv/bin/python bench/check_table.py

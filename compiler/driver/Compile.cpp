@@ -4,6 +4,7 @@
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/report/Fit.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
@@ -171,20 +172,6 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   return true;
 }
 
-/// Refuses a plan that the machine cannot hold.
-static void checkMemory(const plan::proto::Plan &plan, const config::Machine &machine) {
-  if (machine.deviceMemory == 0)
-    return;
-  for (const plan::proto::Role &role : plan.roles())
-    for (const plan::proto::Arena &arena : role.arenas()) {
-      const uint64_t needed = arena.bytes() + machine.reserve;
-      if (arena.space() == "device" && needed > uint64_t(machine.deviceMemory))
-        throw Error("role " + role.name() + " needs " + std::to_string(needed) + " bytes of device memory and has " +
-                    std::to_string(machine.deviceMemory) +
-                    "; a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less");
-    }
-}
-
 namespace {
 /// Runs pipelines and turns their diagnostics into errors.
 class Stage {
@@ -208,9 +195,6 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
   const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
-  if (machine.device != "cpu")
-    throw Error("machine " + machine.name + " has device " + machine.device +
-                ", which is not available yet; --machine cpu works");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
 
@@ -255,10 +239,22 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   const std::string folder = fs::path(request.output).parent_path().string();
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
     diagnostics.raise("export");
-  checkMemory(result.plan, machine);
   if (request.emit == Emit::PlanText)
     google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
   return result;
+}
+
+void ds::driver::requireReadable(const CompileRequest &request) {
+  readText(request.configPath);
+  config::loadMachine(request.machine, machineFolders());
+}
+
+void ds::driver::requireRunnable(const plan::proto::Plan &plan) {
+  if (plan.machine().device() != "cpu")
+    throw Error("machine " + plan.machine().name() + " has device " + plan.machine().device() +
+                ", which is not available yet; --machine cpu works");
+  if (const std::string shortage = report::shortageOf(plan); !shortage.empty())
+    throw Error(shortage);
 }
 
 std::string ds::driver::importToText(const import::ImportOptions &options) {

@@ -41,6 +41,12 @@ struct CompileResult {
 /// Throws ds::Error; what MLIR diagnosed on the way is the error's sentence, its notes are lines after it.
 CompileResult compile(const CompileRequest &request);
 
+/// Throws ds::Error where the machine or the configuration's file cannot be read.
+void requireReadable(const CompileRequest &request);
+
+/// Throws ds::Error for a plan whose device ds-run does not have, or that the machine cannot hold.
+void requireRunnable(const plan::proto::Plan &plan);
+
 /// `ds-opt import`: the train dialect as text. Throws ds::Error.
 std::string importToText(const import::ImportOptions &options);
 

@@ -160,4 +160,16 @@ std::string grouped(uint64_t number) {
   return digits;
 }
 
+std::string plural(uint64_t count, const std::string &thing) {
+  return grouped(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+std::string rankRanges(const plan::proto::Role &role) {
+  std::string text;
+  for (int k = 0; k + 1 < role.ranks_size(); k += 2)
+    text += (text.empty() ? "" : ", ") + std::to_string(role.ranks(k)) +
+            (role.ranks(k) == role.ranks(k + 1) ? "" : " to " + std::to_string(role.ranks(k + 1)));
+  return text;
+}
+
 } // namespace ds::report

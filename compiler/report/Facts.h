@@ -40,5 +40,9 @@ std::string bytesText(uint64_t bytes);
 std::string countText(double count);
 /// "12,345,678".
 std::string grouped(uint64_t number);
+/// "1 key", "2 keys".
+std::string plural(uint64_t count, const std::string &thing);
+/// "0", "0 to 7, 16 to 23".
+std::string rankRanges(const plan::proto::Role &role);
 
 } // namespace ds::report

@@ -3,6 +3,7 @@
 
 #include "runtime/plan/plan.pb.h"
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace ds::report {
@@ -10,5 +11,8 @@ namespace ds::report {
 /// Both want a plan that validatePlan() accepts.
 std::string jsonReport(const plan::proto::Plan &plan, bool allRanks); // JsonReport.cpp
 std::string textReport(const plan::proto::Plan &plan);                // TextReport.cpp
+
+/// {"path", "value", "status", "note"} of a configuration key.
+nlohmann::ordered_json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp
 
 } // namespace ds::report

@@ -173,14 +173,18 @@ json valueJson(const std::string &line) {
 json configJson(const Plan &plan) {
   json result = json::array();
   for (const plan::proto::ConfigAnswer &answer : plan.config())
-    result.push_back({{"path", answer.path()},
-                      {"value", valueJson(answer.value_json())},
-                      {"status", answer.status()},
-                      {"note", answer.note()}});
+    result.push_back(answerJson(answer));
   return result;
 }
 
 } // namespace
+
+json answerJson(const plan::proto::ConfigAnswer &answer) {
+  return {{"path", answer.path()},
+          {"value", valueJson(answer.value_json())},
+          {"status", answer.status()},
+          {"note", answer.note()}};
+}
 
 std::string jsonReport(const Plan &plan, bool allRanks) {
   const WorldSize world = worldSize(plan);

@@ -3,6 +3,7 @@
 #include "compiler/report/Formats.h"
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Sharing.h"
+#include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -23,67 +24,6 @@ using plan::proto::Plan;
 using plan::proto::Role;
 
 constexpr size_t largestTensors = 10;
-constexpr size_t longestCell = 60; // bytes
-
-/// Columns padded to their widest cell; the ones named in `right` are set flush right.
-class Table {
-public:
-  Table(std::vector<std::string> head, std::vector<bool> right) : right_(std::move(right)) { add(std::move(head)); }
-
-  void add(std::vector<std::string> row) {
-    for (std::string &cell : row) {
-      if (cell.size() <= longestCell)
-        continue;
-      cell.resize(longestCell - 3);
-      while (!cell.empty() && (uint8_t(cell.back()) & 0xc0) == 0x80) // the tail of a cut UTF-8 character
-        cell.pop_back();
-      if (!cell.empty() && uint8_t(cell.back()) >= 0xc0) // and its head
-        cell.pop_back();
-      cell += "...";
-    }
-    rows_.push_back(std::move(row));
-  }
-
-  /// Adds a column's last cell without a limit: notes.
-  void addWithNote(std::vector<std::string> row, const std::string &note) {
-    add(std::move(row));
-    rows_.back().push_back(note);
-  }
-
-  void print(std::string &page) const {
-    std::vector<size_t> widths;
-    for (const auto &row : rows_)
-      for (size_t i = 0; i < row.size(); ++i) {
-        widths.resize(std::max(widths.size(), i + 1));
-        widths[i] = std::max(widths[i], row[i].size());
-      }
-    for (const auto &row : rows_) {
-      std::string line = " ";
-      for (size_t i = 0; i < row.size(); ++i) {
-        const std::string room(widths[i] - row[i].size(), ' ');
-        line += " " + (i < right_.size() && right_[i] ? room + row[i] : row[i] + room) + " ";
-      }
-      page += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-  }
-
-private:
-  std::vector<bool> right_;
-  std::vector<std::vector<std::string>> rows_;
-};
-
-/// "1 key", "2 keys".
-std::string plural(uint64_t count, const std::string &thing) {
-  return grouped(count) + " " + thing + (count == 1 ? "" : "s");
-}
-
-std::string rankRanges(const Role &role) {
-  std::string text;
-  for (int k = 0; k + 1 < role.ranks_size(); k += 2)
-    text += (text.empty() ? "" : ", ") + std::to_string(role.ranks(k)) +
-            (role.ranks(k) == role.ranks(k + 1) ? "" : " to " + std::to_string(role.ranks(k + 1)));
-  return text;
-}
 
 void printHead(std::string &page, const Plan &plan) {
   const WorldSize world = worldSize(plan);

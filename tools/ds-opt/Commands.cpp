@@ -1,8 +1,11 @@
-//===- Commands.cpp - import, compile, verify, report: arguments and printing --===//
+//===- Commands.cpp - the commands of ds-opt: arguments and printing ----------===//
 #include "tools/ds-opt/Commands.h"
 
 #include "compiler/check/Check.h"
+#include "compiler/driver/CheckModel.h"
 #include "compiler/driver/Compile.h"
+#include "compiler/report/Compare.h"
+#include "compiler/report/Fit.h"
 #include "compiler/report/Report.h"
 #include "runtime/core/Error.h"
 #include "runtime/plan/AtomicFile.h"
@@ -132,22 +135,19 @@ struct ModelArguments {
   }
 };
 
-struct CompileArguments {
+/// The options of everything that plans.
+struct PlanningArguments {
   ModelArguments model;
-  std::string config, machine, emit, output, deviceMemory, hostMemory;
-  int64_t ranks = 1;
+  std::string config, machine, deviceMemory, hostMemory;
   std::vector<std::string> sets;
 
   void add(CLI::App &app) {
     model.add(app);
     app.add_option("--config", config, "DeepSpeed's ds_config.json; ours stands under \"deepstatic\"")->required();
-    app.add_option("--ranks", ranks, "processes or GPUs to compile for");
     app.add_option("--machine", machine, "a machine file, or the name of one in models/machines");
     app.add_option("--set", sets, "key.path=value: overrides one configuration key");
     app.add_option("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
     app.add_option("--host-memory", hostMemory, "of one rank");
-    app.add_option("--emit", emit, "stop at train|grad|dist|schedule|plan|plan-text and print it");
-    app.add_option("-o,--output", output, "the plan file (default: the model's name with .dsplan)");
   }
 
   driver::CompileRequest request() const {
@@ -155,19 +155,45 @@ struct CompileArguments {
     result.model = model.options();
     result.configPath = config;
     result.overrides.fileName = config;
-    result.overrides.ranks = ranks;
     result.overrides.sets = sets;
     if (!deviceMemory.empty())
       result.overrides.deviceMemory = config::parseBytes(deviceMemory, "--device-memory");
     if (!hostMemory.empty())
       result.overrides.hostMemory = config::parseBytes(hostMemory, "--host-memory");
     result.machine = machine;
+    return result;
+  }
+};
+
+struct CompileArguments {
+  PlanningArguments planning;
+  std::string emit, output;
+  int64_t ranks = 1;
+
+  void add(CLI::App &app) {
+    planning.add(app);
+    app.add_option("--ranks", ranks, "processes or GPUs to compile for");
+    app.add_option("--emit", emit, "stop at train|grad|dist|schedule|plan|plan-text and print it");
+    app.add_option("-o,--output", output, "the plan file (default: the model's name with .dsplan)");
+  }
+
+  driver::CompileRequest request() const {
+    driver::CompileRequest result = planning.request();
+    result.overrides.ranks = ranks;
     result.output = output;
     if (!emit.empty())
       result.emit = driver::emitFromName(emit);
     return result;
   }
 };
+
+/// "gpt2" for gpt2/, gpt2.onnx and path/to/gpt2.
+std::string modelName(const std::string &path) {
+  std::filesystem::path model(path);
+  if (model.filename().empty())
+    model = model.parent_path();
+  return model.stem().string();
+}
 
 void printSummary(const plan::proto::Plan &plan, const std::string &path) {
   size_t commands = 0, parameters = 0;
@@ -213,13 +239,10 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
     progress.finish();
     return deliver(result.text, arguments.output);
   }
-  if (request.output.empty()) {
-    std::filesystem::path model(arguments.model.path);
-    if (model.filename().empty())
-      model = model.parent_path();
-    request.output = model.stem().string() + ".dsplan";
-  }
+  if (request.output.empty())
+    request.output = modelName(arguments.planning.model.path) + ".dsplan";
   driver::CompileResult result = driver::compile(request);
+  driver::requireRunnable(result.plan);
   progress("checking the plan");
   plan::validatePlan(result.plan);
   prove(result.plan, "the plan that this compiler made"); // a defect of ours, never written
@@ -236,11 +259,34 @@ void runReport(const std::string &path, const std::string &format, bool allRanks
   deliver(report::report(plan::readPlan(path), options), output);
 }
 
-/// A command that CLI.md names and a later release has.
-void refuseLater(CLI::App &app, const char *name, const char *what) {
-  app.add_subcommand(name, what)->allow_extras()->callback([name] {
-    throw Error(std::string("ds-opt ") + name + " is not available yet");
-  });
+struct CheckArguments {
+  PlanningArguments planning;
+  std::vector<int64_t> ranks = {1};
+  std::string format = "text", output;
+
+  void add(CLI::App &app) {
+    planning.add(app);
+    app.add_option("--ranks", ranks, "N, or several: 8,64,512")->delimiter(',')->check(CLI::PositiveNumber);
+    app.add_option("--format", format, "text|json");
+    app.add_option("-o,--output", output, "file; default: stdout");
+  }
+};
+
+/// The exit code: 0 only where everything fits.
+int runCheck(const CheckArguments &arguments, const bool &quiet, const bool &verbose) {
+  const report::Format format = report::formatFromName(arguments.format);
+  Progress progress(quiet, verbose);
+  driver::CompileRequest request = arguments.planning.request();
+  request.progress = [&](const char *phase) { progress(phase); };
+  const std::vector<report::FitCase> cases = driver::checkModel(request, arguments.ranks);
+  progress.finish();
+  deliver(report::fitReport(modelName(arguments.planning.model.path), cases, format), arguments.output);
+  return report::verdictOf(cases) == report::Verdict::Fits ? 0 : 1;
+}
+
+void runDiff(const std::string &a, const std::string &b, const std::string &format, const std::string &output) {
+  const report::Format wanted = report::formatFromName(format);
+  deliver(report::diffReport(plan::readPlan(a), a, plan::readPlan(b), b, wanted), output);
 }
 
 } // namespace
@@ -286,14 +332,25 @@ int ds::tool::runCommand(int argc, char **argv) {
   verifyCommand->add_option("PLAN", verifyPath, "a .dsplan file")->required();
   verifyCommand->callback([&] { runVerify(verifyPath, quiet); });
 
-  refuseLater(app, "check", "does it fit, are all keys honoured (not available yet)");
-  refuseLater(app, "diff", "what changed between two plans (not available yet)");
+  CheckArguments checkArguments;
+  int checkCode = 0;
+  CLI::App *checkCommand = app.add_subcommand("check", "does it fit, what becomes of every key; writes no plan");
+  checkArguments.add(*checkCommand);
+  checkCommand->callback([&] { checkCode = runCheck(checkArguments, quiet, verbose); });
+
+  std::string planA, planB, diffFormat = "text", diffOutput;
+  CLI::App *diffCommand = app.add_subcommand("diff", "what two plans of a model decide otherwise");
+  diffCommand->add_option("A", planA, "a .dsplan file")->required();
+  diffCommand->add_option("B", planB, "another")->required();
+  diffCommand->add_option("--format", diffFormat, "text|json");
+  diffCommand->add_option("-o,--output", diffOutput, "file; default: stdout");
+  diffCommand->callback([&] { runDiff(planA, planB, diffFormat, diffOutput); });
 
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
       std::fputs(app.help().c_str(), stdout);
-    return 0;
+    return checkCode;
   } catch (const CLI::Success &success) {
     return app.exit(success);
   } catch (const CLI::Error &error) {

@@ -1,0 +1,225 @@
+//===- Compare.cpp - what two plans decide otherwise -----------------------===//
+#include "compiler/report/Compare.h"
+
+#include "compiler/report/Facts.h"
+#include "compiler/report/Liveness.h"
+#include "compiler/report/WireBytes.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using plan::proto::Buffer;
+using plan::proto::Plan;
+using plan::proto::Role;
+using plan::proto::Variable;
+
+/// Facts under their names, in an order of their own; what only one plan has is "none" in the other.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+void compareFacts(const std::string &section, const Facts &before, const Facts &after, std::vector<Change> &changes) {
+  const std::map<std::string, std::string> old(before.begin(), before.end()), now(after.begin(), after.end());
+  for (const auto &[what, value] : before)
+    if (const auto other = now.find(what); other == now.end() || other->second != value)
+      changes.push_back({section, what, value, other == now.end() ? "none" : other->second});
+  for (const auto &[what, value] : after)
+    if (!old.contains(what))
+      changes.push_back({section, what, "none", value});
+}
+
+//===-- whether they can be compared ------------------------------------------===//
+
+Facts parameters(const Plan &plan) {
+  Facts facts;
+  for (const Variable &variable : plan.variables())
+    if (variable.kind() == Variable::PARAMETER)
+      facts.emplace_back(variable.name(), std::string(dtypeName(variable.dtype())) + " " + shapeText(variable.shape()));
+  return facts;
+}
+
+void requireComparable(const Plan &a, const Plan &b) {
+  if (a.format_version() != b.format_version())
+    throw Error("the plans have format versions " + std::to_string(a.format_version()) + " and " +
+                std::to_string(b.format_version()) +
+                ", and only plans of one version can be compared; compile both again");
+  const auto refuse = [&](const std::string &why) {
+    throw Error("the plans are of different models, " + a.model() + " and " + b.model() + ": " + why +
+                "; ds-opt diff compares plans of one model");
+  };
+  std::vector<Change> changes;
+  compareFacts("", parameters(a), parameters(b), changes);
+  if (!changes.empty())
+    refuse("parameter " + changes[0].what + " is " + changes[0].before + " in the first and " + changes[0].after +
+           " in the second");
+  if (a.model() != b.model())
+    refuse("their parameters are the same, their names are not");
+}
+
+//===-- facts -----------------------------------------------------------------===//
+
+Facts worldFacts(const Plan &plan) {
+  Facts facts = {{"compiler", plan.compiler_revision()},
+                 {"machine", plan.machine().name() + " (" + plan.machine().device() + ")"},
+                 {"threads", grouped(plan.machine().threads())},
+                 {"device memory", grouped(plan.machine().device_memory())},
+                 {"host memory", grouped(plan.machine().host_memory())},
+                 {"ranks", grouped(worldSize(plan).ranks())}};
+  for (const plan::proto::Axis &axis : plan.world().axes())
+    facts.emplace_back(axis.name() + " ranks", grouped(axis.size()));
+  facts.emplace_back("micro-batch size", grouped(plan.training().micro_batch_size()));
+  facts.emplace_back("accumulation steps", grouped(plan.training().accumulation_steps()));
+  facts.emplace_back("train batch size", grouped(plan.training().train_batch_size()));
+  return facts;
+}
+
+/// The resolved configuration, every key by its path.
+Facts configFacts(const Plan &plan) {
+  const auto config = nlohmann::json::parse(plan.config_json(), nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object())
+    return {{"the resolved configuration", plan.config_json()}};
+  Facts facts;
+  const nlohmann::json flat = config.flatten();
+  for (const auto &[pointer, value] : flat.items()) {
+    std::string path = pointer.substr(1);
+    for (char &letter : path)
+      letter = letter == '/' ? '.' : letter;
+    facts.emplace_back(path, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+  return facts;
+}
+
+/// "whole on every rank", "slices of bucket zero.0 over 4 ranks", "elements 0 to 99 of 200".
+std::string holding(const Plan &plan, const Buffer &buffer) {
+  if (buffer.has_bucket()) {
+    const plan::proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
+    const std::string ranks = plural(plan::groupSize(plan, bucket.communicator()), "rank");
+    return (buffer.shard() ? "slices of bucket " + bucket.name() + " over "
+                           : "whole in bucket " + bucket.name() + " on ") +
+           ranks;
+  }
+  const Variable &variable = plan.variables(int(buffer.variable()));
+  if (buffer.bytes() == bytesOf(variable))
+    return "whole on every rank";
+  const uint64_t count = elements(variable.shape()), bytes = bytesOf(variable);
+  const uint64_t held = bytes == 0 ? 0 : buffer.bytes() / (bytes / count);
+  return "elements " + grouped(buffer.first_element()) + " to " + grouped(buffer.first_element() + held - 1) + " of " +
+         grouped(count);
+}
+
+Facts ownershipFacts(const Plan &plan) {
+  std::map<std::string, std::string> held;
+  for (const Role &role : plan.roles()) {
+    const std::string prefix = plan.roles_size() > 1 ? "role " + role.name() + ": " : "";
+    const auto add = [&](uint32_t variable, const Buffer &buffer) {
+      std::string &text = held[prefix + plan.variables(int(variable)).name()];
+      text += (text.empty() ? "" : "; ") + holding(plan, buffer);
+    };
+    for (const Buffer &buffer : role.buffers()) {
+      if (buffer.has_variable())
+        add(buffer.variable(), buffer);
+      if (buffer.has_bucket())
+        for (const plan::proto::BucketMember &member : plan.buckets(int(buffer.bucket())).members())
+          add(member.variable(), buffer);
+    }
+  }
+  return {held.begin(), held.end()};
+}
+
+Facts memoryFacts(const Plan &plan) {
+  Facts facts;
+  for (const Role &role : plan.roles())
+    for (const char *space : {"device", "host", "nvme"}) {
+      const SpaceMemory memory = measure(role, space);
+      const std::string place = "role " + role.name() + ", " + space + ": ";
+      const auto add = [&](const std::string &what, uint64_t bytes) {
+        facts.emplace_back(place + what, grouped(bytes));
+      };
+      add("arena", memory.arenaBytes);
+      add("live in init, load, save", memory.residentBytes);
+      add("live in step", memory.programPeak(role, "step"));
+      add("live in eval", memory.programPeak(role, "evaluate"));
+      for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
+        add(std::string(categoryName(Buffer::Category(category))) + " at the peak", memory.atPeak[size_t(category)]);
+    }
+  return facts;
+}
+
+Facts wireFacts(const Plan &plan) {
+  Facts facts;
+  for (const Role &role : plan.roles()) {
+    if (role.ranks_size() == 0)
+      continue;
+    const WireBytes wire = wireBytesPerStep(plan, role, role.ranks(0));
+    const std::string place = "role " + role.name() + ", a step: ";
+    facts.emplace_back(place + "all_gather", grouped(wire.allGather));
+    facts.emplace_back(place + "reduce_scatter", grouped(wire.reduceScatter));
+    facts.emplace_back(place + "all_reduce", grouped(wire.allReduce));
+    facts.emplace_back(place + "broadcast", grouped(wire.broadcast));
+  }
+  return facts;
+}
+
+/// How often each kind is launched, on which queue.
+Facts collectiveFacts(const Plan &plan) {
+  Facts facts;
+  for (const Role &role : plan.roles())
+    for (const plan::proto::Program &program : role.programs()) {
+      std::map<std::string, uint64_t> launches;
+      for (const plan::proto::Call &call : program.calls())
+        for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
+          if (command.has_collective())
+            ++launches[plan::proto::CollectiveCommand::Kind_Name(command.collective().kind()) + " on queue " +
+                       role.queues(int(command.queue())).name()];
+      for (const auto &[kind, count] : launches)
+        facts.emplace_back("role " + role.name() + ", program " + program.name() + ": " + kind, grouped(count));
+    }
+  return facts;
+}
+
+Facts commandFacts(const Plan &plan) {
+  Facts facts;
+  for (const Role &role : plan.roles()) {
+    for (const plan::proto::Routine &routine : role.routines()) {
+      std::map<std::string, uint64_t> counts; // of commands, by what they do
+      for (const plan::proto::Command &command : routine.commands())
+        if (command.has_kernel())
+          ++counts[command.kernel().kernel()];
+        else if (!command.has_collective())
+          ++counts[command.has_fill() ? "fill" : command.has_copy() ? "copy" : "feed"];
+      for (const auto &[kind, count] : counts)
+        facts.emplace_back("role " + role.name() + ", routine " + routine.name() + ": " + kind, grouped(count));
+    }
+    for (const plan::proto::Program &program : role.programs())
+      facts.emplace_back("role " + role.name() + ", program " + program.name() + ": calls",
+                         grouped(uint64_t(program.calls_size())));
+  }
+  return facts;
+}
+
+} // namespace
+
+std::vector<Change> compare(const Plan &before, const Plan &after) {
+  requireComparable(before, after);
+  std::vector<Change> changes;
+  compareFacts("numerics", {{"class", before.numerics()}}, {{"class", after.numerics()}}, changes);
+  compareFacts("world", worldFacts(before), worldFacts(after), changes);
+  compareFacts("configuration", configFacts(before), configFacts(after), changes);
+  compareFacts("ownership", ownershipFacts(before), ownershipFacts(after), changes);
+  compareFacts("memory", memoryFacts(before), memoryFacts(after), changes);
+  compareFacts("wire bytes", wireFacts(before), wireFacts(after), changes);
+  compareFacts("collectives", collectiveFacts(before), collectiveFacts(after), changes);
+  compareFacts("commands", commandFacts(before), commandFacts(after), changes);
+  return changes;
+}
+
+} // namespace ds::report

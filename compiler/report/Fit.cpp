@@ -1,0 +1,116 @@
+//===- Fit.cpp - whether what a plan needs is there ------------------------===//
+#include "compiler/report/Fit.h"
+
+#include "compiler/report/Facts.h"
+#include "compiler/report/Liveness.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using plan::proto::Buffer;
+using plan::proto::Plan;
+
+int64_t zeroStage(const Plan &plan) {
+  const auto config = nlohmann::json::parse(plan.config_json(), nullptr, /*allow_exceptions=*/false);
+  const auto stage = nlohmann::json::json_pointer("/zero_optimization/stage");
+  return config.is_object() && config.contains(stage) && config[stage].is_number_integer()
+             ? config[stage].get<int64_t>()
+             : 0;
+}
+
+/// What makes less of a category.
+std::string remedy(const Plan &plan, Buffer::Category category) {
+  const auto shareOut = [&](int64_t wanted) {
+    const std::string stage = "zero_optimization.stage " + std::to_string(wanted);
+    if (worldSize(plan).ranks() == 1)
+      return "several ranks with " + stage + " share them out";
+    return zeroStage(plan) < wanted ? stage + " shares them out over the ranks" : "more ranks hold less each";
+  };
+  switch (category) {
+  case Buffer::OPTIMIZER:
+    return shareOut(1);
+  case Buffer::GRADIENTS:
+    return shareOut(2);
+  case Buffer::WEIGHTS:
+    return shareOut(3);
+  default:
+    return plan.training().micro_batch_size() > 1
+               ? "a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less"
+               : "a shorter sequence needs less";
+  }
+}
+
+std::string sentenceOf(const Plan &plan, const FitSpace &space) {
+  const SpaceMemory memory = measure(*space.role, space.space);
+  const auto most = std::ranges::max_element(memory.atPeak);
+  const auto category = Buffer::Category(most - memory.atPeak.begin());
+  return "role " + space.role->name() + ", rank " + rankRanges(*space.role) + ", needs " + grouped(space.needed) +
+         " bytes of " + std::string(space.space) + " memory, " + grouped(space.needed - space.room) +
+         " more than the " + grouped(space.room) + " that machine " + plan.machine().name() + " has for it; " +
+         std::string(categoryName(category)) + " hold the most, " + bytesText(*most) + ": " + remedy(plan, category);
+}
+
+} // namespace
+
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+  case Verdict::Fits:
+    return "fits";
+  case Verdict::DoesNotFit:
+    return "does_not_fit";
+  default:
+    return "rejected";
+  }
+}
+
+std::vector<FitSpace> fitSpaces(const Plan &plan) {
+  std::vector<FitSpace> spaces;
+  for (const plan::proto::Role &role : plan.roles())
+    for (const std::string_view space : {"device", "host", "nvme"}) {
+      FitSpace one{&role, space};
+      for (const plan::proto::Arena &arena : role.arenas())
+        one.needed += arena.space() == space ? arena.bytes() : 0;
+      if (one.needed == 0)
+        continue;
+      if (space == "device") {
+        one.needed += plan.machine().reserve();
+        one.room = plan.machine().device_memory();
+      } else if (space == "host")
+        one.room = plan.machine().host_memory();
+      spaces.push_back(one);
+    }
+  return spaces;
+}
+
+Verdict verdictOf(const FitCase &one) {
+  if (!one.plan)
+    return Verdict::Rejected;
+  return std::ranges::all_of(fitSpaces(*one.plan), &FitSpace::fits) ? Verdict::Fits : Verdict::DoesNotFit;
+}
+
+Verdict verdictOf(std::span<const FitCase> cases) {
+  Verdict worst = Verdict::Fits;
+  for (const FitCase &one : cases)
+    worst = std::max(worst, verdictOf(one));
+  return worst;
+}
+
+std::string shortageOf(const Plan &plan) {
+  for (const FitSpace &space : fitSpaces(plan))
+    if (!space.fits())
+      return sentenceOf(plan, space);
+  return {};
+}
+
+std::string reasonOf(const FitCase &one) { return one.plan ? shortageOf(*one.plan) : one.refusal; }
+
+} // namespace ds::report

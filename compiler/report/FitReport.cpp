@@ -1,0 +1,202 @@
+//===- FitReport.cpp - what `ds-opt check` prints --------------------------===//
+//
+// {"format": 1, "model", "verdict": "fits" | "does_not_fit" | "rejected" (the worst of all),
+//  "bytes": what they are exact for,
+//  "checks": [{"ranks", "verdict", "reason" (empty where it fits), "details": further reasons,
+//    "machine": {"name", "device"},
+//    "memory": [{"role", "ranks": [first, last] pairs, "space",
+//        "needed_bytes"  "arena_bytes" and "reserve_bytes", what lives outside the arenas,
+//        "room_bytes"    what the machine has; null where nothing is known of it,
+//        "fits",
+//        "phases": {"init" | "load" | "step" | "eval" | "save": {"live_bytes", "fits"}},
+//        "holds": {category: bytes alive when most are}}],
+//    "wire_bytes_per_step"   what rank 0 sends,
+//    "config": [{"path", "value", "status", "note"}]}]}
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/report/Facts.h"
+#include "compiler/report/Fit.h"
+#include "compiler/report/Formats.h"
+#include "compiler/report/Liveness.h"
+#include "compiler/report/Table.h"
+#include "compiler/report/WireBytes.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using json = nlohmann::ordered_json;
+using plan::proto::Buffer;
+using plan::proto::ConfigAnswer;
+using plan::proto::Plan;
+
+constexpr const char *exactness =
+    "exact for ds-run: the arenas that it allocates; what lives outside of them is the machine's reserve";
+
+struct Phase {
+  const char *name;
+  uint64_t liveBytes;
+};
+
+std::vector<Phase> phasesOf(const plan::proto::Role &role, const SpaceMemory &memory) {
+  return {{"init", memory.residentBytes},
+          {"load", memory.residentBytes},
+          {"step", memory.programPeak(role, "step")},
+          {"eval", memory.programPeak(role, "evaluate")},
+          {"save", memory.residentBytes}};
+}
+
+json memoryJson(const Plan &plan, const FitSpace &space) {
+  const SpaceMemory memory = measure(*space.role, space.space);
+  const uint64_t reserve = space.needed - memory.arenaBytes;
+  json phases, holds;
+  for (const Phase &phase : phasesOf(*space.role, memory))
+    phases[phase.name] = {{"live_bytes", phase.liveBytes},
+                          {"fits", space.room == 0 || phase.liveBytes + reserve <= space.room}};
+  for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
+    holds[std::string(categoryName(Buffer::Category(category)))] = memory.atPeak[size_t(category)];
+  json ranks = json::array();
+  for (int k = 0; k + 1 < space.role->ranks_size(); k += 2)
+    ranks.push_back({space.role->ranks(k), space.role->ranks(k + 1)});
+  return {{"role", space.role->name()},
+          {"ranks", ranks},
+          {"space", space.space},
+          {"needed_bytes", space.needed},
+          {"arena_bytes", memory.arenaBytes},
+          {"reserve_bytes", reserve},
+          {"room_bytes", space.room == 0 ? json(nullptr) : json(space.room)},
+          {"fits", space.fits()},
+          {"phases", phases},
+          {"holds", holds}};
+}
+
+json caseJson(const FitCase &one) {
+  json result = {
+      {"ranks", one.ranks}, {"verdict", name(verdictOf(one))}, {"reason", reasonOf(one)}, {"details", one.details}};
+  if (one.plan) {
+    result["machine"] = {{"name", one.plan->machine().name()}, {"device", one.plan->machine().device()}};
+    result["memory"] = json::array();
+    for (const FitSpace &space : fitSpaces(*one.plan))
+      result["memory"].push_back(memoryJson(*one.plan, space));
+    result["wire_bytes_per_step"] = wireBytesPerStep(*one.plan, one.plan->roles(0), 0).sum();
+  }
+  result["config"] = json::array();
+  for (const ConfigAnswer &answer : one.config)
+    result["config"].push_back(answerJson(answer));
+  return result;
+}
+
+//===-- text --------------------------------------------------------------------===//
+
+/// Whether any space has bytes of the category when most are alive.
+bool holds(const FitCase &one, int category) {
+  return one.plan && std::ranges::any_of(fitSpaces(*one.plan), [&](const FitSpace &space) {
+           return measure(*space.role, space.space).atPeak[size_t(category)] > 0;
+         });
+}
+
+/// One line a count of ranks, role and space.
+void printCases(std::string &page, std::span<const FitCase> cases) {
+  std::vector<std::string> head = {"ranks", "verdict", "role", "space", "needed", "room", "init", "step", "eval"};
+  std::vector<bool> right = {true, false, false, false, true, true, true, true, true};
+  std::vector<Buffer::Category> shown;
+  for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
+    if (std::ranges::any_of(cases, [&](const FitCase &one) { return holds(one, category); }))
+      shown.push_back(Buffer::Category(category));
+  for (Buffer::Category category : shown) {
+    head.emplace_back(categoryName(category));
+    right.push_back(true);
+  }
+  Table table(head, right);
+  for (const FitCase &one : cases) {
+    if (!one.plan)
+      table.add({grouped(one.ranks), std::string(name(Verdict::Rejected))});
+    for (const FitSpace &space : one.plan ? fitSpaces(*one.plan) : std::vector<FitSpace>()) {
+      const SpaceMemory memory = measure(*space.role, space.space);
+      std::vector<std::string> row = {grouped(one.ranks),
+                                      space.fits() ? "fits" : "does not fit",
+                                      space.role->name(),
+                                      std::string(space.space),
+                                      bytesText(space.needed),
+                                      space.room == 0 ? "unknown" : bytesText(space.room),
+                                      bytesText(memory.residentBytes),
+                                      bytesText(memory.programPeak(*space.role, "step")),
+                                      bytesText(memory.programPeak(*space.role, "evaluate"))};
+      for (Buffer::Category category : shown)
+        row.push_back(bytesText(memory.atPeak[size_t(category)]));
+      table.add(std::move(row));
+    }
+  }
+  table.print(page);
+}
+
+bool sameAnswers(const FitCase &a, const FitCase &b) {
+  const auto text = [](const FitCase &one) {
+    std::string all;
+    for (const ConfigAnswer &answer : one.config)
+      all += answer.SerializeAsString();
+    return all;
+  };
+  return text(a) == text(b);
+}
+
+void printConfig(std::string &page, std::span<const FitCase> cases) {
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (i > 0 && sameAnswers(cases[i], cases[i - 1]))
+      continue;
+    page += "\nconfiguration, from " + plural(cases[i].ranks, "rank") +
+            " on: " + plural(cases[i].config.size(), "key") + " written\n";
+    Table table({"key", "value", "answer"}, {});
+    for (const ConfigAnswer &answer : cases[i].config)
+      table.addWithNote({answer.path(), answer.value_json(), answer.status()}, answer.note());
+    table.print(page);
+  }
+}
+
+std::string fitText(const std::string &model, std::span<const FitCase> cases) {
+  std::string page = model + ": " + std::string(name(verdictOf(cases))) + "\n";
+  printCases(page, cases);
+  page +=
+      "  needed: arenas and reserve of one rank; init, step, eval (load and save are as init): bytes alive; then what "
+      "holds them when most are.\n";
+  page += std::string("  Bytes are ") + exactness + ".\n";
+  for (const FitCase &one : cases) {
+    if (verdictOf(one) == Verdict::Fits)
+      continue;
+    page += "\n" + plural(one.ranks, "rank") + ": " + reasonOf(one) + "\n";
+    for (const std::string &detail : one.details)
+      page += "  also: " + detail + "\n";
+  }
+  printConfig(page, cases);
+  return page;
+}
+
+} // namespace
+
+std::string fitReport(const std::string &model, std::span<const FitCase> cases, Format format) {
+  if (format == Format::Text)
+    return fitText(model, cases);
+  if (format != Format::Json)
+    throw Error("--format: check writes text and json", "--format json");
+  json result = {{"format", 1},
+                 {"model", model},
+                 {"verdict", name(verdictOf(cases))},
+                 {"bytes", exactness},
+                 {"checks", json::array()}};
+  for (const FitCase &one : cases)
+    result["checks"].push_back(caseJson(one));
+  return result.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace ds::report

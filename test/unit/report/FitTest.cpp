@@ -1,0 +1,78 @@
+//===- FitTest.cpp - whether what a plan needs is there -------------------===//
+#include "compiler/report/Fit.h"
+
+#include "test/unit/report/SmallPlan.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace ds::report {
+namespace {
+
+/// The small plan, whose arena has 12,288 bytes, on a machine with `memory` of them.
+FitCase smallCase(uint64_t memory, uint64_t reserve = 0) {
+  FitCase one;
+  one.plan = smallPlan();
+  one.plan->mutable_machine()->set_name("box");
+  one.plan->mutable_machine()->set_device_memory(memory);
+  one.plan->mutable_machine()->set_reserve(reserve);
+  return one;
+}
+
+FitCase refused() {
+  FitCase one;
+  one.refusal = "bf16.enabled is true";
+  one.config.emplace_back().set_path("bf16.enabled");
+  one.config.back().set_value_json("true");
+  one.config.back().set_status("rejected");
+  return one;
+}
+
+TEST(Fit, ComparesArenaAndReserveWithTheMachine) {
+  EXPECT_EQ(verdictOf(smallCase(0)), Verdict::Fits); // nothing is known of the machine
+  EXPECT_EQ(verdictOf(smallCase(12288)), Verdict::Fits);
+  EXPECT_EQ(verdictOf(smallCase(12287)), Verdict::DoesNotFit);
+  EXPECT_EQ(verdictOf(smallCase(12288, 1)), Verdict::DoesNotFit);
+  EXPECT_EQ(verdictOf(refused()), Verdict::Rejected);
+}
+
+TEST(Fit, TheWorstOfSeveralCounts) {
+  EXPECT_EQ(verdictOf(std::vector{smallCase(0), smallCase(1)}), Verdict::DoesNotFit);
+  EXPECT_EQ(verdictOf(std::vector{smallCase(0), refused(), smallCase(1)}), Verdict::Rejected);
+}
+
+TEST(Fit, SaysWhatIsShortAndWhatHelps) {
+  EXPECT_EQ(
+      reasonOf(smallCase(12000)),
+      "role main, rank 0, needs 12,288 bytes of device memory, 288 more than the 12,000 that machine box has for it; "
+      "workspace hold the most, 4.00 KiB: a smaller train_micro_batch_size_per_gpu with more "
+      "gradient_accumulation_steps needs less");
+  EXPECT_EQ(reasonOf(refused()), "bf16.enabled is true");
+  EXPECT_EQ(reasonOf(smallCase(0)), "");
+}
+
+TEST(Fit, JsonHasVerdictPhasesAndKeys) {
+  const std::vector cases = {smallCase(10000, 100), refused()};
+  const auto result = nlohmann::json::parse(fitReport("small", cases, Format::Json));
+  EXPECT_EQ(result["verdict"], "rejected");
+  EXPECT_NE(std::string(result["bytes"]).find("exact for ds-run"), std::string::npos);
+  const auto &memory = result["checks"][0]["memory"][0];
+  EXPECT_EQ(memory["needed_bytes"], 12388);
+  EXPECT_EQ(memory["room_bytes"], 10000);
+  EXPECT_EQ(memory["fits"], false);
+  EXPECT_EQ(memory["phases"]["step"], nlohmann::json({{"live_bytes", 10240}, {"fits", false}}));
+  EXPECT_EQ(memory["phases"]["eval"], nlohmann::json({{"live_bytes", 5120}, {"fits", true}}));
+  EXPECT_EQ(memory["holds"]["activations"], 2048);
+  EXPECT_EQ(result["checks"][1]["reason"], "bf16.enabled is true");
+  EXPECT_EQ(result["checks"][1]["config"][0]["status"], "rejected");
+}
+
+TEST(Fit, TextIsATable) {
+  const std::string text = fitReport("small", std::vector{smallCase(0), smallCase(1)}, Format::Text);
+  EXPECT_EQ(text.substr(0, 20), "small: does_not_fit\n");
+  for (const char *part : {"unknown", "does not fit", "12.0 KiB", "exact for ds-run"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+} // namespace
+} // namespace ds::report
