@@ -34,8 +34,11 @@ namespace {
 /// One routine on the time axis of one program.
 struct Segment {
   plan::RoutineOp routine;
-  int64_t begin, commands; // instants [begin, begin + commands)
-  bool repeated;           // called more than once
+  int64_t begin, commands;     // instants [begin, begin + commands)
+  int64_t firstCall, lastCall; // of the program's calls
+
+  int64_t end() const { return begin + commands; }
+  bool repeated() const { return firstCall < lastCall; }
 };
 
 /// One program on the time axis of its role.
@@ -53,7 +56,8 @@ struct Use {
 
 /// First and last use of a buffer in one program.
 struct Span {
-  Use first, last;
+  Use first, last;  // on the axis, which has every routine once
+  int64_t lastCall; // that uses it
 };
 
 SmallVector<Axis> layOut(plan::RoleOp role) {
@@ -61,13 +65,13 @@ SmallVector<Axis> layOut(plan::RoleOp role) {
   int64_t time = 0;
   for (auto program : role.getOps<plan::ProgramOp>()) {
     Axis axis{program, time, time, {}};
-    llvm::MapVector<StringAttr, int64_t> calls;
-    for (auto call : program.getOps<plan::CallOp>())
-      ++calls[call.getRoutineAttr().getAttr()];
-    for (auto &[name, count] : calls) {
+    llvm::MapVector<StringAttr, std::pair<int64_t, int64_t>> calls; // the first and the last
+    for (auto [number, call] : llvm::enumerate(program.getOps<plan::CallOp>()))
+      calls.try_emplace(call.getRoutineAttr().getAttr(), number, number).first->second.second = int64_t(number);
+    for (auto &[name, span] : calls) {
       auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, FlatSymbolRefAttr::get(name));
       const int64_t commands = llvm::range_size(routine.getBody().front());
-      axis.segments.push_back({routine, time, commands, count > 1});
+      axis.segments.push_back({routine, time, commands, span.first, span.second});
       time += commands;
     }
     axis.end = time = std::max(time, axis.begin + 1);
@@ -131,9 +135,10 @@ private:
   }
 
   void note(plan::BufferOp buffer, int64_t program, Use use) {
-    auto [it, inserted] = uses_[buffer].try_emplace(program, Span{use, use});
+    auto [it, inserted] = uses_[buffer].try_emplace(program, Span{use, use, use.segment->lastCall});
     if (inserted)
       return;
+    it->second.lastCall = std::max(it->second.lastCall, use.segment->lastCall);
     if (use.time() < it->second.first.time())
       it->second.first = use;
     if (use.time() > it->second.last.time())
@@ -181,10 +186,8 @@ private:
     for (auto &[program, span] : spans) {
       const Axis &axis = axes_[program];
       int64_t first = span.first.time(), last = span.last.time() + 1;
-      if (buffer.getScope() == plan::Scope::Step && span.first.segment->repeated)
-        first = span.first.segment->begin;
-      if (buffer.getScope() == plan::Scope::Step && span.last.segment->repeated)
-        last = span.last.segment->begin + span.last.segment->commands;
+      if (buffer.getScope() == plan::Scope::Step)
+        std::tie(first, last) = stepLife(axis, span);
       if (buffer.getSlots() > 1) {
         first = axis.begin;
         last = axis.end;
@@ -195,6 +198,21 @@ private:
       end = std::max(end, last);
     }
     return {begin, end};
+  }
+
+  /// [begin, end) of what is alive between calls: all of a routine that runs again meanwhile.
+  static std::pair<int64_t, int64_t> stepLife(const Axis &axis, const Span &span) {
+    const int64_t firstCall = span.first.segment->firstCall;
+    std::pair<int64_t, int64_t> life(span.first.time(), span.last.time() + 1);
+    for (const Segment &segment : axis.segments) {
+      if (segment.lastCall < firstCall || segment.firstCall > span.lastCall)
+        continue;
+      if (segment.repeated() || &segment != span.first.segment)
+        life.first = std::min(life.first, segment.begin);
+      if (segment.repeated() || &segment != span.last.segment)
+        life.second = std::max(life.second, segment.end());
+    }
+    return life;
   }
 
   static bool isMetric(plan::BufferOp buffer, plan::ProgramOp program) {

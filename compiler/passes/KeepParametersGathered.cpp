@@ -38,6 +38,8 @@ struct KeepParametersGathered : ds::impl::KeepParametersGatheredBase<KeepParamet
     GatherUses before(forward, symbols), after(backward, symbols);
     for (const Candidate &candidate : candidatesOf(before, after))
       decide(candidate, before, after, forward, symbols);
+    if (microbatches > 1)
+      keepForwardOnly(before, after, forward, symbols);
   }
 
 private:
@@ -93,6 +95,30 @@ private:
       dist::KeepOp::create(builder, first.op().getLoc(), first.whole, value);
     }
     takeInstead(second.op(), value);
+  }
+
+  /// What the backward has no use for, an embedding or a bias, can but stay for the step.
+  void keepForwardOnly(GatherUses &before, GatherUses &after, dist::FragmentOp forward, SymbolTable &symbols) {
+    llvm::DenseMap<Operation *, int> counts; // gathers of a bucket; looked up
+    for (const GatherUses *uses : {&before, &after})
+      for (const Gather &gather : uses->gathers)
+        ++counts[gather.bucket];
+    for (Gather &gather : before.gathers) {
+      if (counts.lookup(gather.bucket) != 1 || !gather.op())
+        continue;
+      const int64_t elements = gather.elements(), next = gather.last + 1;
+      const int64_t toNext = before.usedBetween(next, before.instants()) + after.usedBetween(0, after.instants()) +
+                             before.usedBetween(0, gather.first);
+      if (toNext > maxReuseDistance || !before.fits(next, before.instants(), elements, maxLive) ||
+          !after.fits(0, after.instants(), elements, maxLive) || !before.fits(0, gather.first, elements, maxLive))
+        continue;
+      before.occupy(next, before.instants(), elements);
+      after.occupy(0, after.instants(), elements);
+      before.occupy(0, gather.first, elements);
+      FlatSymbolRefAttr value = makeValue(gather.bucket, true, forward, symbols);
+      gatherOnce(gather.op(), value, forward, symbols);
+      takeInstead(gather.op(), value);
+    }
   }
 
   static FlatSymbolRefAttr makeValue(dist::BucketOp bucket, bool forStep, dist::FragmentOp forward,

@@ -321,7 +321,7 @@ def KeepParametersGathered : DsPass<"ds-keep-parameters-gathered", ["::ds::dist:
   let description = [{
     What the forward gathers last and the backward needs first is kept as a dist.value; what may stay until the next
     micro-batch needs it is gathered once, in the fragment `@gather`, at the start of the step. The nearest first, within
-    the limits. Then a step gathers a parameter once instead of twice a micro-batch. Switch off to bisect.
+    the limits; last what the backward has no use for. Then a step gathers a parameter once instead of twice a micro-batch. Switch off to bisect.
   }];
   let options = !listconcat(DsGatherLimits, [
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">]);

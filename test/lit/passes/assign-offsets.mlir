@@ -174,3 +174,38 @@ plan.role @queues ranks [0, 1] {
     plan.call @forward microbatch 0
   }
 }
+
+// -----
+
+// Tests that what every micro-batch reads in its forward is alive in the backwards between, although none of them uses it.
+// CHECK-LABEL: plan.role @between
+// CHECK:       plan.buffer "kept" in @device bytes 64 scope step {{.*}} at 0 stride 0
+// CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 64 stride 0
+// CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 0 stride 0
+plan.role @between ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %kept = plan.buffer "kept" in @device bytes 64 scope step category communication slots 1      // gather to backward
+  %scratch = plan.buffer "scratch" in @device bytes 64 scope call category workspace slots 1    // backward
+  %late = plan.buffer "late" in @device bytes 64 scope call category workspace slots 1          // update
+  plan.routine @gather {
+    plan.fill (%kept) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @forward {
+    plan.kernel "f" {} (%kept) : [tensor<16xf32>] access [1] at [0] on @compute
+  }
+  plan.routine @backward {
+    plan.fill (%scratch) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @update {
+    plan.fill (%late) : [tensor<16xf32>] access [2] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @gather microbatch 0
+    plan.call @forward microbatch 0
+    plan.call @backward microbatch 0
+    plan.call @forward microbatch 1
+    plan.call @backward microbatch 1
+    plan.call @update microbatch 0
+  }
+}

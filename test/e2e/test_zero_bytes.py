@@ -1,0 +1,71 @@
+"""What ZeRO's stages hold and send: bytes a rank, padding, bytes on the wire, and that plans do not grow with the ranks."""
+
+import pytest
+from zero_trainer import FROZEN, MODELS, UNREACHED, gradient_bytes, sent, trainer  # noqa: F401 - trainer is a fixture
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_bytes_follow_the_zero_table(trainer, stage):
+    ranks = 4
+    report = trainer.report(trainer.compile("llama", ranks, 1, stage, stage3_param_persistence_threshold=0))
+    zero = report["ranks_detail"][0]["zero"]
+    for kind, shared_from in (("optimizer", 1), ("gradients", 2), ("weights", 3)):
+        facts = zero[kind]
+        expected = facts["whole_bytes"] / (ranks if stage >= shared_from else 1)
+        # scalars (the step, metrics) and buffers of the module are nobody's slice
+        assert expected <= facts["rank_bytes"] + ranks and facts["rank_bytes"] <= expected * 1.01 + 4096, (kind, facts)
+    memory = report["ranks_detail"][0]["memory"]["device"]
+    assert memory["bucket_padding"] <= memory["padding"]
+
+
+@pytest.mark.parametrize("stage, factor", [(0, lambda g: 2), (1, lambda g: 2), (2, lambda g: g + 1)])
+def test_wire_bytes(trainer, stage, factor):
+    """Of P bytes of parameters, times (n - 1) / n: 2P, 2P, (G + 1)P."""
+    ranks, accumulation = 4, 3
+    report = trainer.report(trainer.compile("gpt2", ranks, accumulation, stage))
+    rank = report["ranks_detail"][0]
+    share = (ranks - 1) / ranks * gradient_bytes(rank)
+    assert factor(accumulation) * share <= sent(rank["wire_bytes_per_step"]) <= factor(accumulation) * share * 1.005
+
+
+def share_of_stage_3(report, accumulation, of_sliced):
+    """(n - 1) / n times the bytes of every bucket of parameters, each as often as a step moves it; `of_sliced` says how often
+    those that are shared out move."""
+    ranks, buckets = report["ranks"], report["ranks_detail"][0]["zero"]["buckets"]
+    times = lambda bucket: accumulation + 1 if bucket["held"] == "whole" else of_sliced(bucket["members"])
+    return (ranks - 1) / ranks * sum(4 * b["elements"] * times(b) for b in buckets if "::" not in b["name"])
+
+
+@pytest.mark.parametrize("accumulation", [1, 3])
+def test_wire_bytes_of_stage_3_with_nothing_kept(trainer, accumulation):
+    """3GP: gathered in both passes and reduced. Three do less: what learns nothing is not reduced, an embedding is not needed in the
+    backward, and a head is used there first, with nothing between."""
+    untied = ("llama", "--set=tie_word_embeddings=false")
+    plan = trainer.compile(untied, 4, accumulation, 3, reduce_bucket_size=1, stage3_max_live_parameters=0,
+                           stage3_max_reuse_distance=0, stage3_param_persistence_threshold=20)
+    report = trainer.report(plan)
+    exceptions = {FROZEN["llama"]: 2, "model.embed_tokens.weight": 2, "lm_head.weight": 2}
+    planned = share_of_stage_3(report, accumulation, lambda members: accumulation * exceptions.get(members[0], 3))
+    assert planned <= sent(report["ranks_detail"][0]["wire_bytes_per_step"]) <= planned * 1.005
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("accumulation", [1, 3])
+def test_wire_bytes_of_stage_3_with_all_kept(trainer, model, accumulation):
+    """(G + 1)P: gathered once and reduced in every micro-batch; what learns nothing is gathered once."""
+    report = trainer.report(trainer.compile(model, 4, accumulation, 3, stage3_param_persistence_threshold=0))
+    still = {FROZEN[model], UNREACHED}
+    planned = share_of_stage_3(report, accumulation, lambda members: 1 if set(members) & still else accumulation + 1)
+    assert planned <= sent(report["ranks_detail"][0]["wire_bytes_per_step"]) <= planned * 1.005
+
+
+def test_a_parameter_larger_than_a_bucket_is_said_to_be(trainer):
+    report = trainer.report(trainer.compile("gpt2", 2, 1, 2, reduce_bucket_size=20))
+    notes = {bucket["note"]: bucket["members"] for bucket in report["ranks_detail"][0]["zero"]["buckets"] if "note" in bucket}
+    assert notes and all(len(members) == 1 for members in notes.values())
+
+
+@pytest.mark.parametrize("stage", [0, 3])
+def test_plans_do_not_grow_with_the_ranks(trainer, stage):
+    sizes = [trainer.compile("gpt2", ranks, 1, stage).stat().st_size for ranks in (8, 1024, 16384)]
+    assert max(sizes) < min(sizes) * 1.02
