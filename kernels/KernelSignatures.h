@@ -7,8 +7,10 @@
 //   kernel             operands                                                     attributes
 //   elementwise        inputs..., results...                                        program, constants, results
 //                      See ElementwiseProgram.h. A result may be the same memory as an input of its own shape and size.
-//   matmul             a T, b T, [bias T [N]], c T                                  trans_a, trans_b (0|1), bias (0|1)
-//                      c[..., M, N] = op(a)[..., M, K] op(b)[..., K, N] + bias; leading dims broadcast as in NumPy.
+//   matmul             a T, b T, [bias T [N]], c T                                  trans_a, trans_b (0|1), bias (0|1),
+//   pieces
+//                      c[..., M, N] = op(a)[..., M, K] op(b)[..., K, N] + bias; leading dims broadcast as in NumPy. c
+//                      is computed in `pieces` pieces or a multiple, so that as many workers are busy.
 //   attention          q T [B, H, Q, D], k T [B, G, K, D], v T [B, G, K, E], [mask T|bool], out T [B, H, Q, E],
 //                      lse T [B, H, Q]                                              scale, causal (0|1), mask (0|1)
 //                      out = softmax(scale q k^T + mask) v; head h reads group h / (H / G); the mask broadcasts to

@@ -18,9 +18,11 @@ std::unique_ptr<KernelCall> makeProduct(const Product &product, DType dtype) {
   operands.push_back(operand(shape(product.m, product.k, product.transA)));
   operands.push_back(operand(shape(product.k, product.n, product.transB)));
   operands.push_back(operand(shape(product.m, product.n, false)));
-  return std::make_unique<KernelCall>(
-      "matmul", std::move(operands),
-      Attributes{{"trans_a", int64_t(product.transA)}, {"trans_b", int64_t(product.transB)}, {"bias", int64_t(0)}});
+  return std::make_unique<KernelCall>("matmul", std::move(operands),
+                                      Attributes{{"trans_a", int64_t(product.transA)},
+                                                 {"trans_b", int64_t(product.transB)},
+                                                 {"bias", int64_t(0)},
+                                                 {"pieces", int64_t(workers().workers())}});
 }
 
 } // namespace

@@ -139,7 +139,7 @@ private:
 
 } // namespace
 
-FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols) {
+FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols, int64_t workers) {
   if (op->hasTrait<Elementwise>() || isa<FusedOp, BroadcastOp>(op))
     return selectElementwise(op);
   Selector select(op, symbols);
@@ -147,6 +147,7 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](MatmulOp o) {
         select.with("trans_a", int64_t(o.getTransposeLhs())).with("trans_b", int64_t(o.getTransposeRhs()));
+        select.with("pieces", workers);
         return Result(select.with("bias", int64_t(bool(o.getBias()))).plain(op));
       })
       .Case<AttentionOp, AttentionGradOp>([&](auto o) {

@@ -30,8 +30,9 @@ struct KernelCall {
   void variable(mlir::StringAttr name, mlir::RankedTensorType type, plan::Access access);
 };
 
-/// The call that computes `op`, or a failure after a diagnostic. `symbols` finds the variables that it names.
-llvm::FailureOr<KernelCall> selectKernel(mlir::Operation *op, const mlir::SymbolTable &symbols);
+/// The call that computes `op`, or a failure after a diagnostic. `symbols` finds the variables that it names; products
+/// are cut for so many compute `workers` of a rank.
+llvm::FailureOr<KernelCall> selectKernel(mlir::Operation *op, const mlir::SymbolTable &symbols, int64_t workers);
 
 /// Elementwise ops and fused bodies as a program (kernels/ElementwiseProgram.h); scalar constants become part of it.
 llvm::FailureOr<KernelCall> selectElementwise(mlir::Operation *op);

@@ -266,7 +266,7 @@ private:
       emitKernel(selectStore(store), op);
       return success();
     }
-    FailureOr<KernelCall> call = selectKernel(op, symbols_);
+    FailureOr<KernelCall> call = selectKernel(op, symbols_, options_.threads);
     if (failed(call))
       return failure();
     emitKernel(*call, op);

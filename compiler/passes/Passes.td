@@ -35,6 +35,19 @@ def FuseBias : DsPass<"ds-fuse-bias"> {
   }];
 }
 
+def ConcatPads : DsPass<"ds-concat-pads"> {
+  let summary = "a sum of zero-padded parts is their concatenation";
+  let description = [{
+    ```mlir
+    %0 = train.pad %q low [0, 0] high [0, 8] ...
+    %1 = train.pad %kv low [0, 4] high [0, 0] ...
+    %g = train.add %0, %1                      // train.concat %q, %kv along 1
+    ```
+    The gradient of a tensor that was split, as attention splits its projection. Only where the parts tile the sum along one
+    dimension and nothing else reads them. An element -0 stays -0; the sum would make it 0.
+  }];
+}
+
 def SplitAlgorithm : DsPass<"ds-split-algorithm", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "make a training step of a model that brings its own algorithm";
   let description = [{

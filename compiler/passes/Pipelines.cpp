@@ -37,6 +37,7 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createFoldTransposes());
+  pm.addPass(createConcatPads());
   if (microbatches == 1)
     pm.addPass(createElideAccumulation());
   pm.addPass(createInferInputLimits());

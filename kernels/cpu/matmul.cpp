@@ -1,8 +1,8 @@
 // matmul: c[..., m, n] = op(a)[..., m, k] op(b)[..., k, n] + bias, float32 and float64.
 //
-// c is cut into pieces by its shape alone, and one worker computes a piece from start to end, so the bits do not depend
-// on the number of workers. In float32 a piece is one dnnl_sgemm, which is told to use one thread: of oneDNN's forms it
-// is the fastest on a transformer's products (docs/kernels.md).
+// c is cut into pieces by its shape and by the plan's `pieces`, and one worker computes a piece from start to end, so
+// the bits do not depend on the workers of the run. In float32 a piece is one dnnl_sgemm, which is told to use one
+// thread: of oneDNN's forms it is the fastest on a transformer's products (docs/kernels.md).
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
@@ -14,16 +14,45 @@ namespace ds::kernels {
 
 namespace {
 
-/// The largest piece of c. oneDNN's tile is 48 columns wide for AVX-512; above this size it gains 3 % and pieces get
-/// few.
-constexpr int64_t maxPieceRows = 256, maxPieceCols = 768;
+/// Elements of the largest piece: oneDNN packs its operands into some MB, and a worker that is late holds up one piece.
+constexpr int64_t maxPieceElements = 1024 * 3072;
+/// Pieces are not cut below this; oneDNN's tile is 48 columns wide for AVX-512.
+constexpr int64_t minPieceRows = 32, minPieceCols = 48;
+
+/// How many parts of a matrix lie below each other and side by side.
+struct Grid {
+  int64_t down = 1, across = 1;
+};
+
+/// `count` parts of [m, n], or as many as leave them large enough; of the grids of so many the one for which sgemm
+/// reads least: all of a for each column of parts, all of b for each row of them.
+Grid chooseGrid(int64_t m, int64_t n, int64_t count) {
+  for (; count > 1; --count) {
+    Grid best;
+    for (int64_t across = 1; across <= count; ++across) {
+      const Grid grid{count / across, across};
+      const bool fits = count % across == 0 && (grid.down == 1 || m / grid.down >= minPieceRows) &&
+                        (grid.across == 1 || n / grid.across >= minPieceCols);
+      const bool first = best.down * best.across == 1;
+      if (fits && (first || m * grid.across + n * grid.down < m * best.across + n * best.down))
+        best = grid;
+    }
+    if (best.down * best.across == count)
+      return best;
+  }
+  return {};
+}
 
 template <typename T> class Matmul : public Kernel {
 public:
   explicit Matmul(const MatmulCall &call) : call_(call) {
     foldBatches();
-    pieceRows_ = evenPiece(call_.m, maxPieceRows);
-    pieceCols_ = evenPiece(call_.n, maxPieceCols);
+    const int64_t total = call_.batches * call_.m * call_.n;
+    const int64_t rounds = std::max<int64_t>(piecesOf(total, call_.pieces * maxPieceElements), 1);
+    const int64_t pieces = std::min(call_.pieces * std::min(rounds, matmulMaxPieces), matmulMaxPieces);
+    const Grid grid = chooseGrid(call_.m, call_.n, piecesOf(pieces, std::max<int64_t>(call_.batches, 1)));
+    pieceRows_ = std::max<int64_t>(piecesOf(call_.m, grid.down), 1);
+    pieceCols_ = std::max<int64_t>(piecesOf(call_.n, grid.across), 1);
   }
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
@@ -58,11 +87,6 @@ private:
     call_.m *= call_.batches;
     call_.batches = 1;
     call_.batch.clear();
-  }
-
-  /// As few pieces as possible, of sizes that differ little.
-  static int64_t evenPiece(int64_t total, int64_t largest) {
-    return total == 0 ? 1 : piecesOf(total, piecesOf(total, largest));
   }
 
   bool runPiece(const T *a, const T *b, const T *bias, T *c, int64_t batch, int64_t row, int64_t col) const {

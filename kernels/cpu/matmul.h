@@ -7,11 +7,15 @@
 
 namespace ds::kernels {
 
+/// More pieces than any machine has use for; keeps the search for a grid short.
+inline constexpr int64_t matmulMaxPieces = 4096;
+
 /// c[..., m, n] = op(a)[..., m, k] op(b)[..., k, n] + bias[n].
 struct MatmulCall {
   explicit MatmulCall(const Call &call);
 
   int64_t m = 0, n = 0, k = 0;
+  int64_t pieces = 1; ///< c is to be cut into so many, or a multiple
   bool transA = false, transB = false, bias = false;
   DType dtype = DType::F32;
   Shape batch;                        ///< leading dimensions of c

@@ -30,6 +30,10 @@ MatmulCall::MatmulCall(const Call &call) {
   transA = call.flag("trans_a");
   transB = call.flag("trans_b");
   bias = call.flag("bias");
+  pieces = call.integer("pieces");
+  call.require(pieces >= 1 && pieces <= matmulMaxPieces, "attribute pieces is " + std::to_string(pieces) +
+                                                             ", but 1 to " + std::to_string(matmulMaxPieces) +
+                                                             " is allowed");
   call.expectOperands(bias ? 4 : 3);
   c = bias ? 3 : 2;
   call.expectFloat(0);

@@ -232,7 +232,7 @@ dist.role @main ranks [0, 0] {
 // CHECK-LABEL: module
 // CHECK:         %[[WS:.*]] = plan.buffer "layer_norm_grad workspace" in @device bytes [[BYTES:[0-9]+]] scope call category workspace slots 1
 // CHECK-LABEL: plan.routine @forward {
-// CHECK-NEXT:    plan.kernel "matmul" {bias = 0 : i64, trans_a = 1 : i64, trans_b = 0 : i64}(%{{.*}}, %{{.*}}, %{{.*}}) : [tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>] access [1, 1, 2]
+// CHECK-NEXT:    plan.kernel "matmul" {bias = 0 : i64, pieces = 2 : i64, trans_a = 1 : i64, trans_b = 0 : i64}(%{{.*}}, %{{.*}}, %{{.*}}) : [tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>] access [1, 1, 2]
 // Registers: 0 the product, 1 = constant 0 (-0.5), 2 = register 0 * register 1, 3 = exp of register 2; opcodes 0, 12, 55; f32 is 7.
 // CHECK-NEXT:    plan.kernel "elementwise" {constants = array<f64: -5.000000e-01>, program = array<i64: 0, 7, 0, -1, -1, 12, 7, 0, 1, -1, 55, 7, 2, -1, -1>, results = array<i64: 2, 3>}
 // CHECK-NEXT:    plan.kernel "reduce_sum" {axes = array<i64: 0, 1>}(%{{.*}}, %[[LOSS:.*]]) : [tensor<2x2xf32>, tensor<f32>]

@@ -7,10 +7,14 @@ namespace {
 struct Product {
   Shape a, b, c;
   bool transA = false, transB = false, bias = false;
+  int64_t pieces = 2;
 };
 
 Attributes attributesOf(const Product &product) {
-  return {{"trans_a", int64_t(product.transA)}, {"trans_b", int64_t(product.transB)}, {"bias", int64_t(product.bias)}};
+  return {{"trans_a", int64_t(product.transA)},
+          {"trans_b", int64_t(product.transB)},
+          {"bias", int64_t(product.bias)},
+          {"pieces", product.pieces}};
 }
 
 std::vector<Buffer> operandsOf(Random &random, DType dtype, const Product &product) {
@@ -51,6 +55,11 @@ TEST(Matmul, SeveralPieces) {
   check(3, {{64, 1500}, {1500, 80}, {64, 80}, false, false, true}); // a long sum
   check(4, {{40, 1100}, {40, 64}, {1100, 64}, true, false, true});
   check(5, {{40, 33}, {33, 2200}, {40, 2200}, false, false, true});
+  for (int64_t pieces : {1, 3, 7, 16, 4096}) { // 7 does not divide, 4096 would be smaller than a piece may be
+    check(6, {{300, 130}, {130, 700}, {300, 700}, false, false, true, pieces});
+    check(7, {{3, 70, 40}, {3, 40, 200}, {3, 70, 200}, false, false, false, pieces});
+  }
+  check(8, {{8, 3}, {3, 500000}, {8, 500000}}); // more than one round of pieces
 }
 
 TEST(Matmul, BroadcastsLeadingDimensions) {
@@ -79,6 +88,11 @@ TEST(Matmul, RefusesWrongShapes) {
   Invocation invocation = with(good);
   invocation.attributes["trans_a"] = int64_t(2);
   expectRefused(invocation, "must be in [0, 1], not 2");
+  for (int64_t pieces : {0, 4097}) {
+    invocation.attributes["trans_a"] = int64_t(0);
+    invocation.attributes["pieces"] = pieces;
+    expectRefused(invocation, "attribute pieces is " + std::to_string(pieces) + ", but 1 to 4096 is allowed");
+  }
   invocation = with(good);
   invocation.attributes.erase("bias");
   expectRefused(invocation, "needs attribute 'bias'");

@@ -79,6 +79,7 @@ proto::Plan smallNetwork() {
   auto &product = b.kernel(forward, compute, "matmul", "rrw", {sample, w, h});
   for (const char *name : {"trans_a", "trans_b", "bias"})
     attribute(product, name).set_integer(0);
+  attribute(product, "pieces").set_integer(2);
   wait(product, fed);
   signal(product, freed);
   attribute(b.kernel(forward, compute, "layer_norm", "rrrwww", {h, gamma, beta, y, mean, rstd}), "epsilon")
