@@ -52,7 +52,7 @@ def make_work(args):
     if not model.exists():
         subprocess.run([sys.executable, ROOT / "models/export.py", args.model, "--size", args.size, "--seq", str(args.seq),
                         "--out", model], check=True, stdout=subprocess.DEVNULL)
-    tokens = numpy.random.default_rng(0).integers(0, 50257, (SEED_BATCHES * args.batch, args.seq), dtype=numpy.int64)
+    tokens = numpy.random.default_rng(0).integers(0, 32000, (SEED_BATCHES * args.batch, args.seq), dtype=numpy.int64)
     save_file({"input_ids": tokens, "labels": tokens}, WORK / "data.safetensors")
     config = {**CONFIG, "train_micro_batch_size_per_gpu": args.batch}
     (WORK / "ds_config.json").write_text(json.dumps(config))

@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Callable, NamedTuple
 
 import numpy
 
@@ -18,7 +19,7 @@ STREAMS = {".u32.bin": numpy.dtype("<u4"), ".bin": numpy.dtype("<u2")}
 def main(arguments=None) -> int:
     args = parse(arguments)
     try:
-        {"text": prepare_text, "images": prepare_images}[args.command](args)
+        {"text": prepare_text, "masked": prepare_masked, "images": prepare_images}[args.command](args)
     except Refusal as refusal:
         print(f"error: {refusal}", file=sys.stderr)
         return 1
@@ -27,7 +28,7 @@ def main(arguments=None) -> int:
 
 def prepare_text(args) -> None:
     """Files -> tokens, in order and without separators -> args.out; leaves nothing behind when it raises Refusal."""
-    tokens = tokenize(args.files, args.tokenizer)
+    tokens = tokenize(args.files, load_tokenizer(args.tokenizer))
     stream = next((kind for suffix, kind in STREAMS.items() if args.out.name.endswith(suffix)), None)
     if stream is not None:
         write_whole(args.out, stream_bytes(tokens, stream))
@@ -40,18 +41,54 @@ def prepare_text(args) -> None:
         raise Refusal(f"--out {args.out}: unknown kind; end it in .safetensors, {' or '.join(STREAMS)}")
 
 
-def tokenize(files, tokenizer: str) -> numpy.ndarray:
-    """Token ids of all files, int64 [tokens]; `tokenizer` is "bytes" or a local folder or tokenizer.json."""
-    if tokenizer == "bytes":
+def prepare_masked(args) -> None:
+    """The same, cut into samples of which some tokens are to be guessed -> args.out."""
+    if args.out.suffix != ".safetensors":
+        raise Refusal(f"--out {args.out}: unknown kind; end it in .safetensors")
+    tokenizer = load_tokenizer(args.tokenizer)
+    mask = tokenizer.mask if args.mask_token is None else args.mask_token
+    if mask is None:
+        raise Refusal(f"--tokenizer {args.tokenizer} has no mask token; give its id with --mask-token")
+    if not 0 <= mask < tokenizer.size:
+        raise Refusal(f"--mask-token {mask} is not among the tokenizer's ids, 0 to {tokenizer.size - 1}")
+    samples, rest = cut(tokenize(args.files, tokenizer), args.seq)
+    if (samples == mask).any():
+        raise Refusal(f"the text holds token {mask}, which is to stand for a masked one; give another id with --mask-token")
+    shown, labels = hide(samples, mask, tokenizer.size, args.share, numpy.random.default_rng(args.seed))
+    import safetensors.numpy
+    write_whole(args.out, safetensors.numpy.save({"input_ids": shown, "attention_mask": numpy.ones_like(shown), "labels": labels}))
+    print(f"{args.out}: {len(samples):,} samples of {args.seq} tokens as input_ids, attention_mask and labels; "
+          f"{(labels >= 0).mean():.1%} to be guessed; {rest} tokens left over")
+
+
+def hide(samples, mask: int, size: int, share: float, generator):
+    """(what the model sees, labels: -100 where nothing is to be guessed), as BERT's paper draws them (Devlin et al. 2019): of the
+    chosen tokens 80 % become the mask, 10 % any token, 10 % stay. At least one token of a sample is chosen."""
+    draws = generator.random(samples.shape)
+    chosen = (draws < share) | (draws == draws.min(axis=1, keepdims=True))
+    fate = generator.random(samples.shape)
+    other = generator.integers(size, size=samples.shape)
+    shown = numpy.where(chosen & (fate < 0.8), mask, numpy.where(chosen & (fate >= 0.9), other, samples))
+    return shown, numpy.where(chosen, samples, -100)
+
+
+class Tokenizer(NamedTuple):
+    encode: Callable | None  # text -> token ids, special tokens left out; None: every byte is a token
+    size: int                # ids are below it
+    mask: int | None         # id of the mask token
+
+
+def tokenize(files, tokenizer: Tokenizer) -> numpy.ndarray:
+    """Token ids of all files, int64 [tokens]."""
+    if tokenizer.encode is None:
         return numpy.frombuffer(b"".join(read(path) for path in files), numpy.uint8).astype(numpy.int64)
-    encode = load_tokenizer(tokenizer)
     ids = []
     for path in files:
         try:
             text = read(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise Refusal(f"{path} is not UTF-8 at byte {error.start}; convert it, or use --tokenizer bytes") from error
-        ids.extend(encode(text))
+        ids.extend(tokenizer.encode(text))
     return numpy.array(ids, numpy.int64)
 
 
@@ -62,14 +99,19 @@ def read(path: Path) -> bytes:
         raise Refusal(f"cannot read {path}: {error.strerror}") from error
 
 
-def load_tokenizer(path: str):
-    """A function text -> token ids, special tokens left out."""
+def load_tokenizer(path: str) -> Tokenizer:
+    """`path` is "bytes", whose byte 0 no text holds, or a local folder or tokenizer.json."""
+    if path == "bytes":
+        return Tokenizer(None, 256, 0)
     if os.path.isfile(path):
         import tokenizers
         try:
-            return lambda text, model=tokenizers.Tokenizer.from_file(path): model.encode(text, add_special_tokens=False).ids
+            model = tokenizers.Tokenizer.from_file(path)
         except Exception as error:
             raise Refusal(f"--tokenizer {path}: {first_line(error)}") from error
+        masks = [model.token_to_id(name) for name in ("[MASK]", "<mask>")]
+        return Tokenizer(lambda text: model.encode(text, add_special_tokens=False).ids, 1 + max(model.get_vocab().values(), default=-1),
+                         next((mask for mask in masks if mask is not None), None))
     if not os.path.isdir(path):
         raise Refusal(f"--tokenizer {path} does not exist; give bytes, a tokenizer.json or a saved tokenizer's folder")
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -79,7 +121,8 @@ def load_tokenizer(path: str):
         model = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
     except Exception as error:
         raise Refusal(f"--tokenizer {path}: {first_line(error)}") from error
-    return lambda text: model(text, add_special_tokens=False)["input_ids"]
+    return Tokenizer(lambda text: model(text, add_special_tokens=False)["input_ids"], 1 + max(model.get_vocab().values(), default=-1),
+                     model.mask_token_id)
 
 
 def cut(tokens, length: int):
@@ -162,16 +205,31 @@ def write_whole(path: Path, content: bytes) -> None:
         raise Refusal(f"--out {path}: {error.strerror}") from error
 
 
+def share(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 1")
+    return value
+
+
 def parse(arguments) -> argparse.Namespace:
     parser = Parser(prog="prepare_data.py", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="text|images")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="text|masked|images")
     text = commands.add_parser("text", help="text files to token ids")
-    text.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    text.add_argument("--tokenizer", default="bytes",
-                      help="bytes (ids 0 to 255, the default), a tokenizer.json, or a saved tokenizer's folder")
-    text.add_argument("--seq", type=positive, default=128, help="tokens a sample (default 128)")
+    masked = commands.add_parser("masked", help="text files to samples some of whose tokens are to be guessed, as BERT is trained")
+    for command in (text, masked):
+        command.add_argument("files", nargs="+", type=Path, metavar="FILE")
+        command.add_argument("--tokenizer", default="bytes",
+                             help="bytes (ids 0 to 255, the default), a tokenizer.json, or a saved tokenizer's folder")
+        command.add_argument("--seq", type=positive, default=128, help="tokens a sample (default 128)")
     text.add_argument("--out", type=Path, required=True, help="F.safetensors: input_ids and labels, int64 [samples, seq]; "
                       "F.bin or F.u32.bin: a stream of 16-bit or 32-bit ids")
+    masked.add_argument("--share", type=share, default=0.15, help="of the tokens that are to be guessed (default 0.15)")
+    masked.add_argument("--mask-token", type=int, metavar="ID", help="what is seen in place of a masked token (default: the "
+                        "tokenizer's own; of bytes 0)")
+    masked.add_argument("--seed", type=int, default=0, help="of what is masked (default 0)")
+    masked.add_argument("--out", type=Path, required=True, help="F.safetensors: input_ids, attention_mask and labels, int64 "
+                        "[samples, seq]; labels are -100 where nothing is to be guessed")
     images = commands.add_parser("images", help="arrays of images, or drawn ones, to pixel_values and labels")
     images.add_argument("--images", type=Path, metavar="X.npy", help="uint8 [n, height, width, 3] or float32 [n, 3, height, "
                         "width]; without it, images are drawn from --seed")

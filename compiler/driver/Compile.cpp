@@ -14,6 +14,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <filesystem>
@@ -99,6 +101,15 @@ static ZeroOptions zeroOptions(const config::Config &config) {
   options.prefetch = zero.prefetchBucketSize;
   options.overlap = zero.overlapComm;
   return options;
+}
+
+/// The passes that --without names, if a plan can be made without them.
+static const std::vector<std::string> &checkedWithout(const std::vector<std::string> &names) {
+  for (const std::string &name : names)
+    if (!llvm::is_contained(optionalPasses, name))
+      throw Error("--without " + name + " is no pass that can be left out; those are " +
+                  llvm::join(optionalPasses, ", "));
+  return names;
 }
 
 static std::string print(ModuleOp module) {
@@ -209,6 +220,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;
+  options.without = checkedWithout(request.without);
 
   request.progress("importing the model");
   import::ImportOptions model = request.model;
@@ -218,7 +230,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
     diagnostics.raise("import");
   options.ownAlgorithm = checkOptimizer(config, *module, request.overrides.fileName);
   Stage stage(*module, diagnostics);
-  stage.run("simplification", [&](PassManager &pm) { buildSimplifyPipeline(pm); });
+  stage.run("simplification", [&](PassManager &pm) { buildSimplifyPipeline(pm, options); });
   if (request.emit == Emit::Train)
     return {print(*module), {}};
   request.progress("differentiating");

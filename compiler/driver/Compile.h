@@ -26,7 +26,8 @@ struct CompileRequest {
   import::ImportOptions model; // `dims["batch"]` is set from the configuration
   std::string configPath;      // ds_config.json
   config::ConfigOverrides overrides;
-  std::string machine; // name or path; empty: the built-in cpu
+  std::string machine;              // name or path; empty: the built-in cpu
+  std::vector<std::string> without; // passes to leave out, of ds::optionalPasses
   Emit emit = Emit::PlanFile;
   std::string output; // where the plan will lie, for relative paths of weights; empty: the current folder
   /// Told the name of each phase as it begins.

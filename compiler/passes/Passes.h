@@ -5,8 +5,12 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
+#include <array>
 #include <limits>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace ds {
 
@@ -34,11 +38,17 @@ struct CompileOptions {
   ZeroOptions zero;
   int64_t threads = 8; ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 4 << 20;
-  int64_t alignment = 64; ///< bytes
+  int64_t alignment = 64;           ///< bytes
+  std::vector<std::string> without; ///< of optionalPasses, those that are left out
 };
 
+/// Passes without which a plan is right too, only larger or slower.
+inline constexpr std::array<std::string_view, 8> optionalPasses = {
+    "ds-fold-transposes", "ds-fuse-bias",          "ds-regroup-attention",  "ds-regroup-rms-norm",
+    "ds-concat-pads",     "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise"};
+
 /// @forward -> the same, smaller: what import leaves to be tidied up.
-void buildSimplifyPipeline(mlir::OpPassManager &);
+void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// @forward -> @microbatch, @update, @evaluate.
 void buildGradientPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// train -> dist: fragments and schedules.

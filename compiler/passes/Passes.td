@@ -89,6 +89,24 @@ def RegroupAttention : DsPass<"ds-regroup-attention", ["::ds::train::TrainDialec
   }];
 }
 
+def RegroupRmsNorm : DsPass<"ds-regroup-rms-norm", ["::ds::train::TrainDialect"]> {
+  let summary = "find root mean square norms in what exporters write";
+  let description = [{
+    ```mlir
+    %s = train.pow %x, %two
+    %m = train.reduce_mean %s over [2]
+    %k = train.reshape %m to [4, 64, 1]
+    %a = train.add %k, %epsilon
+    %r = train.rsqrt %a
+    %n = train.mul %x, %r
+    %y = train.mul %scale, %n                  // train.rms_norm %x, %scale epsilon ...
+    ```
+    The square may be a product, the reciprocal root sqrt and reciprocal or a division. Left as they are: norms over other
+    dimensions than the last, a scale that is no vector of it, and values on the way that something else reads. Sums are taken
+    in another order. Must precede `ds-differentiate`; switch off to compare.
+  }];
+}
+
 def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "add the backward pass, split off evaluation";
   let description = [{

@@ -5,22 +5,32 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace mlir;
 
 namespace ds {
 
-void buildSimplifyPipeline(OpPassManager &pm) {
+static void addOptional(OpPassManager &pm, const CompileOptions &options, std::unique_ptr<Pass> pass) {
+  const std::string_view name = pass->getArgument();
+  assert(llvm::is_contained(optionalPasses, name));
+  if (!llvm::is_contained(options.without, name))
+    pm.addPass(std::move(pass));
+}
+
+void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   // A file may ask for derivatives itself, by any value: before one of them is simplified away.
   pm.addPass(createSplitAlgorithm());
   pm.addPass(createExpandGradients());
   // Import leaves transposes of transposes and scalings by one.
   pm.addPass(createCanonicalizerPass());
   // Before differentiation, so that the gradients too read weights as they are stored and carry no extra sums.
-  pm.addPass(createFoldTransposes());
-  pm.addPass(createFuseBias());
+  addOptional(pm, options, createFoldTransposes());
+  addOptional(pm, options, createFuseBias());
   pm.addPass(createCSEPass());
-  // Once products name their transposed side; its gradient is not the sum of its parts'.
-  pm.addPass(createRegroupAttention());
+  // Once products name their transposed side; gradients of the whole are not the sum of the parts'.
+  addOptional(pm, options, createRegroupAttention());
+  addOptional(pm, options, createRegroupRmsNorm());
 }
 
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -36,10 +46,10 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Gradients of reshapes and transposes meet those of their neighbours, and share what the forward pass computed.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createFoldTransposes());
-  pm.addPass(createConcatPads());
+  addOptional(pm, options, createFoldTransposes());
+  addOptional(pm, options, createConcatPads());
   if (microbatches == 1)
-    pm.addPass(createElideAccumulation());
+    addOptional(pm, options, createElideAccumulation());
   pm.addPass(createInferInputLimits());
   pm.addPass(createVerifyTrainForm());
 }
@@ -48,8 +58,8 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
-  pm.addPass(createRepeatElementwise());
-  pm.addPass(createFuseElementwise());
+  addOptional(pm, options, createRepeatElementwise());
+  addOptional(pm, options, createFuseElementwise());
   pm.addPass(createOutlineFragments());
   pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel}));
   buildZeroPipeline(pm, options);
@@ -126,7 +136,8 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
 
 void registerPassesAndPipelines() {
   registerDSPasses();
-  PassPipelineRegistration<>("ds-simplify-pipeline", "what import leaves to be tidied up", buildSimplifyPipeline);
+  PassPipelineRegistration<>("ds-simplify-pipeline", "what import leaves to be tidied up",
+                             [](OpPassManager &pm) { buildSimplifyPipeline(pm, {}); });
   PassPipelineRegistration<StepOptions>(
       "ds-gradient-pipeline", "@forward to @microbatch, @update, @evaluate",
       [](OpPassManager &pm, const StepOptions &options) { buildGradientPipeline(pm, options.compileOptions()); });

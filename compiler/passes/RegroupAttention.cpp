@@ -45,6 +45,16 @@ Value withoutScale(Value value, double &scale) {
   return value;
 }
 
+/// `value` in shape `shape`, of the value that reshapes made it from.
+Value viewedAs(Value value, ArrayRef<int64_t> shape, Operation *before) {
+  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
+    value = reshape.getInput();
+  if (shapeOf(value) == shape)
+    return value;
+  OpBuilder builder(before); // dead where the match fails
+  return train::ReshapeOp::create(builder, before->getLoc(), value, shape);
+}
+
 /// x where `value` is x with its last two dimensions swapped, also if x passes through a shape with its leading
 /// dimensions merged; else null.
 Value swapped(Value value) {
@@ -63,14 +73,11 @@ Value swapped(Value value) {
   }
   if (!outer)
     return transpose.getInput();
-  auto inner = transpose.getInput().getDefiningOp<train::ReshapeOp>();
-  if (!inner || !llvm::is_sorted(rest))
+  SmallVector<int64_t> shape(shapeOf(value));
+  if (!llvm::is_sorted(rest) || shape.size() < 2 || ArrayRef(shape).take_back(2) != shapeOf(transpose).take_back(2))
     return {};
-  ArrayRef<int64_t> from = shapeOf(inner.getInput()), to = shapeOf(value);
-  const bool same = from.size() == to.size() && from.size() >= 2 && from.drop_back(2) == to.drop_back(2) &&
-                    from.take_back(2) == shapeOf(inner).take_back(2) &&
-                    to.take_back(2) == shapeOf(transpose).take_back(2);
-  return same ? inner.getInput() : Value();
+  std::swap(shape[shape.size() - 2], shape.back());
+  return viewedAs(transpose.getInput(), shape, transpose);
 }
 
 /// [batch, groups, keys, depth] where `value` [batch, heads, keys, depth] repeats each group for several heads.

@@ -85,3 +85,17 @@ def text_data(tools, tmp_path_factory):
         return files[seq]
 
     return prepare
+
+
+@pytest.fixture(scope="session")
+def masked_data(tools, tmp_path_factory):
+    """masked_data(64) -> the same for a masked language model; 3 is a byte that the text does not hold."""
+    files = {}
+
+    def prepare(seq) -> Path:
+        if seq not in files:
+            files[seq] = tmp_path_factory.mktemp("data") / "masked.safetensors"
+            tools("prepare_data.py", "masked", "/usr/share/common-licenses/GPL-3", "--seq", seq, "--mask-token", 3, "--out", files[seq])
+        return files[seq]
+
+    return prepare

@@ -68,21 +68,24 @@ def test_other_optimizers_are_pytorchs(case, tools, exported, text_data, tmp_pat
     check_ten_steps("gpt2", 2, ON_GPT2[case], tools, exported, text_data, tmp_path)
 
 
-def test_mixture_is_pytorchs(tools, exported, text_data, tmp_path):
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_mixture_is_pytorchs(accumulation, tools, exported, text_data, tmp_path):
     """Every expert on every token gives what transformers' Mixtral gives, which sends each token to two of four."""
-    check_ten_steps("moe", 1, dict(optimizer=ADAMW), tools, exported, text_data, tmp_path)
+    check_ten_steps("moe", accumulation, dict(optimizer=ADAMW), tools, exported, text_data, tmp_path)
 
 
-def test_masked_language_model_is_pytorchs(tools, exported, text_data, tmp_path):
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_masked_language_model_is_pytorchs(accumulation, tools, exported, masked_data, tmp_path):
     """BERT with padding, whose attention mask is made of an input while training."""
-    text = read_samples(text_data(SEQ))["input_ids"]
-    generator = torch.Generator().manual_seed(1)
-    mask = (torch.arange(SEQ) < torch.randint(SEQ // 2, SEQ + 1, (len(text), 1), generator=generator)).long()
-    guessed = (torch.rand(text.shape, generator=generator) < 0.2) & (mask == 1)
-    guessed[:, 0] = True
+    samples = read_samples(masked_data(SEQ))
+    lengths = torch.randint(SEQ // 2, SEQ + 1, (len(samples["labels"]), 1), generator=torch.Generator().manual_seed(1))
+    padding = torch.arange(SEQ) >= lengths
+    samples["attention_mask"][padding] = 0
+    samples["labels"][padding] = -100
+    samples["labels"][:, 0] = samples["input_ids"][:, 0]  # something is left to be guessed in each
     data = tmp_path / "masked.safetensors"
-    save_file({"input_ids": text.where(~guessed, 3), "attention_mask": mask, "labels": text.where(guessed, -100)}, data)
-    check_ten_steps("bert", 2, dict(optimizer=ADAMW, gradient_clipping=1.0), tools, exported, lambda seq: data, tmp_path)
+    save_file(samples, data)
+    check_ten_steps("bert", accumulation, dict(optimizer=ADAMW, gradient_clipping=1.0), tools, exported, lambda seq: data, tmp_path)
 
 
 def check_ten_steps(name, accumulation, settings, tools, exported, text_data, tmp_path):
@@ -101,8 +104,7 @@ def check_ten_steps(name, accumulation, settings, tools, exported, text_data, tm
     numpy.testing.assert_allclose([line["loss"] for line in metrics], single.losses, rtol=1e-5)
     numpy.testing.assert_allclose([line["grad_norm"] for line in metrics], single.norms, rtol=1e-4)
     assert [line["lr"] for line in metrics] == [learning_rate(config, step) for step in range(STEPS)]
-    check_weights(weights, single.weights, lambda: own_spread(
-        [single.weights], train(load_model(name, folder, torch.float64), samples, config, STEPS).weights))
+    check_weights(weights, single.weights, lambda: own_spread(lambda dtype: load_model(name, folder, dtype), samples, config, STEPS))
     if "gradient_clipping" in config and config["gradient_clipping"] > 0:
         assert min(single.norms) > config["gradient_clipping"], "clipping never binds: the test shows nothing"
 

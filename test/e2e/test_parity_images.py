@@ -17,11 +17,10 @@ from conftest import write_config
 from safetensors import safe_open
 from safetensors.torch import save_file
 from test_parity import check_weights, read_weights
-from torch_reference import SIZES, initializers, nudge, own_spread, relative_difference, train
+from torch_reference import SIZES, initializers, own_spread, relative_difference, train
 
 from exporting.resnet import ResNet
 
-pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration")  # of PyTorch itself, when oneDNN is switched off
 MICRO, STEPS = 8, 10
 SGD = {"type": "SGD", "params": {"lr": 0.002, "momentum": 0.9}}
 ADAMW = {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}
@@ -69,17 +68,6 @@ LOADERS = {"vit": load_vit, "resnet50": load_resnet}
 IMAGE_SIZES = {"vit": 32, "resnet50": 64}
 
 
-def statistics(model) -> dict:
-    return {name: value.double().numpy() for name, value in model.named_buffers() if "running" in name}
-
-
-def reference(model, samples, config, steps=STEPS):
-    """Losses, norms, and weights with running statistics, of PyTorch's run."""
-    run = train(model, samples, config, steps)
-    run.weights |= statistics(model)
-    return run
-
-
 def compiled(tools, folder, config, tmp_path):
     plan = tmp_path / "model.dsplan"
     tools("ds-opt", "compile", folder, "--config", config, "--ranks", 1, "-o", plan)
@@ -104,7 +92,7 @@ def test_float64_is_pytorchs(name, accumulation, optimizer, tools, exported, ima
     save_file(samples, data)
     path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, optimizer=optimizer)
     ours = trained(tools, folder, path, data, tmp_path)
-    expected = reference(LOADERS[name](folder, torch.float64), samples, json.loads(path.read_text()))
+    expected = train(LOADERS[name](folder, torch.float64), samples, json.loads(path.read_text()), STEPS)
     numpy.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-12)
     numpy.testing.assert_allclose(ours.norms, expected.norms, rtol=1e-12)
     weights, _ = read_weights(ours.weights)
@@ -113,30 +101,17 @@ def test_float64_is_pytorchs(name, accumulation, optimizer, tools, exported, ima
         assert relative_difference(tensor, value, expected.weights[tensor]) <= 1e-10, tensor
 
 
-def several(name, folder, data, config):
-    """PyTorch's weights in float64, and its float32 runs that need not round alike: with its own kernels instead of oneDNN's,
-    and from weights moved by their last bit."""
-    samples = read_images(data)
-    with torch.backends.mkldnn.flags(enabled=False):
-        singles = [reference(LOADERS[name](folder), samples, config).weights]
-    singles += [reference(nudge(LOADERS[name](folder), seed), samples, config).weights for seed in range(3)]
-    return singles, reference(LOADERS[name](folder, torch.float64), read_images(data, torch.float64), config).weights
-
-
 @pytest.mark.parametrize("accumulation", [1, 4])
 def test_vit_is_pytorchs(accumulation, tools, exported, images, tmp_path):
     folder, data = exported("vit", "--size", "tiny"), images(32)
     path = write_config(tmp_path / "ds_config.json", MICRO // accumulation, accumulation)
     config = json.loads(path.read_text())
     ours = trained(tools, folder, path, data, tmp_path)
-    expected = reference(load_vit(folder), read_images(data), config)
+    expected = train(load_vit(folder), read_images(data), config, STEPS)
     numpy.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-5)
     numpy.testing.assert_allclose(ours.norms, expected.norms, rtol=1e-4)
-
-    def spread():
-        singles, double = several("vit", folder, data, config)
-        return own_spread([expected.weights, *singles], double)
-    check_weights(ours.weights, expected.weights, spread)
+    check_weights(ours.weights, expected.weights, lambda: own_spread(
+        lambda dtype: load_vit(folder, dtype), read_images(data), config, STEPS))
 
 
 def kind(name) -> str:
@@ -150,12 +125,11 @@ def test_resnet_is_pytorchs(accumulation, tools, exported, images, tmp_path):
     path = write_config(tmp_path / "ds_config.json", MICRO, accumulation, optimizer=ADAMW)
     config = json.loads(path.read_text())
     ours = trained(tools, folder, path, data, tmp_path)
-    expected = reference(load_resnet(folder), read_images(data), config)
+    expected = train(load_resnet(folder), read_images(data), config, STEPS)
     numpy.testing.assert_allclose(ours.losses, expected.losses, rtol=1e-4)
 
     def spread():
-        singles, double = several("resnet50", folder, data, config)
-        by_name = own_spread([expected.weights, *singles], double)
+        by_name = own_spread(lambda dtype: load_resnet(folder, dtype), read_images(data), config, STEPS)
         # What parts two runs may stand anywhere in the model.
         return {name: max(value for other, value in by_name.items() if kind(other) == kind(name)) for name in by_name}
     check_weights(ours.weights, expected.weights, spread)

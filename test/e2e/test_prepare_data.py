@@ -64,6 +64,59 @@ def test_saved_tokenizer_folder(text, tokenizer):
     assert safetensors.numpy.load_file(text / "d.safetensors")["labels"].tolist() == [[2, 1]]
 
 
+def mask(*arguments) -> int:
+    return prepare_data.main(["masked", *map(str, arguments)])
+
+
+def test_masked_samples(tmp_path, capsys):
+    """BERT's shares, and nothing but the chosen tokens changed."""
+    text = bytes(numpy.random.default_rng(0).integers(1, 256, 40000, dtype=numpy.uint8))
+    (tmp_path / "a.txt").write_bytes(text)
+    assert mask(tmp_path / "a.txt", "--seq", 100, "--share", 0.2, "--out", tmp_path / "d.safetensors") == 0
+    data = safetensors.numpy.load_file(tmp_path / "d.safetensors")
+    assert set(data) == {"input_ids", "attention_mask", "labels"}
+    assert all(values.dtype == numpy.int64 and values.shape == (400, 100) for values in data.values())
+    original = numpy.frombuffer(text, numpy.uint8).reshape(400, 100)
+    seen, labels = data["input_ids"], data["labels"]
+    chosen = labels != -100
+    assert (data["attention_mask"] == 1).all() and (labels[chosen] == original[chosen]).all() and (seen[~chosen] == original[~chosen]).all()
+    assert chosen.mean() == pytest.approx(0.2, abs=0.01) and chosen.any(axis=1).all()
+    assert (seen == 0)[chosen].mean() == pytest.approx(0.8, abs=0.02)
+    assert (seen == original)[chosen].mean() == pytest.approx(0.1, abs=0.02)
+    assert "% to be guessed" in capsys.readouterr().out
+    assert mask(tmp_path / "a.txt", "--seq", 100, "--share", 0.2, "--out", tmp_path / "again.safetensors") == 0
+    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "d.safetensors").read_bytes()
+    assert mask(tmp_path / "a.txt", "--seq", 4, "--share", 0.001, "--out", tmp_path / "few.safetensors") == 0
+    assert (safetensors.numpy.load_file(tmp_path / "few.safetensors")["labels"] != -100).any(axis=1).all()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_mask_token_of_the_tokenizer(folder, text, tmp_path):
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "one": 1, "two": 2, "[MASK]": 3}, unk_token="?"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    words.save(str(tmp_path / "masks.json"))
+    source = tmp_path / "masks.json"
+    if folder:
+        from transformers import PreTrainedTokenizerFast
+        source = tmp_path / "saved"
+        PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "masks.json"), mask_token="[MASK]").save_pretrained(source)
+    assert mask(text / "a.txt", "--tokenizer", source, "--seq", 4, "--share", 1, "--seed", 1, "--out", tmp_path / "d.safetensors") == 0
+    data = safetensors.numpy.load_file(tmp_path / "d.safetensors")
+    assert data["labels"].tolist() == [[1, 2, 0, 0]] and 3 in data["input_ids"] and data["input_ids"].max() <= 3
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["a.txt", "--out=d.bin"], "--out d.bin: unknown kind"),
+    (["a.txt", "--seq=4", "--tokenizer=words.json", "--out=d.safetensors"], "words.json has no mask token; give its id with --mask-token"),
+    (["a.txt", "--seq=4", "--mask-token=256", "--out=d.safetensors"], "--mask-token 256 is not among the tokenizer's ids, 0 to 255"),
+    (["a.txt", "--seq=4", "--mask-token=32", "--out=d.safetensors"], "the text holds token 32"),
+])
+def test_masked_refused(arguments, says, text, tokenizer, monkeypatch, capsys):
+    monkeypatch.chdir(text)
+    assert mask(*arguments) == 1
+    assert says in capsys.readouterr().err and not list(text.glob("d.*"))
+
+
 @pytest.mark.parametrize("arguments, says", [
     (["missing.txt", "--out=d.bin"], "cannot read missing.txt"),
     (["a.txt", "--out=d.txt"], "unknown kind"),

@@ -28,7 +28,7 @@ CLASSES = {"gpt2": (transformers.GPT2Config, transformers.GPT2LMHeadModel),
 
 @dataclasses.dataclass
 class Run:
-    """Of a training run: per step, and the parameters after the last one."""
+    """Of a training run: per step, and the parameters and running statistics after the last one."""
     losses: list
     norms: list  # before clipping
     rates: list
@@ -46,6 +46,8 @@ def load_model(name: str, folder: Path, dtype=torch.float32, **settings):
     config_class, model_class = CLASSES[name]
     dropout = dict.fromkeys(DROPOUT_KEYS[config_class.model_type], 0.0)
     config = config_class(**{**SIZES[name]["tiny"], **settings}, **dropout, use_cache=False, bos_token_id=None, eos_token_id=None)
+    if name == "moe":
+        config._experts_implementation = "eager"  # the others have no float64
     model = model_class(config)
     return load_weights(model, folder).to(dtype).train()
 
@@ -123,8 +125,9 @@ def train(model, samples: dict, config: dict, steps: int) -> Run:
         clip = config.get("gradient_clipping", 1.0)
         run.norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or math.inf).item())
         optimizer.step()
+    statistics = {name: value for name, value in model.named_buffers() if "running" in name}
     run.weights = {name: value.detach().double().numpy().copy()
-                   for name, value in model.named_parameters(remove_duplicate=False)}
+                   for name, value in [*model.named_parameters(remove_duplicate=False), *statistics.items()]}
     return run
 
 
@@ -147,12 +150,6 @@ def relative_difference(name: str, value: numpy.ndarray, expected: numpy.ndarray
     return numpy.abs(comparable(name, value) - expected).max() / numpy.abs(expected).max()
 
 
-def own_spread(singles: list, double: dict) -> dict:
-    """name -> how far PyTorch's own float32 runs are from its float64 run."""
-    return {name: max(relative_difference(name, single[name], expected) for single in singles)
-            for name, expected in double.items()}
-
-
 def nudge(model, seed: int):
     """Moves each weight by its last bit at most, so that the next run rounds otherwise."""
     generator = torch.Generator().manual_seed(seed)
@@ -160,3 +157,18 @@ def nudge(model, seed: int):
         for parameter in model.parameters():
             parameter.mul_(1 + (torch.randint(0, 3, parameter.shape, generator=generator) - 1) * torch.finfo(parameter.dtype).eps)
     return model
+
+
+def own_spread(load, samples: dict, config: dict, steps: int) -> dict:
+    """name -> how far PyTorch's own float32 runs are from its float64 run; load(dtype) is a fresh model. Several runs, since a
+    single one may round luckily: with oneDNN's kernels, with PyTorch's own, and from weights moved by their last bit."""
+    double = train(load(torch.float64), {name: value.double() if value.is_floating_point() else value for name, value in samples.items()},
+                   config, steps).weights
+    runs = [train(load(torch.float32), samples, config, steps)]
+    torch.backends.mkldnn.enabled = False
+    try:
+        runs.append(train(load(torch.float32), samples, config, steps))
+    finally:
+        torch.backends.mkldnn.enabled = True
+    runs += [train(nudge(load(torch.float32), seed), samples, config, steps) for seed in range(3)]
+    return {name: max(relative_difference(name, run.weights[name], expected) for run in runs) for name, expected in double.items()}

@@ -139,7 +139,7 @@ struct ModelArguments {
 struct PlanningArguments {
   ModelArguments model;
   std::string config, machine, deviceMemory, hostMemory;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, without;
 
   void add(CLI::App &app) {
     model.add(app);
@@ -148,6 +148,7 @@ struct PlanningArguments {
     app.add_option("--set", sets, "key.path=value: overrides one configuration key");
     app.add_option("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
     app.add_option("--host-memory", hostMemory, "of one rank");
+    app.add_option("--without", without, "leave out a pass that only makes the plan better, to compare; repeatable");
   }
 
   driver::CompileRequest request() const {
@@ -161,6 +162,7 @@ struct PlanningArguments {
     if (!hostMemory.empty())
       result.overrides.hostMemory = config::parseBytes(hostMemory, "--host-memory");
     result.machine = machine;
+    result.without = without;
     return result;
   }
 };

@@ -96,7 +96,7 @@ plan::proto::Plan compileModel(const Case &test) {
     diagnostics.raise("import");
   CompileOptions options;
   options.threads = threads;
-  runPipeline(*module, diagnostics, "simplification", [](PassManager &pm) { buildSimplifyPipeline(pm); });
+  runPipeline(*module, diagnostics, "simplification", [](PassManager &pm) { buildSimplifyPipeline(pm, {}); });
   makeEvaluation(*module, test.inputs);
   runPipeline(*module, diagnostics, "distribution", [&](PassManager &pm) { buildDistributePipeline(pm, options); });
   runPipeline(*module, diagnostics, "planning", [&](PassManager &pm) { buildPlanPipeline(pm, options); });

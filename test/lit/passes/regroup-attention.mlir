@@ -66,3 +66,24 @@ func.func @masked_fill(%q: tensor<1x2x2x4xf32>, %k: tensor<1x2x2x4xf32>, %hidden
   %5 = train.matmul %4, %k : (tensor<1x2x2x2xf32>, tensor<1x2x2x4xf32>) -> tensor<1x2x2x4xf32>
   return %5 : tensor<1x2x2x4xf32>
 }
+
+// -----
+
+// Tests grouped queries as torch's scaled_dot_product_attention writes them once reshapes of reshapes are one: the key's
+// repeats go into merged heads directly.
+// CHECK-LABEL: func.func @merged_groups
+// CHECK-NEXT:  %[[Y:.*]], %{{.*}} = train.attention %arg0, %arg1, %arg1 scale 1.000000e+00 :
+// CHECK-SAME:  (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>)
+// CHECK-NEXT:  return %[[Y]]
+func.func @merged_groups(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>) -> tensor<2x4x3x8xf32> {
+  %0 = train.reshape %k to [2, 2, 1, 5, 8] : (tensor<2x2x5x8xf32>) -> tensor<2x2x1x5x8xf32>
+  %1 = train.broadcast %0 to [2, 2, 2, 5, 8] : (tensor<2x2x1x5x8xf32>) -> tensor<2x2x2x5x8xf32>
+  %2 = train.reshape %1 to [2, 4, 5, 8] : (tensor<2x2x2x5x8xf32>) -> tensor<2x4x5x8xf32>
+  %3 = train.reshape %1 to [8, 5, 8] : (tensor<2x2x2x5x8xf32>) -> tensor<8x5x8xf32>
+  %4 = train.transpose %3 by [0, 2, 1] : (tensor<8x5x8xf32>) -> tensor<8x8x5xf32>
+  %5 = train.reshape %4 to [2, 4, 8, 5] : (tensor<8x8x5xf32>) -> tensor<2x4x8x5xf32>
+  %6 = train.matmul %q, %5 : (tensor<2x4x3x8xf32>, tensor<2x4x8x5xf32>) -> tensor<2x4x3x5xf32>
+  %7 = train.softmax %6 along 3 : (tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %8 = train.matmul %7, %2 : (tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x8xf32>
+  return %8 : tensor<2x4x3x8xf32>
+}
