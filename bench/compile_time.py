@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Import and compile times of ds-opt: GPT-2 124M, Llama 160M, Llama 7B without weights. Best of three.
 
-Prints seconds and ds-opt's peak memory beside the limits that we hold ourselves to.
+Prints seconds and ds-opt's peak memory beside the limits that we hold ourselves to; then Llama 7B by ZeRO stage 3 for 8 to 16,384
+ranks, with the size of the plan and how much of a rank's weights, gradients and optimizer state is padding.
 """
 
 import json
@@ -17,6 +18,7 @@ WORK = ROOT / "build" / "bench"
 # model, size, sequence, extra options, seconds allowed, bytes allowed
 CASES = [("gpt2", "small", 1024, [], 5, 500e6), ("llama", "160m", 1024, [], 5, 500e6),
          ("llama", "7b", 2048, ["--no-weights"], 30, None)]
+RANKS = (8, 64, 1024, 16384)  # data-parallel
 
 
 def measure(arguments):
@@ -45,6 +47,26 @@ def main():
         limit = "" if memory is None else f" (limit {memory / 1e6:.0f})"
         print(f"{name} {size}, sequence {sequence}: import and compile {best:.2f} s (limit {seconds}), "
               f"peak memory {peak / 1e6:.0f} MB{limit}")
+    print_by_ranks(WORK / "llama-7b-2048", config)
+
+
+def print_by_ranks(model, config):
+    """Interleaved, so that a disturbance of the machine meets all of them."""
+    plan, runs, sizes, padding = WORK / "compile.dsplan", {n: [] for n in RANKS}, {}, {}
+    for _ in range(3):
+        for ranks in RANKS:
+            runs[ranks].append(measure([BIN / "ds-opt", "compile", model, "--config", config, "--ranks", ranks, "--set",
+                                        "zero_optimization.stage=3", "-o", plan, "--quiet"])[0])
+            sizes[ranks] = plan.stat().st_size
+            report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", plan, "--format", "json"]))
+            state = [report["ranks_detail"][0]["zero"][kind] for kind in ("weights", "gradients", "optimizer")]
+            padding[ranks] = sum(s["rank_padding"] for s in state) / sum(s["rank_bytes"] for s in state)
+    for ranks in RANKS:
+        print(f"llama 7b, ZeRO stage 3, {ranks} ranks: {min(runs[ranks]):.2f} s (limit 60), plan of {sizes[ranks]:,} bytes, "
+              f"padding {padding[ranks]:.2%} of state")
+    best = [min(times) for times in runs.values()]
+    print(f"slowest / fastest: {max(best) / min(best):.2f} (limit 1.20), largest / smallest plan: "
+          f"{max(sizes.values()) / min(sizes.values()):.3f}")
 
 
 if __name__ == "__main__":

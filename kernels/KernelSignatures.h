@@ -74,8 +74,8 @@
 //                      epsilon, weight_decay, lr_decay
 //                      torch.optim.{AdamW,SGD,Adagrad}; g is first multiplied by clip; step = updates done before this
 //                      one. Without momentum `sgd` has no momentum_buffer operand.
-//   block_sum_squares  g T, partials f64 [ceil(n / 1024)]                           -
-//   global_norm        partials f64..., norm f64 []                                 -
+//   block_sum_squares  g T, partials f64 [ceil(n / block)]                          block (64, 128, ... 1024)
+//   global_norm        partials f64..., norm f64 []                                 blocks, one an operand
 //                      sqrt of the sum in operand order, element order.
 //   clip_factor        norm f64 [], factor f64 []                                   max_norm
 //                      1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and torch.nn.utils.clip_grad_norm_'s rule.

@@ -7,6 +7,7 @@
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace ds::check {
@@ -38,8 +39,9 @@ public:
     }
   }
 
-  void play() {
-    for (size_t i = 0; i < timeline_.instances.size(); ++i)
+  /// `instances`: ascending, all that touch what is followed.
+  void play(const std::vector<size_t> &instances) {
+    for (size_t i : instances)
       execute(i);
     for (const proto::Metric &metric : program_.metrics())
       readMetric(metric);
@@ -463,19 +465,47 @@ std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::R
   return buffers;
 }
 
+Range rangeOf(const proto::Buffer &buffer) {
+  return {buffer.arena(), buffer.offset(),
+          buffer.offset() + (buffer.slots() - 1) * buffer.slot_stride() + buffer.bytes()};
+}
+
+/// The instances that use each buffer, so that following a few bytes costs no look at all commands.
+std::vector<std::vector<size_t>> usersOf(const proto::Role &role, const Timeline &timeline) {
+  std::vector<std::vector<size_t>> users(size_t(role.buffers_size()));
+  for (size_t i = 0; i < timeline.instances.size(); ++i)
+    for (const Effect &effect : effectsOf(*timeline.instances[i].command))
+      if (std::vector<size_t> &known = users[effect.operand->buffer()]; known.empty() || known.back() != i)
+        known.push_back(i);
+  return users;
+}
+
+/// Those that use a buffer of which some bytes lie in `range`.
+std::vector<size_t> usersOf(const Range &range, const proto::Role &role,
+                            const std::vector<std::vector<size_t>> &users) {
+  std::set<size_t> found;
+  for (int b = 0; b < role.buffers_size(); ++b)
+    if (const Range other = rangeOf(role.buffers(b));
+        other.arena == range.arena && other.begin < range.end && range.begin < other.end)
+      found.insert(users[size_t(b)].begin(), users[size_t(b)].end());
+  return {found.begin(), found.end()};
+}
+
 } // namespace
 
 void replay(const proto::Plan &plan, const proto::Role &role, const proto::Program &program, const Timeline &timeline) {
-  Run(plan, role, program, timeline, role.ranks(0), nullptr).play();
+  std::vector<size_t> all(timeline.instances.size());
+  std::iota(all.begin(), all.end(), size_t(0));
+  Run(plan, role, program, timeline, role.ranks(0), nullptr).play(all);
+  const std::vector<std::vector<size_t>> users = usersOf(role, timeline);
   for (const auto &[index, slices] : slicedBuffers(plan, role)) {
-    const proto::Buffer &buffer = role.buffers(int(index));
-    const Range range{buffer.arena(), buffer.offset(),
-                      buffer.offset() + (buffer.slots() - 1) * buffer.slot_stride() + buffer.bytes()};
+    const Range range = rangeOf(role.buffers(int(index)));
+    const std::vector<size_t> some = usersOf(range, role, users);
     const uint64_t ranks = plan::groupSize(plan, slices.communicator);
     const std::set<uint64_t> telling = tellingCoordinates(slices.ends, slices.stride, ranks);
     for (uint32_t rank : plan::groupRanks(plan, slices.communicator, role.ranks(0)))
       if (const uint64_t c = plan::groupCoordinate(plan, slices.communicator, rank); c > 0 && telling.contains(c))
-        Run(plan, role, program, timeline, rank, &range).play();
+        Run(plan, role, program, timeline, rank, &range).play(some);
   }
 }
 

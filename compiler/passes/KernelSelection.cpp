@@ -52,6 +52,13 @@ public:
 
   KernelCall reduction(Operation *op, ArrayRef<int64_t> axes) { return with("axes", axes).plain(op); }
 
+  KernelCall globalNorm(GlobalNormOp op) {
+    SmallVector<int64_t> blocks(op.getBlocks());
+    if (blocks.empty())
+      blocks.assign(op.getPartials().size(), 1024);
+    return with("blocks", blocks).plain(op);
+  }
+
   KernelCall adamw(AdamWOp op) {
     with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
     with("weight_decay", op.getWeightDecay()).with("adam_w_mode", int64_t(op.getDecoupled()));
@@ -198,7 +205,9 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
       .Case([&](DropoutOp o) {
         return Result(select.with("ratio", o.getRatio()).with("op_id", int64_t(o.getOpId())).plain(op));
       })
-      .Case<BatchNormGradOp, BlockSumSquaresOp, GlobalNormOp>([&](auto) { return Result(select.plain(op)); })
+      .Case([&](BatchNormGradOp) { return Result(select.plain(op)); })
+      .Case([&](BlockSumSquaresOp o) { return Result(select.with("block", int64_t(o.getBlock())).plain(op)); })
+      .Case([&](GlobalNormOp o) { return Result(select.globalNorm(o)); })
       .Case([&](ClipFactorOp o) { return Result(select.with("max_norm", o.getMaxNorm()).plain(op)); })
       .Case([&](LearningRateOp o) { return Result(select.learningRate(o)); })
       .Case([&](IncrementOp o) { return Result(select.increment(o)); })

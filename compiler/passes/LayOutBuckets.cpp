@@ -124,7 +124,7 @@ private:
       end += llvm::alignTo(parameter.getTensorType().getNumElements(), block);
     }
     const int64_t ranks = dist::axisSize(mesh_, "data");
-    const int64_t slice = std::max<int64_t>(1, llvm::divideCeil(end, ranks * block)) * block;
+    const int64_t slice = dist::BucketOp::sliceElements(end, ranks);
     Type element = plan.parameters.front().getTensorType().getElementType();
     auto bucket = dist::BucketOp::create(
         builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name), FlatSymbolRefAttr::get(mesh_),

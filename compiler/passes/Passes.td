@@ -257,7 +257,8 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
     Parameters join the open bucket of their element type and stage in the order in which they are used, until
     `bucket-elements` are reached; a larger one has a bucket of its own. Stage 0 sums gradients, 1 also shares out the
     optimizer's state, 2 the gradients, 3 the parameters; small parameters are treated by stage 2 under stage 3, so that
-    they need no gather. Frozen parameters lie in buckets under stage 3 alone. What a parameter says already stays.
+    they need no gather, unless so many ranks share them that padding would be more than one in 128 of what a rank holds;
+    their buckets are their own. Frozen parameters lie in buckets under stage 3 alone. What a parameter says already stays.
   }];
   let options = [
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage, 0 to 3">,
@@ -272,8 +273,8 @@ def LayOutBuckets : DsPass<"ds-lay-out-buckets", ["::ds::dist::DistDialect"]> {
   let summary = "make the buckets that parameters are assigned to";
   let description = [{
     One dist.bucket for the parameters of a name (from stage 1), one for their gradients, one for each kind of optimizer
-    state, all with one layout: members from multiples of 1024 elements on, in the order of their declaration, the whole a
-    multiple of 1024 times the ranks.
+    state, all with one layout: members from multiples of 1024 elements on, in the order of their declaration. A
+    slice is a multiple of 1024 too, or of 512, 256, 128 or 64 where padding would be more than one in 256.
     ```mlir
     dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> held whole members [@w, @b] at [0, 2048]
     dist.bucket @"zero.0::gradient" ... held slice members [@"w::gradient", @"b::gradient"] at [0, 2048]

@@ -31,7 +31,9 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
       return signalPassFailure();
     }
     SymbolTable symbols(module);
-    for (train::VariableOp parameter : inOrderOfUse(symbols))
+    const SmallVector<train::VariableOp> parameters = inOrderOfUse(symbols);
+    keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
+    for (train::VariableOp parameter : parameters)
       place(parameter, bool(symbols.lookup(gradientName(parameter.getSymName()))));
   }
 
@@ -55,19 +57,39 @@ private:
     return llvm::map_to_vector(order, [](Operation *op) { return cast<train::VariableOp>(op); });
   }
 
+  /// Whether padding of the bucket that every rank keeps whole would be more than one in 128 of what a rank holds: with
+  /// very many ranks, which own at least a part of a block each.
+  bool isPersistenceWasteful(ArrayRef<train::VariableOp> parameters) {
+    auto meshes = getOperation().getOps<dist::MeshOp>();
+    if (meshes.empty())
+      return false;
+    const int64_t ranks = dist::axisSize(*meshes.begin(), "data");
+    int64_t all = 0, kept = 0, laidOut = 0;
+    for (train::VariableOp parameter : parameters) {
+      const int64_t elements = parameter.getTensorType().getNumElements();
+      all += elements;
+      if (elements > persistenceThreshold || kept + elements > modelPersistenceThreshold)
+        continue;
+      kept += elements;
+      laidOut += llvm::alignTo(elements, dist::BucketOp::block);
+    }
+    const int64_t padding = dist::BucketOp::sliceElements(laidOut, ranks) * ranks - kept;
+    // Of a parameter a rank has about 16 bytes / ranks: itself, its gradient, two moments. Padding has 4 bytes.
+    return padding > 16384 && padding * 4 > 16 * all / ranks / 128;
+  }
+
   void place(train::VariableOp parameter, bool trained) {
     if (parameter->hasAttr(bucketAttribute) || !isa<FloatType>(parameter.getTensorType().getElementType()))
       return;
     const int64_t elements = parameter.getTensorType().getNumElements();
-    int64_t treatment = stage;
-    if (stage == 3 && elements <= persistenceThreshold && persistent_ + elements <= modelPersistenceThreshold) {
-      persistent_ += elements;
-      treatment = 2;
-    }
+    const bool small =
+        stage == 3 && elements <= persistenceThreshold && persistent_ + elements <= modelPersistenceThreshold;
+    persistent_ += small ? elements : 0;
+    const int64_t treatment = small && keepsSmallOnes_ ? 2 : stage;
     if (!trained && treatment < 3)
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
-    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 2 + trained}];
+    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 4 + trained * 2 + small}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
@@ -81,8 +103,9 @@ private:
     std::string name;
     int64_t elements = 0;
   };
-  llvm::DenseMap<std::pair<Type, int64_t>, Open> open_; // by (element type, treatment, trained); looked up
+  llvm::DenseMap<std::pair<Type, int64_t>, Open> open_; // by (element type, (treatment, trained, small)); looked up
   int64_t count_ = 0, persistent_ = 0;
+  bool keepsSmallOnes_ = false;
 };
 
 } // namespace

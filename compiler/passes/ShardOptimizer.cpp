@@ -91,8 +91,8 @@ private:
     return success();
   }
 
-  /// Sums of squares of this rank's blocks, then of everybody's; the norm adds them in the order in which it added
-  /// those of whole gradients, so it has the same bits.
+  /// Sums of squares of this rank's blocks, or of parts of them where a slice ends within one, then of everybody's; the
+  /// norm adds them in the order in which it added those of whole gradients, so it has the same bits.
   void shardNorm(dist::FragmentOp update, const BucketIndex &buckets) {
     llvm::DenseMap<Operation *, Value> partials; // by bucket: of all blocks; looked up
     for (auto sum : llvm::make_early_inc_range(update.getOps<train::BlockSumSquaresOp>())) {
@@ -104,20 +104,35 @@ private:
       Value &all = partials[member.bucket];
       if (!all)
         all = sumBlocks(b, member.bucket);
-      auto part = dist::ViewOp::create(b, sum.getType(), all, member.offset / dist::BucketOp::block);
+      dist::BucketOp bucket = member.bucket;
+      const int64_t part = bucket.getPart(), parts = dist::BucketOp::block / part;
+      const auto count = cast<RankedTensorType>(sum.getType()).getNumElements() * parts;
+      auto own = dist::ViewOp::create(b, RankedTensorType::get({count}, b.getF64Type()), all, member.offset / part);
       if (Attribute reference = sum->getAttr(referenceAttribute))
-        part->setAttr(referenceAttribute, reference);
-      sum.replaceAllUsesWith(part.getResult());
+        own->setAttr(referenceAttribute, reference);
+      for (OpOperand &use : llvm::make_early_inc_range(sum.getResult().getUses()))
+        useParts(use, own, part);
       sum.erase();
       if (read.use_empty())
         read.erase();
     }
   }
 
+  /// A norm that added sums of blocks adds sums of parts of them first.
+  static void useParts(OpOperand &use, Value parts, int64_t part) {
+    auto norm = cast<train::GlobalNormOp>(use.getOwner());
+    SmallVector<int64_t> blocks(norm.getBlocks());
+    blocks.resize(norm.getPartials().size(), dist::BucketOp::block);
+    blocks[use.getOperandNumber()] = part;
+    use.set(parts);
+    const bool whole = llvm::all_of(blocks, [](int64_t block) { return block == dist::BucketOp::block; });
+    norm.setBlocks(whole ? ArrayRef<int64_t>() : blocks);
+  }
+
   static Value sumBlocks(ImplicitLocOpBuilder &b, dist::BucketOp bucket) {
     Value own = train::ReadOp::create(b, bucket.getSliceType(), bucket.getSymNameAttr());
-    Value sums = train::BlockSumSquaresOp::create(b, own);
-    const int64_t blocks = bucket.getWholeType().getNumElements() / dist::BucketOp::block;
+    Value sums = train::BlockSumSquaresOp::create(b, own, bucket.getPart());
+    const int64_t blocks = bucket.getWholeType().getNumElements() / bucket.getPart();
     auto type = RankedTensorType::get({blocks}, b.getF64Type());
     return dist::AllGatherOp::create(b, TypeRange(type), sums, bucket.getMeshAttr(), bucket.getAxisAttr(), ArrayAttr(),
                                      UnitAttr())

@@ -76,7 +76,7 @@ Value ds::buildGradientNorm(ImplicitLocOpBuilder &builder, ArrayRef<train::Varia
     partials.push_back(train::BlockSumSquaresOp::create(builder, value));
   }
   setName(builder, gradientNormMetric);
-  return train::GlobalNormOp::create(builder, partials);
+  return train::GlobalNormOp::create(builder, partials, ArrayRef<int64_t>());
 }
 
 void ds::storeMetric(ImplicitLocOpBuilder &builder, SymbolTable &symbols, StringRef name, Value value) {

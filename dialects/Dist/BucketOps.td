@@ -21,8 +21,8 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<StateOp
     **Constraints**
     - (bucket_c1) `type` and `slice` are flat and of one element type; the axis size times the slice is the whole.
     - (bucket_c2) members are state of the element type, as many as offsets, ascending, apart, within the bucket.
-    - (bucket_c3) offsets and the slice are multiples of 1024, so that no block of the gradient norm straddles two
-      members or ranks.
+    - (bucket_c3) offsets are multiples of 1024, so that no block of the gradient norm straddles two members; the slice is one of
+      64, so that no part of a block, by which sums of squares are made, straddles two ranks.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, StrAttr:$axis,  // bucket_c1
                        TypeAttrOf<AnyRankedTensor>:$type, TypeAttrOf<AnyRankedTensor>:$slice, // bucket_c1, bucket_c3
@@ -33,8 +33,13 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<StateOp
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getWholeType() { return ::mlir::cast<::mlir::RankedTensorType>(getType()); }
     ::mlir::RankedTensorType getSliceType() { return ::mlir::cast<::mlir::RankedTensorType>(getSlice()); }
-    /// Blocks of the gradient norm, in elements.
-    static constexpr int64_t block = 1024;
+    /// Blocks of the gradient norm, and their smallest parts, in elements.
+    static constexpr int64_t block = 1024, smallestPart = 64;
+    /// The largest part of a block that never straddles two ranks.
+    int64_t getPart();
+    /// The slice of each of `ranks` ranks where members end at `elements`: of whole blocks, or of smaller parts where padding would
+    /// be more than one in 256.
+    static int64_t sliceElements(int64_t elements, int64_t ranks);
   }];
 }
 

@@ -45,11 +45,25 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   }
   if (!liesWithin(getOffsets(), counts, whole.getNumElements())) // bucket_c2
     return emitOpError() << "members at [" << getOffsets() << "] overlap, or pass the end of " << whole;
-  if (slice.getNumElements() % block != 0 ||
+  if (slice.getNumElements() % smallestPart != 0 ||
       llvm::any_of(getOffsets(), [](int64_t offset) { return offset % block != 0; })) // bucket_c3
-    return emitOpError() << "slices of " << slice.getNumElements() << " elements and offsets [" << getOffsets()
-                         << "] must be multiples of " << block;
+    return emitOpError() << "slices of " << slice.getNumElements() << " elements must be multiples of " << smallestPart
+                         << ", and offsets [" << getOffsets() << "] of " << block;
   return success();
+}
+
+int64_t BucketOp::getPart() {
+  const int64_t slice = getSliceType().getNumElements();
+  return std::min(block, slice & -slice);
+}
+
+int64_t BucketOp::sliceElements(int64_t elements, int64_t ranks) {
+  int64_t part = block, slice = 0;
+  for (;; part /= 2) {
+    slice = std::max<int64_t>(1, llvm::divideCeil(elements, ranks * part)) * part;
+    if (part == smallestPart || (slice * ranks - elements) * 256 <= elements)
+      return slice;
+  }
 }
 
 LogicalResult ReadWholeOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -77,22 +77,33 @@ def Train_LearningRateOp : Train_PureOp<"learning_rate"> {
 }
 
 def Train_BlockSumSquaresOp : Train_PureOp<"block_sum_squares"> {
-  let summary = "sums of squares of blocks of 1024 elements, in f64";
-  let description = "Blocks start at the parameter's first element, so that a norm has the same bits however it is sharded.";
-  let arguments = (ins Train_FloatTensor:$input);
+  let summary = "sums of squares of blocks of up to 1024 elements, in f64";
+  let description = [{
+    Blocks start at the parameter's first element. A sum is a binary tree over sums of 64, so that four sums of 256 give the
+    bits of one of 1024, and a norm has the same bits however it is sharded.
+
+    **Constraints**
+    - (block_sum_squares_c1) `block` is a power of two from 64 to 1024.
+  }];
+  let arguments = (ins Train_FloatTensor:$input, DefaultValuedAttr<I64Attr, "1024">:$block);
   let results = (outs Train_FloatTensor:$result);
-  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$input (`by` $block^)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_GlobalNormOp : Train_PureOp<"global_norm"> {
   let summary = "the square root of all partial sums, added in operand order";
   let description = [{
+    `blocks` says how many elements a partial sum of each operand is of; without, of 1024. Smaller ones are first added to sums
+    of 1024, as train.block_sum_squares would have.
+
     **Constraints**
     - (global_norm_c1) every operand is an f64 vector.
+    - (global_norm_c2) `blocks` is empty, or has a power of two from 64 to 1024 for every operand, whose elements make whole
+      sums of 1024.
   }];
-  let arguments = (ins Variadic<Train_FloatTensor>:$partials);
+  let arguments = (ins Variadic<Train_FloatTensor>:$partials, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$blocks);
   let results = (outs Train_F64Scalar:$result);
-  let assemblyFormat = "$partials attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$partials (`by` $blocks^)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_ClipFactorOp : Train_PureOp<"clip_factor"> {

@@ -328,8 +328,14 @@ LogicalResult LearningRateOp::inferReturnTypes(MLIRContext *context, Where locat
   return success();
 }
 
-LogicalResult BlockSumSquaresOp::inferReturnTypes(MLIRContext *context, Where, Adaptor adaptor, Types &types) {
-  types.push_back(f64(context, {int64_t(llvm::divideCeil(tensor(adaptor.getInput()).getNumElements(), 1024))}));
+/// Elements of a partial sum of squares.
+static bool isNormBlock(int64_t block) { return block >= 64 && block <= 1024 && llvm::isPowerOf2_64(uint64_t(block)); }
+
+LogicalResult BlockSumSquaresOp::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
+  const int64_t block = adaptor.getBlock();
+  if (!isNormBlock(block)) // block_sum_squares_c1
+    return emitOptionalError(location, "block ", block, " must be a power of two from 64 to 1024");
+  types.push_back(f64(context, {int64_t(llvm::divideCeil(tensor(adaptor.getInput()).getNumElements(), block))}));
   return success();
 }
 
@@ -337,6 +343,14 @@ LogicalResult GlobalNormOp::inferReturnTypes(MLIRContext *context, Where locatio
   for (Value partials : adaptor.getPartials())
     if (tensor(partials).getRank() != 1 || !tensor(partials).getElementType().isF64()) // global_norm_c1
       return emitOptionalError(location, "partial sums ", partials.getType(), " must be an f64 vector");
+  const ArrayRef<int64_t> blocks = adaptor.getBlocks();
+  if (!blocks.empty() && blocks.size() != adaptor.getPartials().size()) // global_norm_c2
+    return emitOptionalError(location, "there are ", blocks.size(), " blocks for ", adaptor.getPartials().size(),
+                             " operands");
+  for (auto [block, partials] : llvm::zip(blocks, adaptor.getPartials()))
+    if (!isNormBlock(block) || tensor(partials).getNumElements() % (1024 / block) != 0) // global_norm_c2
+      return emitOptionalError(location, "block ", block, " must be a power of two from 64 to 1024, and ",
+                               partials.getType(), " make whole sums of 1024");
   types.push_back(f64(context));
   return success();
 }

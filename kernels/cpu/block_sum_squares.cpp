@@ -1,5 +1,6 @@
-// block_sum_squares: partials[b] = sum of g[i]^2 over block b of 1024 elements from the tensor's start, in float64.
-// Blocks are fixed, so a norm that adds them in order is the same for every way of cutting or sharding the tensor.
+// block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements from the tensor's start, in float64.
+// Blocks are fixed trees, so a norm that adds them in order is the same for every way of cutting or sharding the
+// tensor.
 #include "kernels/cpu/block_sum_squares.h"
 #include "kernels/cpu/Factories.h"
 
@@ -12,7 +13,7 @@ namespace ds::kernels {
 
 namespace {
 
-constexpr int64_t blocksPerPiece = 32;
+constexpr int64_t elementsPerPiece = 32 * sumSquaresBlock;
 
 template <typename T> class BlockSumSquares : public Kernel {
 public:
@@ -21,10 +22,11 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const auto *g = static_cast<const T *>(operands[0]);
     auto *partials = static_cast<double *>(operands[1]);
-    const int64_t blocks = piecesOf(call_.elements, sumSquaresBlock);
+    const int64_t block = call_.block, blocks = piecesOf(call_.elements, block),
+                  blocksPerPiece = elementsPerPiece / block;
     parallelFor(context, piecesOf(blocks, blocksPerPiece), [&](int64_t piece, int) {
       for (int64_t b = piece * blocksPerPiece; b < std::min((piece + 1) * blocksPerPiece, blocks); ++b)
-        partials[b] = sum_(g + b * sumSquaresBlock, std::min(sumSquaresBlock, call_.elements - b * sumSquaresBlock));
+        partials[b] = sum_(g + b * block, std::min(block, call_.elements - b * block), block);
     });
     return Status::success();
   }

@@ -1,4 +1,4 @@
-// block_sum_squares: partials[b] = sum of g[i]^2 over block b of 1024 elements, in float64.
+// block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements, in float64.
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/block_sum_squares.h"
 
@@ -14,9 +14,9 @@ public:
     const auto *g = static_cast<const T *>(operands[0]);
     auto *partials = static_cast<double *>(operands[1]);
     for (int64_t i = 0; i < call_.elements; ++i) {
-      if (i % sumSquaresBlock == 0)
-        partials[i / sumSquaresBlock] = 0;
-      partials[i / sumSquaresBlock] += double(g[i]) * double(g[i]);
+      if (i % call_.block == 0)
+        partials[i / call_.block] = 0;
+      partials[i / call_.block] += double(g[i]) * double(g[i]);
     }
     return Status::success();
   }

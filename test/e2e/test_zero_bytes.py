@@ -1,7 +1,10 @@
 """What ZeRO's stages hold and send: bytes a rank, padding, bytes on the wire, and that plans do not grow with the ranks."""
 
+import json
+
 import pytest
-from zero_trainer import FROZEN, MODELS, UNREACHED, gradient_bytes, sent, trainer  # noqa: F401 - trainer is a fixture
+from conftest import write_config
+from zero_trainer import FROZEN, MODELS, UNREACHED, exporter, gradient_bytes, sent, trainer  # noqa: F401 - trainer is a fixture
 
 
 @pytest.mark.parametrize("stage", range(4))
@@ -65,7 +68,23 @@ def test_a_parameter_larger_than_a_bucket_is_said_to_be(trainer):
     assert notes and all(len(members) == 1 for members in notes.values())
 
 
-@pytest.mark.parametrize("stage", [0, 3])
-def test_plans_do_not_grow_with_the_ranks(trainer, stage):
-    sizes = [trainer.compile("gpt2", ranks, 1, stage).stat().st_size for ranks in (8, 1024, 16384)]
-    assert max(sizes) < min(sizes) * 1.02
+@pytest.fixture(scope="module")
+def wide_model(tmp_path_factory):
+    """Five layers of Llama 7B, 1.3B parameters, without weights."""
+    folder = tmp_path_factory.mktemp("wide") / "model"
+    assert exporter.main(["llama", "--size=7b", "--seq=16", "--set=num_hidden_layers=5", "--no-weights", f"--out={folder}"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_neither_plans_nor_padding_grow_with_the_ranks(wide_model, tools, tmp_path, stage):
+    sizes = []
+    for ranks in (8, 1000, 1024, 16384):
+        config = write_config(tmp_path / "c.json", 1, 4, gradient_clipping=1.0, zero_optimization={"stage": stage})
+        plan = tmp_path / f"{ranks}.dsplan"
+        tools("ds-opt", "compile", wide_model, "--config", config, "--ranks", ranks, "-o", plan)
+        sizes.append(plan.stat().st_size)
+        zero = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"][0]["zero"]
+        state = [zero[kind] for kind in ("weights", "gradients", "optimizer")]
+        assert sum(s["rank_padding"] for s in state) < 0.01 * sum(s["rank_bytes"] for s in state), (ranks, state)
+    assert max(sizes) < min(sizes) * 1.01

@@ -1,9 +1,9 @@
 // RUN: ds-opt %s --ds-lay-out-buckets --split-input-file | FileCheck %s
 
-// Tests stage 0: members from multiples of 1024 on, 2024 elements in 4 slices of 1024.
+// Tests stage 0: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
 // CHECK-NOT: dist.bucket @mine on
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
 // CHECK-NOT: dist.bucket @
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
@@ -23,12 +23,12 @@ dist.fragment @update {
 
 // -----
 
-// Tests stage 1: members from multiples of 1024 on, 2024 elements in 4 slices of 1024.
+// Tests stage 1: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
 train.variable gradient @"a::gradient" : tensor<32x32xf32>
@@ -47,12 +47,12 @@ dist.fragment @update {
 
 // -----
 
-// Tests stage 2: members from multiples of 1024 on, 2024 elements in 4 slices of 1024.
+// Tests stage 2: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
 train.variable gradient @"a::gradient" : tensor<32x32xf32>
@@ -71,12 +71,12 @@ dist.fragment @update {
 
 // -----
 
-// Tests stage 3: members from multiples of 1024 on, 2024 elements in 4 slices of 1024.
+// Tests stage 3: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
 train.variable gradient @"a::gradient" : tensor<32x32xf32>

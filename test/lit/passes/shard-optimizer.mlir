@@ -91,3 +91,28 @@ dist.fragment @update {
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
   train.adamw @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
 }
+
+// -----
+
+// Tests that a rank sums parts of blocks where its slice ends within one: a lies on all four ranks, b is whole at one.
+// CHECK-LABEL: dist.fragment @update
+// CHECK:         %[[OWN:.*]] = train.read @"z::gradient" : tensor<256xf32>
+// CHECK-NEXT:    %[[SUMS:.*]] = train.block_sum_squares %[[OWN]] by 256 : (tensor<256xf32>) -> tensor<1xf64>
+// CHECK-NEXT:    %[[ALL:.*]] = dist.all_gather %[[SUMS]] on @mesh axis "data" : (tensor<1xf64>) -> tensor<4xf64>
+// CHECK-NEXT:    %[[A:.*]] = dist.view %[[ALL]] at 0 : tensor<4xf64> -> tensor<4xf64>
+// CHECK:         %[[B:.*]] = train.block_sum_squares %{{.*}} : (tensor<1000xf32>) -> tensor<1xf64>
+// CHECK-NEXT:    train.global_norm %[[B]], %[[A]] by [1024, 256]
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable optimizer @"a::momentum" : tensor<32x32xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<1024xf32> slices tensor<256xf32> held whole members [@a] at [0]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<1024xf32> slices tensor<256xf32> held slice members [@"a::gradient"] at [0]
+dist.fragment @update {
+  %ga = train.read @"a::gradient" : tensor<32x32xf32>
+  %pa = train.block_sum_squares %ga : (tensor<32x32xf32>) -> tensor<1xf64>
+  %gb = train.read @"b::gradient" : tensor<1000xf32>
+  %pb = train.block_sum_squares %gb : (tensor<1000xf32>) -> tensor<1xf64>
+  %norm = train.global_norm %pb, %pa : (tensor<1xf64>, tensor<1xf64>) -> tensor<f64>
+}

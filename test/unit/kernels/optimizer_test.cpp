@@ -152,14 +152,19 @@ TEST(Optimizers, RefuseWrongCalls) {
 
 TEST(BlockSumSquares, MatchesBlockByBlock) {
   for (DType dtype : floatTypes)
-    for (int64_t count : {0, 1, 1023, 1024, 1025, 100000}) {
-      Random random{uint64_t(count)};
-      SCOPED_TRACE(count);
-      expectMatchesReference("block_sum_squares",
-                             {random.buffer(dtype, {count}), Buffer(type(DType::F64, {(count + 1023) / 1024}))}, {},
-                             {1}, {1e-14, 0});
-    }
-  expectRefused({"block_sum_squares", {type(DType::F32, {1025}), type(DType::F64, {1})}, {}}, "must have shape [2]");
+    for (int64_t block : {64, 256, 1024})
+      for (int64_t count : {0, 1, 63, 64, 65, 1023, 1024, 1025, 100000}) {
+        Random random{uint64_t(count)};
+        SCOPED_TRACE(count);
+        expectMatchesReference("block_sum_squares",
+                               {random.buffer(dtype, {count}), Buffer(type(DType::F64, {(count + block - 1) / block}))},
+                               {{"block", block}}, {1}, {1e-14, 0});
+      }
+  expectRefused({"block_sum_squares", {type(DType::F32, {1025}), type(DType::F64, {1})}, {{"block", int64_t(1024)}}},
+                "must have shape [2]");
+  for (int64_t block : {32, 96, 2048})
+    expectRefused({"block_sum_squares", {type(DType::F32, {64}), type(DType::F64, {1})}, {{"block", block}}},
+                  "'block' must be a power of two from 64 to 1024");
 }
 
 double runScalar(const std::string &kernel, std::vector<Buffer> operands, const Attributes &attributes) {
@@ -169,13 +174,35 @@ double runScalar(const std::string &kernel, std::vector<Buffer> operands, const 
   return operands.back().at(0);
 }
 
+Attributes blocksOf(std::vector<int64_t> blocks) { return {{"blocks", std::move(blocks)}}; }
+
 TEST(GlobalNorm, AddsAllPartials) {
   EXPECT_EQ(runScalar("global_norm",
                       {Buffer(type(DType::F64, {2}), std::vector<double>{1, 4}),
                        Buffer(type(DType::F64, {1}), std::vector<double>{4})},
-                      {}),
+                      blocksOf({1024, 1024})),
             3);
-  EXPECT_EQ(runScalar("global_norm", {}, {}), 0);
+  EXPECT_EQ(runScalar("global_norm", {}, blocksOf({})), 0);
+  const TensorType f64 = type(DType::F64, {}), two = type(DType::F64, {2});
+  expectRefused({"global_norm", {two, f64}, blocksOf({})}, "must have a number for each operand but the last");
+  expectRefused({"global_norm", {two, f64}, blocksOf({100})}, "must be powers of two from 64 to 1024");
+  expectRefused({"global_norm", {two, f64}, blocksOf({256})}, "operands must make whole blocks of 1024");
+}
+
+/// The bits do not depend on what the sums are of: slices of ranks end where they like.
+TEST(GlobalNorm, AddsPartsOfBlocksAsBlocks) {
+  const int64_t count = 10 * 1024;
+  Random random{7};
+  const Buffer gradient = random.buffer(DType::F32, {count});
+  std::vector<double> norms;
+  for (int64_t block : {1024, 512, 256, 128, 64}) {
+    std::vector<Buffer> operands = {gradient, Buffer(type(DType::F64, {count / block}))};
+    const Attributes attributes = {{"block", block}};
+    ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("block_sum_squares", operands, attributes), operands).ok());
+    norms.push_back(runScalar("global_norm", {operands[1]}, blocksOf({block})));
+  }
+  EXPECT_GT(norms[0], 0);
+  EXPECT_EQ(norms, std::vector<double>(norms.size(), norms[0]));
 }
 
 TEST(ClipFactor, IsAtMostOne) {

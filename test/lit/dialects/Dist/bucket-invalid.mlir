@@ -43,7 +43,7 @@ dist.bucket @bucket_c2_overlap on @mesh axis "data" : tensor<4096xf32> slices te
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
-// expected-error @+1 {{op slices of 1024 elements and offsets [0, 1280] must be multiples of 1024}}
+// expected-error @+1 {{op slices of 1024 elements must be multiples of 64, and offsets [0, 1280] of 1024}}
 dist.bucket @bucket_c3 on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@w, @b] at [0, 1280]
 
 // -----
@@ -53,3 +53,10 @@ train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 // expected-error @+1 {{op is not the whole of a dist.bucket; only that is kept for a step}}
 dist.value @value_c2 : tensor<4096xf32> of @w for_step
+
+// -----
+
+dist.mesh @mesh ["data"] [4]
+train.variable parameter @w : tensor<64xf32> from #train.fill<0.0> {trainable}
+// expected-error @+1 {{op slices of 32 elements must be multiples of 64, and offsets [0] of 1024}}
+dist.bucket @bucket_c3_slice on @mesh axis "data" : tensor<128xf32> slices tensor<32xf32> held whole members [@w] at [0]

@@ -14,3 +14,12 @@ func.func @other_count(%a: tensor<1025xf32>) {
   %0 = train.block_sum_squares %a : (tensor<1025xf32>) -> tensor<1xf64>
   return
 }
+
+// -----
+
+func.func @block_sum_squares_c1(%a: tensor<1025xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{block 96 must be a power of two from 64 to 1024}}
+  %0 = train.block_sum_squares %a by 96 : (tensor<1025xf32>) -> tensor<11xf64>
+  return
+}
