@@ -66,6 +66,7 @@ def says(message, *parts):
 @pytest.mark.parametrize("folder, parts", [
     ("attention-dropout-lost", ["node_Dropout", "attention dropout of ratio 0.1", 'attn_implementation="eager"', "--dropout="]),
     ("batch-fixed-at-1", ["'input_ids'", "fixed at 1", "micro-batch is 2", "dynamic_shapes"]),
+    ("batch-norm-lost", ["'node__native_batch_norm_legit_functional__", "BatchNormalization", "inference mode", "--batch-norm=as-written|train"]),
     ("label-smoothing-lost", ["node_cross_entropy_loss", "label_smoothing=0.1", "label_smoothing=0"]),
     ("optimized", ["10 of 17 parameters", "'transformer.wte.weight'", "optimize=False"]),
     ("torchscript-folded", ["onnx::MatMul_", "do_constant_folding=False"]),
@@ -82,6 +83,13 @@ def test_good_files_compile(folder, tools, config, tmp_path):
 @pytest.mark.parametrize("mode", ["as-written", "force", "off"])
 def test_lost_dropout_by_choice(mode, tools, config, tmp_path):
     tools("ds-opt", "compile", HAZARDS / "attention-dropout-lost", "--config", config, "--dropout", mode, "-o", tmp_path / "m.dsplan")
+
+
+@pytest.mark.parametrize("mode", ["as-written", "train"])
+def test_lost_batch_norm_by_choice(mode, tools, config, tmp_path):
+    arguments = ["ds-opt", "compile", HAZARDS / "batch-norm-lost", "--config", config, "--batch-norm", mode]
+    assert ("train.batch_norm" in tools(*arguments, "--emit", "train").stdout) == (mode == "train")
+    tools(*arguments, "-o", tmp_path / "m.dsplan")
 
 
 # --- damaged files

@@ -25,7 +25,7 @@ TORCHSCRIPT_OPSET = 17
 # What the importer reads; the rest is stack traces and class names.
 KEPT_METADATA = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node", "pkg.onnxscript.rewriter.rule_name")
 # A node's original call is a hint only where something may have been lost.
-CALL_KEPT_ON = ("Dropout", "SoftmaxCrossEntropyLoss")
+CALL_KEPT_ON = ("Dropout", "SoftmaxCrossEntropyLoss", "BatchNormalization")
 SETTINGS = {
     "gpt2": dict(n_layer=1, n_embd=16, n_head=2, n_positions=SEQUENCE, vocab_size=VOCABULARY),
     "llama": dict(num_hidden_layers=1, hidden_size=16, intermediate_size=16, num_attention_heads=4, num_key_value_heads=2,
@@ -43,6 +43,7 @@ def main() -> None:
     dynamo("attention-dropout-lost", causal_model("gpt2", dropout=0.1))
     dynamo("label-smoothing-lost", SmoothedLoss())
     dynamo("batch-fixed-at-1", causal_model("gpt2"), batch=1)
+    dynamo("batch-norm-lost", NormedPixels(), inputs={"pixels": torch.randn(2, 3, 4), "labels": torch.tensor([0, 1])})
 
 
 class SmoothedLoss(torch.nn.Module):
@@ -57,6 +58,19 @@ class SmoothedLoss(torch.nn.Module):
     def forward(self, input_ids, labels):
         logits = self.head(self.embedding(input_ids))
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), label_smoothing=0.1)
+
+
+class NormedPixels(torch.nn.Module):
+    """The smallest classifier with a batch norm, which the exporter writes in inference mode whatever the module's is."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.norm = torch.nn.BatchNorm1d(3)
+        self.head = torch.nn.Linear(12, 2)
+
+    def forward(self, pixels, labels):
+        return torch.nn.functional.cross_entropy(self.head(self.norm(pixels).flatten(1)), labels)
 
 
 def causal_model(name: str, dropout: float = 0.0):
@@ -82,16 +96,16 @@ def good(name: str) -> None:
     strip(folder)
 
 
-def dynamo(name: str, module, batch: int = 2, optimize: bool = False) -> None:
+def dynamo(name: str, module, batch: int = 2, optimize: bool = False, inputs: dict | None = None) -> None:
     """The current exporter, with one choice of a user who does not know better."""
-    ids = tokens(batch)
+    inputs = inputs or {"input_ids": tokens(batch), "labels": tokens(batch)}
     symbol = torch.export.Dim("batch")
     folder = HERE / name
     folder.mkdir(exist_ok=True)
     with quiet():
-        torch.onnx.export(module.train(), (ids, ids.clone()), folder / "model.onnx", dynamo=True, optimize=optimize,
-                          external_data=True, opset_version=OPSET, input_names=["input_ids", "labels"], output_names=["loss"],
-                          dynamic_shapes={"input_ids": {0: symbol}, "labels": {0: symbol}})
+        torch.onnx.export(module.train(), tuple(inputs.values()), folder / "model.onnx", dynamo=True, optimize=optimize,
+                          external_data=True, opset_version=OPSET, input_names=list(inputs), output_names=["loss"],
+                          dynamic_shapes={name: {0: symbol} for name in inputs})
     strip(folder)
 
 
