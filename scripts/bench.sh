@@ -7,3 +7,4 @@ bash scripts/build.sh release >build/bench-build.log 2>&1 || { tail -40 build/be
 build/venv/bin/python bench/train_step.py "$@"
 build/venv/bin/python bench/compile_time.py
 build/venv/bin/python bench/check_table.py
+build/venv/bin/python bench/zero_ranks.py

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 
 namespace ds::config {
@@ -80,6 +81,55 @@ TEST(KeyTable, EveryKeyIsAnswered) {
   }
   EXPECT_GT(accepted, 300);
   EXPECT_GT(refused, 10); // the removed ones at least
+}
+
+std::string withZero(const std::string &member) {
+  return "{train_micro_batch_size_per_gpu: 1, optimizer: {type: \"AdamW\"}, zero_optimization: {stage: 3, "
+         "overlap_comm: true" +
+         member + "}}";
+}
+
+/// Another value than the key's default, or "" where one would ask for a whole section.
+std::string otherValue(const KnownKey &key) {
+  if (key.type.starts_with("bool"))
+    return key.fallback == "true" ? "false" : "true";
+  return key.type.starts_with("int") ? "2" : "";
+}
+
+// Every switch and number of zero_optimization, set to another value than its default on 4 ranks of stage 3: a plan
+// obeys it, or its answer says why that is not needed, or it is refused by name. None is ignored.
+TEST(KeyTable, EveryKeyOfZeroIsHonouredOrSaysWhyNot) {
+  ConfigOverrides overrides;
+  overrides.ranks = 4;
+  const std::string plain = resolvedJson(resolveConfig(withZero(""), overrides));
+  std::map<std::string, std::set<std::string>> byStatus;
+  for (const KnownKey &key : knownKeys()) {
+    const std::string prefix = "zero_optimization.", name(key.path.substr(std::min(key.path.size(), prefix.size())));
+    if (!key.path.starts_with(prefix) || name.find('.') != std::string::npos || !key.alias.empty() ||
+        otherValue(key).empty() || name == "stage" || name == "overlap_comm")
+      continue;
+    try {
+      const Config config = resolveConfig(withZero(", " + name + ": " + otherValue(key)), overrides);
+      const auto answer = std::find_if(config.answers.begin(), config.answers.end(),
+                                       [&](const KeyAnswer &a) { return a.path == key.path; });
+      ASSERT_NE(answer, config.answers.end()) << name;
+      byStatus[answer->status].insert(name);
+      EXPECT_EQ(answer->status == "subsumed", !answer->note.empty()) << name;
+      EXPECT_EQ(resolvedJson(config) != plain, answer->status == "honoured") << name;
+    } catch (const ConfigError &error) {
+      byStatus["refused"].insert(name);
+      EXPECT_NE(std::string(error.what()).find(key.path), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(byStatus["honoured"],
+            (std::set<std::string>{"allgather_bucket_size", "reduce_bucket_size", "stage3_max_live_parameters",
+                                   "stage3_max_reuse_distance", "stage3_model_persistence_threshold",
+                                   "stage3_param_persistence_threshold", "stage3_prefetch_bucket_size"}));
+  for (const char *name : {"contiguous_gradients", "ignore_unused_parameters", "reduce_scatter",
+                           "round_robin_gradients", "sub_group_size", "zero_hpz_partition_size"})
+    EXPECT_TRUE(byStatus["subsumed"].contains(name)) << name;
+  for (const char *name : {"cpu_offload", "zero_quantized_gradients", "zero_quantized_weights"})
+    EXPECT_TRUE(byStatus["refused"].contains(name)) << name;
 }
 
 // Where DeepSpeed's list of keys is at hand, every one of its paths is a key of ours.
