@@ -2,6 +2,8 @@
 #include "compiler/check/Check.h"
 
 #include "compiler/check/Layout.h"
+#include "compiler/check/Lives.h"
+#include "compiler/check/Meaning.h"
 #include "compiler/check/Refusal.h"
 #include "compiler/check/Replay.h"
 #include "compiler/check/Timeline.h"
@@ -35,12 +37,15 @@ std::optional<Finding> checkPlan(const proto::Plan &plan) {
       for (const proto::Program &program : role.programs())
         programs.insert(program.name());
     }
+    Meaning meaning(plan);
     for (const std::string &name : programs) {
       const std::vector<Timeline> timelines = playProgram(plan, name);
       for (int r = 0; r < plan.roles_size(); ++r)
         for (const proto::Program &program : plan.roles(r).programs())
-          if (program.name() == name)
-            replay(plan, plan.roles(r), program, timelines[size_t(r)]);
+          if (program.name() == name) {
+            replay(plan, meaning, plan.roles(r), program, timelines[size_t(r)]);
+            checkLives(plan.roles(r), program);
+          }
     }
     return std::nullopt;
   } catch (const Refusal &refusal) {

@@ -31,7 +31,7 @@ std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &
     const uint64_t end = begin + elementsOf(plan.variables(int(member.variable()))) * size;
     const uint64_t from = std::max(begin, first), to = std::min(end, first + bytes);
     if (from < to)
-      members.push_back({member.variable(), from - first, to - first, (from - begin) / size});
+      members.push_back({member.variable(), from - first, to - first, from - begin});
   }
   return members;
 }
@@ -40,7 +40,8 @@ std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &
 
 Layout::Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
   if (buffer.has_variable())
-    members_ = {{buffer.variable(), 0, buffer.bytes(), buffer.first_element()}};
+    members_ = {{buffer.variable(), 0, buffer.bytes(),
+                 buffer.first_element() * bytesOf(plan.variables(int(buffer.variable())).dtype())}};
   if (!buffer.has_bucket())
     return;
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
@@ -53,7 +54,7 @@ std::vector<Member> Layout::within(uint64_t offset, uint64_t bytes) const {
   for (Member member : members_) {
     const uint64_t begin = std::max(member.begin, offset), end = std::min(member.end, offset + bytes);
     if (begin < end)
-      members.push_back({member.variable, begin, end, member.firstElement});
+      members.push_back({member.variable, begin, end, member.firstByte + begin - member.begin});
   }
   return members;
 }

@@ -16,7 +16,7 @@ namespace proto = plan::proto;
 struct Member {
   uint32_t variable;
   uint64_t begin, end;
-  uint64_t firstElement; ///< of the variable, at `begin`
+  uint64_t firstByte; ///< of the variable, at `begin`
 };
 
 /// What a PLAN buffer holds on one rank: a part of a variable, or a bucket's members, whole or the rank's slice.

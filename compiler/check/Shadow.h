@@ -14,10 +14,11 @@ struct Access {
   size_t instance = 0;
 };
 
-/// A micro-batch whose gradients a sum holds, of this rank alone or of all ranks.
+/// A micro-batch whose gradients a sum holds, of this rank alone or of all ranks, and what value was added (Values).
 struct Term {
   uint64_t microbatch;
   bool allRanks;
+  uint32_t value;
   auto operator<=>(const Term &) const = default;
 };
 
@@ -33,6 +34,8 @@ struct Content {
   uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
   std::vector<Term> terms; ///< sorted; of what a gradient is the sum
   bool updated = false;    ///< by an optimizer in this run
+  uint32_t value = 0;      ///< of the reference program (Values)
+  uint64_t valueByte = 0;  ///< of that value, or of what was added, where this begins
   bool operator==(const Content &) const = default;
 };
 
@@ -77,6 +80,7 @@ private:
     if (it->first == at || at >= it->second.end)
       return;
     Segment right = it->second;
+    right.content.valueByte += at - it->first;
     it->second.end = at;
     segments_[at] = std::move(right);
   }

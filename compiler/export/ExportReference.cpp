@@ -2,6 +2,8 @@
 #include "compiler/export/Exporter.h"
 #include "compiler/export/Fields.h"
 #include "dialects/Train/LocationName.h"
+#include "dialects/Train/Train.h"
+#include "runtime/plan/Crc32c.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -47,6 +49,24 @@ LogicalResult Exporter::exportReference() {
   return success();
 }
 
+/// The number that all elements are, or a checksum of them: enough to tell constants apart.
+static void exportConstant(ElementsAttr elements, plan::proto::ReferenceOp &message) {
+  plan::proto::Attribute &field = *message.add_attributes();
+  auto dense = dyn_cast<DenseElementsAttr>(elements);
+  if (dense && dense.isSplat() && isa<FloatType>(dense.getElementType())) {
+    field.set_name("value");
+    field.set_number(dense.getSplatValue<APFloat>().convertToDouble());
+  } else if (dense && dense.isSplat()) {
+    const APInt number = dense.getSplatValue<APInt>();
+    field.set_name("value");
+    field.set_number(number.getBitWidth() == 1 ? double(number.getBoolValue()) : double(number.getSExtValue()));
+  } else {
+    const std::string bytes = exportElements(elements);
+    field.set_name("crc32c");
+    field.set_integer(plan::crc32c(std::as_bytes(std::span(bytes))));
+  }
+}
+
 LogicalResult Exporter::exportReferenceOp(Operation &op, StringRef function) {
   plan::proto::Reference &reference = *plan_.mutable_reference();
   plan::proto::ReferenceOp &message = *reference.add_ops();
@@ -62,7 +82,14 @@ LogicalResult Exporter::exportReferenceOp(Operation &op, StringRef function) {
     value.set_name(train::locationName(result.getLoc()));
     exportType(result.getType(), value);
   }
+  if (auto constant = dyn_cast<train::ConstantOp>(op))
+    exportConstant(constant.getValue(), message);
   for (NamedAttribute attribute : op.getAttrDictionary()) {
+    if (auto parameters = dyn_cast<DictionaryAttr>(attribute.getValue())) {
+      for (NamedAttribute parameter : parameters)
+        exportAttribute(parameter, *message.add_attributes());
+      continue;
+    }
     if (auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue())) {
       message.add_variables(variables_.lookup(symbol.getAttr()));
       continue;
@@ -70,7 +97,7 @@ LogicalResult Exporter::exportReferenceOp(Operation &op, StringRef function) {
     if (attribute.getName() == "train.reference")
       continue;
     plan::proto::Attribute field;
-    if (exportAttribute(attribute, field)) // constants' elements and types follow from the values
+    if (exportAttribute(attribute, field)) // types follow from the values
       *message.add_attributes() = std::move(field);
   }
   return success();

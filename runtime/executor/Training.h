@@ -42,6 +42,7 @@ struct TrainingOptions {
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   std::string weights, metrics, trace, exportPath;
+  LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
 };
 
 /// Told about a run while it goes on. Called between steps, on the thread that called Training::run.

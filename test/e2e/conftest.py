@@ -40,7 +40,18 @@ class Tools:
         metrics = Path(plan).with_suffix(f".{os.urandom(4).hex()}.jsonl")
         self("ds-run", plan, "--data", data, "--steps", steps, "--metrics", metrics, "--quiet", *more, **keywords)
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        self.require_planned_bytes(plan, lines[-1]["summary"])
         return [line for line in lines if "loss" in line], lines[-1]["summary"]
+
+    def require_planned_bytes(self, plan, summary):
+        """What ds-run's allocators and communicators counted is what ds-opt reports of the plan."""
+        planned = json.loads(self("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"]
+        assert len(planned) == len(summary["ranks"])
+        for rank, counted in zip(planned, summary["ranks"]):
+            for space in ("device", "host", "nvme"):
+                assert counted[f"{space}_bytes"] == rank["memory"][space]["arena_bytes"], (space, rank["rank"])
+            wire, sent = rank["wire_bytes_per_step"], counted["wire_bytes_per_step"]
+            assert {kind: sent.get(kind, 0) for kind in wire} == wire and sum(sent.values()) == sum(wire.values())
 
 
 def write_config(path: Path, micro=4, accumulation=1, optimizer=None, **more) -> Path:

@@ -271,6 +271,24 @@ TEST(Check, RefusesWhatTheMachineCannotHold) {
   EXPECT_FINDING(plan.check(), "memory", "bytes of device memory");
 }
 
+TEST(Check, RefusesAliveBuffersThatShareBytesThoughNobodySeesIt) {
+  TwoRanks plan;
+  const PlanBuilder::Tensor idle = plan.builder.tensor("idle", DType::F32, {4}, proto::Buffer::CALL);
+  plan.builder.life(idle, plan.step, plan.backward, 0, plan.backward, 1);
+  EXPECT_FALSE(plan.check().has_value());
+  plan.bufferOf(idle).set_offset(plan.bufferOf(plan.local).offset());
+  EXPECT_FINDING(plan.check(), "memory", "takes bytes of buffer 5 (local gradient)");
+}
+
+TEST(Check, RefusesAResultThatLiesPartlyOnAnOperand) {
+  TwoRanks plan;
+  proto::KernelCommand &add = *plan.at(plan.backward, 1).mutable_kernel();
+  for (int i = 0; i < 3; ++i)
+    add.mutable_operands(i)->set_shape(0, 1024);
+  add.mutable_operands(2)->set_byte_offset(64);
+  EXPECT_FINDING(plan.check(), "race", "where its operand in buffer 4 (gradient) lies");
+}
+
 TEST(Check, CollectivesOfACommunicatorHaveOneQueue) {
   TwoRanks plan;
   plan.at(plan.update, 3).set_queue(plan.compute);

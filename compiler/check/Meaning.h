@@ -1,0 +1,61 @@
+//===- Meaning.h - whether commands do what their reference ops say --------===//
+#pragma once
+
+#include "compiler/check/Values.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+/// Why a command does not do what it is said to.
+struct Mismatch {
+  std::string sentence;
+};
+
+/// Follows values through commands. A command names reference ops; that it is they is verified, not trusted: the
+/// kernel, its attributes, and that each operand holds the value that the op has there.
+class Meaning {
+public:
+  explicit Meaning(const proto::Plan &plan) : plan_(plan), values_(plan) {}
+
+  Values &values() { return values_; }
+
+  /// What an operand holds when a kernel has run, and what was added to what it held before, if it was (Values).
+  struct Result {
+    uint32_t value = Values::unknown, added = Values::unknown;
+  };
+  /// By operand; `held` says what each of them held, unknown for those that are only written. Throws Mismatch.
+  std::vector<Result> resultsOf(const proto::Command &command, std::span<const uint32_t> held);
+
+  /// An update of a parameter in the reference program.
+  struct Update {
+    uint32_t added = Values::unknown; ///< what each micro-batch adds to the gradient
+    std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands 2, 3, ...
+  };
+  /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
+  Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held) const;
+
+private:
+  /// What one micro-batch adds to (or stores in) a variable; unknown where the reference program does not say.
+  uint32_t contributionTo(uint32_t variable) const;
+  void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;
+  void requireAttributes(const proto::KernelCommand &kernel, const proto::ReferenceOp &op) const;
+  std::vector<Result> elementwise(const proto::Command &command, std::span<const uint32_t> held);
+  const proto::ReferenceOp &opOf(const proto::Command &command, int reference) const {
+    return plan_.reference().ops(int(command.reference(reference)));
+  }
+
+  const proto::Plan &plan_;
+  Values values_;
+};
+
+/// Whether what an operand holds may be what is expected of it.
+inline bool mayBe(uint32_t held, uint32_t expected) {
+  return held == expected || held == Values::unknown || expected == Values::unknown;
+}
+
+} // namespace ds::check

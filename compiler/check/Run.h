@@ -1,0 +1,161 @@
+//===- Run.h - one rank's run of a program, followed byte by byte ----------===//
+//
+// Run.cpp: accesses, races, what is there when it is read. RunValues.cpp: what commands compute and sums hold.
+// RunRules.cpp: gradients, updates, metrics.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/check/Effects.h"
+#include "compiler/check/Layout.h"
+#include "compiler/check/Meaning.h"
+#include "compiler/check/Refusal.h"
+#include "compiler/check/Shadow.h"
+#include "compiler/check/Timeline.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+/// Bytes of an arena.
+struct Range {
+  uint32_t arena;
+  uint64_t begin, end;
+};
+
+class Run {
+public:
+  /// `only`: bytes to follow, if not all.
+  Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
+      const Timeline &timeline, uint32_t rank, const Range *only);
+  /// `instances`: ascending, all that touch what is followed.
+  void play(const std::vector<size_t> &instances);
+
+private:
+  //===-- addresses -----------------------------------------------------------===//
+
+  const proto::Buffer &bufferOf(const proto::Operand &operand) const { return role_.buffers(int(operand.buffer())); }
+  /// Where the operand begins within its buffer, for this rank.
+  uint64_t offsetIn(const proto::Operand &operand) const;
+  Range rangeOf(const proto::Operand &operand, uint64_t microbatch) const;
+  bool isFollowed(const Range &range) const {
+    return !only_ || (range.arena == only_->arena && range.begin < only_->end && only_->begin < range.end);
+  }
+  void setInitial(uint32_t index);
+  /// Which value of a buffer a call means: that of its micro-batch, of itself, or the only one.
+  static uint64_t generationOf(const proto::Buffer &buffer, const Instance &instance);
+
+  //===-- one command ---------------------------------------------------------===//
+
+  void execute(size_t index);
+  /// A command may write where it reads only in place: a kernel the very bytes of one operand, a collective a slice.
+  void requireApart(const std::vector<Effect> &effects, size_t index) const;
+  [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence) const;
+  std::string place(size_t index) const { return placeOf(plan_, role_, program_.name(), timeline_.instances[index]); }
+  std::string nameOf(uint32_t buffer) const {
+    return "buffer " + std::to_string(buffer) + " (" + role_.buffers(int(buffer)).name() + ")";
+  }
+  void read(const proto::Operand &operand, size_t index);
+  void requireValue(const proto::Operand &operand, const Segment &segment, uint64_t generation, size_t index) const;
+  std::string generationName(const proto::Operand &operand, uint64_t generation) const {
+    return (bufferOf(operand).scope() == proto::Buffer::CALL ? "call " : "micro-batch ") + std::to_string(generation);
+  }
+  const std::string &queueName(uint32_t queue) const { return role_.queues(int(queue)).name(); }
+  static void note(Segment &segment, const Instance &instance, size_t index);
+
+  //===-- what commands compute -------------------------------------------------===//
+
+  /// The value that an operand holds from its first byte on.
+  uint32_t held(const proto::Operand &operand, uint64_t microbatch);
+  std::vector<Meaning::Result> resultsOf(const std::vector<Effect> &effects, size_t index);
+  /// What a norm is the root of counts no bytes twice.
+  void requireEachPartOnce(const proto::KernelCommand &kernel, uint64_t microbatch) const;
+  void noteSums(const proto::Command &command);
+  /// Whether all ranks that have micro-batches take part.
+  bool sumsAllRanks(const proto::CollectiveCommand &collective) const;
+  /// A collective that is said to accumulate is a sum over all ranks that have micro-batches.
+  void requireSum(const proto::Command &command, std::span<const uint32_t> values);
+
+  //===-- what is written -----------------------------------------------------===//
+
+  /// Part of what an operand is given, relative to its begin.
+  struct Piece {
+    uint64_t begin, end;
+    std::vector<Term> terms = {};
+    bool updated = false;
+    uint32_t value = Values::unknown;
+    uint64_t valueByte = 0; ///< where it begins in the value
+  };
+  /// The pieces that lie in an operand now.
+  std::vector<Piece> piecesOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes, uint64_t microbatch);
+  /// Gradients are followed as sums of micro-batches; of other values only matters whether an optimizer made them.
+  std::vector<Piece> valueOf(const proto::Operand &target, const std::vector<Effect> &effects,
+                             const Meaning::Result &result, size_t index);
+  /// A parameter, or its state, stays what it is.
+  static std::vector<Piece> updated(std::vector<Piece> pieces);
+  static bool isSum(const proto::Buffer &buffer) {
+    return buffer.category() == proto::Buffer::GRADIENTS || buffer.category() == proto::Buffer::COMMUNICATION;
+  }
+  static void add(std::vector<Term> &terms, Term term) {
+    terms.insert(std::upper_bound(terms.begin(), terms.end(), term), term);
+  }
+  /// A bucket's parameters side by side, where a whole bucket is gathered.
+  std::vector<Piece> gathered(const proto::CollectivePart &part, uint64_t bytes, bool updated);
+  /// What the sum of a value over the ranks is: the variable that it is said to be summed into, or the value still.
+  uint32_t sumOf(uint32_t value, const proto::Command &command);
+  const proto::CollectivePart &partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) const;
+  std::vector<Piece> valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
+                                       size_t index);
+  /// Both lists cut where either is, terms together.
+  static std::vector<Piece> sumOf(const std::vector<Piece> &a, const std::vector<Piece> &b);
+  void write(const proto::Operand &operand, const std::vector<Piece> &pieces, size_t index);
+  [[noreturn]] void refuseOverwrite(const proto::Operand &operand, const Access &other, const char *verb,
+                                    size_t index) const;
+
+  //===-- lives ---------------------------------------------------------------===//
+
+  void requireAlive(const proto::Operand &operand, size_t index) const;
+  /// Another queue's use of a buffer comes after its life's first command, and before its last, whatever the timing.
+  void requireOrder(const proto::Operand &operand, size_t index) const;
+  size_t momentOf(const proto::Buffer &buffer, const proto::Life &life, const Instance &instance, bool isBirth) const;
+  bool isWithin(const proto::Buffer &buffer, const proto::Life &life, const Instance &instance) const;
+
+  //===-- parameters and gradients ----------------------------------------------===//
+
+  /// A parameter changes in a step, and there once.
+  void requireWritable(const proto::Operand &operand, size_t index);
+  /// The gradient of each element of a parameter holds each micro-batch of each rank once.
+  void requireGradient(const proto::Command &command, std::span<const uint32_t> values, size_t index);
+  /// The sum is of other values, or of other elements of theirs.
+  std::string whyNotTheSum(uint32_t value, uint64_t byte, uint32_t expected, uint64_t expectedByte);
+  /// An optimizer's state lies as its parameter does.
+  void requireState(const proto::Operand &operand, uint32_t variable, const Member &parameter, uint64_t skip) const;
+  std::string whyNoGradient(const std::vector<Term> &terms) const;
+  /// At the end of a step every trained element that this rank holds is new.
+  void requireUpdated();
+  void requireNew(const Segment &segment, uint32_t buffer, const std::string &parameter) const;
+  /// What the reference program does beside gradients and parameters: it sums losses, once a micro-batch, and counts
+  /// updates.
+  void requireEffects();
+  void requireIncremented(uint32_t variable);
+  /// What the reference program stores in the variable of a metric's name.
+  uint32_t expectedOf(const proto::Metric &metric) const;
+  void readMetric(const proto::Metric &metric);
+  const proto::Plan &plan_;
+  Meaning &meaning_;
+  const proto::Role &role_;
+  const proto::Program &program_;
+  const Timeline &timeline_;
+  uint32_t rank_;
+  const Range *only_;
+  std::vector<Shadow> shadows_;                       // by arena
+  std::map<uint32_t, uint64_t> sums_;                 // by reference op that accumulates: how often it was done
+  std::vector<std::vector<size_t>> instanceOf_;       // by call and command
+  std::map<uint32_t, uint32_t> firstCall_, lastCall_; // by routine
+};
+
+} // namespace ds::check

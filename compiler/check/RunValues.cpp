@@ -1,0 +1,220 @@
+//===- RunValues.cpp - what commands compute and sums hold ----------------===//
+#include "compiler/check/Run.h"
+
+#include "runtime/plan/Groups.h"
+
+#include <algorithm>
+
+namespace ds::check {
+
+uint32_t Run::held(const proto::Operand &operand, uint64_t microbatch) {
+  const std::vector<Piece> pieces = piecesOf(operand, 0, byteCount(operand), microbatch);
+  if (std::ranges::all_of(pieces, [](const Piece &piece) { return piece.value == Values::unknown; }))
+    return Values::unknown;
+  for (const Piece &piece : pieces)
+    if (piece.value != pieces[0].value || piece.valueByte != piece.begin)
+      return Values::other;
+  // What a step has stored in a variable that outlives it is what the next one finds there.
+  const proto::Buffer &buffer = bufferOf(operand);
+  const bool isStored = buffer.has_variable() && pieces[0].value == meaning_.values().storedIn(buffer.variable());
+  return isStored ? meaning_.values().variable(buffer.variable()) : pieces[0].value;
+}
+
+std::vector<Meaning::Result> Run::resultsOf(const std::vector<Effect> &effects, size_t index) {
+  const proto::Command &command = *timeline_.instances[index].command;
+  const uint64_t microbatch = timeline_.instances[index].microbatch;
+  std::vector<uint32_t> values;
+  for (const Effect &effect : effects)
+    values.push_back(effect.reads ? held(*effect.operand, microbatch) : uint32_t(Values::unknown));
+  try {
+    if (isOptimizer(command))
+      requireGradient(command, values, index);
+    if (command.has_kernel() && command.kernel().kernel() == "global_norm")
+      requireEachPartOnce(command.kernel(), microbatch);
+    if (command.has_collective())
+      requireSum(command, values);
+    noteSums(command);
+    if (command.has_kernel())
+      return meaning_.resultsOf(command, values);
+  } catch (const Mismatch &mismatch) {
+    refuse("meaning", index, mismatch.sentence);
+  }
+  std::vector<Meaning::Result> results(effects.size());
+  if (command.has_fill())
+    results[0].value = meaning_.values().constant(0);
+  if (command.has_feed())
+    results[0].value = meaning_.values().input(plan_.inputs(int(command.feed().input())).name());
+  return results;
+}
+
+void Run::requireEachPartOnce(const proto::KernelCommand &kernel, uint64_t microbatch) const {
+  std::vector<Range> parts;
+  for (const proto::Operand &operand : kernel.operands())
+    if (operand.access() == proto::Operand::READ)
+      parts.push_back(rangeOf(operand, microbatch));
+  std::ranges::sort(parts, {}, [](const Range &part) { return std::pair(part.arena, part.begin); });
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i].arena == parts[i - 1].arena && parts[i].begin < parts[i - 1].end)
+      throw Mismatch{"it counts a part of the gradients twice"};
+}
+
+void Run::noteSums(const proto::Command &command) {
+  for (uint32_t reference : command.reference())
+    if (plan_.reference().ops(int(reference)).op() == "train.accumulate")
+      ++sums_[reference];
+}
+
+bool Run::sumsAllRanks(const proto::CollectiveCommand &collective) const {
+  const proto::Training &training = plan_.training();
+  return plan::groupSize(plan_, collective.communicator()) * training.micro_batch_size() *
+             training.accumulation_steps() ==
+         training.train_batch_size();
+}
+
+void Run::requireSum(const proto::Command &command, std::span<const uint32_t> values) {
+  const proto::CollectiveCommand &collective = command.collective();
+  for (uint32_t reference : command.reference()) {
+    const proto::ReferenceOp &op = plan_.reference().ops(int(reference));
+    if (op.op() != "train.accumulate")
+      continue;
+    const uint64_t ranks = plan::groupSize(plan_, collective.communicator());
+    if (collective.kind() != proto::CollectiveCommand::ALL_REDUCE &&
+        collective.kind() != proto::CollectiveCommand::REDUCE_SCATTER)
+      throw Mismatch{"it is no sum, but is said to be " + op.op()};
+    if (!sumsAllRanks(collective))
+      throw Mismatch{"it sums over " + std::to_string(ranks) + " ranks, not over all that have micro-batches"};
+    // Of gradients, which lie in buckets, the optimizer asks what they are sums of.
+    if (plan_.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT && collective.parts_size() == 1 &&
+        !mayBe(values[0], meaning_.values().of(op.operands(0))))
+      throw Mismatch{"it sums " + meaning_.values().name(values[0]) + ", but " + op.op() + " adds " +
+                     meaning_.values().name(meaning_.values().of(op.operands(0)))};
+  }
+}
+
+std::vector<Run::Piece> Run::piecesOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes,
+                                      uint64_t microbatch) {
+  const Range range = rangeOf(operand, microbatch);
+  std::vector<Piece> pieces;
+  if (isFollowed(range))
+    shadows_[range.arena].over(range.begin + skip, range.begin + skip + bytes, [&](uint64_t begin, Segment &segment) {
+      const Content &content = segment.content;
+      pieces.push_back({begin - range.begin - skip, segment.end - range.begin - skip, content.terms, content.updated,
+                        content.value, content.valueByte});
+    });
+  return pieces;
+}
+
+std::vector<Run::Piece> Run::valueOf(const proto::Operand &target, const std::vector<Effect> &effects,
+                                     const Meaning::Result &result, size_t index) {
+  const Instance &instance = timeline_.instances[index];
+  const proto::Command &command = *instance.command;
+  const uint64_t bytes = byteCount(target);
+  if (command.has_collective())
+    return valueOfCollective(command.collective(), target, index);
+  if (command.has_copy())
+    return piecesOf(command.copy().source(), 0, bytes, instance.microbatch);
+  if (isOptimizer(command))
+    return updated(piecesOf(target, 0, bytes, instance.microbatch));
+  if (!command.has_kernel() || !isSum(bufferOf(target)))
+    return {{0, bytes, {}, false, result.value}};
+  std::vector<Piece> pieces = {{0, bytes}};
+  const Range range = rangeOf(target, instance.microbatch);
+  for (const Effect &effect : effects)
+    if (const Range other = rangeOf(*effect.operand, instance.microbatch);
+        effect.reads && other.arena == range.arena && other.begin == range.begin && other.end == range.end)
+      pieces = piecesOf(target, 0, bytes, instance.microbatch); // adds to what is there
+  for (Piece &piece : pieces) {
+    add(piece.terms, {instance.microbatch, false, result.added == Values::unknown ? result.value : result.added});
+    piece.value = result.value;
+    piece.valueByte = piece.begin;
+  }
+  return pieces;
+}
+
+std::vector<Run::Piece> Run::updated(std::vector<Piece> pieces) {
+  for (Piece &piece : pieces) {
+    piece.terms.clear();
+    piece.updated = true;
+  }
+  return pieces;
+}
+
+std::vector<Run::Piece> Run::gathered(const proto::CollectivePart &part, uint64_t bytes, bool updated) {
+  std::vector<Piece> pieces = {{0, bytes, {}, updated}};
+  const proto::Buffer &source = bufferOf(part.source()), &target = bufferOf(part.target());
+  const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
+  const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
+  if (!isWhole && !isOfShard)
+    return pieces;
+  pieces[0].value = meaning_.values().padding();
+  proto::Buffer whole = isWhole ? target : source;
+  whole.set_shard(false);
+  whole.set_bytes(bytes);
+  for (const Member &member : Layout(plan_, whole, rank_).within(0, bytes))
+    pieces.push_back(
+        {member.begin, member.end, {}, updated, meaning_.values().variable(member.variable), member.firstByte});
+  return pieces;
+}
+
+uint32_t Run::sumOf(uint32_t value, const proto::Command &command) {
+  for (uint32_t reference : command.reference()) {
+    const proto::ReferenceOp &op = plan_.reference().ops(int(reference));
+    if (op.op() == "train.accumulate" &&
+        (command.reference_size() == 1 || meaning_.values().of(op.operands(0)) == value))
+      return meaning_.values().variable(op.variables(0));
+  }
+  return value;
+}
+
+const proto::CollectivePart &Run::partOf(const proto::CollectiveCommand &collective,
+                                         const proto::Operand &target) const {
+  for (const proto::CollectivePart &part : collective.parts())
+    if (&part.target() == &target)
+      return part;
+  return collective.parts(0);
+}
+
+std::vector<Run::Piece> Run::valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
+                                               size_t index) {
+  const uint64_t microbatch = timeline_.instances[index].microbatch;
+  const proto::CollectivePart &part = partOf(collective, target);
+  const uint64_t bytes = byteCount(target), sourceBytes = byteCount(part.source());
+  if (collective.kind() == proto::CollectiveCommand::ALL_GATHER) { // other ranks' slices are as this one's
+    const std::vector<Piece> own = piecesOf(part.source(), 0, sourceBytes, microbatch);
+    const bool updated = !own.empty() && std::ranges::all_of(own, [](const Piece &p) { return p.updated; });
+    return gathered(part, bytes, updated);
+  }
+  const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
+  const uint64_t skip = scatters ? plan::groupCoordinate(plan_, collective.communicator(), rank_) * bytes : 0;
+  std::vector<Piece> pieces = piecesOf(part.source(), skip, bytes, microbatch);
+  if (collective.kind() == proto::CollectiveCommand::BROADCAST)
+    return pieces;
+  for (Piece &piece : pieces)
+    for (Term &term : piece.terms) {
+      if (term.allRanks && isSum(bufferOf(part.source())))
+        refuse("coverage", index,
+               "sums over the ranks what is such a sum already: micro-batch " + std::to_string(term.microbatch) +
+                   " in " + nameOf(part.source().buffer()));
+      term.allRanks = sumsAllRanks(collective);
+    }
+  for (Piece &piece : pieces)
+    piece.value = sumOf(piece.value, *timeline_.instances[index].command);
+  return part.accumulate() ? sumOf(pieces, piecesOf(target, 0, bytes, microbatch)) : pieces;
+}
+
+std::vector<Run::Piece> Run::sumOf(const std::vector<Piece> &a, const std::vector<Piece> &b) {
+  std::vector<Piece> result;
+  for (const Piece &x : a)
+    for (const Piece &y : b) {
+      const uint64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
+      if (begin >= end)
+        continue;
+      Piece piece{begin, end, y.terms, false, x.value, x.valueByte + begin - x.begin};
+      for (const Term &term : x.terms)
+        add(piece.terms, term);
+      result.push_back(std::move(piece));
+    }
+  return result;
+}
+
+} // namespace ds::check

@@ -1,0 +1,71 @@
+"""Plans broken on purpose (test/mutation): the checker refuses what is harmful, and what it accepts ends with the same bits.
+
+Ten plans: GPT-2 and Llama, ZeRO 0 to 3, one to four ranks, one to three micro-batches. `make test` plants every kind a few
+times; DS_TEST_SCOPE=all plants a thousand. docs/mutations.md describes the kinds and has the table of the thousand.
+"""
+
+import os
+import re
+import subprocess
+
+import numpy
+import pytest
+from conftest import BUILD, REPOSITORY, write_config
+from safetensors.numpy import save_file
+
+TOOL = BUILD / "bin" / "plan_mutations"
+PAGE = REPOSITORY / "docs" / "mutations.md"
+WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
+# model, ranks, micro-batches, stage, more of zero_optimization
+PLANS = [("gpt2", 1, 1, 0, {}), ("gpt2", 2, 3, 0, {}), ("llama", 3, 1, 1, {}), ("gpt2", 2, 2, 1, {"overlap_comm": True}),
+         ("llama", 4, 2, 2, {}), ("gpt2", 3, 2, 2, {"overlap_comm": True}), ("gpt2", 2, 2, 3, {}),
+         ("llama", 2, 3, 3, {"overlap_comm": False}), ("gpt2", 4, 1, 3, {"stage3_max_live_parameters": 0}), ("llama", 1, 3, 0, {})]
+SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
+
+
+def documented_kinds() -> list:
+    """Names in the first column of the page's table of kinds."""
+    return re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def subjects(tools, tmp_path_factory):
+    """The plans, and what they train on."""
+    folder = tmp_path_factory.mktemp("mutations")
+    tokens = numpy.random.default_rng(0).integers(0, 8, (64, 4), dtype=numpy.int64)
+    labels = numpy.random.default_rng(1).integers(0, 8, (64, 4), dtype=numpy.int64)
+    save_file({"input_ids": tokens, "labels": labels}, folder / "data.safetensors")
+    plans = []
+    for model, ranks, accumulation, stage, more in PLANS:
+        plan = folder / f"{model}-{ranks}-{accumulation}-{stage}.dsplan"
+        config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5,
+                              zero_optimization={"stage": stage, **SMALL, **more})
+        tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards" / f"good-{model}", "--config", config, "--ranks", ranks,
+              "-o", plan)
+        plans.append(plan)
+    return plans, folder / "data.safetensors"
+
+
+def mutate(subjects, *options):
+    plans, data = subjects
+    done = subprocess.run([str(a) for a in (TOOL, *plans, "--data", data, *options)], capture_output=True, text=True,
+                          timeout=3000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_kind_is_described():
+    listed = subprocess.run([str(TOOL), "--list"], capture_output=True, text=True, check=True).stdout.split()
+    assert listed == documented_kinds() and len(listed) >= 30
+
+
+@pytest.mark.parametrize("kind", documented_kinds())
+def test_kind(subjects, kind):
+    row = mutate(subjects, "--kinds", kind, "--mutants", 2).splitlines()[2].split("|")
+    assert int(row[3]) == 2, row
+
+
+if WHOLE:
+    def test_a_thousand(subjects):
+        last = mutate(subjects, "--mutants", 1000).splitlines()[-1].split("|")
+        assert int(last[3]) == 1000, last

@@ -1,0 +1,15 @@
+//===- DelayedDevice.h - queues that are late at random --------------------===//
+#pragma once
+
+#include "runtime/device/Device.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace ds::mutation {
+
+/// A CPU device whose commands, now and then, begin and end up to half a millisecond late, as `seed` says: what nothing
+/// orders happens in another order with every seed.
+std::unique_ptr<runtime::Device> delayedDevice(uint64_t seed);
+
+} // namespace ds::mutation

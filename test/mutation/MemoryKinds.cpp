@@ -1,0 +1,196 @@
+//===- MemoryKinds.cpp - bytes, lives, slots -------------------------------===//
+#include "test/mutation/Kinds.h"
+
+#include <algorithm>
+
+namespace ds::mutation {
+
+namespace {
+
+std::string nameOf(const proto::Buffer &buffer) { return "buffer " + buffer.name(); }
+
+/// Buffers of a role that are wanted.
+template <typename IsWanted> std::vector<proto::Buffer *> buffers(proto::Plan &plan, IsWanted isWanted) {
+  std::vector<proto::Buffer *> found;
+  for (proto::Buffer &buffer : *plan.mutable_roles(0)->mutable_buffers())
+    if (buffer.bytes() > 0 && isWanted(buffer))
+      found.push_back(&buffer);
+  return found;
+}
+
+bool isTransient(const proto::Buffer &buffer) { return buffer.scope() != proto::Buffer::PLAN; }
+
+std::string shiftOffset(proto::Plan &plan, Random &random) {
+  const uint64_t step = plan.machine().alignment();
+  const auto buffer = random.pick(buffers(plan, [&](const proto::Buffer &one) { return one.offset() >= step; }));
+  if (!buffer)
+    return "";
+  (*buffer)->set_offset((*buffer)->offset() - step);
+  return nameOf(**buffer) + " " + std::to_string(step) + " bytes lower";
+}
+
+/// Two buffers that one command reads are both alive there.
+std::string overlap(proto::Plan &plan, Random &random) {
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); })) {
+    const auto operands = operandsOf(std::as_const(at(plan, place)));
+    for (const proto::Operand *a : operands)
+      for (const proto::Operand *b : operands)
+        if (reads(*a) && reads(*b) && a->buffer() < b->buffer() && place.role == 0 &&
+            isTransient(bufferOf(plan, place, *a)) && isTransient(bufferOf(plan, place, *b)))
+          pairs.emplace_back(a->buffer(), b->buffer());
+  }
+  const auto pair = random.pick(pairs);
+  if (!pair)
+    return "";
+  proto::Buffer &a = *plan.mutable_roles(0)->mutable_buffers(int(pair->first));
+  proto::Buffer &b = *plan.mutable_roles(0)->mutable_buffers(int(pair->second));
+  proto::Buffer &larger = a.bytes() * a.slots() > b.bytes() * b.slots() ? a : b, &smaller = &larger == &a ? b : a;
+  smaller.set_offset(larger.offset());
+  return nameOf(smaller) + " on " + nameOf(larger);
+}
+
+std::string shrink(proto::Plan &plan, Random &random) {
+  std::vector<proto::Buffer *> filled; // those that an operand fills to the end
+  for (const Place &place : find(plan, [](const proto::Command &) { return true; }))
+    for (const proto::Operand *operand : operandsOf(std::as_const(at(plan, place)))) {
+      const proto::Buffer &buffer = bufferOf(plan, place, *operand);
+      if (place.role == 0 && operand->rank_stride() == 0 && bytesOf(*operand) > 0 &&
+          operand->byte_offset() + bytesOf(*operand) == buffer.bytes())
+        filled.push_back(plan.mutable_roles(0)->mutable_buffers(int(operand->buffer())));
+    }
+  const auto buffer = random.pick(filled);
+  if (!buffer)
+    return "";
+  (*buffer)->set_bytes((*buffer)->bytes() - 1);
+  return nameOf(**buffer) + " one byte smaller";
+}
+
+std::string oneSlot(proto::Plan &plan, Random &random) {
+  const auto buffer = random.pick(buffers(plan, [](const proto::Buffer &one) { return one.slots() > 1; }));
+  if (!buffer || plan.training().accumulation_steps() < 2)
+    return "";
+  (*buffer)->set_slots(1);
+  return nameOf(**buffer) + " with one slot";
+}
+
+std::string slotsOverlap(proto::Plan &plan, Random &random) {
+  const auto buffer = random.pick(buffers(plan, [](const proto::Buffer &one) { return one.slots() > 1; }));
+  if (!buffer)
+    return "";
+  (*buffer)->set_slot_stride(0);
+  return nameOf(**buffer) + " with all slots in one place";
+}
+
+/// Ends a life before the command that is said to use the buffer last.
+std::string dieEarly(proto::Plan &plan, Random &random) {
+  std::vector<proto::Life *> lives;
+  for (proto::Buffer *buffer : buffers(plan, isTransient))
+    for (proto::Life &life : *buffer->mutable_lives()) {
+      const Place place{0, int(life.death_routine()), int(life.death_command())};
+      const auto operands = operandsOf(std::as_const(at(plan, place)));
+      const bool isUsed = std::ranges::any_of(
+          operands, [&](const proto::Operand *one) { return &bufferOf(plan, place, *one) == buffer; });
+      if (isUsed && life.death_command() > 0 &&
+          (life.death_routine() != life.birth_routine() || life.death_command() > life.birth_command()))
+        lives.push_back(&life);
+    }
+  const auto life = random.pick(lives);
+  if (!life)
+    return "";
+  (*life)->set_death_command((*life)->death_command() - 1);
+  return "a life that ends before command " + std::to_string((*life)->death_command() + 1) + " of routine " +
+         plan.roles(0).routines(int((*life)->death_routine())).name();
+}
+
+std::string arenaTooSmall(proto::Plan &plan, Random &) {
+  proto::Arena &arena = *plan.mutable_roles(0)->mutable_arenas(0);
+  arena.set_bytes(arena.bytes() / 2);
+  return "half the arena";
+}
+
+std::string machineTooSmall(proto::Plan &plan, Random &random) {
+  plan.mutable_machine()->set_device_memory(1 + random.below(size_t(plan.roles(0).arenas(0).bytes()) - 1));
+  return "a machine with " + std::to_string(plan.machine().device_memory()) + " bytes";
+}
+
+/// Moves a read within a buffer that holds more than is read.
+std::string shiftRead(proto::Plan &plan, Random &random) {
+  std::vector<proto::Operand *> operands;
+  for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); }))
+    for (proto::Operand *operand : operandsOf(at(plan, place)))
+      if (operand->access() == proto::Operand::READ && operand->rank_stride() == 0 && bytesOf(*operand) > 0 &&
+          operand->byte_offset() + bytesOf(*operand) + 64 <= bufferOf(plan, place, *operand).bytes())
+        operands.push_back(operand);
+  const auto operand = random.pick(operands);
+  if (!operand)
+    return "";
+  (*operand)->set_byte_offset((*operand)->byte_offset() + 64);
+  return "a read of " + nameOf(plan.roles(0).buffers(int((*operand)->buffer()))) + " 64 bytes further on";
+}
+
+/// A kernel reads another buffer of the same size that is alive and written: another operand's.
+std::string otherBuffer(proto::Plan &plan, Random &random) {
+  std::vector<std::pair<proto::Operand *, proto::Operand *>> pairs;
+  for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); })) {
+    const std::vector<proto::Operand *> operands = operandsOf(at(plan, place));
+    for (proto::Operand *a : operands)
+      for (proto::Operand *b : operands)
+        if (a != b && reads(*a) && a->access() == b->access() && a->dtype() == b->dtype() &&
+            bytesOf(*a) == bytesOf(*b) && a->buffer() != b->buffer() && bytesOf(*a) > 0)
+          pairs.emplace_back(a, b);
+  }
+  const auto pair = random.pick(pairs);
+  if (!pair)
+    return "";
+  const std::string text = "a read of " + nameOf(plan.roles(0).buffers(int(pair->first->buffer()))) + " reads " +
+                           nameOf(plan.roles(0).buffers(int(pair->second->buffer())));
+  pair->first->set_buffer(pair->second->buffer());
+  pair->first->set_byte_offset(pair->second->byte_offset());
+  return text;
+}
+
+std::string wrongDtype(proto::Plan &plan, Random &random) {
+  std::vector<proto::Operand *> operands;
+  for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); }))
+    for (proto::Operand *operand : operandsOf(at(plan, place)))
+      if (operand->dtype() == proto::DTYPE_F32 && bytesOf(*operand) > 0)
+        operands.push_back(operand);
+  const auto operand = random.pick(operands);
+  if (!operand)
+    return "";
+  (*operand)->set_dtype(proto::DTYPE_I32);
+  return "an operand in " + nameOf(plan.roles(0).buffers(int((*operand)->buffer()))) + " is of type int32";
+}
+
+std::string wrongAccess(proto::Plan &plan, Random &random) {
+  std::vector<proto::Operand *> operands;
+  for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); }))
+    for (proto::Operand *operand : operandsOf(at(plan, place)))
+      if (operand->access() == proto::Operand::WRITE && bytesOf(*operand) > 0)
+        operands.push_back(operand);
+  const auto operand = random.pick(operands);
+  if (!operand)
+    return "";
+  (*operand)->set_access(proto::Operand::READ);
+  return "a result in " + nameOf(plan.roles(0).buffers(int((*operand)->buffer()))) + " is said to be read";
+}
+
+} // namespace
+
+std::vector<Kind> memoryKinds() {
+  return {{"shift-offset", false, shiftOffset},
+          {"overlap", true, overlap},
+          {"shrink-buffer", true, shrink},
+          {"one-slot-for-two", true, oneSlot},
+          {"slots-in-one-place", true, slotsOverlap},
+          {"die-early", true, dieEarly},
+          {"arena-too-small", true, arenaTooSmall},
+          {"machine-too-small", true, machineTooSmall},
+          {"shift-read", false, shiftRead},
+          {"read-another-buffer", false, otherBuffer},
+          {"wrong-dtype", true, wrongDtype},
+          {"wrong-access", true, wrongAccess}};
+}
+
+} // namespace ds::mutation
