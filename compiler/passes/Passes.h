@@ -43,9 +43,12 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 8> optionalPasses = {
-    "ds-fold-transposes", "ds-fuse-bias",          "ds-regroup-attention",  "ds-regroup-rms-norm",
-    "ds-concat-pads",     "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise"};
+inline constexpr std::array<std::string_view, 14> optionalPasses = {
+    "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-regroup-rms-norm", "ds-concat-pads",
+    "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
+    // On several ranks.
+    "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
+    "ds-hoist-gathers", "ds-split-async-collectives"};
 
 /// @forward -> the same, smaller: what import leaves to be tidied up.
 void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);

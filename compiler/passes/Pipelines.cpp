@@ -81,18 +81,18 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createShardOptimizer());
   pm.addPass(createInsertParameterGathers());
   // Now less: what stays gathered within a fragment, then what stays between fragments in the room that is left.
-  pm.addPass(createElideRedundantGathers({zero.maxLive, zero.maxReuseDistance}));
-  pm.addPass(createKeepParametersGathered({zero.maxLive, zero.maxReuseDistance, options.microbatches}));
+  addOptional(pm, options, createElideRedundantGathers({zero.maxLive, zero.maxReuseDistance}));
+  addOptional(pm, options, createKeepParametersGathered({zero.maxLive, zero.maxReuseDistance, options.microbatches}));
   // What may begin early is moved there while a collective is still one op, whose place is when it begins.
   if (zero.overlap)
-    pm.addPass(createAdvanceReductions({options.microbatches}));
+    addOptional(pm, options, createAdvanceReductions({options.microbatches}));
   // Before gathers are moved: those that meet ahead of one use would make it wait for the next one's.
-  pm.addPass(createCombineCollectives({zero.bucketElements}));
+  addOptional(pm, options, createCombineCollectives({zero.bucketElements}));
   if (!zero.overlap)
     return;
-  pm.addPass(createHoistGathers({zero.maxLive, zero.prefetch}));
+  addOptional(pm, options, createHoistGathers({zero.maxLive, zero.prefetch}));
   // Last: from here on only a done looks at who needs it.
-  pm.addPass(createSplitAsyncCollectives());
+  addOptional(pm, options, createSplitAsyncCollectives());
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {

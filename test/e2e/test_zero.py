@@ -94,6 +94,28 @@ def test_buckets_and_keeping_change_no_bit(trainer, stage):
         assert result == expected, setting
 
 
+# Pass: where it has something to do (stage, accumulation, what it saves).
+OPTIONAL = {"ds-elide-redundant-gathers": (3, 2, "bytes"), "ds-keep-parameters-gathered": (3, 2, "bytes"),
+            "ds-advance-reductions": (1, 1, None), "ds-combine-collectives": (2, 2, "launches"),
+            "ds-hoist-gathers": (3, 2, None), "ds-split-async-collectives": (0, 1, "queue")}
+
+
+@pytest.mark.parametrize("left_out", OPTIONAL)
+def test_passes_that_may_be_left_out_change_no_bit(trainer, left_out):
+    stage, accumulation, saves = OPTIONAL[left_out]
+    plans = [trainer.compile("gpt2", 2, accumulation, stage, overlap_comm=True, without=name) for name in (None, left_out)]
+    results = [trainer.run(plan, "-n", 2) for plan in plans]
+    assert results[0][:3] == results[1][:3] == trainer.one_rank("gpt2", 2 * accumulation)
+    assert plans[0].read_bytes() != plans[1].read_bytes()
+    roles = [read_plan(plan).roles[0] for plan in plans]
+    moved = [sent(result[3]["ranks"][0]["wire_bytes_per_step"]) for result in results]
+    launches = [sum(command.HasField("collective") for routine in role.routines for command in routine.commands) for role in roles]
+    queues = [len(role.queues) for role in roles]
+    assert (moved[0] < moved[1]) == (saves == "bytes")
+    assert saves != "launches" or launches[0] < launches[1]
+    assert (queues[0] > queues[1]) == (saves == "queue")
+
+
 def test_check_memory_changes_no_bit(trainer):
     plan = trainer.compile("gpt2", 2, 2, 3, overlap_comm=True)
     assert trainer.run(plan, "-n", 2, "--check-memory", steps=5)[:3] == trainer.run(plan, "-n", 2, steps=5)[:3]
