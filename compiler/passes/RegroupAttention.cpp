@@ -83,16 +83,18 @@ Value swapped(Value value) {
 /// [batch, groups, keys, depth] where `value` [batch, heads, keys, depth] repeats each group for several heads.
 Value withoutRepeats(Value value) {
   auto merge = value.getDefiningOp<train::ReshapeOp>();
-  auto repeat = merge ? merge.getInput().getDefiningOp<train::BroadcastOp>() : train::BroadcastOp();
-  auto split = repeat ? repeat.getInput().getDefiningOp<train::ReshapeOp>() : train::ReshapeOp();
-  if (!split || shapeOf(value).size() != 4 || shapeOf(repeat).size() != 5)
+  auto repeat = (merge ? merge.getInput() : value).getDefiningOp<train::BroadcastOp>();
+  if (!repeat || shapeOf(value).size() != 4)
     return value;
-  ArrayRef<int64_t> from = shapeOf(split.getInput()), wide = shapeOf(repeat), thin = shapeOf(split);
-  const bool groups = from.size() == 4 && thin.size() == 5 && thin[2] == 1 && wide[1] == from[1] &&
-                      thin.take_front(2) == from.take_front(2) && thin.take_back(2) == from.take_back(2) &&
-                      wide.take_back(2) == from.take_back(2) && shapeOf(value).take_back(2) == from.take_back(2) &&
-                      wide[0] == from[0] && shapeOf(value)[0] == from[0];
-  return groups ? split.getInput() : value;
+  ArrayRef<int64_t> thin = shapeOf(repeat.getInput()), wide = shapeOf(repeat);
+  if (!merge) { // one group
+    const bool heads = thin.size() == 4 && thin[0] == wide[0] && thin[1] == 1 && thin.take_back(2) == wide.take_back(2);
+    return heads ? repeat.getInput() : value;
+  }
+  const bool groups = thin.size() == 5 && wide.size() == 5 && thin[2] == 1 &&
+                      thin.take_front(2) == wide.take_front(2) && thin.take_back(2) == wide.take_back(2) &&
+                      shapeOf(value)[0] == wide[0] && shapeOf(value).take_back(2) == wide.take_back(2);
+  return groups ? viewedAs(repeat.getInput(), {wide[0], wide[1], wide[3], wide[4]}, repeat) : value;
 }
 
 /// Whether the constant `mask` lets pass where key <= query and hides the rest.

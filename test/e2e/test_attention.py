@@ -10,7 +10,7 @@ import pytest
 from test_gradients import Case, check, grid, sgd  # noqa: F401: sgd is a fixture
 
 QUERIES, KEYS = (2, 4, 5, 6), (2, 4, 5, 6)
-GROUPED = (2, 2, 5, 6)
+GROUPED, ONE_GROUP = (2, 2, 5, 6), (2, 1, 5, 6)
 
 
 def lower(size):
@@ -34,7 +34,7 @@ def eager(g, q, k, v, mask=None, divided=False):
 
 def repeat(g, x, times=2):
     """repeat_kv: each group of keys for `times` heads."""
-    batch, groups, length, size = GROUPED
+    batch, groups, length, size = (2, 4 // times, 5, 6)
     wide = g.op("Expand", g.op("Unsqueeze", x, g.ints(2)), g.ints(batch, groups, times, length, size))
     return g.op("Reshape", wide, g.ints(batch, groups * times, length, size))
 
@@ -71,6 +71,9 @@ def forms():
     yield Case("eager-two-masks", three, lambda g, *x: eager(g, *x, mask=g.op("Add", g.constant(lower(5)), g.constant(bias))))
     yield Case("eager-projections", [(2, 5, 24)] * 3, lambda g, *x: eager(g, *(heads_last(g, p) for p in x)))
     yield Case("grouped", [QUERIES, GROUPED, GROUPED], lambda g, q, k, v: eager(g, q, repeat(g, k), repeat(g, v)))
+    yield Case("one-group", [QUERIES, ONE_GROUP, ONE_GROUP], lambda g, q, k, v: eager(g, q, repeat(g, k, 4), repeat(g, v, 4)))
+    yield Case("sdpa-grouped", [QUERIES, GROUPED, GROUPED],
+               lambda g, q, k, v: sdpa(g, q, repeat(g, k), repeat(g, v), g.constant(lower(5))))
     yield Case("sdpa", three, lambda g, *x: sdpa(g, *x, g.constant(lower(5))))
     yield Case("sdpa-hidden-row", three, lambda g, *x: sdpa(g, *x, g.constant(numpy.where(numpy.arange(5)[:, None] == 3, -numpy.inf, bias))))
     yield Case("masked-fill", three, masked_fill)

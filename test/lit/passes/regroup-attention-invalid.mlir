@@ -75,3 +75,17 @@ func.func @wide_mask(%q: tensor<1x1x2x2xf32>, %v: tensor<3x1x2x2xf32>, %m: tenso
   %3 = train.matmul %2, %v : (tensor<3x1x2x2xf32>, tensor<3x1x2x2xf32>) -> tensor<3x1x2x2xf32>
   return %3 : tensor<3x1x2x2xf32>
 }
+
+// -----
+
+// Tests keys repeated along another dimension than the heads': attention is found, the repeats stay.
+// CHECK-LABEL: func.func @repeated_batch
+// CHECK:       train.attention {{.*}} : (tensor<2x4x3x8xf32>, tensor<2x4x5x8xf32>, tensor<2x4x5x8xf32>)
+// CHECK-NEXT:  return
+func.func @repeated_batch(%q: tensor<2x4x3x8xf32>, %k: tensor<1x4x5x8xf32>) -> tensor<2x4x3x8xf32> {
+  %0 = train.broadcast %k to [2, 4, 5, 8] : (tensor<1x4x5x8xf32>) -> tensor<2x4x5x8xf32>
+  %1 = train.matmul %q, %0 transposed : (tensor<2x4x3x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x5xf32>
+  %2 = train.softmax %1 along 3 : (tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %3 = train.matmul %2, %0 : (tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x8xf32>
+  return %3 : tensor<2x4x3x8xf32>
+}

@@ -87,3 +87,22 @@ func.func @merged_groups(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>) -> te
   %8 = train.matmul %7, %2 : (tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x8xf32>
   return %8 : tensor<2x4x3x8xf32>
 }
+
+// -----
+
+// Tests one group for all heads: split off a projection without a dimension of its own, and repeated without a merge.
+// CHECK-LABEL: func.func @one_group
+// CHECK-NEXT:  %[[K:.*]] = train.reshape %arg1 to [2, 1, 5, 8]
+// CHECK-NEXT:  %[[Y:.*]], %{{.*}} = train.attention %arg0, %[[K]], %arg2 scale 1.000000e+00 :
+// CHECK-SAME:  (tensor<2x4x3x8xf32>, tensor<2x1x5x8xf32>, tensor<2x1x5x8xf32>)
+// CHECK-NEXT:  return %[[Y]]
+func.func @one_group(%q: tensor<2x4x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<2x1x5x8xf32>) -> tensor<2x4x3x8xf32> {
+  %0 = train.reshape %k to [2, 1, 1, 5, 8] : (tensor<2x5x8xf32>) -> tensor<2x1x1x5x8xf32>
+  %1 = train.broadcast %0 to [2, 1, 4, 5, 8] : (tensor<2x1x1x5x8xf32>) -> tensor<2x1x4x5x8xf32>
+  %2 = train.reshape %1 to [2, 4, 5, 8] : (tensor<2x1x4x5x8xf32>) -> tensor<2x4x5x8xf32>
+  %3 = train.broadcast %v to [2, 4, 5, 8] : (tensor<2x1x5x8xf32>) -> tensor<2x4x5x8xf32>
+  %4 = train.matmul %q, %2 transposed : (tensor<2x4x3x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x5xf32>
+  %5 = train.softmax %4 along 3 : (tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %6 = train.matmul %5, %3 : (tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x8xf32>
+  return %6 : tensor<2x4x3x8xf32>
+}
