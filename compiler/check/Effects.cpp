@@ -58,7 +58,8 @@ uint64_t byteCount(const proto::Operand &operand) {
 
 bool isOptimizer(const proto::Command &command) {
   constexpr std::string_view names[] = {"adamw", "sgd", "adagrad"};
-  return command.has_kernel() && std::ranges::find(names, command.kernel().kernel()) != std::end(names);
+  return command.has_kernel() && command.kernel().operands_size() >= 2 &&
+         std::ranges::find(names, command.kernel().kernel()) != std::end(names);
 }
 
 } // namespace ds::check

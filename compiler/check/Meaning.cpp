@@ -156,7 +156,7 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
   }
   if (isElementwise) {
     results = elementwise(command, held);
-    if (!hasEffect)
+    if (!hasEffect || results.empty() || opOf(command, 0).variables_size() == 0)
       return results;
     const proto::ReferenceOp &op = opOf(command, 0);
     if (op.op() != "train.store") { // an average of what is there and what is new
@@ -169,14 +169,15 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
     results.back() = {values_.of(op.operands(0)), values_.of(op.operands(0))};
     return results;
   }
-  if (kernel.kernel() == "increment") {
+  if (kernel.kernel() == "increment" && !results.empty()) {
     results[0].value = values_.incremented(held[0]);
     return results;
   }
   if (command.reference_size() == 0 || hasEffect || command.reference_size() > 1)
     return results; // an optimizer, which is verified by parameter
   const proto::ReferenceOp &op = opOf(command, 0);
-  if (kernel.kernel() == "global_norm" && runs(kernel, op) && kernel.operands_size() != op.operands_size() + 1) {
+  if (kernel.kernel() == "global_norm" && runs(kernel, op) && op.results_size() == 1 && !results.empty() &&
+      kernel.operands_size() != op.operands_size() + 1) {
     results.back().value = values_.of(op.results(0)); // of other pieces of the same gradients, on several ranks
     return results;
   }

@@ -246,7 +246,8 @@ size_t Run::momentOf(const proto::Buffer &buffer, const proto::Life &life, const
       if (isBirth)
         break;
     }
-  return instanceOf_[call][isBirth ? life.birth_command() : life.death_command()];
+  const uint32_t command = isBirth ? life.birth_command() : life.death_command();
+  return instanceOf_[call][std::min<size_t>(command, instanceOf_[call].size() - 1)];
 }
 
 bool Run::isWithin(const proto::Buffer &buffer, const proto::Life &life, const Instance &instance) const {

@@ -15,7 +15,7 @@ void Run::requireGradient(const proto::Command &command, std::span<const uint32_
   for (const Member &member : layout.within(offsetIn(parameter), byteCount(parameter))) {
     const uint64_t skip = member.begin - offsetIn(parameter), bytes = member.end - member.begin;
     const Meaning::Update update = meaning_.requireUpdate(command, member.variable, values);
-    for (size_t i = 0; i < update.state.size(); ++i)
+    for (size_t i = 0; i < update.state.size() && int(i) + 2 < command.kernel().operands_size(); ++i)
       requireState(command.kernel().operands(int(i) + 2), update.state[i], member, skip);
     for (const Piece &piece : piecesOf(parameter, skip, bytes, microbatch))
       if (piece.updated)

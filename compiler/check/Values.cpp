@@ -1,6 +1,7 @@
 //===- Values.cpp - the values of the reference program, by what they are --===//
 #include "compiler/check/Values.h"
 
+#include "compiler/check/Refusal.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/core/DType.h"
 #include "runtime/plan/Crc32c.h"
@@ -74,13 +75,26 @@ std::optional<double> splat(std::string_view bytes, proto::DType type) {
 
 } // namespace
 
+/// What the rules rely on: an op that reads or writes a variable names it, one that passes a value on has it.
+static void requireWhole(const proto::ReferenceOp &op, int index) {
+  const bool usesVariable = op.op() == "train.read" || op.op() == "train.store" || op.op() == "train.accumulate" ||
+                            op.op() == "train.increment";
+  const bool usesValue = op.op() == "train.store" || op.op() == "train.accumulate" || op.op() == "train.reshape" ||
+                         op.op() == "train.broadcast";
+  if ((usesVariable && op.variables_size() == 0) || (usesValue && op.operands_size() == 0))
+    throw Refusal{"meaning", "reference op " + std::to_string(index) + " (" + op.op() + ") names no " +
+                                 (usesVariable && op.variables_size() == 0 ? "variable" : "value")};
+}
+
 double rounded(double value, int64_t dtype) { return dtype == proto::DTYPE_F32 ? double(float(value)) : value; }
 
 Values::Values(const proto::Plan &plan)
     : plan_(plan), names_{"something", "parts of other values"}, numbers_(size_t(plan.reference().values_size())) {
   for (int v = 0; v < plan.reference().values_size(); ++v)
     numbers_[size_t(v)] = input(plan.reference().values(v).name()); // those that an op defines follow
-  for (const proto::ReferenceOp &op : plan.reference().ops()) {
+  for (int i = 0; i < plan.reference().ops_size(); ++i) {
+    const proto::ReferenceOp &op = plan.reference().ops(i);
+    requireWhole(op, i);
     for (int r = 0; r < op.results_size(); ++r)
       numbers_[op.results(r)] = numberResult(op, r);
     if (op.op() == "train.store" && op.function() == "microbatch")
