@@ -120,9 +120,14 @@ uint32_t Values::constant(double value) {
 uint32_t Values::padding() { return number("padding", "padding"); }
 
 uint32_t Values::variable(uint32_t index) {
-  const proto::Variable &variable = plan_.variables(int(index));
-  return variable.kind() == proto::Variable::CONSTANT ? numberConstant(variable)
-                                                      : number("variable " + std::to_string(index), variable.name());
+  const auto [known, isNew] = variables_.try_emplace(index);
+  if (isNew) {
+    const proto::Variable &variable = plan_.variables(int(index));
+    known->second = variable.kind() == proto::Variable::CONSTANT
+                        ? numberConstant(variable)
+                        : number("variable " + std::to_string(index), variable.name());
+  }
+  return known->second;
 }
 
 uint32_t Values::numberConstant(const proto::Variable &variable) {

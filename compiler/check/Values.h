@@ -48,10 +48,10 @@ private:
   std::string keyOf(const proto::ReferenceOp &op, int result) const;
 
   const proto::Plan &plan_;
-  std::map<std::string, uint32_t> known_; // by what it is
-  std::map<uint32_t, uint32_t> stored_;   // by variable
-  std::vector<std::string> names_;        // by number
-  std::vector<uint32_t> numbers_;         // by reference value
+  std::map<std::string, uint32_t> known_;           // by what it is
+  std::map<uint32_t, uint32_t> stored_, variables_; // by variable
+  std::vector<std::string> names_;                  // by number
+  std::vector<uint32_t> numbers_;                   // by reference value
 };
 
 /// `value` as an element of the type holds it.
