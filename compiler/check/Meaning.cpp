@@ -221,6 +221,15 @@ Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t p
   throw Mismatch{"the reference program has no " + kernel.kernel() + " of " + name};
 }
 
+uint32_t Meaning::gradientOf(uint32_t parameter) const {
+  for (const proto::ReferenceOp &op : plan_.reference().ops())
+    if (op.function() == "update" && std::ranges::find(op.variables(), parameter) != op.variables().end())
+      for (uint32_t variable : op.variables())
+        if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
+          return contributionTo(variable);
+  return Values::unknown;
+}
+
 uint32_t Meaning::contributionTo(uint32_t variable) const {
   for (const proto::ReferenceOp &op : plan_.reference().ops())
     if ((op.op() == "train.accumulate" || op.op() == "train.store") && op.function() == "microbatch" &&

@@ -37,6 +37,8 @@ public:
     std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands 2, 3, ...
   };
   /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
+  /// What each micro-batch adds to the gradient of a parameter; unknown where nothing updates it.
+  uint32_t gradientOf(uint32_t parameter) const;
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held) const;
 
 private:

@@ -15,6 +15,12 @@ Run::Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, con
   for (int b = 0; b < role.buffers_size(); ++b)
     if (role.buffers(b).has_variable() || role.buffers(b).has_bucket())
       setInitial(uint32_t(b));
+  for (const Instance &instance : timeline.instances)
+    if (isOptimizer(*instance.command)) {
+      const auto &operands = instance.command->kernel().operands();
+      if (const proto::Buffer &parameters = bufferOf(operands[0]); parameters.has_bucket())
+        bucketOf_[operands[1].buffer()] = parameters.bucket();
+    }
   for (int c = 0; c < program.calls_size(); ++c) {
     const uint32_t routine = program.calls(c).routine();
     if (!firstCall_.contains(routine))

@@ -75,6 +75,10 @@ private:
   /// What a norm is the root of counts no bytes twice.
   void requireEachPartOnce(const proto::KernelCommand &kernel, uint64_t microbatch) const;
   void noteSums(const proto::Command &command);
+  /// Of a sum whose slices the ranks share out, every rank's slice is of the right gradients: its optimizer looks at
+  /// its own alone.
+  void requireSlices(const proto::CollectivePart &part, size_t index);
+  static std::string whyNoTerm(const std::vector<Term> &terms, uint64_t microbatch);
   /// Whether all ranks that have micro-batches take part.
   bool sumsAllRanks(const proto::CollectiveCommand &collective) const;
   /// A collective that is said to accumulate is a sum over all ranks that have micro-batches.
@@ -154,6 +158,7 @@ private:
   const Range *only_;
   std::vector<Shadow> shadows_;                       // by arena
   std::map<uint32_t, uint64_t> sums_;                 // by reference op that accumulates: how often it was done
+  std::map<uint32_t, uint32_t> bucketOf_;             // by buffer of gradients: the bucket that they update
   std::vector<std::vector<size_t>> instanceOf_;       // by call and command
   std::map<uint32_t, uint32_t> firstCall_, lastCall_; // by routine
 };

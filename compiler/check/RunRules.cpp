@@ -34,6 +34,38 @@ void Run::requireGradient(const proto::Command &command, std::span<const uint32_
   }
 }
 
+void Run::requireSlices(const proto::CollectivePart &part, size_t index) {
+  const auto bucket = bucketOf_.find(part.target().buffer());
+  if (only_ || bucket == bucketOf_.end())
+    return;
+  proto::Buffer whole;
+  whole.set_bucket(bucket->second);
+  whole.set_bytes(byteCount(part.source()));
+  const uint64_t microbatch = timeline_.instances[index].microbatch;
+  for (const Member &member : Layout(plan_, whole, rank_).within(0, whole.bytes())) {
+    const uint32_t expected = meaning_.gradientOf(member.variable);
+    for (const Piece &piece : piecesOf(part.source(), member.begin, member.end - member.begin, microbatch)) {
+      std::string why = expected == Values::unknown ? "" : whyNoTerm(piece.terms, microbatch);
+      for (const Term &term : piece.terms)
+        why += why.empty() ? whyNotTheSum(term.value, piece.valueByte, expected, member.firstByte + piece.begin) : "";
+      if (!why.empty())
+        refuse("coverage", index,
+               "what it sums in " + nameOf(part.source().buffer()) + " as the gradient of " +
+                   plan_.variables(int(member.variable)).name() + " " + why);
+    }
+  }
+}
+
+/// Each micro-batch up to this one that a sum holds, it holds once; this one it does.
+std::string Run::whyNoTerm(const std::vector<Term> &terms, uint64_t microbatch) {
+  for (const Term &term : terms)
+    if (std::ranges::count(terms, term.microbatch, &Term::microbatch) != 1)
+      return "holds micro-batch " + std::to_string(term.microbatch) + " twice";
+  return std::ranges::count(terms, microbatch, &Term::microbatch) == 1
+             ? ""
+             : "lacks micro-batch " + std::to_string(microbatch);
+}
+
 std::string Run::whyNotTheSum(uint32_t value, uint64_t byte, uint32_t expected, uint64_t expectedByte) {
   const auto text = [&](uint32_t number, uint64_t at) {
     return meaning_.values().name(number) + " from its byte " + std::to_string(at) + " on";

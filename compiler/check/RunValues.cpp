@@ -33,6 +33,9 @@ std::vector<Meaning::Result> Run::resultsOf(const std::vector<Effect> &effects, 
       requireEachPartOnce(command.kernel(), microbatch);
     if (command.has_collective())
       requireSum(command, values);
+    if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::REDUCE_SCATTER)
+      for (const proto::CollectivePart &part : command.collective().parts())
+        requireSlices(part, index);
     noteSums(command);
     if (command.has_kernel())
       return meaning_.resultsOf(command, values);

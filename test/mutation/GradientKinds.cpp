@@ -160,6 +160,30 @@ std::string otherGradient(proto::Plan &plan, Random &random) {
   return describe(plan, pair->first) + " with the gradient of command " + std::to_string(pair->second.command);
 }
 
+/// Two gradients of one bucket in each other's place.
+std::string swapGradients(proto::Plan &plan, Random &random) {
+  std::vector<std::pair<proto::Operand *, proto::Operand *>> pairs;
+  std::vector<proto::Operand *> results;
+  for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); }))
+    for (proto::Operand *operand : operandsOf(at(plan, place)))
+      if (const auto category = bufferOf(plan, place, *operand).category();
+          operand->access() == proto::Operand::WRITE &&
+          (category == proto::Buffer::GRADIENTS || category == proto::Buffer::COMMUNICATION))
+        results.push_back(operand);
+  for (proto::Operand *a : results)
+    for (proto::Operand *b : results)
+      if (a->buffer() == b->buffer() && a->byte_offset() < b->byte_offset() && bytesOf(*a) == bytesOf(*b))
+        pairs.emplace_back(a, b);
+  const auto pair = random.pick(pairs);
+  if (!pair)
+    return "";
+  const uint64_t first = pair->first->byte_offset();
+  pair->first->set_byte_offset(pair->second->byte_offset());
+  pair->second->set_byte_offset(first);
+  return "gradients in " + plan.roles(0).buffers(int(pair->first->buffer())).name() + " at bytes " +
+         std::to_string(first) + " and " + std::to_string(pair->first->byte_offset()) + " swapped";
+}
+
 std::vector<Place> weightGathers(const proto::Plan &plan) {
   return findWhere(
       plan, [](const proto::Command &command) { return isCollective(command, CollectiveCommand::ALL_GATHER); },
@@ -247,6 +271,7 @@ std::vector<Kind> gradientKinds() {
           {"shard-off-by-one", true, shardOffByOne},
           {"everyones-first-shard", true, everyonesFirstShard},
           {"other-gradient", true, otherGradient},
+          {"swap-gradients", true, swapGradients},
           {"drop-weight-gather", true, dropGather},
           {"stale-gather", true, staleGather},
           {"gather-of-another-bucket", true, gatherAnother},
