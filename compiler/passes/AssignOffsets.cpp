@@ -164,7 +164,7 @@ private:
     }
     if (auto reason = problem.check())
       return arena.emitOpError() << "cannot be laid out: " << *reason;
-    std::vector<int64_t> offsets = scheduling::assignFirstFit(problem);
+    std::vector<int64_t> offsets = scheduling::assignOffsets(problem);
     if (auto reason = problem.verify(offsets))
       return arena.emitOpError() << "was laid out wrongly: " << *reason;
     Builder builder(arena.getContext());

@@ -1,20 +1,15 @@
 //===- FirstFitTest.cpp - random and public instances, verified -----------===//
 #include "compiler/scheduling/OffsetProblem.h"
+#include "test/unit/scheduling/PublicInstances.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 namespace ds::scheduling {
 namespace {
-
-namespace fs = std::filesystem;
 
 OffsetProblem randomProblem(uint32_t seed, int count) {
   std::mt19937 random(seed);
@@ -142,47 +137,11 @@ TEST(FirstFit, TenThousandBuffersAreQuick) {
   EXPECT_LT(seconds, 10); // a quadratic walk over lists of buffers would take minutes; the time itself is a bench
 }
 
-/// The folder of public instances: $DS_DATA_DIR, else shared/data beside the source tree.
-fs::path minimallocFolder() {
-  const char *data = std::getenv("DS_DATA_DIR");
-  return (data ? fs::path(data) : fs::path(DS_SOURCE_DIR) / ".." / "shared" / "data") / "minimalloc";
-}
-
-OffsetProblem readInstance(const fs::path &path) {
-  OffsetProblem problem;
-  problem.alignment = 1;
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line); // id,lower,upper,size
-  while (std::getline(file, line)) {
-    std::istringstream fields(line);
-    std::string id;
-    OffsetProblem::Buffer buffer{};
-    char comma = 0;
-    std::getline(fields, id, ',');
-    fields >> buffer.begin >> comma >> buffer.end >> comma >> buffer.bytes;
-    EXPECT_FALSE(fields.fail()) << path << ": " << line;
-    problem.buffers.push_back(buffer);
-  }
-  return problem;
-}
-
-struct Published {
-  const char *file;
-  size_t buffers;
-  int64_t bound;
-};
-
 TEST(FirstFit, PublicInstances) {
-  const fs::path folder = minimallocFolder();
-  if (!fs::exists(folder))
+  const std::filesystem::path folder = minimallocFolder();
+  if (!std::filesystem::exists(folder))
     GTEST_SKIP() << "no public instances at " << folder << "; DS_DATA_DIR names their parent folder";
-  static constexpr Published published[] = {
-      {"A.1048576.csv", 154, 1048576}, {"B.1048576.csv", 170, 1048576}, {"C.1048576.csv", 203, 1039360},
-      {"D.1048576.csv", 213, 986112},  {"E.1048576.csv", 215, 1048576}, {"F.1048576.csv", 296, 1048576},
-      {"G.1048576.csv", 308, 1048576}, {"H.1048576.csv", 316, 1048576}, {"I.1048576.csv", 374, 1048576},
-      {"J.1048576.csv", 409, 989184},  {"K.1048576.csv", 454, 1048576}, {"input.12.csv", 5, 12}};
-  for (const Published &instance : published) {
+  for (const Published &instance : publicInstances) {
     const OffsetProblem problem = readInstance(folder / instance.file);
     SCOPED_TRACE(instance.file);
     ASSERT_EQ(problem.buffers.size(), instance.buffers);
@@ -196,8 +155,8 @@ TEST(FirstFit, PublicInstances) {
 }
 
 TEST(FirstFit, ThePublishedSolutionOfTheSmallInstanceVerifies) {
-  const fs::path file = minimallocFolder() / "input.12.csv";
-  if (!fs::exists(file))
+  const std::filesystem::path file = minimallocFolder() / "input.12.csv";
+  if (!std::filesystem::exists(file))
     GTEST_SKIP() << "no public instance at " << file;
   OffsetProblem problem = readInstance(file);
   problem.capacity = 12;

@@ -1,0 +1,33 @@
+//===- AssignOffsets.cpp - first fit, and a search where it wastes room -----===//
+#include "compiler/scheduling/OffsetProblem.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace ds::scheduling {
+
+std::vector<int64_t> assignOffsets(const OffsetProblem &problem) {
+  constexpr int64_t worthwhile = 100;      // a search takes seconds; room of less than 1/100 is not worth them
+  constexpr size_t searchedBuffers = 4096; // nor are larger problems, whose nodes cost more
+  constexpr int64_t rounds = 4;
+  std::vector<int64_t> best = assignFirstFit(problem);
+  int64_t low = problem.lowerBound(), high = problem.arenaBytes(best);
+  if (high - low <= low / worthwhile || problem.buffers.size() > searchedBuffers)
+    return best;
+  OffsetProblem within = problem;
+  for (int64_t round = 0; round < rounds && low + problem.alignment <= high; ++round) {
+    within.capacity = round == 0 ? low : low + (high - low) / 2;
+    if (std::optional<std::vector<int64_t>> found = searchMonotone(within, int64_t(8 * problem.buffers.size()))) {
+      best = std::move(*found);
+      high = problem.arenaBytes(best);
+    } else {
+      low = within.capacity;
+    }
+  }
+  return best;
+}
+
+} // namespace ds::scheduling
