@@ -61,7 +61,7 @@ void SpinWorkers::serve(int worker) {
 
 SpinWorkers &workers() {
   const char *text = std::getenv("DS_BENCH_THREADS");
-  static SpinWorkers all(text ? std::max(1, std::atoi(text)) : int(std::max(1u, std::thread::hardware_concurrency())));
+  static SpinWorkers all(text ? std::max(1, std::stoi(text)) : int(std::max(1u, std::thread::hardware_concurrency())));
   return all;
 }
 

@@ -9,8 +9,8 @@ namespace {
 constexpr int64_t tokens = 1024, width = 768, vocabulary = 50257;
 
 /// A benchmark of float operands, after `setup` of those that hold something else.
-void add(const std::string &name, const std::string &kernel, double bytes, std::vector<TensorType> types,
-         Attributes attributes, std::function<void(std::vector<Operand> &)> setup = {}) {
+void add(const std::string &name, const std::string &kernel, double bytes, const std::vector<TensorType> &types,
+         const Attributes &attributes, const std::function<void(std::vector<Operand> &)> &setup = {}) {
   benchBytes(name, bytes, [=] {
     std::vector<Operand> operands;
     for (const TensorType &type : types)

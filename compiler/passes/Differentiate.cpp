@@ -50,7 +50,7 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
     Value loss = body.getTerminator()->getOperand(0);
     Location location = loss.getLoc();
     accumulateLoss(forward);
-    symbols.rename(forward, "microbatch");
+    (void)symbols.rename(forward, "microbatch"); // findForward() has seen that the name is free
     SmallVector<Operation *> operations;
     SmallVector<Value> trained;
     for (Operation &op : body) {

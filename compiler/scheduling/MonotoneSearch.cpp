@@ -50,7 +50,8 @@ public:
     for (size_t i = 0; i < problem.buffers.size(); ++i) {
       const auto &[bytes, begin, end] = problem.buffers[i];
       if (bytes > 0)
-        items_.push_back({(bytes + problem.alignment - 1) & -problem.alignment, section(begin), section(end), i, end - begin});
+        items_.push_back(
+            {(bytes + problem.alignment - 1) & -problem.alignment, section(begin), section(end), i, end - begin});
     }
     sections_ = times.size();
   }
@@ -77,8 +78,8 @@ public:
 private:
   static constexpr uint64_t preorders = 4;
   static constexpr int64_t firstSearch = 8000, shortestSearch = 1000; // nodes
-  static constexpr double shake = 0.4;            // how far widths and areas are off in later searches
-  using Part = std::vector<size_t>;               // items to place, in time order of their first sections
+  static constexpr double shake = 0.4; // how far widths and areas are off in later searches
+  using Part = std::vector<size_t>;    // items to place, in time order of their first sections
 
   /// 1 1 2 1 1 2 4 1 1 2 ... (Luby, Sinclair and Zuckerman, 1993): within a constant of the best restarts there are.
   static int64_t luby(uint64_t i) {
@@ -108,8 +109,8 @@ private:
         waiting_[s] += item.bytes;
     const auto rank = [&](const Item &item) {
       const double width = double(item.width) * shaken(item.index, search), area = width * double(item.bytes);
-      const auto most = double(
-          *std::max_element(waiting_.begin() + ptrdiff_t(item.first), waiting_.begin() + ptrdiff_t(item.end)));
+      const auto most =
+          double(*std::max_element(waiting_.begin() + ptrdiff_t(item.first), waiting_.begin() + ptrdiff_t(item.end)));
       const std::array<std::tuple<double, double, double>, preorders> largest = {
           {{width, area, most}, {most, area, width}, {most, width, area}, {double(item.bytes), most, width}}};
       return std::pair(largest[preorder], item.index);
@@ -128,9 +129,8 @@ private:
   Part everything() const {
     Part part(items_.size());
     std::iota(part.begin(), part.end(), size_t(0));
-    std::sort(part.begin(), part.end(), [&](size_t a, size_t b) {
-      return std::tie(items_[a].first, a) < std::tie(items_[b].first, b);
-    });
+    std::sort(part.begin(), part.end(),
+              [&](size_t a, size_t b) { return std::tie(items_[a].first, a) < std::tie(items_[b].first, b); });
     return part;
   }
 
@@ -256,10 +256,10 @@ private:
 
   int64_t capacity_;
   size_t sections_ = 0;
-  std::vector<Item> items_;       // in preorder
-  std::vector<int64_t> rest_;     // by item: where it is, or the lowest offset where it may rest
-  std::vector<int64_t> base_;     // by section: where the lowest of those that wait may rest; scratch of fits()
-  std::vector<int64_t> waiting_;  // by section: bytes of those not yet placed
+  std::vector<Item> items_;      // in preorder
+  std::vector<int64_t> rest_;    // by item: where it is, or the lowest offset where it may rest
+  std::vector<int64_t> base_;    // by section: where the lowest of those that wait may rest; scratch of fits()
+  std::vector<int64_t> waiting_; // by section: bytes of those not yet placed
   int64_t nodesLeft_ = 0;
 };
 

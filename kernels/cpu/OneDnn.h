@@ -8,8 +8,8 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-extern "C" void
-omp_set_num_threads(int); // of the OpenMP runtime that oneDNN loads; omp.h is not there for every compiler
+// Of the OpenMP runtime that oneDNN loads; omp.h is not there for every compiler.
+extern "C" void omp_set_num_threads(int); // NOLINT(readability-identifier-naming)
 
 namespace ds::kernels {
 

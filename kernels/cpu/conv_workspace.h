@@ -32,7 +32,7 @@ public:
 
 private:
   static std::byte *aligned(void *workspace) {
-    return reinterpret_cast<std::byte *>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
+    return static_cast<std::byte *>(workspace) + (64 - reinterpret_cast<uintptr_t>(workspace) % 64) % 64;
   }
 
   int64_t sharedBytes_ = 0, slotBytes_ = 0;

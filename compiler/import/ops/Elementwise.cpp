@@ -8,7 +8,7 @@ namespace ds::import::ops {
 
 /// The second operand. Before opset 7 it broadcasts only where the node says so, at `axis` or at the end.
 static Value secondOperand(Node &node) {
-  const Value rhs = node.in(1);
+  Value rhs = node.in(1);
   if (node.opset() >= 7)
     return rhs;
   const Shape &left = node.in(0).shape;

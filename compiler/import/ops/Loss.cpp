@@ -97,7 +97,7 @@ Value likelihood(Node &node, const Value &scores, const Value &labels) {
   const Reduction reduction = reductionOf(node);
   if (reduction == Reduction::None)
     return reshape(node, losses, rows.shape);
-  const Value sum = reduce(node, ReduceFold::Sum, losses, {0}, false);
+  Value sum = reduce(node, ReduceFold::Sum, losses, {0}, false);
   if (reduction == Reduction::Sum)
     return sum;
   return math.div(sum, reduce(node, ReduceFold::Sum, weights, {0}, false));

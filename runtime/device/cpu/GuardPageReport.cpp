@@ -18,9 +18,8 @@ void write(const char *text) {
     ::_exit(1);
 }
 
-// NOLINTNEXTLINE(misc-include-cleaner): siginfo_t is signal.h's
 void onFault(int signal, siginfo_t *info, void *) {
-  const char *space = guardPageOwner(info->si_addr); // NOLINT(misc-include-cleaner): likewise
+  const char *space = guardPageOwner(info->si_addr);
   if (space == nullptr) { // not ours: return with the old action in place, and the access faults again
     ::sigaction(signal, &before, nullptr);
     return;

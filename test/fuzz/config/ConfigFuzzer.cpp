@@ -30,6 +30,7 @@ void resolveTwice(std::string_view file, const ConfigOverrides &overrides) {
 
 } // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer looks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::string_view text(reinterpret_cast<const char *>(data), size);
   ConfigOverrides overrides;

@@ -15,6 +15,7 @@
 #include <memory>
 
 /// LLVM's headers poison the free part of their arenas in our code, and its library, built without ASan, writes there.
+// NOLINTNEXTLINE(bugprone-reserved-identifier, readability-identifier-naming): ASan looks for this name
 extern "C" const char *__asan_default_options() { return "allow_user_poisoning=0"; }
 
 /// One context serves many inputs, since making one is slow, but not all, since it keeps every attribute it has seen.
@@ -38,6 +39,7 @@ static void importOnce(std::span<const char> model, const ds::import::ImportOpti
     std::abort();
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer looks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const bool isText = size > 0 && data[0] == '#';
   ds::import::ImportOptions options;

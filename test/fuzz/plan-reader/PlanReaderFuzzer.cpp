@@ -53,6 +53,7 @@ void walk(const proto::Plan &plan) {
 
 } // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer looks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const google::protobuf::LogSilencer silencer;
   proto::Plan plan;

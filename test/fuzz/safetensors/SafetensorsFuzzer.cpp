@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer looks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   try {
     const auto header = ds::runtime::parseSafetensorsHeader({reinterpret_cast<const char *>(data), size});

@@ -141,8 +141,9 @@ Status runKernel(const KernelRegistry &registry, const Invocation &invocation, s
     addresses.push_back(operand.data());
   const int64_t before = allocationCount();
   Status status = kernel->execute(context, addresses);
-  if (!callsLibrary(invocation.kernel))
+  if (!callsLibrary(invocation.kernel)) {
     EXPECT_EQ(allocationCount(), before) << invocation.kernel << " used the heap in execute";
+  }
   for (const Buffer &operand : operands)
     EXPECT_TRUE(operand.guardIntact()) << invocation.kernel << " wrote past the end of an operand";
   return status;

@@ -16,7 +16,8 @@ namespace ds::scheduling {
 /// The folder of public instances: $DS_DATA_DIR, else shared/data beside the source tree.
 inline std::filesystem::path minimallocFolder() {
   const char *data = std::getenv("DS_DATA_DIR");
-  return (data ? std::filesystem::path(data) : std::filesystem::path(DS_SOURCE_DIR) / ".." / "shared" / "data") / "minimalloc";
+  return (data ? std::filesystem::path(data) : std::filesystem::path(DS_SOURCE_DIR) / ".." / "shared" / "data") /
+         "minimalloc";
 }
 
 inline OffsetProblem readInstance(const std::filesystem::path &path) {
@@ -46,9 +47,9 @@ struct Published {
 };
 
 inline constexpr Published publicInstances[] = {
-      {"A.1048576.csv", 154, 1048576}, {"B.1048576.csv", 170, 1048576}, {"C.1048576.csv", 203, 1039360},
-      {"D.1048576.csv", 213, 986112},  {"E.1048576.csv", 215, 1048576}, {"F.1048576.csv", 296, 1048576},
-      {"G.1048576.csv", 308, 1048576}, {"H.1048576.csv", 316, 1048576}, {"I.1048576.csv", 374, 1048576},
-      {"J.1048576.csv", 409, 989184},  {"K.1048576.csv", 454, 1048576}, {"input.12.csv", 5, 12}};
+    {"A.1048576.csv", 154, 1048576}, {"B.1048576.csv", 170, 1048576}, {"C.1048576.csv", 203, 1039360},
+    {"D.1048576.csv", 213, 986112},  {"E.1048576.csv", 215, 1048576}, {"F.1048576.csv", 296, 1048576},
+    {"G.1048576.csv", 308, 1048576}, {"H.1048576.csv", 316, 1048576}, {"I.1048576.csv", 374, 1048576},
+    {"J.1048576.csv", 409, 989184},  {"K.1048576.csv", 454, 1048576}, {"input.12.csv", 5, 12}};
 
 } // namespace ds::scheduling
