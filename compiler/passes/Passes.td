@@ -401,7 +401,12 @@ def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::D
     The start stays; the done goes before the first op that uses a result, uses state that the collective writes, or
     writes state that it reads, and at the latest to the end of the fragment. Then collectives have a queue of their own;
     without this pass they run where they stand, on the compute queue.
+
+    Gradients stay in memory until their reduction is done. Where those under way would hold more than `max-held` elements,
+    the next one starts after the first of them is done; DeepSpeed's double-buffered buckets have that effect.
   }];
+  let options = [Option<"maxHeld", "max-held", "int64_t", "std::numeric_limits<int64_t>::max()",
+                        "elements of gradients that reductions under way may hold">];
 }
 
 def VerifyDistForm : DsPass<"ds-verify-dist-form"> {

@@ -92,7 +92,7 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
     return;
   addOptional(pm, options, createHoistGathers({zero.maxLive, zero.prefetch}));
   // Last: from here on only a done looks at who needs it.
-  addOptional(pm, options, createSplitAsyncCollectives());
+  addOptional(pm, options, createSplitAsyncCollectives({zero.bucketElements}));
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {

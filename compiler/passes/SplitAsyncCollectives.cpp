@@ -18,7 +18,19 @@ struct Touched {
   llvm::DenseSet<StringAttr> read, written;
 };
 
+/// Elements that nothing but `op`, if it is a collective, keeps alive: gradients that a reduction sends.
+int64_t heldElements(Operation *op) {
+  auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+  int64_t elements = 0;
+  for (Value input : collective ? ValueRange(collective.getInputs()) : ValueRange())
+    if (!isa_and_present<train::ReadOp, dist::ReadWholeOp>(input.getDefiningOp()))
+      elements += cast<RankedTensorType>(input.getType()).getNumElements();
+  return elements;
+}
+
 struct SplitAsyncCollectives : ds::impl::SplitAsyncCollectivesBase<SplitAsyncCollectives> {
+  using SplitAsyncCollectivesBase::SplitAsyncCollectivesBase;
+
   void runOnOperation() override {
     const BucketIndex buckets(getOperation());
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
@@ -67,11 +79,22 @@ private:
     });
   }
 
-  static void split(dist::CollectiveOpInterface op, const BucketIndex &buckets) {
+  /// The op that `op` must be done before, null for the end of the fragment.
+  Operation *latestDone(dist::CollectiveOpInterface op, const BucketIndex &buckets) {
     const Touched touched = touchedBy(op, buckets);
+    const int64_t held = heldElements(op);
+    int64_t underWay = held;
     Operation *next = op->getNextNode();
-    while (next && !needs(next, op, touched, buckets))
-      next = next->getNextNode();
+    for (; next && !needs(next, op, touched, buckets); next = next->getNextNode()) {
+      underWay += heldElements(next);
+      if (held > 0 && heldElements(next) > 0 && underWay > maxHeld)
+        break;
+    }
+    return next;
+  }
+
+  void split(dist::CollectiveOpInterface op, const BucketIndex &buckets) {
+    Operation *next = latestDone(op, buckets);
     OpBuilder builder(op);
     OperationState start(op.getLoc(), (op->getName().getStringRef() + "_start").str());
     start.addOperands(op->getOperands());
