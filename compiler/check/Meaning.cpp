@@ -59,6 +59,17 @@ bool runs(const proto::KernelCommand &kernel, const proto::ReferenceOp &op) {
 
 } // namespace
 
+Meaning::Meaning(const proto::Plan &plan) : plan_(plan), values_(plan) {
+  for (const proto::ReferenceOp &op : plan.reference().ops()) {
+    if (op.function() == "update")
+      for (uint32_t variable : op.variables())
+        updates_[variable].push_back(&op);
+    if ((op.op() == "train.accumulate" || op.op() == "train.store") && op.function() == "microbatch" &&
+        op.variables_size() == 1)
+      contributions_.try_emplace(op.variables(0), values_.of(op.operands(0)));
+  }
+}
+
 void Meaning::requireAttributes(const proto::KernelCommand &kernel, const proto::ReferenceOp &op) const {
   for (const proto::Attribute &attribute : kernel.attributes()) {
     const std::string_view name = referenceName(attribute.name());
@@ -195,8 +206,10 @@ Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t p
   const std::string &name = plan_.variables(int(parameter)).name();
   if (plan_.variables(int(parameter)).kind() != proto::Variable::PARAMETER)
     throw Mismatch{"it updates " + name + ", which is no parameter"};
-  for (const proto::ReferenceOp &op : plan_.reference().ops()) {
-    if (!runs(kernel, op) || std::ranges::find(op.variables(), parameter) == op.variables().end())
+  const auto updates = updates_.find(parameter);
+  for (size_t u = 0; updates != updates_.end() && u < updates->second.size(); ++u) {
+    const proto::ReferenceOp &op = *updates->second[u];
+    if (!runs(kernel, op))
       continue;
     requireAttributes(kernel, op);
     const int variables = op.variables_size();
@@ -222,20 +235,17 @@ Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t p
 }
 
 uint32_t Meaning::gradientOf(uint32_t parameter) const {
-  for (const proto::ReferenceOp &op : plan_.reference().ops())
-    if (op.function() == "update" && std::ranges::find(op.variables(), parameter) != op.variables().end())
-      for (uint32_t variable : op.variables())
+  if (const auto updates = updates_.find(parameter); updates != updates_.end())
+    for (const proto::ReferenceOp *op : updates->second)
+      for (uint32_t variable : op->variables())
         if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
           return contributionTo(variable);
   return Values::unknown;
 }
 
 uint32_t Meaning::contributionTo(uint32_t variable) const {
-  for (const proto::ReferenceOp &op : plan_.reference().ops())
-    if ((op.op() == "train.accumulate" || op.op() == "train.store") && op.function() == "microbatch" &&
-        op.variables_size() == 1 && op.variables(0) == variable)
-      return values_.of(op.operands(0));
-  return Values::unknown;
+  const auto found = contributions_.find(variable);
+  return found == contributions_.end() ? Values::unknown : found->second;
 }
 
 } // namespace ds::check

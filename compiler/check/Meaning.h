@@ -5,6 +5,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ struct Mismatch {
 /// kernel, its attributes, and that each operand holds the value that the op has there.
 class Meaning {
 public:
-  explicit Meaning(const proto::Plan &plan) : plan_(plan), values_(plan) {}
+  explicit Meaning(const proto::Plan &plan);
 
   Values &values() { return values_; }
 
@@ -36,9 +37,9 @@ public:
     uint32_t added = Values::unknown; ///< what each micro-batch adds to the gradient
     std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands 2, 3, ...
   };
-  /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
   /// What each micro-batch adds to the gradient of a parameter; unknown where nothing updates it.
   uint32_t gradientOf(uint32_t parameter) const;
+  /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held) const;
 
 private:
@@ -53,6 +54,8 @@ private:
 
   const proto::Plan &plan_;
   Values values_;
+  std::map<uint32_t, std::vector<const proto::ReferenceOp *>> updates_; ///< by variable, those that name it
+  std::map<uint32_t, uint32_t> contributions_;                          ///< by variable, see contributionTo()
 };
 
 /// Whether what an operand holds may be what is expected of it.

@@ -86,7 +86,8 @@ void replay(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, 
             const Timeline &timeline) {
   std::vector<size_t> all(timeline.instances.size());
   std::iota(all.begin(), all.end(), size_t(0));
-  Run(plan, meaning, role, program, timeline, role.ranks(0), nullptr).play(all);
+  const RoleOrder order(plan, role, program, timeline);
+  Run(plan, meaning, role, program, timeline, order, role.ranks(0), nullptr).play(all);
   const std::vector<std::vector<size_t>> users = usersOf(role, timeline);
   for (const auto &[index, slices] : slicedBuffers(plan, role)) {
     const Range range = rangeOf(role.buffers(int(index)));
@@ -95,7 +96,7 @@ void replay(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, 
     const std::set<uint64_t> telling = tellingCoordinates(slices.ends, slices.stride, ranks);
     for (uint32_t rank : plan::groupRanks(plan, slices.communicator, role.ranks(0)))
       if (const uint64_t c = plan::groupCoordinate(plan, slices.communicator, rank); c > 0 && telling.contains(c))
-        Run(plan, meaning, role, program, timeline, rank, &range).play(some);
+        Run(plan, meaning, role, program, timeline, order, rank, &range).play(some);
   }
 }
 

@@ -7,29 +7,39 @@
 
 namespace ds::check {
 
-Run::Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
-         const Timeline &timeline, uint32_t rank, const Range *only)
-    : plan_(plan), meaning_(meaning), role_(role), program_(program), timeline_(timeline), rank_(rank), only_(only) {
-  for (const proto::Arena &arena : role.arenas())
-    shadows_.emplace_back(arena.bytes());
-  for (int b = 0; b < role.buffers_size(); ++b)
-    if (role.buffers(b).has_variable() || role.buffers(b).has_bucket())
-      setInitial(uint32_t(b));
+RoleOrder::RoleOrder(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
+                     const Timeline &timeline)
+    : trained(trainedParameters(plan)) {
   for (const Instance &instance : timeline.instances)
     if (isOptimizer(*instance.command)) {
       const auto &operands = instance.command->kernel().operands();
-      if (const proto::Buffer &parameters = bufferOf(operands[0]); parameters.has_bucket())
-        bucketOf_[operands[1].buffer()] = parameters.bucket();
+      if (const proto::Buffer &parameters = role.buffers(int(operands[0].buffer())); parameters.has_bucket())
+        bucketOf[operands[1].buffer()] = parameters.bucket();
     }
   for (int c = 0; c < program.calls_size(); ++c) {
     const uint32_t routine = program.calls(c).routine();
-    if (!firstCall_.contains(routine))
-      firstCall_[routine] = uint32_t(c);
-    lastCall_[routine] = uint32_t(c);
-    instanceOf_.emplace_back(size_t(role.routines(int(routine)).commands_size()));
+    firstCall.try_emplace(routine, uint32_t(c));
+    lastCall[routine] = uint32_t(c);
+    instanceOf.emplace_back(size_t(role.routines(int(routine)).commands_size()));
   }
-  for (size_t i = 0; i < timeline.instances.size(); ++i)
-    instanceOf_[timeline.instances[i].call][timeline.instances[i].index] = i;
+  effects.reserve(timeline.instances.size());
+  for (size_t i = 0; i < timeline.instances.size(); ++i) {
+    instanceOf[timeline.instances[i].call][timeline.instances[i].index] = i;
+    effects.push_back(effectsOf(*timeline.instances[i].command));
+  }
+}
+
+Run::Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
+         const Timeline &timeline, const RoleOrder &order, uint32_t rank, const Range *only)
+    : plan_(plan), meaning_(meaning), role_(role), program_(program), timeline_(timeline), order_(order), rank_(rank),
+      only_(only) {
+  for (const proto::Arena &arena : role.arenas())
+    shadows_.emplace_back(arena.bytes());
+  for (int b = 0; b < role.buffers_size(); ++b)
+    if (const proto::Buffer &buffer = role.buffers(b);
+        (buffer.has_variable() || buffer.has_bucket()) &&
+        isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
+      setInitial(uint32_t(b));
 }
 
 void Run::play(const std::vector<size_t> &instances) {
@@ -43,7 +53,7 @@ void Run::play(const std::vector<size_t> &instances) {
     return;
   requireEffects();
   for (size_t i = 0; i < timeline_.instances.size(); ++i)
-    for (const Effect &effect : effectsOf(*timeline_.instances[i].command))
+    for (const Effect &effect : order_.effects[i])
       requireOrder(*effect.operand, i);
 }
 
@@ -87,10 +97,10 @@ uint64_t Run::generationOf(const proto::Buffer &buffer, const Instance &instance
 }
 
 void Run::execute(size_t index) {
-  const Instance &instance = timeline_.instances[index];
-  const std::vector<Effect> effects = effectsOf(*instance.command);
+  const std::vector<Effect> &effects = order_.effects[index];
   for (const Effect &effect : effects)
-    requireAlive(*effect.operand, index);
+    if (!only_) // lives are those of all ranks
+      requireAlive(*effect.operand, index);
   for (const Effect &effect : effects)
     if (effect.reads)
       read(*effect.operand, index);
@@ -109,10 +119,14 @@ void Run::execute(size_t index) {
 
 void Run::requireApart(const std::vector<Effect> &effects, size_t index) const {
   const Instance &instance = timeline_.instances[index];
+  std::vector<Range> ranges;
+  ranges.reserve(effects.size());
+  for (const Effect &effect : effects)
+    ranges.push_back(rangeOf(*effect.operand, instance.microbatch));
   for (size_t w = 0; w < effects.size(); ++w)
     for (size_t o = 0; o < effects.size() && (effects[w].writes || effects[w].scratch); ++o) {
       const proto::Operand &written = *effects[w].operand, &other = *effects[o].operand;
-      const Range a = rangeOf(written, instance.microbatch), b = rangeOf(other, instance.microbatch);
+      const Range &a = ranges[w], &b = ranges[o];
       if (o == w || a.arena != b.arena || a.begin >= b.end || b.begin >= a.end)
         continue;
       const bool inPlace = written.buffer() == other.buffer() && !effects[w].scratch && !effects[o].scratch;
@@ -148,6 +162,8 @@ void Run::read(const proto::Operand &operand, size_t index) {
 
 void Run::requireValue(const proto::Operand &operand, const Segment &segment, uint64_t generation, size_t index) const {
   const Content &content = segment.content;
+  if (content.kind != Content::Undefined && content.buffer == operand.buffer() && content.generation == generation)
+    return;
   const std::string writer = segment.written ? " at " + place(segment.writer.instance) : "";
   if (content.kind == Content::Undefined)
     refuse("value", index,
@@ -243,7 +259,7 @@ void Run::requireOrder(const proto::Operand &operand, size_t index) const {
 size_t Run::momentOf(const proto::Buffer &buffer, const proto::Life &life, const Instance &instance,
                      bool isBirth) const {
   const uint32_t routine = isBirth ? life.birth_routine() : life.death_routine();
-  uint32_t call = isBirth ? firstCall_.at(routine) : lastCall_.at(routine);
+  uint32_t call = isBirth ? order_.firstCall.at(routine) : order_.lastCall.at(routine);
   if (buffer.scope() == proto::Buffer::CALL)
     call = instance.call;
   for (uint32_t c = 0; buffer.scope() == proto::Buffer::SLOT && c < uint32_t(program_.calls_size()); ++c)
@@ -253,22 +269,23 @@ size_t Run::momentOf(const proto::Buffer &buffer, const proto::Life &life, const
         break;
     }
   const uint32_t command = isBirth ? life.birth_command() : life.death_command();
-  return instanceOf_[call][std::min<size_t>(command, instanceOf_[call].size() - 1)];
+  return order_.instanceOf[call][std::min<size_t>(command, order_.instanceOf[call].size() - 1)];
 }
 
 bool Run::isWithin(const proto::Buffer &buffer, const proto::Life &life, const Instance &instance) const {
   const bool step = buffer.scope() == proto::Buffer::STEP;
-  if (!firstCall_.contains(life.birth_routine()) || !lastCall_.contains(life.death_routine()))
+  if (!order_.firstCall.contains(life.birth_routine()) || !order_.lastCall.contains(life.death_routine()))
     return false;
-  if (instance.routine == life.birth_routine() && (!step || instance.call == firstCall_.at(instance.routine)) &&
+  if (instance.routine == life.birth_routine() && (!step || instance.call == order_.firstCall.at(instance.routine)) &&
       instance.index < life.birth_command())
     return false;
-  if (instance.routine == life.death_routine() && (!step || instance.call == lastCall_.at(instance.routine)) &&
+  if (instance.routine == life.death_routine() && (!step || instance.call == order_.lastCall.at(instance.routine)) &&
       instance.index > life.death_command())
     return false;
   if (buffer.scope() == proto::Buffer::CALL)
     return instance.routine == life.birth_routine();
-  return instance.call >= firstCall_.at(life.birth_routine()) && instance.call <= lastCall_.at(life.death_routine());
+  return instance.call >= order_.firstCall.at(life.birth_routine()) &&
+         instance.call <= order_.lastCall.at(life.death_routine());
 }
 
 void Run::requireWritable(const proto::Operand &operand, size_t index) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,11 +28,22 @@ struct Range {
   uint64_t begin, end;
 };
 
+/// What is the same for all ranks of a role in one program.
+struct RoleOrder {
+  RoleOrder(const proto::Plan &plan, const proto::Role &role, const proto::Program &program, const Timeline &timeline);
+
+  std::set<std::string> trained;                    ///< parameters
+  std::map<uint32_t, uint32_t> bucketOf;            ///< by buffer of gradients: the bucket that they update
+  std::vector<std::vector<size_t>> instanceOf;      ///< by call and command
+  std::vector<std::vector<Effect>> effects;         ///< by instance
+  std::map<uint32_t, uint32_t> firstCall, lastCall; ///< by routine
+};
+
 class Run {
 public:
   /// `only`: bytes to follow, if not all.
   Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
-      const Timeline &timeline, uint32_t rank, const Range *only);
+      const Timeline &timeline, const RoleOrder &order, uint32_t rank, const Range *only);
   /// `instances`: ascending, all that touch what is followed.
   void play(const std::vector<size_t> &instances);
 
@@ -154,13 +166,11 @@ private:
   const proto::Role &role_;
   const proto::Program &program_;
   const Timeline &timeline_;
+  const RoleOrder &order_;
   uint32_t rank_;
   const Range *only_;
-  std::vector<Shadow> shadows_;                       // by arena
-  std::map<uint32_t, uint64_t> sums_;                 // by reference op that accumulates: how often it was done
-  std::map<uint32_t, uint32_t> bucketOf_;             // by buffer of gradients: the bucket that they update
-  std::vector<std::vector<size_t>> instanceOf_;       // by call and command
-  std::map<uint32_t, uint32_t> firstCall_, lastCall_; // by routine
+  std::vector<Shadow> shadows_;       // by arena
+  std::map<uint32_t, uint64_t> sums_; // by reference op that accumulates: how often it was done
 };
 
 } // namespace ds::check

@@ -35,8 +35,8 @@ void Run::requireGradient(const proto::Command &command, std::span<const uint32_
 }
 
 void Run::requireSlices(const proto::CollectivePart &part, size_t index) {
-  const auto bucket = bucketOf_.find(part.target().buffer());
-  if (only_ || bucket == bucketOf_.end())
+  const auto bucket = order_.bucketOf.find(part.target().buffer());
+  if (only_ || bucket == order_.bucketOf.end())
     return;
   proto::Buffer whole;
   whole.set_bucket(bucket->second);
@@ -104,14 +104,13 @@ std::string Run::whyNoGradient(const std::vector<Term> &terms) const {
 }
 
 void Run::requireUpdated() {
-  const std::set<std::string> trained = trainedParameters(plan_);
   for (int b = 0; b < role_.buffers_size(); ++b) {
     const proto::Buffer &buffer = role_.buffers(b);
     if (buffer.scope() != proto::Buffer::PLAN ||
         !isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
       continue;
     for (const Member &member : Layout(plan_, buffer, rank_).within(0, buffer.bytes()))
-      if (const std::string &name = plan_.variables(int(member.variable)).name(); trained.contains(name))
+      if (const std::string &name = plan_.variables(int(member.variable)).name(); order_.trained.contains(name))
         shadows_[buffer.arena()].over(
             buffer.offset() + member.begin, buffer.offset() + member.end,
             [&](uint64_t, const Segment &segment) { requireNew(segment, uint32_t(b), name); });

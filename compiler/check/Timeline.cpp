@@ -221,7 +221,10 @@ private:
   }
 
   /// The signal that lets a wait go on: the first that is high enough; those of an event come from one queue, in order.
+  /// None where it needs none, even if one came earlier in this play: the next run may be faster.
   static const Signal *releaseOf(const Player &player, const proto::Wait &wait, uint64_t microbatch) {
+    if (wait.delay() >= microbatch + 1)
+      return nullptr;
     for (const Signal &signal : player.events[wait.event()].signals)
       if (signal.value + wait.delay() >= microbatch + 1)
         return &signal;

@@ -167,6 +167,13 @@ TEST(Check, RefusesACollectiveThatDoesNotWaitForItsGradient) {
   EXPECT_FINDING(plan.check(), "race", "REDUCE_SCATTER");
 }
 
+// The play has seen the signal by then; a faster queue would not.
+TEST(Check, AWaitThatNeedsNoSignalOrdersNothing) {
+  TwoRanks plan;
+  plan.at(plan.update, 1).mutable_waits(0)->set_delay(2); // in micro-batch 1
+  EXPECT_FINDING(plan.check(), "race", "REDUCE_SCATTER");
+}
+
 TEST(Check, RefusesAnOptimizerBeforeItsGradient) {
   TwoRanks plan;
   plan.at(plan.update, 2).clear_waits(); // in the run that is played, the gradient is not there yet
