@@ -19,6 +19,12 @@ struct BatchNormCall {
 
   /// Where the places of a channel of a sample begin.
   int64_t offset(int64_t sample, int64_t channel) const { return (sample * channels + channel) * places; }
+  /// body(i) for every element of a channel.
+  template <typename Body> void forEach(int64_t channel, Body body) const {
+    for (int64_t n = 0; n < samples; ++n)
+      for (int64_t i = 0; i < places; ++i)
+        body(offset(n, channel) + i);
+  }
 
   int64_t samples = 0, channels = 0, places = 1;
   DType dtype = DType::F32;

@@ -18,11 +18,11 @@ public:
       const auto at = [&](size_t operand) -> T & { return static_cast<T *>(operands[operand])[c]; };
       const double gamma = at(2), mean = at(3), rstd = at(4);
       double sum = 0, dot = 0;
-      forEach(c, [&](int64_t i) {
+      call_.forEach(c, [&](int64_t i) {
         sum += dy[i];
         dot += dy[i] * (x[i] - mean) * rstd;
       });
-      forEach(c, [&](int64_t i) {
+      call_.forEach(c, [&](int64_t i) {
         const double n = (x[i] - mean) * rstd;
         static_cast<T *>(operands[5])[i] = T(gamma * rstd * (dy[i] - sum / count - n * dot / count));
       });
@@ -33,13 +33,6 @@ public:
   }
 
 private:
-  /// body(i) for every element of a channel.
-  template <typename Body> void forEach(int64_t channel, Body body) const {
-    for (int64_t n = 0; n < call_.samples; ++n)
-      for (int64_t i = 0; i < call_.places; ++i)
-        body(call_.offset(n, channel) + i);
-  }
-
   BatchNormGradCall call_;
 };
 

@@ -18,12 +18,12 @@ public:
       const auto at = [&](size_t operand) -> T & { return static_cast<T *>(operands[operand])[c]; };
       const double count = double(call_.samples) * double(call_.places);
       double mean = 0, variance = 0;
-      forEach(c, [&](int64_t i) { mean += x[i]; });
+      call_.forEach(c, [&](int64_t i) { mean += x[i]; });
       mean /= count;
-      forEach(c, [&](int64_t i) { variance += (x[i] - mean) * (x[i] - mean); });
+      call_.forEach(c, [&](int64_t i) { variance += (x[i] - mean) * (x[i] - mean); });
       variance /= count;
       const double rstd = 1 / std::sqrt(variance + call_.epsilon);
-      forEach(c, [&](int64_t i) { static_cast<T *>(operands[3])[i] = T((x[i] - mean) * rstd * at(1) + at(2)); });
+      call_.forEach(c, [&](int64_t i) { static_cast<T *>(operands[3])[i] = T((x[i] - mean) * rstd * at(1) + at(2)); });
       at(4) = T(mean);
       at(5) = T(variance);
       at(6) = T(rstd);
@@ -32,13 +32,6 @@ public:
   }
 
 private:
-  /// body(i) for every element of a channel.
-  template <typename Body> void forEach(int64_t channel, Body body) const {
-    for (int64_t n = 0; n < call_.samples; ++n)
-      for (int64_t i = 0; i < call_.places; ++i)
-        body(call_.offset(n, channel) + i);
-  }
-
   BatchNormCall call_;
 };
 
