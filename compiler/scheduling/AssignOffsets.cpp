@@ -11,7 +11,7 @@ namespace ds::scheduling {
 
 std::vector<int64_t> assignOffsets(const OffsetProblem &problem) {
   constexpr int64_t worthwhile = 100;      // a search takes seconds; room of less than 1/100 is not worth them
-  constexpr size_t searchedBuffers = 4096; // nor are larger problems, whose nodes cost more
+  constexpr size_t searchedBuffers = 2048; // nor are larger problems: a search is as deep as they have buffers
   constexpr int64_t rounds = 4;
   std::vector<int64_t> best = assignFirstFit(problem);
   int64_t low = problem.lowerBound(), high = problem.arenaBytes(best);

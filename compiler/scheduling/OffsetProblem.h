@@ -37,8 +37,8 @@ struct OffsetProblem {
 std::vector<int64_t> assignFirstFit(const OffsetProblem &problem);
 
 /// Offsets within the capacity, by a search of at most `nodes` placings; nothing if it found none. The same problem
-/// gives the same offsets, on any machine. A node costs time and stack in proportion to the buffers. Needs check() to
-/// have passed.
+/// gives the same offsets, on any machine. A node costs time and memory in proportion to the buffers, and as many nodes
+/// are on the stack at once. Needs check() to have passed.
 std::optional<std::vector<int64_t>> searchMonotone(const OffsetProblem &problem, int64_t nodes);
 
 /// The better of first fit and, where that stays 1 % above lowerBound(), a few short searches; ignores the capacity.

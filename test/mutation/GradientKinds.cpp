@@ -103,6 +103,15 @@ std::string dropFill(proto::Plan &plan, Random &random) {
 std::string dropOptimizer(proto::Plan &plan, Random &random) { return leaveOut(plan, random, optimizers(plan)); }
 std::string doubleOptimizer(proto::Plan &plan, Random &random) { return twice(plan, random, optimizers(plan)); }
 
+/// A command becomes the first of its routine and waits for nothing; its signals stay where they were raised.
+void moveToFront(proto::Plan &plan, const Place &place) {
+  proto::Command early = at(plan, place);
+  early.clear_waits();
+  early.clear_signals();
+  makeIdle(plan, place);
+  insert(plan, {place.role, place.routine, 0}, early);
+}
+
 /// Before the first command of its routine, and so before a reduction that stands there, or the norm.
 std::string earlyOptimizer(proto::Plan &plan, Random &random) {
   std::vector<Place> places = optimizers(plan);
@@ -111,11 +120,7 @@ std::string earlyOptimizer(proto::Plan &plan, Random &random) {
   if (!place)
     return "";
   const std::string text = describe(plan, *place) + " first in its routine";
-  proto::Command early = at(plan, *place);
-  early.clear_waits();
-  early.clear_signals();
-  makeIdle(plan, *place);
-  insert(plan, {place->role, place->routine, 0}, early);
+  moveToFront(plan, *place);
   return text;
 }
 
@@ -203,11 +208,7 @@ std::string staleGather(proto::Plan &plan, Random &random) {
   if (!place)
     return "";
   const std::string text = describe(plan, *place) + " before the update of what it gathers";
-  proto::Command early = at(plan, *place);
-  early.clear_waits();
-  early.clear_signals();
-  makeIdle(plan, *place);
-  insert(plan, {place->role, place->routine, 0}, early);
+  moveToFront(plan, *place);
   return text;
 }
 
