@@ -32,7 +32,7 @@ public:
   virtual std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
                                                      uint32_t key) = 0;
 
-  /// How long a rank waits for the others in a collective.
+  /// How long a rank waits for the others in a collective or anyOf.
   virtual void setPatience(std::chrono::milliseconds patience) noexcept = 0;
 
   /// Called once when some rank has failed, from any thread. Set before the first run; once it is set again, to
@@ -51,7 +51,8 @@ public:
   /// Copies bytes of `rank`'s process into the same span of rank 0's; other processes return at once. Cf. MPI_Send,
   /// MPI_Recv.
   virtual void bringToRankZero(uint32_t rank, std::span<std::byte> bytes) = 0;
-  /// Whether any process says so. Cf. MPI_Allreduce with MPI_LOR. Does not throw: a failure says so too.
+  /// Whether any process says so. Cf. MPI_Allreduce with MPI_LOR. Does not throw: a failure, which may be that some do
+  /// not come in time, says so too.
   virtual bool anyOf(bool mine) noexcept = 0;
   /// Throws on every process, naming ranks, if `digest` of what `what` names is not the same everywhere.
   virtual void requireEqual(const std::string &what, uint64_t digest) = 0;

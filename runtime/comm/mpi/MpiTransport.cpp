@@ -1,6 +1,7 @@
 //===- MpiTransport.cpp - ranks that are processes ------------------------===//
 #include "runtime/comm/mpi/MpiTransport.h"
 
+#include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/mpi/MpiCommunicator.h"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <mpi.h>
 #include <mutex>
+#include <numeric>
 #include <span>
 #include <string>
 #include <thread>
@@ -74,7 +76,11 @@ MpiTransport::MpiTransport() : patience_(std::chrono::minutes(10)) {
   localRanks_ = {rank_};
   control_ = duplicate(MPI_COMM_WORLD);
   host_ = duplicate(MPI_COMM_WORLD);
-  errorSends_.assign(ranks_, MPI_REQUEST_NULL);
+  everyRank_.resize(ranks_);
+  std::iota(everyRank_.begin(), everyRank_.end(), 0);
+  flags_.assign(ranks_, 0);
+  for (std::vector<MPI_Request> *requests : {&errorSends_, &flagReceives_, &flagSends_})
+    requests->assign(ranks_, MPI_REQUEST_NULL);
   listener_ = std::thread([this] { listen(); });
 }
 
@@ -195,17 +201,32 @@ void MpiTransport::bringToRankZero(uint32_t rank, std::span<std::byte> bytes) {
   }
 }
 
+/// Every process tells every other, so that each knows who stands still; MPI_Allreduce would not say. Synchronous
+/// sends, since those of collectives are counted.
 bool MpiTransport::anyOf(bool mine) noexcept {
-  mine_ = mine ? 1 : 0;
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Iallreduce(&mine_, &any_, 1, MPI_INT, MPI_LOR, host_, &request);
-  const bool answered = pollUntil(
-      [&] {
-        int done = 0;
-        return MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
-      },
-      [&] { return stopped(); });
-  return !answered || any_ != 0;
+  flags_[rank_] = mine ? 1 : 0;
+  for (uint32_t i = 1; i < ranks_; ++i) {
+    const uint32_t to = (rank_ + i) % ranks_, from = (rank_ + ranks_ - i) % ranks_;
+    MPI_Irecv(&flags_[from], 1, MPI_INT, int(from), 0, host_, &flagReceives_[from]);
+    MPI_Issend(&flags_[rank_], 1, MPI_INT, int(to), 0, host_, &flagSends_[to]);
+  }
+  const auto allDone = [](std::vector<MPI_Request> &requests) {
+    int done = 0;
+    return MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done != 0;
+  };
+  const auto end = std::chrono::steady_clock::now() + patience();
+  const bool answered = pollUntil([&] { return allDone(flagReceives_) && allDone(flagSends_); },
+                                  [&] { return stopped() || std::chrono::steady_clock::now() > end; });
+  if (answered)
+    return std::ranges::find(flags_, 1) != flags_.end();
+  stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = "the end of a step"}, everyRank_,
+                    patience(), [&](size_t peer) {
+                      int received = 0, sent = 0;
+                      MPI_Request_get_status(flagReceives_[peer], &received, MPI_STATUS_IGNORE);
+                      MPI_Request_get_status(flagSends_[peer], &sent, MPI_STATUS_IGNORE);
+                      return received != 0 && sent != 0;
+                    }));
+  return true;
 }
 
 void MpiTransport::requireEqual(const std::string &what, uint64_t digest) {

@@ -66,7 +66,9 @@ private:
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective entered last
   std::atomic<bool> inside_ = false, done_ = false;
-  int mine_ = 0, any_ = 0; // of anyOf: it may give up while MPI still uses them
+  std::vector<uint32_t> everyRank_;
+  std::vector<int> flags_; // of anyOf, by rank: it may give up while MPI still uses them
+  std::vector<MPI_Request> flagReceives_, flagSends_;
   bool finished_ = false;
   std::thread listener_; // last: it uses everything
 };

@@ -147,8 +147,8 @@ TEST_F(MpiTest, SaysThatMpiIsMissing) {
 /// Sends a signal to rank 1 in the middle of a run without end.
 class MpiSignalTest : public MpiTest {
 protected:
-  Outcome runUntil(int signal, const std::string &arguments) {
-    write(shardedPlan(3, 2));
+  Outcome runUntil(int signal, const PlanBuilder &builder, const std::string &arguments) {
+    write(builder);
     writeFile(folder / "pid.sh", "#!/bin/sh\necho $$ > " + folder / "pid." + "$OMPI_COMM_WORLD_RANK\nexec \"$@\"\n");
     std::thread sender([&] {
       const auto lines = [&] { return std::filesystem::exists(folder / "m") ? readLines(folder / "m").size() : 0; };
@@ -171,7 +171,7 @@ protected:
 
 /// kill -9: the job ends, the others tell their last collective, nothing is left half written.
 TEST_F(MpiSignalTest, EndsWhenARankIsKilled) {
-  const Outcome outcome = runUntil(SIGKILL, "");
+  const Outcome outcome = runUntil(SIGKILL, shardedPlan(3, 2), "");
   EXPECT_NE(outcome.code, 0);
   EXPECT_LT(lasted_.count(), 10) << "seconds; mpirun itself takes less than one";
   for (const char *rank : {"rank 0", "rank 2"}) {
@@ -186,12 +186,31 @@ TEST_F(MpiSignalTest, EndsWhenARankIsKilled) {
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
 }
 
-TEST_F(MpiSignalTest, NamesARankThatStandsStill) {
-  const Outcome outcome = runUntil(SIGSTOP, "--collective-timeout 1");
+/// Ranks that have nothing to say to each other within a step.
+PlanBuilder planWithoutCollectives(uint32_t ranks) {
+  PlanBuilder b(1, 1);
+  b.ranks(ranks);
+  const uint32_t compute = b.queue("compute"), forward = b.routine("forward"), step = b.program("step");
+  const auto x = b.tensor("x", DType::F32, {1, 5}, proto::Buffer::CALL);
+  b.feed(forward, compute, b.input("x", DType::F32, {1, 5}), x);
+  b.call(step, forward, 0);
+  b.life(x, step, forward, 0, forward, 0);
+  return b;
+}
+
+void expectNamesRank1(const Outcome &outcome) {
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.code, 124) << "it had to be ended";
   EXPECT_GE(linesWith(outcome.errors, "ranks 1 are missing").size(), 1u) << outcome.errors;
   EXPECT_GE(linesWith(outcome.errors, "waited 1 s in ").size(), 1u) << outcome.errors;
+}
+
+TEST_F(MpiSignalTest, NamesARankThatStandsStill) {
+  expectNamesRank1(runUntil(SIGSTOP, shardedPlan(3, 2), "--collective-timeout 1"));
+}
+
+TEST_F(MpiSignalTest, NamesARankThatStandsStillBetweenSteps) {
+  expectNamesRank1(runUntil(SIGSTOP, planWithoutCollectives(3), "--collective-timeout 1"));
 }
 
 } // namespace
