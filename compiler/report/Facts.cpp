@@ -143,6 +143,29 @@ std::string_view categoryName(plan::proto::Buffer::Category category) {
   }
 }
 
+std::string_view categoryMeaning(plan::proto::Buffer::Category category) {
+  switch (category) {
+  case plan::proto::Buffer::WEIGHTS:
+    return "parameters and buffers of the model";
+  case plan::proto::Buffer::GRADIENTS:
+    return "gradients of parameters, summed over micro-batches until the update";
+  case plan::proto::Buffer::OPTIMIZER:
+    return "moments and the step counter";
+  case plan::proto::Buffer::ACTIVATIONS:
+    return "results of the forward that the backward needs, and values on their way from one kernel to the next";
+  case plan::proto::Buffer::WORKSPACE:
+    return "scratch of a single kernel";
+  case plan::proto::Buffer::COMMUNICATION:
+    return "what ranks gather, reduce and send";
+  case plan::proto::Buffer::INPUTS:
+    return "samples of a micro-batch";
+  case plan::proto::Buffer::CONSTANTS:
+    return "tensors known when the plan was made";
+  default:
+    return "?";
+  }
+}
+
 std::string bytesText(uint64_t bytes) {
   static constexpr const char *units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
   return scaled(double(bytes), 1024, units, 6);

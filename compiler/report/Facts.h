@@ -34,6 +34,9 @@ std::string shapeText(const google::protobuf::RepeatedField<int64_t> &shape);
 /// "weights", as in the json report.
 std::string_view categoryName(plan::proto::Buffer::Category category);
 
+/// One sentence on what counts as a category.
+std::string_view categoryMeaning(plan::proto::Buffer::Category category);
+
 /// "1.50 GiB"; three significant digits, powers of 1024.
 std::string bytesText(uint64_t bytes);
 /// "124 M": three significant digits, powers of 1000.

@@ -44,19 +44,6 @@ using plan::proto::Plan;
 constexpr const char *exactness =
     "exact for ds-run: the arenas that it allocates; what lives outside of them is the machine's reserve";
 
-struct Phase {
-  const char *name;
-  uint64_t liveBytes;
-};
-
-std::vector<Phase> phasesOf(const plan::proto::Role &role, const SpaceMemory &memory) {
-  return {{"init", memory.residentBytes},
-          {"load", memory.residentBytes},
-          {"step", memory.programPeak(role, "step")},
-          {"eval", memory.programPeak(role, "evaluate")},
-          {"save", memory.residentBytes}};
-}
-
 json memoryJson(const Plan &plan, const FitSpace &space) {
   const SpaceMemory memory = measure(*space.role, space.space);
   const uint64_t reserve = space.needed - memory.arenaBytes;

@@ -8,9 +8,10 @@
 
 namespace ds::report {
 
-/// Both want a plan that validatePlan() accepts.
+/// All want a plan that validatePlan() accepts.
 std::string jsonReport(const plan::proto::Plan &plan, bool allRanks); // JsonReport.cpp
 std::string textReport(const plan::proto::Plan &plan);                // TextReport.cpp
+std::string htmlReport(const plan::proto::Plan &plan, bool allRanks); // HtmlReport.cpp
 
 /// {"path", "value", "status", "note"} of a configuration key.
 nlohmann::ordered_json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp

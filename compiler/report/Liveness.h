@@ -1,9 +1,9 @@
 //===- Liveness.h - bytes alive at every instant of a program -------------===//
 #pragma once
 
+#include "compiler/report/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,12 +17,6 @@ struct Instant {
   int program = 0, call = 0, command = 0;
 };
 
-/// A buffer that is alive at some instant, all its live slots together.
-struct LiveBuffer {
-  int buffer; // Role.buffers
-  uint64_t bytes;
-};
-
 /// The memory of one space ("device", "host", "nvme") of one role, counted from the lives of its buffers: nothing is
 /// copied from what the plan says about its peak.
 struct SpaceMemory {
@@ -31,11 +25,18 @@ struct SpaceMemory {
   uint64_t peakLiveBytes = 0;         // most bytes alive at one instant of any program
   std::optional<Instant> peak;        // the first such instant; nothing where no program has a command
   std::vector<uint64_t> programPeaks; // of each program
-  std::array<uint64_t, plan::proto::Buffer::Category_ARRAYSIZE> atPeak{}; // bytes of each category
-  std::vector<LiveBuffer> alive;                                          // at the peak, largest first
+  CategoryBytes atPeak{};             // bytes of each category
+  std::vector<LiveBuffer> alive;      // at the peak, largest first
 
   uint64_t programPeak(const plan::proto::Role &role, std::string_view name) const;
 };
+
+/// What a rank goes through, and the most bytes alive meanwhile. init, load and save: what is resident.
+struct Phase {
+  const char *name; // "init", "load", "step", "eval", "save"
+  uint64_t liveBytes;
+};
+std::vector<Phase> phasesOf(const plan::proto::Role &role, const SpaceMemory &memory);
 
 /// The memory of a space, of a plan that validatePlan() accepts.
 SpaceMemory measure(const plan::proto::Role &role, std::string_view space);

@@ -19,15 +19,16 @@ Format formatFromName(std::string_view name) {
     return Format::Html;
   if (name == "perfetto")
     return Format::Perfetto;
-  throw Error("--format " + std::string(name.substr(0, 80)) + ": there is no such format; text and json are available");
+  throw Error("--format " + std::string(name.substr(0, 80)) +
+              ": there is no such format; text, json and html are available");
 }
 
 std::string report(const plan::proto::Plan &plan, const Options &options) {
-  if (options.format == Format::Html || options.format == Format::Perfetto)
-    throw Error(std::string("--format ") + (options.format == Format::Html ? "html" : "perfetto") +
-                    ": not available yet; text and json are",
-                "--format json");
+  if (options.format == Format::Perfetto)
+    throw Error("--format perfetto: not available yet; text, json and html are", "--format html");
   plan::validatePlan(plan);
+  if (options.format == Format::Html)
+    return htmlReport(plan, options.allRanks);
   return options.format == Format::Json ? jsonReport(plan, options.allRanks) : textReport(plan);
 }
 

@@ -15,7 +15,7 @@ Format formatFromName(std::string_view name);
 
 struct Options {
   Format format = Format::Text;
-  bool allRanks = false; // json: above 16 ranks, every rank instead of one of each role
+  bool allRanks = false; // json: every rank, also above 16; html: a picture of every role, also above 8
 };
 
 /// The report of a plan; the same plan gives the same bytes. Throws ds::Error for a plan that breaks its format's rules

@@ -319,14 +319,21 @@ int ds::tool::runCommand(int argc, char **argv) {
   compileArguments.add(*compileCommand);
   compileCommand->callback([&] { runCompile(compileArguments, quiet, verbose); });
 
-  std::string reportPath, reportFormat = "text", reportOutput;
+  std::string reportPath, reportFormat = "text", reportOutput, reportPage;
   bool allRanks = false;
   CLI::App *reportCommand = app.add_subcommand("report", "what a plan decides: who owns what, bytes, configuration");
   reportCommand->add_option("PLAN", reportPath, "a .dsplan file")->required();
-  reportCommand->add_option("--format", reportFormat, "text|json|html|perfetto");
-  reportCommand->add_flag("--all-ranks", allRanks, "json: every rank instead of one of each class");
+  CLI::Option *format = reportCommand->add_option("--format", reportFormat, "text|json|html|perfetto");
+  reportCommand->add_flag("--all-ranks", allRanks,
+                          "json: every rank instead of one of each class; html: a picture of every role");
+  reportCommand->add_option("--html", reportPage, "FILE: the same as --format html -o FILE")->excludes(format);
   reportCommand->add_option("-o,--output", reportOutput, "file; default: stdout");
-  reportCommand->callback([&] { runReport(reportPath, reportFormat, allRanks, reportOutput); });
+  reportCommand->callback([&] {
+    if (reportPage.empty())
+      runReport(reportPath, reportFormat, allRanks, reportOutput);
+    else
+      runReport(reportPath, "html", allRanks, reportPage);
+  });
 
   std::string verifyPath;
   CLI::App *verifyCommand =

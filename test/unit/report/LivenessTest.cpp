@@ -78,5 +78,32 @@ TEST(Liveness, AProgramThatNeverCallsTheRoutineHasNoLife) {
   EXPECT_EQ(memory.programPeaks[0], 2048u); // neither x nor h has a death, so neither lives
 }
 
+// A file may say so; nothing is alive then, and nothing is read out of range.
+TEST(Liveness, ADeathBeforeTheBirthIsNoLife) {
+  Plan plan = smallPlan();
+  Life &life = *plan.mutable_roles(0)->mutable_buffers(2)->mutable_lives(0); // g, STEP
+  life.set_birth_routine(2);
+  life.set_birth_command(0);
+  life.set_death_routine(1);
+  life.set_death_command(1);
+  ASSERT_NO_THROW(plan::validatePlan(plan));
+  EXPECT_EQ(measure(plan.roles(0), "device").peakLiveBytes, 10240u - 1024);
+  life.set_birth_routine(2);
+  life.set_death_routine(2);
+  plan.mutable_roles(0)->mutable_routines(2)->add_commands()->CopyFrom(plan.roles(0).routines(2).commands(0));
+  life.set_birth_command(1);
+  life.set_death_command(0);
+  ASSERT_NO_THROW(plan::validatePlan(plan));
+  EXPECT_EQ(measure(plan.roles(0), "device").peakLiveBytes, 10240u - 1024);
+}
+
+TEST(Liveness, PhasesAreWhatIsAliveInThem) {
+  const Plan plan = smallPlan();
+  std::vector<uint64_t> bytes;
+  for (const Phase &phase : phasesOf(plan.roles(0), measure(plan.roles(0), "device")))
+    bytes.push_back(phase.liveBytes);
+  EXPECT_EQ(bytes, (std::vector<uint64_t>{2048, 2048, 10240, 5120, 2048})); // init, load, step, eval, save
+}
+
 } // namespace
 } // namespace ds::report

@@ -1,0 +1,212 @@
+//===- Tables.cpp - what the text and the html report show alike ----------===//
+#include "compiler/report/Tables.h"
+
+#include "compiler/report/Facts.h"
+#include "compiler/report/Liveness.h"
+#include "compiler/report/Losses.h"
+#include "compiler/report/Sharing.h"
+#include "compiler/report/Table.h"
+#include "compiler/report/WireBytes.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::report {
+
+using plan::proto::Buffer;
+using plan::proto::Plan;
+using plan::proto::Role;
+
+namespace {
+
+std::string percent(uint64_t part, uint64_t whole) {
+  return whole == 0 ? "" : std::to_string((part * 1000 / whole + 5) / 10) + " %";
+}
+
+/// The names of the roles that hold each variable, or a part of it.
+std::vector<std::vector<std::string>> holdersOf(const Plan &plan) {
+  std::vector<std::vector<std::string>> holders(size_t(plan.variables_size()));
+  const auto add = [&](uint32_t variable, const Role &role) {
+    std::vector<std::string> &names = holders[variable];
+    if (names.empty() || names.back() != role.name())
+      names.push_back(role.name());
+  };
+  for (const Role &role : plan.roles())
+    for (const Buffer &buffer : role.buffers()) {
+      if (buffer.has_variable())
+        add(buffer.variable(), role);
+      if (buffer.has_bucket())
+        for (const plan::proto::BucketMember &member : plan.buckets(int(buffer.bucket())).members())
+          add(member.variable(), role);
+    }
+  return holders;
+}
+
+std::string joined(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+/// "113 MiB a step, from rank 0: all_gather 59,265,864".
+std::string wireText(const Plan &plan) {
+  const WireBytes wire = wireBytesPerStep(plan, plan.roles(0), 0);
+  std::string text = bytesText(wire.sum()) + " a step, from rank 0";
+  if (wire.sum() > 0)
+    text += ": all_gather " + grouped(wire.allGather) + ", reduce_scatter " + grouped(wire.reduceScatter) +
+            ", all_reduce " + grouped(wire.allReduce);
+  return text;
+}
+
+} // namespace
+
+std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
+  const WorldSize world = worldSize(plan);
+  const plan::proto::Training &training = plan.training();
+  std::vector<std::pair<std::string, std::string>> lines = {
+      {"ranks", grouped(world.ranks()) + " = " + grouped(world.pipe) + " pipe x " + grouped(world.data) + " data x " +
+                    grouped(world.tensor) + " tensor; numerics " + plan.numerics()},
+      {"batch", grouped(training.train_batch_size()) + " samples a step = " + grouped(training.micro_batch_size()) +
+                    " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
+                    plural(world.data, "data rank")},
+      {"work", countText(double(matmulFlopsPerStep(plan))) +
+                   "FLOP of matrix products a step and rank, none recomputed"}};
+  if (plan.roles_size() > 0)
+    lines.emplace_back("wire", wireText(plan));
+  return lines;
+}
+
+Table memoryTable(const Role &role, const SpaceMemory &memory, const Losses &losses) {
+  Table table({"", "bytes", "", "of the arena"}, {false, true, true, true});
+  const auto row = [&](const std::string &what, uint64_t bytes) {
+    table.add({what, grouped(bytes), bytesText(bytes), percent(bytes, memory.arenaBytes)});
+  };
+  row("arena", memory.arenaBytes);
+  row("live at the peak", memory.peakLiveBytes);
+  for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
+    if (memory.atPeak[size_t(category)] > 0)
+      row("  " + std::string(categoryName(Buffer::Category(category))), memory.atPeak[size_t(category)]);
+  if (memory.arenaBytes >= memory.peakLiveBytes)
+    row("padding", memory.arenaBytes - memory.peakLiveBytes);
+  for (const auto &[reason, bytes] :
+       {std::pair("  alignment", losses.alignment), {"  idle slots", losses.idleSlots}, {"  gaps", losses.gaps}})
+    if (bytes > 0)
+      row(reason, bytes);
+  row("live in init, load, save", memory.residentBytes);
+  row("live in step", memory.programPeak(role, "step"));
+  row("live in eval", memory.programPeak(role, "evaluate"));
+  return table;
+}
+
+Table largestTable(const Role &role, const SpaceMemory &memory, size_t most) {
+  Table table({"tensor", "kind", "bytes", ""}, {false, false, true, true});
+  for (size_t i = 0; i < std::min(most, memory.alive.size()); ++i) {
+    const LiveBuffer &live = memory.alive[i];
+    const Buffer &buffer = role.buffers(live.buffer);
+    table.add(
+        {buffer.name(), std::string(categoryName(buffer.category())), grouped(live.bytes), bytesText(live.bytes)});
+  }
+  return table;
+}
+
+Table stateTable(const Plan &plan, const Role &role) {
+  Table table({"", "whole", "", "a rank", "", "padding"}, {false, true, true, true, true, true});
+  for (Buffer::Category category : {Buffer::WEIGHTS, Buffer::GRADIENTS, Buffer::OPTIMIZER}) {
+    const StateFacts facts = stateFacts(plan, role, category);
+    table.add({std::string(categoryName(category)), grouped(facts.wholeBytes), bytesText(facts.wholeBytes),
+               grouped(facts.heldBytes), bytesText(facts.heldBytes), grouped(facts.paddingBytes)});
+  }
+  return table;
+}
+
+Table bucketTable(const Plan &plan, const Role &role) {
+  Table table({"bucket", "held", "members", "elements", "a rank", "padding"}, {false, false, true, true, true, true});
+  for (const BucketFacts &facts : bucketFacts(plan, role))
+    table.addWithNote({facts.bucket->name(), facts.heldBytes == facts.wholeBytes ? "whole" : "slice",
+                       grouped(uint64_t(facts.bucket->members_size())), grouped(facts.bucket->elements()),
+                       grouped(facts.heldBytes), grouped(facts.paddingBytes)},
+                      facts.oversized ? "larger than the bucket size: a bucket of its own" : "");
+  return table;
+}
+
+Table parameterTable(const Plan &plan) {
+  struct Sum {
+    uint64_t tensors = 0, elements = 0, bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums; // by (trained or frozen, type)
+  for (const plan::proto::Variable &variable : plan.variables()) {
+    const bool parameter = variable.kind() == plan::proto::Variable::PARAMETER;
+    if (!parameter && variable.kind() != plan::proto::Variable::BUFFER)
+      continue;
+    Sum &sum = sums[{!parameter             ? "buffers"
+                     : variable.trainable() ? "trained parameters"
+                                            : "frozen parameters",
+                     std::string(dtypeName(variable.dtype()))}];
+    ++sum.tensors;
+    sum.elements += elements(variable.shape());
+    sum.bytes += bytesOf(variable);
+  }
+  Table table({"", "type", "tensors", "elements", "", "bytes", ""}, {false, false, true, true, true, true, true});
+  for (auto it = sums.rbegin(); it != sums.rend(); ++it) // trained, frozen, buffers
+    table.add({it->first.first, it->first.second, grouped(it->second.tensors), grouped(it->second.elements),
+               countText(double(it->second.elements)), grouped(it->second.bytes), bytesText(it->second.bytes)});
+  return table;
+}
+
+Table parameterList(const Plan &plan) {
+  const std::vector<std::vector<std::string>> holders = holdersOf(plan);
+  Table table({"parameter", "type", "shape", "bytes", "", "held by"}, {false, false, false, true});
+  for (int i = 0; i < plan.variables_size(); ++i) {
+    const plan::proto::Variable &variable = plan.variables(i);
+    if (variable.kind() != plan::proto::Variable::PARAMETER)
+      continue;
+    std::string name = variable.name();
+    for (const std::string &alias : variable.aliases())
+      name += ", " + alias;
+    table.add({name, std::string(dtypeName(variable.dtype())), shapeText(variable.shape()), grouped(bytesOf(variable)),
+               variable.trainable() ? "trained" : "frozen", joined(holders[size_t(i)])});
+  }
+  return table;
+}
+
+Table wireTable(const WireBytes &wire) {
+  Table table({"wire bytes a step", "bytes", ""}, {false, true, true});
+  for (const auto &[kind, bytes] : {std::pair("all_gather", wire.allGather),
+                                    {"reduce_scatter", wire.reduceScatter},
+                                    {"all_reduce", wire.allReduce},
+                                    {"broadcast", wire.broadcast}})
+    if (bytes > 0)
+      table.add({kind, grouped(bytes), bytesText(bytes)});
+  return table;
+}
+
+Table configTable(const Plan &plan) {
+  Table table({"key", "value", "answer"}, {});
+  for (const plan::proto::ConfigAnswer &answer : plan.config())
+    table.addWithNote({answer.path(), answer.value_json(), answer.status()}, answer.note());
+  return table;
+}
+
+std::string instantText(const Plan &plan, const Role &role, const plan::proto::Program &program, int call,
+                        int command) {
+  const plan::proto::Call &called = program.calls(call);
+  const plan::proto::Routine &routine = role.routines(int(called.routine()));
+  const plan::proto::Command &run = routine.commands(command);
+  std::string name = run.has_kernel() ? run.kernel().kernel() : "";
+  if (run.reference_size() > 0) {
+    const plan::proto::ReferenceOp &op = plan.reference().ops(int(run.reference(0)));
+    name = op.name().empty() ? op.op() : op.name();
+  }
+  return "command " + std::to_string(command) + (name.empty() ? "" : " (" + name + ")") + " of " + routine.name() +
+         ", micro-batch " + std::to_string(called.microbatch());
+}
+
+} // namespace ds::report
