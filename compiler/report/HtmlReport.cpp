@@ -1,7 +1,7 @@
 //===- HtmlReport.cpp - the report as a page with pictures ----------------===//
 //
-// One file that needs nothing else: what the text report says, and for every role and memory space a drawing of a step's
-// memory. docs/report.md says how to read it.
+// One file that needs nothing else: what the text report says, and for every role and memory space a drawing of a
+// step's memory. docs/report.md says how to read it.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/report/Facts.h"
@@ -41,13 +41,14 @@ std::string folded(const std::string &summary, const std::string &html) {
 }
 
 std::string legendHtml() {
-  std::string html = "<p>Every buffer of a plan has a place and a life that are fixed before training starts. The upper "
-                     "panel adds up the bytes alive at each command of a program; the lower one shows which addresses "
-                     "of the arena each buffer owns meanwhile, on the same scale. Addresses are reused from left to "
-                     "right: what stands in one line shares bytes. Colours say what the bytes are for:</p>\n<table>\n";
+  std::string html =
+      "<p>Every buffer of a plan has a place and a life that are fixed before training starts. The upper "
+      "panel adds up the bytes alive at each command of a program; the lower one shows which addresses "
+      "of the arena each buffer owns meanwhile, on the same scale. Addresses are reused from left to "
+      "right: what stands in one line shares bytes. Colours say what the bytes are for:</p>\n<table>\n";
   for (Buffer::Category category : stackOrder)
-    html += "<tr><td>" + swatch(styleOf(category)) + std::string(categoryName(category)) +
-            "</td><td class=\"dim\">" + std::string(categoryMeaning(category)) + "</td></tr>\n";
+    html += "<tr><td>" + swatch(styleOf(category)) + std::string(categoryName(category)) + "</td><td class=\"dim\">" +
+            std::string(categoryMeaning(category)) + "</td></tr>\n";
   return html + "<tr><td>" + swatch("padding") +
          "padding</td><td class=\"dim\">allocated, but not alive at that instant; at the peak it has three reasons: "
          "alignment behind live buffers, idle slots of micro-batches that are not under way, and gaps that other "
@@ -91,8 +92,10 @@ std::string rolesHtml(const std::vector<Place> &places) {
   uint64_t most = 0;
   for (const Place &place : places)
     most = std::max(most, place.memory.arenaBytes);
-  std::string html = heading("Memory of every role") + "<table class=\"bars\">\n<tr><th>ranks</th><th>role</th>"
-                     "<th>space</th><th class=\"right\">arena</th><th class=\"right\">live at the peak</th><th></th></tr>\n";
+  std::string html =
+      heading("Memory of every role") +
+      "<table class=\"bars\">\n<tr><th>ranks</th><th>role</th>"
+      "<th>space</th><th class=\"right\">arena</th><th class=\"right\">live at the peak</th><th></th></tr>\n";
   for (const Place &place : places)
     html += "<tr><td>" + rankRanges(*place.role) + "</td><td>" + escaped(place.role->name()) + "</td><td>" +
             place.space + "</td><td class=\"right\">" + grouped(place.memory.arenaBytes) + "</td><td class=\"right\">" +
@@ -101,10 +104,12 @@ std::string rolesHtml(const std::vector<Place> &places) {
 }
 
 std::string phasesHtml(const Place &place) {
-  std::string html = "<table class=\"bars\">\n<tr><th>phase</th><th class=\"right\">bytes alive, at most</th><th></th></tr>\n";
+  std::string html =
+      "<table class=\"bars\">\n<tr><th>phase</th><th class=\"right\">bytes alive, at most</th><th></th></tr>\n";
   for (const Phase &phase : phasesOf(*place.role, place.memory))
     html += std::string("<tr><td>") + phase.name + "</td><td class=\"right\">" + grouped(phase.liveBytes) +
-            "</td><td><div class=\"bar k4\" style=\"" + widthOf(phase.liveBytes, place.memory.arenaBytes) + "\"></div></td></tr>\n";
+            "</td><td><div class=\"bar k4\" style=\"" + widthOf(phase.liveBytes, place.memory.arenaBytes) +
+            "\"></div></td></tr>\n";
   return html + "</table>\n";
 }
 
@@ -137,8 +142,8 @@ std::string placeHtml(const Plan &plan, const Place &place, size_t figures) {
   for (int program = 0; program < role.programs_size(); ++program) {
     const bool step = role.programs(program).name() == "step";
     const size_t share = std::max<size_t>(figures / 2, 1) * (step ? 1 : 4);
-    const std::string figure = memoryFigure(plan, role, program, place.space,
-                                            {std::max<size_t>(mostColumns / share, 120), mostTiles / share});
+    const std::string figure =
+        memoryFigure(plan, role, program, place.space, {std::max<size_t>(mostColumns / share, 120), mostTiles / share});
     html += step ? figure : folded("The same for " + role.programs(program).name(), figure);
   }
   return html + peakHtml(plan, place);

@@ -52,9 +52,8 @@ public:
 
   /// Bytes by reason, each address once.
   std::array<uint64_t, reasons> count() {
-    std::sort(edges_.begin(), edges_.end(), [](const Edge &a, const Edge &b) {
-      return std::tie(a.arena, a.address) < std::tie(b.arena, b.address);
-    });
+    std::sort(edges_.begin(), edges_.end(),
+              [](const Edge &a, const Edge &b) { return std::tie(a.arena, a.address) < std::tie(b.arena, b.address); });
     std::array<uint64_t, reasons> bytes{};
     std::array<int, reasons> open{};
     for (size_t i = 0; i < edges_.size(); ++i) {

@@ -173,15 +173,15 @@ private:
 
   std::string arenaSvg(const ArenaPicture &arena) const {
     const Tenths top = yOf(arenaBytes_, arenaTop, arenaHeight);
-    std::string svg = rect(left, top, width, bottom - top, "padding",
-                           "padding: no buffer owns these addresses just then") +
-                      "<g transform=\"translate(" + number(left) + " " + number(top) + ")\">\n";
+    std::string svg =
+        rect(left, top, width, bottom - top, "padding", "padding: no buffer owns these addresses just then") +
+        "<g transform=\"translate(" + number(left) + " " + number(top) + ")\">\n";
     for (const Smudge &smudge : arena.smudges)
       svg += rect(smudge.x, smudge.y, std::min(smudge.width, width - smudge.x), smudge.height, styleOf(smudge.category),
                   std::string(categoryName(smudge.category)) + ": several buffers, too thin to be drawn one by one");
     for (const Tile &tile : arena.tiles)
-      svg += rect(tile.x, tile.y, tile.width, tile.height,
-                  styleOf(role_.buffers(tile.buffer).category()) + " tile", titleOf(tile));
+      svg += rect(tile.x, tile.y, tile.width, tile.height, styleOf(role_.buffers(tile.buffer).category()) + " tile",
+                  titleOf(tile));
     return svg + "</g>\n";
   }
 

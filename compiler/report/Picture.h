@@ -29,10 +29,10 @@ using Tenths = int64_t;
 
 /// A copy of a buffer in the arena. Time goes to the right, addresses go up: y counts from the arena's end.
 struct Tile {
-  int buffer = 0;         // Role.buffers
+  int buffer = 0; // Role.buffers
   uint32_t slot = 0;
   int64_t first = 0, last = 0; // instants
-  uint64_t times = 1;     // lives that are drawn as one, for less than a pixel lies between them
+  uint64_t times = 1;          // lives that are drawn as one, for less than a pixel lies between them
   Tenths x = 0, y = 0, width = 0, height = 0;
 };
 
@@ -43,15 +43,15 @@ struct Smudge {
 };
 
 struct ArenaPicture {
-  std::vector<Tile> tiles;      // by address, then by time
-  std::vector<Smudge> smudges;  // to be drawn first
-  uint64_t thin = 0;            // lives that went into them
-  Tenths least = 10;            // tiles that are less high or wide went into them
+  std::vector<Tile> tiles;     // by address, then by time
+  std::vector<Smudge> smudges; // to be drawn first
+  uint64_t thin = 0;           // lives that went into them
+  Tenths least = 10;           // tiles that are less high or wide went into them
 };
 
 /// The arenas of a space, one above the other, over a program. Whatever the plan's size, at most `most` tiles and as
 /// many smudges: the larger it is, the coarser.
-ArenaPicture arenaPicture(const plan::proto::Role &role, std::string_view space, const ProgramLives &lives, Tenths width,
-                          Tenths height, size_t most);
+ArenaPicture arenaPicture(const plan::proto::Role &role, std::string_view space, const ProgramLives &lives,
+                          Tenths width, Tenths height, size_t most);
 
 } // namespace ds::report

@@ -29,8 +29,8 @@ struct Stretch {
   int64_t first, last; // instants
 };
 
-/// The bytes of a space over one run of a program, of a plan that validatePlan() accepts. Time is counted in instants, one
-/// a command, calls laid end to end in the order of the program.
+/// The bytes of a space over one run of a program, of a plan that validatePlan() accepts. Time is counted in instants,
+/// one a command, calls laid end to end in the order of the program.
 class ProgramLives {
 public:
   ProgramLives(const plan::proto::Role &role, int program, std::string_view space);

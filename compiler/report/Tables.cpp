@@ -77,8 +77,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
       {"batch", grouped(training.train_batch_size()) + " samples a step = " + grouped(training.micro_batch_size()) +
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
                     plural(world.data, "data rank")},
-      {"work", countText(double(matmulFlopsPerStep(plan))) +
-                   "FLOP of matrix products a step and rank, none recomputed"}};
+      {"work",
+       countText(double(matmulFlopsPerStep(plan))) + "FLOP of matrix products a step and rank, none recomputed"}};
   if (plan.roles_size() > 0)
     lines.emplace_back("wire", wireText(plan));
   return lines;
