@@ -1,4 +1,4 @@
-//===- Arrivals.h - who came to a collective, and who did not -------------===//
+//===- Arrivals.h - who came to a collective or message, and who did not --===//
 #pragma once
 
 #include "runtime/comm/Communicator.h"
@@ -12,7 +12,22 @@
 
 namespace ds::runtime {
 
-/// The watchdog's sentence. `members`: ranks of the run, by rank of the group; `arrived(i)`: whether member i has.
+/// One end of a channel, as errors call it.
+struct EndName {
+  uint32_t rank, peer; ///< of the run
+  const char *verb;    ///< "send", "receive"
+  const char *channel;
+};
+
+/// The watchdog's sentence about a message.
+inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds patience) noexcept {
+  return Status::failure("rank %u waited %.3g s in %s on channel %s (%s) for rank %u, which stands still or is slower "
+                         "than --collective-timeout allows",
+                         end.rank, double(patience.count()) / 1000, end.verb, end.channel, what, end.peer);
+}
+
+/// The watchdog's sentence about a collective. `members`: ranks of the run, by rank of the group; `arrived(i)`: whether
+/// member i has.
 template <typename Arrived>
 Status missingRanks(uint32_t rank, const Collective &collective, std::span<const uint32_t> members,
                     std::chrono::milliseconds patience, Arrived &&arrived) noexcept {

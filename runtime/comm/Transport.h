@@ -1,6 +1,7 @@
 //===- Transport.h - how the ranks of a run reach each other --------------===//
 #pragma once
 
+#include "runtime/comm/Channel.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/core/Status.h"
 
@@ -32,13 +33,20 @@ public:
   virtual std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
                                                      uint32_t key) = 0;
 
-  /// How long a rank waits for the others in a collective or anyOf.
+  /// The ends of channel `key`, which is called `name`, of a line from rank `from` to rank `to`; the rank whose end it
+  /// is runs in this process. Each is asked for once, all before the first run. Throws ds::Error.
+  virtual std::unique_ptr<SendingEnd> sendingEnd(uint32_t from, uint32_t to, uint32_t key, const std::string &name) = 0;
+  virtual std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
+                                                     const std::string &name) = 0;
+
+  /// How long a rank waits for the others in a collective, a message or anyOf.
   virtual void setPatience(std::chrono::milliseconds patience) noexcept = 0;
 
   /// Called once when some rank has failed, from any thread. Set before the first run; once it is set again, to
   /// nothing, the old one is not running any more.
   virtual void onStop(std::function<void(const Status &)> callback) = 0;
-  /// A rank of this process has failed: every collective of every rank ends with this status, if it is the first.
+  /// A rank of this process has failed: every collective and message of every rank ends with this status, if it is the
+  /// first.
   virtual void stop(const Status &status) noexcept = 0;
 
   /// `requested`, which outlives the transport, becomes true when the user or the launcher asks this process to end; a

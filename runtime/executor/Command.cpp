@@ -25,8 +25,13 @@ std::unique_ptr<Command> makeCommand(const CommandContext &context, const plan::
     return makeFeedCommand(context, command.feed());
   case plan::proto::Command::kCollective:
     return makeCollectiveCommand(context, command.collective(),
-                                 context.communicators.find(command.collective().communicator(), command.queue()),
+                                 context.communicators.find(command.collective().communicator(),
+                                                            context.role.queues(int(command.queue())).kind()),
                                  where);
+  case plan::proto::Command::kSend:
+    return makeSendCommand(context, command.send(), where);
+  case plan::proto::Command::kReceive:
+    return makeReceiveCommand(context, command.receive(), where);
   case plan::proto::Command::KIND_NOT_SET:
     break;
   }

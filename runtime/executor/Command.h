@@ -1,8 +1,8 @@
 //===- Command.h - from a plan's commands to tasks ------------------------===//
 //
 // One file per kind of command: KernelCommand.cpp, FillCommand.cpp, CopyCommand.cpp, FeedCommand.cpp,
-// CollectiveCommand.cpp. A command is made at prepare (names and addresses resolved), initialized once (primitives
-// built) and run with every call.
+// CollectiveCommand.cpp, SendCommand.cpp, ReceiveCommand.cpp. A command is made at prepare (names and addresses
+// resolved), initialized once (primitives built) and run with every call.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -10,6 +10,7 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/device/Task.h"
+#include "runtime/executor/Channels.h"
 #include "runtime/executor/Communicators.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/World.h"
@@ -30,6 +31,7 @@ struct CommandContext {
   kernels::BuildOptions build;
   RankPlace place;
   const Communicators &communicators;
+  const Channels &channels;
 };
 
 class Command : public Task {
@@ -47,6 +49,9 @@ std::unique_ptr<Command> makeFeedCommand(const CommandContext &, const plan::pro
 
 std::unique_ptr<Command> makeCollectiveCommand(const CommandContext &, const plan::proto::CollectiveCommand &,
                                                Communicator &, std::string where);
+std::unique_ptr<Command> makeSendCommand(const CommandContext &, const plan::proto::SendCommand &, std::string where);
+std::unique_ptr<Command> makeReceiveCommand(const CommandContext &, const plan::proto::ReceiveCommand &,
+                                            std::string where);
 
 /// The command of whatever kind.
 std::unique_ptr<Command> makeCommand(const CommandContext &, const plan::proto::Command &, const std::string &where);

@@ -17,12 +17,13 @@ Communicators::Communicators(const plan::proto::Plan &plan, const plan::proto::R
   for (const plan::proto::Routine &routine : role.routines())
     for (const plan::proto::Command &command : routine.commands())
       if (command.has_collective())
-        communicators_[{command.collective().communicator(), command.queue()}];
+        communicators_[{command.collective().communicator(), role.queues(int(command.queue())).kind()}];
   if (!communicators_.empty() && transport == nullptr)
     throw Error("the plan has collectives, but its ranks were given no way to reach each other");
   // In the order of their numbers, which every rank of a group has in common.
   for (auto &[key, communicator] : communicators_)
-    communicator = transport->communicator(rank, plan::groupRanks(plan, key.first, rank), key.first * 64 + key.second);
+    communicator =
+        transport->communicator(rank, plan::groupRanks(plan, key.first, rank), key.first * 64 + uint32_t(key.second));
 }
 
 WireBytes Communicators::wireBytes() const noexcept {

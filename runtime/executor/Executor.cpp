@@ -39,7 +39,8 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
                    const ExecutorOptions &options)
     : plan_(plan), role_(roleOfRank(plan, options.rank)), device_(device), place_(placeOfRank(plan, options.rank)),
       storage_(device, plan, options.rank, options.promisedBytes),
-      communicators_(plan, role_, options.rank, options.transport) {
+      communicators_(plan, role_, options.rank, options.transport),
+      channels_(plan, role_, options.rank, options.transport) {
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
   makeCommands(kernels, options);
@@ -49,8 +50,8 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
 Executor::~Executor() = default;
 
 void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
-  const CommandContext context{plan_,  role_,         storage_, kernels, {.maxWorkers = options.threads},
-                               place_, communicators_};
+  const CommandContext context{plan_,  role_,          storage_, kernels, {.maxWorkers = options.threads},
+                               place_, communicators_, channels_};
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
   std::vector<TraceRow *> rows;

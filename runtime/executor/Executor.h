@@ -12,11 +12,13 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/core/Status.h"
 #include "runtime/device/Device.h"
+#include "runtime/executor/Channels.h"
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Communicators.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
+#include "runtime/executor/StepReport.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/executor/World.h"
@@ -43,7 +45,7 @@ struct ExecutorOptions {
   bool checkMemory = false;
   bool checkNumerics = false;
   Trace *trace = nullptr;         ///< outlives the executor; nullptr: none
-  Transport *transport = nullptr; ///< outlives the executor; a plan without collectives needs none
+  Transport *transport = nullptr; ///< outlives the executor; a plan of one rank needs none
   uint64_t promisedBytes = 0;     ///< that other ranks of this process will use
 };
 
@@ -62,7 +64,7 @@ public:
   std::optional<uint32_t> program(std::string_view name) const;
 
   /// Enqueues a program from its first call to its last; `finish` awaits it. The first failure of any queue is returned
-  /// and ends all running. Collectives of several ranks need all of them submitted before one is awaited.
+  /// and ends all running. Collectives and messages of several ranks need all of them submitted before one is awaited.
   void submit(const Run &run) noexcept;
   Status finish() noexcept;
   Status execute(const Run &run) noexcept {
@@ -83,8 +85,10 @@ public:
   const plan::proto::Role &role() const { return role_; }
   const RankPlace &place() const { return place_; }
   const Storage &storage() const { return storage_; }
-  /// What this rank's communicators have sent since the beginning.
-  WireBytes wireBytes() const noexcept { return communicators_.wireBytes(); }
+  /// What this rank has handed to others and received from them since the beginning.
+  Traffic traffic() const noexcept {
+    return {communicators_.wireBytes(), channels_.sentBytes(), channels_.receivedBytes()};
+  }
   Device &device() const { return device_; }
 
 private:
@@ -98,6 +102,7 @@ private:
   const RankPlace place_;
   Storage storage_;
   Communicators communicators_;
+  Channels channels_;
   std::vector<Event *> events_;
   std::vector<std::unique_ptr<Command>> commands_;
   std::unique_ptr<MemoryCheck> memoryCheck_;

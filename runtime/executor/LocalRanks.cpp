@@ -52,7 +52,7 @@ Status LocalRanks::execute(std::string_view program, const Run &run) noexcept {
   const bool isStep = program == "step";
   for (LocalRank &local : ranks_) {
     if (isStep)
-      local.stepBytes = local.executor->wireBytes();
+      local.stepTraffic = local.executor->traffic();
     Run mine = run;
     mine.program = *local.executor->program(program);
     local.executor->submit(mine);
@@ -62,9 +62,8 @@ Status LocalRanks::execute(std::string_view program, const Run &run) noexcept {
     const Status own = local.executor->finish();
     if (!own.ok() && status.ok())
       status = own;
-    const WireBytes bytes = local.executor->wireBytes();
-    for (size_t kind = 0; isStep && kind < bytes.size(); ++kind)
-      local.stepBytes[kind] = bytes[kind] - local.stepBytes[kind];
+    if (isStep)
+      local.stepTraffic = local.executor->traffic() - local.stepTraffic;
   }
   return status;
 }
@@ -85,7 +84,7 @@ SummaryReport LocalRanks::summary(uint32_t rank) const noexcept {
                          .deviceBytes = local.device->allocatedBytes("device"),
                          .hostBytes = local.device->allocatedBytes("host"),
                          .nvmeBytes = local.device->allocatedBytes("nvme"),
-                         .wireBytesPerStep = local.stepBytes,
+                         .trafficPerStep = local.stepTraffic,
                          .anonymousResidentBytes = anonymousResidentBytes()};
     for (int i = 0; i < executor.role().arenas_size(); ++i)
       if (executor.role().arenas(i).space() == "device")

@@ -47,14 +47,14 @@ public:
   /// The rank's executor, or nullptr if it runs elsewhere.
   Executor *find(uint32_t rank) const noexcept;
 
-  /// What a rank of this process used, its wire bytes being those of the last run of the program `step`.
+  /// What a rank of this process used, its traffic being that of the last run of the program `step`.
   SummaryReport summary(uint32_t rank) const noexcept;
 
 private:
   struct LocalRank {
     std::unique_ptr<Device> device;
     std::unique_ptr<Executor> executor;
-    WireBytes stepBytes{}; // of the last step
+    Traffic stepTraffic; // of the last step
   };
 
   Transport &transport_;

@@ -56,6 +56,8 @@ std::vector<const plan::proto::Operand *> floatsRead(const plan::proto::Command 
     add(part.source());
     add(part.target()); // read where sums accumulate
   }
+  for (const plan::proto::Operand &source : command.send().sources())
+    add(source);
   return operands;
 }
 

@@ -107,7 +107,7 @@ Status MetricsFile::write(std::span<const SummaryReport> ranks) {
   std::string text;
   const auto add = [&](const char *key, uint64_t value) { text += key + std::to_string(value); };
   for (const SummaryReport &report : ranks) {
-    const auto wire = [&](CollectiveKind kind) { return report.wireBytesPerStep[size_t(kind)]; };
+    const auto wire = [&](CollectiveKind kind) { return report.trafficPerStep.collectives[size_t(kind)]; };
     add(text.empty() ? "{\"summary\": {\"ranks\": [{\"rank\": " : ", {\"rank\": ", report.rank);
     add(", \"device_bytes\": ", report.deviceBytes);
     add(", \"device_touched_bytes\": ", report.deviceTouchedBytes);
@@ -118,8 +118,9 @@ Status MetricsFile::write(std::span<const SummaryReport> ranks) {
     add(", \"all_reduce\": ", wire(CollectiveKind::AllReduce));
     if (wire(CollectiveKind::Broadcast) > 0)
       add(", \"broadcast\": ", wire(CollectiveKind::Broadcast));
-    text += ", \"send\": 0, \"recv\": 0}"; // no command of a plan sends to one rank
-    add(", \"rss_anon_bytes\": ", report.anonymousResidentBytes);
+    add(", \"send\": ", report.trafficPerStep.sent);
+    add(", \"recv\": ", report.trafficPerStep.received);
+    add("}, \"rss_anon_bytes\": ", report.anonymousResidentBytes);
     text += "}";
   }
   return writeBytes(text + "]}}\n");

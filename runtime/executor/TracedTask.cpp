@@ -60,6 +60,10 @@ TraceLabel labelOf(const ProtoCommand &command, const std::string &routine, cons
     return {"feed", "feed", where, routine};
   case ProtoCommand::kCollective:
     return {collectiveName(command.collective()), "collective", where, routine};
+  case ProtoCommand::kSend:
+    return {"send", "message", where, routine};
+  case ProtoCommand::kReceive:
+    return {"receive", "message", where, routine};
   case ProtoCommand::KIND_NOT_SET:
     break;
   }

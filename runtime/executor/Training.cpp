@@ -70,7 +70,8 @@ std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
   return specs;
 }
 
-/// Samples that one run of the evaluation program takes, over all data-parallel ranks.
+/// Samples that one run of the evaluation program takes, over all data-parallel ranks; all roles run as many
+/// micro-batches.
 uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor) {
   uint64_t microbatches = 0;
   for (const plan::proto::Call &call : executor.role().programs(int(*executor.program("evaluate"))).calls())

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <vector>
 
 namespace ds::plan {
 namespace {
@@ -27,9 +26,8 @@ void checkCommunicator(const proto::Plan &plan, const proto::Communicator &commu
   }
 }
 
-/// Members follow one another, apart, within the bucket. `owners`, by variable: whether some bucket has it already.
-void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, std::vector<bool> &owners,
-                  const std::string &place) {
+/// Members follow one another, apart, within the bucket.
+void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, const std::string &place) {
   const uint64_t elementBytes = uint64_t(byteSize(checkDType(bucket.dtype(), place)));
   uint64_t end = 0;
   for (int i = 0; i < bucket.members_size(); ++i) {
@@ -45,9 +43,6 @@ void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, std::vec
       refuse(here, std::to_string(elements) + " elements of variable " + variable.name() + " at " +
                        std::to_string(member.element()) + " overlap the member before, which ends at " +
                        std::to_string(end) + ", or pass the bucket's end at " + std::to_string(bucket.elements()));
-    if (owners[member.variable()])
-      refuse(here, "variable " + variable.name() + " belongs to two buckets");
-    owners[member.variable()] = true;
     end = member.element() + elements;
   }
 }
@@ -62,7 +57,6 @@ void checkBuckets(const proto::Plan &plan) {
     checkCommunicator(plan, communicator, describe("communicator", i, communicator.name()));
   }
   names.clear();
-  std::vector<bool> owners(size_t(plan.variables_size()));
   for (int i = 0; i < plan.buckets_size(); ++i) {
     const proto::Bucket &bucket = plan.buckets(i);
     checkOwnName(bucket.name(), names, "bucket", describe("bucket", i, ""));
@@ -74,8 +68,23 @@ void checkBuckets(const proto::Plan &plan) {
       refuse(place, "its " + std::to_string(bucket.elements()) + " elements are more than 2^59 or no multiple of the " +
                         std::to_string(ranks) + " ranks of communicator " +
                         plan.communicators(int(bucket.communicator())).name());
-    checkMembers(plan, bucket, owners, place);
+    checkMembers(plan, bucket, place);
   }
+}
+
+/// A variable that several roles hold may lie in a bucket of each, but for one role it lies in one place.
+void checkHeldBuckets(const proto::Plan &plan, const proto::Role &role) {
+  std::set<uint32_t> held;
+  for (const proto::Buffer &buffer : role.buffers())
+    if (buffer.has_bucket())
+      held.insert(buffer.bucket());
+  std::set<uint32_t> variables;
+  for (uint32_t bucket : held)
+    for (const proto::BucketMember &member : plan.buckets(int(bucket)).members())
+      if (!variables.insert(member.variable()).second)
+        refuse(describe("bucket", bucket, plan.buckets(int(bucket)).name()),
+               "variable " + plan.variables(int(member.variable())).name() + " belongs to two buckets of role " +
+                   role.name() + ", or twice to this one");
 }
 
 } // namespace ds::plan

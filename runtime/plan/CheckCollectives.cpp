@@ -2,13 +2,13 @@
 #include "runtime/core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/RoleMeetings.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,9 +102,9 @@ void checkPart(const proto::Plan &plan, const proto::Role &role, const Collectiv
     refuse(place, Collective::Kind_Name(collective.kind()) + " does not accumulate");
 }
 
-/// What the ranks of a group must agree on, as a hash by queue name: kinds and sizes of collectives, in the order of a
-/// run.
-using Order = std::map<std::string, uint64_t>;
+/// What the ranks of a group must agree on, as a hash by kind of queue: kinds and sizes of collectives, in the order of
+/// a run.
+using Order = std::map<proto::Queue::Kind, uint64_t>;
 
 uint64_t hashOf(const Collective &collective) {
   std::string text = std::to_string(collective.kind());
@@ -127,24 +127,10 @@ Order orderOf(const proto::Role &role, const std::string &program, uint32_t comm
     if (candidate.name() == program)
       for (const proto::Call &call : candidate.calls())
         for (const auto &[queue, hash] : routines[call.routine()]) {
-          uint64_t &chain = order[role.queues(int(queue)).name()];
+          uint64_t &chain = order[role.queues(int(queue)).kind()];
           chain = (chain ^ hash) * 0x9E3779B97F4A7C15u + 1;
         }
   return order;
-}
-
-/// Pairs of roles that have ranks in one group of the communicator.
-std::set<std::pair<int, int>> rolesThatMeet(const proto::Plan &plan, uint32_t communicator) {
-  std::map<uint32_t, int> first; // by first rank of a group: the first role seen there
-  std::set<std::pair<int, int>> pairs;
-  for (int r = 0; r < plan.roles_size(); ++r)
-    for (int i = 0; i + 1 < plan.roles(r).ranks_size(); i += 2)
-      for (uint64_t rank = plan.roles(r).ranks(i); rank <= plan.roles(r).ranks(i + 1); ++rank) {
-        const auto [seen, isNew] = first.emplace(groupFirst(plan, communicator, uint32_t(rank)), r);
-        if (!isNew && seen->second != r)
-          pairs.emplace(seen->second, r);
-      }
-  return pairs;
 }
 
 } // namespace
@@ -161,12 +147,29 @@ void checkCollective(const proto::Plan &plan, const proto::Role &role, const pro
               place + " (" + Collective::Kind_Name(collective.kind()) + "), part " + std::to_string(i));
 }
 
+/// Communicators belong to a kind of queue, since roles that share one may number their queues differently.
+void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role) {
+  std::map<std::pair<uint32_t, proto::Queue::Kind>, uint32_t> queues;
+  for (int r = 0; r < role.routines_size(); ++r)
+    for (int c = 0; c < role.routines(r).commands_size(); ++c) {
+      const proto::Command &command = role.routines(r).commands(c);
+      if (!command.has_collective())
+        continue;
+      const proto::Queue &queue = role.queues(int(command.queue()));
+      const uint32_t communicator = command.collective().communicator();
+      const uint32_t first = queues.emplace(std::pair(communicator, queue.kind()), command.queue()).first->second;
+      if (first != command.queue())
+        refuse(describe("routine", r, role.routines(r).name()) + ", command " + std::to_string(c),
+               "queues " + role.queues(int(first)).name() + " and " + queue.name() + " both enter communicator " +
+                   plan.communicators(int(communicator)).name() + ", but of the queues of kind " +
+                   proto::Queue::Kind_Name(queue.kind()) + " only one may");
+    }
+}
+
 /// Ranks of one role enter collectives in one order by themselves; roles that share a group must agree.
-void checkCollectiveOrder(const proto::Plan &plan) {
-  if (plan.roles_size() < 2)
-    return;
+void checkCollectiveOrder(const proto::Plan &plan, const RoleMeetings &meetings) {
   for (int c = 0; c < plan.communicators_size(); ++c)
-    for (const auto &[a, b] : rolesThatMeet(plan, uint32_t(c)))
+    for (const auto &[a, b] : meetings.inCommunicator(uint32_t(c)))
       for (const char *program : {"step", "evaluate"})
         if (orderOf(plan.roles(a), program, uint32_t(c)) != orderOf(plan.roles(b), program, uint32_t(c)))
           refuse("program " + std::string(program), "roles " + plan.roles(a).name() + " and " + plan.roles(b).name() +

@@ -26,7 +26,7 @@ void checkQueuesAndEvents(const proto::Role &role) {
     checkName(queue.name(), place);
     if (queue.name().empty() || !names.insert(queue.name()).second)
       refuse(place, "its name is empty or another queue has it");
-    if (queue.kind() < proto::Queue::COMPUTE || queue.kind() > proto::Queue::IO)
+    if (queue.kind() < proto::Queue::COMPUTE || queue.kind() > proto::Queue::MESSAGE)
       refuse(place, "there is no queue kind " + std::to_string(queue.kind()));
   }
   if (role.queues_size() > 64)
@@ -127,6 +127,9 @@ void checkKind(const proto::Plan &plan, const proto::Role &role, const proto::Co
     return checkFeed(plan, role, command.feed(), place);
   case proto::Command::kCollective:
     return checkCollective(plan, role, command.collective(), place);
+  case proto::Command::kSend:
+  case proto::Command::kReceive:
+    return checkMessage(plan, role, command, place);
   case proto::Command::KIND_NOT_SET:
     refuse(place, "it does nothing that this build knows; use a newer ds-run or compile the plan again");
   }
@@ -158,6 +161,8 @@ void checkCommands(const proto::Plan &plan, const proto::Role &role) {
     for (int c = 0; c < role.routines(r).commands_size(); ++c)
       checkCommand(plan, role, role.routines(r).commands(c), placeOf(role.routines(r), r, c));
   }
+  checkCollectiveQueues(plan, role);
+  checkMessageQueues(plan, role);
 }
 
 } // namespace ds::plan

@@ -3,7 +3,9 @@
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -100,6 +102,36 @@ void checkPrograms(const proto::Plan &plan, const proto::Role &role) {
     for (int k = 0; k < role.buffers(i).lives_size(); ++k)
       checkLife(role, role.buffers(i), role.buffers(i).lives(k),
                 describe("buffer", i, role.buffers(i).name()) + ", life " + std::to_string(k));
+}
+
+namespace {
+
+/// The micro-batches of a run, or nothing where the role has no such program.
+std::optional<uint32_t> microbatchesOf(const proto::Role &role, const std::string &name) {
+  for (const proto::Program &program : role.programs())
+    if (program.name() == name) {
+      uint32_t count = 0;
+      for (const proto::Call &call : program.calls())
+        count = std::max(count, call.microbatch() + 1);
+      return count;
+    }
+  return std::nullopt;
+}
+
+} // namespace
+
+/// Every rank runs the same program at the same time, over as many micro-batches.
+void checkSamePrograms(const proto::Plan &plan) {
+  const proto::Role &first = plan.roles(0);
+  const auto text = [](std::optional<uint32_t> count) {
+    return count ? "of " + std::to_string(*count) + " micro-batches" : "that it has not";
+  };
+  for (const proto::Role &role : plan.roles())
+    for (const char *name : {"step", "evaluate"})
+      if (const auto expected = microbatchesOf(first, name), own = microbatchesOf(role, name); own != expected)
+        refuse("program " + std::string(name), "role " + role.name() + " has one " + text(own) + ", but role " +
+                                                   first.name() + " one " + text(expected) +
+                                                   "; ranks run a program together");
 }
 
 } // namespace ds::plan

@@ -1,4 +1,4 @@
-//===- Groups.cpp - which ranks a communicator joins ----------------------===//
+//===- Groups.cpp - which ranks communicators and channels join -----------===//
 #include "runtime/plan/Groups.h"
 
 #include "runtime/plan/plan.pb.h"
@@ -7,9 +7,7 @@
 #include <vector>
 
 namespace ds::plan {
-namespace {
 
-/// Ranks between two neighbours along an axis: the last axis is the fastest.
 uint64_t axisStride(const proto::World &world, uint32_t axis) {
   uint64_t stride = 1;
   for (int i = int(axis) + 1; i < world.axes_size(); ++i)
@@ -20,8 +18,6 @@ uint64_t axisStride(const proto::World &world, uint32_t axis) {
 uint64_t axisCoordinate(const proto::World &world, uint32_t axis, uint64_t rank) {
   return rank / axisStride(world, axis) % world.axes(int(axis)).size();
 }
-
-} // namespace
 
 uint64_t groupSize(const proto::Plan &plan, uint32_t communicator) {
   uint64_t size = 1;
@@ -54,6 +50,18 @@ std::vector<uint32_t> groupRanks(const proto::Plan &plan, uint32_t communicator,
     ranks = wider;
   }
   return ranks;
+}
+
+uint32_t receiverOf(const proto::Plan &plan, uint32_t channel, uint32_t rank) {
+  const proto::Channel &line = plan.channels(int(channel));
+  const uint64_t stride = axisStride(plan.world(), line.axis());
+  return uint32_t(rank - line.from() * stride + line.to() * stride);
+}
+
+uint32_t senderTo(const proto::Plan &plan, uint32_t channel, uint32_t rank) {
+  const proto::Channel &line = plan.channels(int(channel));
+  const uint64_t stride = axisStride(plan.world(), line.axis());
+  return uint32_t(rank - line.to() * stride + line.from() * stride);
 }
 
 } // namespace ds::plan

@@ -1,6 +1,7 @@
 //===- PlanChecks.h - the parts of validatePlan ---------------------------===//
 //
-// One function per part of a plan, each in the file of its name. A later one relies on what the earlier ones checked.
+// One function per part of a plan, each in the file that its line names. A later one relies on what the earlier ones
+// checked.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -14,15 +15,23 @@
 
 namespace ds::plan {
 
-void checkModel(const proto::Plan &plan);                         // CheckModel.cpp: machine, world, training, files
-void checkVariables(const proto::Plan &plan);                     // CheckVariables.cpp: variables and inputs
-void checkReference(const proto::Plan &plan);                     // CheckReference.cpp
-void checkBuckets(const proto::Plan &plan);                       // CheckBuckets.cpp: communicators, buckets
-void checkStorage(const proto::Plan &plan, const proto::Role &);  // CheckStorage.cpp: arenas, buffers
-void checkCommands(const proto::Plan &plan, const proto::Role &); // CheckCommands.cpp: queues, events, routines
-void checkPrograms(const proto::Plan &plan, const proto::Role &); // CheckPrograms.cpp: calls, metrics, lives
-void checkProgress(const proto::Role &role);                      // CheckProgress.cpp: every run ends
-void checkCollectiveOrder(const proto::Plan &plan);               // CheckCollectives.cpp: roles that meet agree
+class RoleMeetings;
+
+void checkModel(const proto::Plan &plan);                            // CheckModel.cpp: machine, world, training, files
+void checkVariables(const proto::Plan &plan);                        // CheckVariables.cpp: variables and inputs
+void checkReference(const proto::Plan &plan);                        // CheckReference.cpp
+void checkBuckets(const proto::Plan &plan);                          // CheckBuckets.cpp: communicators, buckets
+void checkHeldBuckets(const proto::Plan &plan, const proto::Role &); // CheckBuckets.cpp
+void checkChannels(const proto::Plan &plan);                         // CheckMessages.cpp
+void checkStorage(const proto::Plan &plan, const proto::Role &);     // CheckStorage.cpp: arenas, buffers
+void checkCommands(const proto::Plan &plan, const proto::Role &);    // CheckCommands.cpp: queues, events, routines
+void checkPrograms(const proto::Plan &plan, const proto::Role &);    // CheckPrograms.cpp: calls, metrics, lives
+
+// Of all roles together.
+void checkSamePrograms(const proto::Plan &plan);                                  // CheckPrograms.cpp
+void checkCollectiveOrder(const proto::Plan &plan, const RoleMeetings &meetings); // CheckCollectives.cpp
+void checkMessagesAgree(const proto::Plan &plan, RoleMeetings &meetings);         // CheckMessages.cpp
+void checkProgress(const proto::Plan &plan, RoleMeetings &meetings);              // CheckProgress.cpp
 
 // Helpers that several of them share.
 
@@ -62,9 +71,19 @@ uint64_t axisSize(const proto::World &world, const std::string &name);
 void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
                   const std::string &place);
 
-/// CheckCollectives.cpp.
+/// CheckCollectives.cpp: a collective; the queues of all of a role's.
+void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role);
 void checkCollective(const proto::Plan &plan, const proto::Role &role, const proto::CollectiveCommand &collective,
                      const std::string &place);
+
+/// CheckMessages.cpp: a send or receive; the queues and ends of all of a role's.
+void checkMessage(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
+                  const std::string &place);
+void checkMessageQueues(const proto::Plan &plan, const proto::Role &role);
+
+/// "program step, call 3 (routine 1 (forward), micro-batch 1), command 7", and of which role where there are several.
+std::string placeInRun(const proto::Plan &plan, const proto::Role &role, const proto::Program &program, int call,
+                       int command);
 
 /// `place` and `sentence` as one error.
 [[noreturn]] inline void refuse(const std::string &place, const std::string &sentence) {

@@ -5,6 +5,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/plan/RoleMeetings.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cerrno>
@@ -71,18 +72,32 @@ void validatePlan(const proto::Plan &plan) {
   checkVariables(plan);
   checkReference(plan);
   checkBuckets(plan);
+  checkChannels(plan);
   for (const proto::Role &role : plan.roles()) {
     checkStorage(plan, role);
+    checkHeldBuckets(plan, role);
     checkCommands(plan, role);
     checkPrograms(plan, role);
-    checkProgress(role);
   }
-  checkCollectiveOrder(plan);
+  RoleMeetings meetings(plan);
+  checkSamePrograms(plan);
+  checkCollectiveOrder(plan, meetings);
+  checkMessagesAgree(plan, meetings);
+  checkProgress(plan, meetings);
 }
 
 std::string describe(const char *kind, int64_t index, const std::string &name) {
   std::string text = std::string(kind) + " " + std::to_string(index);
   return name.empty() || name.size() > maxNameBytes ? text : text + " (" + name + ")";
+}
+
+std::string placeInRun(const proto::Plan &plan, const proto::Role &role, const proto::Program &program, int call,
+                       int command) {
+  const proto::Call &at = program.calls(call);
+  return "program " + program.name() + ", call " + std::to_string(call) + " (" +
+         describe("routine", at.routine(), role.routines(int(at.routine())).name()) + ", micro-batch " +
+         std::to_string(at.microbatch()) + "), command " + std::to_string(command) +
+         (plan.roles_size() > 1 ? " of role " + role.name() : "");
 }
 
 void checkName(const std::string &name, const std::string &place) {

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -270,8 +271,22 @@ TEST(CommunicatorStop, ReachesEveryRankWithTheFirstError) {
   const uint32_t n = std::min(4u, mostRanks());
   spawn(n, [n](Transport &transport, uint32_t rank) {
     const auto communicator = everybody(transport, rank, n, 9);
-    if (rank == 1)
+    const auto sending = rank == 0 && n > 1 ? transport.sendingEnd(0, 1, 40, "forward") : nullptr;
+    const auto receiving = rank == 2 ? transport.receivingEnd(1, 2, 41, "forward") : nullptr;
+    if (rank == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
       return transport.stop(Status::failure("rank 1 ran out of luck"));
+    }
+    if (sending != nullptr) {
+      const std::vector<std::byte> large(size_t(4) << 20); // more than a transport hands over to nobody
+      const std::span<const std::byte> part(large);
+      EXPECT_STREQ(sending->send({&part, 1}, "h").message(), "rank 1 ran out of luck");
+    }
+    if (receiving != nullptr) {
+      std::byte byte;
+      const std::span<std::byte> part(&byte, 1);
+      EXPECT_STREQ(receiving->receive({&part, 1}, "h").message(), "rank 1 ran out of luck");
+    }
     std::vector<float> data(4), target(4ul * n);
     const CollectivePart part{bytes(data), bytes(target), 4, DType::F32};
     EXPECT_STREQ(communicator->run({CollectiveKind::AllGather, {&part, 1}, "h"}).message(),

@@ -1,6 +1,7 @@
 //===- InProcessTransport.cpp - ranks that are threads of one process -----===//
 #include "runtime/comm/inprocess/InProcessTransport.h"
 
+#include "runtime/comm/inprocess/InProcessChannel.h"
 #include "runtime/comm/inprocess/InProcessGroup.h"
 #include "runtime/core/Status.h"
 
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,24 @@ std::unique_ptr<Communicator> InProcessTransport::communicator(uint32_t rank, co
   return group->join(rank);
 }
 
+InProcessChannel &InProcessTransport::channel(uint32_t from, uint32_t to, uint32_t key, const std::string &name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<InProcessChannel> &channel = channels_[{from, to, key}];
+  if (!channel)
+    channel = std::make_unique<InProcessChannel>(*this, from, to, name);
+  return *channel;
+}
+
+std::unique_ptr<SendingEnd> InProcessTransport::sendingEnd(uint32_t from, uint32_t to, uint32_t key,
+                                                           const std::string &name) {
+  return channel(from, to, key, name).sendingEnd();
+}
+
+std::unique_ptr<ReceivingEnd> InProcessTransport::receivingEnd(uint32_t from, uint32_t to, uint32_t key,
+                                                               const std::string &name) {
+  return channel(from, to, key, name).receivingEnd();
+}
+
 void InProcessTransport::onStop(std::function<void(const Status &)> callback) {
   const std::lock_guard<std::mutex> lock(mutex_);
   callback_ = std::move(callback);
@@ -41,6 +61,8 @@ void InProcessTransport::stop(const Status &status) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto &[key, group] : groups_)
     group->wake();
+  for (const auto &[ends, channel] : channels_)
+    channel->wake();
   if (callback_)
     callback_(status);
 }

@@ -4,6 +4,7 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/device/FirstFailure.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -11,14 +12,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace ds::runtime {
 
+class InProcessChannel;
 class InProcessGroup;
 
-/// All ranks of the run in this process. Collectives read the other ranks' memory where it lies.
+/// All ranks of the run in this process. Collectives and messages read the other ranks' memory where it lies.
 class InProcessTransport final : public Transport {
 public:
   explicit InProcessTransport(uint32_t ranks);
@@ -28,6 +31,9 @@ public:
   const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
   std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
                                              uint32_t key) override;
+  std::unique_ptr<SendingEnd> sendingEnd(uint32_t from, uint32_t to, uint32_t key, const std::string &name) override;
+  std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
+                                             const std::string &name) override;
   void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
   void onStop(std::function<void(const Status &)> callback) override;
   void stop(const Status &status) noexcept override;
@@ -38,18 +44,21 @@ public:
   void requireEqual(const std::string &, uint64_t) override {} // there is only one
   void finish() override {}
 
-  // For its groups.
+  // For its groups and channels.
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
   std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
 
 private:
+  InProcessChannel &channel(uint32_t from, uint32_t to, uint32_t key, const std::string &name);
+
   std::vector<uint32_t> localRanks_;
   std::atomic<std::chrono::milliseconds> patience_;
   FirstFailure failure_;
   std::mutex mutex_; // of what follows
   std::function<void(const Status &)> callback_;
   std::map<std::pair<std::vector<uint32_t>, uint32_t>, std::unique_ptr<InProcessGroup>> groups_; // by members and key
+  std::map<std::array<uint32_t, 3>, std::unique_ptr<InProcessChannel>> channels_;                // by from, to and key
 };
 
 } // namespace ds::runtime

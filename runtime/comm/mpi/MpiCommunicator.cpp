@@ -20,8 +20,6 @@
 namespace ds::runtime {
 namespace {
 
-constexpr uint64_t maxMessageBytes = uint64_t(1) << 30; // counts of MPI are ints
-
 /// What of bytes [first, first + length) lies in a slice of `bytes`.
 uint64_t clipped(uint64_t bytes, uint64_t first, uint64_t length) {
   return bytes > first ? std::min(length, bytes - first) : 0;
@@ -45,11 +43,11 @@ WireBytes MpiCommunicator::wireBytes() const noexcept {
 }
 
 Status MpiCommunicator::run(const Collective &collective) noexcept {
-  transport_.entered(collective);
+  transport_.entered(name(collective.kind), collective.what);
   for (const CollectivePart &part : collective.parts)
     if (Status status = runPart(collective, part); !status.ok())
       return status;
-  transport_.left();
+  transport_.left(collective.what);
   return Status::success();
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/comm/mpi/MpiChannel.h"
 #include "runtime/comm/mpi/MpiCommunicator.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
@@ -28,8 +29,6 @@
 
 namespace ds::runtime {
 namespace {
-
-constexpr uint64_t maxMessageBytes = uint64_t(1) << 30; // counts of MPI are ints
 
 void check(int code, const char *call) {
   if (code == MPI_SUCCESS)
@@ -76,6 +75,7 @@ MpiTransport::MpiTransport() : patience_(std::chrono::minutes(10)) {
   localRanks_ = {rank_};
   control_ = duplicate(MPI_COMM_WORLD);
   host_ = duplicate(MPI_COMM_WORLD);
+  messages_ = duplicate(MPI_COMM_WORLD);
   everyRank_.resize(ranks_);
   std::iota(everyRank_.begin(), everyRank_.end(), 0);
   flags_.assign(ranks_, 0);
@@ -95,6 +95,7 @@ MpiTransport::~MpiTransport() {
     return;
   MPI_Comm_free(&control_);
   MPI_Comm_free(&host_);
+  MPI_Comm_free(&messages_);
   MPI_Finalize();
 }
 
@@ -129,6 +130,15 @@ std::unique_ptr<Communicator> MpiTransport::communicator(uint32_t, const std::ve
   MPI_Group_free(&group);
   MPI_Group_free(&world);
   return std::make_unique<MpiCommunicator>(*this, communicator, members);
+}
+
+std::unique_ptr<SendingEnd> MpiTransport::sendingEnd(uint32_t, uint32_t to, uint32_t key, const std::string &name) {
+  return std::make_unique<MpiSendingEnd>(*this, messages_, to, key, "send", name);
+}
+
+std::unique_ptr<ReceivingEnd> MpiTransport::receivingEnd(uint32_t from, uint32_t, uint32_t key,
+                                                         const std::string &name) {
+  return std::make_unique<MpiReceivingEnd>(*this, messages_, from, key, "receive", name);
 }
 
 void MpiTransport::onStop(std::function<void(const Status &)> callback) {
@@ -169,22 +179,22 @@ void MpiTransport::listen() noexcept {
     }
     const std::atomic<bool> *requested = stopRequested_;
     if (requested != nullptr && *requested && !std::exchange(told, true))
-      printLastCollective();
+      printLastEntered();
   }
 }
 
-void MpiTransport::entered(const Collective &collective) noexcept {
-  lastName_ = name(collective.kind);
-  lastWhat_ = collective.what;
+void MpiTransport::entered(const char *name, const char *what) noexcept {
+  lastName_ = name;
+  lastWhat_ = what;
   inside_ = true;
 }
 
-void MpiTransport::printLastCollective() const noexcept {
+void MpiTransport::printLastEntered() const noexcept {
   if (const char *last = lastName_)
-    std::fprintf(stderr, "note: rank %u was asked to end; its last collective is %s of %s, %s\n", rank_, last,
+    std::fprintf(stderr, "note: rank %u was asked to end; it last entered %s of %s, %s\n", rank_, last,
                  lastWhat_.load(), inside_ ? "which it has not left" : "which it has finished");
   else
-    std::fprintf(stderr, "note: rank %u was asked to end; it has entered no collective yet\n", rank_);
+    std::fprintf(stderr, "note: rank %u was asked to end; it has entered no collective or message yet\n", rank_);
 }
 
 void MpiTransport::bringToRankZero(uint32_t rank, std::span<std::byte> bytes) {

@@ -30,6 +30,9 @@ public:
   const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
   std::unique_ptr<Communicator> communicator(uint32_t rank, const std::vector<uint32_t> &members,
                                              uint32_t key) override;
+  std::unique_ptr<SendingEnd> sendingEnd(uint32_t from, uint32_t to, uint32_t key, const std::string &name) override;
+  std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
+                                             const std::string &name) override;
   void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
   void onStop(std::function<void(const Status &)> callback) override;
   void stop(const Status &status) noexcept override;
@@ -39,24 +42,30 @@ public:
   void requireEqual(const std::string &what, uint64_t digest) override;
   void finish() override;
 
-  // For its communicators.
+  // For its communicators and channels.
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
   std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
-  void entered(const Collective &collective) noexcept;
-  void left() noexcept { inside_ = false; }
+  /// What this rank is in: "all_gather" or "send", and the command's name.
+  void entered(const char *name, const char *what) noexcept;
+  /// Of several queues that are in something, the last to enter counts.
+  void left(const char *what) noexcept {
+    if (lastWhat_ == what)
+      inside_ = false;
+  }
 
 private:
   void listen() noexcept;
   /// Keeps the failure if it is the first, and tells this process.
   bool take(const Status &status) noexcept;
   void sayGoodbye() noexcept;
-  void printLastCollective() const noexcept;
+  void printLastEntered() const noexcept;
 
   uint32_t ranks_ = 0, rank_ = 0;
   std::vector<uint32_t> localRanks_;
-  MPI_Comm control_ = MPI_COMM_NULL; // errors of ranks that have failed
-  MPI_Comm host_ = MPI_COMM_NULL;    // what processes say to each other between runs
+  MPI_Comm control_ = MPI_COMM_NULL;  // errors of ranks that have failed
+  MPI_Comm host_ = MPI_COMM_NULL;     // what processes say to each other between runs
+  MPI_Comm messages_ = MPI_COMM_NULL; // of channels, by tag
   std::vector<MPI_Request> errorSends_;
   std::string error_; // what they send
   std::atomic<std::chrono::milliseconds> patience_;
@@ -64,7 +73,7 @@ private:
   std::mutex mutex_; // of callback_
   std::function<void(const Status &)> callback_;
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
-  std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective entered last
+  std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last
   std::atomic<bool> inside_ = false, done_ = false;
   std::vector<uint32_t> everyRank_;
   std::vector<int> flags_; // of anyOf, by rank: it may give up while MPI still uses them
@@ -72,6 +81,9 @@ private:
   bool finished_ = false;
   std::thread listener_; // last: it uses everything
 };
+
+/// Most bytes of one message of MPI, whose counts are ints.
+inline constexpr uint64_t maxMessageBytes = uint64_t(1) << 30;
 
 /// Looks at `done` until it holds, at first often, then between short sleeps, since other ranks may need the core.
 /// Returns false when `giveUp` holds first.

@@ -13,6 +13,7 @@
 #include "runtime/trace/ProcessMemory.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/HeapWatch.h"
+#include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"
 #include "tools/ds-run/Progress.h"
@@ -50,13 +51,6 @@ public:
 private:
   run::Progress progress_{lastStep, run::Progress::Detail::Tenths};
 };
-
-/// Adds an attribute to a kernel command.
-proto::Attribute &attribute(proto::Command &command, const char *name) {
-  proto::Attribute &attribute = *command.mutable_kernel()->add_attributes();
-  attribute.set_name(name);
-  return attribute;
-}
 
 /// Products, a softmax, a layer norm and an update, over two micro-batches, with feeds on a queue of their own.
 proto::Plan smallNetwork() {
@@ -140,14 +134,15 @@ TEST(Allocation, StepsAfterTheFirstAllocateNothing) {
   RecordProperty("library_allocations", int(watcher.afterLast.libraries));
 }
 
-TEST(Allocation, StepsOfSeveralRanksAllocateNothing) {
+/// A run of a plan by hand, whose steps must allocate nothing.
+void expectNoAllocations(const PlanBuilder &builder) {
   const TemporaryFolder folder;
   runtime::TrainingOptions options;
   options.planPath = folder / "p.dsplan";
   options.data = {folder / "d"};
   options.steps = lastStep;
   options.threads = 2;
-  plan::writePlanFile(options.planPath, shardedPlan(3, 2).plan);
+  plan::writePlanFile(options.planPath, builder.plan);
   writeShardedData(options.data[0]);
   runtime::Training training(options, kernels::cpuKernels());
   Watcher watcher;
@@ -158,6 +153,10 @@ TEST(Allocation, StepsOfSeveralRanksAllocateNothing) {
     printFirstOwnAllocation();
   EXPECT_EQ(watcher.afterLast.liveBytes, watcher.afterTwo.liveBytes);
 }
+
+TEST(Allocation, StepsOfSeveralRanksAllocateNothing) { expectNoAllocations(shardedPlan(3, 2)); }
+
+TEST(Allocation, StepsOfAPipelineAllocateNothing) { expectNoAllocations(pipelinePlan(4)); }
 
 TEST(Memory, LoadingWeightsLeavesNoAnonymousCopy) {
   const TemporaryFolder folder;

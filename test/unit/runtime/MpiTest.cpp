@@ -1,6 +1,7 @@
 //===- MpiTest.cpp - ds-run under mpirun ----------------------------------===//
 #include "runtime/plan/PlanFile.h"
 #include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"
 #include "test/unit/runtime/Shell.h"
@@ -87,18 +88,42 @@ TEST_F(MpiTest, GivesTheBitsOfThreadsOfOneProcess) {
   }
 }
 
+TEST_F(MpiTest, GivesTheBitsOfThreadsForAPipelineToo) {
+  for (const uint32_t dataRanks : {1, 2}) {
+    write(pipelinePlan(4, dataRanks));
+    const auto results = [&](const std::string &name) {
+      return "--steps 5 --seed 3 --metrics " + folder / (name + ".jsonl") + " --export " + folder / (name + ".weights");
+    };
+    const Outcome threads =
+        shell(std::string(DS_RUN_PATH) + " " + plan + " --quiet --data " + data + " " + results("threads"));
+    ASSERT_EQ(threads.code, 0) << threads.errors;
+    const Outcome processes = mpirun(int(2 * dataRanks), results("processes"));
+    ASSERT_EQ(processes.code, 0) << processes.errors;
+    EXPECT_EQ(readFile(folder / "threads.weights"), readFile(folder / "processes.weights"));
+    for (size_t step = 0; step < 5; ++step)
+      EXPECT_EQ(metricsLine(folder / "threads.jsonl", step)["loss"],
+                metricsLine(folder / "processes.jsonl", step)["loss"]);
+    const auto here = metricsLine(folder / "threads.jsonl", 5)["summary"]["ranks"];
+    const auto there = metricsLine(folder / "processes.jsonl", 5)["summary"]["ranks"];
+    for (uint32_t rank = 0; rank < 2 * dataRanks; ++rank)
+      EXPECT_EQ(there[rank]["wire_bytes_per_step"], here[rank]["wire_bytes_per_step"]);
+  }
+}
+
 /// What a wrapper around MPI_Isend has seen is what ds-run says.
 TEST_F(MpiTest, SendsTheBytesThatItCounts) {
-  write(shardedPlan(2, 3));
-  const Outcome outcome = mpirun(2, "--steps 4 --metrics " + folder / "m",
-                                 "-x LD_PRELOAD=" DS_SEND_COUNTER_PATH " -x DS_SEND_COUNTER=" + folder / "sent");
-  ASSERT_EQ(outcome.code, 0) << outcome.errors;
-  for (const uint32_t rank : {0, 1}) {
-    uint64_t counted = 0;
-    const auto wire = metricsLine(folder / "m", 4)["summary"]["ranks"][rank]["wire_bytes_per_step"];
-    for (const auto &bytes : wire)
-      counted += bytes.get<uint64_t>();
-    EXPECT_EQ(readFile(folder / ("sent." + std::to_string(rank))), std::to_string(4 * counted));
+  for (const PlanBuilder &builder : {shardedPlan(2, 3), pipelinePlan(3)}) {
+    write(builder);
+    const Outcome outcome = mpirun(2, "--steps 4 --metrics " + folder / "m",
+                                   "-x LD_PRELOAD=" DS_SEND_COUNTER_PATH " -x DS_SEND_COUNTER=" + folder / "sent");
+    ASSERT_EQ(outcome.code, 0) << outcome.errors;
+    for (const uint32_t rank : {0, 1}) {
+      uint64_t counted = 0;
+      const auto wire = metricsLine(folder / "m", 4)["summary"]["ranks"][rank]["wire_bytes_per_step"];
+      for (const auto &[kind, bytes] : wire.items())
+        counted += kind == "recv" ? 0 : bytes.get<uint64_t>();
+      EXPECT_EQ(readFile(folder / ("sent." + std::to_string(rank))), std::to_string(4 * counted));
+    }
   }
 }
 
@@ -147,7 +172,7 @@ TEST_F(MpiTest, SaysThatMpiIsMissing) {
 /// Sends a signal to rank 1 in the middle of a run without end.
 class MpiSignalTest : public MpiTest {
 protected:
-  Outcome runUntil(int signal, const PlanBuilder &builder, const std::string &arguments) {
+  Outcome runUntil(int signal, const PlanBuilder &builder, const std::string &arguments, int processes = 3) {
     write(builder);
     writeFile(folder / "pid.sh", "#!/bin/sh\necho $$ > " + folder / "pid." + "$OMPI_COMM_WORLD_RANK\nexec \"$@\"\n");
     std::thread sender([&] {
@@ -158,7 +183,7 @@ protected:
       ::kill(std::stoi(readFile(folder / "pid.1")), signal);
     });
     const Outcome outcome =
-        mpirun(3, "--steps 1000000000 --metrics " + folder / "m" + " --export " + folder / "w " + arguments,
+        mpirun(processes, "--steps 1000000000 --metrics " + folder / "m" + " --export " + folder / "w " + arguments,
                "sh " + folder / "pid.sh");
     sender.join();
     lasted_ = std::chrono::steady_clock::now() - sent_;
@@ -169,14 +194,13 @@ protected:
   std::chrono::duration<double> lasted_{}; ///< from the signal until the job had ended
 };
 
-/// kill -9: the job ends, the others tell their last collective, nothing is left half written.
+/// kill -9: the job ends, the others tell what they were in, nothing is left half written.
 TEST_F(MpiSignalTest, EndsWhenARankIsKilled) {
   const Outcome outcome = runUntil(SIGKILL, shardedPlan(3, 2), "");
   EXPECT_NE(outcome.code, 0);
   EXPECT_LT(lasted_.count(), 10) << "seconds; mpirun itself takes less than one";
   for (const char *rank : {"rank 0", "rank 2"}) {
-    const auto notes =
-        linesWith(outcome.errors, std::string("note: ") + rank + " was asked to end; its last collective is ");
+    const auto notes = linesWith(outcome.errors, std::string("note: ") + rank + " was asked to end; it last entered ");
     EXPECT_EQ(notes.size(), 1u) << outcome.errors;
     EXPECT_EQ(linesWith(outcome.errors, rank).size() + linesWith(outcome.errors, "error:").size(), 1u)
         << outcome.errors;
@@ -184,6 +208,15 @@ TEST_F(MpiSignalTest, EndsWhenARankIsKilled) {
   EXPECT_FALSE(std::filesystem::exists(folder / "w"));
   for (const std::string &line : readLines(folder / "m"))
     EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+}
+
+/// The second of two stages is killed while the first waits for its messages.
+TEST_F(MpiSignalTest, EndsWhenAStageIsKilled) {
+  const Outcome outcome = runUntil(SIGKILL, pipelinePlan(4), "", 2);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(lasted_.count(), 10) << "seconds; mpirun itself takes less than one";
+  EXPECT_EQ(linesWith(outcome.errors, "note: rank 0 was asked to end; it last entered ").size(), 1u) << outcome.errors;
+  EXPECT_FALSE(std::filesystem::exists(folder / "w"));
 }
 
 /// Ranks that have nothing to say to each other within a step.
@@ -207,6 +240,13 @@ void expectNamesRank1(const Outcome &outcome) {
 
 TEST_F(MpiSignalTest, NamesARankThatStandsStill) {
   expectNamesRank1(runUntil(SIGSTOP, shardedPlan(3, 2), "--collective-timeout 1"));
+}
+
+TEST_F(MpiSignalTest, NamesAStageThatStandsStill) {
+  const Outcome outcome = runUntil(SIGSTOP, pipelinePlan(4), "--collective-timeout 1", 2);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.code, 124) << "it had to be ended";
+  EXPECT_GE(linesWith(outcome.errors, "rank 0 waited 1 s in ").size(), 1u) << outcome.errors;
 }
 
 TEST_F(MpiSignalTest, NamesARankThatStandsStillBetweenSteps) {

@@ -21,11 +21,49 @@ PlanBuilder::PlanBuilder(uint64_t microBatch, uint64_t accumulation) {
   plan.mutable_training()->set_micro_batch_size(microBatch);
   plan.mutable_training()->set_accumulation_steps(accumulation);
   plan.mutable_training()->set_train_batch_size(microBatch * accumulation);
+  addRole("all", 0, 0);
+}
+
+void PlanBuilder::addRole(const std::string &name, uint32_t first, uint32_t last) {
   proto::Role &role = *plan.add_roles();
-  role.set_name("all");
-  role.add_ranks(0);
-  role.add_ranks(0);
+  role.set_name(name);
+  role.add_ranks(first);
+  role.add_ranks(last);
   role.add_arenas()->set_space("device");
+}
+
+uint32_t PlanBuilder::channel(const std::string &name, uint32_t axis, uint32_t from, uint32_t to) {
+  proto::Channel &channel = *plan.add_channels();
+  channel.set_name(name);
+  channel.set_axis(axis);
+  channel.set_from(from);
+  channel.set_to(to);
+  return uint32_t(plan.channels_size() - 1);
+}
+
+proto::Command &PlanBuilder::send(uint32_t routine, uint32_t queue, uint32_t channel, const Tensor &source) {
+  proto::Command &command = this->command(routine, queue);
+  command.mutable_send()->set_channel(channel);
+  *command.mutable_send()->add_sources() = operandOf(source, proto::Operand::READ);
+  return command;
+}
+
+proto::Command &PlanBuilder::receive(uint32_t routine, uint32_t queue, uint32_t channel, const Tensor &target) {
+  proto::Command &command = this->command(routine, queue);
+  command.mutable_receive()->set_channel(channel);
+  *command.mutable_receive()->add_targets() = operandOf(target, proto::Operand::WRITE);
+  return command;
+}
+
+PlanBuilder::Tensor PlanBuilder::held(const std::string &variable) {
+  int index = 0;
+  while (plan.variables(index).name() != variable)
+    ++index;
+  const proto::Variable &known = plan.variables(index);
+  const Tensor tensor = this->tensor(variable, DType(known.dtype()), Shape(known.shape().begin(), known.shape().end()),
+                                     proto::Buffer::PLAN);
+  role().mutable_buffers(int(tensor.buffer))->set_variable(uint32_t(index));
+  return tensor;
 }
 
 uint32_t PlanBuilder::queue(const std::string &name, proto::Queue::Kind kind) {
@@ -227,6 +265,18 @@ void wait(proto::Command &command, uint32_t event, uint32_t delay) {
   proto::Wait &wait = *command.add_waits();
   wait.set_event(event);
   wait.set_delay(delay);
+}
+
+void accumulate(proto::Command &collective) {
+  proto::CollectivePart &part = *collective.mutable_collective()->mutable_parts(0);
+  part.set_accumulate(true);
+  part.mutable_target()->set_access(proto::Operand::READ_WRITE);
+}
+
+proto::Attribute &attribute(proto::Command &kernel, const char *name) {
+  proto::Attribute &attribute = *kernel.mutable_kernel()->add_attributes();
+  attribute.set_name(name);
+  return attribute;
 }
 
 void signal(proto::Command &command, uint32_t event) { command.add_signals(event); }

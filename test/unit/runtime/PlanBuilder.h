@@ -13,7 +13,8 @@ namespace ds::test {
 
 namespace proto = ds::plan::proto;
 
-/// A one-rank plan for the cpu. Buffers are placed one after another, 64-byte aligned, never shared.
+/// A plan for the cpu, of one rank until it is said otherwise; what is added goes to the role added last. Buffers are
+/// placed one after another, 64-byte aligned, never shared.
 class PlanBuilder {
 public:
   struct Tensor {
@@ -66,7 +67,16 @@ public:
   /// A reference op that the command implements, for names in errors.
   void implements(proto::Command &command, const std::string &name);
 
-  proto::Role &role() { return *plan.mutable_roles(0); }
+  /// Another role, for ranks `first` to `last`.
+  void addRole(const std::string &name, uint32_t first, uint32_t last);
+  /// A channel along an axis of the world.
+  uint32_t channel(const std::string &name, uint32_t axis, uint32_t from, uint32_t to);
+  proto::Command &send(uint32_t routine, uint32_t queue, uint32_t channel, const Tensor &source);
+  proto::Command &receive(uint32_t routine, uint32_t queue, uint32_t channel, const Tensor &target);
+  /// The buffer, in this role too, of a variable that another role holds already.
+  Tensor held(const std::string &variable);
+
+  proto::Role &role() { return *plan.mutable_roles(plan.roles_size() - 1); }
 
   proto::Plan plan;
 
@@ -77,6 +87,11 @@ private:
 /// Waits of a command, in place: wait(command, event, delay).
 void wait(proto::Command &command, uint32_t event, uint32_t delay = 0);
 void signal(proto::Command &command, uint32_t event);
+
+/// Makes a sum add onto its target.
+void accumulate(proto::Command &collective);
+/// An attribute of a kernel, to be given its value.
+proto::Attribute &attribute(proto::Command &kernel, const char *name);
 
 proto::Operand operandOf(const PlanBuilder::Tensor &tensor, proto::Operand::Access access);
 

@@ -83,7 +83,7 @@ const std::vector<BadPlan> rankRules = {
     BAD(MembersOverlap, "overlap the member before, which ends at 3", bucket(p).mutable_members(1)->set_element(2)),
     BAD(MemberEnd, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(7)),
     BAD(MemberWraps, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(UINT64_MAX)),
-    BAD(MemberTwice, "variable a belongs to two buckets",
+    BAD(MemberTwice, "variable a belongs to two buckets of role all",
         *p.mutable_buckets(1)->mutable_members(0) = bucket(p).members(0)),
     BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
     BAD(BufferBoth, "cannot hold a variable too", buffer(p, 1).set_variable(2); variable(p, 2).set_shape(0, 4)),

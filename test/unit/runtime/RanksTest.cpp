@@ -5,13 +5,13 @@
 #include "runtime/core/DType.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/executor/HeldParts.h"
-#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
+#include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"
+#include "test/unit/runtime/PlanRun.h"
 #include "test/unit/runtime/ShardedPlan.h"
 
-#include <atomic>
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <map>
@@ -25,44 +25,8 @@ namespace ds::test {
 namespace {
 
 using runtime::Training;
-using runtime::TrainingOptions;
 
-class Losses final : public runtime::TrainingObserver {
-public:
-  void stepDone(const runtime::StepReport &report) noexcept override { losses.push_back(report.loss->asDouble()); }
-  void evaluated(const runtime::EvaluationReport &) noexcept override {}
-  std::vector<double> losses;
-};
-
-class RanksTest : public testing::Test {
-protected:
-  RanksTest() {
-    writeShardedData(folder / "d");
-    options.planPath = folder / "p.dsplan";
-    options.data = {folder / "d"};
-    options.metrics = folder / "m.jsonl";
-    options.exportPath = folder / "w";
-    options.steps = 4;
-    options.seed = 3;
-  }
-
-  void write(const PlanBuilder &builder) { plan::writePlanFile(options.planPath, builder.plan); }
-
-  /// The losses of a run, and the bytes of its export.
-  std::pair<std::vector<double>, std::string> run(const PlanBuilder &builder) {
-    write(builder);
-    Training training(options, kernels::cpuKernels());
-    Losses observer;
-    const std::atomic<bool> stop = false;
-    training.run(observer, stop);
-    return {observer.losses, readFile(options.exportPath)};
-  }
-
-  nlohmann::json summary() { return nlohmann::json::parse(readLines(options.metrics).back())["summary"]["ranks"]; }
-
-  TemporaryFolder folder;
-  TrainingOptions options;
-};
+class RanksTest : public PlanRun {};
 
 TEST_F(RanksTest, GiveTheBitsOfOneRank) {
   for (const auto &[ranks, accumulation] :
@@ -167,6 +131,22 @@ TEST(HeldParts, CoverVariablesAcrossRanks) {
   for (const auto &[variable, elements] : {std::pair{0, 5}, std::pair{1, 6}, std::pair{2, 5}})
     EXPECT_EQ(runtime::coveredElements(coverings[size_t(variable)]), uint64_t(elements));
   EXPECT_EQ(runtime::coveredElements(runtime::coverings(b.plan, std::span(&ranks[1], 1))[1]), 0u);
+}
+
+/// A tied weight lies on the ranks of two stages; the first stage's copy is taken.
+TEST(HeldParts, OfSeveralRolesAreTakenFromTheFirst) {
+  const PlanBuilder b = pipelinePlan(1, 2);
+  const std::vector<uint32_t> ranks = {0, 1, 2, 3};
+  const auto coverings = runtime::coverings(b.plan, ranks);
+  const auto holder = [&](const char *name) {
+    for (int i = 0; i < b.plan.variables_size(); ++i)
+      if (b.plan.variables(i).name() == name)
+        return coverings[size_t(i)].at(0).rank;
+    return UINT32_MAX;
+  };
+  EXPECT_EQ(holder("a"), 0u);
+  EXPECT_EQ(holder("c"), 2u);
+  EXPECT_EQ(holder("step"), 0u);
 }
 
 } // namespace

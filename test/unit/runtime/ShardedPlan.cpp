@@ -15,18 +15,6 @@ namespace {
 
 using Kind = proto::CollectiveCommand;
 
-proto::Attribute &attribute(proto::Command &command, const char *name) {
-  proto::Attribute &attribute = *command.mutable_kernel()->add_attributes();
-  attribute.set_name(name);
-  return attribute;
-}
-
-void accumulate(proto::Command &command) {
-  proto::CollectivePart &part = *command.mutable_collective()->mutable_parts(0);
-  part.set_accumulate(true);
-  part.mutable_target()->set_access(proto::Operand::READ_WRITE);
-}
-
 /// `count` elements of a copy, between places in its source and target.
 void copyElements(PlanBuilder &b, uint32_t routine, uint32_t queue, const PlanBuilder::Tensor &source, uint64_t from,
                   const PlanBuilder::Tensor &target, uint64_t to, int64_t count) {

@@ -1,0 +1,36 @@
+//===- Channel.h - messages from one rank to another ----------------------===//
+#pragma once
+
+#include "runtime/core/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ds::runtime {
+
+/// The end of a channel that sends. The k-th message sent is the k-th received; channels are independent of each other,
+/// each end belongs to one queue's thread and allocates nothing. `what` names the command in errors and, like the
+/// spans, outlives the run. A call fails when the transport was stopped, or names the other rank when it does not come
+/// in time.
+class SendingEnd {
+public:
+  virtual ~SendingEnd() = default;
+
+  /// Done when the parts may be written again. Cf. MPI_Isend, ncclSend.
+  virtual Status send(std::span<const std::span<const std::byte>> parts, const char *what) noexcept = 0;
+  /// Since the beginning, counted with every message.
+  virtual uint64_t sentBytes() const noexcept = 0;
+};
+
+/// The end that receives.
+class ReceivingEnd {
+public:
+  virtual ~ReceivingEnd() = default;
+
+  /// Done when the parts hold the message, which has as many parts of the same sizes. Cf. MPI_Irecv, ncclRecv.
+  virtual Status receive(std::span<const std::span<std::byte>> parts, const char *what) noexcept = 0;
+  virtual uint64_t receivedBytes() const noexcept = 0;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,48 @@
+//===- Channels.cpp - one rank's ends of channels -------------------------===//
+#include "runtime/executor/Channels.h"
+
+#include "runtime/comm/Channel.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/core/Error.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+
+namespace ds::runtime {
+
+Channels::Channels(const plan::proto::Plan &plan, const plan::proto::Role &role, uint32_t rank, Transport *transport) {
+  for (const plan::proto::Routine &routine : role.routines())
+    for (const plan::proto::Command &command : routine.commands()) {
+      if (command.has_send())
+        sending_[command.send().channel()];
+      if (command.has_receive())
+        receiving_[command.receive().channel()];
+    }
+  if ((!sending_.empty() || !receiving_.empty()) && transport == nullptr)
+    throw Error("the plan has messages, but its ranks were given no way to reach each other");
+  for (auto &[channel, end] : sending_) {
+    const uint32_t to = plan::receiverOf(plan, channel, rank);
+    end = transport->sendingEnd(rank, to, channel, plan.channels(int(channel)).name());
+  }
+  for (auto &[channel, end] : receiving_) {
+    const uint32_t from = plan::senderTo(plan, channel, rank);
+    end = transport->receivingEnd(from, rank, channel, plan.channels(int(channel)).name());
+  }
+}
+
+uint64_t Channels::sentBytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const auto &[channel, end] : sending_)
+    bytes += end->sentBytes();
+  return bytes;
+}
+
+uint64_t Channels::receivedBytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const auto &[channel, end] : receiving_)
+    bytes += end->receivedBytes();
+  return bytes;
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,34 @@
+//===- RoleMeetings.h - which roles wait for each other -------------------===//
+#pragma once
+
+#include "runtime/plan/plan.pb.h"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace ds::plan {
+
+/// Pairs of roles, by index.
+using RolePairs = std::set<std::pair<int, int>>;
+
+/// Where ranks of different roles meet. Of a plan whose world, roles' ranks, communicators and channels are checked.
+class RoleMeetings {
+public:
+  explicit RoleMeetings(const proto::Plan &plan);
+
+  /// Roles that have ranks in one group of the communicator, the first named first.
+  RolePairs inCommunicator(uint32_t communicator) const;
+  /// Roles at the two ends of some line of the channel: who may send, who may receive.
+  const RolePairs &onChannel(uint32_t channel);
+
+private:
+  const proto::Plan &plan_;
+  std::vector<int> roles_;                              // by rank
+  std::map<std::array<uint32_t, 3>, RolePairs> onLine_; // by axis, from and to
+};
+
+} // namespace ds::plan
