@@ -15,6 +15,17 @@ void Exporter::exportWorld() {
     }
 }
 
+void Exporter::exportChannels() {
+  for (auto channel : module_.getOps<plan::ChannelOp>()) {
+    channels_[channel.getSymNameAttr()] = plan_.channels_size();
+    plan::proto::Channel &message = *plan_.add_channels();
+    message.set_name(channel.getSymName().str());
+    message.set_axis(channel.getAxis());
+    message.set_from(channel.getFrom());
+    message.set_to(channel.getTo());
+  }
+}
+
 /// Communicators, and the buckets that outlive a step.
 void Exporter::exportBuckets() {
   for (auto communicator : module_.getOps<plan::CommunicatorOp>()) {
@@ -50,6 +61,7 @@ LogicalResult Exporter::run() {
   if (failed(exportVariables()))
     return failure();
   exportBuckets();
+  exportChannels();
   exportInputs();
   if (failed(exportReference()))
     return failure();

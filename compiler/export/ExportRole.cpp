@@ -95,6 +95,20 @@ LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
         }
         return success();
       })
+      .Case([&](plan::SendOp send) {
+        exportCommandBase(send, message);
+        message.mutable_send()->set_channel(channels_.lookup(send.getChannelAttr().getAttr()));
+        for (unsigned i = 0; i < send.getBuffers().size(); ++i)
+          exportOperand(send, i, *message.mutable_send()->add_sources());
+        return success();
+      })
+      .Case([&](plan::ReceiveOp receive) {
+        exportCommandBase(receive, message);
+        message.mutable_receive()->set_channel(channels_.lookup(receive.getChannelAttr().getAttr()));
+        for (unsigned i = 0; i < receive.getBuffers().size(); ++i)
+          exportOperand(receive, i, *message.mutable_receive()->add_targets());
+        return success();
+      })
       .Case([&](plan::FeedOp feed) {
         exportCommandBase(feed, message);
         message.mutable_feed()->set_input(inputs_.lookup(feed.getInputAttr()));

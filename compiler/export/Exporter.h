@@ -21,6 +21,7 @@ public:
 private:
   void exportWorld();
   void exportBuckets();
+  void exportChannels();
   llvm::LogicalResult exportVariables();
   llvm::LogicalResult exportSource(train::VariableOp variable, plan::proto::Source &message);
   llvm::FailureOr<unsigned> weightFile(train::VariableOp variable, llvm::StringRef path);
@@ -38,7 +39,7 @@ private:
   plan::proto::Plan &plan_;
   // Looked up, never iterated.
   llvm::DenseMap<mlir::StringAttr, unsigned> variables_, inputs_;
-  llvm::DenseMap<mlir::StringAttr, unsigned> buckets_, communicators_;
+  llvm::DenseMap<mlir::StringAttr, unsigned> buckets_, communicators_, channels_;
   llvm::StringMap<unsigned> files_;
   llvm::DenseMap<mlir::Value, unsigned> values_;        // of the reference program
   llvm::DenseMap<mlir::Operation *, unsigned> members_; // of the role: number among its kind

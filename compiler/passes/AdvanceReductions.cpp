@@ -1,6 +1,7 @@
 //===- AdvanceReductions.cpp - reduce whole gradients during the backward --------===//
 #include "compiler/passes/BucketIndex.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 
 namespace ds {
 #define GEN_PASS_DEF_ADVANCEREDUCTIONS
@@ -16,15 +17,27 @@ struct AdvanceReductions : ds::impl::AdvanceReductionsBase<AdvanceReductions> {
   using AdvanceReductionsBase::AdvanceReductionsBase;
 
   void runOnOperation() override {
-    const SymbolTable symbols(getOperation());
-    auto update = symbols.lookup<dist::FragmentOp>("update"), backward = symbols.lookup<dist::FragmentOp>("backward");
-    if (!update || !backward || microbatches != 1)
+    if (microbatches != 1)
       return; // a gradient is complete with the last micro-batch only
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), "update");
+    if (updates.size() == 1)
+      return advance(updates.front(), llvm::to_vector(getOperation().getOps<dist::FragmentOp>()));
+    const RoleUses uses(getOperation());
+    for (int64_t role = 0; role < std::min(int64_t(updates.size()), uses.roles()); ++role)
+      advance(updates[size_t(role)], uses.fragmentsOf(role).getArrayRef());
+  }
+
+private:
+  /// From the update to the fragments before it, all of one role.
+  void advance(dist::FragmentOp update, ArrayRef<dist::FragmentOp> fragments) {
+    const SymbolTable symbols(getOperation());
     const BucketIndex buckets(getOperation());
     llvm::DenseMap<Operation *, Operation *> last; // contributions to each bucket; looked up
-    for (auto accumulate : backward.getOps<train::AccumulateOp>())
-      if (dist::BucketOp bucket = buckets.bucketOf(accumulate.getVariableAttr().getAttr()))
-        last[bucket] = accumulate;
+    for (dist::FragmentOp fragment : fragments)
+      if (fragment != update)
+        for (auto accumulate : fragment.getOps<train::AccumulateOp>())
+          if (dist::BucketOp bucket = buckets.bucketOf(accumulate.getVariableAttr().getAttr()))
+            last[bucket] = accumulate;
     for (auto read : llvm::make_early_inc_range(update.getOps<dist::ReadWholeOp>())) {
       Operation *contribution = last.lookup(symbols.lookup(read.getBucket()));
       if (!contribution || !read.getResult().hasOneUse())

@@ -4,12 +4,14 @@
 // order of their first calls, one instant a command. On it
 //   scope plan   lives always;
 //   scope step   from its first to its last use in a program; whole routines where one is called more than once;
-//   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap;
+//   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap,
+//   and
+//                likewise where other routines run between the first use and the last one than do on the axis;
 //   scope call   from its first to its last use;
 // and a metric's buffer to the end of its program, where the host reads it. Time is the order of the compute queue. A
 // collective on a queue of its own runs at some time after the command that signals what it waits for and before the
 // one that waits for its signal, and its buffers live that long; both stand in its routine. What copy-in writes has
-// slots.
+// slots, and messages, which are under way between calls, live in no bytes but their own.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/Passes.h"
@@ -46,6 +48,7 @@ struct Axis {
   plan::ProgramOp program;
   int64_t begin, end;
   SmallVector<Segment> segments;
+  std::vector<std::pair<size_t, int64_t>> calls; // segment and micro-batch
 };
 
 struct Use {
@@ -64,10 +67,13 @@ SmallVector<Axis> layOut(plan::RoleOp role) {
   SmallVector<Axis> axes;
   int64_t time = 0;
   for (auto program : role.getOps<plan::ProgramOp>()) {
-    Axis axis{program, time, time, {}};
+    Axis axis{program, time, time, {}, {}};
     llvm::MapVector<StringAttr, std::pair<int64_t, int64_t>> calls; // the first and the last
-    for (auto [number, call] : llvm::enumerate(program.getOps<plan::CallOp>()))
-      calls.try_emplace(call.getRoutineAttr().getAttr(), number, number).first->second.second = int64_t(number);
+    for (auto [number, call] : llvm::enumerate(program.getOps<plan::CallOp>())) {
+      auto it = calls.try_emplace(call.getRoutineAttr().getAttr(), number, number).first;
+      it->second.second = int64_t(number);
+      axis.calls.push_back({size_t(it - calls.begin()), int64_t(call.getMicrobatch())});
+    }
     for (auto &[name, span] : calls) {
       auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, FlatSymbolRefAttr::get(name));
       const int64_t commands = llvm::range_size(routine.getBody().front());
@@ -123,6 +129,9 @@ private:
           if (auto at = awaited.find(event); at != awaited.end())
             last = std::min(last, at->second);
       }
+      if (isa<plan::SendOp, plan::ReceiveOp>(op))
+        for (Value operand : op.getOperands())
+          messages_.insert(operand.getDefiningOp());
       for (Value operand : op.getOperands())
         for (int64_t at : {first, last})
           note(operand.getDefiningOp<plan::BufferOp>(), program, {&segment, at});
@@ -188,7 +197,8 @@ private:
       int64_t first = span.first.time(), last = span.last.time() + 1;
       if (buffer.getScope() == plan::Scope::Step)
         std::tie(first, last) = stepLife(axis, span);
-      if (buffer.getSlots() > 1) {
+      if (buffer.getSlots() > 1 || messages_.contains(buffer) ||
+          (buffer.getScope() == plan::Scope::Slot && isInterleaved(axis, span))) {
         first = axis.begin;
         last = axis.end;
       }
@@ -198,6 +208,29 @@ private:
       end = std::max(end, last);
     }
     return {begin, end};
+  }
+
+  /// Whether compute that stands elsewhere on the axis runs between the first use of a micro-batch's buffer and the
+  /// last one.
+  bool isInterleaved(const Axis &axis, const Span &span) const {
+    const auto first = size_t(span.first.segment - axis.segments.begin()),
+               last = size_t(span.last.segment - axis.segments.begin());
+    if (first == last)
+      return false;
+    llvm::SmallDenseSet<int64_t> open; // micro-batches between the two
+    for (const auto &[segment, microbatch] : axis.calls) {
+      if (segment == first)
+        open.insert(microbatch);
+      if (!open.empty() && (segment < first || segment > last) && computes(axis.segments[segment].routine))
+        return true;
+      if (segment == last)
+        open.erase(microbatch);
+    }
+    return false;
+  }
+
+  static bool computes(plan::RoutineOp routine) {
+    return llvm::any_of(routine.getBody().front(), [](Operation &op) { return isa<plan::KernelOp, plan::FillOp>(op); });
   }
 
   /// [begin, end) of what is alive between calls: all of a routine that runs again meanwhile.
@@ -252,6 +285,7 @@ private:
   SmallVector<Axis> axes_;
   int64_t alignment_;
   llvm::MapVector<Operation *, Spans> uses_;
+  llvm::DenseSet<Operation *> messages_; // buffers that messages leave from or arrive in; looked up
 };
 
 struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {

@@ -35,11 +35,11 @@ void CommandWriter::onCompute(Operation *command) {
   last_ = command;
 }
 
-void CommandWriter::addWait(Operation *command, StringRef event) {
+void CommandWriter::addWait(Operation *command, StringRef event, int64_t delay) {
   auto waits = llvm::to_vector(command->getAttrOfType<ArrayAttr>("waits"));
   auto delays = llvm::to_vector(command->getAttrOfType<DenseI64ArrayAttr>("delays").asArrayRef());
   waits.push_back(name(event));
-  delays.push_back(0);
+  delays.push_back(delay);
   command->setAttr("waits", builder_.getArrayAttr(waits));
   command->setAttr("delays", builder_.getDenseI64ArrayAttr(delays));
 }
@@ -62,14 +62,19 @@ void CommandWriter::join(Location location) {
   fill({empty, 0, 0}, RankedTensorType::get({0}, builder_.getIntegerType(8)), location);
 }
 
-void CommandWriter::start(dist::CollectiveOpInterface op, const CommandParts &parts) {
+std::string CommandWriter::readySignal(Location location) {
   if (!last_)
-    join(op.getLoc());
+    join(location);
   std::string &ready = ready_[last_];
   if (ready.empty()) {
     ready = makeEvent("ready");
     addSignal(last_, ready);
   }
+  return ready;
+}
+
+void CommandWriter::start(dist::CollectiveOpInterface op, const CommandParts &parts) {
+  const std::string ready = readySignal(op.getLoc());
   Operation *command = writeCollective(op, parts, "collective");
   addWait(command, ready);
   const std::string done = makeEvent("done");
@@ -103,14 +108,40 @@ void CommandWriter::fill(const Place &place, RankedTensorType type, Location loc
                                  communicatorOf(parts)));
 }
 
-void CommandWriter::feed(StringRef input, const Place &place, Type type, Location location) {
+void CommandWriter::feed(StringRef input, const Place &place, Type type, const Arrival &arrival, Location location) {
   CommandParts parts;
   parts.add(place, plan::Access::Write, type);
   plan::FeedOp::create(builder_, location, parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
                        builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
-                       name("copy_in"), builder_.getArrayAttr({name("input_done")}),
-                       builder_.getDenseI64ArrayAttr({inputSlots}), nothing(), noNumbers(), stridesOf(parts),
+                       name("copy_in"), waitsFor(arrival), delaysOf(arrival), nothing(), noNumbers(), stridesOf(parts),
                        communicatorOf(parts), builder_.getStringAttr(input));
+}
+
+/// What is never taken needs no slot to be free.
+ArrayAttr CommandWriter::waitsFor(const Arrival &arrival) {
+  return arrival.lastTaker ? builder_.getArrayAttr({name(arrival.taken)}) : nothing();
+}
+DenseI64ArrayAttr CommandWriter::delaysOf(const Arrival &arrival) {
+  return arrival.lastTaker ? builder_.getDenseI64ArrayAttr({arrival.slots}) : noNumbers();
+}
+
+void CommandWriter::receive(dist::ReceiveOp op, const CommandParts &parts, const Arrival &arrival) {
+  plan::ReceiveOp::create(builder_, op.getLoc(), parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
+                          builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
+                          op.getChannelAttr(), waitsFor(arrival), delaysOf(arrival),
+                          builder_.getArrayAttr({name(arrival.ready)}), noNumbers(), stridesOf(parts),
+                          communicatorOf(parts), op.getChannelAttr());
+}
+
+void CommandWriter::send(dist::SendOp op, const CommandParts &parts, const Departure &departure) {
+  const std::string ready = readySignal(op.getLoc());
+  plan::SendOp::create(builder_, op.getLoc(), parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
+                       builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
+                       op.getChannelAttr(), builder_.getArrayAttr({name(ready)}), builder_.getDenseI64ArrayAttr({0}),
+                       builder_.getArrayAttr({name(departure.sent)}), noNumbers(), stridesOf(parts),
+                       communicatorOf(parts), op.getChannelAttr());
+  if (departure.values.empty())
+    due_.push_back(departure.sent);
 }
 
 void CommandWriter::collective(dist::CollectiveOpInterface op, const CommandParts &parts) {

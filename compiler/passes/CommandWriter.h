@@ -1,6 +1,7 @@
 //===- CommandWriter.h - commands of a routine, and the order of its queues ------===//
 #pragma once
 
+#include "compiler/passes/InFlight.h"
 #include "compiler/passes/KernelSelection.h"
 #include "compiler/passes/Placement.h"
 
@@ -30,7 +31,13 @@ public:
 
   void kernel(const KernelCall &call, const CommandParts &parts, mlir::Operation *op);
   void fill(const Place &place, mlir::RankedTensorType type, mlir::Location location);
-  void feed(llvm::StringRef input, const Place &place, mlir::Type type, mlir::Location location);
+  void feed(llvm::StringRef input, const Place &place, mlir::Type type, const Arrival &arrival,
+            mlir::Location location);
+  /// On the channel's queue, ahead of use.
+  void receive(dist::ReceiveOp op, const CommandParts &parts, const Arrival &arrival);
+  /// On the channel's queue, after the compute command before it. State is compute's again at once: the next command
+  /// waits.
+  void send(dist::SendOp op, const CommandParts &parts, const Departure &departure);
   /// `parts` as plan.collective wants them.
   void collective(dist::CollectiveOpInterface op, const CommandParts &parts);
   /// Likewise, from a `*_start`; `done` is its token's.
@@ -39,12 +46,16 @@ public:
 
   /// A command that does nothing, for a routine that has none to wait or signal.
   void join(mlir::Location location);
-  void addWait(mlir::Operation *command, llvm::StringRef event);
+  void addWait(mlir::Operation *command, llvm::StringRef event, int64_t delay = 0);
   void addSignal(mlir::Operation *command, llvm::StringRef event);
 
 private:
   void onCompute(mlir::Operation *command);
+  /// What the last compute command signals to queues that go on from there.
+  std::string readySignal(mlir::Location location);
   mlir::Operation *writeCollective(dist::CollectiveOpInterface op, const CommandParts &parts, llvm::StringRef queue);
+  mlir::ArrayAttr waitsFor(const Arrival &arrival);
+  mlir::DenseI64ArrayAttr delaysOf(const Arrival &arrival);
   std::string makeEvent(llvm::StringRef name);
   mlir::FlatSymbolRefAttr communicator(mlir::StringAttr axis);
   mlir::FlatSymbolRefAttr name(llvm::StringRef symbol) {

@@ -2,7 +2,7 @@
 //
 // One walk in program order. Each elementwise op joins the groups of its operands or starts a group. When op X joins
 // groups, which then are one group G, X becomes G's last op, where the fused op will stand; so
-//   1. G has room, X's result shape, and X's side of train.loss_gradient;
+//   1. G has room, X's result shape, X's pipeline stage, and X's side of train.loss_gradient;
 //   2. every reader of a member of G that is not in G comes after X;
 //   3. every operand of X is defined before X (true in SSA) and no operand of X depends on a member of G through an op
 //      outside G: by 2 such an op would come after X.
@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/KernelSelection.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 #include "compiler/passes/TrainStep.h"
 #include "dialects/Train/Train.h"
 
@@ -102,7 +103,7 @@ private:
       return false;
     return llvm::all_of(members, [&](Operation *member) {
       return shapeOf(member) == shapeOf(op) && place_[member].side == place_[op].side &&
-             llvm::all_of(member->getUsers(), [&](Operation *user) {
+             stageOf(member) == stageOf(op) && llvm::all_of(member->getUsers(), [&](Operation *user) {
                return inside.contains(user) || place_[user].position > place_[op].position;
              });
     });
@@ -153,6 +154,8 @@ void fuse(const Group &group) {
   auto fused = train::FusedOp::create(builder, last->getLoc(), TypeRange(ValueRange(results)), inputs.getArrayRef());
   if (!reference.empty())
     fused->setAttr(referenceAttribute, builder.getDenseI64ArrayAttr(reference));
+  if (Attribute stage = last->getAttr(pipelineStageAttribute))
+    fused->setAttr(pipelineStageAttribute, stage);
   Block &body = fused.getBody().emplaceBlock();
   IRMapping mapping;
   for (Value input : inputs)
@@ -162,7 +165,9 @@ void fuse(const Group &group) {
     for (Value operand : op->getOperands())
       if (!mapping.contains(operand) && isSplatConstant(operand))
         builder.clone(*operand.getDefiningOp(), mapping)->removeAttr(referenceAttribute);
-    builder.clone(*op, mapping)->removeAttr(referenceAttribute);
+    Operation *member = builder.clone(*op, mapping);
+    member->removeAttr(referenceAttribute);
+    member->removeAttr(pipelineStageAttribute);
   }
   SmallVector<Value> yielded;
   for (Value result : results)

@@ -1,6 +1,7 @@
 //===- InsertReductions.cpp - sum gradients and losses over the ranks ----------===//
 #include "compiler/passes/BucketIndex.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 #include "compiler/passes/TrainStep.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -22,8 +23,8 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     auto meshes = module.getOps<dist::MeshOp>();
-    auto update = symbols.lookup<dist::FragmentOp>("update");
-    if (meshes.empty() || !update) {
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, "update");
+    if (meshes.empty() || updates.empty()) {
       module.emitError("has no dist.mesh or no fragment @update; ds-outline-fragments and ds-schedule-calls make them");
       return signalPassFailure();
     }
@@ -36,7 +37,11 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
       reduceMicrobatch(fragment, buckets);
       reduceMetrics(fragment, symbols);
     }
-    reduceStep(update, buckets);
+    const RoleUses uses(module);
+    for (auto [role, update] : llvm::enumerate(updates))
+      reduceStep(update, buckets, [&, role = role](StringAttr parameter) {
+        return updates.size() == 1 || llvm::is_contained(uses.rolesOf(parameter), int64_t(role));
+      });
   }
 
 private:
@@ -78,15 +83,18 @@ private:
 
   /// Gradients that are whole on every rank: summed once, before the update reads them. Where the optimizer's state is
   /// shared out, each rank needs its slice alone.
-  void reduceStep(dist::FragmentOp update, const BucketIndex &buckets) {
+  void reduceStep(dist::FragmentOp update, const BucketIndex &buckets,
+                  llvm::function_ref<bool(StringAttr parameter)> isHeld) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointToStart(&update.getBody().front());
     for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
       if (bucket.getHeld() != dist::Held::Whole || !isGradient(bucket))
         continue;
-      Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       const StringRef first = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue();
       auto parameter = StringAttr::get(&getContext(), first.drop_back(gradientName("").size()));
+      if (!isHeld(parameter))
+        continue;
+      Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))
         dist::ReduceScatterOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,
                                       builder.getStringAttr("data"), into(bucket.getSymNameAttr()), UnitAttr());
@@ -114,7 +122,7 @@ private:
                                                  into(name.getAttr()), b.getUnitAttr());
       if (Attribute reference = op->getAttr(referenceAttribute))
         sum->setAttr(referenceAttribute, reference);
-      if (fragment.getSymName() == "evaluate") {
+      if (fragmentKind(fragment.getSymName()) == "evaluate") {
         RankedTensorType type = variable.getTensorType();
         Value total = train::ReadOp::create(b, type, name);
         auto scalar = RankedTensorType::get({}, type.getElementType());

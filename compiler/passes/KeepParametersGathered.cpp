@@ -1,6 +1,7 @@
 //===- KeepParametersGathered.cpp - from the forward to the backward, for a step //
 #include "compiler/passes/GatherUses.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -31,10 +32,22 @@ struct KeepParametersGathered : ds::impl::KeepParametersGatheredBase<KeepParamet
                          << maxReuseDistance.getValue() << "; they must not be negative";
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    auto forward = symbols.lookup<dist::FragmentOp>("forward"), backward = symbols.lookup<dist::FragmentOp>("backward");
-    if (!forward || !backward)
+    const SmallVector<dist::FragmentOp> forwards = fragmentsOf(module, "forward");
+    for (dist::FragmentOp forward : forwards)
+      keep(forward, int64_t(forwards.size()));
+  }
+
+private:
+  /// Of one stage. With several, more than one micro-batch is in flight: what passes from a forward to its backward
+  /// would be there as often, so parameters stay for the step or not at all.
+  void keep(dist::FragmentOp forward, int64_t stages) {
+    SymbolTable symbols(getOperation());
+    auto backward = symbols.lookup<dist::FragmentOp>(
+        fragmentName("backward", fragmentNumber(forward.getSymName()).value_or(0), stages));
+    if (!backward)
       return;
+    onlyForStep_ = stages > 1 && microbatches > 1;
+    once_ = {};
     GatherUses before(forward, symbols), after(backward, symbols);
     for (const Candidate &candidate : candidatesOf(before, after))
       decide(candidate, before, after, forward, symbols);
@@ -42,7 +55,6 @@ struct KeepParametersGathered : ds::impl::KeepParametersGatheredBase<KeepParamet
       keepForwardOnly(before, after, forward, symbols);
   }
 
-private:
   static std::vector<Candidate> candidatesOf(GatherUses &before, GatherUses &after) {
     llvm::DenseMap<Operation *, std::pair<size_t, int>> last; // by bucket: index and count in the forward; looked up
     for (size_t i = 0; i < before.gathers.size(); ++i)
@@ -74,12 +86,14 @@ private:
         !before.fits(first.last + 1, before.instants(), elements, maxLive) ||
         !after.fits(0, second.first, elements, maxLive))
       return;
-    before.occupy(first.last + 1, before.instants(), elements);
-    after.occupy(0, second.first, elements);
     const int64_t toNext = after.usedBetween(second.last + 1, after.instants()) + before.usedBetween(0, first.first);
     const bool forStep = microbatches > 1 && candidate.onlyOnes && toNext <= maxReuseDistance &&
                          after.fits(second.last + 1, after.instants(), elements, maxLive) &&
                          before.fits(0, first.first, elements, maxLive);
+    if (onlyForStep_ && !forStep)
+      return;
+    before.occupy(first.last + 1, before.instants(), elements);
+    after.occupy(0, second.first, elements);
     if (forStep) {
       after.occupy(second.last + 1, after.instants(), elements);
       before.occupy(0, first.first, elements);
@@ -145,7 +159,9 @@ private:
   void gatherOnce(dist::AllGatherOp gather, FlatSymbolRefAttr value, dist::FragmentOp forward, SymbolTable &symbols) {
     if (!once_) {
       OpBuilder builder(forward);
-      once_ = dist::FragmentOp::create(builder, forward.getLoc(), "gather");
+      const std::optional<int64_t> stage = fragmentNumber(forward.getSymName());
+      once_ =
+          dist::FragmentOp::create(builder, forward.getLoc(), stage ? "gather::" + std::to_string(*stage) : "gather");
       once_.getBody().emplaceBlock();
       symbols.insert(once_);
       callOnce(forward);
@@ -174,7 +190,8 @@ private:
     });
   }
 
-  dist::FragmentOp once_;
+  dist::FragmentOp once_; // of the stage
+  bool onlyForStep_ = false;
 };
 
 } // namespace

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/CommandWriter.h"
+#include "compiler/passes/InFlight.h"
 #include "compiler/passes/KernelSelection.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Placement.h"
@@ -42,8 +43,9 @@ std::string nameOf(Value value) {
 class RoleLowering {
 public:
   RoleLowering(ModuleOp module, dist::RoleOp role, const LowerToPlanOptions &options)
-      : symbols_(module), role_(role), options_(options), buffers_(module.getContext()),
-        placement_(symbols_, role, buffers_), plan_(makeRole(role)), writer_(symbols_, plan_, buffers_, placement_) {}
+      : symbols_(module), role_(role), options_(options), buffers_(module.getContext()), inFlight_(role, symbols_),
+        placement_(symbols_, role, buffers_, inFlight_), plan_(makeRole(role)),
+        writer_(symbols_, plan_, buffers_, placement_) {}
 
   LogicalResult run() {
     buffers_.setInsertionPointToStart(&plan_.getBody().front());
@@ -52,8 +54,17 @@ public:
     plan::QueueOp::create(buffers_, role_.getLoc(), "copy_in", plan::QueueKind::CopyIn);
     if (isAsynchronous())
       plan::QueueOp::create(buffers_, role_.getLoc(), "collective", plan::QueueKind::Collective);
-    plan::EventOp::create(buffers_, role_.getLoc(), "input_ready");
-    plan::EventOp::create(buffers_, role_.getLoc(), "input_done");
+    for (const auto &[op, arrival] : inFlight_.arrivals()) {
+      if (auto receive = dyn_cast<dist::ReceiveOp>(op))
+        plan::QueueOp::create(buffers_, op->getLoc(), receive.getChannel(), plan::QueueKind::Message);
+      plan::EventOp::create(buffers_, op->getLoc(), arrival.ready);
+      plan::EventOp::create(buffers_, op->getLoc(), arrival.taken);
+    }
+    for (const auto &[op, departure] : inFlight_.departures()) {
+      plan::QueueOp::create(buffers_, op->getLoc(), cast<dist::SendOp>(op).getChannel(), plan::QueueKind::Message);
+      plan::EventOp::create(buffers_, op->getLoc(), departure.sent);
+    }
+    role_.walk([&](dist::CallOp call) { microbatches_ = std::max(microbatches_, int64_t(call.getMicrobatch()) + 1); });
     llvm::SetVector<dist::FragmentOp> fragments = calledFragments();
     for (dist::FragmentOp fragment : fragments)
       for (auto take : fragment.getOps<dist::TakeOp>())
@@ -236,7 +247,24 @@ private:
       return success();
     if (auto feed = dyn_cast<dist::FeedOp>(op)) {
       auto value = symbols_.lookup<dist::ValueOp>(feed.getValue());
-      writer_.feed(*value.getInput(), placement_.ofValue(value.getSymNameAttr()), value.getType(), op->getLoc());
+      const Arrival &arrival = *arrivalOf(value.getSymNameAttr());
+      writer_.feed(*value.getInput(), placement_.ofValue(value.getSymNameAttr()), value.getType(), arrival,
+                   op->getLoc());
+      return success();
+    }
+    if (auto receive = dyn_cast<dist::ReceiveOp>(op)) {
+      CommandParts parts;
+      for (auto name : receive.getValues().getAsRange<FlatSymbolRefAttr>())
+        parts.add(placement_.ofValue(name.getAttr()), plan::Access::Write,
+                  symbols_.lookup<dist::ValueOp>(name.getAttr()).getType());
+      writer_.receive(receive, parts, inFlight_.arrivals().find(op)->second);
+      return success();
+    }
+    if (auto send = dyn_cast<dist::SendOp>(op)) {
+      CommandParts parts;
+      for (Value tensor : send.getTensors())
+        parts.add(placeOf(tensor), plan::Access::Read, tensor.getType());
+      writer_.send(send, parts, inFlight_.departures().find(op)->second);
       return success();
     }
     if (auto pack = dyn_cast<dist::PackOp>(op)) {
@@ -352,29 +380,67 @@ private:
     return parts;
   }
 
-  bool hasInputs() {
-    return llvm::any_of(cast<ModuleOp>(symbols_.getOp()).getOps<dist::ValueOp>(),
-                        [](dist::ValueOp value) { return value.getInput().has_value(); });
+  /// The arrival that writes a value, or null.
+  const Arrival *arrivalOf(StringAttr value) {
+    for (const auto &[op, arrival] : inFlight_.arrivals())
+      if (arrival.values.contains(value))
+        return &arrival;
+    return nullptr;
   }
 
-  /// The last feed signals that inputs are there; compute that takes inputs waits for it; the end of the backward frees
-  /// the slot.
+  /// Orders compute against what arrives and what leaves: the first command that uses what arrives waits for it, the
+  /// last fragment of a micro-batch that takes it frees its slot; one that writes what is sent waits until the slot has
+  /// been sent, and so does one that may end the value's life.
   void connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
+    llvm::SetVector<StringAttr> taken;
+    for (auto take : fragment.getOps<dist::TakeOp>())
+      taken.insert(take.getValueAttr().getAttr());
+    const auto touches = [&](const llvm::SetVector<StringAttr> &values) {
+      return llvm::any_of(values, [&](StringAttr value) { return taken.contains(value); });
+    };
+    for (const auto &[op, arrival] : inFlight_.arrivals()) {
+      if (touches(arrival.values))
+        if (Operation *user = firstUser(routine, arrival))
+          writer_.addWait(user, arrival.ready);
+      if (arrival.lastTaker == fragment)
+        writer_.addSignal(computeCommand(routine, /*last=*/true), arrival.taken);
+    }
+    for (const auto &[op, departure] : inFlight_.departures()) {
+      if (op->getParentOp() == fragment && !departure.values.empty() && departure.slots < microbatches_)
+        writer_.addWait(computeCommand(routine, /*last=*/false), departure.sent, departure.slots);
+      else if (op->getParentOp() != fragment && touches(departure.values))
+        writer_.addWait(computeCommand(routine, /*last=*/false), departure.sent);
+    }
+    if (auto feed = routine.getBody().front().empty() ? plan::FeedOp()
+                                                      : dyn_cast<plan::FeedOp>(routine.getBody().front().back()))
+      for (const auto &[op, arrival] : inFlight_.arrivals())
+        if (op->getParentOp() == fragment)
+          writer_.addSignal(feed, arrival.ready); // the last feed says that all inputs are there
+  }
+
+  /// The first command that uses what arrives; null if none does.
+  Operation *firstUser(plan::RoutineOp routine, const Arrival &arrival) {
+    llvm::SmallDenseSet<Value> buffers;
+    for (StringAttr value : arrival.values)
+      buffers.insert(placement_.ofValue(value).buffer);
+    for (Operation &op : routine.getBody().front())
+      if (llvm::any_of(op.getOperands(), [&](Value operand) { return buffers.contains(operand); }))
+        return &op;
+    return nullptr;
+  }
+
+  /// The first or last command of a routine on the compute queue; an idle one if there is none.
+  Operation *computeCommand(plan::RoutineOp routine, bool last) {
+    const auto isCompute = [](Operation &op) {
+      return op.getAttrOfType<FlatSymbolRefAttr>("queue").getValue() == "compute";
+    };
     Block &body = routine.getBody().front();
-    const bool isBackward = fragment.getSymName() == "backward";
-    if (body.empty() && isBackward && hasInputs())
-      writer_.join(fragment.getLoc()); // every gradient is zero
-    if (body.empty())
-      return;
-    if (auto feed = dyn_cast<plan::FeedOp>(body.back()))
-      writer_.addSignal(feed, "input_ready");
-    const bool takesInput = llvm::any_of(fragment.getOps<dist::TakeOp>(), [&](dist::TakeOp take) {
-      return symbols_.lookup<dist::ValueOp>(take.getValue()).getInput().has_value();
-    });
-    if (takesInput)
-      writer_.addWait(&body.front(), "input_ready");
-    if (isBackward)
-      writer_.addSignal(&body.back(), "input_done");
+    if (llvm::none_of(body, isCompute))
+      writer_.join(routine.getLoc());
+    auto found = llvm::find_if(body, isCompute);
+    for (auto it = found; last && it != body.end(); ++it)
+      found = isCompute(*it) ? it : found;
+    return &*found;
   }
 
   //===-- programs --------------------------------------------------------------===//
@@ -450,6 +516,7 @@ private:
   dist::RoleOp role_;
   LowerToPlanOptions options_;
   OpBuilder buffers_; // where buffers, events, routines and programs go
+  InFlight inFlight_;
   Placement placement_;
   plan::RoleOp plan_;
   CommandWriter writer_;
@@ -458,6 +525,7 @@ private:
   llvm::DenseMap<StringAttr, int64_t> takes_; // of a dist.value, in all fragments
   llvm::DenseSet<Operation *> elided_;        // stores whose value is written in place
   llvm::DenseSet<Operation *> copied_;        // reads that are no views
+  int64_t microbatches_ = 1;                  // of the longest program
 };
 
 struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
@@ -465,6 +533,7 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    lowerChannels();
     SmallVector<dist::RoleOp> roles(module.getOps<dist::RoleOp>());
     for (dist::RoleOp role : roles)
       if (failed(RoleLowering(module, role, {threads, workspaceBytesPerThread}).run()))
@@ -476,6 +545,18 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
       }
   }
 
+  /// Channels keep their names.
+  void lowerChannels() {
+    for (auto channel : llvm::make_early_inc_range(getOperation().getOps<dist::ChannelOp>())) {
+      auto mesh = *getOperation().getOps<dist::MeshOp>().begin();
+      const int64_t axis = llvm::find(mesh.getAxes(), channel.getAxisAttr()) - mesh.getAxes().begin();
+      OpBuilder builder(channel);
+      plan::ChannelOp::create(builder, channel.getLoc(), channel.getSymName(), axis, channel.getFrom(),
+                              channel.getTo());
+      channel.erase();
+    }
+  }
+
   /// The plan's inputs, in the order of the graph's, as a module attribute: name, type, how tokens become it, values.
   void recordInput(Operation &op) {
     auto value = dyn_cast<dist::ValueOp>(op);
@@ -485,6 +566,9 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
     SmallVector<Attribute> inputs;
     if (auto before = getOperation()->getAttrOfType<ArrayAttr>("plan.inputs"))
       llvm::append_range(inputs, before);
+    if (llvm::any_of(inputs,
+                     [&](Attribute known) { return cast<DictionaryAttr>(known).get("name") == value.getInputAttr(); }))
+      return; // several stages take it
     NamedAttrList input;
     input.set("name", value.getInputAttr());
     input.set("type", value.getTypeAttr());

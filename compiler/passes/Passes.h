@@ -29,12 +29,19 @@ struct ZeroOptions {
   bool overlap = false; ///< collectives run beside compute
 };
 
+/// How the model is cut along its depth.
+struct PipelineOptions {
+  int64_t ranks = 1, chunks = 1; ///< of the pipe axis; stages of each
+  std::string schedule = "1f1b", partition = "best";
+};
+
 /// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
   InsertOptimizerOptions optimizer;
   bool ownAlgorithm = false; ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;  ///< of one rank and optimizer step
   int64_t dataParallel = 1;  ///< ranks of the data axis
+  PipelineOptions pipeline;
   ZeroOptions zero;
   int64_t threads = 8; ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 4 << 20;

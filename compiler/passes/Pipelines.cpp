@@ -57,18 +57,25 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
 void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
+  // Before anything is computed twice or fused: no chain leads from one stage into another.
+  const PipelineOptions &pipeline = options.pipeline;
+  if (pipeline.ranks > 1)
+    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise());
   addOptional(pm, options, createFuseElementwise());
-  pm.addPass(createOutlineFragments());
-  pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel}));
+  pm.addPass(createOutlineFragments({pipeline.ranks, pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
+  pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel, pipeline.ranks, pipeline.schedule}));
   buildZeroPipeline(pm, options);
   pm.addPass(createVerifyDistForm());
 }
 
 void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
-  if (options.dataParallel == 1)
-    return; // nobody to share with
+  if (options.dataParallel == 1) { // nobody to share with
+    if (options.pipeline.ranks > 1)
+      pm.addPass(createJoinStages());
+    return;
+  }
   const ZeroOptions &zero = options.zero;
   // First a decision on paper, which a user may have written already; then the layout that all that follows relies on:
   // one collective, or one update, is one contiguous piece of memory.
@@ -79,6 +86,9 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createInsertReductions());
   // After the reductions, which stand at the head of @update: what it reads of gradients are sums.
   pm.addPass(createShardOptimizer());
+  // Sums over the ranks are there, and who reads a parameter still names it.
+  if (options.pipeline.ranks > 1)
+    pm.addPass(createJoinStages());
   pm.addPass(createInsertParameterGathers());
   // Now less: what stays gathered within a fragment, then what stays between fragments in the room that is left.
   addOptional(pm, options, createElideRedundantGathers({zero.maxLive, zero.maxReuseDistance}));
@@ -109,6 +119,10 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw, sgd or adagrad"), llvm::cl::init("adamw")};
   Option<double> lr{*this, "lr", llvm::cl::desc("learning rate"), llvm::cl::init(1e-3)};
   Option<int64_t> dataParallel{*this, "data-parallel", llvm::cl::desc("ranks"), llvm::cl::init(1)};
+  Option<int64_t> pipe{*this, "pipe", llvm::cl::desc("ranks along the pipeline"), llvm::cl::init(1)};
+  Option<int64_t> chunks{*this, "chunks", llvm::cl::desc("pipeline stages of a rank"), llvm::cl::init(1)};
+  Option<std::string> schedule{*this, "schedule", llvm::cl::desc("gpipe, 1f1b, interleaved or zb-h1"),
+                               llvm::cl::init("1f1b")};
   Option<int64_t> stage{*this, "stage", llvm::cl::desc("ZeRO stage"), llvm::cl::init(0)};
   Option<int64_t> persistence{*this, "persistence-threshold",
                               llvm::cl::desc("stage 3: elements of a parameter that every rank keeps whole"),
@@ -125,6 +139,9 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
     options.optimizer.lr = lr;
     options.threads = threads;
     options.dataParallel = dataParallel;
+    options.pipeline.ranks = pipe;
+    options.pipeline.chunks = chunks;
+    options.pipeline.schedule = schedule;
     options.zero.stage = stage;
     options.zero.persistenceThreshold = persistence;
     options.zero.maxLive = maxLive;

@@ -4,8 +4,9 @@
 using namespace mlir;
 using namespace ds;
 
-Placement::Placement(SymbolTable &symbols, dist::RoleOp role, OpBuilder &builder)
-    : buckets_(role->getParentOfType<ModuleOp>()), symbols_(symbols), role_(role), builder_(builder) {}
+Placement::Placement(SymbolTable &symbols, dist::RoleOp role, OpBuilder &builder, const InFlight &inFlight)
+    : buckets_(role->getParentOfType<ModuleOp>()), symbols_(symbols), role_(role), builder_(builder),
+      inFlight_(inFlight) {}
 
 Value Placement::make(StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots,
                       FlatSymbolRefAttr holds, bool shard) {
@@ -76,10 +77,11 @@ Place Placement::ofValue(StringAttr name) {
   auto value = symbols_.lookup<dist::ValueOp>(name);
   const int64_t bytes = plan::tensorBytes(value.getType());
   if (value.getInput())
-    buffer = make(name, bytes, plan::Scope::Slot, plan::Category::Inputs, inputSlots);
+    buffer = make(name, bytes, plan::Scope::Slot, plan::Category::Inputs, inFlight_.slots(name));
   else
     buffer = make(name, bytes, value.getForStep() ? plan::Scope::Step : plan::Scope::Slot,
-                  value.getBucket() ? plan::Category::Communication : plan::Category::Activations);
+                  value.getBucket() ? plan::Category::Communication : plan::Category::Activations,
+                  value.getForStep() ? 1 : inFlight_.slots(name));
   return {buffer, 0, 0};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/passes/BucketIndex.h"
+#include "compiler/passes/InFlight.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
@@ -9,9 +10,6 @@
 #include "mlir/IR/Builders.h"
 
 namespace ds {
-
-/// Copies of an input buffer: one is read while the next is fed.
-inline constexpr int64_t inputSlots = 2;
 
 /// Where a tensor begins: `offset` bytes into a buffer and, on the rank at coordinate c of the communicator, c *
 /// `rankStride` bytes further.
@@ -28,7 +26,7 @@ struct Place {
 class Placement {
 public:
   /// Buffers of the role go where `builder` stands; constants become variables before `role`.
-  Placement(mlir::SymbolTable &symbols, dist::RoleOp role, mlir::OpBuilder &builder);
+  Placement(mlir::SymbolTable &symbols, dist::RoleOp role, mlir::OpBuilder &builder, const InFlight &inFlight);
 
   mlir::Value make(llvm::StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots = 1,
                    mlir::FlatSymbolRefAttr holds = {}, bool shard = false);
@@ -52,6 +50,7 @@ private:
   mlir::SymbolTable &symbols_;
   dist::RoleOp role_;
   mlir::OpBuilder &builder_;
+  const InFlight &inFlight_;
   // Looked up, never iterated.
   llvm::DenseMap<mlir::StringAttr, mlir::Value> state_, values_;
   llvm::DenseMap<mlir::Attribute, mlir::StringAttr> constants_;

@@ -1,6 +1,7 @@
 //===- PlanBuckets.cpp - which parameters share a bucket ----------------------===//
 #include "compiler/passes/BucketIndex.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 #include "compiler/passes/TrainStep.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -33,6 +34,7 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
     SymbolTable symbols(module);
     const SmallVector<train::VariableOp> parameters = inOrderOfUse(symbols);
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
+    noteReaders();
     for (train::VariableOp parameter : parameters)
       place(parameter, bool(symbols.lookup(gradientName(parameter.getSymName()))));
   }
@@ -78,6 +80,23 @@ private:
     return padding > 16384 && padding * 4 > 16 * all / ranks / 128;
   }
 
+  /// The number of the set of stages that read a parameter; its bucket is theirs alone.
+  int64_t stagesOf(StringAttr parameter) {
+    SmallVector<int64_t> stages;
+    for (auto [stage, named] : llvm::enumerate(readers_))
+      if (named.contains(parameter))
+        stages.push_back(int64_t(stage));
+    return stageSets_.try_emplace(stages, int64_t(stageSets_.size())).first->second;
+  }
+
+  void noteReaders() {
+    for (dist::FragmentOp forward : fragmentsOf(getOperation(), "forward")) {
+      auto &named = readers_.emplace_back();
+      for (auto read : forward.getOps<train::ReadOp>())
+        named.insert(read.getVariableAttr().getAttr());
+    }
+  }
+
   void place(train::VariableOp parameter, bool trained) {
     if (parameter->hasAttr(bucketAttribute) || !isa<FloatType>(parameter.getTensorType().getElementType()))
       return;
@@ -89,7 +108,8 @@ private:
     if (!trained && treatment < 3)
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
-    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 4 + trained * 2 + small}];
+    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 4 + trained * 2 + small,
+                        stagesOf(parameter.getSymNameAttr())}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
@@ -103,7 +123,10 @@ private:
     std::string name;
     int64_t elements = 0;
   };
-  llvm::DenseMap<std::pair<Type, int64_t>, Open> open_; // by (element type, (treatment, trained, small)); looked up
+  // By (element type, (treatment, trained, small), pipeline stages that read them); looked up.
+  llvm::DenseMap<std::tuple<Type, int64_t, int64_t>, Open> open_;
+  llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers
+  std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage's forward names
   int64_t count_ = 0, persistent_ = 0;
   bool keepsSmallOnes_ = false;
 };

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -64,10 +65,15 @@ private:
     return !op || isa<train::ConstantOp, train::ReadOp>(op) || cheap_.contains(value) || kept_.contains(value);
   }
 
+  /// What another stage has computed is kept, and sent.
+  static bool isOfStage(Operation *op, Operation *reader) {
+    return isa<train::ReshapeOp>(op) || !stageOf(op) || stageOf(op) == stageOf(reader);
+  }
+
   /// `value` as `reader` of the backward pass may read it.
   Value repeated(Value value, Operation *reader) {
     Operation *op = value.getDefiningOp();
-    if (!op || later_.contains(op) || !cheap_.contains(underView(value)))
+    if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader))
       return value;
     if (Value known = copies_.lookup(value))
       return known;

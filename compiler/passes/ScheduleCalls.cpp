@@ -1,8 +1,12 @@
 //===- ScheduleCalls.cpp - list the calls of every role ---------------------===//
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
+#include "compiler/scheduling/PipelineSchedule.h"
 #include "dialects/Dist/Dist.h"
 
 #include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 namespace ds {
 #define GEN_PASS_DEF_SCHEDULECALLS
@@ -14,14 +18,29 @@ using namespace ds;
 
 namespace {
 
+StringRef phaseOf(scheduling::TaskKind kind) {
+  switch (kind) {
+  case scheduling::TaskKind::Forward:
+    return "forward";
+  case scheduling::TaskKind::Backward:
+    return "backward";
+  case scheduling::TaskKind::Weight:
+    return "weight";
+  }
+  llvm_unreachable("a task of no kind");
+}
+
 struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
   using ScheduleCallsBase::ScheduleCallsBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    for (StringRef name : {"feed", "forward", "backward", "update", "evaluate"})
-      if (!symbols.lookup<dist::FragmentOp>(name)) {
+    symbols_ = &symbols;
+    stages_ = std::max<int64_t>(1, int64_t(fragmentsOf(module, "forward").size()));
+    for (StringRef kind : {"forward", "backward", "update", "evaluate"})
+      if (const std::string name = fragmentName(kind, 0, kind == "update" ? ranks : stages_);
+          !symbols.lookup<dist::FragmentOp>(name)) {
         module.emitError() << "has no fragment @" << name << "; ds-outline-fragments makes it";
         return signalPassFailure();
       }
@@ -29,45 +48,85 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
       module.emitError() << "data-parallel is " << dataParallel.getValue() << "; it must be at least 1";
       return signalPassFailure();
     }
-    if (microbatches < 1) {
-      module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
+    const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
+    if (!kind) {
+      module.emitError() << "schedule \"" << schedule.getValue() << "\" is none of "
+                         << llvm::join(scheduling::pipelineScheduleNames(), ", ");
+      return signalPassFailure();
+    }
+    problem_.kind = *kind;
+    problem_.ranks = ranks;
+    problem_.chunks = ranks > 0 ? stages_ / ranks : 0;
+    problem_.microbatches = microbatches;
+    if (problem_.splitsWeights())
+      problem_.backward = problem_.weight = 1;
+    if (const std::optional<std::string> reason = problem_.check()) {
+      module.emitError() << *reason;
       return signalPassFailure();
     }
     builder_ = OpBuilder::atBlockEnd(module.getBody());
     dist::MeshOp::create(builder_, module.getLoc(), "mesh", builder_.getStrArrayAttr({"pipe", "data", "tensor"}),
-                         ArrayRef<int64_t>{1, dataParallel, 1});
-    auto role = dist::RoleOp::create(builder_, module.getLoc(), "main", ArrayRef<int64_t>{0, dataParallel - 1});
-    builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
-    scheduleStep(module.getLoc());
-    startProgram(module.getLoc(), "evaluate");
-    call("feed", 0);
-    call("evaluate", 0);
+                         ArrayRef<int64_t>{ranks, dataParallel, 1});
+    const scheduling::TaskOrder order = scheduling::schedulePipeline(problem_);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      makeRole(rank, order.byRank[size_t(rank)]);
   }
 
 private:
-  /// Feeds run one micro-batch ahead of the compute that reads them.
-  void scheduleStep(Location location) {
+  void makeRole(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
-    startProgram(location, "step");
-    call("feed", 0);
-    for (int64_t m = 0; m < microbatches; ++m) {
-      if (m + 1 < microbatches)
-        call("feed", m + 1);
-      call("forward", m);
-      call("backward", m);
+    const std::string name = ranks == 1 ? "main" : "stage" + std::to_string(rank);
+    auto role = dist::RoleOp::create(builder_, getOperation().getLoc(), name,
+                                     ArrayRef<int64_t>{rank * dataParallel, (rank + 1) * dataParallel - 1});
+    builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
+    scheduleStep(rank, tasks);
+    startProgram("evaluate");
+    for (int64_t stage = rank; stage < stages_; stage += ranks) {
+      callIfThere(fragmentName("feed", stage, stages_), 0);
+      callIfThere(fragmentName("receive::evaluate", stage, stages_), 0);
+      call(fragmentName("evaluate", stage, stages_), 0);
     }
-    call("update", microbatches - 1);
   }
 
-  void startProgram(Location location, StringRef name) {
-    auto program = dist::ProgramOp::create(builder_, location, name);
+  /// Feeds run one micro-batch ahead of the compute that reads them, receives one task.
+  void scheduleStep(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
+    OpBuilder::InsertionGuard guard(builder_);
+    startProgram("step");
+    for (int64_t stage = rank; stage < stages_; stage += ranks)
+      callIfThere(fragmentName("feed", stage, stages_), 0);
+    if (!tasks.empty())
+      receive(tasks.front());
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      const scheduling::PipelineTask &task = tasks[i];
+      if (task.kind == scheduling::TaskKind::Forward && task.microbatch + 1 < microbatches)
+        callIfThere(fragmentName("feed", task.stage, stages_), task.microbatch + 1);
+      if (i + 1 < tasks.size())
+        receive(tasks[i + 1]);
+      call(fragmentName(phaseOf(task.kind), task.stage, stages_), task.microbatch);
+    }
+    call(fragmentName("update", rank, ranks), microbatches - 1);
+  }
+
+  void receive(const scheduling::PipelineTask &task) {
+    callIfThere(fragmentName(("receive::" + phaseOf(task.kind)).str(), task.stage, stages_), task.microbatch);
+  }
+
+  void startProgram(StringRef name) {
+    auto program = dist::ProgramOp::create(builder_, getOperation().getLoc(), name);
     builder_.setInsertionPointToStart(&program.getBody().emplaceBlock());
   }
 
   void call(StringRef fragment, int64_t microbatch) {
     dist::CallOp::create(builder_, builder_.getUnknownLoc(), fragment, microbatch);
   }
+  void callIfThere(StringRef fragment, int64_t microbatch) {
+    if (symbols_->lookup<dist::FragmentOp>(fragment))
+      call(fragment, microbatch);
+  }
 
+  SymbolTable *symbols_ = nullptr;
+  scheduling::ScheduleProblem problem_;
+  int64_t stages_ = 1;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
 };
 

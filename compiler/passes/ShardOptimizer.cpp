@@ -1,6 +1,7 @@
 //===- ShardOptimizer.cpp - each rank updates the slices it owns --------------===//
 #include "compiler/passes/BucketIndex.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 #include "compiler/passes/TrainStep.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -20,12 +21,19 @@ namespace {
 
 struct ShardOptimizer : ds::impl::ShardOptimizerBase<ShardOptimizer> {
   void runOnOperation() override {
-    auto update = getOperation().lookupSymbol<dist::FragmentOp>("update");
-    if (!update) {
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), "update");
+    if (updates.empty()) {
       getOperation().emitError("has no fragment @update; ds-outline-fragments makes it");
       return signalPassFailure();
     }
     const BucketIndex buckets(getOperation());
+    for (dist::FragmentOp update : updates)
+      if (failed(shard(update, buckets)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult shard(dist::FragmentOp update, const BucketIndex &buckets) {
     llvm::MapVector<Operation *, SmallVector<Operation *>> updates; // optimizer ops by bucket of their parameters
     for (Operation &op : update.getBody().front())
       if (const std::optional<StringAttr> parameter = updatedParameter(&op))
@@ -33,11 +41,11 @@ struct ShardOptimizer : ds::impl::ShardOptimizerBase<ShardOptimizer> {
           updates[bucket].push_back(&op);
     for (auto &[op, members] : updates)
       if (failed(merge(cast<dist::BucketOp>(op), members, buckets)))
-        return signalPassFailure();
+        return failure();
     shardNorm(update, buckets);
+    return success();
   }
 
-private:
   /// `op` with every variable replaced by its bucket, or a failure if one lies in none.
   FailureOr<NamedAttrList> onBuckets(Operation *op, const BucketIndex &buckets) {
     NamedAttrList attributes;

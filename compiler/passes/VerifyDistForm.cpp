@@ -30,7 +30,7 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
       function.emitError("is left over; ds-outline-fragments should have cut it into fragments");
       return signalPassFailure();
     }
-    if (failed(verifyBuckets()))
+    if (failed(verifyBuckets()) || failed(verifyChannels()))
       return signalPassFailure();
     for (auto value : module.getOps<dist::ValueOp>())
       if (value.getForStep())
@@ -53,6 +53,9 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
         effects.provides.insert(keep.getValueAttr().getAttr());
       else if (auto feed = dyn_cast<dist::FeedOp>(op))
         effects.provides.insert(feed.getValueAttr().getAttr());
+      else if (auto receive = dyn_cast<dist::ReceiveOp>(op))
+        for (auto name : receive.getValues().getAsRange<FlatSymbolRefAttr>())
+          effects.provides.insert(name.getAttr());
     }
     return effects;
   }
@@ -67,6 +70,43 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
             return op.emitOpError() << "names " << name << ", of which a rank holds a slice in bucket @"
                                     << buckets.bucketOf(name.getAttr()).getSymName()
                                     << "; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers";
+    return success();
+  }
+
+  /// Channels lie on the mesh, and what leaves has the types of what arrives.
+  LogicalResult verifyChannels() {
+    llvm::DenseMap<StringAttr, dist::SendOp> sends;
+    llvm::DenseMap<StringAttr, dist::ReceiveOp> receives;
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>()) {
+      for (auto send : fragment.getOps<dist::SendOp>())
+        if (!sends.try_emplace(send.getChannelAttr().getAttr(), send).second)
+          return send.emitOpError() << "sends on " << send.getChannelAttr() << ", on which another op sends";
+      for (auto receive : fragment.getOps<dist::ReceiveOp>())
+        if (!receives.try_emplace(receive.getChannelAttr().getAttr(), receive).second)
+          return receive.emitOpError() << "receives on " << receive.getChannelAttr()
+                                       << ", on which another op receives";
+    }
+    const SymbolTable symbols(getOperation());
+    for (auto channel : getOperation().getOps<dist::ChannelOp>()) {
+      auto meshes = getOperation().getOps<dist::MeshOp>();
+      const int64_t size = meshes.empty() ? 0 : dist::axisSize(*meshes.begin(), channel.getAxisAttr());
+      if (int64_t(channel.getFrom()) >= size || int64_t(channel.getTo()) >= size)
+        return channel.emitOpError() << "leads from " << channel.getFrom() << " to " << channel.getTo()
+                                     << "; the mesh's axis \"" << channel.getAxis() << "\" has " << size << " ranks";
+      dist::SendOp send = sends.lookup(channel.getSymNameAttr());
+      dist::ReceiveOp receive = receives.lookup(channel.getSymNameAttr());
+      if (!send || !receive)
+        return channel.emitOpError() << "has no " << (send ? "dist.receive" : "dist.send");
+      SmallVector<Type> received;
+      for (auto name : receive.getValues().getAsRange<FlatSymbolRefAttr>())
+        received.push_back(symbols.lookup<dist::ValueOp>(name.getAttr()).getType());
+      if (TypeRange(send.getTensors()) != TypeRange(received)) {
+        InFlightDiagnostic error = send.emitOpError()
+                                   << "sends other types than are received on " << send.getChannelAttr();
+        error.attachNote(receive.getLoc()) << "received here";
+        return error;
+      }
+    }
     return success();
   }
 

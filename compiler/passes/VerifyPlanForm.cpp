@@ -27,6 +27,10 @@ Operands operandsOf(Operation *command) {
     return {fill.getBuffers(), fill.getAccesses()};
   if (auto collective = dyn_cast<plan::CollectiveOp>(command))
     return {collective.getBuffers(), collective.getAccesses()};
+  if (auto send = dyn_cast<plan::SendOp>(command))
+    return {send.getBuffers(), send.getAccesses()};
+  if (auto receive = dyn_cast<plan::ReceiveOp>(command))
+    return {receive.getBuffers(), receive.getAccesses()};
   auto feed = cast<plan::FeedOp>(command);
   return {feed.getBuffers(), feed.getAccesses()};
 }
@@ -35,7 +39,8 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody()) {
       const bool allowed =
-          isa<train::VariableOp, dist::MeshOp, dist::BucketOp, plan::CommunicatorOp, plan::RoleOp>(op) ||
+          isa<train::VariableOp, dist::MeshOp, dist::BucketOp, plan::CommunicatorOp, plan::ChannelOp, plan::RoleOp>(
+              op) ||
           (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
       if (!allowed) {
         op.emitOpError("is left over; ds-lower-to-plan should have lowered it");
@@ -63,11 +68,15 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
     return success();
   }
 
-  /// Follows the calls: what is read was written before, by this call for scope call, in this run for the others.
+  /// Follows the calls: what is read was written before, by this call for scope call, in this run for the others. What
+  /// was written stays so, so the first call of a routine speaks for the others.
   static LogicalResult verifyOrder(plan::ProgramOp program) {
-    llvm::DenseSet<Operation *> written;
+    const SymbolTable symbols(program->getParentOp());
+    llvm::DenseSet<Operation *> written, followed;
     for (auto call : program.getOps<plan::CallOp>()) {
-      auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, call.getRoutineAttr());
+      auto routine = symbols.lookup<plan::RoutineOp>(call.getRoutine());
+      if (!followed.insert(routine).second)
+        continue;
       llvm::DenseSet<Operation *> writtenHere;
       for (Operation &command : routine.getBody().front()) {
         auto [buffers, accesses] = operandsOf(&command);

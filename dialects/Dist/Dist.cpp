@@ -111,6 +111,35 @@ LogicalResult FeedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success(bool(value));
 }
 
+LogicalResult ChannelOp::verify() {
+  const int64_t from = static_cast<int64_t>(getFrom()), to = static_cast<int64_t>(getTo());
+  if (from < 0 || to < 0 || from == to) // channel_c1
+    return emitOpError() << "leads from " << from << " to " << to << "; these must be two coordinates of \""
+                         << getAxis() << "\"";
+  return success();
+}
+
+static LogicalResult verifyChannel(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
+  if (!symbols.lookupNearestSymbolFrom<ChannelOp>(op->getParentOp(), name)) // send_c1, receive_c1
+    return op->emitOpError() << name << " is not a dist.channel";
+  return success();
+}
+
+LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyChannel(*this, getChannelAttr(), symbols);
+}
+
+LogicalResult ReceiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto name : getValues().getAsRange<FlatSymbolRefAttr>()) {
+    ValueOp value = lookup(*this, name, symbols);
+    if (!value)
+      return failure();
+    if (value.getInput()) // receive_c1
+      return emitOpError() << name << " is the graph input \"" << *value.getInput() << "\"; only a feed writes it";
+  }
+  return verifyChannel(*this, getChannelAttr(), symbols);
+}
+
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto module = (*this)->getParentOfType<ModuleOp>();
   if (!module || !symbols.lookupSymbolIn<FragmentOp>(module, getFragmentAttr())) // call_c1

@@ -110,6 +110,52 @@ def Dist_FeedOp : Dist_ValueUser<"feed", [MemoryEffects<[MemWrite<Dist_Values>]>
   let assemblyFormat = "$value attr-dict";
 }
 
+def Dist_ChannelOp : Dist_Op<"channel", [Symbol]> {
+  let summary = "a line from one coordinate of an axis to another";
+  let description = [{
+    Of ranks whose coordinates differ on `axis` alone, the one at `from` sends to the one at `to`; messages arrive in the
+    order in which they were sent. Cf. MPI_Send with a tag of its own, ncclSend.
+
+    ```mlir
+    dist.channel @"forward::0-1" axis "pipe" from 0 to 1
+    ```
+
+    **Constraints**
+    - (channel_c1) `from` and `to` are two coordinates; that they are of an axis of the mesh is checked by `ds-verify-dist-form`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$axis, I64Attr:$from, I64Attr:$to);
+  let assemblyFormat = "$sym_name `axis` $axis `from` $from `to` $to attr-dict";
+  let hasVerifier = 1;
+}
+
+def Dist_SendOp : Dist_ValueUser<"send", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
+  let summary = "send tensors, one message";
+  let description = [{
+    Runs beside what follows; what it sends is kept, or state.
+
+    ```mlir
+    dist.send %x, %mask on @"forward::0-1" : tensor<4x64xf32>, tensor<4x4xf32>
+    ```
+
+    **Constraints**
+    - (send_c1) `channel` names a dist.channel.
+  }];
+  let arguments = (ins Variadic<Dist_Static>:$tensors, FlatSymbolRefAttr:$channel);
+  let assemblyFormat = "$tensors `on` $channel attr-dict `:` type($tensors)";
+}
+
+def Dist_ReceiveOp : Dist_ValueUser<"receive", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
+  let summary = "write the next message of a channel into values";
+  let description = [{
+    Called ahead of use, as a feed is. The values are those that the other end sends, in its order.
+
+    **Constraints**
+    - (receive_c1) `channel` names a dist.channel, `values` dist.values that are no graph inputs.
+  }];
+  let arguments = (ins FlatSymbolRefArrayAttr:$values, FlatSymbolRefAttr:$channel);
+  let assemblyFormat = "$values `on` $channel attr-dict";
+}
+
 def Dist_RoleOp : Dist_Op<"role", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "the ranks that run the same programs";
   let description = [{

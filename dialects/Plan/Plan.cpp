@@ -49,9 +49,18 @@ LogicalResult CommunicatorOp::verify() {
   return success();
 }
 
+LogicalResult ChannelOp::verify() {
+  const int64_t axis = static_cast<int64_t>(getAxis()), from = static_cast<int64_t>(getFrom()),
+                to = static_cast<int64_t>(getTo());
+  if (axis < 0 || from < 0 || to < 0 || from == to) // channel_c1
+    return emitOpError() << "on axis " << axis << " leads from " << from << " to " << to
+                         << "; these must be two coordinates of an axis";
+  return success();
+}
+
 LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<KernelOp, FillOp, FeedOp, CollectiveOp>(op)) // routine_c1
+    if (!isa<KernelOp, FillOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1
       return emitOpError() << "holds '" << op.getName() << "', which is no command";
   return success();
 }
@@ -124,6 +133,15 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
 LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
 LogicalResult FeedOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
+
+template <typename MessageOp> static LogicalResult verifyMessage(MessageOp op, SymbolTableCollection &symbols) {
+  auto module = op->template getParentOfType<ModuleOp>();
+  if (!module || !symbols.lookupSymbolIn<ChannelOp>(module, op.getChannelAttr())) // message_c1
+    return op.emitOpError() << op.getChannelAttr() << " is not a plan.channel";
+  return verifyCommand(op, symbols);
+}
+LogicalResult SendOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyMessage(*this, symbols); }
+LogicalResult ReceiveOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyMessage(*this, symbols); }
 
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) { // call_c1
   if (!symbols.lookupNearestSymbolFrom<RoutineOp>(*this, getRoutineAttr()))

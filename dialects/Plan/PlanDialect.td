@@ -41,7 +41,8 @@ def Plan_Category : Plan_Enum<"Category", "what a buffer is for", [
     I32EnumAttrCase<"Inputs", 7, "inputs">, I32EnumAttrCase<"Constants", 8, "constants">]>;
 def Plan_QueueKind : Plan_Enum<"QueueKind", "what a queue's commands use", [
     I32EnumAttrCase<"Compute", 1, "compute">, I32EnumAttrCase<"Collective", 2, "collective">,
-    I32EnumAttrCase<"CopyIn", 3, "copy_in">, I32EnumAttrCase<"CopyOut", 4, "copy_out">, I32EnumAttrCase<"Io", 5, "io">]>;
+    I32EnumAttrCase<"CopyIn", 3, "copy_in">, I32EnumAttrCase<"CopyOut", 4, "copy_out">, I32EnumAttrCase<"Io", 5, "io">,
+    I32EnumAttrCase<"Message", 6, "message">]>;
 /// Numbers of Operand.Access.
 def Plan_Access : Plan_Enum<"Access", "what a command does to an operand", [
     I32EnumAttrCase<"Read", 1, "read">, I32EnumAttrCase<"Write", 2, "write">,

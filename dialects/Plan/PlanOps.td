@@ -19,6 +19,21 @@ def Plan_CommunicatorOp : Plan_Op<"communicator", [Symbol]> {
   let hasVerifier = 1;
 }
 
+def Plan_ChannelOp : Plan_Op<"channel", [Symbol]> {
+  let summary = "a line from one coordinate of an axis of the world to another";
+  let description = [{
+    ```mlir
+    plan.channel @"forward::0-1" axis 0 from 0 to 1
+    ```
+
+    **Constraints**
+    - (channel_c1) `axis` is an index into the mesh's axes; `from` and `to` differ, and none is negative.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$axis, I64Attr:$from, I64Attr:$to);
+  let assemblyFormat = "$sym_name `axis` $axis `from` $from `to` $to attr-dict";
+  let hasVerifier = 1;
+}
+
 //===-- what a role owns ------------------------------------------------------===//
 
 def Plan_RoleOp : Plan_Op<"role", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {
@@ -167,6 +182,29 @@ def Plan_FeedOp : Plan_Command<"feed", (ins StrAttr:$input)> {
     (`over` $communicator^)? `on` $queue
     (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
   }];
+}
+
+class Plan_Message<string mnemonic> : Plan_Command<mnemonic, (ins FlatSymbolRefAttr:$channel)> {
+  let assemblyFormat = [{
+    $channel `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)?
+    (`over` $communicator^)? `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
+def Plan_SendOp : Plan_Message<"send"> {
+  let summary = "one message: the operands end to end";
+  let description = [{
+    Constraints command_c1 to command_c4 hold.
+
+    **Constraints**
+    - (message_c1) `channel` names a plan.channel.
+  }];
+}
+
+def Plan_ReceiveOp : Plan_Message<"receive"> {
+  let summary = "the next message of a channel, into the operands";
+  let description = "Constraints command_c1 to command_c4 and message_c1 hold.";
 }
 
 //===-- programs -----------------------------------------------------------------===//

@@ -88,10 +88,9 @@ LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   StateOpInterface state = lookup(*this, getVariableAttr(), symbols, getValue().getType());
   if (!state)
     return failure();
-  auto variable = dyn_cast<VariableOp>(state.getOperation());
-  if (!variable) // accumulate_c1
-    return emitOpError() << getVariableAttr() << " is no variable; only gradients and metrics accumulate";
-  if (variable.getKind() != VariableKind::Gradient && variable.getKind() != VariableKind::Metric) // accumulate_c1
+  auto variable = dyn_cast<VariableOp>(state.getOperation()); // null: a bucket, whose members know what they are
+  if (variable && variable.getKind() != VariableKind::Gradient &&
+      variable.getKind() != VariableKind::Metric) // accumulate_c1
     return emitOpError() << getVariableAttr() << " is a " << stringifyVariableKind(variable.getKind())
                          << "; only gradients and metrics accumulate";
   return success();

@@ -105,7 +105,7 @@ def Train_AccumulateOp
     `variable += value`. Micro-batches add one after another, so a sum has one order: ((0 + g_0) + g_1) + ...
 
     **Constraints**
-    - (accumulate_c1) `variable` names a gradient or metric of the value's type.
+    - (accumulate_c1) `variable` names a gradient or metric of the value's type, or other state that is no variable.
   }];
   let arguments = (ins FlatSymbolRefAttr:$variable, Train_FloatTensor:$value);
   let assemblyFormat = "$value `into` $variable attr-dict `:` type($value)";

@@ -13,7 +13,7 @@
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[W]], %[[F]]) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[W]], %[[F]]) : [tensor<1000xf32>, tensor<1000xf32>] access [1, 2] at [4096, 4096] on @compute
 // CHECK-NEXT:    plan.fill(%[[F]]) : [tensor<2072xf32>] access [2] at [8096] on @compute
-// CHECK-NEXT:    plan.collective reduce_scatter accumulate(%[[F]], %[[G]], %[[S]]) : [tensor<4096xf32>, tensor<1024xf32>, tensor<16384xi8>] access [1, 3, 4] at [0, 0, 0] over @data_ranks on @compute signal [@input_done]
+// CHECK-NEXT:    plan.collective reduce_scatter accumulate(%[[F]], %[[G]], %[[S]]) : [tensor<4096xf32>, tensor<1024xf32>, tensor<16384xi8>] access [1, 3, 4] at [0, 0, 0] over @data_ranks on @compute
 // CHECK-LABEL: plan.routine @update
 // CHECK-NEXT:    plan.collective all_gather(%[[W]], %[[W]]) : [tensor<1024xf32>, tensor<4096xf32>] access [1, 2] at [0, 0] stride [4096, 0] over @data_ranks on @compute
 // CHECK-LABEL: plan.routine @begin_step

@@ -1,7 +1,8 @@
 // RUN: ds-opt %s --ds-lower-to-plan="threads=2 workspace-bytes-per-thread=65536" --split-input-file | FileCheck %s
 
-// Tests events and slots: feeds wait for the backward two micro-batches before and signal once, what takes inputs waits, the
-// backward's last command frees the slot; inputs have two copies, kept values one; reshapes and reads are views.
+// Tests events and slots: a feed waits until the slot of two micro-batches before is free and signals once, the first command that uses
+// an input waits, the last command of the last fragment that takes one frees the slot; inputs that are fed ahead have two copies,
+// kept values one; reshapes and reads are views.
 // CHECK-LABEL: module attributes {plan.inputs = [{name = "x", train.limit = 9 : i64, type = tensor<2x2xf32>}, {name = "y", type = tensor<4xf32>}]} {
 // CHECK-NOT:   dist.value
 // CHECK-NOT:   dist.fragment
@@ -22,7 +23,7 @@
 // CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[X]], %[[W]], %[[H]]) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute wait [@input_ready] [0] reference [7]
 // CHECK:         %[[G:.*]] = plan.buffer "w::gradient" in @device bytes 16 scope step category gradients slots 1
 // CHECK-LABEL:   plan.routine @backward {
-// CHECK:           plan.kernel "elementwise" {{.*}}(%[[H]], %{{.*}}) {{.*}} wait [@input_ready] [0]{{$}}
+// CHECK:           plan.kernel "elementwise" {{.*}}(%[[H]], %{{.*}}) {{.*}} on @compute{{$}}
 // CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[G]], %{{.*}}, %[[G]]) {{.*}} access [1, 1, 2] {{.*}} signal [@input_done]
 // CHECK-LABEL:   plan.routine @begin_step {
 // CHECK-NEXT:      plan.fill(%[[G]]) : [tensor<4xf32>] access [2] at [0] on @compute
@@ -30,6 +31,7 @@
 // CHECK-NEXT:    plan.program "step" {
 // CHECK-NEXT:      plan.call @begin_step microbatch 0
 // CHECK-NEXT:      plan.call @feed microbatch 0
+// CHECK-NEXT:      plan.call @feed microbatch 1
 // CHECK-NEXT:      plan.call @forward microbatch 0
 // CHECK-NEXT:      plan.call @backward microbatch 0
 train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
@@ -57,8 +59,11 @@ dist.fragment @backward {
 dist.role @main ranks [0, 0] {
   dist.program @step {
     dist.call @feed microbatch 0
+    dist.call @feed microbatch 1
     dist.call @forward microbatch 0
     dist.call @backward microbatch 0
+    dist.call @forward microbatch 1
+    dist.call @backward microbatch 1
   }
 }
 
@@ -316,20 +321,29 @@ dist.role @main ranks [0, 0] {
 
 // -----
 
-// Tests that a backward that computes nothing frees the inputs of its micro-batch all the same.
+// Tests that a fragment that takes inputs and computes nothing frees them all the same, and that a feed that nobody takes waits for
+// nobody.
 // CHECK-LABEL: plan.role @main
+// CHECK:           plan.feed "x"{{.*}} wait [@input_done] [1] signal [@input_ready]
 // CHECK-LABEL:   plan.routine @backward {
 // CHECK-NEXT:      plan.fill{{.*}} signal [@input_done]
 // CHECK-NEXT:    }
+// CHECK:           plan.feed "y"{{.*}} on @copy_in signal [@"input_ready::1"]
 dist.value @x : tensor<2xf32> input "x"
+dist.value @y : tensor<2xf32> input "y"
 dist.fragment @feed {
   dist.feed @x
 }
 dist.fragment @backward {
+  %x = dist.take @x : tensor<2xf32>
+}
+dist.fragment @"feed::1" {
+  dist.feed @y
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {
     dist.call @feed microbatch 0
     dist.call @backward microbatch 0
+    dist.call @"feed::1" microbatch 0
   }
 }

@@ -3,7 +3,7 @@
 // RUN: not ds-opt %t/fragments.mlir --ds-schedule-calls=microbatches=0 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // BACKWARD: error: has no fragment @backward; ds-outline-fragments makes it
-// COUNT: error: microbatches is 0; it must be at least 1
+// COUNT: error: a pipeline of 1 ranks, 1 chunks and 0 micro-batches has nothing to run; each must be at least 1
 
 //--- no-backward.mlir
 dist.fragment @feed {

@@ -1,0 +1,51 @@
+//===- InFlight.h - how many micro-batches of a value a role holds ------------===//
+#pragma once
+
+#include "dialects/Dist/Dist.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <string>
+
+namespace ds {
+
+/// What comes from outside a rank's compute and is written ahead of use: one feed, or the messages of one channel.
+struct Arrival {
+  std::string ready, taken; ///< events: it is there; its slot may be written again
+  llvm::SetVector<mlir::StringAttr> values;
+  dist::FragmentOp lastTaker; ///< of a micro-batch of a step; null: no step takes it
+  int64_t slots = 1;
+};
+
+/// What a message leaves from: its values may be written again once it is sent.
+struct Departure {
+  std::string sent;                         ///< event
+  llvm::SetVector<mlir::StringAttr> values; ///< kept by the fragment that sends them; state is not among them
+  int64_t slots = 1;
+};
+
+/// The calls of a role's programs, seen from the values that pass between them.
+class InFlight {
+public:
+  InFlight(dist::RoleOp role, const mlir::SymbolTable &symbols);
+
+  /// Copies of a value: the most micro-batches whose first use and last one lie around one instant, in the order of
+  /// calls. What is sent has two, so that the next can be computed meanwhile.
+  int64_t slots(mlir::StringAttr value) const { return std::max<int64_t>(1, slots_.lookup(value)); }
+
+  /// By the op that writes or sends: a fragment of feeds (its first feed), a dist.receive, a dist.send.
+  const llvm::MapVector<mlir::Operation *, Arrival> &arrivals() const { return arrivals_; }
+  const llvm::MapVector<mlir::Operation *, Departure> &departures() const { return departures_; }
+
+private:
+  void noteFragment(dist::FragmentOp fragment);
+  void follow(dist::ProgramOp program, const mlir::SymbolTable &symbols);
+
+  llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::StringAttr>> touched_, taken_; // by fragment; looked up
+  llvm::DenseMap<mlir::StringAttr, int64_t> slots_;                                      // looked up
+  llvm::MapVector<mlir::Operation *, Arrival> arrivals_;
+  llvm::MapVector<mlir::Operation *, Departure> departures_;
+};
+
+} // namespace ds
