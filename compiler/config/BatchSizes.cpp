@@ -24,7 +24,11 @@ std::optional<int64_t> count(Resolver &resolver, std::string_view path, int64_t 
   return value;
 }
 
-std::string ranksInWords(int64_t ranks) { return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"); }
+/// Of the data-parallel width.
+std::string ranksInWords(const Config &config) {
+  return std::to_string(config.ranks) + (config.pipeline.stages > 1 ? " data-parallel" : "") +
+         (config.ranks == 1 ? " rank" : " ranks");
+}
 
 } // namespace
 
@@ -43,7 +47,7 @@ void resolveBatchSizes(Resolver &resolver, Config &config) {
                            " must be given: how many samples an optimizer step, or a micro-batch, has");
   if ((!t && resolver.find(whole)) || (!m && resolver.find(micro)) || (!g && resolver.find(steps)))
     return; // refused above, or not a number
-  const std::string ranks = ranksInWords(n);
+  const std::string ranks = ranksInWords(config);
   if (m) {
     const int64_t accumulation = g ? *g : t ? std::max<int64_t>(1, *t / *m / n) : 1;
     int64_t product = 0;

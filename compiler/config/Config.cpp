@@ -46,11 +46,13 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
   if (overrides.ranks < 1 || overrides.ranks > int64_t(1) << 20)
     throw ConfigError("--ranks is " + std::to_string(overrides.ranks) + "; it must be at least 1 (and at most 2^20)");
   Config config;
-  config.ranks = overrides.ranks;
+  config.ranks = config.worldRanks = overrides.ranks;
   try {
     Resolver resolver(hjsonText, overrides);
     resolver.answerKeys();
+    resolvePipeline(resolver, config);
     resolveBatchSizes(resolver, config);
+    checkMicrobatches(resolver, config);
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveClipping(resolver, config);

@@ -1,6 +1,7 @@
 //===- Config.h - a DeepSpeed configuration, every default filled in ------===//
 #pragma once
 
+#include "compiler/scheduling/PipelineSchedule.h"
 #include "runtime/core/Error.h"
 
 #include <cstdint>
@@ -50,6 +51,14 @@ struct Zero {
   int64_t paramPersistenceThreshold = 100'000, modelPersistenceThreshold = INT64_MAX;
 };
 
+/// How the model is cut along its length. Micro-batches are the accumulation steps.
+struct Pipeline {
+  int64_t stages = 1; // ranks along the pipe, each of which runs `chunks` stages of the model
+  int64_t chunks = 1;
+  scheduling::PipelineSchedule schedule = scheduling::PipelineSchedule::OneFOneB;
+  std::string partition = "best"; // what PartitionMethod::fromName reads
+};
+
 /// What became of one key that the user wrote.
 struct KeyAnswer {
   std::string path;      // "zero_optimization.stage"
@@ -65,10 +74,12 @@ struct Config {
   int64_t trainBatchSize = 0;
   int64_t microBatchSize = 0;
   int64_t accumulationSteps = 0;
-  int64_t ranks = 1; // data-parallel width
+  int64_t ranks = 1;      // data-parallel width: worldRanks / pipeline.stages
+  int64_t worldRanks = 1; // --ranks
   Optimizer optimizer;
   Scheduler scheduler;
   Zero zero;
+  Pipeline pipeline;
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
   std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory

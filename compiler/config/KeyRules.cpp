@@ -9,12 +9,13 @@ namespace {
 
 using enum Treatment;
 
-constexpr std::string_view oneStage = "one stage: there is nothing to order";
 constexpr std::string_view inPlace = "a bucket is gathered in place, by one collective without a copy";
 constexpr std::string_view toOwner = "gradients are reduced to the rank that owns them, and not all-reduced";
 constexpr std::string_view byBucket = "buckets are gathered, not modules";
 constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noNvme = "nothing is kept on NVMe";
+constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
+constexpr std::string_view noRecompute = "nothing is recomputed; a plan that does not fit is refused";
 
 /// A path without a rule gets DefaultOnly.
 constexpr KeyRule rules[] = {
@@ -28,8 +29,8 @@ constexpr KeyRule rules[] = {
     {"scheduler.type", Honoured, "", ""},
     {"scheduler.params", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
-    {"deepstatic.pipeline.schedule", Subsumed, oneStage, ""},
-    {"deepstatic.recompute", DefaultOnly, "nothing is recomputed; a plan that does not fit is refused", R"("none")"},
+    {"deepstatic.pipeline", Honoured, "", ""},
+    {"deepstatic.recompute", DefaultOnly, noRecompute, R"("none")"},
     {"deepstatic.checkpoint", DefaultOnly, "no checkpoint is written yet", ""},
     {"aio", Subsumed, noNvme, ""},
     {"compile.deepcompile", Subsumed, "every plan is compiled ahead of the run", ""},
@@ -40,7 +41,12 @@ constexpr KeyRule rules[] = {
     {"dump_state", Subsumed, "the plan stores the resolved configuration", ""},
     {"log_level", Subsumed, "--quiet and --verbose say how much is printed", ""},
     {"memory_breakdown", Subsumed, "ds-opt report shows every byte", ""},
-    {"pipeline.stages", DefaultOnly, "", "1"},
+    {"pipeline.activation_checkpoint_interval", DefaultOnly, noRecompute, ""},
+    {"pipeline.grad_partitioned", Subsumed, noTensorRanks, ""},
+    {"pipeline.partition", Honoured, "", ""},
+    {"pipeline.pipe_partitioned", Subsumed, noTensorRanks, ""},
+    {"pipeline.seed_layers", Subsumed, "no layer is initialized; the graph holds the weights", ""},
+    {"pipeline.stages", Honoured, "", ""},
     {"sequence_parallel_size", DefaultOnly, "", "1"},
     {"steps_per_print", Subsumed, "ds-run prints a line per tenth of the run; --metrics has every step", ""},
     {"tensor_parallel.autotp_size", DefaultOnly, "", "1"},

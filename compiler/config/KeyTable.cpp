@@ -95,7 +95,14 @@ key's own default: only the Hugging Face Trainer fills it in. `--set key.path=va
 third; `train_batch_size` or `train_micro_batch_size_per_gpu` alone means one accumulation step. A division that leaves a
 remainder, or three values that disagree, are rejected with the values.
 
-## Schedules
+## Pipeline
+`deepstatic.pipeline.stages` (or `pipeline.stages`; not both with different values) is the number of ranks along the pipe; it
+divides `--ranks`, and `ranks` above is `--ranks` / stages. The micro-batches of a step are its accumulation steps. With
+`"schedule": "interleaved"`, each rank runs `chunks` stages, and the accumulation steps must be divisible by the ranks along the
+pipe. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
+`"type:REGEX"` layers whose name matches, without regard to case.
+
+## Learning rate schedules
 The learning rate of update j, counted from 0; i = j - 1; w = max(2, `warmup_num_steps`); T = `total_num_steps`;
 g(i) = ln(i + 1) / ln(w) for `log`, i / w for `linear`, while i < w. At j = 0 the rate is the minimum (`WarmupCosineLR`: 0).
 

@@ -58,6 +58,10 @@ json zeroJson(const Zero &z) {
           {"stage3_model_persistence_threshold", z.modelPersistenceThreshold}};
 }
 
+json pipelineJson(const Pipeline &p) {
+  return {{"stages", p.stages}, {"chunks", p.chunks}, {"schedule", name(p.schedule)}, {"partition", p.partition}};
+}
+
 } // namespace
 
 std::string resolvedJson(const Config &config) {
@@ -72,7 +76,7 @@ std::string resolvedJson(const Config &config) {
       {"fp16", {{"enabled", false}}},
       {"bf16", {{"enabled", false}}},
       {"deepstatic",
-       {{"pipeline", {{"stages", 1}, {"chunks", 1}}},
+       {{"pipeline", pipelineJson(config.pipeline)},
         {"recompute", "none"},
         {"tensor_parallel", 1},
         {"loss_normalization", "microbatch"},

@@ -75,6 +75,18 @@ bool isAllowed(const Node &value, const KnownKey &key) {
   });
 }
 
+/// "; the nearest is "gpipe"", where the values are strings.
+std::string nearestOf(const Node &value, const KnownKey &key) {
+  const Node allowed = parseHjsonValue(key.values, "values");
+  std::vector<std::string_view> names;
+  for (const Node &one : allowed.items)
+    if (one.kind == Node::Kind::String)
+      names.push_back(one.text);
+  return value.kind != Node::Kind::String || names.empty()
+             ? ""
+             : "; the nearest is \"" + std::string(nearestName(value.text, names)) + "\"";
+}
+
 } // namespace
 
 std::string printable(std::string_view key) {
@@ -132,7 +144,7 @@ bool Resolver::wellTyped(const Node &value, const KnownKey &key, const std::stri
                            ? "; an unquoted string takes the rest of its line, the comma included"
                            : ""));
   if (!isAllowed(value, key))
-    return refuseWith("it takes one of " + std::string(key.values));
+    return refuseWith("it takes one of " + std::string(key.values) + nearestOf(value, key));
   return true;
 }
 
@@ -237,7 +249,9 @@ void Resolver::reject(const Node &value, const std::string &path, const std::str
   problems_.push_back(where(value, written) + " is " + shortJson(value) + "; " + reason);
 }
 
-void Resolver::refuse(std::string_view path, const std::string &reason) {
+void Resolver::refuse(std::string_view path, const std::string &reason, const std::string &tryLine) {
+  if (try_.empty() && problems_.empty())
+    try_ = tryLine;
   const Node *value = find(path);
   std::string written(path);
   for (size_t i = 0; i < answers_.size(); ++i)

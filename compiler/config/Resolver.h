@@ -30,8 +30,9 @@ public:
   std::optional<bool> boolean(std::string_view path) const;
   std::optional<std::string_view> string(std::string_view path) const;
 
-  /// Notes "where: PATH is VALUE; reason" and marks the answer of the path, if it was written, as rejected.
-  void refuse(std::string_view path, const std::string &reason);
+  /// Notes "where: PATH is VALUE; reason" and marks the answer of the path, if it was written, as rejected. `tryLine`:
+  /// a flag that would help, should this be the first refusal.
+  void refuse(std::string_view path, const std::string &reason, const std::string &tryLine = {});
   /// Notes a reason that is about no single key.
   void refuse(const std::string &sentence);
 
@@ -64,7 +65,9 @@ private:
 };
 
 /// The parts of a resolution, one file each.
-void resolveBatchSizes(Resolver &resolver, Config &config);
+void resolvePipeline(Resolver &resolver, Config &config);         // sets the data-parallel width
+void resolveBatchSizes(Resolver &resolver, Config &config);       // after the pipeline
+void checkMicrobatches(Resolver &resolver, const Config &config); // of the pipeline; after the batch sizes
 void resolveOptimizer(Resolver &resolver, Config &config);
 void resolveScheduler(Resolver &resolver, Config &config); // after the optimizer
 void resolveZero(Resolver &resolver, Config &config);

@@ -5,6 +5,7 @@
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/report/Fit.h"
+#include "compiler/scheduling/PipelineSchedule.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
@@ -202,9 +203,18 @@ private:
 };
 } // namespace
 
+/// What the configuration may say and no pass does yet.
+static void refuseStages(const config::Config &config, const std::string &file) {
+  if (config.pipeline.stages > 1)
+    throw Error(file + ": pipeline.stages is " + std::to_string(config.pipeline.stages) +
+                    "; this is not available yet, only 1 is",
+                "--set pipeline.stages=1");
+}
+
 CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
   const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
+  refuseStages(config, request.overrides.fileName);
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
@@ -216,6 +226,8 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   options.optimizer = optimizerOptions(config, context);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
+  options.pipeline = {config.pipeline.stages, config.pipeline.chunks,
+                      std::string(scheduling::name(config.pipeline.schedule)), config.pipeline.partition};
   options.zero = zeroOptions(config);
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;

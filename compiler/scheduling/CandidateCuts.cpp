@@ -129,6 +129,7 @@ std::vector<uint8_t> candidateCuts(const PartitionProblem &problem) {
   std::vector<uint8_t> all = problem.mayCut;
   if (all.empty())
     all.assign(problem.units.size() + 1, 1);
+  all.front() = all.back() = 0; // nothing would be on one side
   const std::optional<Partition> best = partition(problem);
   if (!best)
     return all;

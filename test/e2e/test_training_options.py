@@ -243,6 +243,14 @@ def test_wrong_usage(tools, plan, data):
     tools.refused("ds-opt", "compile", read_model(plan), code=2)
 
 
+def test_pipeline_settings_are_refused_by_name(tools, exported, tmp_path):
+    config = write_config(tmp_path / "config.json", micro=1, accumulation=4)
+    options = ["compile", exported("gpt2", *OPTIONS), "--config", config, "--ranks", 4, "-o", tmp_path / "p.dsplan"]
+    for setting, words in (("pipeline.stages=3", "2 and 4 do"), ("pipeline.stages=8", "--ranks is 4"),
+                           ("deepstatic.pipeline.schedule=1f1d", "the nearest is \"1f1b\"")):
+        assert words in tools.refused("ds-opt", *options, "--set", setting)
+
+
 def test_wrong_device_and_ranks(tools, plan, data):
     path, _ = data(4)
     assert "cuda" in tools.refused("ds-run", plan, "--data", path, "--device", "cuda")

@@ -110,10 +110,6 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
   const auto refused = [](const std::string &member) { return sentence("\"train_batch_size\": 1, " + member); };
   EXPECT_EQ(refused(R"("fp16": {"enabled": true})"),
             "ds_config.json:1: fp16.enabled is true; this is not available yet, only false is");
-  EXPECT_EQ(refused(R"("pipeline": {"stages": 2})"),
-            "ds_config.json:1: pipeline.stages is 2; this is not available yet, only 1 and \"auto\" are");
-  EXPECT_EQ(refused(R"("deepstatic": {"pipeline": {"stages": 2}})"),
-            "ds_config.json:1: deepstatic.pipeline.stages is 2; this is not available yet, only 1 is");
   EXPECT_EQ(refused(R"("deepstatic": {"recompute": {"h.*": "recompute"}})"),
             "ds_config.json:1: deepstatic.recompute is {\"h.*\": \"recompute\"}; this is not available yet, only "
             "\"none\" and \"auto\" are");
@@ -123,9 +119,9 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("activation_checkpointing": {"partition_activations": true})", R"("prescale_gradients": true)",
         R"("gradient_predivide_factor": 2)", R"("communication_data_type": "fp16")",
         R"("deepstatic": {"loss_normalization": "tokens"})", R"("deepstatic": {"tensor_parallel": 2})",
-        R"("tensor_parallel": {"autotp_size": 2})", R"("weight_quantization": {"enabled": true})",
-        R"("flops_profiler": {"enabled": true})", R"("sequence_parallel_size": 2)",
-        R"("compile": {"deepcompile": true, "offload_parameters": true})"})
+        R"("tensor_parallel": {"autotp_size": 2})", R"("pipeline": {"activation_checkpoint_interval": 1})",
+        R"("weight_quantization": {"enabled": true})", R"("flops_profiler": {"enabled": true})",
+        R"("sequence_parallel_size": 2)", R"("compile": {"deepcompile": true, "offload_parameters": true})"})
     EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
 }
 
@@ -138,7 +134,7 @@ TEST(ConfigError, RemovedAndMistypedKeys) {
             "ds_config.json:1: prescale_gradients is \"no\"; it takes a bool");
   EXPECT_EQ(sentence(R"("train_batch_size": 1, "deepstatic": {"pipeline": {"schedule": "gpip"}})"),
             "ds_config.json:1: deepstatic.pipeline.schedule is \"gpip\"; it takes one of [\"gpipe\", \"1f1b\", "
-            "\"interleaved\", \"zb-h1\"]");
+            "\"interleaved\", \"zb-h1\"]; the nearest is \"gpipe\"");
 }
 
 TEST(ConfigError, Optimizers) {
@@ -194,7 +190,8 @@ TEST(ConfigError, Schedulers) {
             "ds_config.json:1: scheduler.params.total_num_steps is 5; WarmupLR has no such parameter; the nearest is "
             "scheduler.params.warmup_num_steps");
   EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"warmup_type": "cosine"}})"),
-            "ds_config.json:1: scheduler.params.warmup_type is \"cosine\"; it takes one of [\"log\", \"linear\"]");
+            "ds_config.json:1: scheduler.params.warmup_type is \"cosine\"; it takes one of [\"log\", \"linear\"]; the "
+            "nearest is \"log\"");
   EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"warmup_num_steps": -1}})"),
             "ds_config.json:1: scheduler.params.warmup_num_steps is -1; it must be at least 0 (and at most 2^53)");
   EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"last_batch_iteration": 3}})"),

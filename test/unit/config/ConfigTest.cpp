@@ -240,7 +240,8 @@ TEST(Config, TheResolvedConfigurationResolvesToItself) {
 TEST(Config, TheResolvedConfigurationHasEveryDefault) {
   EXPECT_EQ(resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
             R"({"bf16":{"enabled":false},"deepstatic":{"device_memory":null,"loss_normalization":"microbatch",)"
-            R"("pipeline":{"chunks":1,"stages":1},"recompute":"none","tensor_parallel":1},"fp16":{"enabled":false},)"
+            R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"none",)"
+            R"("tensor_parallel":1},"fp16":{"enabled":false},)"
             R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
             R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"
             R"("scheduler":{"type":null},"train_batch_size":2,"train_micro_batch_size_per_gpu":2,)"

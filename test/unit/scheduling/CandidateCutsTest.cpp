@@ -283,6 +283,7 @@ TEST(CandidateCuts, NoPartition) {
   Model model = gpt(1, 1);
   model.problem.stages = 100;
   EXPECT_EQ(candidates(model.problem).size(), model.problem.units.size() - 1);
+  EXPECT_EQ(candidateCuts(model.problem).front() + candidateCuts(model.problem).back(), 0); // the ends are no cuts
 }
 
 } // namespace

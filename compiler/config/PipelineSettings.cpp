@@ -1,0 +1,148 @@
+//===- PipelineSettings.cpp - pipeline and deepstatic.pipeline ------------===//
+#include "compiler/config/Config.h"
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KnownKeys.h"
+#include "compiler/config/Resolver.h"
+#include "compiler/scheduling/PartitionMethod.h"
+#include "compiler/scheduling/PipelineSchedule.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+using scheduling::PartitionMethod;
+using scheduling::PipelineSchedule;
+
+constexpr std::string_view ownStages = "deepstatic.pipeline.stages", ownPartition = "deepstatic.pipeline.partition",
+                           stages = "pipeline.stages", partition = "pipeline.partition",
+                           schedule = "deepstatic.pipeline.schedule", chunks = "deepstatic.pipeline.chunks";
+
+std::string text(int64_t number) { return std::to_string(number); }
+
+std::string set(std::string_view path, const std::string &value) { return "--set " + std::string(path) + "=" + value; }
+
+std::string lower(std::string_view word) {
+  std::string result(word);
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  return result;
+}
+
+/// The one of two keys with the same meaning that holds: what was written, --set before the file.
+std::string_view whichHolds(Resolver &resolver, std::string_view own, std::string_view other) {
+  const Node *mine = resolver.find(own), *theirs = resolver.find(other);
+  if (!mine)
+    return other;
+  if (!theirs || sameValue(*mine, *theirs) || lower(theirs->text) == "auto")
+    return own;
+  if ((mine->line == 0) == (theirs->line == 0)) {
+    resolver.refuse(own, std::string(other) + ", which means the same, is " + shortJson(*theirs) +
+                             "; write one of them, or the same in both");
+    return own;
+  }
+  const bool mineWins = mine->line == 0;
+  resolver.subsume(mineWins ? other : own, "--set " + std::string(mineWins ? own : other) + " wins");
+  return mineWins ? own : other;
+}
+
+/// Ranks along the pipe, if they are what they can be.
+std::optional<int64_t> readStages(Resolver &resolver, int64_t ranks) {
+  const std::string_view path = whichHolds(resolver, ownStages, stages);
+  if (const auto word = resolver.string(path); word && lower(*word) != "auto") {
+    resolver.refuse(path, "it takes a number of stages or \"auto\"", set(path, "1"));
+    return std::nullopt;
+  }
+  const int64_t count = resolver.integer(path).value_or(1);
+  if (count >= 1 && ranks % count == 0)
+    return count;
+  if (count < 1)
+    resolver.refuse(path, "it is the number of ranks along the pipe and must be at least 1", set(path, "1"));
+  else if (count > ranks)
+    resolver.refuse(path, "each stage needs a rank of its own, and --ranks is " + text(ranks),
+                    "--ranks " + text(count));
+  else {
+    int64_t below = count, above = count;
+    while (ranks % below != 0)
+      --below;
+    while (ranks % above != 0)
+      ++above;
+    resolver.refuse(
+        path, "it must divide --ranks, which is " + text(ranks) + ": " + text(below) + " and " + text(above) + " do",
+        set(path, text(above)));
+  }
+  return std::nullopt;
+}
+
+void readPartition(Resolver &resolver, Pipeline &pipeline) {
+  static constexpr std::string_view methods[] = {"best", "uniform", "parameters", "type:"};
+  const std::string_view path = whichHolds(resolver, ownPartition, partition);
+  const auto written = resolver.string(path);
+  if (!written)
+    return;
+  // Names are compared without regard to case, an expression is kept.
+  const size_t colon = std::min(written->find(':'), written->size());
+  pipeline.partition = lower(written->substr(0, colon)) + std::string(written->substr(colon));
+  if (!PartitionMethod::fromName(pipeline.partition)) {
+    const std::string nearest(nearestName(pipeline.partition, methods));
+    resolver.refuse(path, R"(it takes "best", "uniform", "parameters" or "type:REGEX"; the nearest is ")" + nearest +
+                              (nearest.ends_with(':') ? "REGEX\"" : "\""));
+  }
+}
+
+/// The schedule and its chunks go together.
+void readSchedule(Resolver &resolver, Pipeline &pipeline) {
+  if (const auto name = resolver.string(schedule))
+    if (const auto known = scheduling::pipelineScheduleFromName(lower(*name))) // the table of keys has refused others
+      pipeline.schedule = *known;
+  const bool interleaved = pipeline.schedule == PipelineSchedule::Interleaved;
+  const int64_t written = resolver.integer(chunks).value_or(1);
+  pipeline.chunks = interleaved ? std::max<int64_t>(2, written) : 1;
+  if (written == pipeline.chunks)
+    return;
+  const std::string reason = interleaved ? "the schedule interleaved runs at least 2 chunks of the model on each rank"
+                                         : "the schedule " + std::string(name(pipeline.schedule)) +
+                                               " runs 1 chunk of the model on each rank; interleaved runs several";
+  resolver.refuse(chunks, reason, set(chunks, text(pipeline.chunks)));
+}
+
+} // namespace
+
+void resolvePipeline(Resolver &resolver, Config &config) {
+  Pipeline &pipeline = config.pipeline;
+  pipeline.stages = readStages(resolver, config.worldRanks).value_or(1);
+  config.ranks = config.worldRanks / pipeline.stages;
+  readPartition(resolver, pipeline);
+  readSchedule(resolver, pipeline);
+  if (pipeline.stages > 1)
+    return;
+  pipeline = {};
+  for (std::string_view path : {schedule, chunks, ownPartition, partition})
+    resolver.subsume(path, "one stage: there is nothing to cut or to order");
+}
+
+void checkMicrobatches(Resolver &resolver, const Config &config) {
+  static constexpr std::string_view steps = "gradient_accumulation_steps";
+  const Pipeline &pipeline = config.pipeline;
+  const int64_t microbatches = config.accumulationSteps;
+  if (pipeline.stages == 1 || microbatches == 0) // refused before
+    return;
+  if (pipeline.schedule == PipelineSchedule::Interleaved && microbatches % pipeline.stages != 0) {
+    const int64_t above = (microbatches / pipeline.stages + 1) * pipeline.stages, below = above - pipeline.stages;
+    const std::string reason = "the schedule interleaved takes micro-batches in groups of the " +
+                               text(pipeline.stages) + " stages, so they must be divisible by that: " +
+                               (below > 0 ? text(below) + " and " + text(above) + " are" : text(above) + " is");
+    if (resolver.find(steps))
+      return resolver.refuse(steps, reason, resolver.find("train_batch_size") ? "" : set(steps, text(above)));
+    return resolver.refuse("the batch sizes make " + text(microbatches) + " gradient accumulation steps; " + reason);
+  }
+  const scheduling::ScheduleProblem problem{pipeline.schedule, pipeline.stages, pipeline.chunks, microbatches, 1, 1, 1};
+  if (const auto fault = problem.check())
+    resolver.refuse(*fault);
+}
+
+} // namespace ds::config
