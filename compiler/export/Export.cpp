@@ -26,6 +26,32 @@ void Exporter::exportChannels() {
   }
 }
 
+/// What ds-schedule-calls says of the stages.
+void Exporter::exportPipeline() {
+  auto pipeline = module_->getAttrOfType<DictionaryAttr>("dist.pipeline");
+  if (!pipeline)
+    return;
+  plan::proto::Pipeline &message = *plan_.mutable_pipeline();
+  message.set_schedule(pipeline.getAs<StringAttr>("schedule").str());
+  message.set_chunks(pipeline.getAs<IntegerAttr>("chunks").getInt());
+  message.set_bubble_fraction(pipeline.getAs<FloatAttr>("bubble").getValueAsDouble());
+  for (auto stage : pipeline.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>()) {
+    plan::proto::Stage &item = *message.add_stages();
+    item.set_first_op(stage.getAs<StringAttr>("first_op").str());
+    item.set_last_op(stage.getAs<StringAttr>("last_op").str());
+    item.set_forward_seconds(stage.getAs<FloatAttr>("forward").getValueAsDouble());
+    item.set_backward_seconds(stage.getAs<FloatAttr>("backward").getValueAsDouble());
+    item.set_weight_seconds(stage.getAs<FloatAttr>("weight").getValueAsDouble());
+    item.set_microbatches_in_flight(stage.getAs<IntegerAttr>("in_flight").getInt());
+    for (auto value : stage.getAs<ArrayAttr>("sent").getAsRange<DictionaryAttr>()) {
+      plan::proto::SentValue &sent = *item.add_sent();
+      sent.set_name(value.getAs<StringAttr>("name").str());
+      sent.set_bytes(plan::tensorBytes(value.getAs<TypeAttr>("type").getValue()));
+      sent.set_to_stage(value.getAs<IntegerAttr>("to").getInt());
+    }
+  }
+}
+
 /// Communicators, and the buckets that outlive a step.
 void Exporter::exportBuckets() {
   for (auto communicator : module_.getOps<plan::CommunicatorOp>()) {
@@ -62,6 +88,7 @@ LogicalResult Exporter::run() {
     return failure();
   exportBuckets();
   exportChannels();
+  exportPipeline();
   exportInputs();
   if (failed(exportReference()))
     return failure();

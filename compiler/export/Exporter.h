@@ -22,6 +22,7 @@ private:
   void exportWorld();
   void exportBuckets();
   void exportChannels();
+  void exportPipeline();
   llvm::LogicalResult exportVariables();
   llvm::LogicalResult exportSource(train::VariableOp variable, plan::proto::Source &message);
   llvm::FailureOr<unsigned> weightFile(train::VariableOp variable, llvm::StringRef path);

@@ -129,15 +129,16 @@ private:
     return pieces;
   }
 
-  /// Ops of the backward that nothing but gradients of parameters comes of.
+  /// Ops of the backward that nothing but gradients of their own stage's parameters comes of.
   llvm::DenseSet<Operation *> weightGradients(func::FuncOp function) const {
     llvm::DenseSet<Operation *> weights;
     for (Operation &op : llvm::reverse(function.getBody().front().without_terminator())) {
       if (isa<train::LossGradientOp>(op))
         break;
       const bool ends = isa<train::AccumulateOp>(op);
-      if (ends || (isMemoryEffectFree(&op) && !op.use_empty() &&
-                   llvm::all_of(op.getUsers(), [&](Operation *user) { return weights.contains(user); })))
+      if (ends || (isMemoryEffectFree(&op) && !op.use_empty() && llvm::all_of(op.getUsers(), [&](Operation *user) {
+                     return weights.contains(user) && placeOf(user) == placeOf(&op);
+                   })))
         weights.insert(&op);
     }
     return weights;
@@ -321,7 +322,7 @@ private:
         mapping.map(value, take(kept, value));
       } else {
         llvm::for_each(value.getDefiningOp()->getOperands(), provide);
-        builder_.clone(*value.getDefiningOp(), mapping);
+        builder_.clone(*value.getDefiningOp(), mapping)->removeAttr(pipelineStageAttribute);
       }
     };
     for (Operation *op : ops) {

@@ -1,8 +1,10 @@
 //===- ScheduleCalls.cpp - list the calls of every role ---------------------===//
+#include "compiler/analysis/Cost.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Stages.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "dialects/Dist/Dist.h"
+#include "dialects/Train/LocationName.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -70,9 +72,78 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
     const scheduling::TaskOrder order = scheduling::schedulePipeline(problem_);
     for (int64_t rank = 0; rank < ranks; ++rank)
       makeRole(rank, order.byRank[size_t(rank)]);
+    if (ranks > 1)
+      describe(order);
   }
 
 private:
+  //===-- what the report says -----------------------------------------------------===//
+
+  double secondsOf(StringRef kind, int64_t stage) {
+    double sum = 0;
+    if (auto fragment = symbols_->lookup<dist::FragmentOp>(fragmentName(kind, stage, stages_)))
+      for (Operation &op : fragment.getBody().front())
+        sum += isa<dist::DistDialect>(op.getDialect()) ? 0 : seconds(&op);
+    return sum;
+  }
+
+  /// The module attribute dist.pipeline: what runtime/plan/plan.proto's Pipeline holds.
+  void describe(const scheduling::TaskOrder &order) {
+    scheduling::StageCosts costs;
+    SmallVector<Attribute> stages;
+    for (int64_t stage = 0; stage < stages_; ++stage) {
+      costs.forward.push_back(secondsOf("forward", stage));
+      costs.backward.push_back(secondsOf("backward", stage));
+      costs.weight.push_back(secondsOf("weight", stage));
+      auto forward = symbols_->lookup<dist::FragmentOp>(fragmentName("forward", stage, stages_));
+      SmallVector<std::string> names;
+      for (Operation &op : forward.getBody().front())
+        if (seconds(&op) > 0 && !isa<dist::DistDialect>(op.getDialect()))
+          names.push_back(train::locationName(op.getLoc()));
+      stages.push_back(builder_.getDictionaryAttr({
+          named("first_op", builder_.getStringAttr(names.empty() ? "" : names.front())),
+          named("last_op", builder_.getStringAttr(names.empty() ? "" : names.back())),
+          named("forward", builder_.getF64FloatAttr(costs.forward.back())),
+          named("backward", builder_.getF64FloatAttr(costs.backward.back())),
+          named("weight", builder_.getF64FloatAttr(costs.weight.back())),
+          named("sent", sentBy(forward)),
+          named("in_flight", builder_.getI64IntegerAttr(order.inFlight[size_t(stage)])),
+      }));
+    }
+    const std::optional<scheduling::Timeline> timeline = scheduling::simulate(problem_, order.byRank, costs);
+    getOperation()->setAttr(
+        pipelineAttribute,
+        builder_.getDictionaryAttr(
+            {named("schedule", builder_.getStringAttr(schedule)),
+             named("chunks", builder_.getI64IntegerAttr(problem_.chunks)),
+             named("bubble", builder_.getF64FloatAttr(timeline ? timeline->bubbleFraction : order.bubbleFraction)),
+             named("stages", builder_.getArrayAttr(stages))}));
+  }
+
+  NamedAttribute named(StringRef name, Attribute value) { return builder_.getNamedAttr(name, value); }
+
+  /// Values that a forward sends, with the stages that receive them.
+  ArrayAttr sentBy(dist::FragmentOp forward) {
+    SmallVector<Attribute> sent;
+    for (auto send : forward.getOps<dist::SendOp>())
+      for (Value tensor : send.getTensors())
+        sent.push_back(
+            builder_.getDictionaryAttr({named("name", builder_.getStringAttr(train::locationName(tensor.getLoc()))),
+                                        named("type", TypeAttr::get(tensor.getType())),
+                                        named("to", builder_.getI64IntegerAttr(receiverOf(send.getChannel())))}));
+    return builder_.getArrayAttr(sent);
+  }
+
+  int64_t receiverOf(StringRef channel) {
+    for (dist::FragmentOp fragment : fragmentsOf(getOperation(), "receive"))
+      for (auto receive : fragment.getOps<dist::ReceiveOp>())
+        if (receive.getChannel() == channel)
+          return fragmentNumber(fragment.getSymName()).value_or(0);
+    return 0;
+  }
+
+  //===-- calls ----------------------------------------------------------------------===//
+
   void makeRole(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
     const std::string name = ranks == 1 ? "main" : "stage" + std::to_string(rank);

@@ -55,3 +55,56 @@ dist.fragment @forward {
   // expected-error @+1 {{op names @w, of which a rank holds a slice in bucket @zero.0; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers}}
   %0 = train.read @w : tensor<8xf32>
 }
+
+// -----
+
+dist.mesh @mesh ["pipe"] [2]
+// expected-error @+1 {{op leads from 0 to 2; the mesh's axis "pipe" has 2 ranks}}
+dist.channel @far axis "pipe" from 0 to 2
+
+// -----
+
+dist.mesh @mesh ["pipe"] [2]
+// expected-error @+1 {{op has no dist.receive}}
+dist.channel @c axis "pipe" from 0 to 1
+dist.fragment @a {
+  %0 = train.constant dense<1.0> : tensor<f32>
+  dist.send %0 on @c : tensor<f32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe"] [2]
+dist.channel @c axis "pipe" from 0 to 1
+dist.value @x : tensor<4xf32>
+dist.fragment @a {
+  %0 = train.constant dense<1.0> : tensor<f32>
+  // expected-error @+1 {{op sends other types than are received on @c}}
+  dist.send %0 on @c : tensor<f32>
+}
+dist.fragment @b {
+  // expected-note @+1 {{received here}}
+  dist.receive [@x] on @c
+}
+
+// -----
+
+dist.mesh @mesh ["pipe"] [2]
+dist.channel @c axis "pipe" from 0 to 1
+dist.fragment @a {
+  %0 = train.constant dense<1.0> : tensor<f32>
+  dist.send %0 on @c : tensor<f32>
+  // expected-error @+1 {{op sends on @c, on which another op sends}}
+  dist.send %0 on @c : tensor<f32>
+}
+
+// -----
+
+dist.mesh @mesh ["pipe"] [2]
+dist.channel @c axis "pipe" from 0 to 1
+dist.value @x : tensor<4xf32>
+dist.fragment @a {
+  dist.receive [@x] on @c
+  // expected-error @+1 {{op receives on @c, on which another op receives}}
+  dist.receive [@x] on @c
+}

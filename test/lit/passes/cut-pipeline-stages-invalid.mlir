@@ -1,0 +1,51 @@
+// RUN: split-file %s %t
+// RUN: not ds-opt %t/functions.mlir --ds-cut-pipeline-stages=stages=2 2>&1 | FileCheck %s --check-prefix=FUNCTIONS
+// RUN: not ds-opt %t/short.mlir --ds-cut-pipeline-stages=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not ds-opt %t/short.mlir --ds-cut-pipeline-stages=stages=5 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not ds-opt %t/gap.mlir --ds-cut-pipeline-stages=stages=2 2>&1 | FileCheck %s --check-prefix=GAP
+// RUN: not ds-opt %t/hand.mlir --ds-cut-pipeline-stages=stages=3 2>&1 | FileCheck %s --check-prefix=HAND
+
+// FUNCTIONS: error: needs @microbatch and @evaluate, of one block each; see ds-verify-train-form
+// NONE: error: stages is 0; it must be at least 1
+// MANY: error: cannot be cut into 5 stages:
+// GAP: error: 'train.exp' op has dist.pipeline_stage 2 behind an op of stage 0; stages follow each other in program order, without gaps
+// HAND: error: has ops of 2 stages, and 3 were asked for
+
+//--- functions.mlir
+func.func @forward() {
+  return
+}
+//--- short.mlir
+train.variable metric @loss : tensor<f32>
+train.variable parameter @w : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @microbatch() {
+  %w = train.read @w : tensor<f32>
+  %0 = train.exp %w : (tensor<f32>) -> tensor<f32>
+  train.accumulate %0 into @loss : tensor<f32>
+  return
+}
+func.func @evaluate() {
+  return
+}
+//--- gap.mlir
+train.variable parameter @w : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @microbatch() {
+  %w = train.read @w : tensor<f32>
+  %0 = train.exp %w {dist.pipeline_stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
+  %1 = train.exp %0 {dist.pipeline_stage = 2 : i64} : (tensor<f32>) -> tensor<f32>
+  return
+}
+func.func @evaluate() {
+  return
+}
+//--- hand.mlir
+train.variable parameter @w : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @microbatch() {
+  %w = train.read @w : tensor<f32>
+  %0 = train.exp %w {dist.pipeline_stage = 0 : i64} : (tensor<f32>) -> tensor<f32>
+  %1 = train.exp %0 {dist.pipeline_stage = 1 : i64} : (tensor<f32>) -> tensor<f32>
+  return
+}
+func.func @evaluate() {
+  return
+}

@@ -1,0 +1,63 @@
+// RUN: ds-opt %s --ds-lower-to-plan | FileCheck %s
+
+// Tests messages: a queue for each channel; what is sent waits for the command that computes it and has two slots, of which the one that
+// is written next must have been sent; a receive waits until its slot was read last, who reads it first waits for the receive.
+// CHECK:       plan.channel @"forward::0-1" axis 0 from 0 to 1
+// CHECK-LABEL: plan.role @stage0
+// CHECK:         plan.queue @"forward::0-1" kind message
+// CHECK-NEXT:    plan.event @"forward::0-1::sent"
+// CHECK:         %[[Y:.*]] = plan.buffer "y" {{.*}} scope slot category activations slots 2
+// CHECK:         plan.routine @"forward::0" {
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}} on @compute wait [@"forward::0-1::sent"] [2]{{$}}
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}} on @compute signal [@ready_0]
+// CHECK-NEXT:      plan.send @"forward::0-1"(%[[Y]]) : [tensor<4xf32>] access [1] at [0] on @"forward::0-1" wait [@ready_0] [0] signal [@"forward::0-1::sent"]
+// CHECK-NEXT:    }
+// CHECK-LABEL: plan.role @stage1
+// CHECK:         plan.queue @"forward::0-1" kind message
+// CHECK-NEXT:    plan.event @"forward::0-1::received"
+// CHECK-NEXT:    plan.event @"forward::0-1::taken"
+// CHECK:         %[[R:.*]] = plan.buffer "y" {{.*}} slots 2
+// CHECK:         plan.routine @"receive::forward::1" {
+// CHECK-NEXT:      plan.receive @"forward::0-1"(%[[R]]) : [tensor<4xf32>] access [2] at [0] on @"forward::0-1" wait [@"forward::0-1::taken"] [2] signal [@"forward::0-1::received"]
+// CHECK:         plan.routine @"forward::1" {
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}} on @compute{{$}}
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}} on @compute wait [@"forward::0-1::received"] [0] signal [@"forward::0-1::taken"]
+dist.mesh @mesh ["pipe"] [2]
+train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @g : tensor<4xf32>
+dist.channel @"forward::0-1" axis "pipe" from 0 to 1
+dist.value @y : tensor<4xf32>
+dist.fragment @"forward::0" {
+  %w = train.read @w : tensor<4xf32>
+  %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = train.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+  dist.keep %1 as @y : tensor<4xf32>
+  dist.send %1 on @"forward::0-1" : tensor<4xf32>
+}
+dist.fragment @"receive::forward::1" {
+  dist.receive [@y] on @"forward::0-1"
+}
+dist.fragment @"forward::1" {
+  %w = train.read @w : tensor<4xf32>
+  %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32>
+  %y = dist.take @y : tensor<4xf32>
+  %1 = train.mul %0, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  train.store %1 into @g : tensor<4xf32>
+}
+dist.role @stage0 ranks [0, 0] {
+  dist.program @step {
+    dist.call @"forward::0" microbatch 0
+    dist.call @"forward::0" microbatch 1
+    dist.call @"forward::0" microbatch 2
+  }
+}
+dist.role @stage1 ranks [1, 1] {
+  dist.program @step {
+    dist.call @"receive::forward::1" microbatch 0
+    dist.call @"receive::forward::1" microbatch 1
+    dist.call @"forward::1" microbatch 0
+    dist.call @"receive::forward::1" microbatch 2
+    dist.call @"forward::1" microbatch 1
+    dist.call @"forward::1" microbatch 2
+  }
+}
