@@ -4,6 +4,7 @@
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/Stages.h"
 #include "compiler/report/Fit.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "dialects/Dist/Dist.h"
@@ -148,9 +149,10 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_status(answer.status);
     line.set_note(answer.note);
   }
-  // Ranks that add up their own micro-batches first sum in another order than one rank would.
-  plan.set_numerics(config.ranks > 1 && config.accumulationSteps > 1 && config.zero.stage < 2 ? "reassociated"
-                                                                                              : "bit-equal");
+  // Ranks that add up their own micro-batches first sum in another order than one rank would, and so do the stages that
+  // share a parameter.
+  const bool sumsFirst = config.ranks > 1 && config.accumulationSteps > 1 && config.zero.stage < 2;
+  plan.set_numerics(sumsFirst || module->hasAttr(reassociatedAttribute) ? "reassociated" : "bit-equal");
   plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
   plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
@@ -173,8 +175,9 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
            "leave \"optimizer\" out, or give the forward graph alone");
   if (config.scheduler.type != config::Scheduler::Type::None)
     refuse("scheduler.type is \"" + std::string(config::name(config.scheduler.type)) + "\"", "leave \"scheduler\" out");
-  if (config.ranks != 1)
-    refuse("--ranks is " + std::to_string(config.ranks), "which updates from one micro-batch; compile it for 1 rank");
+  if (config.worldRanks != 1)
+    refuse("--ranks is " + std::to_string(config.worldRanks),
+           "which updates from one micro-batch; compile it for 1 rank");
   if (config.accumulationSteps != 1)
     refuse("gradient_accumulation_steps is " + std::to_string(config.accumulationSteps),
            "which updates after every micro-batch; set it to 1");
@@ -203,18 +206,9 @@ private:
 };
 } // namespace
 
-/// What the configuration may say and no pass does yet.
-static void refuseStages(const config::Config &config, const std::string &file) {
-  if (config.pipeline.stages > 1)
-    throw Error(file + ": pipeline.stages is " + std::to_string(config.pipeline.stages) +
-                    "; this is not available yet, only 1 is",
-                "--set pipeline.stages=1");
-}
-
 CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
   const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
-  refuseStages(config, request.overrides.fileName);
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);

@@ -17,6 +17,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Stages.h"
 #include "compiler/passes/TrainStep.h"
+#include "compiler/scheduling/PartitionMethod.h"
 #include "compiler/scheduling/PipelinePartition.h"
 #include "dialects/Train/LocationName.h"
 
@@ -24,6 +25,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Regex.h"
 
 #include <numeric>
 
@@ -245,6 +247,8 @@ private:
       return success();
     scheduling::PartitionProblem problem = chain.problem();
     problem.stages = stages;
+    if (failed(balance(problem, chain)))
+      return failure();
     if (std::optional<std::string> reason = problem.check())
       return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: " << *reason;
     problem.mayCut = scheduling::candidateCuts(problem);
@@ -258,6 +262,43 @@ private:
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(cuts->cuts, int64_t(index)) - cuts->cuts.begin());
     return success();
+  }
+
+  /// Puts what the user wants stages to share evenly in place of time.
+  LogicalResult balance(scheduling::PartitionProblem &problem, const Chain &chain) {
+    using Method = scheduling::PartitionMethod;
+    const std::optional<Method> method = Method::fromName(partition.getValue());
+    if (!method)
+      return getOperation().emitError() << "partition \"" << partition.getValue()
+                                        << "\" is none of best, uniform, parameters, type:REGEX";
+    if (method->kind == Method::Kind::Best)
+      return success();
+    std::vector<int64_t> parameterBytes;
+    std::vector<std::string> layers;
+    for (auto [unit, op] : llvm::zip(problem.units, chain.units)) {
+      parameterBytes.push_back(unit.stateBytes / stateCopies);
+      layers.push_back(method->kind == Method::Kind::Type ? layerOf(op, method->pattern) : "");
+    }
+    const std::vector<double> weights = scheduling::weightsToBalance(method->kind, problem, parameterBytes, layers);
+    if (llvm::all_of(weights, [](double weight) { return weight == 0; }))
+      return getOperation().emitError() << "partition \"" << partition.getValue()
+                                        << "\" leaves nothing to share: no module's name matches";
+    for (auto [unit, weight] : llvm::zip(problem.units, weights))
+      unit.seconds = weight;
+    problem.secondsPerByte = 0;
+    return success();
+  }
+
+  /// The outermost scope of an op's name, "model/layers.0", that the expression matches; empty if it matches none.
+  static std::string layerOf(Operation *op, StringRef pattern) {
+    const llvm::Regex expression(pattern, llvm::Regex::IgnoreCase);
+    const std::string name = train::locationName(op->getLoc());
+    for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
+      const size_t begin = name.rfind('/', end - 1);
+      if (expression.match(StringRef(name).slice(begin == std::string::npos ? 0 : begin + 1, end)))
+        return name.substr(0, end);
+    }
+    return "";
   }
 
   /// A unit without a stage follows the one before it.

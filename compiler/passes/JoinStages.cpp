@@ -90,6 +90,8 @@ private:
       ties[roles].try_emplace(
           name, Tied{FlatSymbolRefAttr::get(name), bucket ? bucket.getSliceType() : gradient.getTensorType()});
     }
+    if (!ties.empty())
+      getOperation()->setAttr(reassociatedAttribute, UnitAttr::get(&getContext()));
     for (auto &[roles, states] : ties)
       sum(roles, llvm::to_vector(llvm::make_second_range(states)));
   }
