@@ -6,6 +6,7 @@
 #include "compiler/check/Meaning.h"
 #include "compiler/check/Refusal.h"
 #include "compiler/check/Replay.h"
+#include "compiler/check/Shorter.h"
 #include "compiler/check/Timeline.h"
 
 #include <set>
@@ -26,30 +27,54 @@ void checkMemory(const proto::Plan &plan, const proto::Role &role) {
   }
 }
 
+/// Every parameter that is trained has a role that holds it.
+void checkHeld(const proto::Plan &plan) {
+  std::set<std::string> held;
+  for (const proto::Role &role : plan.roles())
+    for (const proto::Buffer &buffer : role.buffers())
+      if (buffer.has_variable())
+        held.insert(plan.variables(int(buffer.variable())).name());
+      else if (buffer.has_bucket()) // slices of all ranks together are the whole
+        for (const proto::BucketMember &member : plan.buckets(int(buffer.bucket())).members())
+          held.insert(plan.variables(int(member.variable())).name());
+  for (const std::string &name : trainedParameters(plan))
+    if (!held.contains(name))
+      throw Refusal{"coverage", "parameter " + name + " is trained, but no role holds it"};
+}
+
+void checkPrograms(const proto::Plan &plan) {
+  std::set<std::string> programs;
+  for (const proto::Role &role : plan.roles())
+    for (const proto::Program &program : role.programs())
+      programs.insert(program.name());
+  Meaning meaning(plan);
+  for (const std::string &name : programs) {
+    replay(plan, meaning, name, playProgram(plan, name));
+    for (const proto::Role &role : plan.roles())
+      for (const proto::Program &program : role.programs())
+        if (program.name() == name)
+          checkLives(role, program);
+  }
+}
+
 } // namespace
 
 std::optional<Finding> checkPlan(const proto::Plan &plan) {
+  const std::optional<proto::Plan> shorter = check::shorter(plan);
   try {
-    std::set<std::string> programs;
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
       checkPlaces(plan, role);
-      for (const proto::Program &program : role.programs())
-        programs.insert(program.name());
     }
-    Meaning meaning(plan);
-    for (const std::string &name : programs) {
-      const std::vector<Timeline> timelines = playProgram(plan, name);
-      for (int r = 0; r < plan.roles_size(); ++r)
-        for (const proto::Program &program : plan.roles(r).programs())
-          if (program.name() == name) {
-            replay(plan, meaning, plan.roles(r), program, timelines[size_t(r)]);
-            checkLives(plan.roles(r), program);
-          }
-    }
+    checkHeld(plan);
+    checkPrograms(shorter ? *shorter : plan);
     return std::nullopt;
   } catch (const Refusal &refusal) {
-    return Finding{refusal.rule, refusal.sentence};
+    const std::string which = shorter ? " (with " + std::to_string(shorter->training().accumulation_steps()) + " of " +
+                                            std::to_string(plan.training().accumulation_steps()) +
+                                            " micro-batches, in the same order)"
+                                      : "";
+    return Finding{refusal.rule, refusal.sentence + which};
   }
 }
 

@@ -43,6 +43,14 @@ std::vector<Effect> effectsOf(const proto::Command &command) {
         effects.push_back(effectOf(part.scratch()));
     }
     break;
+  case proto::Command::kSend:
+    for (const proto::Operand &operand : command.send().sources())
+      effects.push_back(effectOf(operand));
+    break;
+  case proto::Command::kReceive:
+    for (const proto::Operand &operand : command.receive().targets())
+      effects.push_back(effectOf(operand));
+    break;
   case proto::Command::KIND_NOT_SET:
     break;
   }

@@ -102,6 +102,12 @@ void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp 
   }
 }
 
+bool Meaning::isAddition(const proto::KernelCommand &kernel) {
+  const auto *program = attributeOf(kernel, "program");
+  return program && program->integers().values_size() == kernels::elementwiseInstructionWidth &&
+         program->integers().values(0) == int64_t(ElementwiseOp::Add) && kernel.operands_size() == 3;
+}
+
 /// Runs the little program on values instead of numbers.
 std::vector<Meaning::Result> Meaning::elementwise(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
@@ -148,10 +154,8 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
   const bool isElementwise = kernel.kernel() == "elementwise";
   const bool hasEffect = command.reference_size() == 1 && opOf(command, 0).results_size() == 0;
   if (isElementwise && hasEffect && opOf(command, 0).op() == "train.accumulate") {
-    const auto *program = attributeOf(kernel, "program");
-    const uint32_t added = values_.of(opOf(command, 0).operands(0));
-    if (!program || program->integers().values_size() != kernels::elementwiseInstructionWidth ||
-        program->integers().values(0) != int64_t(ElementwiseOp::Add) || kernel.operands_size() != 3)
+    uint32_t added = values_.of(opOf(command, 0).operands(0));
+    if (!isAddition(kernel))
       throw Mismatch{"it does not add, as " + titleOf(opOf(command, 0)) + " does"};
     const auto isTarget = [&](int i) {
       return kernel.operands(i).buffer() == kernel.operands(2).buffer() &&
@@ -159,7 +163,10 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
     };
     if (isTarget(0) == isTarget(1))
       throw Mismatch{"it does not add to what it writes, as " + titleOf(opOf(command, 0)) + " does"};
-    if (const uint32_t term = held[isTarget(0) ? 1 : 0]; !mayBe(term, added))
+    const uint32_t term = held[isTarget(0) ? 1 : 0];
+    if (plan_.roles_size() > 1 && term > Values::other && values_.addUp({&term, 1}, added, /*whole=*/false))
+      added = term; // a part, of a parameter that other roles use too; the optimizer asks for the whole
+    if (!mayBe(term, added))
       throw Mismatch{"it adds " + values_.name(term) + ", but " + titleOf(opOf(command, 0)) + " adds " +
                      values_.name(added)};
     results[2] = {values_.variable(opOf(command, 0).variables(0)), added};

@@ -29,6 +29,8 @@ public:
   struct Result {
     uint32_t value = Values::unknown, added = Values::unknown;
   };
+  /// Whether a kernel does nothing but add its first two operands.
+  static bool isAddition(const proto::KernelCommand &kernel);
   /// By operand; `held` says what each of them held, unknown for those that are only written. Throws Mismatch.
   std::vector<Result> resultsOf(const proto::Command &command, std::span<const uint32_t> held);
 

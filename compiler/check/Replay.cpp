@@ -5,33 +5,39 @@
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <memory>
 #include <set>
 
 namespace ds::check {
 
 namespace {
 
-/// Coordinates at which a slice of `stride` bytes meets the ends of other ranges of the buffer in a way of its own, and
-/// one between each two of them: every other coordinate is as one of these (docs/checker.md).
-std::set<uint64_t> tellingCoordinates(const std::set<uint64_t> &ends, uint64_t stride, uint64_t ranks) {
-  std::set<uint64_t> telling = {0, ranks - 1};
-  for (uint64_t end : ends)
-    for (uint64_t c : {end / stride, end / stride - (end % stride == 0 && end >= stride ? 1 : 0)})
-      telling.insert(std::min(c, ranks - 1));
-  std::set<uint64_t> between;
-  for (auto it = telling.begin(); std::next(it) != telling.end(); ++it)
-    if (*std::next(it) > *it + 1)
-      between.insert(*it + 1);
-  telling.merge(between);
-  return telling;
-}
-
 struct Slices {
   uint64_t stride = 0;
   uint32_t communicator = 0;
   std::set<uint64_t> ends; ///< of all operands in the buffer
 };
+
+/// Of a role's ranks, by coordinate: those at which a slice meets the ends of other ranges of the buffer in a way of
+/// its own, and one between each two of them. Every other coordinate is as one of these (docs/checker.md).
+std::vector<uint32_t> tellingRanks(const Slices &slices, const std::map<uint64_t, uint32_t> &ranks) {
+  std::set<uint64_t> telling = {ranks.begin()->first, ranks.rbegin()->first};
+  for (uint64_t end : slices.ends)
+    for (uint64_t c :
+         {end / slices.stride, end / slices.stride - (end % slices.stride == 0 && end >= slices.stride ? 1 : 0)})
+      telling.insert(c);
+  std::vector<uint32_t> chosen;
+  auto next = ranks.begin();
+  for (uint64_t c : telling) {
+    if (next != ranks.end() && next->first < c)
+      chosen.push_back(next->second); // one between
+    next = ranks.lower_bound(c);
+    if (next != ranks.end() && next->first == c)
+      chosen.push_back((next++)->second);
+  }
+  return chosen;
+}
 
 /// Buffers that ranks reach by slices.
 std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::Role &role) {
@@ -80,24 +86,89 @@ std::vector<size_t> usersOf(const Range &range, const proto::Role &role,
   return {found.begin(), found.end()};
 }
 
+/// Coordinates of a group's ranks that the role has.
+std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto::Role &role, uint32_t communicator) {
+  std::map<uint64_t, uint32_t> ranks; // by coordinate
+  for (uint32_t rank : plan::groupRanks(plan, communicator, role.ranks(0)))
+    for (int i = 0; i + 1 < role.ranks_size(); i += 2)
+      if (rank >= role.ranks(i) && rank <= role.ranks(i + 1))
+        ranks[plan::groupCoordinate(plan, communicator, rank)] = rank;
+  return ranks;
+}
+
+/// Follows, for each way in which another rank's slices of a buffer may meet other ranges, the bytes of that buffer.
+void replaySlices(const Part &part, const RoleOrder &order) {
+  const std::vector<std::vector<size_t>> users = usersOf(part.role(), part.timeline());
+  for (const auto &[index, slices] : slicedBuffers(part.plan, part.role())) {
+    const Range range = rangeOf(part.role().buffers(int(index)));
+    const std::vector<size_t> some = usersOf(range, part.role(), users);
+    for (uint32_t rank : tellingRanks(slices, coordinatesOf(part.plan, part.role(), slices.communicator))) {
+      if (rank == part.role().ranks(0))
+        continue; // followed in every byte
+      Run run(part, order, rank, &range);
+      for (size_t i : some)
+        run.execute(i);
+      run.finish();
+    }
+  }
+}
+
+/// Losses and statistics are summed once a micro-batch, by every role that has to do with them.
+void requireSums(const proto::Plan &plan, const std::string &program, const std::vector<std::unique_ptr<Run>> &runs) {
+  uint64_t microbatches = 0;
+  for (const proto::Program &one : plan.roles(0).programs())
+    for (const proto::Call &call : one.calls())
+      microbatches = one.name() == program ? std::max<uint64_t>(microbatches, call.microbatch() + 1) : microbatches;
+  for (int i = 0; i < plan.reference().ops_size(); ++i) {
+    const proto::ReferenceOp &op = plan.reference().ops(i);
+    if (op.op() != "train.accumulate" || op.function() != (program == "step" ? "microbatch" : "evaluate") ||
+        plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
+      continue;
+    uint64_t least = UINT64_MAX, most = 0;
+    for (const std::unique_ptr<Run> &run : runs)
+      if (const auto count = run->sums().find(uint32_t(i)); count != run->sums().end()) {
+        least = std::min(least, count->second);
+        most = std::max(most, count->second);
+      }
+    if (const uint64_t wrong = most == microbatches ? std::min(least, most) : most; wrong != microbatches)
+      throw Refusal{"coverage", "program " + program + ": " + plan.variables(int(op.variables(0))).name() +
+                                    " is summed " + std::to_string(wrong) + " times in " +
+                                    std::to_string(microbatches) + " micro-batches"};
+  }
+}
+
+const proto::Program *programOf(const proto::Role &role, const std::string &name) {
+  for (const proto::Program &program : role.programs())
+    if (program.name() == name)
+      return &program;
+  return nullptr;
+}
+
 } // namespace
 
-void replay(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
-            const Timeline &timeline) {
-  std::vector<size_t> all(timeline.instances.size());
-  std::iota(all.begin(), all.end(), size_t(0));
-  const RoleOrder order(plan, role, program, timeline);
-  Run(plan, meaning, role, program, timeline, order, role.ranks(0), nullptr).play(all);
-  const std::vector<std::vector<size_t>> users = usersOf(role, timeline);
-  for (const auto &[index, slices] : slicedBuffers(plan, role)) {
-    const Range range = rangeOf(role.buffers(int(index)));
-    const std::vector<size_t> some = usersOf(range, role, users);
-    const uint64_t ranks = plan::groupSize(plan, slices.communicator);
-    const std::set<uint64_t> telling = tellingCoordinates(slices.ends, slices.stride, ranks);
-    for (uint32_t rank : plan::groupRanks(plan, slices.communicator, role.ranks(0)))
-      if (const uint64_t c = plan::groupCoordinate(plan, slices.communicator, rank); c > 0 && telling.contains(c))
-        Run(plan, meaning, role, program, timeline, order, rank, &range).play(some);
+void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointRun &joint) {
+  Mail mail;
+  std::vector<Part> parts;
+  std::vector<RoleOrder> orders;
+  std::vector<std::unique_ptr<Run>> runs;
+  parts.reserve(size_t(plan.roles_size()));
+  orders.reserve(size_t(plan.roles_size()));
+  for (uint32_t r = 0; r < uint32_t(plan.roles_size()); ++r) {
+    const proto::Program *own = programOf(plan.roles(int(r)), program);
+    if (!own)
+      throw Refusal{"progress", "role " + plan.roles(int(r)).name() + " has no program " + program +
+                                    ", but other roles have; ranks run a program together"};
+    parts.push_back({plan, meaning, joint, mail, r, *own});
+    orders.emplace_back(plan, parts.back().role(), *own, parts.back().timeline());
+    runs.push_back(std::make_unique<Run>(parts.back(), orders.back(), parts.back().role().ranks(0), nullptr));
   }
+  for (const Step &step : joint.order)
+    runs[step.role]->execute(step.instance);
+  for (const std::unique_ptr<Run> &run : runs)
+    run->finish();
+  requireSums(plan, program, runs);
+  for (uint32_t r = 0; r < parts.size(); ++r)
+    replaySlices(parts[r], orders[r]);
 }
 
 } // namespace ds::check

@@ -6,10 +6,11 @@
 
 namespace ds::check {
 
-/// Follows every byte that one role touches in a run: refuses races ("race"), reads of what is not there any more or
-/// not yet ("value"), gradients that lack or repeat a micro-batch or a rank, elements that are updated twice or never
-/// ("coverage"). For each coordinate at which slices of ranks could meet other ranges in another way: docs/checker.md.
-void replay(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
-            const Timeline &timeline);
+/// Follows every byte that the roles touch in a run, all of them together, messages from one to the other: refuses
+/// races
+/// ("race"), reads of what is not there any more or not yet ("value"), gradients that lack or repeat a micro-batch or a
+/// rank, elements that are updated twice or never ("coverage"). For each coordinate at which slices of ranks could meet
+/// other ranges in another way: docs/checker.md.
+void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointRun &joint);
 
 } // namespace ds::check

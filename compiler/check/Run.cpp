@@ -19,6 +19,8 @@ RoleOrder::RoleOrder(const proto::Plan &plan, const proto::Role &role, const pro
   for (int c = 0; c < program.calls_size(); ++c) {
     const uint32_t routine = program.calls(c).routine();
     firstCall.try_emplace(routine, uint32_t(c));
+    calls.try_emplace({routine, program.calls(c).microbatch()}, uint32_t(c), uint32_t(c)).first->second.second =
+        uint32_t(c);
     lastCall[routine] = uint32_t(c);
     instanceOf.emplace_back(size_t(role.routines(int(routine)).commands_size()));
   }
@@ -29,29 +31,27 @@ RoleOrder::RoleOrder(const proto::Plan &plan, const proto::Role &role, const pro
   }
 }
 
-Run::Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
-         const Timeline &timeline, const RoleOrder &order, uint32_t rank, const Range *only)
-    : plan_(plan), meaning_(meaning), role_(role), program_(program), timeline_(timeline), order_(order), rank_(rank),
-      only_(only) {
-  for (const proto::Arena &arena : role.arenas())
+Run::Run(const Part &part, const RoleOrder &order, uint32_t rank, const Range *only)
+    : part_(part), plan_(part.plan), meaning_(part.meaning), role_(part.role()), program_(part.program),
+      timeline_(part.timeline()), order_(order), rank_(rank), only_(only) {
+  for (const proto::Arena &arena : role_.arenas())
     shadows_.emplace_back(arena.bytes());
-  for (int b = 0; b < role.buffers_size(); ++b)
-    if (const proto::Buffer &buffer = role.buffers(b);
+  for (int b = 0; b < role_.buffers_size(); ++b)
+    if (const proto::Buffer &buffer = role_.buffers(b);
         (buffer.has_variable() || buffer.has_bucket()) &&
         isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
       setInitial(uint32_t(b));
 }
 
-void Run::play(const std::vector<size_t> &instances) {
-  for (size_t i : instances)
-    execute(i);
+void Run::finish() {
   for (const proto::Metric &metric : program_.metrics())
     readMetric(metric);
   if (program_.name() == "step")
     requireUpdated();
   if (only_)
     return;
-  requireEffects();
+  if (program_.name() == "step")
+    requireIncrements();
   for (size_t i = 0; i < timeline_.instances.size(); ++i)
     for (const Effect &effect : order_.effects[i])
       requireOrder(*effect.operand, i);
@@ -106,10 +106,17 @@ void Run::execute(size_t index) {
       read(*effect.operand, index);
   requireApart(effects, index);
   const std::vector<Meaning::Result> results = resultsOf(effects, index);
+  const proto::Command &command = *timeline_.instances[index].command;
+  if (command.has_send() && !only_)
+    for (const proto::Operand &source : command.send().sources())
+      part_.mail[{part_.index, index}].push_back(
+          piecesOf(source, 0, byteCount(source), timeline_.instances[index].microbatch));
   // Values are known before anything is overwritten: an operand may be read and written in one place.
   std::vector<std::vector<Piece>> written;
+  if (command.has_receive())
+    written = received(index);
   written.reserve(effects.size());
-  for (size_t e = 0; e < effects.size(); ++e)
+  for (size_t e = written.size(); e < effects.size(); ++e)
     written.push_back(effects[e].writes ? valueOf(*effects[e].operand, effects, results[e], index)
                                         : std::vector<Piece>());
   for (size_t e = 0; e < effects.size(); ++e)
@@ -262,12 +269,9 @@ size_t Run::momentOf(const proto::Buffer &buffer, const proto::Life &life, const
   uint32_t call = isBirth ? order_.firstCall.at(routine) : order_.lastCall.at(routine);
   if (buffer.scope() == proto::Buffer::CALL)
     call = instance.call;
-  for (uint32_t c = 0; buffer.scope() == proto::Buffer::SLOT && c < uint32_t(program_.calls_size()); ++c)
-    if (program_.calls(int(c)).routine() == routine && program_.calls(int(c)).microbatch() == instance.microbatch) {
-      call = c;
-      if (isBirth)
-        break;
-    }
+  if (const auto own = order_.calls.find({routine, instance.microbatch});
+      buffer.scope() == proto::Buffer::SLOT && own != order_.calls.end())
+    call = isBirth ? own->second.first : own->second.second;
   const uint32_t command = isBirth ? life.birth_command() : life.death_command();
   return order_.instanceOf[call][std::min<size_t>(command, order_.instanceOf[call].size() - 1)];
 }

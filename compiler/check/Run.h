@@ -15,9 +15,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -37,15 +39,45 @@ struct RoleOrder {
   std::vector<std::vector<size_t>> instanceOf;      ///< by call and command
   std::vector<std::vector<Effect>> effects;         ///< by instance
   std::map<uint32_t, uint32_t> firstCall, lastCall; ///< by routine
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint32_t, uint32_t>>
+      calls; ///< by routine and micro-batch: first, last
+};
+
+/// Part of what an operand is given, relative to its begin.
+struct Piece {
+  uint64_t begin, end;
+  std::vector<Term> terms = {};
+  bool updated = false;
+  uint32_t value = Values::unknown;
+  uint64_t valueByte = 0; ///< where it begins in the value
+};
+
+/// What roles have sent each other so far in a run: by send, the pieces of each of its operands.
+using Mail = std::map<Step, std::vector<std::vector<Piece>>>;
+
+/// A role in a joint run, and what it shares with the others.
+struct Part {
+  const proto::Plan &plan;
+  Meaning &meaning;
+  const JointRun &joint;
+  Mail &mail;
+  uint32_t index; ///< of the role
+  const proto::Program &program;
+
+  const proto::Role &role() const { return plan.roles(int(index)); }
+  const Timeline &timeline() const { return joint.timelines[index]; }
 };
 
 class Run {
 public:
-  /// `only`: bytes to follow, if not all.
-  Run(const proto::Plan &plan, Meaning &meaning, const proto::Role &role, const proto::Program &program,
-      const Timeline &timeline, const RoleOrder &order, uint32_t rank, const Range *only);
-  /// `instances`: ascending, all that touch what is followed.
-  void play(const std::vector<size_t> &instances);
+  /// `only`: bytes to follow, if not all; then the roles have run before, and `mail` has all that they said.
+  Run(const Part &part, const RoleOrder &order, uint32_t rank, const Range *only);
+
+  /// Instances come in order, all that touch what is followed.
+  void execute(size_t index);
+  void finish();
+  /// By reference op that accumulates: how often it was done.
+  const std::map<uint32_t, uint64_t> &sums() const { return sums_; }
 
 private:
   //===-- addresses -----------------------------------------------------------===//
@@ -63,7 +95,6 @@ private:
 
   //===-- one command ---------------------------------------------------------===//
 
-  void execute(size_t index);
   /// A command may write where it reads only in place: a kernel the very bytes of one operand, a collective a slice.
   void requireApart(const std::vector<Effect> &effects, size_t index) const;
   [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence) const;
@@ -90,7 +121,7 @@ private:
   /// Of a sum whose slices the ranks share out, every rank's slice is of the right gradients: its optimizer looks at
   /// its own alone.
   void requireSlices(const proto::CollectivePart &part, size_t index);
-  static std::string whyNoTerm(const std::vector<Term> &terms, uint64_t microbatch);
+  std::string whyNoPart(const Piece &piece, uint64_t microbatch, uint32_t expected, uint64_t expectedByte);
   /// Whether all ranks that have micro-batches take part.
   bool sumsAllRanks(const proto::CollectiveCommand &collective) const;
   /// A collective that is said to accumulate is a sum over all ranks that have micro-batches.
@@ -98,14 +129,6 @@ private:
 
   //===-- what is written -----------------------------------------------------===//
 
-  /// Part of what an operand is given, relative to its begin.
-  struct Piece {
-    uint64_t begin, end;
-    std::vector<Term> terms = {};
-    bool updated = false;
-    uint32_t value = Values::unknown;
-    uint64_t valueByte = 0; ///< where it begins in the value
-  };
   /// The pieces that lie in an operand now.
   std::vector<Piece> piecesOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes, uint64_t microbatch);
   /// Gradients are followed as sums of micro-batches; of other values only matters whether an optimizer made them.
@@ -124,6 +147,12 @@ private:
   /// What the sum of a value over the ranks is: the variable that it is said to be summed into, or the value still.
   uint32_t sumOf(uint32_t value, const proto::Command &command);
   const proto::CollectivePart &partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) const;
+  /// What a receive puts into its targets.
+  std::vector<std::vector<Piece>> received(size_t index) const;
+  /// A message is of the micro-batch that its receiver takes it for.
+  void requireSameMicrobatch(const Step &sender, size_t index) const;
+  /// The sum of two sums of gradients, if the command is that.
+  std::optional<std::vector<Piece>> sumOfSums(const proto::Command &command, size_t index);
   std::vector<Piece> valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
                                        size_t index);
   /// Both lists cut where either is, terms together.
@@ -146,21 +175,24 @@ private:
   void requireWritable(const proto::Operand &operand, size_t index);
   /// The gradient of each element of a parameter holds each micro-batch of each rank once.
   void requireGradient(const proto::Command &command, std::span<const uint32_t> values, size_t index);
-  /// The sum is of other values, or of other elements of theirs.
-  std::string whyNotTheSum(uint32_t value, uint64_t byte, uint32_t expected, uint64_t expectedByte);
+  /// What micro-batch `microbatch` adds is of other values, or of other elements of theirs. A tied parameter's parts
+  /// come from several roles: they must add up to all that is expected, or, if not `whole`, be among it.
+  std::string whyNotTheSum(const Piece &piece, uint64_t microbatch, uint32_t expected, uint64_t expectedByte,
+                           bool whole);
   /// An optimizer's state lies as its parameter does.
   void requireState(const proto::Operand &operand, uint32_t variable, const Member &parameter, uint64_t skip) const;
-  std::string whyNoGradient(const std::vector<Term> &terms) const;
+  std::string whyNoGradient(const Piece &piece, uint32_t expected, uint64_t expectedByte);
   /// At the end of a step every trained element that this rank holds is new.
   void requireUpdated();
   void requireNew(const Segment &segment, uint32_t buffer, const std::string &parameter) const;
-  /// What the reference program does beside gradients and parameters: it sums losses, once a micro-batch, and counts
-  /// updates.
-  void requireEffects();
+  /// What counts updates has counted one.
+  void requireIncrements();
   void requireIncremented(uint32_t variable);
   /// What the reference program stores in the variable of a metric's name.
   uint32_t expectedOf(const proto::Metric &metric) const;
   void readMetric(const proto::Metric &metric);
+
+  const Part part_;
   const proto::Plan &plan_;
   Meaning &meaning_;
   const proto::Role &role_;
@@ -169,8 +201,8 @@ private:
   const RoleOrder &order_;
   uint32_t rank_;
   const Range *only_;
-  std::vector<Shadow> shadows_;       // by arena
-  std::map<uint32_t, uint64_t> sums_; // by reference op that accumulates: how often it was done
+  std::vector<Shadow> shadows_; // by arena
+  std::map<uint32_t, uint64_t> sums_;
 };
 
 } // namespace ds::check

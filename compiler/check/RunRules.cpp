@@ -2,7 +2,7 @@
 #include "compiler/check/Run.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 namespace ds::check {
 
@@ -22,10 +22,7 @@ void Run::requireGradient(const proto::Command &command, std::span<const uint32_
         refuse("coverage", index,
                "updates parameter " + plan_.variables(int(member.variable)).name() + " a second time in one step");
     for (const Piece &piece : piecesOf(gradient, skip, bytes, microbatch)) {
-      std::string why = whyNoGradient(piece.terms);
-      for (const Term &term : piece.terms)
-        why +=
-            why.empty() ? whyNotTheSum(term.value, piece.valueByte, update.added, member.firstByte + piece.begin) : "";
+      const std::string why = whyNoGradient(piece, update.added, member.firstByte + piece.begin);
       if (!why.empty())
         refuse("coverage", index,
                "the gradient of " + plan_.variables(int(member.variable)).name() + " in " + nameOf(gradient.buffer()) +
@@ -45,9 +42,7 @@ void Run::requireSlices(const proto::CollectivePart &part, size_t index) {
   for (const Member &member : Layout(plan_, whole, rank_).within(0, whole.bytes())) {
     const uint32_t expected = meaning_.gradientOf(member.variable);
     for (const Piece &piece : piecesOf(part.source(), member.begin, member.end - member.begin, microbatch)) {
-      std::string why = expected == Values::unknown ? "" : whyNoTerm(piece.terms, microbatch);
-      for (const Term &term : piece.terms)
-        why += why.empty() ? whyNotTheSum(term.value, piece.valueByte, expected, member.firstByte + piece.begin) : "";
+      const std::string why = whyNoPart(piece, microbatch, expected, member.firstByte + piece.begin);
       if (!why.empty())
         refuse("coverage", index,
                "what it sums in " + nameOf(part.source().buffer()) + " as the gradient of " +
@@ -57,22 +52,34 @@ void Run::requireSlices(const proto::CollectivePart &part, size_t index) {
 }
 
 /// Each micro-batch up to this one that a sum holds, it holds once; this one it does.
-std::string Run::whyNoTerm(const std::vector<Term> &terms, uint64_t microbatch) {
-  for (const Term &term : terms)
-    if (std::ranges::count(terms, term.microbatch, &Term::microbatch) != 1)
-      return "holds micro-batch " + std::to_string(term.microbatch) + " twice";
-  return std::ranges::count(terms, microbatch, &Term::microbatch) == 1
-             ? ""
-             : "lacks micro-batch " + std::to_string(microbatch);
+std::string Run::whyNoPart(const Piece &piece, uint64_t microbatch, uint32_t expected, uint64_t expectedByte) {
+  if (expected == Values::unknown)
+    return {};
+  if (std::ranges::count(piece.terms, microbatch, &Term::microbatch) == 0)
+    return "lacks micro-batch " + std::to_string(microbatch);
+  uint64_t last = UINT64_MAX;
+  for (const Term &term : piece.terms) // in the order of micro-batches
+    if (std::exchange(last, term.microbatch) != term.microbatch)
+      if (std::string why = whyNotTheSum(piece, term.microbatch, expected, expectedByte, /*whole=*/false); !why.empty())
+        return why;
+  return {};
 }
 
-std::string Run::whyNotTheSum(uint32_t value, uint64_t byte, uint32_t expected, uint64_t expectedByte) {
+std::string Run::whyNotTheSum(const Piece &piece, uint64_t microbatch, uint32_t expected, uint64_t expectedByte,
+                              bool whole) {
+  std::vector<uint32_t> added;
+  for (const Term &term : piece.terms)
+    if (term.microbatch == microbatch)
+      added.push_back(term.value);
   const auto text = [&](uint32_t number, uint64_t at) {
     return meaning_.values().name(number) + " from its byte " + std::to_string(at) + " on";
   };
-  if (value == Values::unknown || expected == Values::unknown || (value == expected && byte == expectedByte))
+  const bool known = expected != Values::unknown && std::ranges::count(added, uint32_t(Values::unknown)) == 0;
+  if (added.size() > 1 && (!known || !meaning_.values().addUp(added, expected, whole)))
+    return "holds micro-batch " + std::to_string(microbatch) + " " + std::to_string(added.size()) + " times";
+  if (!known || (meaning_.values().addUp(added, expected, whole) && piece.valueByte == expectedByte))
     return {};
-  return "is the sum of " + text(value, byte) + ", not of " + text(expected, expectedByte);
+  return "is the sum of " + text(added[0], piece.valueByte) + ", not of " + text(expected, expectedByte);
 }
 
 void Run::requireState(const proto::Operand &operand, uint32_t variable, const Member &parameter, uint64_t skip) const {
@@ -88,17 +95,19 @@ void Run::requireState(const proto::Operand &operand, uint32_t variable, const M
                    plan_.variables(int(parameter.variable)).name()};
 }
 
-std::string Run::whyNoGradient(const std::vector<Term> &terms) const {
+std::string Run::whyNoGradient(const Piece &piece, uint32_t expected, uint64_t expectedByte) {
   const proto::Training &training = plan_.training();
   const bool several = training.train_batch_size() > training.micro_batch_size() * training.accumulation_steps();
+  auto term = piece.terms.begin(); // in the order of micro-batches
   for (uint64_t k = 0; k < training.accumulation_steps(); ++k) {
-    const auto count = std::ranges::count_if(terms, [&](const Term &term) { return term.microbatch == k; });
     const std::string number = "micro-batch " + std::to_string(k);
-    if (count != 1)
-      return count == 0 ? "lacks " + number : "holds " + number + " " + std::to_string(count) + " times";
-    const auto term = std::ranges::find_if(terms, [&](const Term &t) { return t.microbatch == k; });
-    if (several && !term->allRanks)
-      return "holds " + number + " of this rank alone; it was not summed over the ranks";
+    if (term == piece.terms.end() || term->microbatch != k)
+      return "lacks " + number;
+    if (std::string why = whyNotTheSum(piece, k, expected, expectedByte, /*whole=*/true); !why.empty())
+      return why;
+    for (; term != piece.terms.end() && term->microbatch == k; ++term)
+      if (several && !term->allRanks)
+        return "holds " + number + " of this rank alone; it was not summed over the ranks";
   }
   return {};
 }
@@ -124,21 +133,10 @@ void Run::requireNew(const Segment &segment, uint32_t buffer, const std::string 
                                 " holds elements of " + parameter + " that no optimizer has updated"};
 }
 
-void Run::requireEffects() {
-  const bool isStep = program_.name() == "step";
-  uint64_t microbatches = 0;
-  for (const proto::Call &call : program_.calls())
-    microbatches = std::max<uint64_t>(microbatches, call.microbatch() + 1);
-  for (int i = 0; i < plan_.reference().ops_size(); ++i) {
-    const proto::ReferenceOp &op = plan_.reference().ops(i);
-    if (op.op() == "train.accumulate" && op.function() == (isStep ? "microbatch" : "evaluate") &&
-        plan_.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT && sums_[uint32_t(i)] != microbatches)
-      throw Refusal{"coverage", "program " + program_.name() + ": " + plan_.variables(int(op.variables(0))).name() +
-                                    " is summed " + std::to_string(sums_[uint32_t(i)]) + " times in " +
-                                    std::to_string(microbatches) + " micro-batches"};
-    if (op.op() == "train.increment" && isStep)
+void Run::requireIncrements() {
+  for (const proto::ReferenceOp &op : plan_.reference().ops())
+    if (op.op() == "train.increment")
       requireIncremented(op.variables(0));
-  }
 }
 
 void Run::requireIncremented(uint32_t variable) {

@@ -94,8 +94,7 @@ void Run::requireSum(const proto::Command &command, std::span<const uint32_t> va
   }
 }
 
-std::vector<Run::Piece> Run::piecesOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes,
-                                      uint64_t microbatch) {
+std::vector<Piece> Run::piecesOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes, uint64_t microbatch) {
   const Range range = rangeOf(operand, microbatch);
   std::vector<Piece> pieces;
   if (isFollowed(range))
@@ -107,8 +106,8 @@ std::vector<Run::Piece> Run::piecesOf(const proto::Operand &operand, uint64_t sk
   return pieces;
 }
 
-std::vector<Run::Piece> Run::valueOf(const proto::Operand &target, const std::vector<Effect> &effects,
-                                     const Meaning::Result &result, size_t index) {
+std::vector<Piece> Run::valueOf(const proto::Operand &target, const std::vector<Effect> &effects,
+                                const Meaning::Result &result, size_t index) {
   const Instance &instance = timeline_.instances[index];
   const proto::Command &command = *instance.command;
   const uint64_t bytes = byteCount(target);
@@ -120,6 +119,8 @@ std::vector<Run::Piece> Run::valueOf(const proto::Operand &target, const std::ve
     return updated(piecesOf(target, 0, bytes, instance.microbatch));
   if (!command.has_kernel() || !isSum(bufferOf(target)))
     return {{0, bytes, {}, false, result.value}};
+  if (const auto sums = result.added == Values::unknown ? sumOfSums(command, index) : std::nullopt)
+    return *sums;
   std::vector<Piece> pieces = {{0, bytes}};
   const Range range = rangeOf(target, instance.microbatch);
   for (const Effect &effect : effects)
@@ -134,7 +135,55 @@ std::vector<Run::Piece> Run::valueOf(const proto::Operand &target, const std::ve
   return pieces;
 }
 
-std::vector<Run::Piece> Run::updated(std::vector<Piece> pieces) {
+/// Roles that share a parameter add up what each has summed. Their sums are of the same elements, micro-batch by
+/// micro-batch; that together they are the gradient is the optimizer's to ask.
+std::optional<std::vector<Piece>> Run::sumOfSums(const proto::Command &command, size_t index) {
+  if (command.kernel().operands_size() != 3 || !Meaning::isAddition(command.kernel()))
+    return std::nullopt;
+  const uint64_t microbatch = timeline_.instances[index].microbatch;
+  std::vector<Piece> sums[2];
+  for (int i : {0, 1}) {
+    const proto::Operand &operand = command.kernel().operands(i);
+    sums[i] = piecesOf(operand, 0, byteCount(operand), microbatch);
+    if (!isSum(bufferOf(operand)) || std::ranges::any_of(sums[i], [](const Piece &one) { return one.terms.empty(); }))
+      return std::nullopt;
+  }
+  for (const Piece &a : sums[0])
+    for (const Piece &b : sums[1])
+      if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin)
+        refuse("coverage", index, "adds sums of other elements of a gradient to each other");
+  return sumOf(sums[0], sums[1]);
+}
+
+std::vector<std::vector<Piece>> Run::received(size_t index) const {
+  const Step &sender = part_.joint.senders.at({part_.index, index});
+  requireSameMicrobatch(sender, index);
+  std::vector<std::vector<Piece>> pieces = part_.mail.at(sender);
+  for (std::vector<Piece> &part : pieces)
+    for (Piece &piece : part)
+      if (only_) // the sender with this rank's coordinates was not followed, but holds the same sums elsewhere
+        piece.value = Values::unknown;
+  return pieces;
+}
+
+void Run::requireSameMicrobatch(const Step &sender, size_t index) const {
+  const Instance &theirs = part_.joint.timelines[sender.role].instances[sender.instance];
+  const Instance &own = timeline_.instances[index];
+  const proto::Role &role = plan_.roles(int(sender.role));
+  for (int i = 0; i < own.command->receive().targets_size(); ++i) {
+    const auto scopes = {role.buffers(int(theirs.command->send().sources(i).buffer())).scope(),
+                         bufferOf(own.command->receive().targets(i)).scope()};
+    const bool bound = std::ranges::any_of(
+        scopes, [](auto scope) { return scope == proto::Buffer::SLOT || scope == proto::Buffer::CALL; });
+    if (bound && theirs.microbatch != own.microbatch)
+      refuse("value", index,
+             "receives for micro-batch " + std::to_string(own.microbatch) + " what " +
+                 placeOf(plan_, role, program_.name(), theirs) + " sends of micro-batch " +
+                 std::to_string(theirs.microbatch));
+  }
+}
+
+std::vector<Piece> Run::updated(std::vector<Piece> pieces) {
   for (Piece &piece : pieces) {
     piece.terms.clear();
     piece.updated = true;
@@ -142,7 +191,7 @@ std::vector<Run::Piece> Run::updated(std::vector<Piece> pieces) {
   return pieces;
 }
 
-std::vector<Run::Piece> Run::gathered(const proto::CollectivePart &part, uint64_t bytes, bool updated) {
+std::vector<Piece> Run::gathered(const proto::CollectivePart &part, uint64_t bytes, bool updated) {
   std::vector<Piece> pieces = {{0, bytes, {}, updated}};
   const proto::Buffer &source = bufferOf(part.source()), &target = bufferOf(part.target());
   const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
@@ -177,8 +226,8 @@ const proto::CollectivePart &Run::partOf(const proto::CollectiveCommand &collect
   return collective.parts(0);
 }
 
-std::vector<Run::Piece> Run::valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
-                                               size_t index) {
+std::vector<Piece> Run::valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
+                                          size_t index) {
   const uint64_t microbatch = timeline_.instances[index].microbatch;
   const proto::CollectivePart &part = partOf(collective, target);
   const uint64_t bytes = byteCount(target), sourceBytes = byteCount(part.source());
@@ -205,7 +254,7 @@ std::vector<Run::Piece> Run::valueOfCollective(const proto::CollectiveCommand &c
   return part.accumulate() ? sumOf(pieces, piecesOf(target, 0, bytes, microbatch)) : pieces;
 }
 
-std::vector<Run::Piece> Run::sumOf(const std::vector<Piece> &a, const std::vector<Piece> &b) {
+std::vector<Piece> Run::sumOf(const std::vector<Piece> &a, const std::vector<Piece> &b) {
   std::vector<Piece> result;
   for (const Piece &x : a)
     for (const Piece &y : b) {

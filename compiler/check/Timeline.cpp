@@ -1,17 +1,16 @@
 //===- Timeline.cpp - a run of a program, played without doing anything ------===//
 //
-// Queues take their commands in order; waits look at counters that only rise, and a collective goes on when all roles
-// that meet on its communicator have come to it. Both conditions stay true once they are, so the order in which queues
-// are tried does not matter: if this run ends, every run does, and if it gets stuck, every run does.
+// Queues take their commands in order; waits look at counters that only rise, and a collective or message goes on when
+// all roles that meet there have come to it. Both conditions stay true once they are, so the order in which queues are
+// tried does not matter: if this run ends, every run does, and if it gets stuck, every run does.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/Timeline.h"
 
-#include "runtime/plan/Groups.h"
+#include "compiler/check/Meetings.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <utility>
 
 namespace ds::check {
 
@@ -31,21 +30,13 @@ std::string commandName(const proto::Command &command) {
     return "copy";
   case proto::Command::kFeed:
     return "feed";
+  case proto::Command::kSend:
+    return "send";
+  case proto::Command::kReceive:
+    return "receive";
   default:
     return "nothing";
   }
-}
-
-/// What all ranks that meet in a collective must agree on.
-std::string agreement(const proto::CollectiveCommand &collective) {
-  std::string text = proto::CollectiveCommand::Kind_Name(collective.kind());
-  for (const proto::CollectivePart &part : collective.parts()) {
-    int64_t count = 1;
-    for (int64_t dim : part.source().shape())
-      count *= dim;
-    text += " of " + std::to_string(count) + " " + proto::DType_Name(part.source().dtype());
-  }
-  return text;
 }
 
 } // namespace
@@ -63,32 +54,22 @@ std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std:
   return text + ")" + (plan.roles_size() > 1 ? " of role " + role.name() : "");
 }
 
-/// Roles that share groups of a communicator, and how far each has come with its collectives.
-struct Meeting {
-  std::vector<uint32_t> leader;                     ///< by role: the first role that it meets, directly or not
-  std::vector<std::vector<std::string>> agreements; ///< by role: what it has come to, in order
-  std::vector<std::string> places;                  ///< by role: where it came to the last of them
-};
-
 class Play {
 public:
-  Play(const proto::Plan &plan, const std::string &program) : plan_(plan), programName_(program) {
+  Play(const proto::Plan &plan, const std::string &program)
+      : plan_(plan), programName_(program), meetings_(plan, program) {
     players_.reserve(size_t(plan.roles_size()));
     for (const proto::Role &role : plan.roles())
       players_.push_back(prepare(role));
-    meetings_.reserve(size_t(plan.communicators_size()));
-    for (int c = 0; c < plan.communicators_size(); ++c)
-      meetings_.push_back(meet(uint32_t(c)));
   }
 
-  std::vector<Timeline> run() {
+  JointRun run() {
     while (advanceAll()) {
     }
     refuseStuck();
-    std::vector<Timeline> timelines;
     for (Player &player : players_)
-      timelines.push_back(std::move(player.timeline));
-    return timelines;
+      joint_.timelines.push_back(std::move(player.timeline));
+    return std::move(joint_);
   }
 
 private:
@@ -103,7 +84,7 @@ private:
   struct Cursor {
     int call = 0;
     size_t stop = 0;      ///< among the queue's commands of the call's routine
-    bool arrived = false; ///< at the collective that it stands before
+    bool arrived = false; ///< at the collective or message that it stands before
   };
   struct Player {
     const proto::Role *role = nullptr;
@@ -112,8 +93,6 @@ private:
     std::vector<Cursor> cursors;                 ///< by queue
     std::vector<std::vector<uint64_t>> clocks;   ///< by queue
     std::vector<Event> events;
-    std::vector<size_t> met;             ///< by communicator: collectives finished
-    std::vector<uint32_t> enteringQueue; ///< by communicator
     Timeline timeline;
   };
 
@@ -131,31 +110,8 @@ private:
     player.cursors.resize(queues);
     player.clocks.assign(queues, std::vector<uint64_t>(queues, 0));
     player.events.resize(size_t(role.events_size()));
-    player.met.assign(size_t(plan_.communicators_size()), 0);
-    player.enteringQueue.assign(size_t(plan_.communicators_size()), none);
     player.timeline.queues_ = queues;
     return player;
-  }
-
-  Meeting meet(uint32_t communicator) const {
-    Meeting meeting;
-    meeting.leader.resize(players_.size());
-    std::iota(meeting.leader.begin(), meeting.leader.end(), 0);
-    meeting.agreements.resize(players_.size());
-    meeting.places.resize(players_.size());
-    if (players_.size() == 1)
-      return meeting;
-    std::map<uint32_t, uint32_t> first; // by first rank of a group: the first role seen there
-    for (uint32_t r = 0; r < players_.size(); ++r)
-      for (int i = 0; i + 1 < plan_.roles(int(r)).ranks_size(); i += 2)
-        for (uint64_t rank = plan_.roles(int(r)).ranks(i); rank <= plan_.roles(int(r)).ranks(i + 1); ++rank) {
-          const uint32_t group = plan::groupFirst(plan_, communicator, uint32_t(rank));
-          const uint32_t other = meeting.leader[first.emplace(group, r).first->second], own = meeting.leader[r];
-          for (uint32_t &leader : meeting.leader)
-            if (leader == own)
-              leader = other;
-        }
-    return meeting;
   }
 
   /// Whether any queue went on.
@@ -207,9 +163,9 @@ private:
       for (size_t i = 0; signal && i < clock.size(); ++i)
         clock[i] = std::max(clock[i], signal->clock[i]);
     }
-    if (instance.command->has_collective() && !meets(p, cursor, instance))
+    if (isMeeting(*instance.command) && !meetings_.goOn(p, instance, !std::exchange(cursor.arrived, true)))
       return false;
-    player.timeline.instances.push_back(instance);
+    note(p, instance);
     player.timeline.clocks_.insert(player.timeline.clocks_.end(), clock.begin(), clock.end());
     clock[queue] = instance.position;
     player.clocks[queue] = clock;
@@ -225,10 +181,9 @@ private:
   static const Signal *releaseOf(const Player &player, const proto::Wait &wait, uint64_t microbatch) {
     if (wait.delay() >= microbatch + 1)
       return nullptr;
-    for (const Signal &signal : player.events[wait.event()].signals)
-      if (signal.value + wait.delay() >= microbatch + 1)
-        return &signal;
-    return nullptr;
+    const std::vector<Signal> &signals = player.events[wait.event()].signals; // their values ascend
+    const auto release = std::ranges::lower_bound(signals, microbatch + 1 - wait.delay(), {}, &Signal::value);
+    return release == signals.end() ? nullptr : &*release;
   }
 
   void signalEvent(Player &player, uint32_t index, const Instance &instance, const std::vector<uint64_t> &clock) const {
@@ -244,37 +199,18 @@ private:
       event.signals.push_back({instance.microbatch + 1, clock});
   }
 
-  /// Whether all roles that meet there have come to this collective; refuses one that another role does not expect.
-  bool meets(uint32_t p, Cursor &cursor, const Instance &instance) {
-    const proto::CollectiveCommand &collective = instance.command->collective();
-    Meeting &meeting = meetings_[collective.communicator()];
-    Player &player = players_[p];
-    const size_t number = player.met[collective.communicator()];
-    uint32_t &queue = player.enteringQueue[collective.communicator()];
-    if (queue != none && queue != instance.queue)
-      throw Refusal{"progress", placeOf(plan_, *player.role, programName_, instance) + ": communicator " +
-                                    plan_.communicators(int(collective.communicator())).name() +
-                                    " is entered by queue " + player.role->queues(int(instance.queue)).name() +
-                                    " and by queue " + player.role->queues(int(queue)).name() +
-                                    ", so the order of its collectives depends on timing"};
-    queue = instance.queue;
-    if (!cursor.arrived) {
-      cursor.arrived = true;
-      meeting.agreements[p].push_back(agreement(collective));
-      meeting.places[p] = placeOf(plan_, *player.role, programName_, instance);
-    }
-    for (uint32_t other = 0; other < players_.size(); ++other) {
-      if (meeting.leader[other] != meeting.leader[p] || other == p)
-        continue;
-      if (meeting.agreements[other].size() <= number)
-        return false;
-      if (meeting.agreements[other][number] != meeting.agreements[p][number])
-        throw Refusal{"progress", meeting.places[p] + " enters " + meeting.agreements[p][number] + " on communicator " +
-                                      plan_.communicators(int(collective.communicator())).name() + ", but " +
-                                      meeting.places[other] + " enters " + meeting.agreements[other][number]};
-    }
-    ++player.met[collective.communicator()];
-    return true;
+  static bool isMeeting(const proto::Command &command) {
+    return command.has_collective() || command.has_send() || command.has_receive();
+  }
+
+  void note(uint32_t p, const Instance &instance) {
+    const Step step{p, players_[p].timeline.instances.size()};
+    players_[p].timeline.instances.push_back(instance);
+    joint_.order.push_back(step);
+    if (instance.command->has_send())
+      meetings_.sent(p, instance, step.instance);
+    if (instance.command->has_receive())
+      joint_.senders[step] = meetings_.sender(p, instance);
   }
 
   void refuseStuck() {
@@ -295,19 +231,16 @@ private:
                std::to_string(instance.microbatch + 1 - wait.delay()) + "; it stays at " +
                std::to_string(signals.empty() ? 0 : signals.back().value);
     }
-    return text + "the other ranks of communicator " +
-           plan_.communicators(int(instance.command->collective().communicator())).name() +
-           ", which do not come to this " + agreement(instance.command->collective());
+    return text + meetings_.absenceAt(instance);
   }
 
   const proto::Plan &plan_;
   const std::string &programName_;
   std::vector<Player> players_;
-  std::vector<Meeting> meetings_; ///< by communicator
+  Meetings meetings_;
+  JointRun joint_;
 };
 
-std::vector<Timeline> playProgram(const proto::Plan &plan, const std::string &program) {
-  return Play(plan, program).run();
-}
+JointRun playProgram(const proto::Plan &plan, const std::string &program) { return Play(plan, program).run(); }
 
 } // namespace ds::check

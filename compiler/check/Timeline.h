@@ -4,7 +4,9 @@
 #include "compiler/check/Refusal.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,9 +46,22 @@ private:
 std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std::string &program,
                     const Instance &instance);
 
-/// Plays `program` for all roles at once; a timeline for each role that has it, empty for others. Refuses ("progress")
-/// a program that gets stuck, collectives that do not match, and events that two queues signal: which of the two
-/// releases a wait would be a matter of timing.
-std::vector<Timeline> playProgram(const proto::Plan &plan, const std::string &program);
+/// One instance of one role.
+struct Step {
+  uint32_t role = 0;
+  size_t instance = 0;
+  auto operator<=>(const Step &) const = default;
+};
+
+/// A run of a program by all roles.
+struct JointRun {
+  std::vector<Timeline> timelines; ///< by role; empty for one that does not have the program
+  std::vector<Step> order;         ///< of all instances, an order that happens: a message is sent before it is received
+  std::map<Step, Step> senders;    ///< by receive: where its message came from
+};
+
+/// Plays `program` for all roles at once. Refuses ("progress") a program that gets stuck, collectives and messages that
+/// do not match, and events that two queues signal: which of the two releases a wait would be a matter of timing.
+JointRun playProgram(const proto::Plan &plan, const std::string &program);
 
 } // namespace ds::check

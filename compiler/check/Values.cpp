@@ -6,6 +6,7 @@
 #include "runtime/core/DType.h"
 #include "runtime/plan/Crc32c.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -152,7 +153,30 @@ uint32_t Values::apply(int64_t opcode, int64_t dtype, std::span<const uint32_t> 
       return operand;
     key += " " + std::to_string(operand);
   }
-  return number(key, "what no op computes");
+  const uint32_t result = number(key, "what no op computes");
+  if (opcode == int64_t(ElementwiseOp::Add))
+    additions_[result] = {operands[0], operands[1]};
+  return result;
+}
+
+bool Values::addUp(std::span<const uint32_t> values, uint32_t total, bool whole) const {
+  std::vector<uint32_t> missing(values.begin(), values.end()), open = {total};
+  while (!open.empty()) {
+    const uint32_t value = open.back();
+    open.pop_back();
+    if (const auto found = std::ranges::find(missing, value); found != missing.end()) {
+      missing.erase(found);
+      continue;
+    }
+    const auto terms = additions_.find(value);
+    if (terms != additions_.end()) {
+      open.push_back(terms->second.first);
+      open.push_back(terms->second.second);
+    } else if (whole) {
+      return false;
+    }
+  }
+  return missing.empty();
 }
 
 std::string Values::keyOf(const proto::ReferenceOp &op, int result) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -38,6 +39,10 @@ public:
   /// An instruction of an elementwise program (kernels/ElementwiseProgram.h) other than a constant.
   uint32_t apply(int64_t opcode, int64_t dtype, std::span<const uint32_t> operands);
 
+  /// Whether values are, each once, what `total` is the sum of (or it itself); if not `whole`, whether they are among
+  /// that.
+  bool addUp(std::span<const uint32_t> values, uint32_t total, bool whole) const;
+
   /// What people call it: "the result of h.0/attn", "lm_head.weight", "0.25".
   const std::string &name(uint32_t value) const { return names_[value]; }
 
@@ -48,10 +53,11 @@ private:
   std::string keyOf(const proto::ReferenceOp &op, int result) const;
 
   const proto::Plan &plan_;
-  std::map<std::string, uint32_t> known_;           // by what it is
-  std::map<uint32_t, uint32_t> stored_, variables_; // by variable
-  std::vector<std::string> names_;                  // by number
-  std::vector<uint32_t> numbers_;                   // by reference value
+  std::map<std::string, uint32_t> known_;                       // by what it is
+  std::map<uint32_t, uint32_t> stored_, variables_;             // by variable
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> additions_; // by sum: its terms
+  std::vector<std::string> names_;                              // by number
+  std::vector<uint32_t> numbers_;                               // by reference value
 };
 
 /// `value` as an element of the type holds it.

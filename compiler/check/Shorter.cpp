@@ -1,0 +1,205 @@
+//===- Shorter.cpp - the same schedule with fewer micro-batches --------------===//
+#include "compiler/check/Shorter.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+namespace {
+
+/// Calls [begin, begin + length * count) repeat the first `length` of them, each time for micro-batches `advance`
+/// higher.
+struct Repetition {
+  size_t begin = 0, length = 0, count = 0;
+  uint64_t advance = 0;
+  uint64_t microbatches() const { return count * advance; }
+};
+
+/// How far a routine's next calls are looked at for the end of a period: micro-batches that schedules take together.
+constexpr size_t longestPeriod = 128;
+
+/// What repeats in a program.
+class Repetitions {
+public:
+  explicit Repetitions(const proto::Program &program) : program_(program) {
+    for (int c = 0; c < program.calls_size(); ++c)
+      calls_[program.calls(c).routine()].push_back(size_t(c));
+  }
+
+  /// Repetitions in the order of calls, together of all routines that are called often; nothing where some such routine
+  /// is in none of them, in two, or not once a micro-batch in its own.
+  std::optional<std::vector<Repetition>> find() const {
+    std::vector<Repetition> found;
+    std::set<uint32_t> covered;
+    for (const auto &[routine, calls] : calls_)
+      if (calls.size() > 4 && !covered.contains(routine)) {
+        const Repetition longest = around(calls);
+        if (longest.count < 4 || !cover(longest, covered))
+          return std::nullopt;
+        found.push_back(longest);
+      }
+    std::ranges::sort(found, {}, &Repetition::begin);
+    return found;
+  }
+
+private:
+  bool repeats(size_t call, const Repetition &one) const {
+    if (call + one.length >= size_t(program_.calls_size()))
+      return false;
+    const proto::Call &a = program_.calls(int(call)), &b = program_.calls(int(call + one.length));
+    return a.routine() == b.routine() && a.microbatch() + one.advance == b.microbatch();
+  }
+
+  /// The one of most micro-batches that goes through the middle of a routine's calls.
+  Repetition around(const std::vector<size_t> &calls) const {
+    Repetition best;
+    const size_t middle = calls[calls.size() / 2];
+    for (size_t i = calls.size() / 2 + 1; i < std::min(calls.size(), calls.size() / 2 + 1 + longestPeriod); ++i) {
+      Repetition one{middle, calls[i] - middle, 0, 0};
+      const uint64_t from = program_.calls(int(middle)).microbatch(), to = program_.calls(int(calls[i])).microbatch();
+      one.advance = to > from ? to - from : 0;
+      size_t end = middle;
+      while (repeats(end, one))
+        ++end;
+      while (one.begin > 0 && repeats(one.begin - 1, one))
+        --one.begin;
+      one.count = one.advance > 0 && end > one.begin ? (end - one.begin) / one.length + 1 : 0;
+      if (one.microbatches() > best.microbatches())
+        best = one;
+    }
+    return best;
+  }
+
+  /// Whether its routines were not covered before and each is called once a micro-batch.
+  bool cover(const Repetition &one, std::set<uint32_t> &covered) const {
+    std::map<uint32_t, uint64_t> times;
+    for (size_t c = one.begin; c < one.begin + one.length; ++c)
+      ++times[program_.calls(int(c)).routine()];
+    return std::ranges::all_of(
+        times, [&](const auto &entry) { return entry.second == one.advance && covered.insert(entry.first).second; });
+  }
+
+  const proto::Program &program_;
+  std::map<uint32_t, std::vector<size_t>> calls_; // by routine
+};
+
+const proto::Program *stepOf(const proto::Role &role) {
+  for (const proto::Program &program : role.programs())
+    if (program.name() == "step")
+      return &program;
+  return nullptr;
+}
+
+bool overlap(const proto::Buffer &a, const proto::Buffer &b) {
+  const auto end = [](const proto::Buffer &one) {
+    return one.offset() + (one.slots() - 1) * one.slot_stride() + one.bytes();
+  };
+  return a.arena() == b.arena() && a.offset() < end(b) && b.offset() < end(a);
+}
+
+/// Micro-batches of a repetition after which the role has seen all that can happen in it: every wait reaches back to
+/// one of them, and every slot has been used again. Where slots share bytes with other buffers, so has every slot
+/// beside every one of theirs.
+uint64_t tellingMicrobatches(const proto::Role &role, uint64_t microbatches) {
+  uint64_t needed = 0, delay = 0;
+  for (const proto::Routine &routine : role.routines())
+    for (const proto::Command &command : routine.commands())
+      for (const proto::Wait &wait : command.waits())
+        delay = std::max<uint64_t>(delay, wait.delay() < microbatches ? wait.delay() : 0); // else it never holds
+  for (const proto::Buffer &buffer : role.buffers()) {
+    if (buffer.slots() < 2)
+      continue;
+    uint64_t turns = 1, period = buffer.slots();
+    for (const proto::Buffer &other : role.buffers())
+      if (&other != &buffer && overlap(buffer, other) && period < microbatches) {
+        period = std::lcm(period, other.slots());
+        turns = 2;
+      }
+    if (turns == 2 || period < microbatches) // slots that no two micro-batches share need no turn
+      needed = std::max(needed, turns * period);
+  }
+  return std::max(needed, delay) + 4;
+}
+
+/// The program without `left` micro-batches of every repetition.
+void shorten(proto::Program &program, const std::vector<Repetition> &repetitions, uint64_t left) {
+  const uint64_t half = (std::ranges::max(program.calls(), {}, &proto::Call::microbatch).microbatch() + 1) / 2;
+  std::map<uint32_t, size_t> behind; // by routine of a repetition: the call from which its micro-batches move up
+  std::vector<std::pair<size_t, size_t>> gone;
+  for (const Repetition &one : repetitions) {
+    const size_t end = one.begin + one.count * one.length, begin = end - left / one.advance * one.length;
+    gone.emplace_back(begin, end);
+    for (size_t c = one.begin; c < one.begin + one.length; ++c)
+      behind[program.calls(int(c)).routine()] = end;
+  }
+  google::protobuf::RepeatedPtrField<proto::Call> calls;
+  for (size_t c = 0; c < size_t(program.calls_size()); ++c) {
+    if (std::ranges::any_of(gone, [&](const auto &range) { return c >= range.first && c < range.second; }))
+      continue;
+    proto::Call call = program.calls(int(c));
+    const auto known = behind.find(call.routine());
+    if (known == behind.end() ? call.microbatch() >= half : c >= known->second)
+      call.set_microbatch(uint32_t(call.microbatch() - std::min<uint64_t>(left, call.microbatch())));
+    *calls.Add() = call;
+  }
+  program.mutable_calls()->Swap(&calls);
+}
+
+/// Whether every routine that is called often is called for micro-batches 0, 1, ... of `microbatches`, in this order.
+bool isWhole(const proto::Program &program, uint64_t microbatches) {
+  std::map<uint32_t, uint64_t> next;
+  std::map<uint32_t, uint64_t> times;
+  for (const proto::Call &call : program.calls())
+    ++times[call.routine()];
+  for (const proto::Call &call : program.calls())
+    if (times[call.routine()] > 4 && call.microbatch() != next[call.routine()]++)
+      return false;
+  return std::ranges::all_of(times, [&](const auto &one) { return one.second <= 4 || one.second == microbatches; });
+}
+
+} // namespace
+
+std::optional<proto::Plan> shorter(const proto::Plan &plan) {
+  const uint64_t microbatches = plan.training().accumulation_steps();
+  uint64_t left = microbatches, together = 1;
+  std::vector<std::vector<Repetition>> repetitions;
+  for (const proto::Role &role : plan.roles()) {
+    const proto::Program *step = stepOf(role);
+    if (!step || !isWhole(*step, microbatches))
+      return std::nullopt;
+    const auto found = Repetitions(*step).find();
+    if (!found || found->empty())
+      return std::nullopt;
+    const uint64_t needed = tellingMicrobatches(role, microbatches);
+    for (const Repetition &one : *found) {
+      left = std::min(left, one.microbatches() - std::min(one.microbatches(), needed + one.advance));
+      together = std::lcm(together, one.advance);
+    }
+    repetitions.push_back(*found);
+  }
+  left -= left % together;
+  if (left < microbatches / 4 || left == 0 || together > microbatches)
+    return std::nullopt;
+  proto::Plan shorter = plan;
+  shorter.mutable_training()->set_accumulation_steps(microbatches - left);
+  shorter.mutable_training()->set_train_batch_size(plan.training().train_batch_size() / microbatches *
+                                                   (microbatches - left));
+  for (int r = 0; r < plan.roles_size(); ++r)
+    for (proto::Program &program : *shorter.mutable_roles(r)->mutable_programs())
+      if (program.name() == "step") {
+        shorten(program, repetitions[size_t(r)], left);
+        if (!isWhole(program, microbatches - left))
+          return std::nullopt;
+      }
+  return shorter;
+}
+
+} // namespace ds::check
