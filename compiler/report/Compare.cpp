@@ -3,6 +3,7 @@
 
 #include "compiler/report/Facts.h"
 #include "compiler/report/Liveness.h"
+#include "compiler/report/Stages.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/core/Error.h"
 #include "runtime/plan/Groups.h"
@@ -165,6 +166,28 @@ Facts wireFacts(const Plan &plan) {
     facts.emplace_back(place + "reduce_scatter", grouped(wire.reduceScatter));
     facts.emplace_back(place + "all_reduce", grouped(wire.allReduce));
     facts.emplace_back(place + "broadcast", grouped(wire.broadcast));
+    facts.emplace_back(place + "send", grouped(wire.send));
+    facts.emplace_back(place + "receive", grouped(wire.receive));
+  }
+  return facts;
+}
+
+/// Schedule and stages; nothing where there is one stage.
+Facts pipelineFacts(const Plan &plan) {
+  if (!hasStages(plan))
+    return {};
+  const plan::proto::Pipeline &pipeline = plan.pipeline();
+  Facts facts = {{"schedule", pipeline.schedule()},
+                 {"stages of a rank", grouped(pipeline.chunks())},
+                 {"bubble", std::to_string(pipeline.bubble_fraction())}};
+  for (int i = 0; i < pipeline.stages_size(); ++i) {
+    const plan::proto::Stage &stage = pipeline.stages(i);
+    const std::string place = "stage " + std::to_string(i) + ": ";
+    facts.emplace_back(place + "first op", stage.first_op());
+    facts.emplace_back(place + "last op", stage.last_op());
+    facts.emplace_back(place + "time", secondsText(secondsOf(stage)));
+    facts.emplace_back(place + "bytes sent", grouped(bytesSent(stage)));
+    facts.emplace_back(place + "micro-batches in flight", grouped(stage.microbatches_in_flight()));
   }
   return facts;
 }
@@ -186,6 +209,22 @@ Facts collectiveFacts(const Plan &plan) {
   return facts;
 }
 
+/// Of neither a kernel nor a collective.
+const char *otherKind(const plan::proto::Command &command) {
+  switch (command.kind_case()) {
+  case plan::proto::Command::kFill:
+    return "fill";
+  case plan::proto::Command::kCopy:
+    return "copy";
+  case plan::proto::Command::kSend:
+    return "send";
+  case plan::proto::Command::kReceive:
+    return "receive";
+  default:
+    return "feed";
+  }
+}
+
 Facts commandFacts(const Plan &plan) {
   Facts facts;
   for (const Role &role : plan.roles()) {
@@ -195,7 +234,7 @@ Facts commandFacts(const Plan &plan) {
         if (command.has_kernel())
           ++counts[command.kernel().kernel()];
         else if (!command.has_collective())
-          ++counts[command.has_fill() ? "fill" : command.has_copy() ? "copy" : "feed"];
+          ++counts[otherKind(command)];
       for (const auto &[kind, count] : counts)
         facts.emplace_back("role " + role.name() + ", routine " + routine.name() + ": " + kind, grouped(count));
     }
@@ -214,6 +253,7 @@ std::vector<Change> compare(const Plan &before, const Plan &after) {
   compareFacts("numerics", {{"class", before.numerics()}}, {{"class", after.numerics()}}, changes);
   compareFacts("world", worldFacts(before), worldFacts(after), changes);
   compareFacts("configuration", configFacts(before), configFacts(after), changes);
+  compareFacts("pipeline", pipelineFacts(before), pipelineFacts(after), changes);
   compareFacts("ownership", ownershipFacts(before), ownershipFacts(after), changes);
   compareFacts("memory", memoryFacts(before), memoryFacts(after), changes);
   compareFacts("wire bytes", wireFacts(before), wireFacts(after), changes);

@@ -11,8 +11,8 @@ namespace ds::report {
 
 /// One decision that two plans take in different ways.
 struct Change {
-  std::string
-      section; // "numerics", "configuration", "world", "ownership", "memory", "wire bytes", "collectives", "commands"
+  // "numerics", "world", "configuration", "pipeline", "ownership", "memory", "wire bytes", "collectives", "commands"
+  std::string section;
   std::string what; // "zero_optimization.stage", "role main, device: arena"
   std::string before, after;
 };

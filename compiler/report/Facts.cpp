@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -50,6 +51,13 @@ uint64_t flopsOf(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &
   return op.op() == "train.attention" || op.op() == "train.attention_grad" ? attentionFlops(plan, op) : 0;
 }
 
+/// Times the micro-batches, for what every micro-batch does.
+uint64_t flopsPerStep(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
+  const uint64_t times =
+      op.function() == "microbatch" ? plan.training().accumulation_steps() : op.function() == "update";
+  return times == 0 ? 0 : times * flopsOf(plan, op);
+}
+
 std::string scaled(double value, double step, const char *const *units, int count) {
   int unit = 0;
   while (value >= step && unit + 1 < count) {
@@ -86,14 +94,23 @@ int roleOf(const plan::proto::Plan &plan, uint64_t rank) {
 }
 
 uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan) {
-  uint64_t microbatch = 0, update = 0;
-  for (const plan::proto::ReferenceOp &op : plan.reference().ops()) {
-    if (op.function() == "microbatch")
-      microbatch += flopsOf(plan, op);
-    else if (op.function() == "update")
-      update += flopsOf(plan, op);
-  }
-  return microbatch * plan.training().accumulation_steps() + update;
+  uint64_t sum = 0;
+  for (const plan::proto::ReferenceOp &op : plan.reference().ops())
+    sum += flopsPerStep(plan, op);
+  return sum;
+}
+
+uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role) {
+  if (plan.roles_size() == 1)
+    return matmulFlopsPerStep(plan);
+  std::set<uint32_t> ops; // an op that several commands implement counts once
+  for (const plan::proto::Routine &routine : role.routines())
+    for (const plan::proto::Command &command : routine.commands())
+      ops.insert(command.reference().begin(), command.reference().end());
+  uint64_t sum = 0;
+  for (uint32_t op : ops)
+    sum += flopsPerStep(plan, plan.reference().ops(int(op)));
+  return sum;
 }
 
 uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape) {
@@ -183,8 +200,13 @@ std::string grouped(uint64_t number) {
   return digits;
 }
 
-std::string plural(uint64_t count, const std::string &thing) {
-  return grouped(count) + " " + thing + (count == 1 ? "" : "s");
+std::string secondsText(double seconds) {
+  static constexpr const char *units[] = {" ns", " us", " ms", " s"};
+  return scaled(seconds * 1e9, 1000, units, 4);
+}
+
+std::string plural(uint64_t count, const std::string &thing, const char *ending) {
+  return grouped(count) + " " + thing + (count == 1 ? "" : ending);
 }
 
 std::string rankRanges(const plan::proto::Role &role) {

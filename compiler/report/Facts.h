@@ -19,9 +19,11 @@ WorldSize worldSize(const plan::proto::Plan &plan);
 /// The index of the role that a rank belongs to, or -1.
 int roleOf(const plan::proto::Plan &plan, uint64_t rank);
 
-/// Floating-point operations of the matrix products of one optimizer step on one rank: 2 M N K each, forward and
-/// backward, times the micro-batches. Other work is not counted, as is usual for MFU.
+/// Floating-point operations of the matrix products of one optimizer step, of all stages: 2 M N K each, forward and
+/// backward, times the micro-batches of a rank. Other work is not counted, as is usual for MFU.
 uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan);
+/// Of them, those that a rank of the role carries out.
+uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
 /// Elements of a shape.
 uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape);
@@ -43,8 +45,10 @@ std::string bytesText(uint64_t bytes);
 std::string countText(double count);
 /// "12,345,678".
 std::string grouped(uint64_t number);
+/// "12.3 ms": three significant digits.
+std::string secondsText(double seconds);
 /// "1 key", "2 keys".
-std::string plural(uint64_t count, const std::string &thing);
+std::string plural(uint64_t count, const std::string &thing, const char *ending = "s");
 /// "0", "0 to 7, 16 to 23".
 std::string rankRanges(const plan::proto::Role &role);
 

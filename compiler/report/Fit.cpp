@@ -31,8 +31,9 @@ int64_t zeroStage(const Plan &plan) {
 std::string remedy(const Plan &plan, Buffer::Category category) {
   const auto shareOut = [&](int64_t wanted) {
     const std::string stage = "zero_optimization.stage " + std::to_string(wanted);
-    if (worldSize(plan).ranks() == 1)
-      return "several ranks with " + stage + " share them out";
+    if (worldSize(plan).data == 1)
+      return (worldSize(plan).pipe > 1 ? "several data-parallel ranks with " : "several ranks with ") + stage +
+             " share them out";
     return zeroStage(plan) < wanted ? stage + " shares them out over the ranks" : "more ranks hold less each";
   };
   switch (category) {

@@ -68,6 +68,14 @@ json memoryJson(const Plan &plan, const FitSpace &space) {
           {"holds", holds}};
 }
 
+/// Of a rank of the role that sends most.
+uint64_t mostWireBytes(const plan::proto::Plan &plan) {
+  uint64_t most = 0;
+  for (const plan::proto::Role &role : plan.roles())
+    most = std::max(most, wireBytesPerStep(plan, role, role.ranks(0)).sum());
+  return most;
+}
+
 json caseJson(const FitCase &one) {
   json result = {
       {"ranks", one.ranks}, {"verdict", name(verdictOf(one))}, {"reason", reasonOf(one)}, {"details", one.details}};
@@ -76,7 +84,7 @@ json caseJson(const FitCase &one) {
     result["memory"] = json::array();
     for (const FitSpace &space : fitSpaces(*one.plan))
       result["memory"].push_back(memoryJson(*one.plan, space));
-    result["wire_bytes_per_step"] = wireBytesPerStep(*one.plan, one.plan->roles(0), 0).sum();
+    result["wire_bytes_per_step"] = mostWireBytes(*one.plan);
   }
   result["config"] = json::array();
   for (const ConfigAnswer &answer : one.config)

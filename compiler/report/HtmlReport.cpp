@@ -10,6 +10,7 @@
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Losses.h"
 #include "compiler/report/MemoryFigure.h"
+#include "compiler/report/Stages.h"
 #include "compiler/report/Tables.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
@@ -200,6 +201,10 @@ std::string headHtml(const Plan &plan) {
   return html + "</table>\n";
 }
 
+std::string stagesHtml(const Plan &plan) {
+  return hasStages(plan) ? heading("Pipeline stages, a micro-batch") + htmlTable(stageTable(plan)) : "";
+}
+
 std::string configHtml(const Plan &plan) {
   return heading("Configuration: " + plural(uint64_t(plan.config_size()), "key") + " written") +
          (plan.config_size() > 0 ? htmlTable(configTable(plan)) : "") +
@@ -212,8 +217,9 @@ std::string htmlReport(const Plan &plan, bool allRanks) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
          escaped(plan.model()) + " - DeepStatic plan</title>\n<style>" + std::string(pageStyle) +
-         "</style>\n</head>\n<body>\n" + headHtml(plan) + folded("How to read the pictures", legendHtml()) +
-         memoryHtml(plan, allRanks) + sharingHtml(plan) + heading("Parameters") + htmlTable(parameterTable(plan)) +
+         "</style>\n</head>\n<body>\n" + headHtml(plan) + stagesHtml(plan) +
+         folded("How to read the pictures", legendHtml()) + memoryHtml(plan, allRanks) + sharingHtml(plan) +
+         heading("Parameters") + htmlTable(parameterTable(plan)) +
          folded("Every parameter", htmlTable(parameterList(plan))) + configHtml(plan) + "<script>" +
          std::string(pageScript) + "</script>\n</body>\n</html>\n";
 }

@@ -16,7 +16,12 @@
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step"}],
-//  "pipeline", "parameters", "config"}
+//  "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there are
+//  several:
+//               "chunks" (stages of a rank), "imbalance" (the slowest stage's time, of the mean),
+//               "stages_detail": [{"first_op", "last_op", "forward_seconds", "backward_seconds", "weight_seconds" (of a
+//                                  micro-batch, by the cost model), "bytes_sent", "sent", "microbatches_in_flight"}]},
+//  "parameters", "config"}
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/config/Hjson.h"
@@ -25,6 +30,7 @@
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Losses.h"
 #include "compiler/report/Sharing.h"
+#include "compiler/report/Stages.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -98,7 +104,7 @@ json roleJson(const Plan &plan, const Role &role) {
             {"host", memoryJson(plan, role, "host")},
             {"nvme", memoryJson(plan, role, "nvme")}}},
           {"zero", zeroJson(plan, role)},
-          {"flops_per_step", matmulFlopsPerStep(plan)},
+          {"flops_per_step", matmulFlopsPerStep(plan, role)},
           {"recompute_flops_per_step", 0}};
 }
 
@@ -115,8 +121,8 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
   result["wire_bytes_per_step"] = {{"all_gather", wire.allGather},
                                    {"reduce_scatter", wire.reduceScatter},
                                    {"all_reduce", wire.allReduce},
-                                   {"send", 0},
-                                   {"recv", 0}};
+                                   {"send", wire.send},
+                                   {"recv", wire.receive}};
   if (wire.broadcast > 0)
     result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
   return result;
@@ -148,19 +154,50 @@ json ranksJson(const Plan &plan, bool allRanks) {
 
 json parametersJson(const Plan &plan) {
   json result = json::array();
-  for (const plan::proto::Variable &variable : plan.variables()) {
+  const std::vector<std::vector<uint64_t>> stages = stagesOfVariables(plan);
+  for (int i = 0; i < plan.variables_size(); ++i) {
+    const plan::proto::Variable &variable = plan.variables(i);
     if (variable.kind() != plan::proto::Variable::PARAMETER)
       continue;
     json one = {{"name", variable.name()},
                 {"shape", std::vector<int64_t>(variable.shape().begin(), variable.shape().end())},
                 {"dtype", dtypeName(variable.dtype())},
-                {"stages", {0}},
+                {"stages", stages[size_t(i)]},
                 {"bytes", bytesOf(variable)},
                 {"trainable", variable.trainable()}};
     if (variable.aliases_size() > 0)
       one["aliases"] = std::vector<std::string>(variable.aliases().begin(), variable.aliases().end());
     result.push_back(std::move(one));
   }
+  return result;
+}
+
+json stageJson(const plan::proto::Stage &stage) {
+  json sent = json::array();
+  for (const plan::proto::SentValue &value : stage.sent())
+    sent.push_back({{"name", value.name()}, {"bytes", value.bytes()}, {"to_stage", value.to_stage()}});
+  return {{"first_op", stage.first_op()},
+          {"last_op", stage.last_op()},
+          {"forward_seconds", stage.forward_seconds()},
+          {"backward_seconds", stage.backward_seconds()},
+          {"weight_seconds", stage.weight_seconds()},
+          {"bytes_sent", bytesSent(stage)},
+          {"sent", sent},
+          {"microbatches_in_flight", stage.microbatches_in_flight()}};
+}
+
+json pipelineJson(const Plan &plan) {
+  const plan::proto::Pipeline &pipeline = plan.pipeline();
+  json result = {{"schedule", hasStages(plan) ? pipeline.schedule() : "none"},
+                 {"stages", worldSize(plan).pipe},
+                 {"microbatches", plan.training().accumulation_steps()},
+                 {"bubble_fraction", pipeline.bubble_fraction()}};
+  if (!hasStages(plan))
+    return result;
+  result["chunks"] = pipeline.chunks();
+  result["imbalance"] = imbalance(pipeline);
+  for (const plan::proto::Stage &stage : pipeline.stages())
+    result["stages_detail"].push_back(stageJson(stage));
   return result;
 }
 
@@ -204,11 +241,7 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
         {"micro_batch_size", plan.training().micro_batch_size()},
         {"accumulation_steps", plan.training().accumulation_steps()}}},
       {"ranks_detail", ranksJson(plan, allRanks)},
-      {"pipeline",
-       {{"schedule", "none"},
-        {"stages", world.pipe},
-        {"microbatches", plan.training().accumulation_steps()},
-        {"bubble_fraction", 0}}},
+      {"pipeline", pipelineJson(plan)},
       {"parameters", parametersJson(plan)},
       {"config", configJson(plan)},
   };

@@ -11,6 +11,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -81,6 +82,18 @@ uint64_t paddingOf(const Plan &plan, const Buffer &buffer) {
   // A slice of n has the n-th part of the members; which rank it is decides where they lie.
   return buffer.bytes() -
          uint64_t(static_cast<unsigned __int128>(buffer.bytes()) * memberElements(plan, *bucket) / bucket->elements());
+}
+
+std::vector<uint32_t> variablesHeld(const Plan &plan, const plan::proto::Role &role) {
+  std::set<uint32_t> held;
+  for (const Buffer &buffer : role.buffers()) {
+    if (buffer.has_variable())
+      held.insert(buffer.variable());
+    if (buffer.has_bucket())
+      for (const plan::proto::BucketMember &member : plan.buckets(int(buffer.bucket())).members())
+        held.insert(member.variable());
+  }
+  return {held.begin(), held.end()};
 }
 
 std::vector<BucketFacts> bucketFacts(const Plan &plan, const plan::proto::Role &role) {

@@ -27,6 +27,9 @@ struct StateFacts {
 StateFacts stateFacts(const plan::proto::Plan &plan, const plan::proto::Role &role,
                       plan::proto::Buffer::Category category);
 
+/// The variables that a rank of the role holds, whole or a part, ascending.
+std::vector<uint32_t> variablesHeld(const plan::proto::Plan &plan, const plan::proto::Role &role);
+
 /// Bytes of a buffer that belong to no variable, because a bucket lies in it.
 uint64_t paddingOf(const plan::proto::Plan &plan, const plan::proto::Buffer &buffer);
 

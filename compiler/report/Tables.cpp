@@ -5,6 +5,7 @@
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Losses.h"
 #include "compiler/report/Sharing.h"
+#include "compiler/report/Stages.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
@@ -33,19 +34,9 @@ std::string percent(uint64_t part, uint64_t whole) {
 /// The names of the roles that hold each variable, or a part of it.
 std::vector<std::vector<std::string>> holdersOf(const Plan &plan) {
   std::vector<std::vector<std::string>> holders(size_t(plan.variables_size()));
-  const auto add = [&](uint32_t variable, const Role &role) {
-    std::vector<std::string> &names = holders[variable];
-    if (names.empty() || names.back() != role.name())
-      names.push_back(role.name());
-  };
   for (const Role &role : plan.roles())
-    for (const Buffer &buffer : role.buffers()) {
-      if (buffer.has_variable())
-        add(buffer.variable(), role);
-      if (buffer.has_bucket())
-        for (const plan::proto::BucketMember &member : plan.buckets(int(buffer.bucket())).members())
-          add(member.variable(), role);
-    }
+    for (uint32_t variable : variablesHeld(plan, role))
+      holders[variable].push_back(role.name());
   return holders;
 }
 
@@ -56,14 +47,31 @@ std::string joined(const std::vector<std::string> &words) {
   return text;
 }
 
-/// "113 MiB a step, from rank 0: all_gather 59,265,864".
+/// "113 MiB a step, from rank 0: all_gather 59,265,864"; of several roles, from a rank of the one that sends most.
 std::string wireText(const Plan &plan) {
-  const WireBytes wire = wireBytesPerStep(plan, plan.roles(0), 0);
-  std::string text = bytesText(wire.sum()) + " a step, from rank 0";
-  if (wire.sum() > 0)
-    text += ": all_gather " + grouped(wire.allGather) + ", reduce_scatter " + grouped(wire.reduceScatter) +
-            ", all_reduce " + grouped(wire.allReduce);
+  WireBytes most;
+  uint64_t from = 0;
+  for (const Role &role : plan.roles())
+    if (const WireBytes wire = wireBytesPerStep(plan, role, role.ranks(0)); wire.sum() > most.sum()) {
+      most = wire;
+      from = role.ranks(0);
+    }
+  std::string text = bytesText(most.sum()) + " a step, from rank " + grouped(from);
+  if (most.sum() > 0)
+    text += ": all_gather " + grouped(most.allGather) + ", reduce_scatter " + grouped(most.reduceScatter) +
+            ", all_reduce " + grouped(most.allReduce);
+  if (most.send > 0)
+    text += ", send " + grouped(most.send);
   return text;
+}
+
+/// Of the role that has most.
+std::string workText(const Plan &plan) {
+  uint64_t most = 0;
+  for (const Role &role : plan.roles())
+    most = std::max(most, matmulFlopsPerStep(plan, role));
+  return countText(double(most)) + "FLOP of matrix products a step and rank" +
+         (plan.roles_size() > 1 ? " at most" : "") + ", none recomputed";
 }
 
 } // namespace
@@ -77,8 +85,9 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
       {"batch", grouped(training.train_batch_size()) + " samples a step = " + grouped(training.micro_batch_size()) +
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
                     plural(world.data, "data rank")},
-      {"work",
-       countText(double(matmulFlopsPerStep(plan))) + "FLOP of matrix products a step and rank, none recomputed"}};
+      {"work", workText(plan)}};
+  if (hasStages(plan))
+    lines.emplace_back("pipeline", pipelineLine(plan));
   if (plan.roles_size() > 0)
     lines.emplace_back("wire", wireText(plan));
   return lines;
@@ -182,7 +191,8 @@ Table wireTable(const WireBytes &wire) {
   for (const auto &[kind, bytes] : {std::pair("all_gather", wire.allGather),
                                     {"reduce_scatter", wire.reduceScatter},
                                     {"all_reduce", wire.allReduce},
-                                    {"broadcast", wire.broadcast}})
+                                    {"broadcast", wire.broadcast},
+                                    {"send", wire.send}})
     if (bytes > 0)
       table.add({kind, grouped(bytes), bytesText(bytes)});
   return table;

@@ -3,6 +3,7 @@
 #include "compiler/report/Formats.h"
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Losses.h"
+#include "compiler/report/Stages.h"
 #include "compiler/report/Tables.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -64,6 +65,10 @@ void printConfig(std::string &page, const Plan &plan) {
 std::string textReport(const Plan &plan) {
   std::string page;
   printHead(page, plan);
+  if (hasStages(plan)) {
+    page += "\npipeline stages, a micro-batch\n";
+    stageTable(plan).print(page);
+  }
   for (const Role &role : plan.roles())
     for (const char *space : {"device", "host", "nvme"})
       printMemory(page, plan, role, space);

@@ -21,6 +21,14 @@ uint64_t sliceSize(uint64_t count, uint64_t r, uint64_t n) {
   return cut(r + 1) - cut(r);
 }
 
+uint64_t bytesOf(const google::protobuf::RepeatedPtrField<plan::proto::Operand> &operands) {
+  uint64_t bytes = 0;
+  for (const plan::proto::Operand &operand : operands)
+    if (const auto dtype = dtypeFromNumber(int(operand.dtype())))
+      bytes += elements(operand.shape()) * uint64_t(byteSize(*dtype));
+  return bytes;
+}
+
 void add(const plan::proto::Plan &plan, const CollectiveCommand &collective, uint64_t rank, WireBytes &sum) {
   const uint64_t n = plan::groupSize(plan, collective.communicator());
   const uint64_t r = plan::groupCoordinate(plan, collective.communicator(), uint32_t(rank));
@@ -64,10 +72,16 @@ WireBytes wireBytesPerStep(const plan::proto::Plan &plan, const plan::proto::Rol
     for (const plan::proto::Command &command : role.routines(i).commands())
       if (command.has_collective())
         add(plan, command.collective(), rank, once);
+      else if (command.has_send())
+        once.send += bytesOf(command.send().sources());
+      else if (command.has_receive())
+        once.receive += bytesOf(command.receive().targets());
     sum.allGather += once.allGather * calls[size_t(i)];
     sum.reduceScatter += once.reduceScatter * calls[size_t(i)];
     sum.allReduce += once.allReduce * calls[size_t(i)];
     sum.broadcast += once.broadcast * calls[size_t(i)];
+    sum.send += once.send * calls[size_t(i)];
+    sum.receive += once.receive * calls[size_t(i)];
   }
   return sum;
 }

@@ -23,6 +23,7 @@ void checkReference(const proto::Plan &plan);                        // CheckRef
 void checkBuckets(const proto::Plan &plan);                          // CheckBuckets.cpp: communicators, buckets
 void checkHeldBuckets(const proto::Plan &plan, const proto::Role &); // CheckBuckets.cpp
 void checkChannels(const proto::Plan &plan);                         // CheckMessages.cpp
+void checkPipeline(const proto::Plan &plan);                         // CheckPipeline.cpp: what is said of stages
 void checkStorage(const proto::Plan &plan, const proto::Role &);     // CheckStorage.cpp: arenas, buffers
 void checkCommands(const proto::Plan &plan, const proto::Role &);    // CheckCommands.cpp: queues, events, routines
 void checkPrograms(const proto::Plan &plan, const proto::Role &);    // CheckPrograms.cpp: calls, metrics, lives

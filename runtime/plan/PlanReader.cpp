@@ -73,6 +73,7 @@ void validatePlan(const proto::Plan &plan) {
   checkReference(plan);
   checkBuckets(plan);
   checkChannels(plan);
+  checkPipeline(plan);
   for (const proto::Role &role : plan.roles()) {
     checkStorage(plan, role);
     checkHeldBuckets(plan, role);

@@ -28,6 +28,16 @@ proto::Operand &sent(proto::Plan &plan) { return *at(plan, 0, "forward", 2).muta
 proto::Operand &received(proto::Plan &plan) { return *at(plan, 1, "receive", 0).mutable_receive()->mutable_targets(0); }
 proto::Program &steps(proto::Plan &plan, int role) { return *plan.mutable_roles(role)->mutable_programs(0); }
 
+/// A pipeline of so many stages.
+proto::Pipeline &stages(proto::Plan &plan, int count) {
+  proto::Pipeline &pipeline = *plan.mutable_pipeline();
+  pipeline.set_schedule("1f1b");
+  pipeline.set_chunks(1);
+  for (int i = 0; i < count; ++i)
+    pipeline.add_stages();
+  return pipeline;
+}
+
 class PlanReaderRefusesMessages : public testing::TestWithParam<BadPlan> {};
 
 TEST_P(PlanReaderRefusesMessages, ABrokenRule) {
@@ -39,6 +49,12 @@ TEST_P(PlanReaderRefusesMessages, ABrokenRule) {
 TEST(PlanReaderMessages, TakesASoundPipeline) {
   for (const uint32_t microbatches : {1, 2, 5})
     EXPECT_EQ(errorOf([&] { plan::validatePlan(pipelinePlan(microbatches, 3).plan); }), "no error");
+}
+
+TEST(PlanReaderMessages, TakesWhatIsSaidOfItsStages) {
+  proto::Plan plan = pipelinePlan(4, 2).plan;
+  stages(plan, 2).mutable_stages(0)->add_sent()->set_to_stage(1);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 
 /// A role may be split, as long as its parts say the same.
@@ -97,6 +113,17 @@ const std::vector<BadPlan> messageRules = {
           for (proto::Call &call : *steps(p, 0).mutable_calls())
             call.set_microbatch(0);
         }),
+    BAD(Schedule, "pipeline: its schedule is none of gpipe, 1f1b, interleaved, zb-h1",
+        p.mutable_pipeline()->set_schedule("1b1f")),
+    BAD(Stages, "pipeline: it has 3 stages, not 1 on each of 2 ranks along axis pipe", stages(p, 3)),
+    BAD(Chunks, "pipeline: it has 2 stages, not 0 on each of 2 ranks", stages(p, 2).set_chunks(0)),
+    BAD(Bubble, "pipeline: its bubble is no fraction of a step", stages(p, 2).set_bubble_fraction(1.5)),
+    BAD(StageName, "stage 1: its name holds the control character 10",
+        stages(p, 2).mutable_stages(1)->set_last_op("a\nb")),
+    BAD(StageTime, "stage 0: its seconds are negative or not finite",
+        stages(p, 2).mutable_stages(0)->set_backward_seconds(-1)),
+    BAD(SentTo, "stage 0: it names stage 2, but there are 2",
+        stages(p, 2).mutable_stages(0)->add_sent()->set_to_stage(2)),
     BAD(NoMeeting, "would wait for ever for the other end of channel", // a backward before its forward
         steps(p, 0).mutable_calls()->SwapElements(1, 4)),
     BAD(NobodySignals, "queue forward would wait for ever for event 0 (computed) to reach 1; it stays at 0",
