@@ -102,11 +102,16 @@ void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp 
   }
 }
 
-bool Meaning::isAddition(const proto::KernelCommand &kernel) {
+bool Meaning::isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands) {
   const auto *program = attributeOf(kernel, "program");
-  return program && program->integers().values_size() == kernels::elementwiseInstructionWidth &&
-         program->integers().values(0) == int64_t(ElementwiseOp::Add) && kernel.operands_size() == 3;
+  return kernel.kernel() == "elementwise" && program &&
+         program->integers().values_size() == kernels::elementwiseInstructionWidth &&
+         program->integers().values(0) == opcode && kernel.operands_size() == operands;
 }
+
+bool Meaning::isCopy(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Copy), 2); }
+
+bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Add), 3); }
 
 /// Runs the little program on values instead of numbers.
 std::vector<Meaning::Result> Meaning::elementwise(const proto::Command &command, std::span<const uint32_t> held) {

@@ -29,7 +29,8 @@ public:
   struct Result {
     uint32_t value = Values::unknown, added = Values::unknown;
   };
-  /// Whether a kernel does nothing but add its first two operands.
+  /// Whether a kernel does nothing but copy its first operand, or add its first two.
+  static bool isCopy(const proto::KernelCommand &kernel);
   static bool isAddition(const proto::KernelCommand &kernel);
   /// By operand; `held` says what each of them held, unknown for those that are only written. Throws Mismatch.
   std::vector<Result> resultsOf(const proto::Command &command, std::span<const uint32_t> held);
@@ -45,6 +46,8 @@ public:
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held) const;
 
 private:
+  /// Whether an elementwise program is this one instruction.
+  static bool isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands);
   /// What one micro-batch adds to (or stores in) a variable; unknown where the reference program does not say.
   uint32_t contributionTo(uint32_t variable) const;
   void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;

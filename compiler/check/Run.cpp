@@ -136,6 +136,8 @@ void Run::requireApart(const std::vector<Effect> &effects, size_t index) const {
       const Range &a = ranges[w], &b = ranges[o];
       if (o == w || a.arena != b.arena || a.begin >= b.end || b.begin >= a.end)
         continue;
+      if (effects[w].scratch && effects[o].scratch && instance.command->has_collective())
+        continue; // its parts are carried out one after another
       const bool inPlace = written.buffer() == other.buffer() && !effects[w].scratch && !effects[o].scratch;
       if (!inPlace || (!instance.command->has_collective() && (a.begin != b.begin || a.end != b.end)))
         refuse("race", index,
@@ -204,7 +206,8 @@ void Run::write(const proto::Operand &operand, const std::vector<Piece> &pieces,
   requireWritable(operand, index);
   const Access access{instance.queue, instance.position, index};
   shadows_[range.arena].over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
-    if (segment.written && !timeline_.isBefore(segment.writer.queue, segment.writer.position, index))
+    if (segment.written && segment.writer.instance != index &&
+        !timeline_.isBefore(segment.writer.queue, segment.writer.position, index))
       refuseOverwrite(operand, segment.writer, "write", index);
     for (const Access &reader : segment.readers)
       if (!timeline_.isBefore(reader.queue, reader.position, index) && reader.instance != index)

@@ -52,7 +52,8 @@ struct Piece {
   uint64_t valueByte = 0; ///< where it begins in the value
 };
 
-/// What roles have sent each other so far in a run: by send, the pieces of each of its operands.
+/// What roles have sent each other so far in a run: by send, the pieces of each of its operands. Also, for the runs of
+/// other ranks, what commands have made of sums.
 using Mail = std::map<Step, std::vector<std::vector<Piece>>>;
 
 /// A role in a joint run, and what it shares with the others.
@@ -149,10 +150,11 @@ private:
   const proto::CollectivePart &partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) const;
   /// What a receive puts into its targets.
   std::vector<std::vector<Piece>> received(size_t index) const;
+  static std::vector<std::vector<Piece>> elsewhere(std::vector<std::vector<Piece>> pieces);
   /// A message is of the micro-batch that its receiver takes it for.
   void requireSameMicrobatch(const Step &sender, size_t index) const;
-  /// The sum of two sums of gradients, if the command is that.
-  std::optional<std::vector<Piece>> sumOfSums(const proto::Command &command, size_t index);
+  /// A sum of gradients again, or the sum of two, if the command makes that.
+  std::optional<std::vector<Piece>> copyOrSumOfSums(const proto::Command &command, size_t index);
   std::vector<Piece> valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
                                        size_t index);
   /// Both lists cut where either is, terms together.

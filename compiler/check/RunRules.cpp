@@ -77,7 +77,8 @@ std::string Run::whyNotTheSum(const Piece &piece, uint64_t microbatch, uint32_t 
   const bool known = expected != Values::unknown && std::ranges::count(added, uint32_t(Values::unknown)) == 0;
   if (added.size() > 1 && (!known || !meaning_.values().addUp(added, expected, whole)))
     return "holds micro-batch " + std::to_string(microbatch) + " " + std::to_string(added.size()) + " times";
-  if (!known || (meaning_.values().addUp(added, expected, whole) && piece.valueByte == expectedByte))
+  const bool sameElements = piece.value == Values::unknown || piece.valueByte == expectedByte;
+  if (!known || (meaning_.values().addUp(added, expected, whole) && sameElements))
     return {};
   return "is the sum of " + text(added[0], piece.valueByte) + ", not of " + text(expected, expectedByte);
 }

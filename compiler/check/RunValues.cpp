@@ -117,10 +117,10 @@ std::vector<Piece> Run::valueOf(const proto::Operand &target, const std::vector<
     return piecesOf(command.copy().source(), 0, bytes, instance.microbatch);
   if (isOptimizer(command))
     return updated(piecesOf(target, 0, bytes, instance.microbatch));
+  if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(command, index) : std::nullopt)
+    return *sums;
   if (!command.has_kernel() || !isSum(bufferOf(target)))
     return {{0, bytes, {}, false, result.value}};
-  if (const auto sums = result.added == Values::unknown ? sumOfSums(command, index) : std::nullopt)
-    return *sums;
   std::vector<Piece> pieces = {{0, bytes}};
   const Range range = rangeOf(target, instance.microbatch);
   for (const Effect &effect : effects)
@@ -137,33 +137,42 @@ std::vector<Piece> Run::valueOf(const proto::Operand &target, const std::vector<
 
 /// Roles that share a parameter add up what each has summed. Their sums are of the same elements, micro-batch by
 /// micro-batch; that together they are the gradient is the optimizer's to ask.
-std::optional<std::vector<Piece>> Run::sumOfSums(const proto::Command &command, size_t index) {
-  if (command.kernel().operands_size() != 3 || !Meaning::isAddition(command.kernel()))
+std::optional<std::vector<Piece>> Run::copyOrSumOfSums(const proto::Command &command, size_t index) {
+  const bool copies = Meaning::isCopy(command.kernel());
+  if (!copies && !Meaning::isAddition(command.kernel()))
     return std::nullopt;
+  const Step step{part_.index, index};
+  if (only_) // what it is made of may not be followed
+    return part_.mail.contains(step) ? std::optional(elsewhere(part_.mail.at(step))[0]) : std::nullopt;
   const uint64_t microbatch = timeline_.instances[index].microbatch;
   std::vector<Piece> sums[2];
-  for (int i : {0, 1}) {
+  for (int i = 0; i + 1 < command.kernel().operands_size(); ++i) {
     const proto::Operand &operand = command.kernel().operands(i);
     sums[i] = piecesOf(operand, 0, byteCount(operand), microbatch);
-    if (!isSum(bufferOf(operand)) || std::ranges::any_of(sums[i], [](const Piece &one) { return one.terms.empty(); }))
+    if (std::ranges::any_of(sums[i], [](const Piece &one) { return one.terms.empty(); }))
       return std::nullopt;
   }
   for (const Piece &a : sums[0])
     for (const Piece &b : sums[1])
       if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin)
         refuse("coverage", index, "adds sums of other elements of a gradient to each other");
-  return sumOf(sums[0], sums[1]);
+  const std::vector<Piece> made = copies ? sums[0] : sumOf(sums[0], sums[1]);
+  part_.mail[step] = {made};
+  return made;
+}
+
+/// What this rank has where the rank that was followed has these: the same sums, of other elements.
+std::vector<std::vector<Piece>> Run::elsewhere(std::vector<std::vector<Piece>> pieces) {
+  for (std::vector<Piece> &operand : pieces)
+    for (Piece &piece : operand)
+      piece.value = Values::unknown;
+  return pieces;
 }
 
 std::vector<std::vector<Piece>> Run::received(size_t index) const {
   const Step &sender = part_.joint.senders.at({part_.index, index});
   requireSameMicrobatch(sender, index);
-  std::vector<std::vector<Piece>> pieces = part_.mail.at(sender);
-  for (std::vector<Piece> &part : pieces)
-    for (Piece &piece : part)
-      if (only_) // the sender with this rank's coordinates was not followed, but holds the same sums elsewhere
-        piece.value = Values::unknown;
-  return pieces;
+  return only_ ? elsewhere(part_.mail.at(sender)) : part_.mail.at(sender);
 }
 
 void Run::requireSameMicrobatch(const Step &sender, size_t index) const {
