@@ -221,7 +221,8 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
   options.pipeline = {config.pipeline.stages, config.pipeline.chunks,
-                      std::string(scheduling::name(config.pipeline.schedule)), config.pipeline.partition};
+                      std::string(scheduling::name(config.pipeline.schedule)), config.pipeline.partition,
+                      machine.deviceMemory > machine.reserve ? int64_t(machine.deviceMemory - machine.reserve) : 0};
   options.zero = zeroOptions(config);
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;

@@ -74,6 +74,8 @@ void Exporter::exportBuckets() {
     message.set_communicator(ofAxis.lookup(bucket.getAxisAttr()));
     message.set_dtype(exportDType(bucket.getWholeType().getElementType()));
     message.set_elements(bucket.getWholeType().getNumElements());
+    if (auto gathered = bucket->getAttrOfType<StringAttr>("dist.gathered"))
+      message.set_gathered(gathered.str());
     for (auto [member, offset] : llvm::zip(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
       plan::proto::BucketMember &item = *message.add_members();
       item.set_variable(variables_.lookup(member.getAttr()));

@@ -13,6 +13,9 @@ inline constexpr llvm::StringLiteral bucketAttribute = "dist.bucket";
 /// The ZeRO stage by which the bucket is treated, 0 to 3.
 inline constexpr llvm::StringLiteral stageAttribute = "dist.stage";
 
+/// On a dist.bucket: how often it is gathered, and why.
+inline constexpr llvm::StringLiteral gatheredAttribute = "dist.gathered";
+
 /// The parameter that an op of the optimizer updates; nothing for other ops.
 inline std::optional<mlir::StringAttr> updatedParameter(mlir::Operation *op) {
   auto parameter = op->getAttrOfType<mlir::FlatSymbolRefAttr>("parameter");

@@ -19,6 +19,7 @@
 #include "compiler/passes/TrainStep.h"
 #include "compiler/scheduling/PartitionMethod.h"
 #include "compiler/scheduling/PipelinePartition.h"
+#include "compiler/scheduling/PipelineSchedule.h"
 #include "dialects/Train/LocationName.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -60,8 +61,6 @@ uint64_t hash(StringRef text, uint64_t seed = 14695981039346656037u) {
   return seed;
 }
 
-/// Bytes of weight, gradient and AdamW's moments per byte of a parameter.
-constexpr int64_t stateCopies = 4;
 /// Cheap values cost at most this share of the forward, all together.
 constexpr double cheapShare = 0.01;
 
@@ -175,7 +174,7 @@ private:
           if (auto variable = symbols_.lookup<train::VariableOp>(read.getVariable());
               variable && variable.getKind() == train::VariableKind::Parameter &&
               seen.insert(variable.getSymNameAttr()).second)
-            problem.units[index].stateBytes += stateCopies * bytesOf(read.getResult());
+            problem.units[index].stateBytes += bytesOf(read.getResult());
   }
 
   /// Values made before a position and read behind it, by units.
@@ -252,7 +251,12 @@ private:
     if (std::optional<std::string> reason = problem.check())
       return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: " << *reason;
     problem.mayCut = scheduling::candidateCuts(problem);
-    const std::optional<scheduling::Partition> cuts = scheduling::partition(problem);
+    limitMemory(problem);
+    std::optional<scheduling::Partition> cuts = scheduling::partition(problem);
+    if (!cuts && problem.memoryBytes > 0) { // an estimate refuses nothing: the plan's bytes are exact
+      problem.memoryBytes = 0;
+      cuts = scheduling::partition(problem);
+    }
     if (!cuts)
       return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: there are "
                                         << llvm::count(problem.mayCut, 1)
@@ -262,6 +266,25 @@ private:
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(cuts->cuts, int64_t(index)) - cuts->cuts.begin());
     return success();
+  }
+
+  /// Each stage has its share of a rank's memory.
+  void limitMemory(scheduling::PartitionProblem &problem) {
+    const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
+    if (memory <= 0 || !kind || stages % ranks != 0)
+      return;
+    scheduling::ScheduleProblem calls;
+    calls.kind = *kind;
+    calls.ranks = ranks;
+    calls.chunks = stages / ranks;
+    calls.microbatches = microbatches;
+    if (calls.check())
+      return;
+    problem.memoryBytes = memory / calls.chunks;
+    for (int64_t stage = 0; stage < stages; ++stage)
+      problem.inFlight.push_back((calls.inFlightLimit(stage) + calls.chunks - 1) / calls.chunks);
+    for (scheduling::PartitionProblem::Unit &unit : problem.units)
+      unit.stateBytes = int64_t(double(unit.stateBytes) * stateBytes);
   }
 
   /// Puts what the user wants stages to share evenly in place of time.
@@ -276,7 +299,7 @@ private:
     std::vector<int64_t> parameterBytes;
     std::vector<std::string> layers;
     for (auto [unit, op] : llvm::zip(problem.units, chain.units)) {
-      parameterBytes.push_back(unit.stateBytes / stateCopies);
+      parameterBytes.push_back(unit.stateBytes);
       layers.push_back(method->kind == Method::Kind::Type ? layerOf(op, method->pattern) : "");
     }
     const std::vector<double> weights = scheduling::weightsToBalance(method->kind, problem, parameterBytes, layers);

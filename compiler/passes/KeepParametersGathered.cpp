@@ -1,4 +1,5 @@
 //===- KeepParametersGathered.cpp - from the forward to the backward, for a step //
+#include "compiler/passes/BucketIndex.h"
 #include "compiler/passes/GatherUses.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Stages.h"
@@ -82,16 +83,26 @@ private:
               SymbolTable &symbols) {
     Gather &first = before.gathers[candidate.forward], &second = after.gathers[candidate.backward];
     const int64_t elements = first.elements();
-    if (!first.op() || candidate.distance > maxReuseDistance ||
-        !before.fits(first.last + 1, before.instants(), elements, maxLive) ||
-        !after.fits(0, second.first, elements, maxLive))
+    if (!first.op())
       return;
+    if (candidate.distance > maxReuseDistance)
+      return say(first.bucket, "in each pass: stage3_max_reuse_distance, " + std::to_string(maxReuseDistance) +
+                                   ", is less than the " + std::to_string(candidate.distance) +
+                                   " elements used from the forward to the backward");
+    if (!before.fits(first.last + 1, before.instants(), elements, maxLive) ||
+        !after.fits(0, second.first, elements, maxLive))
+      return say(first.bucket, "in each pass: kept between them, more than stage3_max_live_parameters, " +
+                                   std::to_string(maxLive) + ", would be gathered");
     const int64_t toNext = after.usedBetween(second.last + 1, after.instants()) + before.usedBetween(0, first.first);
     const bool forStep = microbatches > 1 && candidate.onlyOnes && toNext <= maxReuseDistance &&
                          after.fits(second.last + 1, after.instants(), elements, maxLive) &&
                          before.fits(0, first.first, elements, maxLive);
     if (onlyForStep_ && !forStep)
-      return;
+      return say(first.bucket, "in each pass: several micro-batches are in flight, and kept for the step more than "
+                               "stage3_max_live_parameters, " +
+                                   std::to_string(maxLive) + ", would be gathered");
+    say(first.bucket, forStep ? "once a step: stage3_max_live_parameters, " + std::to_string(maxLive) + ", allows it"
+                              : "once a micro-batch: from the forward to the backward");
     before.occupy(first.last + 1, before.instants(), elements);
     after.occupy(0, second.first, elements);
     if (forStep) {
@@ -109,6 +120,11 @@ private:
       dist::KeepOp::create(builder, first.op().getLoc(), first.whole, value);
     }
     takeInstead(second.op(), value);
+  }
+
+  /// Leaves the reason where the plan takes it from.
+  static void say(dist::BucketOp bucket, const std::string &when) {
+    bucket->setAttr(gatheredAttribute, StringAttr::get(bucket.getContext(), when));
   }
 
   /// What the backward has no use for, an embedding or a bias, can but stay for the step.
@@ -129,6 +145,7 @@ private:
       before.occupy(next, before.instants(), elements);
       after.occupy(0, after.instants(), elements);
       before.occupy(0, gather.first, elements);
+      say(gather.bucket, "once a step: stage3_max_live_parameters, " + std::to_string(maxLive) + ", allows it");
       FlatSymbolRefAttr value = makeValue(gather.bucket, true, forward, symbols);
       gatherOnce(gather.op(), value, forward, symbols);
       takeInstead(gather.op(), value);

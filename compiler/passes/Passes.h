@@ -33,6 +33,7 @@ struct ZeroOptions {
 struct PipelineOptions {
   int64_t ranks = 1, chunks = 1; ///< of the pipe axis; stages of each
   std::string schedule = "1f1b", partition = "best";
+  int64_t memory = 0; ///< bytes of a rank; 0: unknown
 };
 
 /// What the pipelines need to know of configuration and machine.

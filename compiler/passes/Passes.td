@@ -232,7 +232,8 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
   let description = [{
     Writes `dist.pipeline_stage` on ops of `@microbatch` and `@evaluate`. Cuts lie where the fewest bytes cross, between repeated
     blocks where there are such, so that the slowest stage takes as little time as possible by the cost model
-    (`compiler/analysis/Cost.h`); no names are looked at. Backward ops follow their forward op. What follows from graph inputs and
+    (`compiler/analysis/Cost.h`); no names are looked at. Where a rank has `memory` bytes, stages are cut so that parameters with their
+    state, and what the schedule keeps in flight of activations, fit by an estimate, if there is such a cut. Backward ops follow their forward op. What follows from graph inputs and
     constants by a few operations has no stage: each stage that needs it computes it. A parameter that several stages read has a
     gradient in each.
 
@@ -240,7 +241,12 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
   }];
   let options = [Option<"stages", "stages", "int64_t", "1", "stages, those of all ranks">,
                  Option<"partition", "partition", "std::string", "\"best\"",
-                        "best, or what DeepSpeed balances: uniform, parameters, type:REGEX">];
+                        "best, or what DeepSpeed balances: uniform, parameters, type:REGEX">,
+                 Option<"ranks", "ranks", "int64_t", "1", "ranks along the pipeline">,
+                 Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
+                 Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or zb-h1">,
+                 Option<"memory", "memory", "int64_t", "0", "bytes of a rank; 0: unknown">,
+                 Option<"stateBytes", "state-bytes", "double", "4", "bytes that a rank holds for each byte of a parameter">];
 }
 
 def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"]> {

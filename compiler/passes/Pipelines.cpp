@@ -54,13 +54,21 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createVerifyTrainForm());
 }
 
+/// Of a parameter, its gradient and two moments, as far as a rank holds them: per byte of the parameter.
+static double heldBytes(const CompileOptions &options) {
+  const double shared = 1.0 / double(options.dataParallel);
+  const int64_t whole = options.zero.stage == 0 ? 4 : 3 - options.zero.stage; // what ZeRO leaves whole
+  return double(whole) + double(4 - whole) * shared;
+}
+
 void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
   // Before anything is computed twice or fused: no chain leads from one stage into another.
   const PipelineOptions &pipeline = options.pipeline;
   if (pipeline.ranks > 1)
-    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition}));
+    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition, pipeline.ranks,
+                                        options.microbatches, pipeline.schedule, pipeline.memory, heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise());
   addOptional(pm, options, createFuseElementwise());
