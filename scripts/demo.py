@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The demo: tiny GPT-2 and Llama, exported from PyTorch, trained on real text by ds-run, losses beside PyTorch's.
+"""The demo: tiny GPT-2 and Llama, exported from PyTorch, trained on real text by ds-run on one rank, on four with ZeRO-3, and in four
+pipeline stages; losses beside PyTorch's.
 
 Everything it makes lies in build/demo.
 """
@@ -16,12 +17,20 @@ OUT = ROOT / "build" / "demo"
 BIN = ROOT / "build" / "release" / "bin"
 MODELS = ROOT / "models"
 TEXT = sorted(Path("/usr/share/common-licenses").glob("*GPL-*"))
-SEQUENCE, BATCH, STEPS = 128, 8, 100
+SEQUENCE, MICRO_BATCH, MICRO_BATCHES, STEPS = 128, 2, 4, 100
+BATCH = MICRO_BATCH * MICRO_BATCHES
 LEARNING_RATE, DECAY = 1e-3, 0.1
 CONFIG = {
-    "train_micro_batch_size_per_gpu": BATCH, "gradient_accumulation_steps": 1, "gradient_clipping": 1.0,
+    "train_batch_size": BATCH, "train_micro_batch_size_per_gpu": MICRO_BATCH, "gradient_clipping": 1.0,
     "optimizer": {"type": "AdamW", "params": {"lr": LEARNING_RATE, "weight_decay": DECAY}},
 }
+
+# What is called, ranks, keys that differ. The micro-batches of a step are the same for all.
+WAYS = [
+    ("one rank", 1, []),
+    ("4 ranks, ZeRO-3", 4, ["zero_optimization.stage=3", "zero_optimization.stage3_param_persistence_threshold=1000"]),
+    ("4 stages, 1F1B", 4, ["deepstatic.pipeline.stages=4"]),
+]
 
 
 def call(*arguments, quiet=True):
@@ -72,27 +81,41 @@ def draw_curve(ours, theirs, height=12, width=72):
     print(" " * 9 + f"step 1{' ' * (width - 6 - len(str(STEPS)))}{STEPS}    o ds-run   . PyTorch   * both")
 
 
-def show(name):
-    print(f"\n=== {name} (tiny), {STEPS} steps of {BATCH} samples of {SEQUENCE} bytes, one rank", flush=True)
-    call(sys.executable, MODELS / "export.py", name, "--size", "tiny", "--seq", SEQUENCE, "--out", name)
-    call(BIN / "ds-opt", "compile", name, "--config", "ds_config.json", "-o", f"{name}.dsplan", quiet=False)
-    metrics, weights = OUT / f"{name}.jsonl", OUT / f"{name}.safetensors"
+def train(name, way):
+    """Compiles and trains in one of the WAYS; returns the losses, bytes planned and measured, and the weights' SHA-256."""
+    label, ranks, keys = WAYS[way]
+    plan, metrics, weights = f"{name}-{way}.dsplan", OUT / f"{name}-{way}.jsonl", OUT / f"{name}-{way}.safetensors"
+    sets = [argument for key in keys for argument in ("--set", key)]
+    print(f"--- {label}", flush=True)
+    call(BIN / "ds-opt", "compile", name, "--config", "ds_config.json", "--ranks", ranks, *sets, "-o", plan, quiet=False)
     metrics.unlink(missing_ok=True)
-    call(BIN / "ds-run", f"{name}.dsplan", "--data", "data.safetensors", "--steps", STEPS, "--threads", 2,
+    call(BIN / "ds-run", plan, "--data", "data.safetensors", "--steps", STEPS, "--threads", 2 if ranks == 1 else 1,
          "--metrics", metrics, "--export", weights, "--quiet")
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
-    ours = [line["loss"] for line in lines if "loss" in line]
+    report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", plan, "--format", "json"], cwd=OUT))
+    planned = [rank["memory"]["device"]["arena_bytes"] for rank in report["ranks_detail"]]
+    measured = [rank["device_bytes"] for rank in lines[-1]["summary"]["ranks"]]
+    losses = [line["loss"] for line in lines if "loss" in line]
+    return losses, planned, measured, hashlib.sha256(weights.read_bytes()).hexdigest(), report["numerics"]
+
+
+def show(name):
+    print(f"\n=== {name} (tiny), {STEPS} steps of {BATCH} samples of {SEQUENCE} bytes", flush=True)
+    call(sys.executable, MODELS / "export.py", name, "--size", "tiny", "--seq", SEQUENCE, "--out", name)
+    results = [train(name, way) for way in range(len(WAYS))]
     theirs = train_with_pytorch(name, OUT / "data.safetensors")
-    draw_curve(ours, theirs)
-    print(f"loss of step 1: ds-run {ours[0]:.6f}, PyTorch {theirs[0]:.6f}; of step 10: {ours[9]:.6f}, {theirs[9]:.6f}; "
-          f"of step {STEPS}: {ours[-1]:.4f}, {theirs[-1]:.4f}")
-    report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", f"{name}.dsplan", "--format", "json"], cwd=OUT))
-    planned = report["ranks_detail"][0]["memory"]["device"]["arena_bytes"]
-    measured = lines[-1]["summary"]["ranks"][0]["device_bytes"]
-    print(f"device memory: {planned:,} bytes planned, {measured:,} bytes measured")
-    print(f"SHA-256 of the final weights: {hashlib.sha256(weights.read_bytes()).hexdigest()}")
-    call(BIN / "ds-opt", "report", f"{name}.dsplan", "-o", f"{name}-report.txt")
-    print(f"report: {(OUT / f'{name}-report.txt').relative_to(ROOT)}")
+    draw_curve(results[0][0], theirs)
+    print(f"{'':18}{'step 1':>10}{'step 10':>10}{'step ' + str(STEPS):>10}  bytes planned, measured (largest rank)  weights, SHA-256")
+    print(f"{'PyTorch':18}{theirs[0]:10.6f}{theirs[9]:10.6f}{theirs[-1]:10.4f}")
+    for (label, _, _), (losses, planned, measured, digest, _) in zip(WAYS, results):
+        print(f"{label:18}{losses[0]:10.6f}{losses[9]:10.6f}{losses[-1]:10.4f}  {max(planned):>12,} {max(measured):>12,}"
+              f"{'':13}{digest[:16]}...")
+    for (label, _, _), result in zip(WAYS, results):
+        if result[4] != "bit-equal":
+            print(f"{label}: the plan says {result[4]}; the stages that share the tied embedding add up its gradient each for itself")
+    page = f"{name}-report.html"
+    call(BIN / "ds-opt", "report", f"{name}-2.dsplan", "--format", "html", "-o", page)
+    print(f"report of the last: {(OUT / page).relative_to(ROOT)}")
 
 
 def main():
