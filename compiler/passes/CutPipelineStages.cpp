@@ -250,22 +250,26 @@ private:
       return failure();
     if (std::optional<std::string> reason = problem.check())
       return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: " << *reason;
-    problem.mayCut = scheduling::candidateCuts(problem);
     limitMemory(problem);
-    std::optional<scheduling::Partition> cuts = scheduling::partition(problem);
+    std::optional<scheduling::Partition> cuts = cutAtCandidates(problem);
     if (!cuts && problem.memoryBytes > 0) { // an estimate refuses nothing: the plan's bytes are exact
       problem.memoryBytes = 0;
-      cuts = scheduling::partition(problem);
+      cuts = cutAtCandidates(problem);
     }
     if (!cuts)
       return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: there are "
-                                        << llvm::count(problem.mayCut, 1)
+                                        << llvm::count(scheduling::candidateCuts(problem), 1)
                                         << " places where it may be cut; ask for at most one stage more than that";
     if (std::optional<std::string> reason = scheduling::verify(problem, *cuts))
       return getOperation().emitError() << "was cut wrongly: " << *reason;
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(cuts->cuts, int64_t(index)) - cuts->cuts.begin());
     return success();
+  }
+
+  static std::optional<scheduling::Partition> cutAtCandidates(scheduling::PartitionProblem problem) {
+    problem.mayCut = scheduling::candidateCuts(problem);
+    return scheduling::partition(problem);
   }
 
   /// Each stage has its share of a rank's memory.
