@@ -133,13 +133,17 @@ void CommandWriter::receive(dist::ReceiveOp op, const CommandParts &parts, const
                           communicatorOf(parts), op.getChannelAttr());
 }
 
-void CommandWriter::send(dist::SendOp op, const CommandParts &parts, const Departure &departure) {
+void CommandWriter::send(dist::SendOp op, const CommandParts &parts, const Departure &departure,
+                         ArrayRef<std::string> before) {
   const std::string ready = readySignal(op.getLoc());
-  plan::SendOp::create(builder_, op.getLoc(), parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
-                       builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
-                       op.getChannelAttr(), builder_.getArrayAttr({name(ready)}), builder_.getDenseI64ArrayAttr({0}),
-                       builder_.getArrayAttr({name(departure.sent)}), noNumbers(), stridesOf(parts),
-                       communicatorOf(parts), op.getChannelAttr());
+  Operation *command =
+      plan::SendOp::create(builder_, op.getLoc(), parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
+                           builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
+                           op.getChannelAttr(), builder_.getArrayAttr({name(ready)}),
+                           builder_.getDenseI64ArrayAttr({0}), builder_.getArrayAttr({name(departure.sent)}),
+                           noNumbers(), stridesOf(parts), communicatorOf(parts), op.getChannelAttr());
+  for (const std::string &event : before)
+    addWait(command, event);
   if (departure.values.empty())
     due_.push_back(departure.sent);
 }

@@ -35,9 +35,9 @@ public:
             mlir::Location location);
   /// On the channel's queue, ahead of use.
   void receive(dist::ReceiveOp op, const CommandParts &parts, const Arrival &arrival);
-  /// On the channel's queue, after the compute command before it. State is compute's again at once: the next command
-  /// waits.
-  void send(dist::SendOp op, const CommandParts &parts, const Departure &departure);
+  /// On the channel's queue, after the compute command before it and the messages `before`. State is compute's again at
+  /// once: the next command waits.
+  void send(dist::SendOp op, const CommandParts &parts, const Departure &departure, llvm::ArrayRef<std::string> before);
   /// `parts` as plan.collective wants them.
   void collective(dist::CollectiveOpInterface op, const CommandParts &parts);
   /// Likewise, from a `*_start`; `done` is its token's.

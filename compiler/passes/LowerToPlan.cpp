@@ -264,7 +264,7 @@ private:
       CommandParts parts;
       for (Value tensor : send.getTensors())
         parts.add(placeOf(tensor), plan::Access::Read, tensor.getType());
-      writer_.send(send, parts, inFlight_.departures().find(op)->second);
+      writer_.send(send, parts, inFlight_.departures().find(op)->second, sentBefore(send));
       return success();
     }
     if (auto pack = dyn_cast<dist::PackOp>(op)) {
@@ -378,6 +378,18 @@ private:
         parts.add(scratch, plan::Access::Scratch, RankedTensorType::get({bytes}, buffers_.getIntegerType(8)));
     }
     return parts;
+  }
+
+  /// Events of earlier messages of the fragment that have a value of this one: the last use of a value is one
+  /// command's.
+  SmallVector<std::string> sentBefore(dist::SendOp send) {
+    SmallVector<std::string> events;
+    const Departure &own = inFlight_.departures().find(send)->second;
+    for (const auto &[op, departure] : inFlight_.departures())
+      if (op->getParentOp() == send->getParentOp() && op->isBeforeInBlock(send) &&
+          llvm::any_of(departure.values, [&, &other = own](StringAttr value) { return other.values.contains(value); }))
+        events.push_back(departure.sent);
+    return events;
   }
 
   /// The arrival that writes a value, or null.

@@ -283,11 +283,13 @@ private:
       message.values.push_back(value);
   }
 
+  /// In the order in which stages need them.
   SmallVector<Message *> messagesFrom(size_t piece) {
     SmallVector<Message *> messages;
     for (auto &[key, message] : messages_)
       if (key.first == piece)
         messages.push_back(&message);
+    llvm::stable_sort(messages, [](const Message *a, const Message *b) { return a->receiver < b->receiver; });
     return messages;
   }
 

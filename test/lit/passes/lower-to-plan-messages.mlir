@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-lower-to-plan | FileCheck %s
+// RUN: ds-opt %s --ds-lower-to-plan --split-input-file | FileCheck %s
 
 // Tests messages: a queue for each channel; what is sent waits for the command that computes it and has two slots, of which the one that
 // is written next must have been sent; a receive waits until its slot was read last, who reads it first waits for the receive.
@@ -59,5 +59,31 @@ dist.role @stage1 ranks [1, 1] {
     dist.call @"receive::forward::1" microbatch 2
     dist.call @"forward::1" microbatch 1
     dist.call @"forward::1" microbatch 2
+  }
+}
+
+// -----
+
+// Tests that of two messages with one value the second waits for the first: the value's life ends with one command.
+// CHECK-LABEL: plan.role @stage0
+// CHECK:         plan.routine @"forward::0" {
+// CHECK-NEXT:      plan.kernel
+// CHECK-NEXT:      plan.send @near({{.*}} wait [@ready_0] [0] signal [@"near::sent"]
+// CHECK-NEXT:      plan.send @far({{.*}} wait [@ready_0, @"near::sent"] [0, 0] signal [@"far::sent"]
+dist.mesh @mesh ["pipe"] [3]
+train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
+dist.channel @near axis "pipe" from 0 to 1
+dist.channel @far axis "pipe" from 0 to 2
+dist.value @y : tensor<4xf32>
+dist.fragment @"forward::0" {
+  %w = train.read @w : tensor<4xf32>
+  %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32>
+  dist.keep %0 as @y : tensor<4xf32>
+  dist.send %0 on @near : tensor<4xf32>
+  dist.send %0 on @far : tensor<4xf32>
+}
+dist.role @stage0 ranks [0, 0] {
+  dist.program @step {
+    dist.call @"forward::0" microbatch 0
   }
 }
