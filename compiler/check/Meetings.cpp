@@ -117,6 +117,15 @@ Step Meetings::sender(uint32_t role, const Instance &instance) const {
   return {other, ends_.at({place, other}).steps[end.wentOn - 1]};
 }
 
+std::map<uint32_t, Instance> Meetings::others(uint32_t role, const Instance &instance) const {
+  const Place place = placeOf(instance);
+  const End &end = ends_.at({place, role});
+  std::map<uint32_t, Instance> others;
+  for (uint32_t other : end.others)
+    others[other] = ends_.at({place, other}).came[end.wentOn - 1];
+  return others;
+}
+
 std::string Meetings::absenceAt(const Instance &instance) const {
   const auto known = agreements_.find(instance.command);
   const std::string what = known == agreements_.end() ? "" : known->second;

@@ -27,6 +27,8 @@ public:
 
   /// Where the message came from that the role has just gone on to receive.
   Step sender(uint32_t role, const Instance &instance) const;
+  /// What the other roles have come to where the role has just gone on.
+  std::map<uint32_t, Instance> others(uint32_t role, const Instance &instance) const;
   /// Tells which step of its role a send that has just gone on is.
   void sent(uint32_t role, const Instance &instance, size_t step);
 

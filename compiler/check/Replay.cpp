@@ -158,7 +158,7 @@ void replay(const proto::Plan &plan, Meaning &meaning, const std::string &progra
     if (!own)
       throw Refusal{"progress", "role " + plan.roles(int(r)).name() + " has no program " + program +
                                     ", but other roles have; ranks run a program together"};
-    parts.push_back({plan, meaning, joint, mail, r, *own});
+    parts.push_back({plan, meaning, joint, mail, runs, r, *own});
     orders.emplace_back(plan, parts.back().role(), *own, parts.back().timeline());
     runs.push_back(std::make_unique<Run>(parts.back(), orders.back(), parts.back().role().ranks(0), nullptr));
   }

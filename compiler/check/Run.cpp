@@ -109,7 +109,7 @@ void Run::execute(size_t index) {
   const proto::Command &command = *timeline_.instances[index].command;
   if (command.has_send() && !only_)
     for (const proto::Operand &source : command.send().sources())
-      part_.mail[{part_.index, index}].push_back(
+      part_.mail.sent[{part_.index, index}].push_back(
           piecesOf(source, 0, byteCount(source), timeline_.instances[index].microbatch));
   // Values are known before anything is overwritten: an operand may be read and written in one place.
   std::vector<std::vector<Piece>> written;

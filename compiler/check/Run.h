@@ -13,8 +13,10 @@
 #include "compiler/check/Shadow.h"
 #include "compiler/check/Timeline.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -52,9 +54,13 @@ struct Piece {
   uint64_t valueByte = 0; ///< where it begins in the value
 };
 
-/// What roles have sent each other so far in a run: by send, the pieces of each of its operands. Also, for the runs of
-/// other ranks, what commands have made of sums.
-using Mail = std::map<Step, std::vector<std::vector<Piece>>>;
+/// What roles have told each other so far in a run.
+struct Mail {
+  /// By send, the pieces of each of its operands. Also, for the runs of other ranks, what commands have made of sums.
+  std::map<Step, std::vector<std::vector<Piece>>> sent;
+  /// By role, call, command and part of an all_gather: the source, when the first role has gone on with it.
+  std::map<std::array<uint32_t, 4>, std::vector<Piece>> gathered;
+};
 
 /// A role in a joint run, and what it shares with the others.
 struct Part {
@@ -62,7 +68,8 @@ struct Part {
   Meaning &meaning;
   const JointRun &joint;
   Mail &mail;
-  uint32_t index; ///< of the role
+  const std::vector<std::unique_ptr<class Run>> &runs; ///< of the roles, in every byte
+  uint32_t index;                                      ///< of the role
   const proto::Program &program;
 
   const proto::Role &role() const { return plan.roles(int(index)); }
@@ -116,8 +123,9 @@ private:
   /// The value that an operand holds from its first byte on.
   uint32_t held(const proto::Operand &operand, uint64_t microbatch);
   std::vector<Meaning::Result> resultsOf(const std::vector<Effect> &effects, size_t index);
-  /// What a norm is the root of counts no bytes twice.
+  /// What a norm is the root of counts no bytes twice and, where that is known, every gradient.
   void requireEachPartOnce(const proto::KernelCommand &kernel, uint64_t microbatch) const;
+  void requireEveryPart(const proto::Command &command, std::span<const uint32_t> values);
   void noteSums(const proto::Command &command);
   /// Of a sum whose slices the ranks share out, every rank's slice is of the right gradients: its optimizer looks at
   /// its own alone.
@@ -145,9 +153,12 @@ private:
   }
   /// A bucket's parameters side by side, where a whole bucket is gathered.
   std::vector<Piece> gathered(const proto::CollectivePart &part, uint64_t bytes, bool updated);
+  /// What ranks of several roles have, side by side; nothing where they are of one.
+  std::optional<std::vector<Piece>> gatheredFromRoles(int part, size_t index);
+  const std::vector<Piece> &sourceOf(int part, const Instance &gather);
   /// What the sum of a value over the ranks is: the variable that it is said to be summed into, or the value still.
   uint32_t sumOf(uint32_t value, const proto::Command &command);
-  const proto::CollectivePart &partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) const;
+  static int partOf(const proto::CollectiveCommand &collective, const proto::Operand &target);
   /// What a receive puts into its targets.
   std::vector<std::vector<Piece>> received(size_t index) const;
   static std::vector<std::vector<Piece>> elsewhere(std::vector<std::vector<Piece>> pieces);

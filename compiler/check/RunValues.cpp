@@ -29,8 +29,10 @@ std::vector<Meaning::Result> Run::resultsOf(const std::vector<Effect> &effects, 
   try {
     if (isOptimizer(command))
       requireGradient(command, values, index);
-    if (command.has_kernel() && command.kernel().kernel() == "global_norm")
+    if (command.has_kernel() && command.kernel().kernel() == "global_norm") {
       requireEachPartOnce(command.kernel(), microbatch);
+      requireEveryPart(command, values);
+    }
     if (command.has_collective())
       requireSum(command, values);
     if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::REDUCE_SCATTER)
@@ -59,6 +61,28 @@ void Run::requireEachPartOnce(const proto::KernelCommand &kernel, uint64_t micro
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].arena == parts[i - 1].arena && parts[i].begin < parts[i - 1].end)
       throw Mismatch{"it counts a part of the gradients twice"};
+}
+
+void Run::requireEveryPart(const proto::Command &command, std::span<const uint32_t> values) {
+  if (only_ || command.reference_size() != 1)
+    return;
+  std::vector<uint32_t> missing;
+  for (uint32_t operand : plan_.reference().ops(int(command.reference(0))).operands())
+    missing.push_back(meaning_.values().of(operand));
+  for (int i = 0; i < command.kernel().operands_size(); ++i) {
+    if (command.kernel().operands(i).access() != proto::Operand::READ ||
+        values[size_t(i)] == meaning_.values().constant(0))
+      continue;
+    const auto found = std::ranges::find(missing, values[size_t(i)]);
+    if (values[size_t(i)] == Values::unknown)
+      return; // of slices, which have no number
+    if (found == missing.end())
+      throw Mismatch{"operand " + std::to_string(i) + " holds " + meaning_.values().name(values[size_t(i)]) +
+                     ", which is no part of the norm or was counted"};
+    missing.erase(found);
+  }
+  if (!missing.empty())
+    throw Mismatch{"it lacks " + meaning_.values().name(missing[0])};
 }
 
 void Run::noteSums(const proto::Command &command) {
@@ -143,7 +167,7 @@ std::optional<std::vector<Piece>> Run::copyOrSumOfSums(const proto::Command &com
     return std::nullopt;
   const Step step{part_.index, index};
   if (only_) // what it is made of may not be followed
-    return part_.mail.contains(step) ? std::optional(elsewhere(part_.mail.at(step))[0]) : std::nullopt;
+    return part_.mail.sent.contains(step) ? std::optional(elsewhere(part_.mail.sent.at(step))[0]) : std::nullopt;
   const uint64_t microbatch = timeline_.instances[index].microbatch;
   std::vector<Piece> sums[2];
   for (int i = 0; i + 1 < command.kernel().operands_size(); ++i) {
@@ -157,7 +181,7 @@ std::optional<std::vector<Piece>> Run::copyOrSumOfSums(const proto::Command &com
       if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin)
         refuse("coverage", index, "adds sums of other elements of a gradient to each other");
   const std::vector<Piece> made = copies ? sums[0] : sumOf(sums[0], sums[1]);
-  part_.mail[step] = {made};
+  part_.mail.sent[step] = {made};
   return made;
 }
 
@@ -172,7 +196,7 @@ std::vector<std::vector<Piece>> Run::elsewhere(std::vector<std::vector<Piece>> p
 std::vector<std::vector<Piece>> Run::received(size_t index) const {
   const Step &sender = part_.joint.senders.at({part_.index, index});
   requireSameMicrobatch(sender, index);
-  return only_ ? elsewhere(part_.mail.at(sender)) : part_.mail.at(sender);
+  return only_ ? elsewhere(part_.mail.sent.at(sender)) : part_.mail.sent.at(sender);
 }
 
 void Run::requireSameMicrobatch(const Step &sender, size_t index) const {
@@ -217,6 +241,37 @@ std::vector<Piece> Run::gathered(const proto::CollectivePart &part, uint64_t byt
   return pieces;
 }
 
+/// When the first role goes on, all have come, and nobody has written over their sources yet.
+const std::vector<Piece> &Run::sourceOf(int part, const Instance &gather) {
+  const auto [it, isNew] = part_.mail.gathered.try_emplace({part_.index, gather.call, gather.index, uint32_t(part)});
+  const proto::Operand &source = gather.command->collective().parts(part).source();
+  if (isNew)
+    it->second = piecesOf(source, 0, byteCount(source), gather.microbatch);
+  return it->second;
+}
+
+std::optional<std::vector<Piece>> Run::gatheredFromRoles(int part, size_t index) {
+  const auto others = part_.joint.gathers.find({part_.index, index});
+  if (only_ || others == part_.joint.gathers.end())
+    return std::nullopt;
+  const Instance &own = timeline_.instances[index];
+  std::map<uint32_t, const std::vector<Piece> *> slices = {{rank_, &sourceOf(part, own)}};
+  for (const auto &[role, instance] : others->second)
+    slices[part_.runs[role]->rank_] = &part_.runs[role]->sourceOf(part, instance);
+  const uint64_t bytes = byteCount(own.command->collective().parts(part).source());
+  std::vector<Piece> pieces;
+  for (uint32_t rank : plan::groupRanks(plan_, own.command->collective().communicator(), rank_)) {
+    const uint64_t begin = pieces.empty() ? 0 : pieces.back().end;
+    const auto slice = slices.find(rank); // of a rank that is not the first of its role nothing is known
+    for (Piece piece : slice == slices.end() ? std::vector<Piece>{{0, bytes}} : *slice->second) {
+      piece.begin += begin;
+      piece.end += begin;
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
+}
+
 uint32_t Run::sumOf(uint32_t value, const proto::Command &command) {
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = plan_.reference().ops(int(reference));
@@ -227,20 +282,23 @@ uint32_t Run::sumOf(uint32_t value, const proto::Command &command) {
   return value;
 }
 
-const proto::CollectivePart &Run::partOf(const proto::CollectiveCommand &collective,
-                                         const proto::Operand &target) const {
-  for (const proto::CollectivePart &part : collective.parts())
-    if (&part.target() == &target)
-      return part;
-  return collective.parts(0);
+int Run::partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) {
+  for (int i = 0; i < collective.parts_size(); ++i)
+    if (&collective.parts(i).target() == &target)
+      return i;
+  return 0;
 }
 
 std::vector<Piece> Run::valueOfCollective(const proto::CollectiveCommand &collective, const proto::Operand &target,
                                           size_t index) {
   const uint64_t microbatch = timeline_.instances[index].microbatch;
-  const proto::CollectivePart &part = partOf(collective, target);
+  const int number = partOf(collective, target);
+  const proto::CollectivePart &part = collective.parts(number);
   const uint64_t bytes = byteCount(target), sourceBytes = byteCount(part.source());
-  if (collective.kind() == proto::CollectiveCommand::ALL_GATHER) { // other ranks' slices are as this one's
+  const bool gathers = collective.kind() == proto::CollectiveCommand::ALL_GATHER;
+  if (const auto pieces = gathers ? gatheredFromRoles(number, index) : std::nullopt)
+    return *pieces;
+  if (gathers) { // other ranks' slices are as this one's
     const std::vector<Piece> own = piecesOf(part.source(), 0, sourceBytes, microbatch);
     const bool updated = !own.empty() && std::ranges::all_of(own, [](const Piece &p) { return p.updated; });
     return gathered(part, bytes, updated);

@@ -181,12 +181,12 @@ std::optional<proto::Plan> shorter(const proto::Plan &plan) {
     const uint64_t needed = tellingMicrobatches(role, microbatches);
     for (const Repetition &one : *found) {
       left = std::min(left, one.microbatches() - std::min(one.microbatches(), needed + one.advance));
-      together = std::lcm(together, one.advance);
+      together = together > microbatches ? together : std::lcm(together, one.advance);
     }
     repetitions.push_back(*found);
   }
   left -= left % together;
-  if (left < microbatches / 4 || left == 0 || together > microbatches)
+  if (left < microbatches / 4 || left == 0)
     return std::nullopt;
   proto::Plan shorter = plan;
   shorter.mutable_training()->set_accumulation_steps(microbatches - left);

@@ -209,6 +209,10 @@ private:
     joint_.order.push_back(step);
     if (instance.command->has_send())
       meetings_.sent(p, instance, step.instance);
+    if (instance.command->has_collective() &&
+        instance.command->collective().kind() == proto::CollectiveCommand::ALL_GATHER)
+      if (auto others = meetings_.others(p, instance); !others.empty())
+        joint_.gathers[step] = std::move(others);
     if (instance.command->has_receive())
       joint_.senders[step] = meetings_.sender(p, instance);
   }

@@ -58,6 +58,8 @@ struct JointRun {
   std::vector<Timeline> timelines; ///< by role; empty for one that does not have the program
   std::vector<Step> order;         ///< of all instances, an order that happens: a message is sent before it is received
   std::map<Step, Step> senders;    ///< by receive: where its message came from
+  /// By all_gather that ranks of several roles enter: what each of the other roles enters, when it has reached it.
+  std::map<Step, std::map<uint32_t, Instance>> gathers;
 };
 
 /// Plays `program` for all roles at once. Refuses ("progress") a program that gets stuck, collectives and messages that

@@ -1,6 +1,6 @@
 """Plans broken on purpose (test/mutation): the checker refuses what is harmful, and what it accepts ends with the same bits.
 
-Ten plans: GPT-2 and Llama, ZeRO 0 to 3, one to four ranks, one to three micro-batches. `make test` plants every kind a few
+Fourteen plans: GPT-2 and Llama, ZeRO 0 to 3, one to four ranks, one to four micro-batches, one stage and two. `make test` plants every kind a few
 times; DS_TEST_SCOPE=all plants a thousand. docs/mutations.md describes the kinds and has the table of the thousand.
 """
 
@@ -20,6 +20,8 @@ WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 PLANS = [("gpt2", 1, 1, 0, {}), ("gpt2", 2, 3, 0, {}), ("llama", 3, 1, 1, {}), ("gpt2", 2, 2, 1, {"overlap_comm": True}),
          ("llama", 4, 2, 2, {"reduce_bucket_size": 10**6}), ("gpt2", 3, 2, 2, {"overlap_comm": True}), ("gpt2", 2, 2, 3, {}),
          ("llama", 2, 3, 3, {"overlap_comm": False}), ("gpt2", 4, 1, 3, {"stage3_max_live_parameters": 0}), ("llama", 1, 3, 0, {})]
+# the same on two stages, GPT-2's tied weight on both: schedule, chunks of a rank
+STAGED = [("llama", 2, 3, 0, "1f1b", 1), ("gpt2", 4, 3, 1, "1f1b", 1), ("llama", 2, 4, 2, "interleaved", 2), ("gpt2", 2, 3, 0, "zb-h1", 1)]
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 
 
@@ -36,9 +38,11 @@ def subjects(tools, tmp_path_factory):
     labels = numpy.random.default_rng(1).integers(0, 8, (64, 4), dtype=numpy.int64)
     save_file({"input_ids": tokens, "labels": labels}, folder / "data.safetensors")
     plans = []
-    for model, ranks, accumulation, stage, more in PLANS:
-        plan = folder / f"{model}-{ranks}-{accumulation}-{stage}.dsplan"
-        config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5,
+    choices = [(*plan, {}) for plan in PLANS] + [(*staged, {}, {"pipeline": {"stages": 2, "schedule": schedule, "chunks": chunks}})
+                                                 for *staged, schedule, chunks in STAGED]
+    for model, ranks, accumulation, stage, more, own in choices:
+        plan = folder / f"{model}-{ranks}-{accumulation}-{stage}{'-staged' if own else ''}.dsplan"
+        config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5, deepstatic=own,
                               zero_optimization={"stage": stage, **SMALL, **more})
         tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards" / f"good-{model}", "--config", config, "--ranks", ranks,
               "-o", plan)

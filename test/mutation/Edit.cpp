@@ -46,6 +46,12 @@ std::vector<proto::Operand *> operandsOf(proto::Command &command) {
     operands = {command.mutable_copy()->mutable_source(), command.mutable_copy()->mutable_target()};
   if (command.has_feed())
     operands.push_back(command.mutable_feed()->mutable_target());
+  if (command.has_send())
+    for (proto::Operand &operand : *command.mutable_send()->mutable_sources())
+      operands.push_back(&operand);
+  if (command.has_receive())
+    for (proto::Operand &operand : *command.mutable_receive()->mutable_targets())
+      operands.push_back(&operand);
   if (command.has_collective())
     for (proto::CollectivePart &part : *command.mutable_collective()->mutable_parts()) {
       operands.push_back(part.mutable_source());
@@ -167,6 +173,8 @@ std::string describe(const proto::Plan &plan, const Place &place) {
                            : command.has_collective() ? proto::CollectiveCommand::Kind_Name(command.collective().kind())
                            : command.has_fill()       ? "fill"
                            : command.has_feed()       ? "feed"
+                           : command.has_send()       ? "send"
+                           : command.has_receive()    ? "receive"
                                                       : "copy";
   return (plan.roles_size() > 1 ? "role " + plan.roles(place.role).name() + ", " : "") + "routine " +
          plan.roles(place.role).routines(place.routine).name() + ", command " + std::to_string(place.command) + " (" +

@@ -168,24 +168,29 @@ std::string otherGradient(proto::Plan &plan, Random &random) {
 /// Two gradients of one bucket in each other's place.
 std::string swapGradients(proto::Plan &plan, Random &random) {
   std::vector<std::pair<proto::Operand *, proto::Operand *>> pairs;
-  std::vector<proto::Operand *> results;
+  std::vector<std::pair<int, proto::Operand *>> results; // by role
   for (const Place &place : find(plan, [](const proto::Command &command) { return command.has_kernel(); }))
     for (proto::Operand *operand : operandsOf(at(plan, place)))
       if (const auto category = bufferOf(plan, place, *operand).category();
           operand->access() == proto::Operand::WRITE &&
+          operand->dtype() != proto::DTYPE_F64 && // parts of a norm, which adds them all
           (category == proto::Buffer::GRADIENTS || category == proto::Buffer::COMMUNICATION))
-        results.push_back(operand);
-  for (proto::Operand *a : results)
-    for (proto::Operand *b : results)
-      if (a->buffer() == b->buffer() && a->byte_offset() < b->byte_offset() && bytesOf(*a) == bytesOf(*b))
+        results.emplace_back(place.role, operand);
+  int role = 0;
+  for (const auto &[roleOfA, a] : results)
+    for (const auto &[roleOfB, b] : results)
+      if (roleOfA == roleOfB && a->buffer() == b->buffer() && a->byte_offset() < b->byte_offset() &&
+          bytesOf(*a) == bytesOf(*b))
         pairs.emplace_back(a, b);
   const auto pair = random.pick(pairs);
   if (!pair)
     return "";
+  for (const auto &[roleOfA, a] : results)
+    role = a == pair->first ? roleOfA : role;
   const uint64_t first = pair->first->byte_offset();
   pair->first->set_byte_offset(pair->second->byte_offset());
   pair->second->set_byte_offset(first);
-  return "gradients in " + plan.roles(0).buffers(int(pair->first->buffer())).name() + " at bytes " +
+  return "gradients in " + plan.roles(role).buffers(int(pair->first->buffer())).name() + " at bytes " +
          std::to_string(first) + " and " + std::to_string(pair->first->byte_offset()) + " swapped";
 }
 
@@ -229,7 +234,7 @@ std::string gatherAnother(proto::Plan &plan, Random &random) {
   if (!choice)
     return "";
   at(plan, choice->first).mutable_collective()->mutable_parts(0)->mutable_source()->set_buffer(choice->second);
-  return describe(plan, choice->first) + " takes " + plan.roles(0).buffers(int(choice->second)).name();
+  return describe(plan, choice->first) + " takes " + plan.roles(choice->first.role).buffers(int(choice->second)).name();
 }
 
 std::vector<Place> increments(const proto::Plan &plan) {

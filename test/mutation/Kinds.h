@@ -23,6 +23,7 @@ std::vector<Kind> orderKinds();    // OrderKinds.cpp: queues, events, collective
 std::vector<Kind> memoryKinds();   // MemoryKinds.cpp: bytes, lives, slots
 std::vector<Kind> gradientKinds(); // GradientKinds.cpp: reductions, updates, state
 std::vector<Kind> meaningKinds();  // MeaningKinds.cpp: what commands compute
+std::vector<Kind> messageKinds();  // MessageKinds.cpp: what stages tell each other
 
 /// All of them, in this order.
 std::vector<Kind> allKinds();

@@ -231,7 +231,7 @@ std::vector<Kind> meaningKinds() {
 
 std::vector<Kind> allKinds() {
   std::vector<Kind> all;
-  for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds()})
+  for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds()})
     all.insert(all.end(), kinds.begin(), kinds.end());
   return all;
 }

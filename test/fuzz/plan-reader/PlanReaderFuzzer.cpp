@@ -31,9 +31,10 @@ std::unique_ptr<ds::kernels::Kernel> noKernel(const ds::kernels::Invocation &, c
 /// Enough to take every branch; longer walks only cost time.
 bool isShort(const proto::Plan &plan) {
   uint64_t commands = 0;
-  for (const proto::Program &program : plan.roles(0).programs())
-    for (const proto::Call &call : program.calls())
-      commands += uint64_t(plan.roles(0).routines(int(call.routine())).commands_size()) + 1;
+  for (const proto::Role &role : plan.roles())
+    for (const proto::Program &program : role.programs())
+      for (const proto::Call &call : program.calls())
+        commands += uint64_t(role.routines(int(call.routine())).commands_size()) + 1;
   return commands < 10000;
 }
 

@@ -273,6 +273,15 @@ const Break breaks[] = {
      },
      "coverage: program step, call"},
     {"LossNotSummed", [](proto::Plan &p) { at(p, 1, "forward", 2).clear_reference(); }, "coverage: program step: loss"},
+    {"NormOfOneStage",
+     [](proto::Plan &p) { at(p, 1, "update", 2).mutable_kernel()->mutable_operands(0)->set_byte_offset(8); },
+     "it counts a part of the gradients twice"},
+    {"NormOfOtherParts",
+     [](proto::Plan &p) { // as if the second stage were the first
+       at(p, 0, "update", 2).mutable_kernel()->mutable_operands(0)->set_byte_offset(8);
+       at(p, 0, "update", 2).mutable_kernel()->mutable_operands(1)->set_byte_offset(0);
+     },
+     "operand 0 holds train.block_sum_squares part c, but train.global_norm norm takes train.block_sum_squares part a"},
     {"ParameterNowhere",
      [](proto::Plan &p) { p.mutable_roles(1)->mutable_buffers(int(bufferCalled(p, 1, "c")))->clear_variable(); },
      "coverage: parameter c is trained, but no role holds it"},

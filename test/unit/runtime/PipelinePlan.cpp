@@ -81,9 +81,14 @@ void partial(PlanBuilder &b, uint32_t routine, uint32_t queue, const Tensor &gra
 }
 
 void norm(PlanBuilder &b, uint32_t routine, uint32_t queue, const Optimizer &o) {
-  proto::Integers &blocks =
-      *attribute(b.kernel(routine, queue, "global_norm", "rw", {o.partials, o.norm}), "blocks").mutable_integers();
-  blocks.add_values(1024);
+  proto::Command &command = b.kernel(routine, queue, "global_norm", "rrw", {o.partials, o.partials, o.norm});
+  proto::Integers &blocks = *attribute(command, "blocks").mutable_integers();
+  for (int stage : {0, 1}) {
+    proto::Operand &part = *command.mutable_kernel()->mutable_operands(stage);
+    part.set_shape(0, 1);
+    part.set_byte_offset(8ul * uint64_t(stage));
+    blocks.add_values(1024);
+  }
 }
 
 void sgd(PlanBuilder &b, uint32_t routine, uint32_t queue, const Tensor &parameter, const Tensor &gradient,
@@ -261,6 +266,10 @@ public:
     function_ = "update";
     for (const char *scalar : {"rate", "step", "clip"})
       op(scalar, "train.read", {}, {scalar});
+    for (const char *name : {"a", "c"})
+      op(std::string("part ") + name, "train.block_sum_squares",
+         {op(std::string("gradient ") + name, "train.read", {}, {std::string(name) + "::gradient"})});
+    op("norm", "train.global_norm", {"part a", "part c"});
     op("sgd a", "train.sgd", {"rate", "step", "clip"}, {"a", "a::gradient"});
     op("sgd c", "train.sgd", {"rate", "step", "clip"}, {"c", "c::gradient"});
     op("increment", "train.increment", {}, {"step"});
@@ -355,6 +364,7 @@ PlanBuilder pipelinePlan(uint32_t microbatches, uint32_t dataRanks) {
   reference.at(0, "forward", 1, "h");
   reference.at(0, "backward", 0, "da");
   reference.at(0, "backward", 1, "a::gradient");
+  reference.at(0, "update", 0, "part a");
   reference.at(0, "update", 3, "sgd a");
   reference.at(1, "forward", 0, "y");
   reference.at(1, "forward", 1, "sum");
@@ -362,9 +372,12 @@ PlanBuilder pipelinePlan(uint32_t microbatches, uint32_t dataRanks) {
   reference.at(1, "backward", 0, "dc");
   reference.at(1, "backward", 1, "dh");
   reference.at(1, "backward", 2, "c::gradient");
+  reference.at(1, "update", 0, "part c");
   reference.at(1, "update", 3, "sgd c");
-  for (int role : {0, 1})
+  for (int role : {0, 1}) {
+    reference.at(role, "update", 2, "norm");
     reference.at(role, "update", 4, "increment");
+  }
   return b;
 }
 
