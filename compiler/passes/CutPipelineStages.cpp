@@ -300,6 +300,9 @@ private:
                                         << "\" is none of best, uniform, parameters, type:REGEX";
     if (method->kind == Method::Kind::Best)
       return success();
+    if (std::string reason; !llvm::Regex(method->pattern).isValid(reason))
+      return getOperation().emitError() << "partition \"" << partition.getValue()
+                                        << "\" holds no regular expression: " << reason;
     std::vector<int64_t> parameterBytes;
     std::vector<std::string> layers;
     for (auto [unit, op] : llvm::zip(problem.units, chain.units)) {
@@ -308,8 +311,10 @@ private:
     }
     const std::vector<double> weights = scheduling::weightsToBalance(method->kind, problem, parameterBytes, layers);
     if (llvm::all_of(weights, [](double weight) { return weight == 0; }))
-      return getOperation().emitError() << "partition \"" << partition.getValue()
-                                        << "\" leaves nothing to share: no module's name matches";
+      return getOperation().emitError()
+             << "partition \"" << partition.getValue()
+             << "\" leaves nothing to share: no module's name matches; that of an op half-way is \""
+             << train::locationName(chain.units[chain.units.size() / 2]->getLoc()) << "\"";
     for (auto [unit, weight] : llvm::zip(problem.units, weights))
       unit.seconds = weight;
     problem.secondsPerByte = 0;

@@ -6,6 +6,7 @@
 // RUN: not ds-opt %t/hand.mlir --ds-cut-pipeline-stages=stages=3 2>&1 | FileCheck %s --check-prefix=HAND
 // RUN: not ds-opt %t/short.mlir --ds-cut-pipeline-stages="stages=2 partition=evenly" 2>&1 | FileCheck %s --check-prefix=METHOD
 // RUN: not ds-opt %t/short.mlir --ds-cut-pipeline-stages="stages=2 partition=type:block" 2>&1 | FileCheck %s --check-prefix=TYPE
+// RUN: not ds-opt %t/short.mlir --ds-cut-pipeline-stages="stages=2 partition=type:[a" 2>&1 | FileCheck %s --check-prefix=REGEX
 
 // FUNCTIONS: error: needs @microbatch and @evaluate, of one block each; see ds-verify-train-form
 // NONE: error: stages is 0; it must be at least 1
@@ -13,7 +14,8 @@
 // GAP: error: 'train.exp' op has dist.pipeline_stage 2 behind an op of stage 0; stages follow each other in program order, without gaps
 // HAND: error: has ops of 2 stages, and 3 were asked for
 // METHOD: error: partition "evenly" is none of best, uniform, parameters, type:REGEX
-// TYPE: error: partition "type:block" leaves nothing to share: no module's name matches
+// TYPE: error: partition "type:block" leaves nothing to share: no module's name matches; that of an op half-way is
+// REGEX: error: partition "type:[a" holds no regular expression: brackets ([ ]) not balanced
 
 //--- functions.mlir
 func.func @forward() {

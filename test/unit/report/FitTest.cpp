@@ -51,6 +51,19 @@ TEST(Fit, SaysWhatIsShortAndWhatHelps) {
   EXPECT_EQ(reasonOf(smallCase(0)), "");
 }
 
+// Ranks along the pipe hold other stages; only data-parallel ranks can share out a stage's state.
+TEST(Fit, ARankOfAStageAloneHasNobodyToShareWith) {
+  FitCase one = smallCase(12000);
+  one.plan->mutable_roles(0)->mutable_buffers(5)->set_category(plan::proto::Buffer::OPTIMIZER); // the scratch
+  EXPECT_TRUE(reasonOf(one).ends_with(": several ranks with zero_optimization.stage 1 share them out"))
+      << reasonOf(one);
+  plan::proto::Axis &axis = *one.plan->mutable_world()->add_axes();
+  axis.set_name("pipe");
+  axis.set_size(2);
+  EXPECT_TRUE(reasonOf(one).ends_with(": several data-parallel ranks with zero_optimization.stage 1 share them out"))
+      << reasonOf(one);
+}
+
 TEST(Fit, JsonHasVerdictPhasesAndKeys) {
   const std::vector cases = {smallCase(10000, 100), refused()};
   const auto result = nlohmann::json::parse(fitReport("small", cases, Format::Json));
