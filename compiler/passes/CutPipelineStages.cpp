@@ -1,34 +1,26 @@
 //===- CutPipelineStages.cpp - decide which stage runs each op ----------------===//
 //
-// 1. Units: the ops of the forward that compute. What is repeated wherever it is needed is none: views, reads,
-// constants, and cheap
-//    values that follow from graph inputs and constants alone (masks, position tables).
+// 1. Units: the ops of the forward that compute (ForwardChain.h). What is repeated wherever it is needed is none.
 // 2. Cuts: compiler/scheduling/PipelinePartition.h on their costs, forward and backward, and the bytes that cross each
-// position.
+//    position.
 // 3. A backward op runs where its forward op does, which its location names, but never in a later stage than what it
-// reads of
-//    gradients; sums of gradients, which belong to no forward op, run where the last of them is made. Evaluation
-//    follows the forward in the same way.
+//    reads of gradients; sums of gradients, which belong to no forward op, run where the last of them is made.
+//    Evaluation follows the forward in the same way.
 // 4. The gradient of a parameter that several stages read is added up by each of them for itself; ds-join-stages sums
-// these.
+//    these.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/analysis/Cost.h"
+#include "compiler/passes/ForwardChain.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Stages.h"
 #include "compiler/passes/TrainStep.h"
 #include "compiler/scheduling/PartitionMethod.h"
-#include "compiler/scheduling/PipelinePartition.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "dialects/Train/LocationName.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Regex.h"
-
-#include <numeric>
 
 namespace ds {
 #define GEN_PASS_DEF_CUTPIPELINESTAGES
@@ -39,170 +31,6 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
-
-int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * std::max(8u, type.getElementTypeBitWidth()) / 8;
-}
-
-bool isView(Operation *op) { return isa<train::ReadOp, train::ReshapeOp, train::ConstantOp>(op); }
-
-/// The value that is computed, under reshapes.
-Value underView(Value value) {
-  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
-
-/// FNV-1a, the same in every process.
-uint64_t hash(StringRef text, uint64_t seed = 14695981039346656037u) {
-  for (const char c : text)
-    seed = (seed ^ uint8_t(c)) * 1099511628211u;
-  return seed;
-}
-
-/// Cheap values cost at most this share of the forward, all together.
-constexpr double cheapShare = 0.01;
-
-/// The forward as a chain of units.
-class Chain {
-public:
-  Chain(func::FuncOp microbatch, const SymbolTable &symbols) : symbols_(symbols) {
-    for (Operation &op : microbatch.getBody().front().without_terminator())
-      (!backward.empty() || isa<train::LossGradientOp>(op) ? backward : forward).push_back(&op);
-    findRepeated();
-    for (Operation *op : forward)
-      if (!isRepeated(op)) {
-        index_[op] = int64_t(units.size());
-        units.push_back(op);
-      }
-  }
-
-  SmallVector<Operation *> forward, backward, units;
-
-  /// Views, and what is computed again by every stage that needs it.
-  bool isRepeated(Operation *op) const { return repeated_.contains(op); }
-
-  scheduling::PartitionProblem problem() const {
-    scheduling::PartitionProblem problem;
-    llvm::StringMap<int64_t> byName; // the first unit of a name
-    for (auto [index, op] : llvm::enumerate(units)) {
-      problem.units.push_back({seconds(op), 0, keptBytes(op), signatureOf(op)});
-      byName.try_emplace(train::locationName(op->getLoc()), int64_t(index));
-    }
-    for (Operation *op : backward)
-      if (auto unit = byName.find(train::locationName(op->getLoc())); unit != byName.end())
-        problem.units[size_t(unit->second)].seconds += seconds(op);
-    addState(problem);
-    addCrossings(problem);
-    // What one node of the user's graph became stays together.
-    problem.mayCut.assign(units.size() + 1, 1);
-    for (size_t i = 1; i < units.size(); ++i)
-      if (const std::string name = train::locationName(units[i]->getLoc());
-          !name.empty() && name == train::locationName(units[i - 1]->getLoc()))
-        problem.mayCut[i] = 0;
-    problem.secondsPerByte = secondsPerMessageByte;
-    return problem;
-  }
-
-private:
-  /// Values that follow from inputs, constants and buffers by few operations.
-  void findRepeated() {
-    llvm::DenseSet<StringAttr> written;
-    double whole = 0;
-    for (Operation *op : forward) {
-      whole += seconds(op);
-      for (StringAttr name : train::writtenVariables(op))
-        written.insert(name);
-    }
-    llvm::DenseMap<Operation *, double> cost; // of computing it and all it needs
-    for (Operation *op : forward) {
-      if (auto read = dyn_cast<train::ReadOp>(op)) {
-        auto variable = symbols_.lookup<train::VariableOp>(read.getVariable());
-        const bool stays = !written.contains(read.getVariableAttr().getAttr());
-        if (stays)
-          repeated_.insert(op);
-        if (stays && variable && variable.getKind() != train::VariableKind::Parameter)
-          cost[op] = 0;
-        continue;
-      }
-      if (isView(op))
-        repeated_.insert(op);
-      double all = seconds(op);
-      const bool follows = isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-                             Operation *producer = operand.getDefiningOp();
-                             all += producer ? cost.lookup(producer) : 0;
-                             return !producer || cost.contains(producer);
-                           });
-      if (!follows || all > cheapShare * whole)
-        continue;
-      cost[op] = all;
-      repeated_.insert(op);
-    }
-  }
-
-  /// Bytes of results that the backward reads.
-  int64_t keptBytes(Operation *op) const {
-    int64_t bytes = 0;
-    for (Value result : op->getResults())
-      bytes += isReadLater(result) ? bytesOf(result) : 0;
-    return bytes;
-  }
-  bool isReadLater(Value value) const {
-    return llvm::any_of(value.getUsers(), [&](Operation *user) {
-      return !index_.contains(user) && !isRepeated(user)
-                 ? true
-                 : isa<train::ReshapeOp>(user) && isReadLater(user->getResult(0));
-    });
-  }
-
-  static uint64_t signatureOf(Operation *op) {
-    std::string types;
-    llvm::raw_string_ostream stream(types);
-    llvm::interleaveComma(op->getOperandTypes(), stream);
-    stream << "->";
-    llvm::interleaveComma(op->getResultTypes(), stream);
-    return hash(types, hash(op->getName().getStringRef()));
-  }
-
-  /// A parameter's bytes count where it is read first.
-  void addState(scheduling::PartitionProblem &problem) const {
-    llvm::DenseSet<StringAttr> seen;
-    for (auto [index, op] : llvm::enumerate(units))
-      for (Value operand : op->getOperands())
-        if (auto read = underView(operand).getDefiningOp<train::ReadOp>())
-          if (auto variable = symbols_.lookup<train::VariableOp>(read.getVariable());
-              variable && variable.getKind() == train::VariableKind::Parameter &&
-              seen.insert(variable.getSymNameAttr()).second)
-            problem.units[index].stateBytes += bytesOf(read.getResult());
-  }
-
-  /// Values made before a position and read behind it, by units.
-  void addCrossings(scheduling::PartitionProblem &problem) const {
-    std::vector<int64_t> &crossing = problem.crossing;
-    crossing.assign(units.size() + 2, 0); // changes first, then their sums
-    for (auto [index, op] : llvm::enumerate(units))
-      for (Value result : op->getResults())
-        if (const int64_t last = lastUse(result); last > int64_t(index)) {
-          crossing[index + 1] += bytesOf(result);
-          crossing[size_t(last) + 1] -= bytesOf(result);
-        }
-    std::partial_sum(crossing.begin(), crossing.end(), crossing.begin());
-    crossing.pop_back();
-  }
-  int64_t lastUse(Value value) const {
-    int64_t last = -1;
-    for (Operation *user : value.getUsers())
-      last = std::max(last, isa<train::ReshapeOp>(user) ? lastUse(user->getResult(0))
-                            : index_.contains(user)     ? index_.lookup(user)
-                                                        : -1);
-    return last;
-  }
-
-  const SymbolTable &symbols_;
-  llvm::DenseSet<Operation *> repeated_;       // looked up
-  llvm::DenseMap<Operation *, int64_t> index_; // of units; looked up
-};
 
 struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
   using CutPipelineStagesBase::CutPipelineStagesBase;
@@ -219,7 +47,7 @@ struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
       module.emitError() << "stages is " << stages.getValue() << "; it must be at least 1";
       return signalPassFailure();
     }
-    Chain chain(microbatch, symbols);
+    ForwardChain chain(microbatch, symbols);
     if (failed(cut(chain)))
       return signalPassFailure();
     if (stages_ == 1)
@@ -238,7 +66,7 @@ private:
   }
 
   /// Writes the stage of every unit: as a user has written some, or where the best cuts are.
-  LogicalResult cut(const Chain &chain) {
+  LogicalResult cut(const ForwardChain &chain) {
     if (llvm::any_of(chain.units, [](Operation *op) { return stageOf(op).has_value(); }))
       return completeByHand(chain);
     stages_ = stages;
@@ -292,7 +120,7 @@ private:
   }
 
   /// Puts what the user wants stages to share evenly in place of time.
-  LogicalResult balance(scheduling::PartitionProblem &problem, const Chain &chain) {
+  LogicalResult balance(scheduling::PartitionProblem &problem, const ForwardChain &chain) {
     using Method = scheduling::PartitionMethod;
     const std::optional<Method> method = Method::fromName(partition.getValue());
     if (!method)
@@ -334,7 +162,7 @@ private:
   }
 
   /// A unit without a stage follows the one before it.
-  LogicalResult completeByHand(const Chain &chain) {
+  LogicalResult completeByHand(const ForwardChain &chain) {
     int64_t stage = 0;
     for (Operation *op : chain.units) {
       const int64_t own = stageOf(op).value_or(stage);
@@ -351,7 +179,7 @@ private:
   }
 
   /// What a later op's stage follows from: the names of units, and who reads a parameter.
-  void followForward(const Chain &chain) {
+  void followForward(const ForwardChain &chain) {
     for (Operation *op : chain.units) {
       byName_[train::locationName(op->getLoc())] = *stageOf(op);
       for (Value operand : op->getOperands())
@@ -384,7 +212,7 @@ private:
         earliest = std::min(earliest.value_or(stages_), *stageOf(producer));
     }
     later_.insert(op);
-    if (isView(op) || (!reads && isMemoryEffectFree(op)))
+    if (isViewOfState(op) || (!reads && isMemoryEffectFree(op)))
       return; // repeated
     const int64_t latest = earliest.value_or(stages_ - 1);
     setStage(op, isa<train::AddOp>(op) ? latest : std::min(namedStage(op).value_or(latest), latest));
@@ -402,7 +230,7 @@ private:
   }
 
   /// A sum over uses in several stages becomes one a stage.
-  LogicalResult splitTies(const Chain &chain) {
+  LogicalResult splitTies(const ForwardChain &chain) {
     for (Operation *op : chain.backward) {
       StringAttr parameter = parameterOf(op);
       if (!parameter || readers_[parameter].size() < 2)
@@ -452,7 +280,7 @@ private:
       for (Value operand : op.getOperands())
         earliest = std::max(earliest, stageOf(operand).value_or(-1));
       const std::optional<int64_t> named = namedStage(&op);
-      if (isView(&op) || (earliest < 0 && !named && isMemoryEffectFree(&op)))
+      if (isViewOfState(&op) || (earliest < 0 && !named && isMemoryEffectFree(&op)))
         continue;
       setStage(&op, std::max(earliest, named.value_or(earliest < 0 ? stages_ - 1 : earliest)));
     }

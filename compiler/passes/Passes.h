@@ -36,6 +36,12 @@ struct PipelineOptions {
   int64_t memory = 0; ///< bytes of a rank; 0: unknown
 };
 
+/// What the backward computes again: docs/memory.md.
+struct RecomputeSettings {
+  int64_t level = 0, checkpoints = 0;
+  std::vector<std::string> rules; ///< "REGEX=recompute"; without, the level decides
+};
+
 /// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
   InsertOptimizerOptions optimizer;
@@ -43,6 +49,7 @@ struct CompileOptions {
   int64_t microbatches = 1;  ///< of one rank and optimizer step
   int64_t dataParallel = 1;  ///< ranks of the data axis
   PipelineOptions pipeline;
+  RecomputeSettings recompute;
   ZeroOptions zero;
   int64_t threads = 8; ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 4 << 20;

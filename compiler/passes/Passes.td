@@ -249,6 +249,31 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
                  Option<"stateBytes", "state-bytes", "double", "4", "bytes that a rank holds for each byte of a parameter">];
 }
 
+def ChooseRecompute : DsPass<"ds-choose-recompute"> {
+  let summary = "decide what the backward computes again instead of keeping it";
+  let description = [{
+    Writes `train.recompute` on ops of the forward. Layers are found in the graph, not by name: what lies between two positions where
+    few bytes cross, a repeated block being one (`compiler/scheduling/PartitionMethod.h`). Each level does more than the one before: up
+    to the number of layers L, that many of them, from the first on, compute again what costs no product and follows from values that are
+    kept anyway (norms, activations, dropout); above, level - L of them compute all again but what later layers read, as module-level
+    checkpointing does. The last layer, whose backward comes at once, is left alone. The module's `train.recompute_levels` is 2 L.
+
+    With `rules`, REGEX=save or REGEX=recompute, the first that an op's name matches decides instead.
+  }];
+  let options = [Option<"level", "level", "int64_t", "0", "how much">,
+                 Option<"checkpoints", "checkpoints", "int64_t", "0", "runs of layers that are recomputed together; 0: each by itself">,
+                 ListOption<"rules", "rules", "std::string", "REGEX=save or REGEX=recompute, in order">];
+}
+
+def Recompute : DsPass<"ds-recompute"> {
+  let summary = "compute again in the backward what is not kept";
+  let description = [{
+    Where the backward reads a result of an op with `train.recompute`, the op is cloned in front of the first reader, with the
+    `train.recompute` ops that it needs. Clones carry `train.recomputed`, and the reference ops of what they repeat; dropout draws the
+    same mask. An op that changes state is never repeated. What another pipeline stage computes is kept.
+  }];
+}
+
 def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"]> {
   let summary = "cut the step into fragments";
   let description = [{

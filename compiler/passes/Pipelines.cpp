@@ -69,6 +69,13 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   if (pipeline.ranks > 1)
     pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition, pipeline.ranks,
                                         options.microbatches, pipeline.schedule, pipeline.memory, heldBytes(options)}));
+  // The same values again, by the same ops: what is fused, kept or gathered follows from the whole.
+  if (options.recompute.level > 0 || !options.recompute.rules.empty()) {
+    ChooseRecomputeOptions choice{options.recompute.level, options.recompute.checkpoints, {}};
+    llvm::append_range(choice.rules, options.recompute.rules);
+    pm.addPass(createChooseRecompute(choice));
+    pm.addPass(createRecompute());
+  }
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise());
   addOptional(pm, options, createFuseElementwise());

@@ -140,7 +140,8 @@ std::string tieNotSummed(proto::Plan &plan, Random &random) {
     for (const proto::Operand *operand : operandsOf(at(std::as_const(plan), place)))
       if (operand->shape_size() > 0)
         received.emplace(place.role, operand->buffer());
-  std::vector<Place> places = find(plan, [](const proto::Command &command) { return isKernel(command, "elementwise"); });
+  std::vector<Place> places =
+      find(plan, [](const proto::Command &command) { return isKernel(command, "elementwise"); });
   std::erase_if(places, [&](const Place &place) {
     return !isUpdate(plan, place) ||
            std::ranges::none_of(operandsOf(at(std::as_const(plan), place)), [&](const proto::Operand *operand) {
