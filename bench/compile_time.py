@@ -2,7 +2,8 @@
 """Import and compile times of ds-opt: GPT-2 124M, Llama 160M, Llama 7B without weights. Best of three.
 
 Prints seconds and ds-opt's peak memory beside the limits that we hold ourselves to; then Llama 7B by ZeRO stage 3 for 8 to 16,384
-ranks, with the size of the plan and how much of a rank's weights, gradients and optimizer state is padding.
+ranks, with the size of the plan and how much of a rank's weights, gradients and optimizer state is padding; then a Llama of 64 layers in 64
+pipeline stages with 512 micro-batches.
 """
 
 import json
@@ -48,6 +49,7 @@ def main():
         print(f"{name} {size}, sequence {sequence}: import and compile {best:.2f} s (limit {seconds}), "
               f"peak memory {peak / 1e6:.0f} MB{limit}")
     print_by_ranks(WORK / "llama-7b-2048", config)
+    print_stages(config, stages=64, microbatches=512)
 
 
 def print_by_ranks(model, config):
@@ -67,6 +69,18 @@ def print_by_ranks(model, config):
     best = [min(times) for times in runs.values()]
     print(f"slowest / fastest: {max(best) / min(best):.2f} (limit 1.20), largest / smallest plan: "
           f"{max(sizes.values()) / min(sizes.values()):.3f}")
+
+
+def print_stages(config, stages, microbatches):
+    model, plan = WORK / f"llama-{stages}-layers", WORK / "compile.dsplan"
+    if not model.exists():
+        subprocess.run([sys.executable, ROOT / "models/export.py", "llama", "--size", "7b", "--seq", "2048", "--no-weights",
+                        "--set", f"num_hidden_layers={stages}", "--out", model], check=True, stdout=subprocess.DEVNULL)
+    best = min(measure([BIN / "ds-opt", "compile", model, "--config", config, "--ranks", stages, "--set",
+                        f"gradient_accumulation_steps={microbatches}", "--set", f"deepstatic.pipeline.stages={stages}",
+                        "-o", plan, "--quiet"])[0] for _ in range(3))
+    print(f"llama of {stages} layers in {stages} stages with {microbatches} micro-batches: {best:.2f} s (limit 10), "
+          f"plan of {plan.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

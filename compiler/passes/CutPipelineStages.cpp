@@ -181,7 +181,8 @@ private:
   /// What a later op's stage follows from: the names of units, and who reads a parameter.
   void followForward(const ForwardChain &chain) {
     for (Operation *op : chain.units) {
-      byName_[train::locationName(op->getLoc())] = *stageOf(op);
+      if (const std::string name = train::locationName(op->getLoc()); !name.empty())
+        byName_[name] = *stageOf(op);
       for (Value operand : op->getOperands())
         if (auto read = underView(operand).getDefiningOp<train::ReadOp>())
           readers_[read.getVariableAttr().getAttr()].insert(*stageOf(op));
