@@ -33,7 +33,7 @@ svg text { fill: var(--text); pointer-events: none; } .end { text-anchor: end; }
 .tick { stroke: var(--rule); } .limit { stroke: var(--text); stroke-dasharray: 5 3; }
 path.peak { stroke: var(--text); stroke-dasharray: 2 2; } circle.peak { fill: var(--text); }
 .cross { stroke: var(--text); opacity: .6; visibility: hidden; pointer-events: none; }
-.call { fill: var(--shade); stroke: var(--back); } .odd { fill: var(--rule); }
+.call { fill: var(--shade); stroke: var(--back); } .backward { fill: var(--rule); }
 .tile { stroke: var(--back); stroke-width: .3px; } .tile:hover { stroke: var(--text); stroke-width: 1.5px; }
 .padding { fill: var(--shade); background: var(--shade); }
 .k1 { fill: #4e79a7; background: #4e79a7; } .k2 { fill: #e15759; background: #e15759; }

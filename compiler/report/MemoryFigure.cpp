@@ -106,7 +106,8 @@ private:
            label(left + width, y - 40, "end", "arena " + bytesText(arenaBytes_));
   }
 
-  /// A band for each call; those thinner than a pixel share one, named after the longest.
+  /// A band for each call; those thinner than a pixel share one, named after the longest, by its
+  /// micro-batch alone where there is no room for more.
   std::string callsSvg() const {
     std::string svg;
     const auto at = [&](int call) {
@@ -119,15 +120,22 @@ private:
           longest = next;
       const Tenths begin = at(call), length = at(next) - begin;
       const std::string words = nameOf(call) + (next - call > 1 ? " to " + nameOf(next - 1) : "");
-      svg += rect(left + begin, callsTop, length, callsHeight, call % 2 == 0 ? "call" : "call odd",
+      svg += rect(left + begin, callsTop, length, callsHeight, isBackward(longest) ? "call backward" : "call",
                   words + ": " + plural(uint64_t(lives_.instantOf(next, 0) - lives_.instantOf(call, 0)), "command"));
-      if (Tenths(nameOf(longest).size()) * letter < length)
-        svg += label(left + begin + length / 2, callsTop + 140, "middle", nameOf(longest));
+      for (const std::string &name : {nameOf(longest), std::to_string(program_.calls(longest).microbatch())})
+        if (Tenths(name.size()) * letter < length) {
+          svg += label(left + begin + length / 2, callsTop + 140, "middle", name);
+          break;
+        }
     }
     return svg;
   }
 
   int64_t commandsOf(int call) const { return lives_.instantOf(call + 1, 0) - lives_.instantOf(call, 0); }
+
+  bool isBackward(int call) const {
+    return role_.routines(int(program_.calls(call).routine())).name().starts_with("backward");
+  }
 
   /// "forward 3".
   std::string nameOf(int call) const {

@@ -9,6 +9,7 @@ import json
 import os
 
 import pytest
+from pairwise import covering
 from plan_files import read_plan
 from zero_trainer import FROZEN, GAIN, MODELS, UNREACHED, sent, trainer  # noqa: F401 - trainer is a fixture
 
@@ -18,15 +19,7 @@ WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 def cases():
     """(model, stage, ranks, accumulation)."""
     everything = list(itertools.product(MODELS, range(4), (2, 3, 4, 8), (1, 3)))
-    if WHOLE:
-        return everything
-    pairs = lambda case: {(i, case[i], j, case[j]) for i, j in itertools.combinations(range(4), 2)}
-    missing, chosen = set().union(*map(pairs, everything)), []
-    while missing:  # greedy: the case that covers the most pairs not yet covered
-        best = max(everything, key=lambda case: len(pairs(case) & missing))
-        chosen.append(best)
-        missing -= pairs(best)
-    return chosen
+    return everything if WHOLE else covering(everything)
 
 
 @pytest.mark.parametrize("model", MODELS)

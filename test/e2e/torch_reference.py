@@ -52,6 +52,10 @@ def load_model(name: str, folder: Path, dtype=torch.float32, **settings):
     return load_weights(model, folder).to(dtype).train()
 
 
+# An untied BERT has it and reads the decoder's instead.
+UNREAD = {"cls.predictions.bias"}
+
+
 def load_weights(model, folder: Path):
     """The export's values in `model`."""
     values = initializers(folder)
@@ -61,6 +65,8 @@ def load_weights(model, folder: Path):
     with torch.no_grad():
         for parameter, keys in names.items():
             found = keys & set(values)
+            if not found and keys <= UNREAD:
+                continue
             assert len(found) == 1, f"{sorted(keys)} stand in the export as {sorted(found)}"
             parameter.copy_(values[found.pop()])
     return model
