@@ -1,10 +1,12 @@
-"""Where a graph is cut that nobody marked up: between the blocks of GPT-2 medium, one tensor at each boundary, whatever its names."""
+"""Where a graph is cut that nobody marked up: between the blocks of GPT-2 medium, one tensor at each boundary, whatever its names. And
+how many copies a plan has of what is in flight."""
 
 import json
 
 import onnx
 import pytest
 from conftest import write_config
+from plan_files import read_plan
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +45,29 @@ def test_names_do_not_matter(tools, medium, tmp_path):
     for one, other in zip(named, bare):
         assert [value["bytes"] for value in one["sent"]] == [value["bytes"] for value in other["sent"]]
         assert one["forward_seconds"] == pytest.approx(other["forward_seconds"])
+
+
+# Copies on each stage's rank of what its backward reads, of 4 stages and 8 micro-batches.
+IN_FLIGHT = {"gpipe": [8, 8, 8, 8], "1f1b": [4, 3, 2, 1], "zb-h1": [4, 4, 4, 4]}
+
+
+@pytest.fixture(scope="module")
+def llama(tools, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny") / "llama"
+    tools("export.py", "llama", "--size", "tiny", "--seq", 16, "--no-weights", "--out", folder)
+    return folder
+
+
+@pytest.mark.parametrize("schedule", IN_FLIGHT)
+def test_copies_are_those_that_the_schedule_keeps_in_flight(tools, llama, tmp_path, schedule):
+    plan = tmp_path / "p.dsplan"
+    config = write_config(tmp_path / "c.json", micro=1, accumulation=8,
+                          deepstatic={"pipeline": {"stages": 4, "schedule": schedule}})
+    tools("ds-opt", "compile", llama, "--config", config, "--ranks", 4, "-o", plan)
+    report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["pipeline"]
+    for role, stage, expected in zip(read_plan(plan).roles, report["stages_detail"], IN_FLIGHT[schedule], strict=True):
+        sent = {operand.buffer for routine in role.routines for command in routine.commands
+                for operand in [*command.send.sources, *command.receive.targets]}
+        kept = [buffer.slots for index, buffer in enumerate(role.buffers)
+                if buffer.scope == buffer.SLOT and buffer.category == buffer.ACTIVATIONS and index not in sent]
+        assert max(kept) == expected == stage["microbatches_in_flight"]
