@@ -180,7 +180,7 @@ std::optional<std::vector<Piece>> Run::copyOrSumOfSums(const proto::Command &com
     for (const Piece &b : sums[1])
       if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin)
         refuse("coverage", index, "adds sums of other elements of a gradient to each other");
-  const std::vector<Piece> made = copies ? sums[0] : sumOf(sums[0], sums[1]);
+  std::vector<Piece> made = copies ? sums[0] : sumOf(sums[0], sums[1]);
   part_.mail.sent[step] = {made};
   return made;
 }

@@ -175,6 +175,7 @@ struct Break {
   void (*spoil)(proto::Plan &plan);
   const char *finding;
 };
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const Break &one, std::ostream *out) { *out << one.name; }
 
 proto::Command &at(proto::Plan &plan, int role, const std::string &routine, int command) {

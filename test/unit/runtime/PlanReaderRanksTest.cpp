@@ -69,6 +69,23 @@ TEST(PlanReaderRanks, TakesASoundPlanOfTwoRanks) {
   EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 
+/// A tied weight lies in a bucket of each role that has it, and queues are numbered as each role likes.
+TEST(PlanReaderRanks, TakesAVariableInBucketsOfTwoRoles) {
+  proto::Plan plan = twoRankPlan();
+  splitRole(plan);
+  *plan.add_buckets() = plan.buckets(0);
+  plan.mutable_buckets(2)->set_name("parameters of the second");
+  proto::Role &second = *plan.mutable_roles(1);
+  second.mutable_buffers(0)->set_bucket(2);
+  second.add_queues()->set_name("compute");
+  second.mutable_queues(1)->set_kind(proto::Queue::COMPUTE);
+  second.mutable_queues(0)->set_name("idle");
+  second.mutable_queues(0)->set_kind(proto::Queue::COPY_IN);
+  for (proto::Command &command : *second.mutable_routines(0)->mutable_commands())
+    command.set_queue(1);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
 const std::vector<BadPlan> rankRules = {
     BAD(CommunicatorName, "another communicator has it", *p.add_communicators() = p.communicators(0)),
     BAD(CommunicatorAxis, "names axis 1, but there are 1", p.mutable_communicators(0)->set_axes(0, 1)),
@@ -134,6 +151,14 @@ const std::vector<BadPlan> rankRules = {
           *metric->mutable_source() = part(p, 2).source();
           metric->mutable_source()->set_buffer(0);
           metric->mutable_source()->set_rank_stride(4);
+        }),
+    BAD(TwoQueuesOfAKind,
+        "queues compute and other both enter communicator data, but of the queues of kind COMPUTE only one may",
+        {
+          auto &other = *role(p).add_queues();
+          other.set_name("other");
+          other.set_kind(proto::Queue::COMPUTE);
+          command(p, 1).set_queue(1);
         }),
     BAD(RolesDisagree, "roles all and all enter other collectives of communicator data", splitRole(p);
         role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 1)),
