@@ -241,7 +241,7 @@ void Run::requireAlive(const proto::Operand &operand, size_t index) const {
   if (buffer.scope() == proto::Buffer::PLAN)
     return;
   for (const proto::Life &life : buffer.lives())
-    if (role_.programs(int(life.program())).name() == program_.name() && isWithin(buffer, life, instance))
+    if (&role_.programs(int(life.program())) == &program_ && isWithin(buffer, life, instance))
       return;
   refuse("value", index, "uses " + nameOf(operand.buffer()) + " outside the life that the plan gives it");
 }
@@ -250,7 +250,7 @@ void Run::requireOrder(const proto::Operand &operand, size_t index) const {
   const Instance &instance = timeline_.instances[index];
   const proto::Buffer &buffer = bufferOf(operand);
   for (const proto::Life &life : buffer.lives())
-    if (role_.programs(int(life.program())).name() == program_.name() && isWithin(buffer, life, instance)) {
+    if (&role_.programs(int(life.program())) == &program_ && isWithin(buffer, life, instance)) {
       const Instance &birth = timeline_.instances[momentOf(buffer, life, instance, /*isBirth=*/true)];
       const size_t death = momentOf(buffer, life, instance, /*isBirth=*/false);
       if (birth.queue != instance.queue && !timeline_.isBefore(birth.queue, birth.position, index))

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -55,6 +56,8 @@ public:
 
   /// Calls visit(begin, segment) for the segments of [begin, end), split to fit.
   template <typename Visit> void over(uint64_t begin, uint64_t end, Visit visit) {
+    if (const auto it = segments_.find(begin); it != segments_.end() && it->second.end == end)
+      return (void)visit(begin, it->second); // as most commands leave them
     split(begin);
     split(end);
     for (auto it = segments_.lower_bound(begin); it != segments_.end() && it->first < end; ++it)
@@ -65,6 +68,10 @@ public:
   void write(uint64_t begin, uint64_t end, Content content, const Access &access) {
     if (begin == end)
       return;
+    if (const auto it = segments_.find(begin); it != segments_.end() && it->second.end == end) {
+      it->second = {end, std::move(content), true, access, {}};
+      return;
+    }
     split(begin);
     split(end);
     segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(end));

@@ -1,6 +1,8 @@
 //===- Shorter.cpp - the same schedule with fewer micro-batches --------------===//
 #include "compiler/check/Shorter.h"
 
+#include "compiler/check/Effects.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -105,22 +107,41 @@ bool overlap(const proto::Buffer &a, const proto::Buffer &b) {
   return a.arena() == b.arena() && a.offset() < end(b) && b.offset() < end(a);
 }
 
+/// The commands that a program repeats.
+std::vector<const proto::Command *> repeated(const proto::Role &role, const proto::Program &program,
+                                             const std::vector<Repetition> &repetitions) {
+  std::set<uint32_t> routines;
+  for (const Repetition &one : repetitions)
+    for (size_t c = one.begin; c < one.begin + one.length; ++c)
+      routines.insert(program.calls(int(c)).routine());
+  std::vector<const proto::Command *> commands;
+  for (uint32_t routine : routines)
+    for (const proto::Command &command : role.routines(int(routine)).commands())
+      commands.push_back(&command);
+  return commands;
+}
+
 /// Micro-batches of a repetition after which the role has seen all that can happen in it: every wait reaches back to
-/// one of them, and every slot has been used again. Where slots share bytes with other buffers, so has every slot
-/// beside every one of theirs.
-uint64_t tellingMicrobatches(const proto::Role &role, uint64_t microbatches) {
+/// one of them, and every slot has been used again. Where slots share bytes with other buffers of the repetition, so
+/// has every slot beside every one of theirs.
+uint64_t tellingMicrobatches(const proto::Role &role, const std::vector<const proto::Command *> &commands,
+                             uint64_t microbatches) {
   uint64_t needed = 0, delay = 0;
-  for (const proto::Routine &routine : role.routines())
-    for (const proto::Command &command : routine.commands())
-      for (const proto::Wait &wait : command.waits())
-        delay = std::max<uint64_t>(delay, wait.delay() < microbatches ? wait.delay() : 0); // else it never holds
-  for (const proto::Buffer &buffer : role.buffers()) {
+  std::set<uint32_t> buffers;
+  for (const proto::Command *command : commands) {
+    for (const proto::Wait &wait : command->waits())
+      delay = std::max<uint64_t>(delay, wait.delay() < microbatches ? wait.delay() : 0); // else it never holds
+    for (const Effect &effect : effectsOf(*command))
+      buffers.insert(effect.operand->buffer());
+  }
+  for (uint32_t index : buffers) {
+    const proto::Buffer &buffer = role.buffers(int(index));
     if (buffer.slots() < 2)
       continue;
     uint64_t turns = 1, period = buffer.slots();
-    for (const proto::Buffer &other : role.buffers())
-      if (&other != &buffer && overlap(buffer, other) && period < microbatches) {
-        period = std::lcm(period, other.slots());
+    for (uint32_t other : buffers)
+      if (other != index && overlap(buffer, role.buffers(int(other))) && period < microbatches) {
+        period = std::lcm(period, role.buffers(int(other)).slots());
         turns = 2;
       }
     if (turns == 2 || period < microbatches) // slots that no two micro-batches share need no turn
@@ -178,7 +199,7 @@ std::optional<proto::Plan> shorter(const proto::Plan &plan) {
     const auto found = Repetitions(*step).find();
     if (!found || found->empty())
       return std::nullopt;
-    const uint64_t needed = tellingMicrobatches(role, microbatches);
+    const uint64_t needed = tellingMicrobatches(role, repeated(role, *step, *found), microbatches);
     for (const Repetition &one : *found) {
       left = std::min(left, one.microbatches() - std::min(one.microbatches(), needed + one.advance));
       together = together > microbatches ? together : std::lcm(together, one.advance);

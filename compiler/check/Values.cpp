@@ -115,7 +115,10 @@ uint32_t Values::input(std::string_view name) {
 }
 
 uint32_t Values::constant(double value) {
-  return number("constant " + std::to_string(std::bit_cast<uint64_t>(value)), "the constant " + std::to_string(value));
+  const auto [known, isNew] = constants_.try_emplace(std::bit_cast<uint64_t>(value));
+  if (isNew)
+    known->second = number("constant " + std::to_string(known->first), "the constant " + std::to_string(value));
+  return known->second;
 }
 
 uint32_t Values::padding() { return number("padding", "padding"); }

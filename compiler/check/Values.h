@@ -54,6 +54,7 @@ private:
 
   const proto::Plan &plan_;
   std::map<std::string, uint32_t> known_;                       // by what it is
+  std::map<uint64_t, uint32_t> constants_;                      // by their bits
   std::map<uint32_t, uint32_t> stored_, variables_;             // by variable
   std::map<uint32_t, std::pair<uint32_t, uint32_t>> additions_; // by sum: its terms
   std::vector<std::string> names_;                              // by number
