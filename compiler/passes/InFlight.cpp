@@ -122,3 +122,20 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
           taker && (!arrival.lastTaker || position[taker] > position[arrival.lastTaker]))
         arrival.lastTaker = taker;
 }
+
+const Arrival *InFlight::arrivalOf(StringAttr value) const {
+  for (const auto &[op, arrival] : arrivals_)
+    if (arrival.values.contains(value))
+      return &arrival;
+  return nullptr;
+}
+
+SmallVector<std::string> InFlight::sentBefore(dist::SendOp send) const {
+  SmallVector<std::string> events;
+  const Departure &own = departures_.find(send)->second;
+  for (const auto &[op, departure] : departures_)
+    if (op->getParentOp() == send->getParentOp() && op->isBeforeInBlock(send) &&
+        llvm::any_of(departure.values, [&](StringAttr value) { return own.values.contains(value); }))
+      events.push_back(departure.sent);
+  return events;
+}

@@ -38,6 +38,12 @@ public:
   const llvm::MapVector<mlir::Operation *, Arrival> &arrivals() const { return arrivals_; }
   const llvm::MapVector<mlir::Operation *, Departure> &departures() const { return departures_; }
 
+  /// The arrival that writes a value, or null.
+  const Arrival *arrivalOf(mlir::StringAttr value) const;
+  /// Events of earlier messages of the fragment that have a value of this one: the last use of a value is one
+  /// command's.
+  llvm::SmallVector<std::string> sentBefore(dist::SendOp send) const;
+
 private:
   void noteFragment(dist::FragmentOp fragment);
   void follow(dist::ProgramOp program, const mlir::SymbolTable &symbols);

@@ -9,6 +9,8 @@
 #include "compiler/passes/CommandWriter.h"
 #include "compiler/passes/InFlight.h"
 #include "compiler/passes/KernelSelection.h"
+#include "compiler/passes/LowerPrograms.h"
+#include "compiler/passes/OrderMessages.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Placement.h"
 #include "compiler/passes/TrainStep.h"
@@ -64,16 +66,18 @@ public:
       plan::QueueOp::create(buffers_, op->getLoc(), cast<dist::SendOp>(op).getChannel(), plan::QueueKind::Message);
       plan::EventOp::create(buffers_, op->getLoc(), departure.sent);
     }
-    role_.walk([&](dist::CallOp call) { microbatches_ = std::max(microbatches_, int64_t(call.getMicrobatch()) + 1); });
+    int64_t microbatches = 1; // of the longest program
+    role_.walk([&](dist::CallOp call) { microbatches = std::max(microbatches, int64_t(call.getMicrobatch()) + 1); });
+    OrderMessages order(inFlight_, placement_, writer_, microbatches);
     llvm::SetVector<dist::FragmentOp> fragments = calledFragments();
     for (dist::FragmentOp fragment : fragments)
       for (auto take : fragment.getOps<dist::TakeOp>())
         ++takes_[take.getValueAttr().getAttr()];
     for (dist::FragmentOp fragment : fragments)
-      if (failed(lowerFragment(fragment)))
+      if (failed(lowerFragment(fragment, order)))
         return failure();
     for (auto program : role_.getOps<dist::ProgramOp>())
-      lowerProgram(program);
+      LowerPrograms(symbols_, plan_, buffers_, placement_, writer_).lower(program);
     const std::string name = role_.getSymName().str();
     role_.erase();
     plan_.setSymName(name);
@@ -140,7 +144,7 @@ private:
 
   //===-- fragments ------------------------------------------------------------===//
 
-  LogicalResult lowerFragment(dist::FragmentOp fragment) {
+  LogicalResult lowerFragment(dist::FragmentOp fragment, OrderMessages &order) {
     buffers_.setInsertionPointToEnd(&plan_.getBody().front());
     auto routine = plan::RoutineOp::create(buffers_, fragment.getLoc(), fragment.getSymName());
     buffers_.setInsertionPoint(routine);
@@ -152,7 +156,7 @@ private:
       if (failed(lowerOp(&op)))
         return failure();
     writer_.endRoutine(routine);
-    connect(fragment, routine);
+    order.connect(fragment, routine);
     return success();
   }
 
@@ -247,7 +251,7 @@ private:
       return success();
     if (auto feed = dyn_cast<dist::FeedOp>(op)) {
       auto value = symbols_.lookup<dist::ValueOp>(feed.getValue());
-      const Arrival &arrival = *arrivalOf(value.getSymNameAttr());
+      const Arrival &arrival = *inFlight_.arrivalOf(value.getSymNameAttr());
       writer_.feed(*value.getInput(), placement_.ofValue(value.getSymNameAttr()), value.getType(), arrival,
                    op->getLoc());
       return success();
@@ -264,7 +268,7 @@ private:
       CommandParts parts;
       for (Value tensor : send.getTensors())
         parts.add(placeOf(tensor), plan::Access::Read, tensor.getType());
-      writer_.send(send, parts, inFlight_.departures().find(op)->second, sentBefore(send));
+      writer_.send(send, parts, inFlight_.departures().find(op)->second, inFlight_.sentBefore(send));
       return success();
     }
     if (auto pack = dyn_cast<dist::PackOp>(op)) {
@@ -380,150 +384,6 @@ private:
     return parts;
   }
 
-  /// Events of earlier messages of the fragment that have a value of this one: the last use of a value is one
-  /// command's.
-  SmallVector<std::string> sentBefore(dist::SendOp send) {
-    SmallVector<std::string> events;
-    const Departure &own = inFlight_.departures().find(send)->second;
-    for (const auto &[op, departure] : inFlight_.departures())
-      if (op->getParentOp() == send->getParentOp() && op->isBeforeInBlock(send) &&
-          llvm::any_of(departure.values, [&, &other = own](StringAttr value) { return other.values.contains(value); }))
-        events.push_back(departure.sent);
-    return events;
-  }
-
-  /// The arrival that writes a value, or null.
-  const Arrival *arrivalOf(StringAttr value) {
-    for (const auto &[op, arrival] : inFlight_.arrivals())
-      if (arrival.values.contains(value))
-        return &arrival;
-    return nullptr;
-  }
-
-  /// Orders compute against what arrives and what leaves: the first command that uses what arrives waits for it, the
-  /// last fragment of a micro-batch that takes it frees its slot; one that writes what is sent waits until the slot has
-  /// been sent, and so does one that may end the value's life.
-  void connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
-    llvm::SetVector<StringAttr> taken;
-    for (auto take : fragment.getOps<dist::TakeOp>())
-      taken.insert(take.getValueAttr().getAttr());
-    const auto touches = [&](const llvm::SetVector<StringAttr> &values) {
-      return llvm::any_of(values, [&](StringAttr value) { return taken.contains(value); });
-    };
-    for (const auto &[op, arrival] : inFlight_.arrivals()) {
-      if (touches(arrival.values))
-        if (Operation *user = firstUser(routine, arrival))
-          writer_.addWait(user, arrival.ready);
-      if (arrival.lastTaker == fragment)
-        writer_.addSignal(computeCommand(routine, /*last=*/true), arrival.taken);
-    }
-    for (const auto &[op, departure] : inFlight_.departures()) {
-      if (op->getParentOp() == fragment && !departure.values.empty() && departure.slots < microbatches_)
-        writer_.addWait(computeCommand(routine, /*last=*/false), departure.sent, departure.slots);
-      else if (op->getParentOp() != fragment && touches(departure.values))
-        writer_.addWait(computeCommand(routine, /*last=*/false), departure.sent);
-    }
-    if (auto feed = routine.getBody().front().empty() ? plan::FeedOp()
-                                                      : dyn_cast<plan::FeedOp>(routine.getBody().front().back()))
-      for (const auto &[op, arrival] : inFlight_.arrivals())
-        if (op->getParentOp() == fragment)
-          writer_.addSignal(feed, arrival.ready); // the last feed says that all inputs are there
-  }
-
-  /// The first command that uses what arrives; null if none does.
-  Operation *firstUser(plan::RoutineOp routine, const Arrival &arrival) {
-    llvm::SmallDenseSet<Value> buffers;
-    for (StringAttr value : arrival.values)
-      buffers.insert(placement_.ofValue(value).buffer);
-    for (Operation &op : routine.getBody().front())
-      if (llvm::any_of(op.getOperands(), [&](Value operand) { return buffers.contains(operand); }))
-        return &op;
-    return nullptr;
-  }
-
-  /// The first or last command of a routine on the compute queue; an idle one if there is none.
-  Operation *computeCommand(plan::RoutineOp routine, bool last) {
-    const auto isCompute = [](Operation &op) {
-      return op.getAttrOfType<FlatSymbolRefAttr>("queue").getValue() == "compute";
-    };
-    Block &body = routine.getBody().front();
-    if (llvm::none_of(body, isCompute))
-      writer_.join(routine.getLoc());
-    auto found = llvm::find_if(body, isCompute);
-    for (auto it = found; last && it != body.end(); ++it)
-      found = isCompute(*it) ? it : found;
-    return &*found;
-  }
-
-  //===-- programs --------------------------------------------------------------===//
-
-  void lowerProgram(dist::ProgramOp program) {
-    Location location = program.getLoc();
-    buffers_.setInsertionPointToEnd(&plan_.getBody().front());
-    const std::string begin = ("begin_" + program.getSymName()).str();
-    const bool hasBegin = lowerBegin(program, begin);
-    auto lowered = plan::ProgramOp::create(buffers_, location, program.getSymName());
-    OpBuilder builder(buffers_.getContext());
-    builder.setInsertionPointToStart(&lowered.getBody().emplaceBlock());
-    if (hasBegin)
-      plan::CallOp::create(builder, location, begin, 0);
-    llvm::DenseSet<StringAttr> written;
-    for (auto call : program.getOps<dist::CallOp>()) {
-      plan::CallOp::create(builder, location, call.getFragment(), call.getMicrobatch());
-      symbols_.lookup<dist::FragmentOp>(call.getFragment()).walk([&](Operation *op) {
-        for (StringAttr name : accumulatedBy(op))
-          written.insert(name);
-        if (auto store = dyn_cast<train::StoreOp>(op))
-          written.insert(store.getVariableAttr().getAttr());
-      });
-    }
-    for (StringRef name : {lossMetric, gradientNormMetric, learningRateMetric})
-      if (auto variable = symbols_.lookup<train::VariableOp>(name);
-          variable && written.contains(variable.getSymNameAttr()))
-        plan::MetricOp::create(builder, location, builder.getStringAttr(name),
-                               placement_.ofState(variable.getSymNameAttr()).buffer, TypeAttr::get(variable.getType()));
-  }
-
-  /// State that an op adds to.
-  static SmallVector<StringAttr> accumulatedBy(Operation *op) {
-    if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-      return {accumulate.getVariableAttr().getAttr()};
-    SmallVector<StringAttr> names;
-    if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op); collective && collective.getAccumulate())
-      for (auto name : collective.getIntoAttr().getAsRange<FlatSymbolRefAttr>())
-        names.push_back(name.getAttr());
-    return names;
-  }
-
-  /// Zeroes what the program's fragments accumulate into; false where there is nothing.
-  bool lowerBegin(dist::ProgramOp program, StringRef name) {
-    llvm::SetVector<StringAttr> accumulators;
-    llvm::SetVector<dist::FragmentOp> fragments;
-    for (auto call : program.getOps<dist::CallOp>())
-      fragments.insert(symbols_.lookup<dist::FragmentOp>(call.getFragment()));
-    for (dist::FragmentOp fragment : fragments)
-      for (Operation &op : fragment.getBody().front())
-        for (StringAttr name : accumulatedBy(&op)) {
-          dist::BucketOp bucket = placement_.bucketOf(name);
-          accumulators.insert(bucket ? bucket.getSymNameAttr() : name);
-        }
-    if (accumulators.empty())
-      return false;
-    auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), name);
-    buffers_.setInsertionPoint(routine);
-    writer_.beginRoutine(routine);
-    for (StringAttr accumulator : accumulators) {
-      auto bucket = symbols_.lookup<dist::BucketOp>(accumulator);
-      auto held =
-          cast<RankedTensorType>(bucket && bucket.getHeld() == dist::Held::Whole
-                                     ? bucket.getType()
-                                     : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
-      writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());
-    }
-    buffers_.setInsertionPointToEnd(&plan_.getBody().front());
-    return true;
-  }
-
   SymbolTable symbols_;
   dist::RoleOp role_;
   LowerToPlanOptions options_;
@@ -537,7 +397,6 @@ private:
   llvm::DenseMap<StringAttr, int64_t> takes_; // of a dist.value, in all fragments
   llvm::DenseSet<Operation *> elided_;        // stores whose value is written in place
   llvm::DenseSet<Operation *> copied_;        // reads that are no views
-  int64_t microbatches_ = 1;                  // of the longest program
 };
 
 struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
