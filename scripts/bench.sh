@@ -8,3 +8,4 @@ build/venv/bin/python bench/train_step.py "$@"
 build/venv/bin/python bench/compile_time.py
 build/venv/bin/python bench/check_table.py
 build/venv/bin/python bench/zero_ranks.py
+build/venv/bin/python bench/pipeline.py
