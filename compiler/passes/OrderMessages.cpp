@@ -26,8 +26,8 @@ void OrderMessages::connect(dist::FragmentOp fragment, plan::RoutineOp routine) 
     else if (op->getParentOp() != fragment && touches(departure.values))
       writer_.addWait(computeCommand(routine, /*last=*/false), departure.sent);
   }
-  if (auto feed = routine.getBody().front().empty() ? plan::FeedOp()
-                                                    : dyn_cast<plan::FeedOp>(routine.getBody().front().back()))
+  if (auto feed =
+          routine.getBody().front().empty() ? plan::FeedOp() : dyn_cast<plan::FeedOp>(routine.getBody().front().back()))
     for (const auto &[op, arrival] : inFlight_.arrivals())
       if (op->getParentOp() == fragment)
         writer_.addSignal(feed, arrival.ready); // the last feed says that all inputs are there

@@ -7,9 +7,9 @@
 
 namespace ds {
 
-/// Orders the compute of a role's routines against feeds and messages, which run beside it: the first command that uses what arrives
-/// waits for it, the last fragment of a micro-batch that takes it frees its slot; one that writes what is sent waits until the slot has
-/// been sent, and so does one that may end the value's life.
+/// Orders the compute of a role's routines against feeds and messages, which run beside it: the first command that uses
+/// what arrives waits for it, the last fragment of a micro-batch that takes it frees its slot; one that writes what is
+/// sent waits until the slot has been sent, and so does one that may end the value's life.
 class OrderMessages {
 public:
   /// `microbatches`: of the longest program.
