@@ -1,7 +1,8 @@
 """Plans broken on purpose (test/mutation): the checker refuses what is harmful, and what it accepts ends with the same bits.
 
-Fourteen plans: GPT-2 and Llama, ZeRO 0 to 3, one to four ranks, one to four micro-batches, one stage and two. `make test` plants every kind a few
-times; DS_TEST_SCOPE=all plants a thousand. docs/mutations.md describes the kinds and has the table of the thousand.
+Fourteen plans: GPT-2 and Llama, ZeRO 0 to 3, one to four ranks, one to four micro-batches, one stage and two; once 24
+micro-batches, of which the checker looks at ten. `make test` plants every kind a few times; DS_TEST_SCOPE=all plants a
+thousand. docs/mutations.md describes the kinds and has the table of the thousand.
 """
 
 import os
@@ -21,7 +22,7 @@ PLANS = [("gpt2", 1, 1, 0, {}), ("gpt2", 2, 3, 0, {}), ("llama", 3, 1, 1, {}), (
          ("llama", 4, 2, 2, {"reduce_bucket_size": 10**6}), ("gpt2", 3, 2, 2, {"overlap_comm": True}), ("gpt2", 2, 2, 3, {}),
          ("llama", 2, 3, 3, {"overlap_comm": False}), ("gpt2", 4, 1, 3, {"stage3_max_live_parameters": 0}), ("llama", 1, 3, 0, {})]
 # the same on two stages, GPT-2's tied weight on both: schedule, chunks of a rank
-STAGED = [("llama", 2, 3, 0, "1f1b", 1), ("gpt2", 4, 3, 1, "1f1b", 1), ("llama", 2, 4, 2, "interleaved", 2), ("gpt2", 2, 3, 0, "zb-h1", 1)]
+STAGED = [("llama", 2, 3, 0, "1f1b", 1), ("gpt2", 4, 3, 1, "1f1b", 1), ("llama", 2, 4, 2, "interleaved", 2), ("gpt2", 2, 24, 0, "zb-h1", 1)]
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 
 
