@@ -23,7 +23,7 @@ table { border-collapse: collapse; margin: .5em 0 1em; font-size: .93em; }
 th, td { text-align: left; padding: .12em .9em .12em 0; vertical-align: top; }
 th { color: var(--dim); font-weight: 500; } tr:hover td { background: var(--shade); }
 .right { text-align: right; font-variant-numeric: tabular-nums; } .inner { padding-left: 1.2em; }
-td { overflow-wrap: break-word; } .dim, figcaption, output { color: var(--dim); }
+td { overflow-wrap: break-word; } td:has(.swatch) { white-space: nowrap; } .dim, figcaption, output { color: var(--dim); }
 code, pre { font: .9em ui-monospace, monospace; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 summary { cursor: pointer; } .side { display: flex; flex-wrap: wrap; gap: 0 3em; }
 figure { margin: 1em 0; } output { display: block; min-height: 1.5em; font-size: .93em; } figcaption { font-size: .88em; }
