@@ -3,6 +3,7 @@
 
 #include "runtime/core/DType.h"
 #include "runtime/plan/plan.pb.h"
+#include "test/unit/runtime/PipelineReference.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <cstdint>
@@ -132,6 +133,33 @@ proto::Command &total(PlanBuilder &b, uint32_t routine, uint32_t queue, const Te
   return command;
 }
 
+/// 1F1B; the routines are numbered as the stages add them.
+void callFirstStage(PlanBuilder &b, uint32_t step, uint32_t microbatches) {
+  constexpr uint32_t begin = 0, forward = 1, receive = 2, backward = 3, update = 4;
+  b.call(step, begin);
+  b.call(step, forward, 0);
+  for (uint32_t m = 0; m < microbatches; ++m) {
+    b.call(step, receive, m);
+    if (m + 1 < microbatches)
+      b.call(step, forward, m + 1);
+    b.call(step, backward, m);
+  }
+  b.call(step, update, microbatches - 1);
+}
+
+void callSecondStage(PlanBuilder &b, uint32_t step, uint32_t microbatches) {
+  constexpr uint32_t begin = 0, receive = 1, forward = 2, backward = 3, update = 4;
+  b.call(step, begin);
+  b.call(step, receive, 0);
+  for (uint32_t m = 0; m < microbatches; ++m) {
+    if (m + 1 < microbatches)
+      b.call(step, receive, m + 1);
+    b.call(step, forward, m);
+    b.call(step, backward, m);
+  }
+  b.call(step, update, microbatches - 1);
+}
+
 void firstStage(PlanBuilder &b, uint32_t microbatches) {
   const uint32_t compute = b.queue("compute"), forwards = b.queue("forward", proto::Queue::MESSAGE),
                  backwards = b.queue("backward", proto::Queue::MESSAGE),
@@ -166,15 +194,7 @@ void firstStage(PlanBuilder &b, uint32_t microbatches) {
   const uint32_t last = ds::test::update(b, update, compute, a, gradient, o, 0);
   b.receive(update, losses, 2, loss);
   const uint32_t step = b.program("step");
-  b.call(step, begin);
-  b.call(step, forward, 0);
-  for (uint32_t m = 0; m < microbatches; ++m) {
-    b.call(step, receive, m);
-    if (m + 1 < microbatches)
-      b.call(step, forward, m + 1);
-    b.call(step, backward, m);
-  }
-  b.call(step, update, microbatches - 1);
+  callFirstStage(b, step, microbatches);
   b.metric(step, "loss", loss);
   b.metric(step, "grad_norm", o.norm);
   b.life(x, step, forward, 0, backward, 0);
@@ -224,15 +244,7 @@ void secondStage(PlanBuilder &b, uint32_t microbatches) {
   const uint32_t last = ds::test::update(b, update, compute, c, gradient, o, 1);
   wait(b.send(update, losses, 2, loss), summed);
   const uint32_t step = b.program("step");
-  b.call(step, begin);
-  b.call(step, receive, 0);
-  for (uint32_t m = 0; m < microbatches; ++m) {
-    if (m + 1 < microbatches)
-      b.call(step, receive, m + 1);
-    b.call(step, forward, m);
-    b.call(step, backward, m);
-  }
-  b.call(step, update, microbatches - 1);
+  callSecondStage(b, step, microbatches);
   b.life(h, step, receive, 0, backward, 0);
   b.life(dh, step, backward, 1, backward, 3);
   b.life(y, step, forward, 0, forward, 1);
@@ -243,86 +255,6 @@ void secondStage(PlanBuilder &b, uint32_t microbatches) {
   b.life(o.partials, step, update, 0, update, 2);
   b.life(o.norm, step, update, 2, update, last);
 }
-
-/// The single-device program, and which command of which routine implements what of it.
-class Reference {
-public:
-  explicit Reference(PlanBuilder &b) : b_(b) {
-    for (const char *name : {"a", "c"})
-      b.bareVariable(std::string(name) + "::gradient", DType::F32, name[0] == 'a' ? Shape{5, 3} : Shape{3, 2}, 0,
-                     proto::Variable::GRADIENT);
-    b.bareVariable("loss", DType::F32, {}, 0, proto::Variable::OPTIMIZER);
-    value("x");
-    op("h", "train.matmul", {"x", op("a", "train.read", {}, {"a"})});
-    op("y", "train.matmul", {"h", op("c", "train.read", {}, {"c"})});
-    op("sum", "train.reduce_sum", {"y"});
-    number(op("dy", "train.constant", {}), "value", 1);
-    flag(op("dc", "train.matmul", {"h", "dy"}), "transpose_lhs");
-    flag(op("dh", "train.matmul", {"dy", "c"}), "transpose_rhs");
-    flag(op("da", "train.matmul", {"x", "dh"}), "transpose_lhs");
-    op("loss", "train.accumulate", {"sum"}, {"loss"});
-    op("a::gradient", "train.accumulate", {"da"}, {"a::gradient"});
-    op("c::gradient", "train.accumulate", {"dc"}, {"c::gradient"});
-    function_ = "update";
-    for (const char *scalar : {"rate", "step", "clip"})
-      op(scalar, "train.read", {}, {scalar});
-    for (const char *name : {"a", "c"})
-      op(std::string("part ") + name, "train.block_sum_squares",
-         {op(std::string("gradient ") + name, "train.read", {}, {std::string(name) + "::gradient"})});
-    op("norm", "train.global_norm", {"part a", "part c"});
-    op("sgd a", "train.sgd", {"rate", "step", "clip"}, {"a", "a::gradient"});
-    op("sgd c", "train.sgd", {"rate", "step", "clip"}, {"c", "c::gradient"});
-    op("increment", "train.increment", {}, {"step"});
-  }
-
-  /// Command `index` of a routine implements the op called `name`.
-  void at(int role, const char *routine, int index, const char *name) {
-    for (proto::Routine &candidate : *b_.plan.mutable_roles(role)->mutable_routines())
-      for (int i = 0; i < b_.plan.reference().ops_size(); ++i)
-        if (candidate.name() == routine && b_.plan.reference().ops(i).name() == name)
-          candidate.mutable_commands(index)->add_reference(uint32_t(i));
-  }
-
-private:
-  uint32_t value(const std::string &name) {
-    proto::Reference &reference = *b_.plan.mutable_reference();
-    for (int i = 0; i < reference.values_size(); ++i)
-      if (reference.values(i).name() == name)
-        return uint32_t(i);
-    reference.add_values()->set_name(name);
-    reference.mutable_values(reference.values_size() - 1)->set_dtype(proto::DTYPE_F32);
-    return uint32_t(reference.values_size() - 1);
-  }
-
-  std::string op(const std::string &name, const std::string &kind, const std::vector<std::string> &operands,
-                 const std::vector<std::string> &variables = {}) {
-    proto::ReferenceOp &op = *b_.plan.mutable_reference()->add_ops();
-    op.set_op(kind);
-    op.set_name(name);
-    op.set_function(function_);
-    for (const std::string &operand : operands)
-      op.add_operands(value(operand));
-    for (const std::string &variable : variables)
-      for (int i = 0; i < b_.plan.variables_size(); ++i)
-        if (b_.plan.variables(i).name() == variable)
-          op.add_variables(uint32_t(i));
-    if (kind != "train.accumulate" && kind != "train.sgd" && kind != "train.increment")
-      op.add_results(value(name));
-    return name;
-  }
-
-  proto::Attribute &last(const char *name) {
-    proto::Reference &reference = *b_.plan.mutable_reference();
-    proto::Attribute &attribute = *reference.mutable_ops(reference.ops_size() - 1)->add_attributes();
-    attribute.set_name(name);
-    return attribute;
-  }
-  void flag(const std::string &, const char *name) { last(name).set_integer(1); }
-  void number(const std::string &, const char *name, double number) { last(name).set_number(number); }
-
-  PlanBuilder &b_;
-  const char *function_ = "microbatch";
-};
 
 /// What all_reduces receive into lives in the command that has it.
 void addScratchLives(PlanBuilder &b) {
@@ -360,24 +292,7 @@ PlanBuilder pipelinePlan(uint32_t microbatches, uint32_t dataRanks) {
   secondStage(b, microbatches);
   markGradients(b);
   addScratchLives(b);
-  Reference reference(b);
-  reference.at(0, "forward", 1, "h");
-  reference.at(0, "backward", 0, "da");
-  reference.at(0, "backward", 1, "a::gradient");
-  reference.at(0, "update", 0, "part a");
-  reference.at(0, "update", 3, "sgd a");
-  reference.at(1, "forward", 0, "y");
-  reference.at(1, "forward", 1, "sum");
-  reference.at(1, "forward", 2, "loss");
-  reference.at(1, "backward", 0, "dc");
-  reference.at(1, "backward", 1, "dh");
-  reference.at(1, "backward", 2, "c::gradient");
-  reference.at(1, "update", 0, "part c");
-  reference.at(1, "update", 3, "sgd c");
-  for (int role : {0, 1}) {
-    reference.at(role, "update", 2, "norm");
-    reference.at(role, "update", 4, "increment");
-  }
+  describePipeline(b);
   return b;
 }
 

@@ -1,0 +1,119 @@
+//===- PipelineReference.cpp - what PipelinePlan's commands implement -----===//
+#include "test/unit/runtime/PipelineReference.h"
+
+#include "runtime/core/DType.h"
+#include "runtime/core/Shape.h"
+#include "runtime/plan/plan.pb.h"
+#include "test/unit/runtime/PlanBuilder.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds::test {
+namespace {
+
+/// The single-device program, and which command of which routine implements what of it.
+class Reference {
+public:
+  explicit Reference(PlanBuilder &b) : b_(b) {
+    for (const char *name : {"a", "c"})
+      b.bareVariable(std::string(name) + "::gradient", DType::F32, name[0] == 'a' ? Shape{5, 3} : Shape{3, 2}, 0,
+                     proto::Variable::GRADIENT);
+    b.bareVariable("loss", DType::F32, {}, 0, proto::Variable::OPTIMIZER);
+    value("x");
+    op("h", "train.matmul", {"x", op("a", "train.read", {}, {"a"})});
+    op("y", "train.matmul", {"h", op("c", "train.read", {}, {"c"})});
+    op("sum", "train.reduce_sum", {"y"});
+    number(op("dy", "train.constant", {}), "value", 1);
+    flag(op("dc", "train.matmul", {"h", "dy"}), "transpose_lhs");
+    flag(op("dh", "train.matmul", {"dy", "c"}), "transpose_rhs");
+    flag(op("da", "train.matmul", {"x", "dh"}), "transpose_lhs");
+    op("loss", "train.accumulate", {"sum"}, {"loss"});
+    op("a::gradient", "train.accumulate", {"da"}, {"a::gradient"});
+    op("c::gradient", "train.accumulate", {"dc"}, {"c::gradient"});
+    function_ = "update";
+    for (const char *scalar : {"rate", "step", "clip"})
+      op(scalar, "train.read", {}, {scalar});
+    for (const char *name : {"a", "c"})
+      op(std::string("part ") + name, "train.block_sum_squares",
+         {op(std::string("gradient ") + name, "train.read", {}, {std::string(name) + "::gradient"})});
+    op("norm", "train.global_norm", {"part a", "part c"});
+    op("sgd a", "train.sgd", {"rate", "step", "clip"}, {"a", "a::gradient"});
+    op("sgd c", "train.sgd", {"rate", "step", "clip"}, {"c", "c::gradient"});
+    op("increment", "train.increment", {}, {"step"});
+  }
+
+  /// Command `index` of a routine implements the op called `name`.
+  void at(int role, const char *routine, int index, const char *name) {
+    for (proto::Routine &candidate : *b_.plan.mutable_roles(role)->mutable_routines())
+      for (int i = 0; i < b_.plan.reference().ops_size(); ++i)
+        if (candidate.name() == routine && b_.plan.reference().ops(i).name() == name)
+          candidate.mutable_commands(index)->add_reference(uint32_t(i));
+  }
+
+private:
+  uint32_t value(const std::string &name) {
+    proto::Reference &reference = *b_.plan.mutable_reference();
+    for (int i = 0; i < reference.values_size(); ++i)
+      if (reference.values(i).name() == name)
+        return uint32_t(i);
+    reference.add_values()->set_name(name);
+    reference.mutable_values(reference.values_size() - 1)->set_dtype(proto::DTYPE_F32);
+    return uint32_t(reference.values_size() - 1);
+  }
+
+  std::string op(const std::string &name, const std::string &kind, const std::vector<std::string> &operands,
+                 const std::vector<std::string> &variables = {}) {
+    proto::ReferenceOp &op = *b_.plan.mutable_reference()->add_ops();
+    op.set_op(kind);
+    op.set_name(name);
+    op.set_function(function_);
+    for (const std::string &operand : operands)
+      op.add_operands(value(operand));
+    for (const std::string &variable : variables)
+      for (int i = 0; i < b_.plan.variables_size(); ++i)
+        if (b_.plan.variables(i).name() == variable)
+          op.add_variables(uint32_t(i));
+    if (kind != "train.accumulate" && kind != "train.sgd" && kind != "train.increment")
+      op.add_results(value(name));
+    return name;
+  }
+
+  proto::Attribute &last(const char *name) {
+    proto::Reference &reference = *b_.plan.mutable_reference();
+    proto::Attribute &attribute = *reference.mutable_ops(reference.ops_size() - 1)->add_attributes();
+    attribute.set_name(name);
+    return attribute;
+  }
+  void flag(const std::string &, const char *name) { last(name).set_integer(1); }
+  void number(const std::string &, const char *name, double number) { last(name).set_number(number); }
+
+  PlanBuilder &b_;
+  const char *function_ = "microbatch";
+};
+
+} // namespace
+
+void describePipeline(PlanBuilder &b) {
+  Reference reference(b);
+  reference.at(0, "forward", 1, "h");
+  reference.at(0, "backward", 0, "da");
+  reference.at(0, "backward", 1, "a::gradient");
+  reference.at(0, "update", 0, "part a");
+  reference.at(0, "update", 3, "sgd a");
+  reference.at(1, "forward", 0, "y");
+  reference.at(1, "forward", 1, "sum");
+  reference.at(1, "forward", 2, "loss");
+  reference.at(1, "backward", 0, "dc");
+  reference.at(1, "backward", 1, "dh");
+  reference.at(1, "backward", 2, "c::gradient");
+  reference.at(1, "update", 0, "part c");
+  reference.at(1, "update", 3, "sgd c");
+  for (int role : {0, 1}) {
+    reference.at(role, "update", 2, "norm");
+    reference.at(role, "update", 4, "increment");
+  }
+}
+
+} // namespace ds::test
