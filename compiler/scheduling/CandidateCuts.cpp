@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -22,7 +23,9 @@ namespace {
 constexpr double saving = 0.9;       // of the bytes: what has less is worth moving a cut for
 constexpr double neighbourhood = .5; // of a stage's mean time: how far a cut is moved for that
 constexpr double margin = 1. / 16;   // of a stage's mean time: a stage at either end is no shorter
-constexpr double imbalance = 1.25;   // times the best bottleneck: what whole blocks and few bytes may cost
+constexpr double imbalance = 1.25;   // times the best bottleneck: what few bytes may cost
+constexpr double wholeBlocks =
+    1.05; // times that of cuts inside of blocks, as few bytes sent: what whole blocks may cost
 
 /// Finds positions that send few bytes.
 class Valleys {
@@ -133,12 +136,13 @@ std::vector<uint8_t> candidateCuts(const PartitionProblem &problem) {
   const std::optional<Partition> best = partition(problem);
   if (!best)
     return all;
-  const auto isGood = [&](const std::vector<uint8_t> &mask) {
+  const auto bottleneckOf = [&](const std::vector<uint8_t> &mask) {
     PartitionProblem narrowed = problem;
     narrowed.mayCut = mask;
-    const std::optional<Partition> good = partition(narrowed);
-    return good && good->bottleneck <= imbalance * best->bottleneck;
+    const std::optional<Partition> found = partition(narrowed);
+    return found ? found->bottleneck : std::numeric_limits<double>::infinity();
   };
+  const auto isGood = [&](double bottleneck) { return bottleneck <= imbalance * best->bottleneck; };
   const Valleys valleys(problem);
   const auto asMask = [&](const std::vector<int64_t> &positions) {
     std::vector<uint8_t> mask(all.size(), 0);
@@ -147,12 +151,14 @@ std::vector<uint8_t> candidateCuts(const PartitionProblem &problem) {
     return mask;
   };
   const std::vector<int64_t> deepest = valleys.within(neighbourhood);
-  if (std::vector<uint8_t> mask = asMask(betweenBlocks(problem, deepest)); isGood(mask))
-    return mask;
-  if (std::vector<uint8_t> mask = asMask(deepest); isGood(mask))
-    return mask;
+  const std::vector<uint8_t> between = asMask(betweenBlocks(problem, deepest)), inside = asMask(deepest);
+  const double whole = bottleneckOf(between), cut = bottleneckOf(inside);
+  if (isGood(whole) && whole <= wholeBlocks * cut)
+    return between;
+  if (isGood(cut))
+    return inside;
   for (double reach : {1. / 8, 1. / 32, 1. / 128, 1. / 512})
-    if (std::vector<uint8_t> mask = asMask(valleys.within(reach)); isGood(mask))
+    if (std::vector<uint8_t> mask = asMask(valleys.within(reach)); isGood(bottleneckOf(mask)))
       return mask;
   return all;
 }
