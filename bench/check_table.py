@@ -20,7 +20,7 @@ MODELS = [("GPT-2 124M", "gpt2", "small", 1024), ("Llama 7B", "llama", "7b", 204
 RANKS = [8, 16, 32, 64, 128, 256, 512, 1024]
 SECONDS_ALLOWED = 30
 CONFIG = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0,
-          "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}}
+          "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}, "deepstatic": {"recompute": "none"}}
 
 
 def exported(name, size, sequence):

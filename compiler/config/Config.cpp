@@ -45,6 +45,9 @@ void resolveMemory(Resolver &resolver, const ConfigOverrides &overrides, Config 
 Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &overrides) {
   if (overrides.ranks < 1 || overrides.ranks > int64_t(1) << 20)
     throw ConfigError("--ranks is " + std::to_string(overrides.ranks) + "; it must be at least 1 (and at most 2^20)");
+  if (overrides.deviceMemory && *overrides.deviceMemory <= 0)
+    throw ConfigError("--device-memory is " + std::to_string(*overrides.deviceMemory) +
+                      "; it must be more than 0 bytes");
   Config config;
   config.ranks = config.worldRanks = overrides.ranks;
   try {
@@ -57,6 +60,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveScheduler(resolver, config);
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
+    resolveRecompute(resolver, config);
     resolveMemory(resolver, overrides, config);
     config.answers = resolver.finish();
   } catch (const ConfigError &) {

@@ -59,6 +59,24 @@ struct Pipeline {
   std::string partition = "best"; // what PartitionMethod::fromName reads
 };
 
+/// What the backward computes again instead of keeping it (docs/memory.md).
+struct Recompute {
+  enum class Mode {
+    Auto,  // the least that fits into the device's memory
+    Level, // `level`
+    Full,  // all that can be
+    Rules, // `rules`
+  };
+  struct Rule {
+    std::string modules; // a regular expression
+    bool again;          // else: kept
+  };
+  Mode mode = Mode::Auto;
+  int64_t level = 0;       // as ds-choose-recompute counts; 0: nothing
+  int64_t checkpoints = 0; // Full: runs of layers; 0: each layer by itself
+  std::vector<Rule> rules; // the first that matches decides; else: kept
+};
+
 /// What became of one key that the user wrote.
 struct KeyAnswer {
   std::string path;      // "zero_optimization.stage"
@@ -80,6 +98,7 @@ struct Config {
   Scheduler scheduler;
   Zero zero;
   Pipeline pipeline;
+  Recompute recompute;
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
   std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory

@@ -15,7 +15,10 @@ constexpr std::string_view byBucket = "buckets are gathered, not modules";
 constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noNvme = "nothing is kept on NVMe";
 constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
-constexpr std::string_view noRecompute = "nothing is recomputed; a plan that does not fit is refused";
+constexpr std::string_view byRecompute = "deepstatic.recompute says what is computed again";
+constexpr std::string_view noFragments = "every tensor has its place in one arena before the run begins";
+constexpr std::string_view noBoundary = "a command waits for what it reads, and for nothing else";
+constexpr std::string_view oneTensorRank = "there is one tensor rank, which keeps its part: the whole";
 
 /// A path without a rule gets DefaultOnly.
 constexpr KeyRule rules[] = {
@@ -30,8 +33,13 @@ constexpr KeyRule rules[] = {
     {"scheduler.params", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
     {"deepstatic.pipeline", Honoured, "", ""},
-    {"deepstatic.recompute", DefaultOnly, noRecompute, R"("none")"},
+    {"deepstatic.recompute", Honoured, "", ""},
     {"deepstatic.checkpoint", DefaultOnly, "no checkpoint is written yet", ""},
+    {"activation_checkpointing.contiguous_memory_optimization", Subsumed, noFragments, ""},
+    {"activation_checkpointing.number_checkpoints", Honoured, "", ""},
+    {"activation_checkpointing.partition_activations", Subsumed, oneTensorRank, ""},
+    {"activation_checkpointing.profile", Subsumed, "ds-run --trace times every command", ""},
+    {"activation_checkpointing.synchronize_checkpoint_boundary", Subsumed, noBoundary, ""},
     {"aio", Subsumed, noNvme, ""},
     {"compile.deepcompile", Subsumed, "every plan is compiled ahead of the run", ""},
     {"communication_data_type", DefaultOnly, "", R"("fp32")"},
@@ -41,7 +49,7 @@ constexpr KeyRule rules[] = {
     {"dump_state", Subsumed, "the plan stores the resolved configuration", ""},
     {"log_level", Subsumed, "--quiet and --verbose say how much is printed", ""},
     {"memory_breakdown", Subsumed, "ds-opt report shows every byte", ""},
-    {"pipeline.activation_checkpoint_interval", DefaultOnly, noRecompute, ""},
+    {"pipeline.activation_checkpoint_interval", DefaultOnly, byRecompute, ""},
     {"pipeline.grad_partitioned", Subsumed, noTensorRanks, ""},
     {"pipeline.partition", Honoured, "", ""},
     {"pipeline.pipe_partitioned", Subsumed, noTensorRanks, ""},

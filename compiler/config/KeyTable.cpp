@@ -102,6 +102,13 @@ divides `--ranks`, and `ranks` above is `--ranks` / stages. The micro-batches of
 pipe. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
 `"type:REGEX"` layers whose name matches, without regard to case.
 
+## Recompute
+`deepstatic.recompute` says what the backward computes again instead of keeping it; it changes no bit of the result. `"auto"` computes
+again as little as makes the plan fit into the device's memory, and nothing where that is not known. `"none"`, `"full"` and a
+number, the level, are explained in `docs/memory.md`. `{"REGEX": "recompute"}` says it by name: of an op whose name matches; of several
+rules the first that matches holds, and `"save"` keeps. `activation_checkpointing.number_checkpoints` belongs to `"full"`: so many runs of
+layers are computed again, each as a whole.
+
 ## Learning rate schedules
 The learning rate of update j, counted from 0; i = j - 1; w = max(2, `warmup_num_steps`); T = `total_num_steps`;
 g(i) = ln(i + 1) / ln(w) for `log`, i / w for `linear`, while i < w. At j = 0 the rate is the minimum (`WarmupCosineLR`: 0).

@@ -62,6 +62,23 @@ json pipelineJson(const Pipeline &p) {
   return {{"stages", p.stages}, {"chunks", p.chunks}, {"schedule", name(p.schedule)}, {"partition", p.partition}};
 }
 
+nlohmann::ordered_json recomputeJson(const Recompute &r) {
+  switch (r.mode) {
+  case Recompute::Mode::Auto:
+    return "auto";
+  case Recompute::Mode::Level:
+    return r.level == 0 ? nlohmann::ordered_json("none") : nlohmann::ordered_json(r.level);
+  case Recompute::Mode::Full:
+    return "full";
+  case Recompute::Mode::Rules:
+    break;
+  }
+  nlohmann::ordered_json rules; // whose order counts
+  for (const Recompute::Rule &rule : r.rules)
+    rules[rule.modules] = rule.again ? "recompute" : "save";
+  return rules;
+}
+
 } // namespace
 
 std::string resolvedJson(const Config &config) {
@@ -73,16 +90,20 @@ std::string resolvedJson(const Config &config) {
       {"optimizer", optimizerJson(config.optimizer)},
       {"scheduler", schedulerJson(config.scheduler)},
       {"zero_optimization", zeroJson(config.zero)},
+      {"activation_checkpointing",
+       {{"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},
       {"fp16", {{"enabled", false}}},
       {"bf16", {{"enabled", false}}},
       {"deepstatic",
        {{"pipeline", pipelineJson(config.pipeline)},
-        {"recompute", "none"},
+        {"recompute", nullptr},
         {"tensor_parallel", 1},
         {"loss_normalization", "microbatch"},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
-  return resolved.dump();
+  nlohmann::ordered_json sorted(resolved);
+  sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
+  return sorted.dump();
 }
 
 } // namespace ds::config

@@ -71,6 +71,7 @@ void checkMicrobatches(Resolver &resolver, const Config &config); // of the pipe
 void resolveOptimizer(Resolver &resolver, Config &config);
 void resolveScheduler(Resolver &resolver, Config &config); // after the optimizer
 void resolveZero(Resolver &resolver, Config &config);
+void resolveRecompute(Resolver &resolver, Config &config);
 
 /// Lays `--set key.path=value` over the file. Throws ds::Error.
 void applySet(Node &root, const std::string &set);

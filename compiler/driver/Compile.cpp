@@ -2,6 +2,8 @@
 #include "compiler/driver/Compile.h"
 
 #include "compiler/driver/Diagnostics.h"
+#include "compiler/driver/FitMemory.h"
+#include "compiler/driver/Pipelines.h"
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Stages.h"
@@ -187,73 +189,101 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   return true;
 }
 
-namespace {
-/// Runs pipelines and turns their diagnostics into errors.
-class Stage {
-public:
-  Stage(ModuleOp module, const DiagnosticCollector &diagnostics) : module_(module), diagnostics_(diagnostics) {}
+void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
+                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
+  PassManager manager(module.getContext());
+  build(manager, options);
+  if (failed(manager.run(module)))
+    diagnostics.raise(phase);
+}
 
-  template <typename Build> void run(const char *phase, Build build) {
-    PassManager manager(module_.getContext());
-    build(manager);
-    if (failed(manager.run(module_)))
-      diagnostics_.raise(phase);
-  }
+/// What a rank may fill; 0: unknown.
+static int64_t roomOf(const config::Machine &machine) {
+  return std::max<int64_t>(0, machine.deviceMemory - machine.reserve);
+}
 
-private:
-  ModuleOp module_;
-  const DiagnosticCollector &diagnostics_;
-};
-} // namespace
-
-CompileResult ds::driver::compile(const CompileRequest &request) {
-  request.progress("reading the configuration");
-  const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
+/// The machine with the memory that the user grants of it.
+static config::Machine loadMachine(const CompileRequest &request, const config::Config &config) {
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
+  if (machine.deviceMemory > 0 && config.deviceMemory > machine.deviceMemory)
+    throw Error((request.overrides.deviceMemory ? "--device-memory is " : "deepstatic.device_memory is ") +
+                std::to_string(*config.deviceMemory) + " bytes, but machine " + machine.name + " has only " +
+                std::to_string(machine.deviceMemory) + " for a rank; grant it at most that");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
+  return machine;
+}
 
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  loadDialects(context);
-  DiagnosticCollector diagnostics(context);
+static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
+                                     const config::Machine &machine, MLIRContext &context) {
   CompileOptions options;
   options.optimizer = optimizerOptions(config, context);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
   options.pipeline = {config.pipeline.stages, config.pipeline.chunks,
                       std::string(scheduling::name(config.pipeline.schedule)), config.pipeline.partition,
-                      machine.deviceMemory > machine.reserve ? int64_t(machine.deviceMemory - machine.reserve) : 0};
+                      roomOf(machine)};
+  options.recompute = recomputeSettings(config.recompute);
   options.zero = zeroOptions(config);
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;
   options.without = checkedWithout(request.without);
+  return options;
+}
 
-  request.progress("importing the model");
+/// Imports and simplifies.
+static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const config::Config &config,
+                                         CompileOptions &options, MLIRContext &context,
+                                         const DiagnosticCollector &diagnostics) {
   import::ImportOptions model = request.model;
   model.dims.try_emplace("batch", config.microBatchSize);
   OwningOpRef<ModuleOp> module = import::importModel(context, model);
   if (!module)
     diagnostics.raise("import");
   options.ownAlgorithm = checkOptimizer(config, *module, request.overrides.fileName);
-  Stage stage(*module, diagnostics);
-  stage.run("simplification", [&](PassManager &pm) { buildSimplifyPipeline(pm, options); });
+  runPipeline(*module, "simplification", buildSimplifyPipeline, options, diagnostics);
+  return module;
+}
+
+CompileResult ds::driver::compile(const CompileRequest &request) {
+  request.progress("reading the configuration");
+  const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
+  const config::Machine machine = loadMachine(request, config);
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  DiagnosticCollector diagnostics(context);
+  CompileOptions options = compileOptions(request, config, machine, context);
+
+  request.progress("importing the model");
+  OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
   if (request.emit == Emit::Train)
     return {print(*module), {}};
   request.progress("differentiating");
-  stage.run("differentiation", [&](PassManager &pm) { buildGradientPipeline(pm, options); });
+  runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
-  request.progress("distributing");
-  stage.run("distribution", [&](PassManager &pm) { buildDistributePipeline(pm, options); });
-  if (request.emit == Emit::Dist || request.emit == Emit::Schedule)
-    return {print(*module), {}};
-  request.progress("planning");
-  stage.run("planning", [&](PassManager &pm) { buildPlanPipeline(pm, options); });
+  OwningOpRef<ModuleOp> planned;
+  if (config.recompute.mode == config::Recompute::Mode::Auto && roomOf(machine) > 0) {
+    request.progress("fitting it into memory");
+    planned = fitMemory(*module, roomOf(machine), options, diagnostics);
+  }
+  const bool distributed = request.emit == Emit::Dist || request.emit == Emit::Schedule;
+  if (planned && !distributed)
+    module = std::move(planned);
+  else {
+    request.progress("distributing");
+    runPipeline(*module, "distribution", buildDistributePipeline, options, diagnostics);
+    if (distributed)
+      return {print(*module), {}};
+    request.progress("planning");
+    runPipeline(*module, "planning", buildPlanPipeline, options, diagnostics);
+  }
   if (request.emit == Emit::Plan)
     return {print(*module), {}};
   request.progress("writing the plan");
   CompileResult result;
+  noteRecompute(*module, options.recompute, config.recompute, result.plan);
   describe(request, config, machine, *module, result.plan);
   const std::string folder = fs::path(request.output).parent_path().string();
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))

@@ -30,7 +30,7 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext &context)
             text += "\n  note: " + placeOf(note.getLocation()) + note.str();
         if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
           errors_.push_back(std::move(text));
-        else
+        else if (warnings_.insert(text).second) // plans may be made several times
           llvm::errs() << "warning: " << text << "\n";
         return success();
       }) {}

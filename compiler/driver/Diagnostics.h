@@ -3,6 +3,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ public:
 
 private:
   std::vector<std::string> errors_;
+  std::set<std::string> warnings_;
   mlir::ScopedDiagnosticHandler handler_;
 };
 

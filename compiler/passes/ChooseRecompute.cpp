@@ -31,10 +31,11 @@ struct ChooseRecompute : ds::impl::ChooseRecomputeBase<ChooseRecompute> {
       return signalPassFailure();
     }
     const ForwardChain chain(microbatch, symbols);
-    if (failed(checkRules()))
-      return signalPassFailure();
-    if (!rules.empty())
-      return followRules(chain);
+    if (!rules.empty()) {
+      if (failed(checkRules()) || failed(followRules(chain)))
+        signalPassFailure();
+      return;
+    }
     const std::vector<Layer> layers = layersOf(chain);
     const auto count = int64_t(layers.size());
     module->setAttr(recomputeLevelsAttribute, IntegerAttr::get(IntegerType::get(&getContext(), 64), 2 * count));
@@ -117,29 +118,39 @@ private:
       auto [pattern, what] = StringRef(rule).rsplit('=');
       std::string error;
       if (!llvm::Regex(pattern).isValid(error))
-        return getOperation().emitError() << "rule \"" << pattern << "\" is no regular expression: " << error;
+        return getOperation().emitError()
+               << "deepstatic.recompute: \"" << pattern << "\" is no regular expression: " << error;
       if (what != "save" && what != "recompute")
-        return getOperation().emitError() << "rule \"" << rule << "\" must end in =save or =recompute";
+        return getOperation().emitError() << "rules: \"" << rule << "\" must end in =save or =recompute";
     }
     return success();
   }
 
   /// The first rule that a unit's name matches.
-  void followRules(const ForwardChain &chain) {
+  LogicalResult followRules(const ForwardChain &chain) {
     std::vector<std::pair<llvm::Regex, bool>> compiled;
     for (const std::string &rule : rules) {
       auto [pattern, what] = StringRef(rule).rsplit('=');
       compiled.emplace_back(llvm::Regex(pattern), what == "recompute");
     }
+    std::vector<bool> matched(rules.size());
     for (Operation *op : chain.units) {
       const std::string name = train::locationName(op->getLoc());
-      for (const auto &[pattern, again] : compiled)
-        if (pattern.match(name)) {
-          if (again && mayRepeat(op))
-            mark(op);
-          break;
-        }
+      bool decided = false;
+      for (auto [index, rule] : llvm::enumerate(compiled)) {
+        if (!rule.first.match(name))
+          continue;
+        if (!decided && rule.second && mayRepeat(op))
+          mark(op);
+        matched[index] = decided = true;
+      }
     }
+    for (auto [rule, any] : llvm::zip(rules, matched))
+      if (!any)
+        return getOperation().emitError()
+               << "deepstatic.recompute: \"" << StringRef(rule).rsplit('=').first
+               << "\" matches the name of no op of the forward; ds-opt compile --emit grad shows them";
+    return success();
   }
 };
 

@@ -45,9 +45,23 @@ uint64_t attentionFlops(const plan::proto::Plan &plan, const plan::proto::Refere
   return 2 * scores * (depth + columns) * (gradient ? 2 : 1);
 }
 
+/// Of a convolution and its gradients: each element of its result is as many products as the weight has elements for
+/// one output channel.
+uint64_t convFlops(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
+  if (op.results_size() < 1 || op.operands_size() < 2)
+    return 0;
+  const auto shape = [&](uint32_t value) -> const auto & { return plan.reference().values(int(value)).shape(); };
+  const auto &output = shape(op.op() == "train.conv" ? op.results(0) : op.operands(0));
+  const auto &weight = shape(op.op() == "train.conv_weight_grad" ? op.results(0) : op.operands(1));
+  const uint64_t channels = weight.empty() ? 0 : uint64_t(weight.Get(0));
+  return channels == 0 ? 0 : 2 * elements(output) * (elements(weight) / channels);
+}
+
 uint64_t flopsOf(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
   if (op.op() == "train.matmul")
     return productFlops(plan, op);
+  if (op.op().starts_with("train.conv"))
+    return convFlops(plan, op);
   return op.op() == "train.attention" || op.op() == "train.attention_grad" ? attentionFlops(plan, op) : 0;
 }
 
@@ -110,6 +124,17 @@ uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Ro
   uint64_t sum = 0;
   for (uint32_t op : ops)
     sum += flopsPerStep(plan, plan.reference().ops(int(op)));
+  return sum;
+}
+
+uint64_t recomputeFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role) {
+  std::set<uint32_t> done;
+  uint64_t sum = 0;
+  for (const plan::proto::Routine &routine : role.routines())
+    for (const plan::proto::Command &command : routine.commands())
+      for (uint32_t op : command.reference())
+        if (!done.insert(op).second)
+          sum += flopsPerStep(plan, plan.reference().ops(int(op)));
   return sum;
 }
 

@@ -19,12 +19,33 @@ namespace {
 using plan::proto::Buffer;
 using plan::proto::Plan;
 
-int64_t zeroStage(const Plan &plan) {
+/// What the resolved configuration says at a path; null where it says nothing.
+nlohmann::json resolved(const Plan &plan, const char *path) {
   const auto config = nlohmann::json::parse(plan.config_json(), nullptr, /*allow_exceptions=*/false);
-  const auto stage = nlohmann::json::json_pointer("/zero_optimization/stage");
-  return config.is_object() && config.contains(stage) && config[stage].is_number_integer()
-             ? config[stage].get<int64_t>()
-             : 0;
+  const auto place = nlohmann::json::json_pointer(path);
+  return config.is_object() && config.contains(place) ? config[place] : nlohmann::json();
+}
+
+int64_t zeroStage(const Plan &plan) {
+  const nlohmann::json stage = resolved(plan, "/zero_optimization/stage");
+  return stage.is_number_integer() ? stage.get<int64_t>() : 0;
+}
+
+/// Whether less could be kept for the backward: the user has said what is.
+bool couldRecomputeMore(const Plan &plan) {
+  const nlohmann::json asked = resolved(plan, "/deepstatic/recompute");
+  return !asked.is_null() && asked != "auto" && asked != "full";
+}
+
+/// "21.3MiB": bytes rounded up, as --device-memory takes them.
+std::string roundedUp(uint64_t bytes) {
+  static constexpr std::pair<const char *, int> units[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
+  for (const auto &[name, shift] : units)
+    if (bytes >> shift >= 10) {
+      const uint64_t tenths = (bytes * 10 + (uint64_t(1) << shift) - 1) >> shift;
+      return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + name;
+    }
+  return std::to_string(bytes);
 }
 
 /// What makes less of a category.
@@ -44,10 +65,28 @@ std::string remedy(const Plan &plan, Buffer::Category category) {
   case Buffer::WEIGHTS:
     return shareOut(3);
   default:
+    if (couldRecomputeMore(plan))
+      return "deepstatic.recompute \"auto\" keeps less where it has to";
     return plan.training().micro_batch_size() > 1
                ? "a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less"
                : "a shorter sequence needs less";
   }
+}
+
+uint64_t neededOnEveryRank(const Plan &plan, std::string_view space) {
+  uint64_t needed = 0;
+  for (const FitSpace &one : fitSpaces(plan))
+    if (one.space == space)
+      needed = std::max(needed, one.needed);
+  return needed;
+}
+
+std::string recomputed(const Plan &plan) {
+  const plan::proto::Recompute &recompute = plan.recompute();
+  return recompute.layers() == 0 ? ""
+                                 : ", with " + grouped(recompute.cheap() + recompute.whole()) + " of " +
+                                       plural(recompute.layers(), "layer") + " computed again, " +
+                                       grouped(recompute.whole()) + " of them whole";
 }
 
 std::string sentenceOf(const Plan &plan, const FitSpace &space) {
@@ -57,7 +96,8 @@ std::string sentenceOf(const Plan &plan, const FitSpace &space) {
   return "role " + space.role->name() + ", rank " + rankRanges(*space.role) + ", needs " + grouped(space.needed) +
          " bytes of " + std::string(space.space) + " memory, " + grouped(space.needed - space.room) +
          " more than the " + grouped(space.room) + " that machine " + plan.machine().name() + " has for it; " +
-         std::string(categoryName(category)) + " hold the most, " + bytesText(*most) + ": " + remedy(plan, category);
+         std::string(categoryName(category)) + " hold the most, " + bytesText(*most) + ": " + remedy(plan, category) +
+         "; " + roundedUp(neededOnEveryRank(plan, space.space)) + " would do as it is" + recomputed(plan);
 }
 
 } // namespace

@@ -16,8 +16,9 @@
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step"}],
-//  "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there are
-//  several:
+//  "recompute": {"level" (as deepstatic.recompute takes it), "layers", "cheap", "whole" (layers; 0: by rules, or
+//  none)}, "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there
+//  are several:
 //               "chunks" (stages of a rank), "imbalance" (the slowest stage's time, of the mean),
 //               "stages_detail": [{"first_op", "last_op", "forward_seconds", "backward_seconds", "weight_seconds" (of a
 //                                  micro-batch, by the cost model), "bytes_sent", "sent", "microbatches_in_flight"}]},
@@ -105,7 +106,7 @@ json roleJson(const Plan &plan, const Role &role) {
             {"nvme", memoryJson(plan, role, "nvme")}}},
           {"zero", zeroJson(plan, role)},
           {"flops_per_step", matmulFlopsPerStep(plan, role)},
-          {"recompute_flops_per_step", 0}};
+          {"recompute_flops_per_step", recomputeFlopsPerStep(plan, role)}};
 }
 
 json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {
@@ -240,6 +241,11 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
        {{"train_batch_size", plan.training().train_batch_size()},
         {"micro_batch_size", plan.training().micro_batch_size()},
         {"accumulation_steps", plan.training().accumulation_steps()}}},
+      {"recompute",
+       {{"level", uint64_t(plan.recompute().cheap()) + 2 * uint64_t(plan.recompute().whole())},
+        {"layers", plan.recompute().layers()},
+        {"cheap", plan.recompute().cheap()},
+        {"whole", plan.recompute().whole()}}},
       {"ranks_detail", ranksJson(plan, allRanks)},
       {"pipeline", pipelineJson(plan)},
       {"parameters", parametersJson(plan)},

@@ -71,7 +71,24 @@ std::string workText(const Plan &plan) {
   for (const Role &role : plan.roles())
     most = std::max(most, matmulFlopsPerStep(plan, role));
   return countText(double(most)) + "FLOP of matrix products a step and rank" +
-         (plan.roles_size() > 1 ? " at most" : "") + ", none recomputed";
+         (plan.roles_size() > 1 ? " at most" : "") + (plan.has_recompute() ? "" : ", none recomputed");
+}
+
+std::string recomputeText(const Plan &plan) {
+  const plan::proto::Recompute &recompute = plan.recompute();
+  uint64_t work = 0, again = 0;
+  for (const Role &role : plan.roles()) {
+    work += matmulFlopsPerStep(plan, role);
+    again += recomputeFlopsPerStep(plan, role);
+  }
+  const std::string layers = plural(recompute.layers(), "layer");
+  const std::string what = recompute.layers() == 0 ? "what the rules name"
+                                                   : grouped(recompute.cheap()) + " of " + layers + " cheap, " +
+                                                         grouped(recompute.whole()) + " whole";
+  return what + "; " +
+         (again == 0
+              ? "no matrix product is done again"
+              : countText(double(again)) + "FLOP of matrix products done again, " + percent(again, work) + " more");
 }
 
 } // namespace
@@ -86,6 +103,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
                     plural(world.data, "data rank")},
       {"work", workText(plan)}};
+  if (plan.has_recompute())
+    lines.emplace_back("recompute", recomputeText(plan));
   if (hasStages(plan))
     lines.emplace_back("pipeline", pipelineLine(plan));
   if (plan.roles_size() > 0)

@@ -60,6 +60,13 @@ void checkTraining(const proto::Plan &plan) {
                            " data ranks");
 }
 
+void checkRecompute(const proto::Plan &plan) {
+  const proto::Recompute &recompute = plan.recompute();
+  if (uint64_t(recompute.cheap()) + recompute.whole() > recompute.layers())
+    refuse("recompute", std::to_string(recompute.cheap()) + " cheap and " + std::to_string(recompute.whole()) +
+                            " whole layers are more than its " + std::to_string(recompute.layers()) + " layers");
+}
+
 void checkFilesAndConfig(const proto::Plan &plan) {
   for (int i = 0; i < plan.weight_files_size(); ++i) {
     const proto::WeightFile &file = plan.weight_files(i);
@@ -116,6 +123,7 @@ void checkModel(const proto::Plan &plan) {
   checkMachine(plan.machine());
   const uint64_t ranks = checkWorld(plan.world());
   checkTraining(plan);
+  checkRecompute(plan);
   if (plan.numerics() != "bit-equal" && plan.numerics() != "reassociated" && plan.numerics() != "lossy")
     refuse("numerics", "it is none of bit-equal, reassociated, lossy");
   checkFilesAndConfig(plan);

@@ -239,8 +239,9 @@ TEST(Config, TheResolvedConfigurationResolvesToItself) {
 
 TEST(Config, TheResolvedConfigurationHasEveryDefault) {
   EXPECT_EQ(resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
-            R"({"bf16":{"enabled":false},"deepstatic":{"device_memory":null,"loss_normalization":"microbatch",)"
-            R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"none",)"
+            R"({"activation_checkpointing":{"number_checkpoints":null},"bf16":{"enabled":false},)"
+            R"("deepstatic":{"device_memory":null,"loss_normalization":"microbatch",)"
+            R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"auto",)"
             R"("tensor_parallel":1},"fp16":{"enabled":false},)"
             R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
             R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"

@@ -46,21 +46,53 @@ TEST(Fit, SaysWhatIsShortAndWhatHelps) {
       reasonOf(smallCase(12000)),
       "role main, rank 0, needs 12,288 bytes of device memory, 288 more than the 12,000 that machine box has for it; "
       "workspace hold the most, 4.00 KiB: a smaller train_micro_batch_size_per_gpu with more "
-      "gradient_accumulation_steps needs less");
+      "gradient_accumulation_steps needs less; 12KiB would do as it is");
   EXPECT_EQ(reasonOf(refused()), "bf16.enabled is true");
   EXPECT_EQ(reasonOf(smallCase(0)), "");
+}
+
+TEST(Fit, SaysWhatRecomputeDoesAndCouldDo) {
+  FitCase one = smallCase(12000);
+  one.plan->set_config_json(R"({"deepstatic": {"recompute": "none"}})");
+  EXPECT_NE(reasonOf(one).find(": deepstatic.recompute \"auto\" keeps less where it has to; 12KiB would do as it is"),
+            std::string::npos)
+      << reasonOf(one);
+  one.plan->set_config_json(R"({"deepstatic": {"recompute": "auto"}})");
+  one.plan->mutable_recompute()->set_layers(4);
+  one.plan->mutable_recompute()->set_cheap(1);
+  one.plan->mutable_recompute()->set_whole(2);
+  EXPECT_TRUE(reasonOf(one).ends_with(
+      "gradient_accumulation_steps needs less; 12KiB would do as it is, with 3 of 4 layers computed again, 2 of them "
+      "whole"))
+      << reasonOf(one);
+}
+
+TEST(Fit, TheNumberThatWouldDoIsRoundedUp) {
+  const auto number = [](uint64_t bytes) {
+    FitCase one = smallCase(1);
+    one.plan->mutable_roles(0)->mutable_arenas(0)->set_bytes(bytes);
+    const std::string reason = reasonOf(one);
+    const size_t at = reason.rfind("; ") + 2;
+    return reason.substr(at, reason.find(" would") - at);
+  };
+  EXPECT_EQ(number(10239), "10239");
+  EXPECT_EQ(number(10240), "10KiB");
+  EXPECT_EQ(number(10241), "10.1KiB");
+  EXPECT_EQ(number((100 << 20) + 1), "100.1MiB");
+  EXPECT_EQ(number(uint64_t(20) << 30), "20GiB");
 }
 
 // Ranks along the pipe hold other stages; only data-parallel ranks can share out a stage's state.
 TEST(Fit, ARankOfAStageAloneHasNobodyToShareWith) {
   FitCase one = smallCase(12000);
   one.plan->mutable_roles(0)->mutable_buffers(5)->set_category(plan::proto::Buffer::OPTIMIZER); // the scratch
-  EXPECT_TRUE(reasonOf(one).ends_with(": several ranks with zero_optimization.stage 1 share them out"))
+  EXPECT_NE(reasonOf(one).find(": several ranks with zero_optimization.stage 1 share them out; "), std::string::npos)
       << reasonOf(one);
   plan::proto::Axis &axis = *one.plan->mutable_world()->add_axes();
   axis.set_name("pipe");
   axis.set_size(2);
-  EXPECT_TRUE(reasonOf(one).ends_with(": several data-parallel ranks with zero_optimization.stage 1 share them out"))
+  EXPECT_NE(reasonOf(one).find(": several data-parallel ranks with zero_optimization.stage 1 share them out; "),
+            std::string::npos)
       << reasonOf(one);
 }
 
