@@ -3,6 +3,7 @@
 
 #include "compiler/import/Failure.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <map>
 
@@ -113,6 +114,20 @@ double lostLabelSmoothing(const onnx::NodeProto &node) {
     if (name == "label_smoothing")
       return std::strtod(value.c_str(), nullptr);
   return call.arguments.size() > 5 ? std::strtod(call.arguments[5].c_str(), nullptr) : 0;
+}
+
+std::optional<int64_t> paddingIndexOf(const onnx::NodeProto &node) {
+  // embedding(weight, indices, padding_idx = -1, ...)
+  const FxCall call = fxCallOf(node);
+  if (call.target.find("aten.embedding.default") == std::string::npos)
+    return std::nullopt;
+  std::string text = call.arguments.size() > 2 ? call.arguments[2] : "-1";
+  for (const auto &[name, value] : call.keywords)
+    if (name == "padding_idx")
+      text = value;
+  int64_t index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() && index >= 0 ? std::optional(index) : std::nullopt;
 }
 
 bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata) {

@@ -4,6 +4,7 @@
 #include "compiler/import/Flatten.h"
 #include "compiler/import/Metadata.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ double lostLabelSmoothing(const onnx::NodeProto &node);
 /// Whether a BatchNormalization node in inference mode came from a module in training mode, which updates its
 /// statistics.
 bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata);
+
+/// The padding_idx of the embedding that a Gather node came from, at which PyTorch adds no gradient and ONNX cannot say
+/// so; nothing where it had none or does not say.
+std::optional<int64_t> paddingIndexOf(const onnx::NodeProto &node);
 
 /// Initializers that several LayerNormalization nodes scale by: equal ones were perhaps merged.
 std::vector<std::string> sharedNormScales(const FlatGraph &graph);

@@ -70,9 +70,25 @@ DS_GRADIENT(ConcatOp) {
   return success();
 }
 
+/// torch.nn.Embedding's padding_idx: no gradient reaches what was gathered from that place.
+static Value withoutPadding(ImplicitLocOpBuilder &b, GatherOp gather, Value gradient, int64_t padding) {
+  auto indices = tensorType(gather.getIndices());
+  auto number = RankedTensorType::get({}, indices.getElementType());
+  Value place =
+      ConstantOp::create(b, number, DenseElementsAttr::get(number, b.getIntegerAttr(number.getElementType(), padding)));
+  // One flag an index, in front of the dimensions that each takes along.
+  SmallVector<int64_t> shape(indices.getShape());
+  shape.resize(tensorType(gradient).getRank() - gather.getAxis(), 1);
+  Value isPadding = reshapeTo(b, EqualOp::create(b, gather.getIndices(), place), shape);
+  return SelectOp::create(b, isPadding, scalar(b, gradient, 0), gradient);
+}
+
 DS_GRADIENT(GatherOp) {
   ImplicitLocOpBuilder b(getLoc(), plain);
+  Value gradient = gradients[0];
+  if (auto padding = (*this)->getAttrOfType<IntegerAttr>(paddingAttribute))
+    gradient = withoutPadding(b, *this, gradient, padding.getInt());
   if (needed[0])
-    out[0] = GatherGradOp::create(b, gradients[0], getIndices(), getAxis(), tensorType(getData()).getShape());
+    out[0] = GatherGradOp::create(b, gradient, getIndices(), getAxis(), tensorType(getData()).getShape());
   return success();
 }

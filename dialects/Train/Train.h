@@ -44,6 +44,10 @@ bool isElementType(mlir::Type type);
 /// The names of the variables that an op writes.
 llvm::SmallVector<mlir::StringAttr, 3> writtenVariables(mlir::Operation *op);
 
+/// Attribute of a train.gather until it is differentiated: the index, an i64, at which the data gets no gradient. Cf.
+/// torch.nn.Embedding's padding_idx.
+inline constexpr llvm::StringLiteral paddingAttribute = "train.padding_index";
+
 /// Builds an op whose result types are inferred. Where `OpTy::create` would abort on operands that break a constraint,
 /// this reports the constraint at `location` and returns null. For importers, whose input is not to be trusted.
 template <typename OpTy>

@@ -74,7 +74,7 @@ def every_cut():
 
 def write_text(path):
     generator = numpy.random.default_rng(0)
-    tokens = torch.from_numpy(generator.integers(1, VOCABULARY, (SAMPLES, SEQUENCE)))  # 0 is BERT's padding, which PyTorch does not train
+    tokens = torch.from_numpy(generator.integers(0, VOCABULARY, (SAMPLES, SEQUENCE)))  # 0 is BERT's padding_idx
     save_file({"input_ids": tokens, "labels": tokens.clone(), "attention_mask": torch.ones_like(tokens)}, path)
 
 

@@ -1,4 +1,5 @@
 //===- Gathering.cpp - reading and writing by index --------------------------------------------===//
+#include "compiler/import/Hazards.h"
 #include "compiler/import/ops/Algebra.h"
 #include "compiler/import/ops/Ops.h"
 
@@ -71,7 +72,12 @@ namespace ops {
 
 void gather(Node &node) {
   const Value data = node.in(0), indices = node.in(1);
-  node.set(0, gatherAlong(node, data, indices, node.axisAttr("axis", 0, data.rank())));
+  const Value result = gatherAlong(node, data, indices, node.axisAttr("axis", 0, data.rank()));
+  if (const std::optional<int64_t> padding = paddingIndexOf(node.proto());
+      padding && result.kind == Value::Kind::Runtime)
+    if (auto op = result.value.getDefiningOp<train::GatherOp>())
+      op->setAttr(train::paddingAttribute, node.builder().getI64IntegerAttr(*padding));
+  node.set(0, result);
 }
 
 /// Throws where known indices leave `dims`, of which the last dimension of `indices` addresses one after another.

@@ -157,3 +157,22 @@ func.func @forward(%i: tensor<2xi64>) -> tensor<f32> {
   // CHECK-NEXT: train.accumulate %[[DX]] into @"x::gradient"
   return %loss : tensor<f32>
 }
+
+// -----
+
+// gather with a padding index: no gradient reaches that place.
+train.variable parameter @w : tensor<5x3xf32> from #train.fill<0.0> {trainable}
+// CHECK-LABEL: func.func @microbatch(%arg0: tensor<2x2xi64>
+func.func @forward(%i: tensor<2x2xi64> {train.input = "i"}) -> tensor<f32> {
+  %x = train.read @w : tensor<5x3xf32>
+  // CHECK: train.gather %{{.*}}, %arg0 along 0 : (tensor<5x3xf32>
+  %y = train.gather %x, %i along 0 {train.padding_index = 4 : i64} : (tensor<5x3xf32>, tensor<2x2xi64>) -> tensor<2x2x3xf32>
+  %loss = train.reduce_sum %y over [0, 1, 2] : (tensor<2x2x3xf32>) -> tensor<f32>
+  // CHECK:      %[[DY:.*]] = train.broadcast
+  // CHECK:      %[[PAD:.*]] = train.constant dense<4> : tensor<i64>
+  // CHECK-NEXT: %[[FLAG:.*]] = train.equal %arg0, %[[PAD]]
+  // CHECK-NEXT: %[[WIDE:.*]] = train.reshape %[[FLAG]] to [2, 2, 1]
+  // CHECK:      %[[KEPT:.*]] = train.select %[[WIDE]], %{{.*}}, %[[DY]]
+  // CHECK-NEXT: train.gather_grad %[[KEPT]], %arg0 along 0 into [5, 3]
+  return %loss : tensor<f32>
+}

@@ -114,6 +114,24 @@ TEST(Hazard, ASharedNormScaleIsWarnedOf) {
   EXPECT_NE(outcome.warnings.find("initializer 'w.0' scales several LayerNormalization nodes"), std::string::npos);
 }
 
+TEST(Hazard, ReadsThePaddingOfAnEmbedding) {
+  onnx::NodeProto node;
+  onnx::StringStringEntryProto &entry = *node.add_metadata_props();
+  entry.set_key("pkg.torch.onnx.fx_node");
+  const auto padding = [&](const std::string &target, const std::string &arguments, const std::string &keywords) {
+    entry.set_value("%y : [num_users=1] = call_function[target=" + target + "](args = (" + arguments + "), kwargs = {" +
+                    keywords + "})");
+    return paddingIndexOf(node);
+  };
+  const std::string embedding = "torch.ops.aten.embedding.default";
+  EXPECT_EQ(padding(embedding, "%w, %i, 7", ""), 7);
+  EXPECT_EQ(padding(embedding, "%w, %i", "padding_idx: 3"), 3);
+  EXPECT_EQ(padding(embedding, "%w, %i", ""), std::nullopt);
+  EXPECT_EQ(padding(embedding, "%w, %i, -1", ""), std::nullopt);
+  EXPECT_EQ(padding(embedding, "%w, %i, %n", ""), std::nullopt);
+  EXPECT_EQ(padding("torch.ops.aten.index_select.default", "%w, 0, 7", ""), std::nullopt);
+}
+
 TEST(Hazard, ReadsTheCallThatANodeCameFrom) {
   onnx::NodeProto node;
   onnx::StringStringEntryProto &entry = *node.add_metadata_props();
