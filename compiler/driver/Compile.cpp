@@ -1,6 +1,7 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
+#include "compiler/driver/Advice.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/FitMemory.h"
 #include "compiler/driver/Pipelines.h"
@@ -298,12 +299,14 @@ void ds::driver::requireReadable(const CompileRequest &request) {
   config::loadMachine(request.machine, machineFolders());
 }
 
-void ds::driver::requireRunnable(const plan::proto::Plan &plan) {
+void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
   if (plan.machine().device() != "cpu")
     throw Error("machine " + plan.machine().name() + " has device " + plan.machine().device() +
                 ", which is not available yet; --machine cpu works");
-  if (const std::string shortage = report::shortageOf(plan); !shortage.empty())
-    throw Error(shortage);
+  if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
+    const Advice advice = adviceFor(request, plan);
+    throw Error(shortage + (advice.sentence.empty() ? "" : "; " + advice.sentence), advice.tryLine);
+  }
 }
 
 std::string ds::driver::importToText(const import::ImportOptions &options) {

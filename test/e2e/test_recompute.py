@@ -168,6 +168,21 @@ def test_with_stages_and_zero(case):
     assert this.run(plan, "-n", 4)[0] == expected
 
 
+def test_changes_that_would_fit_come_with_their_bytes(case):
+    this = case("gpt2")
+    plan, arguments = this.arguments("auto", arena(this.compile("full")[1]) * 3 // 4)
+    done = this.tools(*arguments, code=1)
+    found = re.search(r"with train_micro_batch_size_per_gpu 4 and gradient_accumulation_steps 4 it needs ([0-9,]+), which fits",
+                      done.stderr)
+    sets = ["--set", "train_micro_batch_size_per_gpu=4", "--set", "gradient_accumulation_steps=4"]
+    assert f"try: {' '.join(sets)}" in done.stderr
+    this.tools(*arguments, *sets)
+    report = json.loads(this.tools("ds-opt", "report", plan, "--format", "json").stdout)
+    assert f"{arena(report):,}" == found.group(1)
+    two = this.tools(*this.arguments("none", "100KiB", 2, "--set", "zero_optimization.stage=0")[1], code=1).stderr
+    assert "with zero_optimization.stage 1 it needs " in two and "with deepstatic.pipeline.stages 2 it needs " in two
+
+
 def test_check_says_what_fits(case):
     this = case("gpt2")
     needed = arena(this.compile("none")[1])

@@ -244,7 +244,7 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
   if (request.output.empty())
     request.output = modelName(arguments.planning.model.path) + ".dsplan";
   driver::CompileResult result = driver::compile(request);
-  driver::requireRunnable(result.plan);
+  driver::requireRunnable(request, result.plan);
   progress("checking the plan");
   plan::validatePlan(result.plan);
   prove(result.plan, "the plan that this compiler made"); // a defect of ours, never written

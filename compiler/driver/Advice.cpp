@@ -1,0 +1,88 @@
+//===- Advice.cpp - what would make a plan fit ------------------------------===//
+#include "compiler/driver/Advice.h"
+
+#include "compiler/report/Facts.h"
+#include "compiler/report/Fit.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+using namespace ds;
+using namespace ds::driver;
+
+namespace {
+
+constexpr int mostCommands = 4000; // of a plan that is made again: a second or so each
+
+struct Change {
+  std::string what;
+  std::vector<std::string> sets;
+};
+
+int commandsOf(const plan::proto::Plan &plan) {
+  int commands = 0;
+  for (const plan::proto::Role &role : plan.roles())
+    for (const plan::proto::Routine &routine : role.routines())
+      commands += routine.commands_size();
+  return commands;
+}
+
+uint64_t deviceBytes(const plan::proto::Plan &plan) {
+  uint64_t most = 0;
+  for (const report::FitSpace &space : report::fitSpaces(plan))
+    if (space.space == "device")
+      most = std::max(most, space.needed);
+  return most;
+}
+
+/// From the one that costs least time.
+std::vector<Change> changesOf(const config::Config &config, const plan::proto::Plan &plan) {
+  std::vector<Change> changes;
+  const auto set = [](const std::string &key, int64_t value) { return key + "=" + std::to_string(value); };
+  if (config.ranks > 1 && config.zero.stage < 3)
+    changes.push_back({"zero_optimization.stage " + std::to_string(config.zero.stage + 1),
+                       {set("zero_optimization.stage", config.zero.stage + 1)}});
+  if (const uint64_t micro = plan.training().micro_batch_size(), steps = plan.training().accumulation_steps();
+      micro % 2 == 0)
+    changes.push_back({"train_micro_batch_size_per_gpu " + std::to_string(micro / 2) +
+                           " and gradient_accumulation_steps " + std::to_string(2 * steps),
+                       {set("train_micro_batch_size_per_gpu", int64_t(micro / 2)),
+                        set("gradient_accumulation_steps", int64_t(2 * steps))}});
+  const int64_t stages = 2 * config.pipeline.stages;
+  if (config.worldRanks % stages == 0)
+    changes.push_back(
+        {"deepstatic.pipeline.stages " + std::to_string(stages), {set("deepstatic.pipeline.stages", stages)}});
+  return changes;
+}
+
+} // namespace
+
+Advice ds::driver::adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
+  Advice advice;
+  if (commandsOf(plan) > mostCommands)
+    return advice;
+  config::ConfigOverrides ranks;
+  ranks.ranks = request.overrides.ranks;
+  const config::Config config = config::resolveConfig(plan.config_json(), ranks);
+  for (const Change &change : changesOf(config, plan)) {
+    CompileRequest changed = request;
+    changed.emit = Emit::PlanFile;
+    changed.progress = [](const char *) {};
+    changed.overrides.sets.insert(changed.overrides.sets.end(), change.sets.begin(), change.sets.end());
+    try {
+      const plan::proto::Plan other = compile(changed).plan;
+      if (deviceBytes(other) >= deviceBytes(plan))
+        continue;
+      const bool fits = report::shortageOf(other).empty();
+      advice.sentence += (advice.sentence.empty() ? "" : ", ") + ("with " + change.what) + " it needs " +
+                         report::grouped(deviceBytes(other)) + (fits ? ", which fits" : "");
+      if (fits && advice.tryLine.empty())
+        for (const std::string &set : change.sets)
+          advice.tryLine += (advice.tryLine.empty() ? "--set " : " --set ") + set;
+    } catch (const Error &) { // a change that the rest of the configuration does not allow
+    }
+  }
+  return advice;
+}
