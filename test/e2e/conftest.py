@@ -15,6 +15,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DS_BUILD_DIR", REPOSITORY / "build" / "release"))
 
 
+UNPLANNED = 150e6  # bytes that a ds-run process may hold beside its arenas, files it maps aside
+
+
 class Tools:
     """Runs ds-opt, ds-run and the Python tools; a failure that was not expected shows the tool's stderr."""
 
@@ -47,6 +50,9 @@ class Tools:
         """What ds-run's allocators and communicators counted is what ds-opt reports of the plan."""
         planned = json.loads(self("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"]
         assert len(planned) == len(summary["ranks"])
+        # Ranks of one process share its memory; what is not planned of it is code and threads.
+        held = sum(rank[f"{space}_bytes"] for rank in summary["ranks"] for space in ("device", "host"))
+        assert max(rank["rss_anon_bytes"] for rank in summary["ranks"]) <= held + UNPLANNED, summary
         for rank, counted in zip(planned, summary["ranks"]):
             for space in ("device", "host", "nvme"):
                 assert counted[f"{space}_bytes"] == rank["memory"][space]["arena_bytes"], (space, rank["rank"])

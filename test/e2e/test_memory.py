@@ -211,3 +211,19 @@ def test_check_memory_names_a_buffer_that_another_overwrote(tools, tiny_plan, te
     path = write_plan(tiny_plan.with_name("overlap.dsplan"), plan)
     error = tools.refused("ds-run", path, "--data", text_data(64), "--steps", 1, "--check-memory")
     assert "--check-memory" in error and (f"buffer {first} " in error or f"buffer {moved} " in error)
+
+
+# What a rank shares out, cuts or computes again.
+STRATEGIES = {"one rank": (1, {}), "ZeRO-3": (2, {"zero_optimization.stage": 3}), "ZeRO-1": (2, {"zero_optimization.stage": 1}),
+              "stages": (2, {"deepstatic.pipeline.stages": 2}), "recompute": (1, {"deepstatic.recompute": '"full"'})}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_process_holds_little_beside_its_arenas(tools, exported, text_data, tmp_path, strategy):
+    """The plan's bytes and 150 MB, whatever the strategy: `tools.train` looks."""
+    ranks, keys = STRATEGIES[strategy]
+    config = write_config(tmp_path / "c.json", 2, 2)
+    tools("ds-opt", "compile", exported("gpt2", *MIDDLE), "--config", config, "--ranks", ranks, "-o", tmp_path / "p.dsplan",
+          *[option for key, value in keys.items() for option in ("--set", f"{key}={value}")])
+    _, summary = tools.train(tmp_path / "p.dsplan", text_data(64), 2)
+    assert sum(rank["device_bytes"] for rank in summary["ranks"]) > 200 * MEGABYTE
