@@ -89,9 +89,9 @@ TEST(PipelineReport, ParametersHaveTheStagesThatHoldThem) {
   const json parameters = jsonOf(twoStages())["parameters"];
   ASSERT_EQ(parameters.size(), 2u);
   EXPECT_EQ(parameters[0]["name"], "a");
-  EXPECT_EQ(parameters[0]["stages"], json({0}));
+  EXPECT_EQ(parameters[0]["stages"], json::array({0}));
   EXPECT_EQ(parameters[1]["name"], "c");
-  EXPECT_EQ(parameters[1]["stages"], json({1}));
+  EXPECT_EQ(parameters[1]["stages"], json::array({1}));
   const Plan plan = twoStages();
   const std::vector<std::vector<uint64_t>> stages = stagesOfVariables(plan);
   for (int i = 0; i < plan.variables_size(); ++i)
