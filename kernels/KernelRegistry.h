@@ -55,9 +55,25 @@ public:
   virtual void run(int64_t pieces, int maxWorkers, Body body, void *state) noexcept = 0;
 };
 
+/// The first value that a kernel on an accelerator refused (a token id out of range), in memory that host and device
+/// both see.
+struct RefusedValue {
+  uint32_t caller; ///< 1 + CallContext::caller of the kernel, set by one compare-and-swap; 0: none
+  int64_t value;
+};
+
+/// What kernels of an accelerator get instead of workers: they enqueue on a stream and return. Cf. cudaStream_t.
+struct Stream {
+  void *handle = nullptr;          ///< cudaStream_t
+  const uint64_t *step = nullptr;  ///< device memory: CallContext::step, which a launch captured in a graph reads anew
+  RefusedValue *refused = nullptr; ///< device-visible
+};
+
 /// What changes from call to call besides addresses.
 struct CallContext {
-  Parallel *parallel = nullptr;
+  Parallel *parallel = nullptr;   ///< kernels that run on the host
+  const Stream *stream = nullptr; ///< kernels that do not
+  uint32_t caller = 0;            ///< tells the commands of a rank apart in RefusedValue
   uint64_t seed = 0;
   uint64_t step = 0;       ///< optimizer steps done before this one
   uint64_t microbatch = 0; ///< global index within the optimizer step, over all data-parallel ranks
@@ -76,9 +92,11 @@ void parallelFor(const CallContext &context, int64_t pieces, Callable &&callable
 class Kernel {
 public:
   virtual ~Kernel() = default;
-  /// Runs to the end on the calling thread and the context's workers. `operands` holds one address per operand of the
-  /// Invocation. A failure is about values (a token id out of range), never about shapes.
+  /// Runs to the end on the calling thread and the context's workers, or enqueues on its stream. `operands` holds one
+  /// address per operand of the Invocation. A failure is about values (a token id out of range), never about shapes.
   virtual Status execute(const CallContext &context, std::span<void *const> operands) noexcept = 0;
+  /// The failure that a RefusedValue stands for; only kernels of accelerators leave one.
+  virtual Status refusal(int64_t value) const noexcept { return Status::failure("refuses a value"); }
 };
 
 /// How a set of kernels was told to run: most workers that will ever call, and so how finely a workspace is cut.

@@ -45,7 +45,8 @@ struct CollectivePart {
 struct Collective {
   CollectiveKind kind;
   std::span<const CollectivePart> parts;
-  const char *what = ""; ///< for errors: the reference op, or where the command stands; outlives the call
+  const char *what = "";  ///< for errors: the reference op, or where the command stands; outlives the call
+  void *stream = nullptr; ///< cudaStream_t to enqueue on, for ranks on accelerators; nullptr: carried out on the host
 };
 
 /// Bytes that this rank handed to others since the beginning, counted with every message; by kind.
@@ -60,7 +61,8 @@ public:
   virtual uint32_t rank() const noexcept = 0; ///< within the group
   virtual uint32_t size() const noexcept = 0;
 
-  /// Carries it out, on the thread of the queue that the communicator belongs to; done when it returns. Allocates
+  /// Carries it out, on the thread of the queue that the communicator belongs to; done, or enqueued on its stream, when
+  /// it returns. Allocates
   /// nothing. `collective` and what it points at stay until the run is over. Fails when the transport was stopped, or
   /// names the ranks missing when they do not come in time.
   virtual Status run(const Collective &collective) noexcept = 0;

@@ -35,6 +35,8 @@ public:
   virtual void copy(void *target, const void *source, uint64_t bytes) noexcept = 0;
   /// The workers of the queue's kernels; nullptr where kernels do not run on the host.
   virtual kernels::Parallel *parallel() noexcept = 0;
+  /// The stream that its kernels, collectives and messages are enqueued on; nullptr where they run on the host.
+  virtual const kernels::Stream *stream() noexcept { return nullptr; }
 };
 
 } // namespace ds::runtime
