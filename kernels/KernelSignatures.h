@@ -2,15 +2,21 @@
 //
 // The one list that compiler and runtime share. The compiler writes these names into plans and asks here for the bytes
 // of a workspace; the runtime looks names up in a KernelRegistry; a kernel checks its Invocation against its entry.
-// Shapes in brackets; `T` is float32 or float64, the same for all operands so marked. "rw" is read and written.
+// Shapes in brackets; `T` is float32 or float64, the same for all operands so marked. "rw" is read and written. Only
+// some kernels have a workspace, and on CUDA others than those where the list says so: see hasWorkspace below.
 //
 //   kernel             operands                                                     attributes
 //   elementwise        inputs..., results...                                        program, constants, results
 //                      See ElementwiseProgram.h. A result may be the same memory as an input of its own shape and size.
-//   matmul             a T, b T, [bias T [N]], c T                                  trans_a, trans_b (0|1), bias (0|1),
-//   pieces
+//   matmul             a T, b T, [bias T [N]], [aux T], c T, [aux T], [dbias T [N]] trans_a, trans_b (0|1), bias (0|1),
+//                      pieces, epilogue, dbias (0|1), tf32 (0|1)
 //                      c[..., M, N] = op(a)[..., M, K] op(b)[..., K, N] + bias; leading dims broadcast as in NumPy. c
-//                      is computed in `pieces` pieces or a multiple, so that as many workers are busy.
+//                      is computed in `pieces` pieces or a multiple, so that as many workers are busy. epilogue may be
+//                      left out or "", and with r what c would be without one
+//                        gelu_tanh       c = gelu_tanh(r), and aux = r behind c
+//                        gelu_tanh_grad  c = r * gelu_tanh'(aux), aux before c; no bias; with dbias the sums of c's
+//                                        columns over all rows and leading dims, behind c
+//                      (GeluTanh.h). tf32, which may be left out: a GPU may round float32 factors to TF32.
 //   attention          q T [B, H, Q, D], k T [B, G, K, D], v T [B, G, K, E], [mask T|bool], out T [B, H, Q, E],
 //                      lse T [B, H, Q]                                              scale, causal (0|1), mask (0|1)
 //                      out = softmax(scale q k^T + mask) v; head h reads group h / (H / G); the mask broadcasts to
@@ -91,23 +97,30 @@
 #pragma once
 
 #include "kernels/ConvBlocks.h"
+#include "kernels/CudaWorkspaces.h"
 #include "kernels/KernelRegistry.h"
 
 #include <algorithm>
 
 namespace ds::kernels {
 
+/// Where a plan's kernels run.
+enum class Device { Cpu, Cuda };
+
 /// What of a machine file decides workspaces.
 struct WorkspaceLimits {
   int workers = 1;                  ///< compute workers of one rank
   int64_t bytesPerWorker = 4 << 20; ///< cap a worker, machine file `workspace_bytes_per_thread`
+  Device device = Device::Cpu;      ///< a GPU counts as one worker
 };
 
 /// Rows that one piece of layer_norm_grad or rms_norm_grad sums before the pieces are added in order.
 inline constexpr int64_t normGradRowsPerPiece = 64;
 
 /// Whether a kernel's last operand is a workspace.
-inline bool hasWorkspace(std::string_view kernel) {
+inline bool hasWorkspace(std::string_view kernel, Device device) {
+  if (device == Device::Cuda)
+    return hasCudaWorkspace(kernel);
   constexpr std::string_view kernels[] = {"layer_norm_grad", "rms_norm_grad", "conv", "conv_input_grad",
                                           "conv_weight_grad"};
   return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
@@ -116,6 +129,8 @@ inline bool hasWorkspace(std::string_view kernel) {
 /// Bytes of the workspace operand of a call whose other operands are `operands`; 0 for kernels without one.
 inline int64_t workspaceBytes(std::string_view kernel, std::span<const TensorType> operands,
                               const WorkspaceLimits &limits) {
+  if (limits.device == Device::Cuda)
+    return cudaWorkspaceBytes(kernel, operands, limits.bytesPerWorker);
   if (kernel == "layer_norm_grad" || kernel == "rms_norm_grad") { // dgamma (and dbeta) of each piece
     const TensorType &x = operands[1], &gamma = operands[2];
     const int64_t cols = elementCount(gamma.shape), rows = cols ? elementCount(x.shape) / cols : 0;

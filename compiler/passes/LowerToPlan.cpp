@@ -319,7 +319,7 @@ private:
       }
       tensors.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
     }
-    if (kernels::hasWorkspace(call.kernel)) {
+    if (kernels::hasWorkspace(call.kernel, kernels::Device::Cpu)) {
       const kernels::WorkspaceLimits limits{int(options_.threads), options_.workspaceBytesPerThread};
       const int64_t bytes = kernels::workspaceBytes(call.kernel, tensors, limits);
       parts.add(

@@ -6,6 +6,7 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/matmul_epilogue.h"
 
 #include <algorithm>
 #include <atomic>
@@ -58,7 +59,7 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const auto *a = static_cast<const T *>(operands[0]), *b = static_cast<const T *>(operands[1]);
     const auto *bias = call_.bias ? static_cast<const T *>(operands[2]) : nullptr;
-    T *c = static_cast<T *>(operands[call_.c]);
+    T *c = static_cast<T *>(operands[call_.product()]);
     const int64_t down = piecesOf(call_.m, pieceRows_), across = piecesOf(call_.n, pieceCols_);
     std::atomic<bool> done = true;
     parallelFor(context, call_.batches * down * across, [&](int64_t piece, int) {
@@ -67,6 +68,7 @@ public:
       if (!runPiece(a, b, bias, c, batch, piece % down * pieceRows_, piece / down % across * pieceCols_))
         done = false;
     });
+    runMatmulEpilogue<T>(call_, context, operands);
     return done ? Status::success()
                 : Status::failure("oneDNN had no memory for a product of [%lld, %lld] by [%lld, %lld]",
                                   (long long)call_.m, (long long)call_.k, (long long)call_.k, (long long)call_.n);

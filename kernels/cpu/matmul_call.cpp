@@ -26,7 +26,32 @@ Shape batchStrides(const Shape &shape, const Shape &batch) {
 
 } // namespace
 
-MatmulCall::MatmulCall(const Call &call) {
+/// Says where c and the operands around it stand.
+void MatmulCall::readEpilogue(const Call &call) {
+  const std::string name = call.has("epilogue") ? call.text("epilogue") : "";
+  call.require(name.empty() || name == "gelu_tanh" || name == "gelu_tanh_grad",
+               "attribute 'epilogue' must be \"\", gelu_tanh or gelu_tanh_grad, not '" + name + "'");
+  epilogue = name.empty()          ? MatmulEpilogue::None
+             : name == "gelu_tanh" ? MatmulEpilogue::GeluTanh
+                                   : MatmulEpilogue::GeluTanhGrad;
+  const bool grad = epilogue == MatmulEpilogue::GeluTanhGrad, sums = call.has("dbias") && call.flag("dbias");
+  call.require(!grad || !bias, "epilogue gelu_tanh_grad takes no bias");
+  call.require(grad || !sums, "attribute 'dbias' needs epilogue gelu_tanh_grad");
+  c = bias || grad ? 3 : 2;
+  aux = epilogue == MatmulEpilogue::None ? 0 : grad ? 2 : c + 1;
+  dbias = sums ? c + 1 : 0;
+}
+
+void MatmulCall::checkEpilogue(const Call &call) const {
+  if (aux)
+    call.expectLike(aux, c);
+  if (dbias) {
+    call.expectDType(dbias, dtype);
+    call.expectShape(dbias, {n});
+  }
+}
+
+MatmulCall::MatmulCall(const Call &call, Device device) {
   transA = call.flag("trans_a");
   transB = call.flag("trans_b");
   bias = call.flag("bias");
@@ -34,8 +59,9 @@ MatmulCall::MatmulCall(const Call &call) {
   call.require(pieces >= 1 && pieces <= matmulMaxPieces, "attribute pieces is " + std::to_string(pieces) +
                                                              ", but 1 to " + std::to_string(matmulMaxPieces) +
                                                              " is allowed");
-  call.expectOperands(bias ? 4 : 3);
-  c = bias ? 3 : 2;
+  tf32 = call.has("tf32") && call.flag("tf32");
+  readEpilogue(call);
+  call.expectOperands(std::max({c, aux, dbias}) + 1 + size_t(hasWorkspace("matmul", device)));
   call.expectFloat(0);
   dtype = call.dtype(0);
   call.expectDType(1, dtype);
@@ -60,6 +86,7 @@ MatmulCall::MatmulCall(const Call &call) {
   expected.push_back(m);
   expected.push_back(n);
   call.expectShape(c, expected);
+  checkEpilogue(call);
   if (bias) {
     call.expectDType(2, dtype);
     call.expectShape(2, {n});

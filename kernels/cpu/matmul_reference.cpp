@@ -1,4 +1,5 @@
-// matmul: three loops, in float64.
+// matmul: three loops, in float64; the epilogue on the rounded product.
+#include "kernels/GeluTanh.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/matmul.h"
 
@@ -16,7 +17,7 @@ public:
     for (int64_t batch = 0; batch < call_.batches; ++batch) {
       const T *a = static_cast<const T *>(operands[0]) + call_.matrixOf(call_.aBatchStrides, batch) * m * k;
       const T *b = static_cast<const T *>(operands[1]) + call_.matrixOf(call_.bBatchStrides, batch) * k * n;
-      T *c = static_cast<T *>(operands[call_.c]) + batch * m * n;
+      T *c = static_cast<T *>(operands[call_.product()]) + batch * m * n;
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < n; ++j) {
           double sum = bias ? double(bias[j]) : 0.0;
@@ -26,10 +27,29 @@ public:
           c[i * n + j] = T(sum);
         }
     }
+    if (call_.epilogue != MatmulEpilogue::None)
+      finish(static_cast<const T *>(operands[call_.aux]), static_cast<T *>(operands[call_.c]));
+    if (call_.dbias)
+      sumColumns(static_cast<const T *>(operands[call_.c]), static_cast<T *>(operands[call_.dbias]));
     return Status::success();
   }
 
 private:
+  void finish(const T *aux, T *c) const {
+    const bool grad = call_.epilogue == MatmulEpilogue::GeluTanhGrad;
+    for (int64_t i = 0; i < call_.batches * call_.m * call_.n; ++i)
+      c[i] = grad ? T(double(c[i]) * geluTanhGradOf(double(aux[i]))) : T(geluTanhOf(double(aux[i])));
+  }
+
+  void sumColumns(const T *c, T *dbias) const {
+    for (int64_t j = 0; j < call_.n; ++j) {
+      double sum = 0;
+      for (int64_t row = 0; row < call_.batches * call_.m; ++row)
+        sum += double(c[row * call_.n + j]);
+      dbias[j] = T(sum);
+    }
+  }
+
   MatmulCall call_;
 };
 

@@ -10,7 +10,9 @@ namespace {
 
 Attributes attributesOf(double ratio, int64_t opId = 3) { return {{"ratio", ratio}, {"op_id", opId}}; }
 
-CallContext contextOf(uint64_t seed, uint64_t step, uint64_t microbatch) { return {nullptr, seed, step, microbatch}; }
+CallContext contextOf(uint64_t seed, uint64_t step, uint64_t microbatch) {
+  return {.seed = seed, .step = step, .microbatch = microbatch};
+}
 
 std::vector<float> draw(double ratio, CallContext context, int64_t opId, int64_t count) {
   std::vector<Buffer> operands = {Buffer(type(DType::F32, {count}), std::vector<float>(size_t(count), 1.0f)),

@@ -75,6 +75,55 @@ TEST(Matmul, BroadcastsLeadingDimensions) {
   check(20, {{2, 300, 64}, {2, 64, 300}, {2, 300, 300}});
 }
 
+/// `product` with epilogue `name`: c = gelu_tanh(r), aux = r; or c = r * gelu_tanh'(aux), with the sums of its columns.
+void checkEpilogue(uint64_t seed, const Product &product, const std::string &name) {
+  for (DType dtype : floatTypes) {
+    Random random(seed);
+    SCOPED_TRACE(name + ", a " + toString(product.a));
+    const bool grad = name == "gelu_tanh_grad";
+    std::vector<Buffer> operands = operandsOf(random, dtype, product);
+    if (grad)
+      operands.insert(operands.end() - 1, random.buffer(dtype, product.c));
+    else
+      operands.emplace_back(type(dtype, product.c));
+    if (grad)
+      operands.emplace_back(type(dtype, {product.c.back()}));
+    Attributes attributes = attributesOf(product);
+    attributes["epilogue"] = name;
+    attributes["dbias"] = int64_t(grad);
+    const double epsilon = dtype == DType::F32 ? 6e-8 : 1.2e-16;
+    const double depth = double(product.a.back() + product.a[product.a.size() - 2] + elementCount(product.c));
+    expectMatchesReference("matmul", operands, attributes, {operands.size() - 2, operands.size() - 1},
+                           {8 * epsilon, 8 * epsilon * depth});
+  }
+}
+
+TEST(Matmul, Epilogues) {
+  const Product plain{{70, 33}, {33, 130}, {70, 130}}, biased{{70, 33}, {33, 130}, {70, 130}, false, false, true},
+      batched{{3, 20, 9}, {17, 9}, {3, 20, 17}, false, true}, empty{{0, 5}, {5, 6}, {0, 6}};
+  for (const Product &product : {plain, batched, empty})
+    for (const char *name : {"gelu_tanh", "gelu_tanh_grad"})
+      checkEpilogue(21, product, name);
+  checkEpilogue(22, biased, "gelu_tanh");
+}
+
+TEST(Matmul, RefusesWrongEpilogues) {
+  Random random(1);
+  const Product product{{4, 5}, {5, 6}, {4, 6}}, biased{{4, 5}, {5, 6}, {4, 6}, false, false, true};
+  Invocation invocation = invocationOf("matmul", operandsOf(random, DType::F32, product), attributesOf(product));
+  invocation.attributes["epilogue"] = std::string("relu");
+  expectRefused(invocation, "attribute 'epilogue' must be \"\", gelu_tanh or gelu_tanh_grad, not 'relu'");
+  invocation.attributes["epilogue"] = std::string("gelu_tanh");
+  expectRefused(invocation, "takes 4 operands, not 3");
+  invocation.operands.push_back(type(DType::F32, {6, 4}));
+  expectRefused(invocation, "operand 3 must have shape [4, 6], not [6, 4]");
+  invocation.attributes["dbias"] = int64_t(1);
+  expectRefused(invocation, "attribute 'dbias' needs epilogue gelu_tanh_grad");
+  invocation = invocationOf("matmul", operandsOf(random, DType::F32, biased), attributesOf(biased));
+  invocation.attributes["epilogue"] = std::string("gelu_tanh_grad");
+  expectRefused(invocation, "epilogue gelu_tanh_grad takes no bias");
+}
+
 TEST(Matmul, RefusesWrongShapes) {
   Random random(1);
   const Product good{{4, 5}, {5, 6}, {4, 6}};
