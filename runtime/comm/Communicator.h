@@ -62,9 +62,8 @@ public:
   virtual uint32_t size() const noexcept = 0;
 
   /// Carries it out, on the thread of the queue that the communicator belongs to; done, or enqueued on its stream, when
-  /// it returns. Allocates
-  /// nothing. `collective` and what it points at stay until the run is over. Fails when the transport was stopped, or
-  /// names the ranks missing when they do not come in time.
+  /// it returns. Allocates nothing. `collective` and what it points at stay until the run is over. Fails when the
+  /// transport was stopped, or names the ranks missing when they do not come in time.
   virtual Status run(const Collective &collective) noexcept = 0;
 
   virtual WireBytes wireBytes() const noexcept = 0;

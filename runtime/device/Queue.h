@@ -37,6 +37,11 @@ public:
   virtual kernels::Parallel *parallel() noexcept = 0;
   /// The stream that its kernels, collectives and messages are enqueued on; nullptr where they run on the host.
   virtual const kernels::Stream *stream() noexcept { return nullptr; }
+  /// Its handle, or nullptr.
+  void *streamHandle() noexcept {
+    const kernels::Stream *own = stream();
+    return own != nullptr ? own->handle : nullptr;
+  }
 };
 
 } // namespace ds::runtime

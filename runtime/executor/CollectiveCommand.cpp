@@ -55,6 +55,7 @@ public:
       parts_[i].target = addresses.target.at(call.microbatch);
       parts_[i].scratch = {addresses.scratch.at(call.microbatch), addresses.scratchBytes};
     }
+    collective_.stream = queue.streamHandle();
     return communicator_.run(collective_);
   }
 

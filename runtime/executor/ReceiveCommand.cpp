@@ -30,7 +30,7 @@ public:
   Status run(const Call &call, Queue &queue) noexcept override {
     for (size_t i = 0; i < parts_.size(); ++i)
       parts_[i] = {targets_[i].first.at(call.microbatch), targets_[i].second};
-    return end_.receive(parts_, where_.c_str());
+    return end_.receive(parts_, where_.c_str(), queue.streamHandle());
   }
 
 private:

@@ -30,7 +30,7 @@ public:
   Status run(const Call &call, Queue &queue) noexcept override {
     for (size_t i = 0; i < parts_.size(); ++i)
       parts_[i] = {sources_[i].first.at(call.microbatch), sources_[i].second};
-    return end_.send(parts_, where_.c_str());
+    return end_.send(parts_, where_.c_str(), queue.streamHandle());
   }
 
 private:

@@ -36,14 +36,14 @@ Status send(SendingEnd &end, std::initializer_list<const Words *> parts) {
   std::vector<std::span<const std::byte>> spans;
   for (const Words *part : parts)
     spans.push_back(std::as_bytes(std::span(*part)));
-  return end.send(spans, "the test");
+  return end.send(spans, "the test", nullptr);
 }
 
 Status receive(ReceivingEnd &end, std::initializer_list<Words *> parts) {
   std::vector<std::span<std::byte>> spans;
   for (Words *part : parts)
     spans.push_back(std::as_writable_bytes(std::span(*part)));
-  return end.receive(spans, "the test");
+  return end.receive(spans, "the test", nullptr);
 }
 
 /// A pause of some microseconds, of another length each time.

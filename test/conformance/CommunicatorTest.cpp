@@ -280,12 +280,12 @@ TEST(CommunicatorStop, ReachesEveryRankWithTheFirstError) {
     if (sending != nullptr) {
       const std::vector<std::byte> large(size_t(4) << 20); // more than a transport hands over to nobody
       const std::span<const std::byte> part(large);
-      EXPECT_STREQ(sending->send({&part, 1}, "h").message(), "rank 1 ran out of luck");
+      EXPECT_STREQ(sending->send({&part, 1}, "h", nullptr).message(), "rank 1 ran out of luck");
     }
     if (receiving != nullptr) {
       std::byte byte;
       const std::span<std::byte> part(&byte, 1);
-      EXPECT_STREQ(receiving->receive({&part, 1}, "h").message(), "rank 1 ran out of luck");
+      EXPECT_STREQ(receiving->receive({&part, 1}, "h", nullptr).message(), "rank 1 ran out of luck");
     }
     std::vector<float> data(4), target(4ul * n);
     const CollectivePart part{bytes(data), bytes(target), 4, DType::F32};

@@ -21,7 +21,7 @@ namespace ds::runtime {
 class InProcessChannel::Sender final : public SendingEnd {
 public:
   explicit Sender(InProcessChannel &channel) : channel_(channel) {}
-  Status send(std::span<const std::span<const std::byte>> parts, const char *what) noexcept override {
+  Status send(std::span<const std::span<const std::byte>> parts, const char *what, void *) noexcept override {
     return channel_.send(parts, what);
   }
   uint64_t sentBytes() const noexcept override { return channel_.bytes_; }
@@ -33,7 +33,7 @@ private:
 class InProcessChannel::Receiver final : public ReceivingEnd {
 public:
   explicit Receiver(InProcessChannel &channel) : channel_(channel) {}
-  Status receive(std::span<const std::span<std::byte>> parts, const char *what) noexcept override {
+  Status receive(std::span<const std::span<std::byte>> parts, const char *what, void *) noexcept override {
     return channel_.receive(parts, what);
   }
   uint64_t receivedBytes() const noexcept override { return channel_.bytes_; }

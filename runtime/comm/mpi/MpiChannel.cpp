@@ -78,11 +78,11 @@ Status MpiChannel::whyNotDone(const char *what) noexcept {
                          name_.c_str(), what, text.data());
 }
 
-Status MpiSendingEnd::send(std::span<const std::span<const std::byte>> parts, const char *what) noexcept {
+Status MpiSendingEnd::send(std::span<const std::span<const std::byte>> parts, const char *what, void *) noexcept {
   return exchange(parts, what, MPI_Isend);
 }
 
-Status MpiReceivingEnd::receive(std::span<const std::span<std::byte>> parts, const char *what) noexcept {
+Status MpiReceivingEnd::receive(std::span<const std::span<std::byte>> parts, const char *what, void *) noexcept {
   return exchange(parts, what, MPI_Irecv);
 }
 

@@ -46,14 +46,14 @@ private:
 class MpiSendingEnd final : public SendingEnd, private MpiChannel {
 public:
   using MpiChannel::MpiChannel;
-  Status send(std::span<const std::span<const std::byte>> parts, const char *what) noexcept override;
+  Status send(std::span<const std::span<const std::byte>> parts, const char *what, void *stream) noexcept override;
   uint64_t sentBytes() const noexcept override { return bytes_; }
 };
 
 class MpiReceivingEnd final : public ReceivingEnd, private MpiChannel {
 public:
   using MpiChannel::MpiChannel;
-  Status receive(std::span<const std::span<std::byte>> parts, const char *what) noexcept override;
+  Status receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept override;
   uint64_t receivedBytes() const noexcept override { return bytes_; }
 };
 
