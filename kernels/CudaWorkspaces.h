@@ -41,10 +41,10 @@ constexpr int64_t cudaReducePieces(int64_t outputs, int64_t length) {
 
 /// Whether a kernel's last operand is a workspace on CUDA.
 inline bool hasCudaWorkspace(std::string_view kernel) {
-  constexpr std::string_view kernels[] = {"matmul",        "attention",       "attention_grad",   "layer_norm_grad",
-                                          "rms_norm_grad", "conv",            "conv_input_grad",  "conv_weight_grad",
-                                          "reduce_sum",    "reduce_mean",     "reduce_max",       "gather_grad",
-                                          "cross_entropy", "cross_entropy_grad"};
+  constexpr std::string_view kernels[] = {
+      "matmul",     "attention",       "attention_grad",   "layer_norm_grad",   "rms_norm_grad",
+      "conv",       "conv_input_grad", "conv_weight_grad", "reduce_sum",        "reduce_mean",
+      "reduce_max", "gather_grad",     "cross_entropy",    "cross_entropy_grad"};
   return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
 }
 

@@ -7,15 +7,22 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include <array>
+#include "kernels/HostDevice.h"
+
 #include <cstdint>
 
 namespace ds::kernels {
 
-using PhiloxBlock = std::array<uint32_t, 4>;
+struct PhiloxBlock {
+  uint32_t words[4];
+
+  constexpr DS_HOST_DEVICE uint32_t &operator[](uint64_t i) { return words[i]; }
+  constexpr DS_HOST_DEVICE const uint32_t &operator[](uint64_t i) const { return words[i]; }
+  friend constexpr bool operator==(const PhiloxBlock &, const PhiloxBlock &) = default;
+};
 
 /// Ten rounds over one counter; yields four 32-bit words.
-constexpr PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
+constexpr DS_HOST_DEVICE PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
   uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t(0xD2511F53u) * counter[0];
@@ -28,17 +35,18 @@ constexpr PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
 }
 
 /// The key of one optimizer step: seed and step mixed by one Philox block.
-constexpr uint64_t philoxStepKey(uint64_t seed, uint64_t step) {
+constexpr DS_HOST_DEVICE uint64_t philoxStepKey(uint64_t seed, uint64_t step) {
   const PhiloxBlock mixed = philox({uint32_t(step), uint32_t(step >> 32), 0, 0}, seed);
   return uint64_t(mixed[1]) << 32 | mixed[0];
 }
 
 /// Four words for elements [4 * block, 4 * block + 4) of the tensor drawn by op `opId` in micro-batch `microbatch`.
-constexpr PhiloxBlock philoxElements(uint64_t stepKey, uint32_t microbatch, uint32_t opId, uint64_t block) {
+constexpr DS_HOST_DEVICE PhiloxBlock philoxElements(uint64_t stepKey, uint32_t microbatch, uint32_t opId,
+                                                    uint64_t block) {
   return philox({uint32_t(block), uint32_t(block >> 32), microbatch, opId}, stepKey);
 }
 
 /// An element is kept when its word is at least this: P(keep) = 1 - ratio to within 2^-32.
-constexpr uint64_t dropoutThreshold(double ratio) { return uint64_t(ratio * 4294967296.0); }
+constexpr DS_HOST_DEVICE uint64_t dropoutThreshold(double ratio) { return uint64_t(ratio * 4294967296.0); }
 
 } // namespace ds::kernels

@@ -1,6 +1,6 @@
 #include "bench/kernels/Bench.h"
 
-#include "kernels/cpu/Numbers.h"
+#include "kernels/calls/Numbers.h"
 
 #include <cstdio>
 #include <cstdlib>

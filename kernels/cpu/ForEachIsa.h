@@ -4,8 +4,8 @@
 // use from the standard library is included here, outside of the targets.
 //
 //===----------------------------------------------------------------------===//
+#include "kernels/calls/Numbers.h"
 #include "kernels/cpu/Isa.h"
-#include "kernels/cpu/Numbers.h"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "kernels/cpu/StridedCopy.h"
 
-#include "kernels/cpu/Call.h"
+#include "kernels/calls/Call.h"
 
 #include <algorithm>
 #include <cstring>

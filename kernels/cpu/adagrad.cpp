@@ -1,6 +1,6 @@
 // adagrad: one fused pass over p, g and the sum of squares, torch.optim.Adagrad's single-tensor formula in the tensors'
 // type.
-#include "kernels/cpu/adagrad.h"
+#include "kernels/calls/adagrad.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

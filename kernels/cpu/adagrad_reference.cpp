@@ -1,6 +1,6 @@
 // adagrad: one element at a time in float64, as in Duchi, Hazan & Singer, "Adaptive subgradient methods".
+#include "kernels/calls/adagrad.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/adagrad.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // adamw: one element at a time in float64, as in Loshchilov & Hutter, "Decoupled weight decay regularization".
+#include "kernels/calls/adamw.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/adamw.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // arg_max: the index of the largest element along one axis. Columns are searched side by side, a block of them at a
 // time.
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/search.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/search.h"
 
 #include <algorithm>
 

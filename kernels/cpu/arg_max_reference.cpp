@@ -1,7 +1,7 @@
 // arg_max, one result at a time.
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/search.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/search.h"
 
 namespace ds::kernels {
 

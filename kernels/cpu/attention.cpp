@@ -3,7 +3,7 @@
 // Dao et al., "FlashAttention", 2022: scores exist a tile at a time, 128 queries by 128 keys on the worker's stack, and
 // the softmax is brought up to date as tiles come by in order of the keys. A piece is 128 queries of one head, so bits
 // do not depend on the number of workers. Tiles that a causal mask hides whole are left out. No workspace.
-#include "kernels/cpu/attention.h"
+#include "kernels/calls/attention.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 

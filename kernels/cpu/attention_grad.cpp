@@ -3,9 +3,9 @@
 // Dao et al., "FlashAttention", 2022: probabilities are drawn again, a tile of 128 queries by 128 keys at a time, from
 // q, k and lse. A piece is one group of k and v with all heads that read it, so that dk and dv are sums in one order
 // (heads, then queries) and bits do not depend on the number of workers. No workspace: two tiles on the worker's stack.
+#include "kernels/calls/attention.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
-#include "kernels/cpu/attention.h"
 
 #include <atomic>
 

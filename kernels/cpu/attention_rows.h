@@ -1,7 +1,7 @@
 //===- attention_rows.h - scores one at a time, for the references --------===//
 #pragma once
 
-#include "kernels/cpu/attention.h"
+#include "kernels/calls/attention.h"
 
 #include <cmath>
 #include <limits>

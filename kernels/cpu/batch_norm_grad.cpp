@@ -1,8 +1,8 @@
 // batch_norm_grad, per channel, with n = (x - mean) * rstd:
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
 // One worker sums a channel, sample by sample.
+#include "kernels/calls/batch_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/batch_norm.h"
 
 #define DS_LOOPS "kernels/cpu/batch_norm_loops.h"
 #include "kernels/cpu/ForEachIsa.h"

@@ -1,7 +1,7 @@
 // batch_norm_grad, per channel, with n = (x - mean) * rstd:
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
+#include "kernels/calls/batch_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/batch_norm.h"
 
 namespace ds::kernels {
 

@@ -1,6 +1,6 @@
 // batch_norm, per channel:  y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, in float64.
+#include "kernels/calls/batch_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/batch_norm.h"
 
 #include <cmath>
 

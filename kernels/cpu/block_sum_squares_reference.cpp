@@ -1,6 +1,6 @@
 // block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements, in float64.
+#include "kernels/calls/block_sum_squares.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/block_sum_squares.h"
 
 namespace ds::kernels {
 

@@ -1,7 +1,7 @@
 // concat: the inputs side by side along one axis. numpy.concatenate, torch.cat.
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/StridedCopy.h"
-#include "kernels/cpu/movement.h"
 
 namespace ds::kernels {
 

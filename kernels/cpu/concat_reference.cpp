@@ -1,6 +1,6 @@
 // concat, row by row.
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/movement.h"
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 // A piece is some places of a sample's group: y = w [filters, taps] * windows of x [taps, places], the windows gathered
 // into the worker's slot, some taps at a time. One worker adds the taps in order, so the bits do not depend on the
 // number of workers. torch.nn.functional.conv2d.
-#include "kernels/cpu/conv.h"
+#include "kernels/calls/conv.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 #include "kernels/cpu/conv_direct.h"

@@ -1,7 +1,7 @@
 //===- conv_direct.h - convolutions that need no workspace ----------------===//
 #pragma once
 
-#include "kernels/cpu/conv.h"
+#include "kernels/calls/conv.h"
 
 #include <memory>
 

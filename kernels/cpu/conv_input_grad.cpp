@@ -4,9 +4,9 @@
 // A piece is some channels of a sample's group: windows [taps, places] = w^T [taps, filters] * dy [filters, places] in
 // the worker's slot, some places at a time, then added to dx at their places. One worker adds in order, so the bits do
 // not depend on the number of workers. torch.nn.grad.conv2d_input.
+#include "kernels/calls/conv.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
-#include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/conv_workspace.h"
 

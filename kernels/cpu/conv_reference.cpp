@@ -1,7 +1,7 @@
 // conv, conv_input_grad and conv_weight_grad: every product of an element of x, one of w and one of y or dy, in
 // float64.
+#include "kernels/calls/conv.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/conv.h"
 
 namespace ds::kernels {
 

@@ -4,9 +4,9 @@
 // x)^T [places, taps], the windows gathered into the worker's slot. The chunks follow from the shape, one worker sums a
 // chunk in order, and the chunks are then added in order, so the bits do not depend on the number of workers.
 // torch.nn.grad.conv2d_weight.
+#include "kernels/calls/conv.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
-#include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_direct.h"
 #include "kernels/cpu/conv_workspace.h"
 

@@ -1,6 +1,6 @@
 // cross_entropy: lse[row] = log sum exp of logits [rows, classes]; loss = sum or mean of lse[row] - logits[row, label].
 // torch.nn.functional.cross_entropy with class indices: ignored labels count nowhere, and a mean of none is NaN.
-#include "kernels/cpu/cross_entropy.h"
+#include "kernels/calls/cross_entropy.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // cross_entropy_grad: dlogits = (softmax(logits) - one_hot(label)) * dloss / (labels that count); ignored rows are 0.
 // One pass over memory; dlogits may be the memory of logits.
+#include "kernels/calls/cross_entropy.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/cross_entropy.h"
 
 #include <algorithm>
 

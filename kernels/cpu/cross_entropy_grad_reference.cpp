@@ -1,6 +1,6 @@
 // cross_entropy_grad: dlogits = (softmax(logits) - one_hot(label)) * dloss / (labels that count); ignored rows are 0.
+#include "kernels/calls/cross_entropy.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/cross_entropy.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // cross_entropy: loss = sum or mean of lse[row] - logits[row, label[row]], in float64.
+#include "kernels/calls/cross_entropy.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/cross_entropy.h"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 // cumsum: running sums along one axis, added in order in float64 or 64-bit integers, columns side by side.
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/search.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/search.h"
 
 #include <algorithm>
 

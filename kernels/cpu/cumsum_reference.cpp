@@ -1,7 +1,7 @@
 // cumsum: each result by itself, in long double.
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/search.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/search.h"
 
 namespace ds::kernels {
 

@@ -1,6 +1,6 @@
 // dropout, element by element; a dropped element is 0 whatever it was.
+#include "kernels/calls/dropout.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/dropout.h"
 
 namespace ds::kernels {
 

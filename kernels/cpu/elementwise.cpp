@@ -3,7 +3,7 @@
 // A tile interpreter: for each tile of up to 1024 elements the instructions run one after the other, each a vectorised
 // loop (elementwise_loops.h) whose operands are still in the first-level cache. So a chain of k instructions reads and
 // writes main memory once, not k times. Every element is computed by itself: the bits depend on nothing else.
-#include "kernels/cpu/elementwise.h"
+#include "kernels/calls/elementwise.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/elementwise_plan.h"
 

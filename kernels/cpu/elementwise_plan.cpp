@@ -1,6 +1,6 @@
 #include "kernels/cpu/elementwise_plan.h"
 
-#include "kernels/cpu/Numbers.h"
+#include "kernels/calls/Numbers.h"
 
 #include <algorithm>
 #include <cstring>

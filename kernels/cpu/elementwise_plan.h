@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "kernels/cpu/elementwise.h"
+#include "kernels/calls/elementwise.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,8 +1,8 @@
 // elementwise: one element at a time, every register as a double (floats, rounded to the register's type after each
 // instruction) or an int64 (integers, wrapped to the register's width).
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/elementwise.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/elementwise.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // gather: y = numpy.take(data, indices, axis). Rows of `inner` elements are copied whole; all indices are checked
 // before anything is written.
-#include "kernels/cpu/gather.h"
+#include "kernels/calls/gather.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

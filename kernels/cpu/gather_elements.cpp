@@ -1,7 +1,7 @@
 // gather_elements: y[.., j, ..] = data[.., indices[.., j, ..], ..] at the axis. All indices are checked before anything
 // is written.
+#include "kernels/calls/element_index.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/element_index.h"
 
 #include <algorithm>
 

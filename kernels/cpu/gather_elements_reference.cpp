@@ -1,6 +1,6 @@
 // gather_elements, element by element.
+#include "kernels/calls/element_index.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/element_index.h"
 
 #include <cstring>
 

@@ -2,8 +2,8 @@
 //
 // Pieces own ranges of ddata, rows where there are many and columns where there are few, and each goes through all
 // indices: no two pieces touch one element, and its contributions are added in index order whatever the pieces are.
+#include "kernels/calls/gather.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/gather.h"
 
 #include <algorithm>
 

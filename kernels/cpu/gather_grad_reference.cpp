@@ -1,6 +1,6 @@
 // gather_grad: zero, then add in index order.
+#include "kernels/calls/gather.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/gather.h"
 
 #include <algorithm>
 

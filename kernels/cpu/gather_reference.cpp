@@ -1,6 +1,6 @@
 // gather, element by element.
+#include "kernels/calls/gather.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/gather.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // increment: step += 1.
-#include "kernels/cpu/Call.h"
+#include "kernels/calls/Call.h"
 #include "kernels/cpu/Factories.h"
 
 #include <cstdint>

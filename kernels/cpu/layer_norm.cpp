@@ -1,6 +1,6 @@
 // layer_norm, per row of x [rows, cols]:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta
 // Writes y, mean [rows], rstd [rows]. Sums in lanes of a fixed number. Ba et al. 2016; torch.nn.functional.layer_norm.
-#include "kernels/cpu/layer_norm.h"
+#include "kernels/calls/layer_norm.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
 // Each piece of normGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace; the pieces are then
 // added in order, so the bits do not depend on the number of workers.
+#include "kernels/calls/layer_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/layer_norm.h"
 
 #include <algorithm>
 

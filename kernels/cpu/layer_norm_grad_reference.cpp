@@ -1,7 +1,7 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
+#include "kernels/calls/layer_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/layer_norm.h"
 
 namespace ds::kernels {
 

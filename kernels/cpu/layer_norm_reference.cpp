@@ -1,6 +1,6 @@
 // layer_norm, per row:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta, in float64.
+#include "kernels/calls/layer_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/layer_norm.h"
 
 #include <cmath>
 

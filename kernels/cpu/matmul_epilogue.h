@@ -1,7 +1,7 @@
 //===- matmul_epilogue.h - what matmul does to its product ----------------===//
 #pragma once
 
-#include "kernels/cpu/matmul.h"
+#include "kernels/calls/matmul.h"
 
 namespace ds::kernels {
 

@@ -1,7 +1,7 @@
 // matmul: three loops, in float64; the epilogue on the rounded product.
 #include "kernels/GeluTanh.h"
+#include "kernels/calls/matmul.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/matmul.h"
 
 namespace ds::kernels {
 

@@ -1,7 +1,7 @@
 // pad: y is `value`, except y[low + i * (interior + 1)] = x[i]. The gradient of slice.
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/StridedCopy.h"
-#include "kernels/cpu/movement.h"
 
 #include <algorithm>
 #include <cstring>

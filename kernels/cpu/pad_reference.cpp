@@ -1,6 +1,6 @@
 // pad: fill, then place x element by element.
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/movement.h"
 
 #include <cstring>
 

@@ -3,7 +3,7 @@
 // A plane is one worker's. A row of results is made window element by window element, so that the inner loop runs along
 // the row. The maximum's gradient looks for the first largest element again instead of keeping where it was.
 // torch.nn.functional.max_pool2d, avg_pool2d (count_include_pad=False).
-#include "kernels/cpu/pool.h"
+#include "kernels/calls/pool.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // max_pool, average_pool and their gradients, window by window, in float64.
+#include "kernels/calls/pool.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/pool.h"
 
 #include <limits>
 

@@ -3,8 +3,9 @@
 // Dimensions of one kind (kept or reduced) that follow each other are merged. Then either the innermost one is reduced
 // (runs are added in lanes) or kept (columns are added side by side). Runs longer than `segment` are cut into segments
 // whose sums are added in order in float64. All cuts follow from the shape.
-#include "kernels/cpu/reduce.h"
+#include "kernels/calls/reduce.h"
 #include "kernels/cpu/Factories.h"
+#include "kernels/cpu/reduce_integer.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,6 @@
 // reduce_sum and reduce_max of integers: sums wrap, so their order does not matter.
-#include "kernels/cpu/reduce.h"
+#include "kernels/cpu/reduce_integer.h"
+#include "kernels/calls/reduce.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,8 +1,8 @@
 // reduce_sum, reduce_mean, reduce_max, one output at a time, in long double (so that the order of a float64
 // sum does not show).
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/reduce.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/reduce.h"
 
 #include <limits>
 

@@ -1,7 +1,7 @@
 // rms_norm, per row of x [rows, cols]:  y = x / sqrt(mean(x^2) + epsilon) * gamma
 // Writes y and rrms [rows], the factor. Sums in lanes of a fixed number. Zhang and Sennrich 2019;
 // torch.nn.functional.rms_norm.
-#include "kernels/cpu/rms_norm.h"
+#include "kernels/calls/rms_norm.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
 // rrms. Each piece of normGradRowsPerPiece rows adds up its own dgamma in the workspace; the pieces are then added in
 // order, so the bits do not depend on the number of workers.
+#include "kernels/calls/rms_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/rms_norm.h"
 
 #include <algorithm>
 

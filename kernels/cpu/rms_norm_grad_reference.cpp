@@ -1,7 +1,7 @@
 // rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
 // rrms.
+#include "kernels/calls/rms_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/rms_norm.h"
 
 namespace ds::kernels {
 

@@ -1,6 +1,6 @@
 // rms_norm, per row:  y = x / sqrt(mean(x^2) + epsilon) * gamma, in float64.
+#include "kernels/calls/rms_norm.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/rms_norm.h"
 
 #include <cmath>
 

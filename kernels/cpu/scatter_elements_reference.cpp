@@ -1,7 +1,7 @@
 // scatter_elements, update by update in row-major order.
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/scatter_elements.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/scatter_elements.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // sgd: one fused pass, torch.optim.SGD with dampening 0. The momentum buffer starts as the first gradient, so its
 // contents before the first step do not matter.
-#include "kernels/cpu/sgd.h"
+#include "kernels/calls/sgd.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // sgd: one element at a time in float64, torch.optim.SGD with dampening 0.
+#include "kernels/calls/sgd.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/sgd.h"
 
 namespace ds::kernels {
 

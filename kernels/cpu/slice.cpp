@@ -1,7 +1,7 @@
 // slice: y[i] = x[starts + i * steps].
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/StridedCopy.h"
-#include "kernels/cpu/movement.h"
 
 namespace ds::kernels {
 

@@ -1,6 +1,6 @@
 // slice, element by element.
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/movement.h"
 
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // softmax and log_softmax along one axis: y = exp(x - max) / sum(exp(x - max)), or its logarithm.
 // torch.nn.functional.softmax, log_softmax. Rows are independent; a row is summed in lanes of a fixed number.
-#include "kernels/cpu/softmax.h"
+#include "kernels/calls/softmax.h"
 #include "kernels/cpu/Factories.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // softmax_grad: dx = y * (dy - sum(y * dy)); log_softmax_grad: dx = dy - exp(y) * sum(dy), sums along the axis.
+#include "kernels/calls/softmax.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/softmax.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // softmax and log_softmax along one axis, in float64.
+#include "kernels/calls/softmax.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/softmax.h"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 // top_k: for each place the first element that is not taken yet.
+#include "kernels/calls/Numbers.h"
+#include "kernels/calls/search.h"
 #include "kernels/cpu/Factories.h"
-#include "kernels/cpu/Numbers.h"
-#include "kernels/cpu/search.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // transpose: dimension d of y is dimension perm[d] of x. numpy.transpose, torch.permute.
+#include "kernels/calls/movement.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/StridedCopy.h"
-#include "kernels/cpu/movement.h"
 
 namespace ds::kernels {
 

@@ -2,7 +2,7 @@
 
 #include "test/unit/kernels/Allocations.h"
 
-#include "kernels/cpu/Numbers.h"
+#include "kernels/calls/Numbers.h"
 
 #include <algorithm>
 #include <cmath>
