@@ -7,8 +7,11 @@
 //   - it does not rest where another one that waits would fit below it, which could be lowered;
 //   - one that now rests too low must still be lifted by another that waits and lives with it;
 //   - at no time do what waits, on the lowest place where one of it may rest, exceed the capacity.
-// After each placing, what waits falls into parts that share no time; each is packed by itself. Searches of this kind
-// are lucky or hopeless, so many short ones are tried, in preorders that are shaken by numbers from a fixed sequence.
+// After each placing, what waits falls into parts that share no time; each is packed by itself. A part that cannot be
+// packed blames placed buffers, and the search jumps back to the last of these, since another choice in between would
+// change nothing. Searches of this kind are lucky or hopeless, so many short ones are tried, in preorders that are
+// shaken by numbers from a fixed sequence. Jumps may pass a packing by; so when a search with jumps comes to its end,
+// one without them decides.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/scheduling/OffsetProblem.h"
@@ -17,6 +20,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -58,9 +62,10 @@ public:
 
   /// Offsets by buffer of the problem, 0 for those without bytes; nothing if none were found in `nodes` placings.
   std::optional<std::vector<int64_t>> run(size_t buffers, int64_t nodes) {
+    jumping_ = true;
     for (uint64_t attempt = 0; nodes > 0; ++attempt) {
       const uint64_t search = attempt / preorders;
-      nodesLeft_ = std::min(nodes, search == 0 ? firstSearch : shortestSearch * luby(search));
+      nodesLeft_ = jumping_ ? std::min(nodes, shortestSearch * luby(search + 1)) : nodes;
       nodes -= nodesLeft_;
       start(attempt % preorders, search);
       if (pack(everything(), {})) {
@@ -69,17 +74,20 @@ public:
           offsets[items_[i].index] = rest_[i];
         return offsets;
       }
-      if (nodesLeft_ > 0)
+      if (nodesLeft_ > 0 && !jumping_)
         return std::nullopt; // the search was complete
+      jumping_ = jumping_ && nodesLeft_ == 0;
+      nodes += nodesLeft_;
     }
     return std::nullopt;
   }
 
 private:
   static constexpr uint64_t preorders = 4;
-  static constexpr int64_t firstSearch = 8000, shortestSearch = 1000; // nodes
-  static constexpr double shake = 0.4; // how far widths and areas are off in later searches
-  using Part = std::vector<size_t>;    // items to place, in time order of their first sections
+  static constexpr int64_t shortestSearch = 1000; // nodes
+  static constexpr double shake = 0.25;           // how far widths and areas are off in later searches
+  using Part = std::vector<size_t>;               // items to place, in time order of their first sections
+  using Items = std::vector<bool>;                // by item: whether it is of the set
 
   /// 1 1 2 1 1 2 4 1 1 2 ... (Luby, Sinclair and Zuckerman, 1993): within a constant of the best restarts there are.
   static int64_t luby(uint64_t i) {
@@ -124,6 +132,7 @@ private:
       items_[i] = ranked[i].second;
     rest_.assign(items_.size(), 0);
     base_.assign(sections_, 0);
+    placed_.clear();
   }
 
   Part everything() const {
@@ -140,6 +149,10 @@ private:
     size_t item = 0;
   };
 
+  bool liveTogether(size_t a, size_t b) const {
+    return items_[a].first < items_[b].end && items_[b].first < items_[a].end;
+  }
+
   /// The lowest offset that item `i` of `part` may end at: where it rests, or, if it rests too low to be the next, on
   /// the lowest of those that may lift it.
   int64_t lowestOffset(const Part &part, size_t i, Last last) const {
@@ -149,7 +162,7 @@ private:
     for (size_t other : part) {
       if (items_[other].first >= items_[i].end)
         break;
-      if (other != i && items_[i].first < items_[other].end)
+      if (other != i && liveTogether(i, other))
         lowest = std::min(lowest, std::max(rest_[other], last.offset) + items_[other].bytes);
     }
     return lowest;
@@ -162,8 +175,11 @@ private:
     for (size_t i : part) {
       const Item &item = items_[i];
       const int64_t lowest = lowestOffset(part, i, last);
-      if (lowest + item.bytes > capacity_)
+      if (lowest + item.bytes > capacity_) {
+        startBlame();
+        blame(part, i, capacity_ - item.bytes + 1, last);
         return false;
+      }
       if (item.end > end) {
         std::fill(base_.begin() + ptrdiff_t(end), base_.begin() + ptrdiff_t(item.end), capacity_);
         end = item.end;
@@ -172,9 +188,45 @@ private:
         base_[s] = std::min(base_[s], lowest);
     }
     for (size_t s = begin; s < end; ++s)
-      if (base_[s] + waiting_[s] > capacity_)
+      if (base_[s] + waiting_[s] > capacity_) {
+        startBlame();
+        for (size_t i : part)
+          if (items_[i].first <= s && s < items_[i].end)
+            blame(part, i, capacity_ - waiting_[s] + 1, last);
         return false;
+      }
     return true;
+  }
+
+  void startBlame() { blamed_.assign(items_.size(), false); }
+
+  /// Blames placed items that keep item `i` of `part` from ending below `bound`: the earliest, for the longest jumps.
+  void blame(const Part &part, size_t i, int64_t bound, Last last) {
+    if (!jumping_)
+      return;
+    if (std::max(rest_[i], last.offset) >= bound)
+      return blameRest(i, bound);
+    // It rests too low to be the next, and all that may lift it lift it too high.
+    blameFirst([&](size_t p) { return std::tie(rest_[p], p) > std::tie(rest_[i], i); });
+    for (size_t other : part)
+      if (other != i && liveTogether(i, other))
+        blameRest(other, bound - items_[other].bytes);
+  }
+
+  /// Blames what item `i` rests on, or else what made the search pass `bound`.
+  void blameRest(size_t i, int64_t bound) {
+    if (bound <= 0)
+      return;
+    if (rest_[i] >= bound)
+      blameFirst([&](size_t p) { return liveTogether(p, i) && rest_[p] + items_[p].bytes >= bound; });
+    else
+      blameFirst([&](size_t p) { return rest_[p] >= bound; });
+  }
+
+  template <typename Condition> void blameFirst(Condition condition) {
+    const auto found = std::find_if(placed_.begin(), placed_.end(), condition);
+    if (found != placed_.end())
+      blamed_[*found] = true;
   }
 
   /// Parts of `part` that share no time.
@@ -199,9 +251,11 @@ private:
     if (parts.size() == 1)
       return packConnected(part, last);
     const std::vector<int64_t> rest = rest_, waiting = waiting_;
+    const size_t placed = placed_.size();
     for (const Part &one : parts)
       if (!packConnected(one, last)) {
         std::tie(rest_, waiting_) = std::tie(rest, waiting);
+        placed_.resize(placed);
         return false;
       }
     return true;
@@ -217,13 +271,26 @@ private:
         candidates.push_back({rest_[i], i});
     std::sort(candidates.begin(), candidates.end(),
               [](const Last &a, const Last &b) { return std::tie(a.offset, a.item) < std::tie(b.offset, b.item); });
+    Items blamed(items_.size(), false); // by any of the candidates, for all of them
     for (const Last &candidate : candidates) {
       if (nodesLeft_ == 0)
         return false;
       --nodesLeft_;
       if (place(part, candidate))
         return true;
+      if (nodesLeft_ == 0)
+        return false;
+      if (!jumping_)
+        continue;
+      const bool jump = !blamed_[candidate.item]; // no candidate can do better
+      blamed_[candidate.item] = false;
+      if (!jump)
+        blameRest(candidate.item, candidate.offset);
+      std::transform(blamed.begin(), blamed.end(), blamed_.begin(), blamed.begin(), std::logical_or<>());
+      if (jump)
+        break;
     }
+    blamed_ = std::move(blamed);
     return false;
   }
 
@@ -238,15 +305,17 @@ private:
       if (i == chosen.item)
         continue;
       others.push_back(i);
-      if (items_[i].first < item.end && item.first < items_[i].end && rest_[i] < top) {
+      if (liveTogether(i, chosen.item) && rest_[i] < top) {
         lower.emplace_back(i, rest_[i]);
         rest_[i] = top;
       }
     }
     for (size_t s = item.first; s < item.end; ++s)
       waiting_[s] -= item.bytes;
+    placed_.push_back(chosen.item);
     if (others.empty() || pack(others, chosen))
       return true;
+    placed_.pop_back();
     for (size_t s = item.first; s < item.end; ++s)
       waiting_[s] += item.bytes;
     for (const auto &[i, rest] : lower)
@@ -260,6 +329,9 @@ private:
   std::vector<int64_t> rest_;    // by item: where it is, or the lowest offset where it may rest
   std::vector<int64_t> base_;    // by section: where the lowest of those that wait may rest; scratch of fits()
   std::vector<int64_t> waiting_; // by section: bytes of those not yet placed
+  std::vector<size_t> placed_;   // items, in the order of their placing
+  Items blamed_;                 // for the last failure
+  bool jumping_ = true;
   int64_t nodesLeft_ = 0;
 };
 
