@@ -284,7 +284,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
     return {print(*module), {}};
   request.progress("writing the plan");
   CompileResult result;
-  noteRecompute(*module, options.recompute, config.recompute, result.plan);
+  noteRecompute(*module, config.recompute, result.plan);
   describe(request, config, machine, *module, result.plan);
   const std::string folder = fs::path(request.output).parent_path().string();
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))

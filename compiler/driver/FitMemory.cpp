@@ -17,10 +17,13 @@ namespace {
 
 constexpr int64_t highest = std::numeric_limits<int64_t>::max(); // ds-choose-recompute takes what there is
 
-/// 2 L for a model of L layers; 0 where ds-choose-recompute did not look.
-int64_t levelsOf(ModuleOp module) {
-  const auto levels = module->getAttrOfType<IntegerAttr>(recomputeLevelsAttribute);
-  return levels ? levels.getInt() : 0;
+constexpr int64_t mostTries = 32; // levels above the one that needs as little as the highest
+
+/// A number of the summary of ds-choose-recompute; 0 where it did not look.
+int64_t summaryOf(ModuleOp module, StringRef entry) {
+  const auto summary = module->getAttrOfType<DictionaryAttr>(recomputeSummaryAttribute);
+  const auto number = summary ? summary.getAs<IntegerAttr>(entry) : IntegerAttr();
+  return number ? number.getInt() : 0;
 }
 
 /// Of the rank that needs most.
@@ -52,7 +55,7 @@ public:
     OwningOpRef<ModuleOp> planned = module_.clone();
     runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
     runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);
-    return {std::min(level, levelsOf(*planned)), deviceBytes(*planned), std::move(planned)};
+    return {summaryOf(*planned, "level"), deviceBytes(*planned), std::move(planned)};
   }
 
   /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
@@ -60,11 +63,36 @@ public:
   Planned smallest() {
     Planned least = at(highest);
     while (least.level > 0) {
-      Planned below = at(least.level - 1);
-      if (below.bytes > least.bytes)
+      Planned next = at(least.level - 1);
+      if (next.bytes > least.bytes)
         break;
-      least = std::move(below);
+      least = std::move(next);
     }
+    return least;
+  }
+
+  /// The lowest level that halving finds to need at most `room` bytes, as `top` does.
+  Planned lowest(int64_t room, Planned top) {
+    for (int64_t tooLow = 0; top.level - tooLow > 1;) {
+      const int64_t middle = tooLow + (top.level - tooLow) / 2;
+      if (Planned planned = at(middle); planned.bytes <= room)
+        top = std::move(planned);
+      else
+        tooLow = middle;
+    }
+    return top;
+  }
+
+  /// For less room than `top` needs, which is what `smallest` found. No level below the one that is chosen for its
+  /// bytes may be taken, for more room would then mean more recompute; from there up, the first of some that fits, or
+  /// the one that needs least.
+  Planned below(int64_t room, Planned top) {
+    const int64_t last = top.level;
+    Planned least = lowest(top.bytes, std::move(top));
+    const int64_t step = std::max<int64_t>(1, (last - least.level) / mostTries);
+    for (int64_t level = least.level + step; level <= last && least.bytes > room; level += step)
+      if (Planned planned = at(level); planned.bytes < least.bytes)
+        least = std::move(planned);
     return least;
   }
 
@@ -78,7 +106,8 @@ private:
 
 RecomputeSettings ds::driver::recomputeSettings(const config::Recompute &recompute) {
   RecomputeSettings settings;
-  settings.level = recompute.mode == config::Recompute::Mode::Full ? highest : recompute.level;
+  settings.level = recompute.level;
+  settings.full = recompute.mode == config::Recompute::Mode::Full;
   settings.checkpoints = recompute.checkpoints;
   for (const config::Recompute::Rule &rule : recompute.rules)
     settings.rules.push_back(rule.modules + (rule.again ? "=recompute" : "=save"));
@@ -91,37 +120,26 @@ OwningOpRef<ModuleOp> ds::driver::fitMemory(ModuleOp module, int64_t room, Compi
   LevelSearch::Planned best = search.at(0);
   if (best.bytes > room) {
     best = search.smallest();
-    int64_t tooLow = 0;
-    while (best.bytes <= room && best.level - tooLow > 1) {
-      const int64_t middle = tooLow + (best.level - tooLow) / 2;
-      if (LevelSearch::Planned planned = search.at(middle); planned.bytes <= room)
-        best = std::move(planned);
-      else
-        tooLow = middle;
-    }
+    best = best.bytes <= room ? search.lowest(room, std::move(best)) : search.below(room, std::move(best));
   }
   options.recompute.level = best.level;
   return std::move(best.module);
 }
 
-void ds::driver::noteRecompute(ModuleOp module, const RecomputeSettings &settings, const config::Recompute &asked,
-                               plan::proto::Plan &plan) {
+void ds::driver::noteRecompute(ModuleOp module, const config::Recompute &asked, plan::proto::Plan &plan) {
   using Mode = config::Recompute::Mode;
-  if (asked.mode == Mode::Rules) {
-    plan.mutable_recompute(); // the rules stand in the configuration
-    return;
-  }
-  const int64_t levels = levelsOf(module), layers = levels / 2;
-  if (asked.mode == Mode::Level && settings.level > levels)
-    throw Error("deepstatic.recompute is " + std::to_string(settings.level) + ", but the model has only " +
-                    std::to_string(levels) + " levels: 2 for each of its " + std::to_string(layers) +
+  const int64_t again = summaryOf(module, "again"), layers = summaryOf(module, "layers"),
+                levels = summaryOf(module, "levels");
+  if (asked.mode == Mode::Level && asked.level > levels)
+    throw Error("deepstatic.recompute is " + std::to_string(asked.level) + ", but the model has only " +
+                    std::to_string(levels) + " levels, of " + std::to_string(layers) +
                     " layers that can be computed again",
                 "--set deepstatic.recompute=full");
-  const int64_t level = std::min(settings.level, levels), whole = std::max<int64_t>(0, level - layers);
-  if (level == 0)
+  if (again == 0 && asked.mode != Mode::Rules) // what the rules name, stands in the configuration
     return;
   plan::proto::Recompute &note = *plan.mutable_recompute();
+  note.set_level(uint32_t(summaryOf(module, "level")));
+  note.set_levels(uint32_t(levels));
   note.set_layers(uint32_t(layers));
-  note.set_whole(uint32_t(whole));
-  note.set_cheap(uint32_t(std::min(level, layers) - whole));
+  note.set_layers_again(uint32_t(again));
 }

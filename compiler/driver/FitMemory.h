@@ -16,16 +16,15 @@ namespace ds::driver {
 /// What the passes are to do for a configuration; nothing for "auto", where `fitMemory` decides.
 RecomputeSettings recomputeSettings(const config::Recompute &recompute);
 
-/// Plans `module`, which is differentiated and stays as it is, at the lowest level of recompute whose plan needs at
-/// most `room` bytes of device memory on every rank, and writes the level into `options`; where none fits, at the level
-/// that needs least. Levels are halved, in the same order for every `room`, so that more room never means a higher
-/// level even where a higher level needs more.
+/// Plans `module`, which is differentiated and stays as it is, at a low level of recompute whose plan needs at most
+/// `room` bytes of device memory on every rank, and writes the level into `options`; where none is found, at the level
+/// that needs least. Levels are tried in an order such that more room never means a higher level, even where a higher
+/// level needs more.
 mlir::OwningOpRef<mlir::ModuleOp> fitMemory(mlir::ModuleOp module, int64_t room, CompileOptions &options,
                                             const DiagnosticCollector &diagnostics);
 
 /// Notes in `plan` what a planned module computes again. Throws ds::Error for a level that was asked for and that the
 /// model does not have.
-void noteRecompute(mlir::ModuleOp module, const RecomputeSettings &settings, const config::Recompute &asked,
-                   plan::proto::Plan &plan);
+void noteRecompute(mlir::ModuleOp module, const config::Recompute &asked, plan::proto::Plan &plan);
 
 } // namespace ds::driver

@@ -4,10 +4,14 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/Recompute.h"
 #include "compiler/scheduling/PartitionMethod.h"
+#include "compiler/scheduling/Recompute.h"
 #include "dialects/Train/LocationName.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace ds {
 #define GEN_PASS_DEF_CHOOSERECOMPUTE
@@ -37,15 +41,11 @@ struct ChooseRecompute : ds::impl::ChooseRecomputeBase<ChooseRecompute> {
       return;
     }
     const std::vector<Layer> layers = layersOf(chain);
-    const auto count = int64_t(layers.size());
-    module->setAttr(recomputeLevelsAttribute, IntegerAttr::get(IntegerType::get(&getContext(), 64), 2 * count));
-    // The first layers' values wait longest for their backward.
-    const int64_t cheap = std::min(level.getValue(), count), whole = std::clamp<int64_t>(level - count, 0, count);
-    for (int64_t i = 0; i < cheap; ++i)
-      if (i < whole)
-        markWhole(layers[size_t(i)], chain);
-      else
-        markCheap(layers[size_t(i)], chain);
+    if (full)
+      for (const Layer &layer : layers)
+        markWhole(layer, chain);
+    const int64_t levels = full ? 0 : followLevel(layers, chain);
+    summarize(layers, levels, chain);
   }
 
 private:
@@ -54,7 +54,7 @@ private:
     int64_t begin, end;
   };
 
-  /// The model's layers but the last, whose backward comes at once; or as many runs of them as there are to be
+  /// The model's layers but the last, whose backward comes at once; with `full` as many runs of them as there are to be
   /// checkpoints.
   std::vector<Layer> layersOf(const ForwardChain &chain) const {
     scheduling::PartitionProblem problem = chain.problem();
@@ -68,7 +68,7 @@ private:
         layers.push_back({begins[i], begins[i + 1]});
     if (!layers.empty() && layers.back().end == int64_t(chain.units.size()))
       layers.pop_back();
-    if (checkpoints <= 0 || checkpoints >= int64_t(layers.size()))
+    if (!full || checkpoints <= 0 || checkpoints >= int64_t(layers.size()))
       return layers;
     std::vector<Layer> runs;
     for (int64_t run = 0; run < checkpoints; ++run) {
@@ -84,31 +84,77 @@ private:
   /// Whether an op may be done twice: it changes nothing, and what is repeated wherever it is needed is.
   static bool mayRepeat(Operation *op) { return isMemoryEffectFree(op) || isa<train::ReadOp>(op); }
 
-  /// All but what later layers read.
-  static void markWhole(const Layer &layer, const ForwardChain &chain) {
-    for (int64_t i = layer.begin; i < layer.end; ++i) {
-      Operation *op = chain.units[size_t(i)];
-      const bool leaves = llvm::any_of(op->getResults(), [&](Value v) { return chain.lastUse(v) >= layer.end; });
-      if (!leaves && mayRepeat(op))
-        mark(op);
-    }
+  /// What later layers read is kept.
+  static bool leaves(Value value, const Layer &layer, const ForwardChain &chain) {
+    return chain.lastUse(value) >= layer.end;
   }
 
-  /// What costs no product and follows from values that are kept anyway, so that nothing else has to be kept for it.
-  static void markCheap(const Layer &layer, const ForwardChain &chain) {
+  static bool mayRepeat(Operation *op, const Layer &layer, const ForwardChain &chain) {
+    return mayRepeat(op) && llvm::none_of(op->getResults(), [&](Value v) { return leaves(v, layer, chain); });
+  }
+
+  static void markWhole(const Layer &layer, const ForwardChain &chain) {
+    for (int64_t i = layer.begin; i < layer.end; ++i)
+      if (Operation *op = chain.units[size_t(i)]; mayRepeat(op, layer, chain))
+        mark(op);
+  }
+
+  //===-- by level -----------------------------------------------------------------===//
+
+  /// A layer's units, and those of the values that they make which end with it. All others are at hand.
+  static scheduling::RecomputeProblem problemOf(const Layer &layer, const ForwardChain &chain) {
+    scheduling::RecomputeProblem problem;
+    llvm::DenseMap<Value, int32_t> index;
     for (int64_t i = layer.begin; i < layer.end; ++i) {
       Operation *op = chain.units[size_t(i)];
-      if (!mayRepeat(op) || productFlops(op) > 0 ||
-          llvm::none_of(op->getResults(), [&](Value v) { return chain.isReadLater(v); }))
-        continue;
-      const bool atHand = llvm::all_of(op->getOperands(), [&](Value operand) {
-        Operation *producer = underView(operand).getDefiningOp();
-        return !producer || chain.isRepeated(producer) || producer->hasAttr(recomputeAttribute) ||
-               chain.isReadLater(underView(operand));
-      });
-      if (atHand)
-        mark(op);
+      scheduling::RecomputeProblem::Op repeated{std::llround(seconds(op) * 1e12), mayRepeat(op, layer, chain), {}};
+      for (Value operand : op->getOperands())
+        if (auto known = index.find(underView(operand)); known != index.end())
+          repeated.operands.push_back(known->second);
+      for (Value result : op->getResults())
+        if (!leaves(result, layer, chain)) {
+          index[result] = int32_t(problem.values.size());
+          problem.values.push_back({bytesOf(result), int32_t(i - layer.begin), chain.isReadLater(result)});
+        }
+      problem.ops.push_back(std::move(repeated));
     }
+    return problem;
+  }
+
+  /// Marks what the level repeats; returns how many levels there are.
+  int64_t followLevel(const std::vector<Layer> &layers, const ForwardChain &chain) {
+    std::vector<std::vector<scheduling::RecomputeChoice>> frontiers;
+    std::vector<scheduling::RecomputeProblem> problems;
+    for (const Layer &layer : layers) {
+      problems.push_back(problemOf(layer, chain));
+      const auto same = std::find(problems.begin(), problems.end() - 1, problems.back()); // a block is planned once
+      frontiers.push_back(same != problems.end() - 1 ? frontiers[size_t(same - problems.begin())]
+                                                     : scheduling::recomputeFrontier(problems.back()));
+    }
+    const std::vector<scheduling::RecomputeStep> steps = scheduling::recomputeSteps(frontiers);
+    std::vector<size_t> taken(layers.size()); // the choice of each layer
+    for (size_t i = 0; i < steps.size() && int64_t(i) < level; ++i)
+      taken[size_t(steps[i].layer)] = size_t(steps[i].choice);
+    for (auto [layer, frontier, choice] : llvm::zip(layers, frontiers, taken))
+      for (auto [offset, again] : llvm::enumerate(frontier[choice].again))
+        if (again)
+          mark(chain.units[size_t(layer.begin) + offset]);
+    return int64_t(steps.size());
+  }
+
+  void summarize(const std::vector<Layer> &layers, int64_t levels, const ForwardChain &chain) {
+    const auto again = llvm::count_if(layers, [&](const Layer &layer) {
+      return std::any_of(chain.units.begin() + layer.begin, chain.units.begin() + layer.end,
+                         [](Operation *op) { return op->hasAttr(recomputeAttribute); });
+    });
+    Builder builder(&getContext());
+    const auto entry = [&](StringRef name, int64_t number) {
+      return builder.getNamedAttr(name, builder.getI64IntegerAttr(number));
+    };
+    getOperation()->setAttr(
+        recomputeSummaryAttribute,
+        builder.getDictionaryAttr({entry("again", again), entry("layers", int64_t(layers.size())),
+                                   entry("level", std::min(level.getValue(), levels)), entry("levels", levels)}));
   }
 
   //===-- by name ------------------------------------------------------------------===//

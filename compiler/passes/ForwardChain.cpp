@@ -14,11 +14,6 @@ namespace {
 /// Cheap values cost at most this share of the forward, all together.
 constexpr double cheapShare = 0.01;
 
-int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() * std::max(8u, type.getElementTypeBitWidth()) / 8;
-}
-
 /// FNV-1a, the same in every process.
 uint64_t hash(StringRef text, uint64_t seed = 14695981039346656037u) {
   for (const char c : text)

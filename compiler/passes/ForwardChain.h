@@ -9,6 +9,9 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace ds {
 
 /// The value that is computed, under reshapes.
@@ -16,6 +19,12 @@ inline mlir::Value underView(mlir::Value value) {
   while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
     value = reshape.getInput();
   return value;
+}
+
+/// Of the whole tensor; a bool takes one.
+inline int64_t bytesOf(mlir::Value value) {
+  auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
+  return type.getNumElements() * int64_t(std::max(8U, type.getElementTypeBitWidth())) / 8;
 }
 
 /// Ops that compute nothing.

@@ -38,8 +38,10 @@ struct PipelineOptions {
 
 /// What the backward computes again: docs/memory.md.
 struct RecomputeSettings {
-  int64_t level = 0, checkpoints = 0;
-  std::vector<std::string> rules; ///< "REGEX=recompute"; without, the level decides
+  int64_t level = 0;              ///< of ds-choose-recompute
+  bool full = false;              ///< instead: whole layers,
+  int64_t checkpoints = 0;        ///< in so many runs; 0: each by itself
+  std::vector<std::string> rules; ///< instead: "REGEX=recompute"
 };
 
 /// What the pipelines need to know of configuration and machine.

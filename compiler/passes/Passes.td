@@ -253,15 +253,19 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
   let summary = "decide what the backward computes again instead of keeping it";
   let description = [{
     Writes `train.recompute` on ops of the forward. Layers are found in the graph, not by name: what lies between two positions where
-    few bytes cross, a repeated block being one (`compiler/scheduling/PartitionMethod.h`). Each level does more than the one before: up
-    to the number of layers L, that many of them, from the first on, compute again what costs no product and follows from values that are
-    kept anyway (norms, activations, dropout); above, level - L of them compute all again but what later layers read, as module-level
-    checkpointing does. The last layer, whose backward comes at once, is left alone. The module's `train.recompute_levels` is 2 L.
+    few bytes cross, a repeated block being one (`compiler/scheduling/PartitionMethod.h`). The last layer, whose backward comes at once, is
+    left alone, and what later layers read is kept.
+
+    For every layer, minimum cuts find the choices that keep the fewest bytes for some price of a byte in time
+    (`compiler/scheduling/Recompute.h`). A level takes one step of one layer from a choice to the next; steps come in the order of bytes
+    freed for the time of the cost model, earlier layers first, so that each level repeats all that the one below repeats, and more.
+    `full` repeats whole layers instead, as module-level checkpointing does, and with `checkpoints` that many runs of layers.
 
     With `rules`, REGEX=save or REGEX=recompute, the first that an op's name matches decides instead.
   }];
   let options = [Option<"level", "level", "int64_t", "0", "how much">,
-                 Option<"checkpoints", "checkpoints", "int64_t", "0", "runs of layers that are recomputed together; 0: each by itself">,
+                 Option<"full", "full", "bool", "false", "whole layers">,
+                 Option<"checkpoints", "checkpoints", "int64_t", "0", "with full: runs of layers that are repeated together; 0: each by itself">,
                  ListOption<"rules", "rules", "std::string", "REGEX=save or REGEX=recompute, in order">];
 }
 

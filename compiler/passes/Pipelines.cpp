@@ -69,15 +69,17 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   if (pipeline.ranks > 1)
     pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition, pipeline.ranks,
                                         options.microbatches, pipeline.schedule, pipeline.memory, heldBytes(options)}));
-  // The same values again, by the same ops: what is fused, kept or gathered follows from the whole.
-  if (options.recompute.level > 0 || !options.recompute.rules.empty()) {
-    ChooseRecomputeOptions choice{options.recompute.level, options.recompute.checkpoints, {}};
-    llvm::append_range(choice.rules, options.recompute.rules);
+  // Before outlining: a chain computed once in the forward pass is one value for the backward.
+  addOptional(pm, options, createRepeatElementwise());
+  // What the backward still keeps may be computed again, by the same ops: what is fused or gathered follows from the
+  // whole.
+  if (const RecomputeSettings &recompute = options.recompute;
+      recompute.level > 0 || recompute.full || !recompute.rules.empty()) {
+    ChooseRecomputeOptions choice{recompute.level, recompute.full, recompute.checkpoints, {}};
+    llvm::append_range(choice.rules, recompute.rules);
     pm.addPass(createChooseRecompute(choice));
     pm.addPass(createRecompute());
   }
-  // Before outlining: a chain computed once in the forward pass is one value for the backward.
-  addOptional(pm, options, createRepeatElementwise());
   addOptional(pm, options, createFuseElementwise());
   pm.addPass(createOutlineFragments({pipeline.ranks, pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
   pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel, pipeline.ranks, pipeline.schedule}));

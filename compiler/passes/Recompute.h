@@ -10,7 +10,8 @@ namespace ds {
 inline constexpr llvm::StringLiteral recomputeAttribute = "train.recompute";
 /// Unit attribute of such a copy: it is no common subexpression.
 inline constexpr llvm::StringLiteral recomputedAttribute = "train.recomputed";
-/// Module attribute: how many levels ds-choose-recompute has.
-inline constexpr llvm::StringLiteral recomputeLevelsAttribute = "train.recompute_levels";
+/// Module attribute of ds-choose-recompute, a dictionary of numbers for people: `level` of how many `levels`, `again`,
+/// the layers in which something is computed again, of how many `layers`.
+inline constexpr llvm::StringLiteral recomputeSummaryAttribute = "train.recompute_summary";
 
 } // namespace ds

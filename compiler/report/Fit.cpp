@@ -84,9 +84,8 @@ uint64_t neededOnEveryRank(const Plan &plan, std::string_view space) {
 std::string recomputed(const Plan &plan) {
   const plan::proto::Recompute &recompute = plan.recompute();
   return recompute.layers() == 0 ? ""
-                                 : ", with " + grouped(recompute.cheap() + recompute.whole()) + " of " +
-                                       plural(recompute.layers(), "layer") + " computed again, " +
-                                       grouped(recompute.whole()) + " of them whole";
+                                 : ", with something computed again in " + grouped(recompute.layers_again()) + " of " +
+                                       plural(recompute.layers(), "layer");
 }
 
 std::string sentenceOf(const Plan &plan, const FitSpace &space) {

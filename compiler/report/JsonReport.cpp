@@ -16,8 +16,9 @@
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step"}],
-//  "recompute": {"level" (as deepstatic.recompute takes it), "layers", "cheap", "whole" (layers; 0: by rules, or
-//  none)}, "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there
+//  "recompute": {"level" (as deepstatic.recompute takes it; 0 for whole layers, too), "levels", "layers" (0: by rules,
+//                or none), "layers_again"},
+//  "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there
 //  are several:
 //               "chunks" (stages of a rank), "imbalance" (the slowest stage's time, of the mean),
 //               "stages_detail": [{"first_op", "last_op", "forward_seconds", "backward_seconds", "weight_seconds" (of a
@@ -242,10 +243,10 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
         {"micro_batch_size", plan.training().micro_batch_size()},
         {"accumulation_steps", plan.training().accumulation_steps()}}},
       {"recompute",
-       {{"level", uint64_t(plan.recompute().cheap()) + 2 * uint64_t(plan.recompute().whole())},
+       {{"level", plan.recompute().level()},
+        {"levels", plan.recompute().levels()},
         {"layers", plan.recompute().layers()},
-        {"cheap", plan.recompute().cheap()},
-        {"whole", plan.recompute().whole()}}},
+        {"layers_again", plan.recompute().layers_again()}}},
       {"ranks_detail", ranksJson(plan, allRanks)},
       {"pipeline", pipelineJson(plan)},
       {"parameters", parametersJson(plan)},

@@ -81,10 +81,11 @@ std::string recomputeText(const Plan &plan) {
     work += matmulFlopsPerStep(plan, role);
     again += recomputeFlopsPerStep(plan, role);
   }
-  const std::string layers = plural(recompute.layers(), "layer");
-  const std::string what = recompute.layers() == 0 ? "what the rules name"
-                                                   : grouped(recompute.cheap()) + " of " + layers + " cheap, " +
-                                                         grouped(recompute.whole()) + " whole";
+  const std::string layers = grouped(recompute.layers_again()) + " of " + plural(recompute.layers(), "layer");
+  const std::string what = recompute.layers() == 0  ? "what the rules name"
+                           : recompute.level() == 0 ? layers + ", whole"
+                                                    : "level " + grouped(recompute.level()) + " of " +
+                                                          grouped(recompute.levels()) + ", in " + layers;
   return what + "; " +
          (again == 0
               ? "no matrix product is done again"

@@ -62,9 +62,12 @@ void checkTraining(const proto::Plan &plan) {
 
 void checkRecompute(const proto::Plan &plan) {
   const proto::Recompute &recompute = plan.recompute();
-  if (uint64_t(recompute.cheap()) + recompute.whole() > recompute.layers())
-    refuse("recompute", std::to_string(recompute.cheap()) + " cheap and " + std::to_string(recompute.whole()) +
-                            " whole layers are more than its " + std::to_string(recompute.layers()) + " layers");
+  if (recompute.level() > recompute.levels())
+    refuse("recompute", "its level, " + std::to_string(recompute.level()) + ", is above the highest, " +
+                            std::to_string(recompute.levels()));
+  if (recompute.layers_again() > recompute.layers())
+    refuse("recompute", std::to_string(recompute.layers_again()) + " layers that repeat something are more than its " +
+                            std::to_string(recompute.layers()) + " layers");
 }
 
 void checkFilesAndConfig(const proto::Plan &plan) {

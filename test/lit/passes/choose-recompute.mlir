@@ -1,53 +1,85 @@
 // RUN: ds-opt %s --ds-choose-recompute | FileCheck %s --check-prefix=NONE
 // RUN: ds-opt %s --ds-choose-recompute=level=2 | FileCheck %s --check-prefix=CHEAP
-// RUN: ds-opt %s --ds-choose-recompute=level=4 | FileCheck %s --check-prefix=WHOLE
+// RUN: ds-opt %s --ds-choose-recompute=level=4 | FileCheck %s --check-prefix=PRODUCT
 // RUN: ds-opt %s --ds-choose-recompute=level=99 | FileCheck %s --check-prefix=ALL
-// RUN: ds-opt %s --ds-choose-recompute="level=99 checkpoints=1" | FileCheck %s --check-prefix=ONCE
+// RUN: ds-opt %s --ds-choose-recompute=full | FileCheck %s --check-prefix=FULL
+// RUN: ds-opt %s --ds-choose-recompute="full checkpoints=1" | FileCheck %s --check-prefix=ONCE
 // RUN: ds-opt %s --ds-choose-recompute="rules=a.log=save,log$=recompute" | FileCheck %s --check-prefix=RULES
 
-// Tests that level 2 of 3 layers repeats what costs no product in two of them; that level 4 repeats all of the first layer but what the
-// second reads; that there is no level above the highest; that one checkpoint keeps nothing between layers; that the first rule wins.
-// NONE: train.recompute_levels = 6
+// Tests that a level is a step of one layer: level 2 of 6 repeats what is cheap in two of three layers, level 4 what is cheap in all and the
+// product of the first; that there is no level above the highest; that `full` repeats whole layers, but for what later ones read; that one
+// checkpoint keeps nothing between layers; that the first rule wins.
+// NONE: train.recompute_summary = {again = 0 : i64, layers = 3 : i64, level = 0 : i64, levels = 6 : i64}
 // NONE-NOT: {train.recompute}
+// CHEAP: train.recompute_summary = {again = 2 : i64, layers = 3 : i64, level = 2 : i64, levels = 6 : i64}
 // CHEAP-LABEL: func.func @microbatch
 // CHEAP: train.matmul %{{[^{]*}}: (
-// CHEAP: train.log %{{[^{]*}}{train.recompute} : (
+// CHEAP: train.tanh %{{[^{]*}}{train.recompute} : (
+// CHEAP: train.log %{{[^{]*}}: (
 // CHEAP: train.matmul %{{[^{]*}}: (
-// CHEAP: train.log %{{[^{]*}}{train.recompute} : (
+// CHEAP: train.tanh %{{[^{]*}}{train.recompute} : (
+// CHEAP: train.log %{{[^{]*}}: (
 // CHEAP: train.matmul %{{[^{]*}}: (
+// CHEAP: train.tanh %{{[^{]*}}: (
 // CHEAP: train.log %{{[^{]*}}: (
 // CHEAP-NOT: {train.recompute}
-// WHOLE-LABEL: func.func @microbatch
-// WHOLE: train.matmul %{{[^{]*}}{train.recompute} : (
-// WHOLE: train.log %{{[^{]*}}: (
-// WHOLE: train.matmul %{{[^{]*}}: (
-// WHOLE: train.log %{{[^{]*}}{train.recompute} : (
-// WHOLE: train.matmul %{{[^{]*}}: (
-// WHOLE: train.log %{{[^{]*}}: (
-// WHOLE-NOT: {train.recompute}
+// PRODUCT: train.recompute_summary = {again = 3 : i64, layers = 3 : i64, level = 4 : i64, levels = 6 : i64}
+// PRODUCT-LABEL: func.func @microbatch
+// PRODUCT: train.matmul %{{[^{]*}}{train.recompute} : (
+// PRODUCT: train.tanh %{{[^{]*}}{train.recompute} : (
+// PRODUCT: train.log %{{[^{]*}}: (
+// PRODUCT: train.matmul %{{[^{]*}}: (
+// PRODUCT: train.tanh %{{[^{]*}}{train.recompute} : (
+// PRODUCT: train.log %{{[^{]*}}: (
+// PRODUCT: train.matmul %{{[^{]*}}: (
+// PRODUCT: train.tanh %{{[^{]*}}{train.recompute} : (
+// PRODUCT: train.log %{{[^{]*}}: (
+// PRODUCT-NOT: {train.recompute}
+// ALL: train.recompute_summary = {again = 3 : i64, layers = 3 : i64, level = 6 : i64, levels = 6 : i64}
 // ALL-LABEL: func.func @microbatch
 // ALL: train.matmul %{{[^{]*}}{train.recompute} : (
+// ALL: train.tanh %{{[^{]*}}{train.recompute} : (
 // ALL: train.log %{{[^{]*}}: (
 // ALL: train.matmul %{{[^{]*}}{train.recompute} : (
+// ALL: train.tanh %{{[^{]*}}{train.recompute} : (
 // ALL: train.log %{{[^{]*}}: (
 // ALL: train.matmul %{{[^{]*}}{train.recompute} : (
+// ALL: train.tanh %{{[^{]*}}{train.recompute} : (
 // ALL: train.log %{{[^{]*}}: (
 // ALL-NOT: {train.recompute}
-// ONCE: train.recompute_levels = 2
+// FULL: train.recompute_summary = {again = 3 : i64, layers = 3 : i64, level = 0 : i64, levels = 0 : i64}
+// FULL-LABEL: func.func @microbatch
+// FULL: train.matmul %{{[^{]*}}{train.recompute} : (
+// FULL: train.tanh %{{[^{]*}}{train.recompute} : (
+// FULL: train.log %{{[^{]*}}: (
+// FULL: train.matmul %{{[^{]*}}{train.recompute} : (
+// FULL: train.tanh %{{[^{]*}}{train.recompute} : (
+// FULL: train.log %{{[^{]*}}: (
+// FULL: train.matmul %{{[^{]*}}{train.recompute} : (
+// FULL: train.tanh %{{[^{]*}}{train.recompute} : (
+// FULL: train.log %{{[^{]*}}: (
+// FULL-NOT: {train.recompute}
+// ONCE: train.recompute_summary = {again = 1 : i64, layers = 1 : i64, level = 0 : i64, levels = 0 : i64}
 // ONCE-LABEL: func.func @microbatch
 // ONCE: train.matmul %{{[^{]*}}{train.recompute} : (
+// ONCE: train.tanh %{{[^{]*}}{train.recompute} : (
 // ONCE: train.log %{{[^{]*}}{train.recompute} : (
 // ONCE: train.matmul %{{[^{]*}}{train.recompute} : (
+// ONCE: train.tanh %{{[^{]*}}{train.recompute} : (
 // ONCE: train.log %{{[^{]*}}{train.recompute} : (
 // ONCE: train.matmul %{{[^{]*}}{train.recompute} : (
+// ONCE: train.tanh %{{[^{]*}}{train.recompute} : (
 // ONCE: train.log %{{[^{]*}}: (
 // ONCE-NOT: {train.recompute}
 // RULES-LABEL: func.func @microbatch
 // RULES: train.matmul %{{[^{]*}}: (
+// RULES: train.tanh %{{[^{]*}}: (
 // RULES: train.log %{{[^{]*}}: (
 // RULES: train.matmul %{{[^{]*}}: (
+// RULES: train.tanh %{{[^{]*}}: (
 // RULES: train.log %{{[^{]*}}{train.recompute} : (
 // RULES: train.matmul %{{[^{]*}}: (
+// RULES: train.tanh %{{[^{]*}}: (
 // RULES: train.log %{{[^{]*}}{train.recompute} : (
 // RULES-NOT: {train.recompute}
 train.variable metric @loss : tensor<f32>
@@ -61,26 +93,32 @@ func.func @microbatch(%x: tensor<64x16xf32> {train.input = "x"}) {
   %u = train.read @u : tensor<16x16xf32> loc("u")
   %v = train.read @v : tensor<16x16xf32> loc("v")
   %w = train.read @w : tensor<16x16xf32> loc("w")
-  %0 = train.matmul %x, %u : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("a.product")
-  %1 = train.log %0 : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("a.log")
-  %2 = train.matmul %1, %v : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("b.product")
-  %3 = train.log %2 : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("b.log")
-  %4 = train.matmul %3, %w : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("c.product")
-  %5 = train.log %4 : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("c.log")
-  %6 = train.reduce_sum %5 over [0, 1] : (tensor<64x16xf32>) -> tensor<f32> loc("loss")
-  train.accumulate %6 into @loss : tensor<f32> loc("loss")
+  %ap = train.matmul %x, %u : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("a.product")
+  %at = train.tanh %ap : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("a.tanh")
+  %al = train.log %at : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("a.log")
+  %bp = train.matmul %al, %v : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("b.product")
+  %bt = train.tanh %bp : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("b.tanh")
+  %bl = train.log %bt : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("b.log")
+  %cp = train.matmul %bl, %w : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("c.product")
+  %ct = train.tanh %cp : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("c.tanh")
+  %cl = train.log %ct : (tensor<64x16xf32>) -> tensor<64x16xf32> loc("c.log")
+  %loss = train.reduce_sum %cl over [0, 1] : (tensor<64x16xf32>) -> tensor<f32> loc("loss")
+  train.accumulate %loss into @loss : tensor<f32> loc("loss")
   %g = train.loss_gradient 1.0 : tensor<f32>
   %h = train.reshape %g to [1, 1] : (tensor<f32>) -> tensor<1x1xf32>
-  %7 = train.div %h, %4 : (tensor<1x1xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("c.log")
-  %8 = train.matmul %7, %w transposed : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("c.product")
-  %9 = train.matmul %3 transposed, %7 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32> loc("c.product")
-  train.accumulate %9 into @"w::gradient" : tensor<16x16xf32> loc("w")
-  %10 = train.div %8, %2 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("b.log")
-  %11 = train.matmul %10, %v transposed : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("b.product")
-  %12 = train.matmul %1 transposed, %10 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32> loc("b.product")
-  train.accumulate %12 into @"v::gradient" : tensor<16x16xf32> loc("v")
-  %13 = train.div %11, %0 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("a.log")
-  %14 = train.matmul %x transposed, %13 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32> loc("a.product")
-  train.accumulate %14 into @"u::gradient" : tensor<16x16xf32> loc("u")
+  %c1 = train.div %h, %ct : (tensor<1x1xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("c.log")
+  %c2 = train.mul %c1, %cp : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("c.tanh")
+  %c3 = train.matmul %c2, %w transposed : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("c.product")
+  %c4 = train.matmul %bl transposed, %c2 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32> loc("c.product")
+  train.accumulate %c4 into @"w::gradient" : tensor<16x16xf32> loc("w")
+  %b1 = train.div %c3, %bt : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("b.log")
+  %b2 = train.mul %b1, %bp : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("b.tanh")
+  %b3 = train.matmul %b2, %v transposed : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32> loc("b.product")
+  %b4 = train.matmul %al transposed, %b2 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32> loc("b.product")
+  train.accumulate %b4 into @"v::gradient" : tensor<16x16xf32> loc("v")
+  %a1 = train.div %b3, %at : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("a.log")
+  %a2 = train.mul %a1, %ap : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<64x16xf32> loc("a.tanh")
+  %a4 = train.matmul %x transposed, %a2 : (tensor<64x16xf32>, tensor<64x16xf32>) -> tensor<16x16xf32> loc("a.product")
+  train.accumulate %a4 into @"u::gradient" : tensor<16x16xf32> loc("u")
   return
 }

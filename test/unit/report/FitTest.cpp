@@ -59,11 +59,10 @@ TEST(Fit, SaysWhatRecomputeDoesAndCouldDo) {
       << reasonOf(one);
   one.plan->set_config_json(R"({"deepstatic": {"recompute": "auto"}})");
   one.plan->mutable_recompute()->set_layers(4);
-  one.plan->mutable_recompute()->set_cheap(1);
-  one.plan->mutable_recompute()->set_whole(2);
+  one.plan->mutable_recompute()->set_layers_again(3);
   EXPECT_TRUE(reasonOf(one).ends_with(
-      "gradient_accumulation_steps needs less; 12KiB would do as it is, with 3 of 4 layers computed again, 2 of them "
-      "whole"))
+      "gradient_accumulation_steps needs less; 12KiB would do as it is, with something computed again in 3 of 4 "
+      "layers"))
       << reasonOf(one);
 }
 

@@ -91,8 +91,11 @@ const std::vector<BadPlan> modelRules = {
     BAD(BatchTriple, "train_batch_size 7 is not", p.mutable_training()->set_train_batch_size(7)),
     BAD(MicroBatch, "at least 1", p.mutable_training()->set_micro_batch_size(0)),
     BAD(MicroBatchHuge, "beyond 2^40", p.mutable_training()->set_micro_batch_size(UINT64_MAX)),
-    BAD(RecomputedLayers, "2 cheap and 3 whole layers are more than its 4 layers", p.mutable_recompute()->set_layers(4);
-        p.mutable_recompute()->set_cheap(2); p.mutable_recompute()->set_whole(3)),
+    BAD(RecomputedLayers, "5 layers that repeat something are more than its 4 layers",
+        p.mutable_recompute()->set_layers(4);
+        p.mutable_recompute()->set_layers_again(5)),
+    BAD(RecomputeLevel, "its level, 3, is above the highest, 2", p.mutable_recompute()->set_levels(2);
+        p.mutable_recompute()->set_level(3)),
     BAD(Numerics, "none of bit-equal", p.set_numerics("exact")),
     BAD(WeightFileAbsolute, "empty or absolute", p.mutable_weight_files(0)->set_path("/etc/passwd")),
     BAD(ConfigStatus, "none of honoured", p.add_config()->set_status("ignored")),

@@ -1,0 +1,72 @@
+//===- Recompute.h - what a backward keeps and what it computes again -------===//
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::scheduling {
+
+/// A layer of the forward as its backward sees it. Every value that the backward needs is kept, or the op that makes it
+/// is repeated; so is every value that a repeated op reads.
+struct RecomputeProblem {
+  struct Value {
+    int64_t bytes = 0;
+    int32_t producer = -1; // ops; -1: at hand whatever is chosen (made outside of the layer, or read outside of it)
+    bool needed = false;   // by the backward
+
+    bool operator==(const Value &) const = default;
+  };
+  struct Op {
+    int64_t time = 0; // of doing it once more, in any unit
+    bool mayRepeat = true;
+    std::vector<int32_t> operands; // values
+
+    bool operator==(const Op &) const = default;
+  };
+  std::vector<Value> values;
+  std::vector<Op> ops; // in an order in which they can run
+
+  bool operator==(const RecomputeProblem &) const = default;
+
+  /// Why the input makes no sense, or nothing. Run before anything else here.
+  std::optional<std::string> check() const;
+};
+
+struct RecomputeChoice {
+  std::vector<char> again; // by op, whether it is repeated
+  int64_t bytes = 0;       // kept
+  int64_t time = 0;        // spent again
+
+  bool operator==(const RecomputeChoice &) const = default;
+};
+
+/// Bytes and time of repeating `again` and no more.
+RecomputeChoice choiceOf(const RecomputeProblem &problem, std::vector<char> again);
+
+/// Why a choice is wrong, or nothing: ops that may be repeated, every one of them for something, and true sums. Knows
+/// no algorithm; whether the choice is a good one it does not say.
+std::optional<std::string> verify(const RecomputeProblem &problem, const RecomputeChoice &choice);
+
+/// From keeping all that the backward needs to keeping the fewest bytes: the choices that are best for some price of a
+/// byte in time (the lower convex hull of all choices), each repeating all that the one before repeats. Each is a
+/// minimum cut; as min-cut recomputation of one layer in H. He and S. Zachariah, "Min-cut optimal(*) recomputation",
+/// 2022, with the time that recomputation costs in the cut.
+std::vector<RecomputeChoice> recomputeFrontier(const RecomputeProblem &problem);
+
+/// From one choice of a layer's frontier to the next.
+struct RecomputeStep {
+  int32_t layer;
+  int32_t choice; // of the frontier, from 1 on
+
+  bool operator==(const RecomputeStep &) const = default;
+};
+
+/// The steps of all layers, those that free most bytes for their time first and earlier layers before later ones: the
+/// first k of them, for any k, free their bytes in the least time (a knapsack that is filled greedily, which is exact
+/// between its items since every frontier is convex; G. Dantzig, "Discrete-variable extremum problems", 1957).
+std::vector<RecomputeStep> recomputeSteps(std::span<const std::vector<RecomputeChoice>> frontiers);
+
+} // namespace ds::scheduling
