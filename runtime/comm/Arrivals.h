@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <span>
+#include <string>
 
 namespace ds::runtime {
 
@@ -45,6 +47,17 @@ Status missingRanks(uint32_t rank, const Collective &collective, std::span<const
                          "stands still or is slower than --collective-timeout allows",
                          rank, double(patience.count()) / 1000, name(collective.kind), collective.what, lists[1],
                          lists[0]);
+}
+
+/// What requireEqual says. `digests`: by rank.
+inline void requireEqualDigests(const std::string &what, std::span<const uint64_t> digests) {
+  std::string others;
+  for (size_t rank = 1; rank < digests.size(); ++rank)
+    if (digests[rank] != digests[0])
+      others += (others.empty() ? "" : ", ") + std::to_string(rank);
+  if (!others.empty())
+    throw Error(what + " is not the same on every rank: rank 0 differs from " + others +
+                "; start all ranks with the same command line and files");
 }
 
 } // namespace ds::runtime

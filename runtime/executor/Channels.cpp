@@ -8,6 +8,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <string>
 
 namespace ds::runtime {
 
@@ -21,13 +22,12 @@ Channels::Channels(const plan::proto::Plan &plan, const plan::proto::Role &role,
     }
   if ((!sending_.empty() || !receiving_.empty()) && transport == nullptr)
     throw Error("the plan has messages, but its ranks were given no way to reach each other");
-  for (auto &[channel, end] : sending_) {
-    const uint32_t to = plan::receiverOf(plan, channel, rank);
-    end = transport->sendingEnd(rank, to, channel, plan.channels(int(channel)).name());
-  }
-  for (auto &[channel, end] : receiving_) {
-    const uint32_t from = plan::senderTo(plan, channel, rank);
-    end = transport->receivingEnd(from, rank, channel, plan.channels(int(channel)).name());
+  for (uint32_t channel = 0; channel < uint32_t(plan.channels_size()); ++channel) {
+    const std::string &name = plan.channels(int(channel)).name();
+    if (const auto end = sending_.find(channel); end != sending_.end())
+      end->second = transport->sendingEnd(rank, plan::receiverOf(plan, channel, rank), channel, name);
+    if (const auto end = receiving_.find(channel); end != receiving_.end())
+      end->second = transport->receivingEnd(plan::senderTo(plan, channel, rank), rank, channel, name);
   }
 }
 

@@ -203,9 +203,9 @@ void Training::writeTrace(bool together) const {
   for (uint32_t rank = 1; rank < ranks() && together; ++rank) {
     const bool isMine = rank == ranks_->first().place().rank; // the first rank of a process stands for all of its rows
     uint64_t bytes = isMine ? mine.size() : 0;
-    transport_->bringToRankZero(rank, std::as_writable_bytes(std::span(&bytes, 1)));
+    transport_->bring(rank, 0, std::as_writable_bytes(std::span(&bytes, 1)));
     std::string theirs = isMine ? mine : std::string(hasRankZero() ? bytes : 0, ' ');
-    transport_->bringToRankZero(rank, std::as_writable_bytes(std::span(theirs)));
+    transport_->bring(rank, 0, std::as_writable_bytes(std::span(theirs)));
     all += theirs;
   }
   if (hasRankZero())
@@ -281,7 +281,7 @@ std::vector<SummaryReport> Training::summaries() const {
   std::vector<SummaryReport> reports(ranks());
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     reports[rank] = ranks_->summary(rank);
-    transport_->bringToRankZero(rank, std::as_writable_bytes(std::span(&reports[rank], 1)));
+    transport_->bring(rank, 0, std::as_writable_bytes(std::span(&reports[rank], 1)));
   }
   return reports;
 }

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,8 +20,8 @@ namespace ds::runtime {
 class InProcessChannel::Sender final : public SendingEnd {
 public:
   explicit Sender(InProcessChannel &channel) : channel_(channel) {}
-  Status send(std::span<const std::span<const std::byte>> parts, const char *what, void *) noexcept override {
-    return channel_.send(parts, what);
+  Status send(std::span<const std::span<const std::byte>> parts, const char *what, void *stream) noexcept override {
+    return channel_.send(parts, what, stream);
   }
   uint64_t sentBytes() const noexcept override { return channel_.bytes_; }
 
@@ -33,8 +32,8 @@ private:
 class InProcessChannel::Receiver final : public ReceivingEnd {
 public:
   explicit Receiver(InProcessChannel &channel) : channel_(channel) {}
-  Status receive(std::span<const std::span<std::byte>> parts, const char *what, void *) noexcept override {
-    return channel_.receive(parts, what);
+  Status receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept override {
+    return channel_.receive(parts, what, stream);
   }
   uint64_t receivedBytes() const noexcept override { return channel_.bytes_; }
 
@@ -45,22 +44,35 @@ private:
 InProcessChannel::InProcessChannel(InProcessTransport &transport, uint32_t from, uint32_t to, std::string name)
     : transport_(transport), from_(from), to_(to), name_(std::move(name)) {}
 
-std::unique_ptr<SendingEnd> InProcessChannel::sendingEnd() { return std::make_unique<Sender>(*this); }
-std::unique_ptr<ReceivingEnd> InProcessChannel::receivingEnd() { return std::make_unique<Receiver>(*this); }
+std::unique_ptr<SendingEnd> InProcessChannel::sendingEnd() {
+  sendingMover_ = transport_.makeMover(from_);
+  return std::make_unique<Sender>(*this);
+}
 
-Status InProcessChannel::send(std::span<const std::span<const std::byte>> parts, const char *what) noexcept {
+std::unique_ptr<ReceivingEnd> InProcessChannel::receivingEnd() {
+  receivingMover_ = transport_.makeMover(to_);
+  return std::make_unique<Receiver>(*this);
+}
+
+Status InProcessChannel::send(std::span<const std::span<const std::byte>> parts, const char *what,
+                              void *stream) noexcept {
   parts_ = parts;
   what_ = what;
-  const uint64_t mine = offered_.fetch_add(1) + 1;
+  const uint64_t mine = offered_ + 1;
+  if (Status status = sendingMover_->mark(mine, stream); !status.ok())
+    return status;
+  offered_ = mine;
   changes_.notify();
   const std::chrono::milliseconds patience = transport_.patience();
   const bool inTime = changes_.waitFor([&] { return transport_.stopped() || taken_ >= mine; }, patience);
   if (transport_.stopped())
     return transport_.failure();
-  return inTime ? Status::success() : missingPeer({from_, to_, "send", name_.c_str()}, what, patience);
+  if (!inTime)
+    return missingPeer({from_, to_, "send", name_.c_str()}, what, patience);
+  return sendingMover_->follow(*receivingMover_, mine, stream);
 }
 
-Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, const char *what) noexcept {
+Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept {
   const std::chrono::milliseconds patience = transport_.patience();
   const bool inTime = changes_.waitFor([&] { return transport_.stopped() || offered_ > taken_; }, patience);
   if (transport_.stopped())
@@ -69,14 +81,19 @@ Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, co
     return missingPeer({to_, from_, "receive", name_.c_str()}, what, patience);
   if (Status status = checkEqual(parts, what); !status.ok())
     return status;
+  const uint64_t mine = taken_ + 1;
+  if (Status status = receivingMover_->follow(*sendingMover_, mine, stream); !status.ok())
+    return status;
   uint64_t bytes = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].empty())
-      std::memcpy(parts[i].data(), parts_[i].data(), parts[i].size());
+    if (Status status = receivingMover_->copy(parts[i].data(), parts_[i].data(), parts[i].size(), stream); !status.ok())
+      return status;
     bytes += parts[i].size();
   }
+  if (Status status = receivingMover_->mark(mine, stream); !status.ok())
+    return status;
   bytes_ += bytes;
-  ++taken_;
+  taken_ = mine;
   changes_.notify();
   return Status::success();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Channel.h"
+#include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/device/cpu/WaitPoint.h"
 
 #include <atomic>
@@ -16,7 +17,8 @@ namespace ds::runtime {
 class InProcessTransport;
 
 /// A rendezvous: the sender offers its parts and waits; the receiver waits for the offer, copies from where the parts
-/// lie, and lets the sender go. One copy, no buffer between.
+/// lie, and lets the sender go. One copy, no buffer between. On accelerators the copy is only enqueued when the sender
+/// goes; its stream waits for it.
 class InProcessChannel {
 public:
   InProcessChannel(InProcessTransport &transport, uint32_t from, uint32_t to, std::string name);
@@ -30,14 +32,15 @@ private:
   class Sender;
   class Receiver;
 
-  Status send(std::span<const std::span<const std::byte>> parts, const char *what) noexcept;
-  Status receive(std::span<const std::span<std::byte>> parts, const char *what) noexcept;
+  Status send(std::span<const std::span<const std::byte>> parts, const char *what, void *stream) noexcept;
+  Status receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept;
   /// Whether the message offered is the one expected.
   Status checkEqual(std::span<const std::span<std::byte>> parts, const char *what) const noexcept;
 
   InProcessTransport &transport_;
   const uint32_t from_, to_;
   const std::string name_;
+  std::unique_ptr<ByteMover> sendingMover_, receivingMover_;
   // Of the message offered, which the receiver reads between `offered_` and `taken_`.
   std::span<const std::span<const std::byte>> parts_;
   const char *what_ = "";

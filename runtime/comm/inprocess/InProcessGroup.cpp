@@ -3,7 +3,7 @@
 
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/comm/SumInRankOrder.h"
+#include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Status.h"
@@ -14,25 +14,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 namespace ds::runtime {
-namespace {
-
-/// Copies unless both are the same bytes.
-void copyBytes(std::byte *target, const std::byte *source, uint64_t bytes) noexcept {
-  if (target != source && bytes > 0)
-    std::memcpy(target, source, bytes);
-}
-
-} // namespace
 
 /// The communicator that one rank holds.
 class InProcessGroup::Member final : public Communicator {
 public:
-  Member(InProcessGroup &group, uint32_t rank) : group_(group), rank_(rank), addends_(group.members_.size()) {}
+  Member(InProcessGroup &group, uint32_t rank)
+      : group_(group), rank_(rank), mover_(*group.places_[rank].mover), addends_(group.members_.size()) {}
 
   uint32_t rank() const noexcept override { return rank_; }
   uint32_t size() const noexcept override { return uint32_t(group_.members_.size()); }
@@ -46,12 +37,14 @@ public:
       return status;
     }
     for (size_t i = 0; i < collective.parts.size(); ++i)
-      firstShare(collective, i);
+      if (Status status = firstShare(collective, i); !status.ok())
+        return status;
     if (collective.kind == CollectiveKind::AllReduce) {
       if (Status status = group_.meet(rank_, collective); !status.ok())
         return status;
       for (size_t i = 0; i < collective.parts.size(); ++i)
-        copySlices(collective.parts[i], i);
+        if (Status status = copySlices(collective, i); !status.ok())
+          return status;
     }
     return group_.meet(rank_, collective);
   }
@@ -68,48 +61,53 @@ private:
     return group_.places_[rank].collective->parts[part];
   }
 
-  void firstShare(const Collective &collective, size_t index) noexcept {
+  Status firstShare(const Collective &collective, size_t index) noexcept {
     const CollectivePart &part = collective.parts[index];
     const auto elementBytes = uint64_t(byteSize(part.dtype));
     const uint64_t bytes = part.count * elementBytes;
     switch (collective.kind) {
     case CollectiveKind::AllGather:
-      for (uint32_t k = 0; k < size(); ++k)
-        copyBytes(part.target + k * bytes, partOf(k, index).source, bytes);
       count(collective.kind, bytes * (size() - 1));
-      break;
+      for (uint32_t k = 0; k < size(); ++k)
+        if (Status status = mover_.copy(part.target + k * bytes, partOf(k, index).source, bytes, collective.stream);
+            !status.ok())
+          return status;
+      return Status::success();
     case CollectiveKind::ReduceScatter:
-      sum(index, sliceOf(part.count, rank_, size()), part.target);
       count(collective.kind, bytes - bytes / size());
-      break;
+      return sum(collective, index, sliceOf(part.count, rank_, size()), part.target);
     case CollectiveKind::AllReduce: {
       const Slice slice = sliceOf(part.count, rank_, size());
-      sum(index, slice, part.target + slice.begin * elementBytes);
       count(collective.kind, bytes - slice.size() * elementBytes + slice.size() * elementBytes * (size() - 1));
-      break;
+      return sum(collective, index, slice, part.target + slice.begin * elementBytes);
     }
     case CollectiveKind::Broadcast:
-      copyBytes(part.target, partOf(0, index).source, bytes);
       count(collective.kind, rank_ == 0 ? bytes * (size() - 1) : 0);
-      break;
+      return mover_.copy(part.target, partOf(0, index).source, bytes, collective.stream);
     }
+    return Status::failure("there is no such collective");
   }
 
   /// Adds up a slice of all sources.
-  void sum(size_t index, Slice slice, std::byte *target) noexcept {
-    const CollectivePart &part = partOf(rank_, index);
+  Status sum(const Collective &collective, size_t index, Slice slice, std::byte *target) noexcept {
+    const CollectivePart &part = collective.parts[index];
     for (uint32_t k = 0; k < size(); ++k)
       addends_[k] = partOf(k, index).source + slice.begin * uint64_t(byteSize(part.dtype));
-    sumInRankOrder(part.dtype, addends_, target, slice.size(), part.accumulate);
+    return mover_.sum(part.dtype, addends_, target, slice.size(), part.accumulate, collective.stream);
   }
 
-  void copySlices(const CollectivePart &part, size_t index) noexcept {
+  Status copySlices(const Collective &collective, size_t index) noexcept {
+    const CollectivePart &part = collective.parts[index];
     const auto elementBytes = uint64_t(byteSize(part.dtype));
     for (uint32_t k = 0; k < size(); ++k) {
       const Slice slice = sliceOf(part.count, k, size());
-      copyBytes(part.target + slice.begin * elementBytes, partOf(k, index).target + slice.begin * elementBytes,
-                slice.size() * elementBytes);
+      const uint64_t begin = slice.begin * elementBytes;
+      if (Status status = mover_.copy(part.target + begin, partOf(k, index).target + begin, slice.size() * elementBytes,
+                                      collective.stream);
+          !status.ok())
+        return status;
     }
+    return Status::success();
   }
 
   /// What would have gone over the wire: each rank's memory is read where it lies.
@@ -117,6 +115,7 @@ private:
 
   InProcessGroup &group_;
   const uint32_t rank_;
+  ByteMover &mover_;
   std::vector<const std::byte *> addends_;
   std::array<std::atomic<uint64_t>, collectiveKinds> wireBytes_{};
 };
@@ -125,13 +124,19 @@ InProcessGroup::InProcessGroup(InProcessTransport &transport, const std::vector<
     : transport_(transport), members_(members), places_(members.size()) {}
 
 std::unique_ptr<Communicator> InProcessGroup::join(uint32_t rank) {
-  const auto place = std::find(members_.begin(), members_.end(), rank);
-  return std::make_unique<Member>(*this, uint32_t(place - members_.begin()));
+  const auto place = uint32_t(std::find(members_.begin(), members_.end(), rank) - members_.begin());
+  places_[place].mover = transport_.makeMover(rank);
+  return std::make_unique<Member>(*this, place);
 }
 
-/// Returns when every rank has come as often as this one, or when the run was stopped.
+/// Returns when every rank has come as often as this one, or when the run was stopped. What comes after it finds what
+/// the others did or enqueued before it.
 Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcept {
-  const uint64_t meeting = places_[rank].arrived.fetch_add(1) + 1;
+  ByteMover &mover = *places_[rank].mover;
+  const uint64_t meeting = places_[rank].arrived + 1;
+  if (Status status = mover.mark(meeting, collective.stream); !status.ok())
+    return status;
+  places_[rank].arrived = meeting;
   arrivals_.notify();
   const auto arrived = [&](size_t i) { return places_[i].arrived >= meeting; };
   const auto all = [&] {
@@ -144,7 +149,13 @@ Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcep
   const bool inTime = arrivals_.waitFor([&] { return transport_.stopped() || all(); }, patience);
   if (transport_.stopped())
     return transport_.failure();
-  return inTime ? Status::success() : missingRanks(members_[rank], collective, members_, patience, arrived);
+  if (!inTime)
+    return missingRanks(members_[rank], collective, members_, patience, arrived);
+  for (size_t k = 0; k < places_.size(); ++k)
+    if (k != rank)
+      if (Status status = mover.follow(*places_[k].mover, meeting, collective.stream); !status.ok())
+        return status;
+  return Status::success();
 }
 
 /// A plan whose ranks disagree must not make a rank read past another's memory.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/device/cpu/WaitPoint.h"
 
 #include <atomic>
@@ -20,6 +21,8 @@ class InProcessTransport;
 ///   reduce_scatter  sum own slice of all sources into the target                 | leave
 ///   all_reduce      sum own slice of all sources into own slice of the target    | copy the others' slices | leave
 ///   broadcast       copy rank 0's source                                         | leave
+///
+/// Ranks on accelerators meet here all the same; they read and write by what they enqueue (ByteMover.h).
 class InProcessGroup {
 public:
   InProcessGroup(InProcessTransport &transport, const std::vector<uint32_t> &members);
@@ -34,6 +37,7 @@ private:
   struct alignas(64) Place {
     std::atomic<uint64_t> arrived = 0; // times that this rank came to a meeting
     const Collective *collective = nullptr;
+    std::unique_ptr<ByteMover> mover;
   };
 
   Status meet(uint32_t rank, const Collective &collective) noexcept;

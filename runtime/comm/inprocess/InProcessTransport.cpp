@@ -17,7 +17,8 @@
 
 namespace ds::runtime {
 
-InProcessTransport::InProcessTransport(uint32_t ranks) : localRanks_(ranks), patience_(std::chrono::minutes(10)) {
+InProcessTransport::InProcessTransport(uint32_t ranks, MakeByteMover makeMover)
+    : localRanks_(ranks), makeMover_(std::move(makeMover)), patience_(std::chrono::minutes(10)) {
   std::iota(localRanks_.begin(), localRanks_.end(), 0);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/Transport.h"
+#include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/device/FirstFailure.h"
 
 #include <array>
@@ -21,10 +22,11 @@ namespace ds::runtime {
 class InProcessChannel;
 class InProcessGroup;
 
-/// All ranks of the run in this process. Collectives and messages read the other ranks' memory where it lies.
+/// All ranks of the run in this process. Collectives and messages read the other ranks' memory where it lies, on the
+/// host or, with another mover, on accelerators.
 class InProcessTransport final : public Transport {
 public:
-  explicit InProcessTransport(uint32_t ranks);
+  explicit InProcessTransport(uint32_t ranks, MakeByteMover makeMover = makeHostMover);
   ~InProcessTransport() override;
 
   uint32_t ranks() const noexcept override { return uint32_t(localRanks_.size()); }
@@ -39,7 +41,7 @@ public:
   void stop(const Status &status) noexcept override;
   void noteStop(const std::atomic<bool> &) override {} // a process that ends takes all ranks with it
 
-  void bringToRankZero(uint32_t, std::span<std::byte>) override {} // it is there
+  void bring(uint32_t, uint32_t, std::span<std::byte>) override {} // it is there
   bool anyOf(bool mine) noexcept override { return mine; }
   void requireEqual(const std::string &, uint64_t) override {} // there is only one
   void finish() override {}
@@ -48,11 +50,13 @@ public:
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
   std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
+  std::unique_ptr<ByteMover> makeMover(uint32_t rank) const { return makeMover_(rank); }
 
 private:
   InProcessChannel &channel(uint32_t from, uint32_t to, uint32_t key, const std::string &name);
 
   std::vector<uint32_t> localRanks_;
+  const MakeByteMover makeMover_;
   std::atomic<std::chrono::milliseconds> patience_;
   FirstFailure failure_;
   std::mutex mutex_; // of what follows

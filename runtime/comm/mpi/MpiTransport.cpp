@@ -197,17 +197,17 @@ void MpiTransport::printLastEntered() const noexcept {
     std::fprintf(stderr, "note: rank %u was asked to end; it has entered no collective or message yet\n", rank_);
 }
 
-void MpiTransport::bringToRankZero(uint32_t rank, std::span<std::byte> bytes) {
-  if (rank == 0 || (rank_ != 0 && rank_ != rank))
+void MpiTransport::bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
+  if (from == to || (rank_ != from && rank_ != to))
     return;
   for (size_t at = 0; at < bytes.size(); at += maxMessageBytes) {
     const auto piece = bytes.subspan(at, std::min<size_t>(maxMessageBytes, bytes.size() - at));
     MPI_Request request = MPI_REQUEST_NULL;
-    if (rank_ == rank)
-      check(MPI_Issend(piece.data(), int(piece.size()), MPI_BYTE, 0, 0, host_, &request), "MPI_Issend");
+    if (rank_ == from)
+      check(MPI_Issend(piece.data(), int(piece.size()), MPI_BYTE, int(to), 0, host_, &request), "MPI_Issend");
     else
-      check(MPI_Irecv(piece.data(), int(piece.size()), MPI_BYTE, int(rank), 0, host_, &request), "MPI_Irecv");
-    await(request, "bringing bytes to rank 0");
+      check(MPI_Irecv(piece.data(), int(piece.size()), MPI_BYTE, int(from), 0, host_, &request), "MPI_Irecv");
+    await(request, "bringing bytes from one rank to another");
   }
 }
 
@@ -244,13 +244,7 @@ void MpiTransport::requireEqual(const std::string &what, uint64_t digest) {
   MPI_Request request = MPI_REQUEST_NULL;
   check(MPI_Iallgather(&digest, 1, MPI_UINT64_T, digests.data(), 1, MPI_UINT64_T, host_, &request), "MPI_Iallgather");
   await(request, "MPI_Iallgather");
-  std::string others;
-  for (uint32_t rank = 1; rank < ranks_; ++rank)
-    if (digests[rank] != digests[0])
-      others += (others.empty() ? "" : ", ") + std::to_string(rank);
-  if (!others.empty())
-    throw Error(what + " is not the same on every rank: rank 0 differs from " + others +
-                "; start all ranks with the same command line and files");
+  requireEqualDigests(what, digests);
 }
 
 } // namespace ds::runtime

@@ -37,7 +37,7 @@ public:
   void onStop(std::function<void(const Status &)> callback) override;
   void stop(const Status &status) noexcept override;
   void noteStop(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
-  void bringToRankZero(uint32_t rank, std::span<std::byte> bytes) override;
+  void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;
   void finish() override;

@@ -1,0 +1,76 @@
+//===- Frame.cpp - what ranks and the store say to each other -------------===//
+#include "runtime/comm/tcp/Frame.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "frames are little-endian");
+
+struct Header {
+  uint32_t magic = 0x31545344; // "DST1"
+  uint8_t kind = 0, unused = 0;
+  uint16_t keyBytes = 0;
+  uint64_t valueBytes = 0;
+  uint64_t patience = 0; // ms
+};
+static_assert(sizeof(Header) == 24);
+
+bool sound(const Header &header) noexcept {
+  return header.magic == Header{}.magic && header.kind >= uint8_t(FrameKind::Hello) &&
+         header.kind <= uint8_t(FrameKind::Fail) && header.keyBytes <= maxKeyBytes &&
+         header.valueBytes <= maxValueBytes && header.patience <= uint64_t(1) << 40;
+}
+
+} // namespace
+
+std::vector<std::byte> encode(const Frame &frame) {
+  const Header header{.kind = uint8_t(frame.kind),
+                      .keyBytes = uint16_t(frame.key.size()),
+                      .valueBytes = frame.value.size(),
+                      .patience = uint64_t(frame.patience.count())};
+  std::vector<std::byte> bytes(sizeof header + frame.key.size() + frame.value.size());
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::copy(frame.value.begin(), frame.value.end(),
+            std::transform(frame.key.begin(), frame.key.end(), bytes.begin() + sizeof header,
+                           [](char letter) { return std::byte(letter); }));
+  return bytes;
+}
+
+std::optional<Frame> FrameReader::next() {
+  if (received_.empty())
+    return std::nullopt;
+  // Garbage is known by its first bytes, which may be fewer than a header's.
+  const Header expected{};
+  if (std::memcmp(received_.data(), &expected.magic, std::min(received_.size(), sizeof expected.magic)) != 0)
+    garbage_ = true;
+  if (garbage_ || received_.size() < sizeof(Header))
+    return std::nullopt;
+  Header header;
+  std::memcpy(&header, received_.data(), sizeof header);
+  if (!sound(header)) {
+    garbage_ = true;
+    return std::nullopt;
+  }
+  const auto key = received_.begin() + sizeof header, value = key + header.keyBytes;
+  if (received_.size() < sizeof header + header.keyBytes + header.valueBytes)
+    return std::nullopt;
+  Frame frame{FrameKind(header.kind), {}, {}, std::chrono::milliseconds(header.patience)};
+  std::transform(key, value, std::back_inserter(frame.key), [](std::byte byte) { return char(byte); });
+  const auto end = value + ptrdiff_t(header.valueBytes);
+  frame.value.assign(value, end);
+  received_.erase(received_.begin(), end);
+  return frame;
+}
+
+} // namespace ds::runtime

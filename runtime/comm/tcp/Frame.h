@@ -1,0 +1,53 @@
+//===- Frame.h - what ranks and the store say to each other ---------------===//
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+enum class FrameKind : uint8_t {
+  // From a rank.
+  Hello = 1, ///< value: its number and how many there are, both uint32
+  Put,       ///< keeps value under key
+  Take,      ///< wants the value under key, which is then forgotten
+  Gather,    ///< gives its value and wants those of all ranks under key
+  Bye,       ///< will close the connection, and all is well
+  // From the store.
+  Value, ///< what was wanted
+  Late,  ///< was not there in time; of a gather, value: the ranks that came, uint32 each
+  // From both.
+  Fail, ///< value: the sentence that every rank ends with
+};
+
+struct Frame {
+  FrameKind kind;
+  std::string key;
+  std::vector<std::byte> value;
+  std::chrono::milliseconds patience{0}; ///< Take, Gather: when to answer Late
+};
+
+inline constexpr size_t maxKeyBytes = 256, maxValueBytes = size_t(64) << 20;
+
+std::vector<std::byte> encode(const Frame &frame);
+
+/// Cuts frames from the front of what has been received.
+class FrameReader {
+public:
+  void add(std::span<const std::byte> bytes) { received_.insert(received_.end(), bytes.begin(), bytes.end()); }
+  /// The next whole frame, or none yet.
+  std::optional<Frame> next();
+  /// Whether what came is no frame; nothing after it makes sense.
+  bool garbage() const noexcept { return garbage_; }
+
+private:
+  std::vector<std::byte> received_;
+  bool garbage_ = false;
+};
+
+} // namespace ds::runtime

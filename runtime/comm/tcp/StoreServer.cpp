@@ -1,0 +1,239 @@
+//===- StoreServer.cpp - where the ranks of a run meet over TCP -----------===//
+#include "runtime/comm/tcp/StoreServer.h"
+
+#include "runtime/comm/tcp/Frame.h"
+#include "runtime/comm/tcp/Socket.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <poll.h>
+#include <pthread.h>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds helloTime{10}, farewellTime{3};
+constexpr int tick = 20; // ms between two looks at the clock
+
+} // namespace
+
+std::vector<std::byte> toBytes(const std::string &text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string toText(const std::vector<std::byte> &bytes) {
+  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
+StoreServer::StoreServer(Socket listener, const StoreAddress &address, uint32_t ranks)
+    : listener_(std::move(listener)), address_(address), ranks_(ranks), thread_([this] { serve(); }) {
+  ::pthread_setname_np(thread_.native_handle(), "ds-store");
+}
+
+StoreServer::~StoreServer() {
+  stop_ = true;
+  thread_.join();
+}
+
+void StoreServer::serve() noexcept {
+  std::optional<Deadline> end;
+  while (!stop_ || !everyoneLeft()) {
+    if (stop_ && !end)
+      end = Clock::now() + farewellTime;
+    if (end && Clock::now() > *end)
+      return;
+    waitForSomething();
+    if (!stop_)
+      acceptAll();
+    for (Peer &peer : peers_)
+      read(peer);
+    answerAll();
+    for (Peer &peer : peers_) {
+      write(peer);
+      if (peer.gone)
+        lose(peer);
+    }
+    peers_.remove_if([](const Peer &peer) { return peer.gone; });
+  }
+}
+
+void StoreServer::waitForSomething() {
+  std::vector<pollfd> waits{{listener_.descriptor(), POLLIN, 0}};
+  for (const Peer &peer : peers_)
+    waits.push_back({peer.socket.descriptor(), short(POLLIN | (peer.out.empty() ? 0 : POLLOUT)), 0});
+  (void)::poll(waits.data(), waits.size(), tick);
+}
+
+void StoreServer::acceptAll() {
+  for (Socket socket = acceptFrom(listener_); socket.open(); socket = acceptFrom(listener_))
+    peers_.push_back({.socket = std::move(socket),
+                      .helloBy = Clock::now() + helloTime,
+                      .rank = std::nullopt,
+                      .in = {},
+                      .out = {},
+                      .wanted = std::nullopt});
+}
+
+void StoreServer::read(Peer &peer) {
+  std::array<std::byte, 65536> bytes;
+  ptrdiff_t count = 0;
+  while ((count = peer.socket.readSome(bytes)) > 0)
+    peer.in.add(std::span(bytes).first(size_t(count)));
+  for (std::optional<Frame> frame = peer.in.next(); frame; frame = peer.in.next())
+    handle(peer, std::move(*frame));
+  peer.gone |= count < 0 || peer.in.garbage() || (!peer.rank && Clock::now() > peer.helloBy);
+}
+
+void StoreServer::write(Peer &peer) {
+  const ptrdiff_t count = peer.out.empty() ? 0 : peer.socket.writeSome(peer.out);
+  if (count < 0)
+    peer.gone = true;
+  else
+    peer.out.erase(peer.out.begin(), peer.out.begin() + count);
+}
+
+void StoreServer::handle(Peer &peer, Frame frame) {
+  if (!peer.rank && frame.kind != FrameKind::Hello) {
+    peer.gone = true;
+    return;
+  }
+  if (failure_ && peer.rank && frame.kind != FrameKind::Bye)
+    return; // it has been told
+  switch (frame.kind) {
+  case FrameKind::Hello:
+    return greet(peer, frame);
+  case FrameKind::Put:
+    values_[frame.key] = std::move(frame.value);
+    return;
+  case FrameKind::Take:
+    peer.wanted = {frame.key, false, Clock::now() + frame.patience};
+    return;
+  case FrameKind::Gather:
+    return gather(peer, std::move(frame));
+  case FrameKind::Bye:
+    peer.bye = true;
+    return;
+  case FrameKind::Fail:
+    return fail(toText(frame.value), &peer);
+  default: // ranks do not send the others
+    peer.gone = true;
+  }
+}
+
+void StoreServer::greet(Peer &peer, const Frame &hello) {
+  std::array<uint32_t, 2> numbers{};
+  if (hello.value.size() != sizeof numbers || peer.rank) {
+    peer.gone = true;
+    return;
+  }
+  std::memcpy(numbers.data(), hello.value.data(), sizeof numbers);
+  const auto [rank, ranks] = numbers;
+  const bool known = std::ranges::any_of(peers_, [&](const Peer &other) { return other.rank == rank; });
+  peer.rank = rank;
+  if (failure_)
+    return send(peer, FrameKind::Fail, toBytes(*failure_));
+  if (ranks != ranks_)
+    return fail("rank " + std::to_string(rank) + " was told of " + std::to_string(ranks) + " ranks, but rank 0 of " +
+                std::to_string(ranks_) + " (WORLD_SIZE), at " + address_.text());
+  if (rank >= ranks_)
+    return fail("a process says that it is rank " + std::to_string(rank) + " of " + std::to_string(ranks_) +
+                " (RANK), at " + address_.text() + "; ranks count from 0");
+  if (known)
+    fail("two processes say that they are rank " + std::to_string(rank) + " (RANK), at " + address_.text() +
+         "; give each its own, and each run a port of its own");
+}
+
+void StoreServer::gather(Peer &peer, Frame frame) {
+  Gathering &gathering = gatherings_[frame.key];
+  gathering.values.resize(ranks_);
+  std::optional<std::vector<std::byte>> &value = gathering.values[*peer.rank];
+  gathering.arrived += value ? 0 : 1;
+  value = std::move(frame.value);
+  peer.wanted = {frame.key, true, Clock::now() + frame.patience};
+}
+
+void StoreServer::answerAll() {
+  for (Peer &peer : peers_)
+    if (peer.wanted && !failure_) {
+      if (answer(peer))
+        peer.wanted.reset();
+      else if (Clock::now() > peer.wanted->deadline)
+        answerLate(peer);
+    }
+}
+
+bool StoreServer::answer(Peer &peer) {
+  const std::string &key = peer.wanted->key;
+  if (!peer.wanted->gather) {
+    const auto value = values_.find(key);
+    if (value == values_.end())
+      return false;
+    send(peer, FrameKind::Value, std::move(value->second));
+    values_.erase(value);
+    return true;
+  }
+  Gathering &gathering = gatherings_[key];
+  if (gathering.arrived < ranks_)
+    return false;
+  std::vector<std::byte> all;
+  for (const auto &value : gathering.values)
+    all.insert(all.end(), value->begin(), value->end());
+  send(peer, FrameKind::Value, std::move(all));
+  if (++gathering.answered == ranks_)
+    gatherings_.erase(key);
+  return true;
+}
+
+void StoreServer::answerLate(Peer &peer) {
+  std::vector<std::byte> arrived;
+  if (peer.wanted->gather) {
+    const Gathering &gathering = gatherings_[peer.wanted->key];
+    for (uint32_t rank = 0; rank < ranks_; ++rank)
+      if (gathering.values[rank]) {
+        const auto number = std::as_bytes(std::span(&rank, 1));
+        arrived.insert(arrived.end(), number.begin(), number.end());
+      }
+  }
+  peer.wanted.reset();
+  send(peer, FrameKind::Late, std::move(arrived));
+}
+
+/// A peer without a rank was none of ours.
+void StoreServer::lose(Peer &peer) {
+  if (peer.rank && !peer.bye)
+    fail("rank " + std::to_string(*peer.rank) + " has ended, or lost its connection to rank 0 at " + address_.text() +
+             ", before the run was over",
+         &peer);
+}
+
+void StoreServer::send(Peer &peer, FrameKind kind, std::vector<std::byte> value) {
+  const std::vector<std::byte> bytes = encode({.kind = kind, .key = {}, .value = std::move(value)});
+  peer.out.insert(peer.out.end(), bytes.begin(), bytes.end());
+}
+
+void StoreServer::fail(const std::string &text, const Peer *author) {
+  if (failure_)
+    return;
+  failure_ = text;
+  for (Peer &peer : peers_)
+    if (&peer != author && peer.rank)
+      send(peer, FrameKind::Fail, toBytes(text));
+}
+
+bool StoreServer::everyoneLeft() const {
+  return std::ranges::all_of(peers_, [](const Peer &peer) { return !peer.rank || (peer.bye && peer.out.empty()); });
+}
+
+} // namespace ds::runtime

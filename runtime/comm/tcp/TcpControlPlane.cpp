@@ -1,0 +1,105 @@
+//===- TcpControlPlane.cpp - processes that find each other by TCP --------===//
+#include "runtime/comm/tcp/TcpControlPlane.h"
+
+#include "runtime/comm/Arrivals.h"
+#include "runtime/comm/tcp/Socket.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+constexpr size_t pieceBytes = size_t(1) << 20; // of what is brought; the store holds one piece of a pair at a time
+
+} // namespace
+
+TcpControlPlane::TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks,
+                                 std::chrono::milliseconds patience)
+    : rank_(rank), ranks_(ranks), localRanks_{rank}, patience_(patience),
+      store_(address, rank, ranks, patience,
+             [this](const std::string &text) { (void)take(Status::failure("%s", text.c_str())); }) {}
+
+void TcpControlPlane::onStop(std::function<void(const Status &)> callback) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  callback_ = std::move(callback);
+  if (callback_ && failure_.failed())
+    callback_(failure_.get());
+}
+
+bool TcpControlPlane::take(const Status &status) noexcept {
+  if (!failure_.report(status))
+    return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (callback_)
+    callback_(status);
+  return true;
+}
+
+void TcpControlPlane::stop(const Status &status) noexcept {
+  if (take(status))
+    store_.fail(status.message());
+}
+
+void TcpControlPlane::bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
+  if (from == to || (rank_ != from && rank_ != to))
+    return;
+  for (size_t at = 0; at < bytes.size(); at += pieceBytes) {
+    const std::span<std::byte> piece = bytes.subspan(at, std::min(pieceBytes, bytes.size() - at));
+    const std::string name = "piece " + std::to_string(++brought_[{from, to}]) + " from rank " + std::to_string(from) +
+                             " to rank " + std::to_string(to);
+    const std::string receipt = "the receipt of " + name;
+    if (rank_ == from) {
+      store_.put(name, piece);
+      (void)store_.take(receipt, to, patience_);
+      continue;
+    }
+    const std::vector<std::byte> brought = store_.take(name, from, patience_);
+    if (brought.size() != piece.size())
+      throw Error("rank " + std::to_string(rank_) + " expected " + std::to_string(piece.size()) + " bytes of rank " +
+                  std::to_string(from) + ", which sent " + std::to_string(brought.size()));
+    std::memcpy(piece.data(), brought.data(), piece.size());
+    store_.put(receipt, {});
+  }
+}
+
+std::vector<std::byte> TcpControlPlane::gather(std::span<const std::byte> value, const char *what) {
+  return store_.gather(std::to_string(++gathered_), value, patience_, what);
+}
+
+bool TcpControlPlane::anyOf(bool mine) noexcept {
+  try {
+    const std::byte flag{mine ? uint8_t(1) : uint8_t(0)};
+    const std::vector<std::byte> flags = gather({&flag, 1}, "the end of a step");
+    return std::ranges::find(flags, std::byte(1)) != flags.end();
+  } catch (const std::exception &error) {
+    stop(Status::failure("%s", error.what()));
+    return true;
+  }
+}
+
+void TcpControlPlane::requireEqual(const std::string &what, uint64_t digest) {
+  const std::vector<std::byte> all = gather(std::as_bytes(std::span(&digest, 1)), what.c_str());
+  std::vector<uint64_t> digests(ranks_);
+  std::memcpy(digests.data(), all.data(), std::min(all.size(), ranks_ * sizeof(uint64_t)));
+  requireEqualDigests(what, digests);
+}
+
+void TcpControlPlane::finish() {
+  (void)gather({}, "the end of the run");
+  store_.finish();
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,57 @@
+//===- TcpControlPlane.h - processes that find each other by TCP ----------===//
+#pragma once
+
+#include "runtime/comm/ControlPlane.h"
+#include "runtime/comm/tcp/Socket.h"
+#include "runtime/comm/tcp/TcpStore.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/FirstFailure.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+
+/// This process is one rank; rank 0's keeps a store through which all talk. One that ends before finish() ends the
+/// others. Made when all have come, after `patience` at most; throws ds::Error.
+class TcpControlPlane final : public ControlPlane {
+public:
+  TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds patience);
+
+  uint32_t ranks() const noexcept override { return ranks_; }
+  const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
+  void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
+  void onStop(std::function<void(const Status &)> callback) override;
+  void stop(const Status &status) noexcept override;
+  void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
+  bool anyOf(bool mine) noexcept override;
+  void requireEqual(const std::string &what, uint64_t digest) override;
+  void finish() override;
+
+private:
+  /// Keeps the failure if it is the first, and tells this process.
+  bool take(const Status &status) noexcept;
+  /// The values of all ranks, under a key that is used once.
+  std::vector<std::byte> gather(std::span<const std::byte> value, const char *what);
+
+  const uint32_t rank_, ranks_;
+  const std::vector<uint32_t> localRanks_;
+  std::atomic<std::chrono::milliseconds> patience_;
+  FirstFailure failure_;
+  std::mutex mutex_; // of callback_
+  std::function<void(const Status &)> callback_;
+  uint64_t gathered_ = 0;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> brought_; // pieces, by from and to
+  TcpStore store_;                                            // last: its threads use the others
+};
+
+} // namespace ds::runtime

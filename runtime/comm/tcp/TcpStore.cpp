@@ -1,0 +1,210 @@
+//===- TcpStore.cpp - a rank's side of the store --------------------------===//
+#include "runtime/comm/tcp/TcpStore.h"
+
+#include "runtime/comm/Arrivals.h"
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/tcp/Frame.h"
+#include "runtime/comm/tcp/Socket.h"
+#include "runtime/comm/tcp/StoreServer.h"
+#include "runtime/core/Error.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <poll.h>
+#include <pthread.h>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// How much later than asked for an answer may come before the store counts as dead.
+constexpr std::chrono::seconds grace{3};
+
+std::string seconds(milliseconds patience) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g s", double(patience.count()) / 1000);
+  return text.data();
+}
+
+} // namespace
+
+TcpStore::TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, milliseconds patience,
+                   std::function<void(const std::string &)> onFailure)
+    : address_(address), rank_(rank), ranks_(ranks), onFailure_(std::move(onFailure)) {
+  if (rank_ == 0) {
+    std::string reason;
+    Socket listening = listenOn(address_, reason);
+    if (!listening.open())
+      throw Error("rank 0 cannot listen at " + address_.text() + " (" + reason +
+                  "); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
+    server_ = std::make_unique<StoreServer>(std::move(listening), address_, ranks_);
+  }
+  connect(patience);
+  listener_ = std::thread([this] { listen(); });
+  ::pthread_setname_np(listener_.native_handle(), "ds-store-rank");
+  try {
+    greet(patience);
+  } catch (...) { // the destructor will not run
+    closing_ = true;
+    socket_.shutDown();
+    listener_.join();
+    throw;
+  }
+}
+
+TcpStore::~TcpStore() {
+  closing_ = true;
+  socket_.shutDown();
+  listener_.join();
+}
+
+/// Rank 0 may start later than this one, so a refused connection is tried again.
+void TcpStore::connect(milliseconds patience) {
+  const Deadline deadline = Clock::now() + patience;
+  std::string reason;
+  for (milliseconds pause(10);; pause = std::min(pause * 2, milliseconds(500))) {
+    socket_ = connectTo(address_, deadline, reason);
+    if (socket_.open())
+      return;
+    if (Clock::now() + pause > deadline)
+      throw Error("rank " + std::to_string(rank_) + " found no rank 0 at " + address_.text() + " within " +
+                  seconds(patience) + " (" + reason + "); start rank 0 there, which MASTER_ADDR and MASTER_PORT name");
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void TcpStore::greet(milliseconds patience) {
+  const std::array<uint32_t, 2> numbers{rank_, ranks_};
+  const auto bytes = std::as_bytes(std::span(numbers));
+  send({.kind = FrameKind::Hello, .key = {}, .value = {bytes.begin(), bytes.end()}});
+  (void)gather("start", {}, patience, "the start of the run");
+}
+
+void TcpStore::put(const std::string &key, std::span<const std::byte> value) {
+  send({.kind = FrameKind::Put, .key = key, .value = {value.begin(), value.end()}});
+}
+
+std::vector<std::byte> TcpStore::take(const std::string &key, uint32_t from, milliseconds patience) {
+  Frame answer = ask({.kind = FrameKind::Take, .key = key, .value = {}, .patience = patience});
+  if (answer.kind == FrameKind::Late)
+    giveUp("rank " + std::to_string(rank_) + " waited " + seconds(patience) + " for rank " + std::to_string(from) +
+           " to send " + key + ", which stands still or is slower than --collective-timeout allows");
+  return std::move(answer.value);
+}
+
+std::vector<std::byte> TcpStore::gather(const std::string &key, std::span<const std::byte> value, milliseconds patience,
+                                        const char *what) {
+  Frame answer =
+      ask({.kind = FrameKind::Gather, .key = key, .value = {value.begin(), value.end()}, .patience = patience});
+  if (answer.kind != FrameKind::Late)
+    return std::move(answer.value);
+  std::vector<uint32_t> arrived(answer.value.size() / sizeof(uint32_t)), everyone(ranks_);
+  std::memcpy(arrived.data(), answer.value.data(), arrived.size() * sizeof(uint32_t));
+  std::iota(everyone.begin(), everyone.end(), 0);
+  giveUp(missingRanks(rank_, {.kind = CollectiveKind::AllGather, .parts = {}, .what = what}, everyone, patience,
+                      [&](size_t rank) { return std::ranges::find(arrived, rank) != arrived.end(); })
+             .message());
+}
+
+void TcpStore::giveUp(const std::string &text) {
+  fail(text);
+  throw Error(text);
+}
+
+void TcpStore::fail(const std::string &text) noexcept {
+  try {
+    send({.kind = FrameKind::Fail, .key = {}, .value = toBytes(text)});
+  } catch (const std::exception &) { // then nobody can be told; the others will miss this rank
+  }
+}
+
+void TcpStore::finish() {
+  finished_ = true;
+  send({.kind = FrameKind::Bye, .key = {}, .value = {}});
+}
+
+void TcpStore::send(const Frame &frame) {
+  const std::lock_guard<std::mutex> lock(writing_);
+  if (socket_.writeAll(encode(frame), Clock::now() + grace))
+    return;
+  const std::lock_guard<std::mutex> reading(mutex_);
+  throw Error(failure_.value_or("rank " + std::to_string(rank_) + " cannot reach rank 0 at " + address_.text() +
+                                " any more"));
+}
+
+Frame TcpStore::ask(const Frame &frame) {
+  send(frame);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool heard =
+      changed_.wait_for(lock, frame.patience + grace, [this] { return answer_.has_value() || failure_.has_value(); });
+  if (failure_ && !answer_) // an answer that came before the failure counts
+    throw Error(*failure_);
+  if (!heard)
+    throw Error("rank 0 at " + address_.text() + " has not answered rank " + std::to_string(rank_) + " for " +
+                seconds(frame.patience + grace) + "; is it a ds-run of this run that listens there?");
+  Frame answer = std::move(*answer_);
+  answer_.reset();
+  return answer;
+}
+
+void TcpStore::listen() noexcept {
+  FrameReader reader;
+  std::array<std::byte, 65536> bytes;
+  while (true) {
+    pollfd wait{socket_.descriptor(), POLLIN, 0};
+    (void)::poll(&wait, 1, -1); // shutDown wakes it
+    const ptrdiff_t count = socket_.readSome(bytes);
+    if (count < 0)
+      return noteFailure("rank 0 at " + address_.text() + ", through which the ranks find each other, has gone");
+    reader.add(std::span(bytes).first(size_t(count)));
+    for (auto frame = reader.next(); frame; frame = reader.next())
+      if (!hear(std::move(*frame)))
+        return;
+    if (reader.garbage())
+      return noteFailure("something answers at " + address_.text() + ", but it is no rank 0 of a ds-run; choose another "
+                         "MASTER_PORT, the same for all ranks");
+  }
+}
+
+bool TcpStore::hear(Frame frame) {
+  if (frame.kind == FrameKind::Fail) {
+    noteFailure(toText(frame.value));
+    return false;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    answer_ = std::move(frame);
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void TcpStore::noteFailure(const std::string &text) {
+  if (finished_ || closing_)
+    return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failure_ = text;
+  }
+  changed_.notify_all();
+  onFailure_(text);
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,50 @@
+//===- Torchrun.cpp - what torchrun tells a process -----------------------===//
+#include "runtime/comm/tcp/Torchrun.h"
+
+#include "runtime/core/Error.h"
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ds::runtime {
+namespace {
+
+std::string need(const Environment &environment, const char *name) {
+  const char *text = environment(name);
+  if (text == nullptr || *text == '\0')
+    throw Error("WORLD_SIZE is set, as by torchrun, but " + std::string(name) +
+                " is not; MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and LOCAL_RANK belong together");
+  return text;
+}
+
+/// A number in [least, most].
+uint32_t number(const Environment &environment, const char *name, uint32_t least, uint32_t most) {
+  const std::string text = need(environment, name);
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    throw Error(std::string(name) + " is \"" + text + "\", but must be a number from " + std::to_string(least) +
+                " to " + std::to_string(most));
+  return value;
+}
+
+} // namespace
+
+std::optional<Torchrun> readTorchrun(const Environment &environment) {
+  if (environment("WORLD_SIZE") == nullptr)
+    return std::nullopt;
+  Torchrun torchrun;
+  torchrun.ranks = number(environment, "WORLD_SIZE", 1, 1u << 20);
+  torchrun.rank = number(environment, "RANK", 0, torchrun.ranks - 1);
+  torchrun.localRank = number(environment, "LOCAL_RANK", 0, torchrun.rank);
+  torchrun.address = {need(environment, "MASTER_ADDR"), uint16_t(number(environment, "MASTER_PORT", 1, 65534))};
+  // torchrun itself listens on MASTER_PORT then, for its own store.
+  const char *agent = environment("TORCHELASTIC_USE_AGENT_STORE");
+  torchrun.address.port += agent != nullptr && std::string_view(agent) == "True" ? 1 : 0;
+  return torchrun;
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,26 @@
+//===- Torchrun.h - what torchrun tells a process -------------------------===//
+#pragma once
+
+#include "runtime/comm/tcp/Socket.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace ds::runtime {
+
+/// From MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and LOCAL_RANK, which torchrun and whoever follows it sets.
+struct Torchrun {
+  StoreAddress address;
+  uint32_t rank = 0, ranks = 1;
+  uint32_t localRank = 0; ///< among the processes of this machine: which GPU is its own
+};
+
+/// The value of an environment variable, or nullptr.
+using Environment = std::function<const char *(const char *name)>;
+
+/// None where WORLD_SIZE is not set. Throws ds::Error for a variable that is missing or makes no sense.
+std::optional<Torchrun> readTorchrun(const Environment &environment);
+
+} // namespace ds::runtime

@@ -1,0 +1,289 @@
+//===- TcpTest.cpp - processes that find each other by TCP ----------------===//
+//
+// Each rank is a thread with a control plane of its own: they share nothing but the port. What a killed process leaves
+// behind, a closed connection, is what a control plane leaves that is destroyed before finish().
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/comm/tcp/Socket.h"
+#include "runtime/comm/tcp/TcpControlPlane.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <gtest/gtest.h>
+#include <memory>
+#include <netinet/in.h>
+#include <random>
+#include <span>
+#include <string>
+#include <sys/socket.h>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Listens on a free port of this machine.
+Socket anyPort(uint16_t &port) {
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(socket.descriptor(), reinterpret_cast<sockaddr *>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket.descriptor(), reinterpret_cast<sockaddr *>(&address), &size), 0);
+  EXPECT_EQ(::listen(socket.descriptor(), 8), 0);
+  port = ntohs(address.sin_port);
+  return socket;
+}
+
+StoreAddress freeAddress() {
+  StoreAddress address{"127.0.0.1", 0};
+  const Socket closedAgain = anyPort(address.port);
+  return address;
+}
+
+struct Member {
+  uint32_t rank, ranks;
+};
+using Body = std::function<void(TcpControlPlane &)>;
+
+/// Runs one member; returns the error it ended with, or "".
+std::string runMember(const StoreAddress &address, Member member, std::chrono::milliseconds patience, const Body &body) {
+  try {
+    TcpControlPlane plane(address, member.rank, member.ranks, patience);
+    body(plane);
+    return "";
+  } catch (const Error &error) {
+    return error.what();
+  }
+}
+
+/// Runs all of them beside each other; returns their errors.
+std::vector<std::string> run(const StoreAddress &address, const std::vector<Member> &members,
+                             std::chrono::milliseconds patience, const Body &body) {
+  std::vector<std::string> errors(members.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < members.size(); ++i)
+    threads.emplace_back([&, i] { errors[i] = runMember(address, members[i], patience, body); });
+  for (std::thread &thread : threads)
+    thread.join();
+  return errors;
+}
+
+std::vector<Member> world(uint32_t ranks) {
+  std::vector<Member> members;
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    members.push_back({rank, ranks});
+  return members;
+}
+
+void expectNone(const std::vector<std::string> &errors) {
+  for (const std::string &error : errors)
+    EXPECT_EQ(error, "");
+}
+
+uint32_t rankOf(const TcpControlPlane &plane) { return plane.localRanks()[0]; }
+
+/// Waits until another rank's failure has arrived.
+std::string awaitFailure(TcpControlPlane &plane) {
+  const auto text = std::make_shared<std::string>();
+  const auto there = std::make_shared<std::atomic<bool>>(false);
+  plane.onStop([=](const Status &status) {
+    *text = status.message();
+    *there = true;
+  });
+  for (const auto end = std::chrono::steady_clock::now() + 20s; !*there && std::chrono::steady_clock::now() < end;)
+    std::this_thread::sleep_for(1ms);
+  plane.onStop({});
+  return *text;
+}
+
+TEST(Tcp, BringsBytesAndCollectsFlags) {
+  const auto errors = run(freeAddress(), world(4), 30s, [](TcpControlPlane &plane) {
+    const uint32_t rank = rankOf(plane);
+    EXPECT_EQ(plane.ranks(), 4u);
+    std::vector<std::byte> bytes((size_t(5) << 20) + 3, std::byte(rank));
+    plane.bring(2, 0, bytes);
+    plane.bring(1, 1, bytes);
+    EXPECT_EQ(bytes.front(), std::byte(rank == 0 ? 2 : rank));
+    EXPECT_EQ(bytes.back(), std::byte(rank == 0 ? 2 : rank));
+    std::array<std::byte, 16> id{std::byte(rank)};
+    for (const uint32_t to : {1u, 3u})
+      plane.bring(0, to, id);
+    EXPECT_EQ(id[0], std::byte(rank == 2 ? 2 : 0));
+    for (uint32_t round = 0; round < 20; ++round) {
+      EXPECT_FALSE(plane.anyOf(false));
+      EXPECT_TRUE(plane.anyOf(rank == round % 4));
+    }
+    plane.requireEqual("the plan file", 77);
+    plane.finish();
+  });
+  expectNone(errors);
+}
+
+TEST(Tcp, OneRankIsAWorldToo) {
+  expectNone(run(freeAddress(), world(1), 30s, [](TcpControlPlane &plane) {
+    EXPECT_TRUE(plane.anyOf(true));
+    plane.finish();
+  }));
+}
+
+TEST(Tcp, NamesRanksThatDiffer) {
+  const auto errors = run(freeAddress(), world(4), 30s, [](TcpControlPlane &plane) {
+    plane.requireEqual("the plan file", rankOf(plane) % 2);
+  });
+  for (const std::string &error : errors)
+    EXPECT_EQ(error, "the plan file is not the same on every rank: rank 0 differs from 1, 3; start all ranks with the "
+                     "same command line and files");
+}
+
+TEST(Tcp, RefusesAPortThatIsTaken) {
+  StoreAddress address{"127.0.0.1", 0};
+  const Socket taken = anyPort(address.port);
+  EXPECT_EQ(runMember(address, {0, 2}, 30s, {}),
+            "rank 0 cannot listen at " + address.text() +
+                " (Address already in use); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
+}
+
+TEST(Tcp, RefusesAHostThatNobodyKnows) {
+  const std::string error = runMember({"no-such-host.invalid", 29500}, {1, 2}, 200ms, {});
+  EXPECT_EQ(error.substr(0, 67), "rank 1 found no rank 0 at no-such-host.invalid:29500 within 0.2 s (") << error;
+}
+
+TEST(Tcp, DoesNotWaitForRankZeroForEver) {
+  const StoreAddress address = freeAddress();
+  EXPECT_EQ(runMember(address, {1, 2}, 300ms, {}),
+            "rank 1 found no rank 0 at " + address.text() +
+                " within 0.3 s (Connection refused); start rank 0 there, which MASTER_ADDR and MASTER_PORT name");
+}
+
+TEST(Tcp, NamesRanksThatDoNotCome) {
+  for (const std::string &error : run(freeAddress(), {{0, 4}, {2, 4}}, 400ms, [](TcpControlPlane &) {}))
+    EXPECT_TRUE(error.ends_with("waited 0.4 s in all_gather of the start of the run: ranks 0, 2 arrived, ranks 1, 3 "
+                                "are missing; one of those stands still or is slower than --collective-timeout allows"))
+        << error;
+}
+
+TEST(Tcp, NamesARankThatStandsStill) {
+  const auto errors = run(freeAddress(), world(3), 30s, [](TcpControlPlane &plane) {
+    if (rankOf(plane) == 1) {
+      EXPECT_NE(awaitFailure(plane).find("ranks 0, 2 arrived, ranks 1 are missing"), std::string::npos);
+      return;
+    }
+    plane.setPatience(200ms);
+    EXPECT_TRUE(plane.anyOf(false));
+    (void)awaitFailure(plane);
+  });
+  expectNone(errors);
+}
+
+TEST(Tcp, StopsEveryRankWithTheFirstError) {
+  const auto errors = run(freeAddress(), world(3), 30s, [](TcpControlPlane &plane) {
+    if (rankOf(plane) == 2)
+      plane.stop(Status::failure("rank 2 ran out of luck"));
+    else
+      EXPECT_TRUE(plane.anyOf(false));
+    EXPECT_EQ(awaitFailure(plane), "rank 2 ran out of luck");
+  });
+  expectNone(errors);
+}
+
+TEST(Tcp, ARankThatEndsEndsTheOthers) {
+  for (const uint32_t dying : {2u, 0u}) {
+    const StoreAddress address = freeAddress();
+    const auto errors = run(address, world(3), 30s, [&](TcpControlPlane &plane) {
+      (void)plane.anyOf(false);
+      if (rankOf(plane) == dying)
+        return;
+      EXPECT_TRUE(plane.anyOf(false));
+      EXPECT_EQ(awaitFailure(plane).substr(0, 43), "rank " + std::to_string(dying) +
+                                                       " has ended, or lost its connection to");
+    });
+    expectNone(errors);
+  }
+}
+
+TEST(Tcp, RefusesTwoRanksWithOneNumber) {
+  const StoreAddress address = freeAddress();
+  for (const std::string &error : run(address, {{0, 3}, {1, 3}, {1, 3}}, 30s, [](TcpControlPlane &) {}))
+    EXPECT_EQ(error, "two processes say that they are rank 1 (RANK), at " + address.text() +
+                         "; give each its own, and each run a port of its own");
+}
+
+TEST(Tcp, RefusesWorldsOfOtherSizes) {
+  const StoreAddress address = freeAddress();
+  for (const std::string &error : run(address, {{0, 2}, {1, 3}}, 30s, [](TcpControlPlane &) {}))
+    EXPECT_EQ(error, "rank 1 was told of 3 ranks, but rank 0 of 2 (WORLD_SIZE), at " + address.text());
+}
+
+void sendTo(const StoreAddress &address, std::span<const std::byte> bytes) {
+  std::string reason;
+  const Socket socket = connectTo(address, std::chrono::steady_clock::now() + 5s, reason);
+  if (socket.open())
+    (void)socket.writeAll(bytes, std::chrono::steady_clock::now() + 5s);
+}
+
+/// Scanners and other programs' clients knock on every port.
+TEST(Tcp, DoesNotListenToStrangers) {
+  const StoreAddress address = freeAddress();
+  std::atomic<bool> over = false;
+  std::thread stranger([&] {
+    std::mt19937 random(1);
+    const std::string request = "GET / HTTP/1.1\r\n\r\n";
+    while (!over) {
+      sendTo(address, std::as_bytes(std::span(request)));
+      std::vector<std::byte> noise(random() % 200);
+      for (std::byte &byte : noise)
+        byte = std::byte(random());
+      sendTo(address, noise);
+    }
+  });
+  expectNone(run(address, world(3), 30s, [](TcpControlPlane &plane) {
+    for (uint32_t round = 0; round < 50; ++round)
+      EXPECT_EQ(plane.anyOf(round % 2 == 0), round % 2 == 0);
+    plane.finish();
+  }));
+  over = true;
+  stranger.join();
+}
+
+/// Something else listens where rank 0 should.
+TEST(Tcp, NoticesThatRankZeroIsSomethingElse) {
+  StoreAddress address{"127.0.0.1", 0};
+  const Socket listener = anyPort(address.port);
+  std::thread other([&] {
+    Socket client;
+    while (!client.open())
+      client = acceptFrom(listener);
+    const std::string answer = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    (void)client.writeAll(std::as_bytes(std::span(answer)), std::chrono::steady_clock::now() + 5s);
+    std::this_thread::sleep_for(300ms);
+  });
+  EXPECT_EQ(runMember(address, {1, 2}, 10s, {}), "something answers at " + address.text() +
+                                                     ", but it is no rank 0 of a ds-run; choose another MASTER_PORT, "
+                                                     "the same for all ranks");
+  other.join();
+}
+
+/// It accepts the connection and says nothing.
+TEST(Tcp, DoesNotWaitForSilenceForEver) {
+  StoreAddress address{"127.0.0.1", 0};
+  const Socket listener = anyPort(address.port);
+  EXPECT_EQ(runMember(address, {1, 2}, 100ms, {}),
+            "rank 0 at " + address.text() +
+                " has not answered rank 1 for 3.1 s; is it a ds-run of this run that listens there?");
+}
+
+} // namespace
+} // namespace ds::runtime
