@@ -72,11 +72,28 @@ public:
 /// Slice r of `count` elements cut for n ranks, divisible or not.
 struct Slice {
   uint64_t begin, end;
-  uint64_t size() const { return end - begin; }
+  constexpr uint64_t size() const { return end - begin; }
 };
 constexpr Slice sliceOf(uint64_t count, uint64_t r, uint64_t n) {
   const auto cut = [&](uint64_t i) { return uint64_t(static_cast<unsigned __int128>(count) * i / n); };
   return {cut(r), cut(r + 1)};
+}
+
+/// Bytes that rank r of n hands to others in a part of `count` elements: each of them once, as a collective that moves
+/// no byte twice does.
+constexpr uint64_t wireBytesOf(CollectiveKind kind, uint64_t count, uint64_t elementBytes, uint64_t r, uint64_t n) {
+  const uint64_t bytes = count * elementBytes, own = sliceOf(count, r, n).size() * elementBytes;
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return bytes * (n - 1);
+  case CollectiveKind::ReduceScatter:
+    return bytes - own;
+  case CollectiveKind::AllReduce:
+    return bytes - own + own * (n - 1);
+  case CollectiveKind::Broadcast:
+    return r == 0 ? bytes * (n - 1) : 0;
+  }
+  return 0;
 }
 
 } // namespace ds::runtime

@@ -35,8 +35,8 @@ public:
 
   // Between runs, for whole processes. They throw ds::Error.
 
-  /// Copies bytes of `from`'s process into the same span of `to`'s; others may call it too and return at once. Both call
-  /// it in the same order. Cf. MPI_Send, MPI_Recv.
+  /// Copies bytes of `from`'s process into the same span of `to`'s; others may call it too and return at once. Both
+  /// call it in the same order. Cf. MPI_Send, MPI_Recv.
   virtual void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) = 0;
   /// Whether any process says so. Cf. MPI_Allreduce with MPI_LOR. Does not throw: a failure, which may be that some do
   /// not come in time, says so too. Like the two below it is called by every process, in the same order.

@@ -2,10 +2,12 @@
 #include "runtime/executor/Executor.h"
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/comm/Transport.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Shape.h"
 #include "runtime/core/Status.h"
+#include "runtime/device/Arena.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/Task.h"
@@ -41,6 +43,9 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
       storage_(device, plan, options.rank, options.promisedBytes),
       communicators_(plan, role_, options.rank, options.transport),
       channels_(plan, role_, options.rank, options.transport) {
+  for (int i = 0; i < role_.arenas_size() && options.transport != nullptr; ++i)
+    if (const Arena &arena = *storage_.arenas()[size_t(i)]; role_.arenas(i).space() == "device")
+      options.transport->registerMemory(place_.rank, {arena.base(), arena.bytes()});
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
   makeCommands(kernels, options);

@@ -65,24 +65,22 @@ private:
     const CollectivePart &part = collective.parts[index];
     const auto elementBytes = uint64_t(byteSize(part.dtype));
     const uint64_t bytes = part.count * elementBytes;
+    // What would have gone over the wire: each rank's memory is read where it lies.
+    wireBytes_[size_t(collective.kind)] += wireBytesOf(collective.kind, part.count, elementBytes, rank_, size());
     switch (collective.kind) {
     case CollectiveKind::AllGather:
-      count(collective.kind, bytes * (size() - 1));
       for (uint32_t k = 0; k < size(); ++k)
         if (Status status = mover_.copy(part.target + k * bytes, partOf(k, index).source, bytes, collective.stream);
             !status.ok())
           return status;
       return Status::success();
     case CollectiveKind::ReduceScatter:
-      count(collective.kind, bytes - bytes / size());
       return sum(collective, index, sliceOf(part.count, rank_, size()), part.target);
     case CollectiveKind::AllReduce: {
       const Slice slice = sliceOf(part.count, rank_, size());
-      count(collective.kind, bytes - slice.size() * elementBytes + slice.size() * elementBytes * (size() - 1));
       return sum(collective, index, slice, part.target + slice.begin * elementBytes);
     }
     case CollectiveKind::Broadcast:
-      count(collective.kind, rank_ == 0 ? bytes * (size() - 1) : 0);
       return mover_.copy(part.target, partOf(0, index).source, bytes, collective.stream);
     }
     return Status::failure("there is no such collective");
@@ -109,9 +107,6 @@ private:
     }
     return Status::success();
   }
-
-  /// What would have gone over the wire: each rank's memory is read where it lies.
-  void count(CollectiveKind kind, uint64_t bytes) noexcept { wireBytes_[size_t(kind)] += bytes; }
 
   InProcessGroup &group_;
   const uint32_t rank_;

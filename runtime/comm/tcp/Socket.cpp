@@ -65,9 +65,7 @@ Socket listenOnAny(const addrinfo *addresses, int &error) {
   return {};
 }
 
-bool gone(ptrdiff_t result) noexcept {
-  return result < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR;
-}
+bool gone(ptrdiff_t result) noexcept { return result < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR; }
 
 } // namespace
 

@@ -145,8 +145,8 @@ void TcpStore::send(const Frame &frame) {
   if (socket_.writeAll(encode(frame), Clock::now() + grace))
     return;
   const std::lock_guard<std::mutex> reading(mutex_);
-  throw Error(failure_.value_or("rank " + std::to_string(rank_) + " cannot reach rank 0 at " + address_.text() +
-                                " any more"));
+  throw Error(
+      failure_.value_or("rank " + std::to_string(rank_) + " cannot reach rank 0 at " + address_.text() + " any more"));
 }
 
 Frame TcpStore::ask(const Frame &frame) {
@@ -178,7 +178,8 @@ void TcpStore::listen() noexcept {
       if (!hear(std::move(*frame)))
         return;
     if (reader.garbage())
-      return noteFailure("something answers at " + address_.text() + ", but it is no rank 0 of a ds-run; choose another "
+      return noteFailure("something answers at " + address_.text() +
+                         ", but it is no rank 0 of a ds-run; choose another "
                          "MASTER_PORT, the same for all ranks");
   }
 }

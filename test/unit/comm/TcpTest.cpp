@@ -59,7 +59,8 @@ struct Member {
 using Body = std::function<void(TcpControlPlane &)>;
 
 /// Runs one member; returns the error it ended with, or "".
-std::string runMember(const StoreAddress &address, Member member, std::chrono::milliseconds patience, const Body &body) {
+std::string runMember(const StoreAddress &address, Member member, std::chrono::milliseconds patience,
+                      const Body &body) {
   try {
     TcpControlPlane plane(address, member.rank, member.ranks, patience);
     body(plane);
@@ -140,9 +141,8 @@ TEST(Tcp, OneRankIsAWorldToo) {
 }
 
 TEST(Tcp, NamesRanksThatDiffer) {
-  const auto errors = run(freeAddress(), world(4), 30s, [](TcpControlPlane &plane) {
-    plane.requireEqual("the plan file", rankOf(plane) % 2);
-  });
+  const auto errors = run(freeAddress(), world(4), 30s,
+                          [](TcpControlPlane &plane) { plane.requireEqual("the plan file", rankOf(plane) % 2); });
   for (const std::string &error : errors)
     EXPECT_EQ(error, "the plan file is not the same on every rank: rank 0 differs from 1, 3; start all ranks with the "
                      "same command line and files");
@@ -151,9 +151,10 @@ TEST(Tcp, NamesRanksThatDiffer) {
 TEST(Tcp, RefusesAPortThatIsTaken) {
   StoreAddress address{"127.0.0.1", 0};
   const Socket taken = anyPort(address.port);
-  EXPECT_EQ(runMember(address, {0, 2}, 30s, {}),
-            "rank 0 cannot listen at " + address.text() +
-                " (Address already in use); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
+  EXPECT_EQ(
+      runMember(address, {0, 2}, 30s, {}),
+      "rank 0 cannot listen at " + address.text() +
+          " (Address already in use); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
 }
 
 TEST(Tcp, RefusesAHostThatNobodyKnows) {
@@ -207,8 +208,8 @@ TEST(Tcp, ARankThatEndsEndsTheOthers) {
       if (rankOf(plane) == dying)
         return;
       EXPECT_TRUE(plane.anyOf(false));
-      EXPECT_EQ(awaitFailure(plane).substr(0, 43), "rank " + std::to_string(dying) +
-                                                       " has ended, or lost its connection to");
+      EXPECT_EQ(awaitFailure(plane).substr(0, 43),
+                "rank " + std::to_string(dying) + " has ended, or lost its connection to");
     });
     expectNone(errors);
   }

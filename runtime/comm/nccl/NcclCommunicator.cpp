@@ -1,0 +1,104 @@
+//===- NcclCommunicator.cpp - collectives by NCCL -------------------------===//
+#include "runtime/comm/nccl/NcclCommunicator.h"
+
+#include "runtime/comm/Communicator.h"
+#include "runtime/comm/cuda/DeviceSum.h"
+#include "runtime/comm/nccl/NcclLine.h"
+#include "runtime/comm/nccl/NcclSteps.h"
+#include "runtime/core/DType.h"
+#include "runtime/core/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <nccl.h>
+
+namespace ds::runtime {
+namespace {
+
+/// Of what is summed, or of bytes.
+ncclDataType_t typeOf(DType dtype) noexcept {
+  switch (dtype) {
+  case DType::F32:
+    return ncclFloat32;
+  case DType::F64:
+    return ncclFloat64;
+  case DType::I64:
+    return ncclInt64;
+  default:
+    return ncclUint8;
+  }
+}
+
+class Enqueuer final : public NcclSink {
+public:
+  Enqueuer(NcclLine &line, ncclComm_t communicator, const LineCall &call)
+      : line_(line), communicator_(communicator), call_(call) {}
+  ~Enqueuer() override {
+    if (open_) // after a failure: the group is the thread's, which may go on with another communicator
+      (void)ncclGroupEnd();
+  }
+
+  Status beginGroup() noexcept override {
+    open_ = true;
+    return line_.accept(ncclGroupStart(), call_);
+  }
+
+  Status call(const NcclCall &one) noexcept override { return line_.accept(start(one), call_); }
+
+  Status endGroup() noexcept override {
+    open_ = false;
+    return line_.settle(ncclGroupEnd(), call_);
+  }
+
+  Status add(const Addition &addition) noexcept override {
+    return line_.checkCuda(
+        sumOnDevice(addition.dtype, {&addition.addend, 1}, addition.target, addition.count, true, call_.stream), call_);
+  }
+
+private:
+  ncclResult_t start(const NcclCall &one) noexcept {
+    const ncclDataType_t type = typeOf(one.dtype);
+    switch (one.kind) {
+    case NcclCall::Kind::AllGather:
+      return ncclAllGather(one.source, one.target, one.count, type, communicator_, call_.stream);
+    case NcclCall::Kind::ReduceScatter:
+      return ncclReduceScatter(one.source, one.target, one.count, type, ncclSum, communicator_, call_.stream);
+    case NcclCall::Kind::AllReduce:
+      return ncclAllReduce(one.source, one.target, one.count, type, ncclSum, communicator_, call_.stream);
+    case NcclCall::Kind::Broadcast:
+      return ncclBroadcast(one.source, one.target, one.count, type, int(one.root), communicator_, call_.stream);
+    case NcclCall::Kind::Reduce:
+      return ncclReduce(one.source, one.target, one.count, type, ncclSum, int(one.root), communicator_, call_.stream);
+    }
+    return ncclInvalidArgument;
+  }
+
+  NcclLine &line_;
+  const ncclComm_t communicator_;
+  const LineCall &call_;
+  bool open_ = false;
+};
+
+} // namespace
+
+Status NcclCommunicator::run(const Collective &collective) noexcept {
+  const LineCall call{name(collective.kind), collective.what, cudaStream_t(collective.stream)};
+  const Status status = line_->run(call, [&](ncclComm_t communicator) noexcept {
+    Enqueuer enqueuer(*line_, communicator, call);
+    return issue(collective, rank(), size(), enqueuer);
+  });
+  if (status.ok())
+    for (const CollectivePart &part : collective.parts)
+      wireBytes_[size_t(collective.kind)] +=
+          wireBytesOf(collective.kind, part.count, uint64_t(byteSize(part.dtype)), rank(), size());
+  return status;
+}
+
+WireBytes NcclCommunicator::wireBytes() const noexcept {
+  WireBytes bytes;
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = wireBytes_[i];
+  return bytes;
+}
+
+} // namespace ds::runtime
