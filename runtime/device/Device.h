@@ -1,14 +1,18 @@
 //===- Device.h - where the commands of one rank run ----------------------===//
 #pragma once
 
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/FirstFailure.h"
 #include "runtime/device/Queue.h"
+#include "runtime/device/RecordedRun.h"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,12 +34,33 @@ public:
   virtual Event &createEvent() = 0;
   virtual std::unique_ptr<Queue> createQueue(const QueueOptions &options) = 0;
 
+  /// Memory of the host that tasks write and Queue::copy brings to the device; nullptr where tasks write the device's
+  /// own. Belongs to no space. Cf. cudaHostAlloc.
+  virtual std::unique_ptr<Arena> createStaging(uint64_t bytes) { return nullptr; }
+  /// Whether arenas of the space lie in the machine's main memory.
+  virtual bool isMainMemory(std::string_view space) const noexcept { return true; }
+
   /// Bytes that the device's arenas of a space were created with and still hold, counted at each creation.
   virtual uint64_t allocatedBytes(const std::string &space) const noexcept = 0;
 
   /// Host to device and back, while no queue has anything to do. Cf. cudaMemcpy.
   virtual void write(void *target, std::span<const std::byte> source) noexcept = 0;
   virtual void read(std::span<std::byte> target, const void *source) noexcept = 0;
+
+  // For accelerators, whose kernels are behind the host; while no queue has anything to do.
+
+  /// Makes `step` what kernels::Stream::step shows from now on, and forgets what was refused.
+  virtual Status beginRun(uint64_t step) noexcept { return Status::success(); }
+  /// What the first kernel to refuse a value left, if any did since beginRun.
+  virtual std::optional<kernels::RefusedValue> refused() const noexcept { return std::nullopt; }
+  /// Whether a run can be recorded.
+  virtual bool records() const noexcept { return false; }
+  /// From here to the end tasks' work is written down instead of done. Queue::finish awaits the writing. Cf.
+  /// cudaStreamBeginCapture, cudaGraphInstantiate.
+  virtual Status beginRecording() noexcept {
+    return Status::failure("%s records no runs", std::string(name()).c_str());
+  }
+  virtual Status endRecording(std::unique_ptr<RecordedRun> &run) noexcept { return beginRecording(); }
 
   /// The first failure of any queue, or success. Once there is one, queues drop everything.
   virtual Status failure() const noexcept = 0;

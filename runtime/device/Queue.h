@@ -33,6 +33,9 @@ public:
   virtual void fill(void *target, uint8_t value, uint64_t bytes) noexcept = 0;
   /// The two may be the same bytes. Cf. cudaMemcpyAsync.
   virtual void copy(void *target, const void *source, uint64_t bytes) noexcept = 0;
+  /// Awaits all that was enqueued and makes `count` bytes readable by the host, moving `bytes` to where it sees them
+  /// until the next call. For checks: may allocate.
+  virtual Status look(const std::byte *&bytes, uint64_t count) noexcept { return Status::success(); }
   /// The workers of the queue's kernels; nullptr where kernels do not run on the host.
   virtual kernels::Parallel *parallel() noexcept = 0;
   /// The stream that its kernels, collectives and messages are enqueued on; nullptr where they run on the host.

@@ -9,6 +9,8 @@
 
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Device.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Channels.h"
 #include "runtime/executor/Communicators.h"
@@ -32,12 +34,18 @@ struct CommandContext {
   RankPlace place;
   const Communicators &communicators;
   const Channels &channels;
+  Device &device;
+  uint32_t caller = 0; ///< number of the command being made, among all of the rank's
 };
 
 class Command : public Task {
 public:
   /// Acquires what running needs; throws ds::Error.
   virtual void initialize() {}
+  /// What of run() the host does anew for a run that is launched as it was recorded: a feed reads its data.
+  virtual Status stage(const Call &call) noexcept { return Status::success(); }
+  /// The failure that a value refused by its kernel stands for.
+  virtual Status refusal(int64_t value) const noexcept { return Status::failure("a value was refused"); }
 };
 
 /// `where` names the command in errors.

@@ -15,6 +15,7 @@
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/MemoryCheck.h"
 #include "runtime/executor/NumericsCheck.h"
+#include "runtime/executor/RecordedPrograms.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/TracedTask.h"
@@ -33,16 +34,31 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
+
+namespace {
+
+/// Runs are recorded whole, so nothing may look at what a command did: checks and traces do.
+std::vector<bool> recordablePrograms(const plan::proto::Role &role, const Device &device,
+                                     const ExecutorOptions &options) {
+  const bool looks = options.checkMemory || options.checkNumerics || options.trace != nullptr;
+  std::vector<bool> recordable;
+  for (const plan::proto::Program &program : role.programs())
+    recordable.push_back(program.captured() && device.records() && !looks);
+  return recordable;
+}
+
+} // namespace
 
 Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels::KernelRegistry &kernels,
                    const ExecutorOptions &options)
     : plan_(plan), role_(roleOfRank(plan, options.rank)), device_(device), place_(placeOfRank(plan, options.rank)),
       storage_(device, plan, options.rank, options.promisedBytes),
       communicators_(plan, role_, options.rank, options.transport),
-      channels_(plan, role_, options.rank, options.transport) {
+      channels_(plan, role_, options.rank, options.transport), recorded_(recordablePrograms(role_, device, options)) {
   for (int i = 0; i < role_.arenas_size() && options.transport != nullptr; ++i)
     if (const Arena &arena = *storage_.arenas()[size_t(i)]; role_.arenas(i).space() == "device")
       options.transport->registerMemory(place_.rank, {arena.base(), arena.bytes()});
@@ -55,8 +71,8 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
 Executor::~Executor() = default;
 
 void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
-  const CommandContext context{plan_,  role_,          storage_, kernels, {.maxWorkers = options.threads},
-                               place_, communicators_, channels_};
+  CommandContext context{plan_,  role_,          storage_,  kernels, {.maxWorkers = options.threads},
+                         place_, communicators_, channels_, device_};
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
   std::vector<TraceRow *> rows;
@@ -64,10 +80,14 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
     rows.push_back(&options.trace->addRow(place_.rank, uint32_t(q), role_.queues(q).name()));
   for (int r = 0; r < role_.routines_size(); ++r) {
     lists_.emplace_back(size_t(role_.queues_size()));
+    feeds_.emplace_back();
     for (int c = 0; c < role_.routines(r).commands_size(); ++c) {
       const plan::proto::Command &command = role_.routines(r).commands(c);
       const std::string where = commandName(context, command, uint32_t(r), uint32_t(c));
+      context.caller = uint32_t(commands_.size());
       Task *task = commands_.emplace_back(makeCommand(context, command, where)).get();
+      if (command.has_feed())
+        feeds_.back().push_back(commands_.back().get());
       if (options.checkNumerics && command.has_kernel())
         task = wrappers_.emplace_back(checkNumerics(context, command, where, *task)).get();
       if (memoryCheck_)
@@ -147,6 +167,29 @@ void Executor::submit(const Run &run) noexcept {
   for (Event *event : events_)
     event->reset();
   const plan::proto::Program &program = role_.programs(int(run.program));
+  Status status = device_.beginRun(run.step);
+  switch (recorded_.next(run.program)) {
+  case RecordedPrograms::Form::Enqueue:
+    if (status.ok())
+      enqueueCalls(program);
+    recorded_.enqueued(run.program);
+    break;
+  case RecordedPrograms::Form::Record:
+    if (status.ok())
+      status = record(program); // its commands stage their data while they are recorded
+    if (status.ok())
+      status = recorded_.run(run.program).launch();
+    break;
+  case RecordedPrograms::Form::Launch:
+    if (status.ok())
+      status = launch(program);
+    break;
+  }
+  if (!status.ok())
+    device_.fail(status);
+}
+
+void Executor::enqueueCalls(const plan::proto::Program &program) noexcept {
   for (int i = 0; i < program.calls_size(); ++i) {
     const plan::proto::Call &call = program.calls(i);
     const std::vector<CommandList> &lists = lists_[call.routine()];
@@ -156,9 +199,34 @@ void Executor::submit(const Run &run) noexcept {
   }
 }
 
+Status Executor::record(const plan::proto::Program &program) noexcept {
+  if (const Status status = device_.beginRecording(); !status.ok())
+    return status;
+  enqueueCalls(program);
+  for (const std::unique_ptr<Queue> &queue : queues_)
+    queue->finish();
+  std::unique_ptr<RecordedRun> run;
+  const Status status = device_.endRecording(run);
+  if (status.ok())
+    recorded_.recorded(run_.program, std::move(run));
+  return status;
+}
+
+Status Executor::launch(const plan::proto::Program &program) noexcept {
+  for (int i = 0; i < program.calls_size(); ++i) {
+    const plan::proto::Call &call = program.calls(i);
+    for (Command *feed : feeds_[call.routine()])
+      if (const Status status = feed->stage({call.microbatch(), uint32_t(i), &run_}); !status.ok())
+        return status;
+  }
+  return recorded_.run(run_.program).launch();
+}
+
 Status Executor::finish() noexcept {
   for (const std::unique_ptr<Queue> &queue : queues_)
     queue->finish();
+  if (const std::optional<kernels::RefusedValue> refused = device_.refused())
+    device_.fail(commands_[refused->caller - 1]->refusal(refused->value));
   return device_.failure();
 }
 

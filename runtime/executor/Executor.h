@@ -16,6 +16,7 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Communicators.h"
 #include "runtime/executor/HeldParts.h"
+#include "runtime/executor/RecordedPrograms.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/StepReport.h"
@@ -94,6 +95,9 @@ public:
 private:
   void makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
   void makeQueues(int threads);
+  void enqueueCalls(const plan::proto::Program &program) noexcept;
+  Status launch(const plan::proto::Program &program) noexcept;
+  Status record(const plan::proto::Program &program) noexcept;
   void zeroPadding(std::span<const HeldPart> parts) const;
 
   const plan::proto::Plan &plan_;
@@ -105,11 +109,13 @@ private:
   Channels channels_;
   std::vector<Event *> events_;
   std::vector<std::unique_ptr<Command>> commands_;
+  std::vector<std::vector<Command *>> feeds_; // by routine
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: --check-memory, --check-numerics, --trace
   std::vector<std::vector<CommandList>> lists_; // by routine and queue
   Run run_;                                     // what the queues read
-  std::vector<std::unique_ptr<Queue>> queues_;  // last: their threads end before anything they use
+  RecordedPrograms recorded_;
+  std::vector<std::unique_ptr<Queue>> queues_; // last: their threads end before anything they use
 };
 
 } // namespace ds::runtime

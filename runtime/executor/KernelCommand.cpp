@@ -50,7 +50,7 @@ kernels::Invocation invocation(const plan::proto::KernelCommand &kernel) {
 class KernelCommand final : public Command {
 public:
   KernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel, std::string where)
-      : plan_(kernel), where_(std::move(where)), place_(context.place), build_(context.build),
+      : plan_(kernel), where_(std::move(where)), place_(context.place), caller_(context.caller), build_(context.build),
         factory_(context.kernels.find(kernel.kernel())), pointers_(size_t(kernel.operands_size())) {
     if (factory_ == nullptr)
       throw Error(where_ + ": there is no kernel " + kernel.kernel() +
@@ -72,20 +72,27 @@ public:
     for (size_t i = 0; i < addresses_.size(); ++i)
       pointers_[i] = addresses_[i].at(call.microbatch);
     const kernels::CallContext context{.parallel = queue.parallel(),
+                                       .stream = queue.stream(),
+                                       .caller = caller_,
                                        .seed = call.run->seed,
                                        .step = call.run->step,
                                        .microbatch = place_.globalMicrobatch(call.microbatch)};
     const Status status = kernel_->execute(context, pointers_);
-    if (status.ok())
-      return status;
+    return status.ok() ? status : named(status);
+  }
+
+  Status refusal(int64_t value) const noexcept override { return named(kernel_->refusal(value)); }
+
+private:
+  Status named(const Status &status) const noexcept {
     return Status::failure("rank %u, %s (kernel %s): %s", place_.rank, where_.c_str(), plan_.kernel().c_str(),
                            status.message());
   }
 
-private:
   const plan::proto::KernelCommand &plan_;
   const std::string where_;
   const RankPlace place_;
+  const uint32_t caller_;
   const kernels::BuildOptions build_;
   const kernels::Factory factory_;
   std::unique_ptr<kernels::Kernel> kernel_;

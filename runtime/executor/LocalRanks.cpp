@@ -26,13 +26,14 @@ LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, cons
   uint64_t promised = 0;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     LocalRank &local = ranks_[i];
-    local.device = makeDevice();
     ExecutorOptions mine = options;
     mine.rank = transport.localRanks()[i];
+    local.device = makeDevice(mine.rank);
     mine.transport = &transport;
     mine.promisedBytes = promised;
     local.executor = std::make_unique<Executor>(plan, *local.device, kernels, mine);
-    promised += local.device->allocatedBytes("device") + local.device->allocatedBytes("host");
+    for (const char *space : {"device", "host"})
+      promised += local.device->isMainMemory(space) ? local.device->allocatedBytes(space) : 0;
     local.device->onFailure([&transport](const Status &status) { transport.stop(status); });
   }
   transport.onStop([this](const Status &status) {

@@ -23,7 +23,7 @@ namespace ds::runtime {
 /// failure of any rank, here or in another process, ends the run of every rank with its text.
 class LocalRanks {
 public:
-  using MakeDevice = std::function<std::unique_ptr<Device>()>;
+  using MakeDevice = std::function<std::unique_ptr<Device>(uint32_t rank)>;
 
   /// `options.rank` and `options.transport` are filled in. All but `makeDevice` outlives it. Throws ds::Error.
   LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,

@@ -75,7 +75,7 @@ public:
 
   Status run(const Call &call, Queue &queue) noexcept override {
     fill(births_, call, queue);
-    if (Status status = look(call); !status.ok())
+    if (Status status = look(call, queue); !status.ok())
       return status;
     const Status status = inner_.run(call, queue);
     if (status.ok())
@@ -98,9 +98,12 @@ private:
                    check_.context_.role.buffers(int(moment.buffer)).bytes());
   }
 
-  Status look(const Call &call) const noexcept {
+  Status look(const Call &call, Queue &queue) const noexcept {
     for (const Read &read : reads_) {
-      const int64_t element = findPoison(read.address.at(call.microbatch), read.elements, read.dtype);
+      const std::byte *bytes = read.address.at(call.microbatch);
+      if (Status status = queue.look(bytes, read.elements * uint64_t(byteSize(read.dtype))); !status.ok())
+        return status;
+      const int64_t element = findPoison(bytes, read.elements, read.dtype);
       if (element >= 0)
         return Status::failure(
             "rank %u, %s: --check-memory: in micro-batch %llu it reads element %lld of buffer %u (%s), "

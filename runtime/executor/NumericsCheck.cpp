@@ -66,7 +66,7 @@ public:
     if (Status status = inner_.run(call, queue); !status.ok())
       return status;
     for (const Written &written : written_)
-      if (Status status = look(written, call); !status.ok())
+      if (Status status = look(written, call, queue); !status.ok())
         return status;
     return Status::success();
   }
@@ -79,9 +79,11 @@ private:
     std::string name;
   };
 
-  Status look(const Written &written, const Call &call) const noexcept {
+  Status look(const Written &written, const Call &call, Queue &queue) const noexcept {
     const std::byte *bytes = written.address.at(call.microbatch);
     const auto elements = uint64_t(elementCount(written.shape));
+    if (Status status = queue.look(bytes, elements * uint64_t(byteSize(written.dtype))); !status.ok())
+      return status;
     for (uint64_t i = 0; i < elements; ++i) {
       const double value = elementAt(bytes, written.dtype, i);
       if (std::isfinite(value))

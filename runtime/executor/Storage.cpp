@@ -41,10 +41,10 @@ Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, u
     coordinates_.push_back(plan::groupCoordinate(plan, uint32_t(i), rank));
   uint64_t needed = promisedBytes;
   for (const plan::proto::Arena &arena : role_.arenas())
-    needed += arena.bytes();
+    needed += device.isMainMemory(arena.space()) ? arena.bytes() : 0;
   const uint64_t available = device.executes() ? availableMemory() : UINT64_MAX;
   if (needed > available)
-    throw Error("the plan's arenas" +
+    throw Error("the plan's arenas" + std::string(device.isMainMemory("device") ? "" : " in main memory") +
                 std::string(promisedBytes > 0 ? " of the ranks up to " + std::to_string(rank) : "") + " need " +
                 std::to_string(needed) + " bytes, but this machine has " + std::to_string(available) +
                 " available; compile for a smaller micro-batch or use a larger machine");

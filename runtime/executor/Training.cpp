@@ -126,8 +126,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   }
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
   ranks_ = std::make_unique<LocalRanks>(
-      *plan_, *transport_, options.makeDevice ? options.makeDevice : [&] { return makeDevice(*plan_, options.device); },
-      kernels,
+      *plan_, *transport_,
+      options.makeDevice ? options.makeDevice : [&](uint32_t) { return makeDevice(*plan_, options.device); }, kernels,
       ExecutorOptions{.threads = threads,
                       .checkMemory = options.checkMemory,
                       .checkNumerics = options.checkNumerics,

@@ -112,7 +112,7 @@ Judge::Trial Judge::train(const plan::proto::Plan &plan, bool disturbed) const {
       for (int run = 0; run < (disturbed ? options_.runs : 1); ++run) {
         if (disturbed) {
           auto seed = std::make_shared<uint64_t>(uint64_t(run + 1) * 100);
-          training.makeDevice = [seed] { return delayedDevice((*seed)++); };
+          training.makeDevice = [seed](uint32_t) { return delayedDevice((*seed)++); };
         }
         phase = 'L';
         runtime::Training all(training, kernels::cpuKernels());

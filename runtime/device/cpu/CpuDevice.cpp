@@ -48,7 +48,7 @@ void CpuDevice::fail(const Status &status) noexcept {
   if (!failure_.report(status))
     return;
   for (CpuEvent &event : events_)
-    event.release();
+    event.counter.release();
   if (callback_)
     callback_(status);
 }

@@ -33,7 +33,7 @@ public:
   void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
 
   // For its queues.
-  bool failed() const noexcept { return failure_.failed(); }
+  const FirstFailure &firstFailure() const noexcept { return failure_; }
 
 private:
   FirstFailure failure_;

@@ -1,34 +1,19 @@
 //===- CpuEvent.h - a counter that threads wait for -----------------------===//
 #pragma once
 
+#include "runtime/device/Counter.h"
 #include "runtime/device/Event.h"
-#include "runtime/device/cpu/WaitPoint.h"
 
-#include <atomic>
 #include <cstdint>
 
 namespace ds::runtime {
 
 class CpuEvent final : public Event {
 public:
-  uint64_t value() const noexcept override { return value_; }
-  void reset() noexcept override { value_ = 0; }
+  uint64_t value() const noexcept override { return counter.value(); }
+  void reset() noexcept override { counter.reset(); }
 
-  void raise(uint64_t value) noexcept {
-    uint64_t seen = value_;
-    while (seen < value && !value_.compare_exchange_weak(seen, value)) {
-    }
-    waiters_.notify();
-  }
-  void wait(uint64_t value) noexcept {
-    waiters_.wait([&] { return value_ >= value; });
-  }
-  /// Lets every waiter go, now and later: the run has failed.
-  void release() noexcept { raise(UINT64_MAX); }
-
-private:
-  std::atomic<uint64_t> value_ = 0;
-  WaitPoint waiters_;
+  Counter counter;
 };
 
 } // namespace ds::runtime

@@ -1,0 +1,68 @@
+//===- HostThreadQueue.h - a queue with a thread on the host --------------===//
+#pragma once
+
+#include "runtime/device/Device.h"
+#include "runtime/device/FirstFailure.h"
+#include "runtime/device/Queue.h"
+#include "runtime/device/Task.h"
+#include "runtime/device/cpu/WaitPoint.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ds::runtime {
+
+/// A thread that takes submissions in order and runs their tasks between their waits and signals. What a task, a wait
+/// and a signal come to is the derived queue's: on a processor the work itself, on an accelerator its place in a stream.
+class HostThreadQueue : public Queue {
+public:
+  HostThreadQueue(const HostThreadQueue &) = delete;
+  HostThreadQueue &operator=(const HostThreadQueue &) = delete;
+
+  void submit(const CommandList &commands, const Call &call) noexcept override;
+  /// Waits until the thread has nothing left to do.
+  void finish() noexcept override;
+
+protected:
+  /// `failure` is the device's; both outlive the queue.
+  HostThreadQueue(Device &device, const FirstFailure &failure, const QueueOptions &options);
+
+  /// Last in a derived constructor, since the thread calls what is virtual here.
+  void start();
+  /// First in a derived destructor: carries out what was submitted and ends the thread.
+  void stop() noexcept;
+
+  /// First on the thread.
+  virtual void enter() noexcept {}
+  /// Returns when what the thread does next is behind `value`, or the device has failed.
+  virtual Status wait(Event &event, uint64_t value) noexcept = 0;
+  /// Raises the event to `value` when all that the thread has done is done.
+  virtual Status signal(Event &event, uint64_t value) noexcept = 0;
+
+private:
+  struct Submission {
+    const CommandList *commands;
+    Call call;
+  };
+
+  void serve() noexcept;
+  Status carryOut(const Submission &submission) noexcept;
+
+  Device &device_;
+  const FirstFailure &failure_;
+  const std::string name_;
+  std::vector<Submission> ring_;
+  std::atomic<uint64_t> submitted_ = 0; // counts up for ever; the ring's place is its remainder
+  std::atomic<uint64_t> done_ = 0;
+  std::atomic<bool> stop_ = false;
+  WaitPoint work_; // the thread waits here for submissions
+  WaitPoint idle_; // the host waits here for their end
+  std::thread thread_;
+};
+
+} // namespace ds::runtime
