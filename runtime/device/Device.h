@@ -27,6 +27,8 @@ public:
   virtual std::string_view name() const noexcept = 0;
   /// Whether commands are carried out; the null device only walks them.
   virtual bool executes() const noexcept = 0;
+  /// Before this thread makes kernels or communicators for it. Cf. cudaSetDevice.
+  virtual void enter() noexcept {}
 
   /// Throws ds::Error when the space is unknown or the memory is not there. `alignment`: a power of two.
   virtual std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) = 0;

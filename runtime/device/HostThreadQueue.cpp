@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <pthread.h>
 #include <thread>
 
@@ -65,6 +66,7 @@ Status HostThreadQueue::carryOut(const Submission &submission) noexcept {
           return status;
     if (failure_.failed())
       return Status::success(); // dropped
+    const std::unique_lock<std::mutex> mine = turn();
     if (const Status status = command.task->run(submission.call, *this); !status.ok())
       return status;
     for (Event *event : command.signals)

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +18,8 @@
 namespace ds::runtime {
 
 /// A thread that takes submissions in order and runs their tasks between their waits and signals. What a task, a wait
-/// and a signal come to is the derived queue's: on a processor the work itself, on an accelerator its place in a stream.
+/// and a signal come to is the derived queue's: on a processor the work itself, on an accelerator its place in a
+/// stream.
 class HostThreadQueue : public Queue {
 public:
   HostThreadQueue(const HostThreadQueue &) = delete;
@@ -39,6 +40,8 @@ protected:
 
   /// First on the thread.
   virtual void enter() noexcept {}
+  /// Held while a task runs and its signals are raised.
+  virtual std::unique_lock<std::mutex> turn() noexcept { return {}; }
   /// Returns when what the thread does next is behind `value`, or the device has failed.
   virtual Status wait(Event &event, uint64_t value) noexcept = 0;
   /// Raises the event to `value` when all that the thread has done is done.

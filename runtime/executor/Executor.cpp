@@ -120,6 +120,7 @@ void Executor::initialize(const VariableSources &sources) {
     return;
   if (memoryCheck_)
     memoryCheck_->fillArenas(device_);
+  device_.enter();
   for (const std::unique_ptr<Command> &command : commands_)
     command->initialize();
   const std::vector<HeldPart> parts = heldParts(plan_, place_.rank);
@@ -206,10 +207,10 @@ Status Executor::record(const plan::proto::Program &program) noexcept {
   for (const std::unique_ptr<Queue> &queue : queues_)
     queue->finish();
   std::unique_ptr<RecordedRun> run;
-  const Status status = device_.endRecording(run);
-  if (status.ok())
-    recorded_.recorded(run_.program, std::move(run));
-  return status;
+  if (const Status status = device_.endRecording(run); !status.ok())
+    return status;
+  recorded_.recorded(run_.program, std::move(run));
+  return device_.failure(); // of a command
 }
 
 Status Executor::launch(const plan::proto::Program &program) noexcept {

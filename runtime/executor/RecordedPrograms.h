@@ -11,9 +11,9 @@
 
 namespace ds::runtime {
 
-/// For each program of a rank, what becomes of its next run. The first run of a program that may be recorded is enqueued
-/// as any other, so that whatever is set up at a first use (modules, connections) is set up outside of the recording;
-/// the second is recorded and launched, later ones are only launched.
+/// For each program of a rank, what becomes of its next run. The first run of a program that may be recorded is
+/// enqueued as any other, so that whatever is set up at a first use (modules, connections) is set up outside of the
+/// recording; the second is recorded and launched, later ones are only launched.
 class RecordedPrograms {
 public:
   enum class Form { Enqueue, Record, Launch };

@@ -3,52 +3,76 @@
 
 #include "kernels/cuda/CudaKernels.h"
 #include "runtime/comm/nccl/NcclVersion.h"
+#include "runtime/core/Error.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/CudaStatus.h"
+#include "runtime/device/cuda/GpuVerdicts.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <memory>
 #include <string>
 
 namespace ds::runtime {
 namespace {
 
-CudaDeviceInfo describe(int device) {
-  CudaDeviceInfo info;
+/// All but its memory, which only a context of its own can tell.
+GpuDescription describe(int index) {
   cudaDeviceProp properties;
-  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess)
-    return info;
-  info.name = properties.name;
-  info.major = properties.major;
-  info.minor = properties.minor;
-  size_t free = 0, total = 0;
-  if (cudaSetDevice(device) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess) {
-    info.freeBytes = free;
-    info.totalBytes = total;
-  }
-  return info;
+  orThrow(cudaGetDeviceProperties(&properties, index), "GPU " + std::to_string(index));
+  return {.index = index, .name = properties.name, .major = properties.major, .minor = properties.minor};
 }
 
-CudaInfo describeAll() {
+/// How many GPUs there are, and why none can be used.
+int countGpus(std::string &unusable) {
+  int driver = 0, runtime = 0, gpus = 0;
+  (void)cudaDriverGetVersion(&driver);
+  (void)cudaRuntimeGetVersion(&runtime);
+  const cudaError_t error = cudaGetDeviceCount(&gpus);
+  unusable = refuseDriver(driver, runtime, gpus, error == cudaSuccess ? "" : cudaGetErrorString(error));
+  return error == cudaSuccess ? gpus : 0;
+}
+
+CudaInfo info() {
   CudaInfo info;
   (void)cudaDriverGetVersion(&info.driver);
   (void)cudaRuntimeGetVersion(&info.runtime);
   info.cublasLt = cublasLtGetVersion();
   info.cudnn = cudnnGetVersion();
   info.nccl = uint64_t(ncclVersion());
-  int devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error != cudaSuccess)
-    info.unusable = cudaGetErrorString(error);
-  for (int device = 0; device < devices; ++device)
-    info.devices.push_back(describe(device));
+  const int gpus = countGpus(info.unusable);
+  for (int index = 0; index < gpus; ++index) {
+    GpuDescription &gpu = info.gpus.emplace_back(describe(index));
+    size_t free = 0, total = 0;
+    if (cudaSetDevice(index) == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess) {
+      gpu.freeBytes = free;
+      gpu.totalBytes = total;
+    }
+  }
   return info;
+}
+
+std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
+  std::string unusable;
+  const int gpus = countGpus(unusable);
+  if (!unusable.empty())
+    throw Error(unusable);
+  const GpuChoice choice = chooseGpu(rank.process, rank.index, rank.ranks, gpus);
+  const GpuDescription gpu = describe(choice.gpu);
+  if (const std::string refusal = refuseCapability(gpu); !refusal.empty())
+    throw Error(refusal);
+  return std::make_unique<CudaDevice>(rank, choice, gpu);
 }
 
 } // namespace
 } // namespace ds::runtime
 
 extern "C" const ds::runtime::CudaLibrary *dsCudaLibrary() {
-  static constexpr ds::runtime::CudaLibrary library{.info = ds::runtime::describeAll,
-                                                    .kernels = ds::kernels::cudaKernels};
+  static constexpr ds::runtime::CudaLibrary library{
+      .info = ds::runtime::info, .makeDevice = ds::runtime::makeDevice, .kernels = ds::kernels::cudaKernels};
   return &library;
 }

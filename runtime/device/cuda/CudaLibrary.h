@@ -2,26 +2,30 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/cuda/GpuVerdicts.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace ds::runtime {
 
-/// One GPU, as its driver describes it.
-struct CudaDeviceInfo {
-  std::string name;
-  int major = 0, minor = 0; ///< compute capability
-  uint64_t totalBytes = 0, freeBytes = 0;
-};
-
 /// What `ds-run info` prints. Versions are the libraries' own numbers, 0 where one does not say.
 struct CudaInfo {
-  std::string unusable; ///< why no GPU can be used, one sentence; empty: some can
+  std::string unusable; ///< why no GPU can be used; empty: some can
   int driver = 0, runtime = 0;
   uint64_t cublasLt = 0, cudnn = 0, nccl = 0;
-  std::vector<CudaDeviceInfo> devices;
+  std::vector<GpuDescription> gpus;
+};
+
+/// A rank that is to have a GPU.
+struct CudaRank {
+  uint32_t rank = 0;
+  uint32_t index = 0, ranks = 1; ///< which of how many in this process
+  LocalProcess process;          ///< where that stands on this machine
+  uint64_t reserve = 0;          ///< bytes that the plan's machine leaves outside of arenas
 };
 
 /// The one thing that libds-cuda.so exports, by the function `dsCudaLibrary`. Library and ds-run are built together:
@@ -30,6 +34,8 @@ struct CudaLibrary {
   static constexpr uint32_t currentForm = 1;
   uint32_t form = currentForm;
   CudaInfo (*info)() = nullptr;
+  /// Throws ds::Error where the machine has no GPU that this rank can use.
+  std::unique_ptr<Device> (*makeDevice)(const CudaRank &rank) = nullptr;
   const kernels::KernelRegistry &(*kernels)() = nullptr;
 };
 

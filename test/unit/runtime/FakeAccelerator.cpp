@@ -116,8 +116,7 @@ public:
     engine_.enqueue([this, target, value, bytes] { std::memset(engine_.real(target), value, bytes); });
   }
   void copy(void *target, const void *source, uint64_t bytes) noexcept override {
-    engine_.enqueue(
-        [this, target, source, bytes] { std::memmove(engine_.real(target), engine_.real(source), bytes); });
+    engine_.enqueue([this, target, source, bytes] { std::memmove(engine_.real(target), engine_.real(source), bytes); });
   }
   Status look(const std::byte *&bytes, uint64_t) noexcept override {
     bytes = static_cast<const std::byte *>(engine_.real(bytes));
@@ -226,16 +225,17 @@ public:
 
   Status execute(const kernels::CallContext &context, std::span<void *const> operands) noexcept override {
     auto &engine = *static_cast<Engine *>(context.stream->handle);
-    engine.enqueue([this, context, &engine, addresses = std::vector<void *>(operands.begin(), operands.end())]() mutable {
-      for (void *&address : addresses)
-        address = engine.real(address);
-      OneWorker worker;
-      kernels::CallContext onHost = context;
-      onHost.parallel = &worker;
-      onHost.step = *context.stream->step;
-      if (!kernel_->execute(onHost, addresses).ok() && engine.refused.caller == 0)
-        engine.refused = {.caller = context.caller + 1, .value = 7};
-    });
+    engine.enqueue(
+        [this, context, &engine, addresses = std::vector<void *>(operands.begin(), operands.end())]() mutable {
+          for (void *&address : addresses)
+            address = engine.real(address);
+          OneWorker worker;
+          kernels::CallContext onHost = context;
+          onHost.parallel = &worker;
+          onHost.step = *context.stream->step;
+          if (!kernel_->execute(onHost, addresses).ok() && engine.refused.caller == 0)
+            engine.refused = {.caller = context.caller + 1, .value = 7};
+        });
     return Status::success();
   }
   Status refusal(int64_t value) const noexcept override {

@@ -1,0 +1,193 @@
+//===- CudaDevice.cpp - a GPU as the device of a rank ---------------------===//
+#include "runtime/device/cuda/CudaDevice.h"
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Status.h"
+#include "runtime/device/Arena.h"
+#include "runtime/device/Queue.h"
+#include "runtime/device/cuda/CudaArena.h"
+#include "runtime/device/cuda/CudaQueue.h"
+#include "runtime/device/cuda/CudaStatus.h"
+#include "runtime/device/cuda/GpuVerdicts.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cuda_runtime_api.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+
+namespace ds::runtime {
+namespace {
+
+/// Device arenas of this process, by GPU, so that an error can tell them from other processes'.
+constexpr int mostGpus = 64;
+std::array<std::atomic<uint64_t>, mostGpus> arenaBytesOfGpu;
+
+/// A CudaArena that this process's sum for its GPU knows of.
+class CountedArena final : public Arena {
+public:
+  CountedArena(int gpu, uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter)
+      : total_(arenaBytesOfGpu[size_t(gpu % mostGpus)]), arena_(bytes, alignment, counter) {
+    total_ += bytes;
+  }
+  ~CountedArena() override { total_ -= arena_.bytes(); }
+  std::byte *base() const noexcept override { return arena_.base(); }
+  uint64_t bytes() const noexcept override { return arena_.bytes(); }
+  uint64_t touchedBytes() const noexcept override { return arena_.touchedBytes(); }
+
+private:
+  std::atomic<uint64_t> &total_;
+  const CudaArena arena_;
+};
+
+} // namespace
+
+CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu)
+    : rank_(rank), shared_(choice.shared), gpu_(gpu) {
+  const std::string what = "rank " + std::to_string(rank.rank) + " on GPU " + std::to_string(gpu.index);
+  orThrow(cudaSetDevice(gpu.index), what);
+  orThrow(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);
+  orThrow(cudaEventCreateWithFlags(&begun_, cudaEventDisableTiming), what);
+  orThrow(cudaMalloc(reinterpret_cast<void **>(&step_), sizeof *step_), what);
+  orThrow(cudaHostAlloc(reinterpret_cast<void **>(&nextStep_), sizeof *nextStep_, cudaHostAllocPortable), what);
+  orThrow(cudaHostAlloc(reinterpret_cast<void **>(&refused_), sizeof *refused_,
+                        cudaHostAllocPortable | cudaHostAllocMapped),
+          what);
+  orThrow(cudaHostGetDevicePointer(reinterpret_cast<void **>(&refusedOnDevice_), refused_, 0), what);
+  *refused_ = {};
+}
+
+CudaDevice::~CudaDevice() {
+  enter();
+  (void)cudaFreeHost(refused_);
+  (void)cudaFreeHost(nextStep_);
+  (void)cudaFree(step_);
+  (void)cudaEventDestroy(begun_);
+  (void)cudaStreamDestroy(transfers_);
+}
+
+std::unique_ptr<Arena> CudaDevice::createArena(const std::string &space, uint64_t bytes, uint64_t alignment) {
+  enter();
+  if (space == "host")
+    return std::make_unique<PinnedArena>(bytes, alignment, hostBytes_);
+  if (space != "device")
+    throw Error("an arena in space " + space + " is not available on the cuda device yet: it has device and host");
+  GpuDescription now = gpu_;
+  size_t free = 0, total = 0;
+  orThrow(cudaMemGetInfo(&free, &total), "the free memory of GPU " + std::to_string(gpu_.index));
+  now.freeBytes = free;
+  now.totalBytes = total;
+  const std::string refusal = refuseMemory({.rank = rank_.rank,
+                                            .bytes = bytes,
+                                            .reserve = rank_.reserve,
+                                            .siblingsBytes = arenaBytesOfGpu[size_t(gpu_.index % mostGpus)]},
+                                           now);
+  if (!refusal.empty())
+    throw Error(refusal);
+  return std::make_unique<CountedArena>(gpu_.index, bytes, alignment, deviceBytes_);
+}
+
+std::unique_ptr<Arena> CudaDevice::createStaging(uint64_t bytes) {
+  enter();
+  return std::make_unique<PinnedArena>(bytes, 1, stagingBytes_);
+}
+
+Event &CudaDevice::createEvent() {
+  enter();
+  return events_.emplace_back();
+}
+
+std::unique_ptr<Queue> CudaDevice::createQueue(const QueueOptions &options) {
+  return std::make_unique<CudaQueue>(*this, options);
+}
+
+uint64_t CudaDevice::allocatedBytes(const std::string &space) const noexcept {
+  if (space == "device")
+    return deviceBytes_;
+  return space == "host" ? hostBytes_.load() : 0;
+}
+
+cudaError_t CudaDevice::transfer(void *target, const void *source, uint64_t bytes) noexcept {
+  if (bytes == 0)
+    return cudaSuccess;
+  enter();
+  const cudaError_t error = cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, transfers_);
+  return error == cudaSuccess ? cudaStreamSynchronize(transfers_) : error;
+}
+
+void CudaDevice::write(void *target, std::span<const std::byte> source) noexcept {
+  if (const cudaError_t error = transfer(target, source.data(), source.size()); error != cudaSuccess)
+    fail(checked(error, "writing to the GPU"));
+}
+
+void CudaDevice::read(std::span<std::byte> target, const void *source) noexcept {
+  if (const cudaError_t error = transfer(target.data(), source, target.size()); error != cudaSuccess)
+    fail(checked(error, "reading from the GPU"));
+}
+
+Status CudaDevice::beginRun(uint64_t step) noexcept {
+  *refused_ = {};
+  *nextStep_ = step;
+  return checked(transfer(step_, nextStep_, sizeof step), "the step counter");
+}
+
+std::optional<kernels::RefusedValue> CudaDevice::refused() const noexcept {
+  return refused_->caller == 0 ? std::nullopt : std::optional(*refused_);
+}
+
+Status CudaDevice::beginRecording() noexcept {
+  enter();
+  // Relaxed: other threads may call CUDA meanwhile, and the queues' threads themselves take part.
+  cudaError_t error = cudaStreamBeginCapture(queues_[0]->handle(), cudaStreamCaptureModeRelaxed);
+  if (error == cudaSuccess)
+    error = cudaEventRecord(begun_, queues_[0]->handle());
+  for (size_t i = 1; i < queues_.size() && error == cudaSuccess; ++i)
+    error = queues_[i]->joinRecording(begun_);
+  recording_ = error == cudaSuccess;
+  return checked(error, "the beginning of a CUDA graph");
+}
+
+std::unique_lock<std::mutex> CudaDevice::turnOfRecording() noexcept {
+  return recording_ ? std::unique_lock(recordingMutex_) : std::unique_lock<std::mutex>();
+}
+
+cudaError_t CudaDevice::awaitStream(cudaStream_t stream) const noexcept {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds awake{200}, asleep{20};
+  constexpr std::chrono::seconds patience{10};
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point failed = Clock::time_point::max();
+  while (true) {
+    const cudaError_t error = cudaStreamQuery(stream);
+    if (error != cudaErrorNotReady)
+      return error;
+    const Clock::time_point now = Clock::now();
+    if (failure_.failed() && failed == Clock::time_point::max())
+      failed = now;
+    if (failed != Clock::time_point::max() && now - failed > patience)
+      return cudaErrorTimeout;
+    if (now - begin > awake)
+      std::this_thread::sleep_for(asleep);
+  }
+}
+
+void CudaDevice::fail(const Status &status) noexcept {
+  if (!failure_.report(status))
+    return;
+  for (CudaEvent &event : events_)
+    event.release();
+  if (callback_)
+    callback_(status);
+}
+
+Status CudaDevice::checked(cudaError_t error, const char *place) const noexcept {
+  return error == cudaSuccess ? Status::success() : cudaFailure(error, rank_.rank, place);
+}
+
+} // namespace ds::runtime

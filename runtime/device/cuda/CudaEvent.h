@@ -1,0 +1,44 @@
+//===- CudaEvent.h - a counter that streams raise and wait for ------------===//
+#pragma once
+
+#include "runtime/core/Status.h"
+#include "runtime/device/Counter.h"
+#include "runtime/device/Event.h"
+#include "runtime/device/cuda/EventRing.h"
+
+#include <array>
+#include <cstdint>
+#include <cuda_runtime_api.h>
+#include <mutex>
+
+namespace ds::runtime {
+
+/// Its value is how far signals have been *recorded* on streams, not how far they have been reached: what waits for a
+/// value waits on the host until it is recorded, then has its stream wait.
+class CudaEvent final : public Event {
+public:
+  /// Throws ds::Error.
+  CudaEvent();
+  ~CudaEvent() override;
+  CudaEvent(const CudaEvent &) = delete;
+  CudaEvent &operator=(const CudaEvent &) = delete;
+
+  uint64_t value() const noexcept override { return recorded_.value(); }
+  void reset() noexcept override;
+
+  /// Raises it to `value` when the stream gets here.
+  cudaError_t record(uint64_t value, cudaStream_t stream) noexcept;
+  /// Waits on the host until some stream was told to raise it so far, or release() was called.
+  void awaitRecord(uint64_t value) noexcept { recorded_.wait(value); }
+  /// After awaitRecord: what the stream is given next waits until the value is reached.
+  cudaError_t holdBack(uint64_t value, cudaStream_t stream) noexcept;
+  void release() noexcept { recorded_.release(); }
+
+private:
+  std::mutex mutex_; // of ring_ and of recording against waiting
+  EventRing ring_;
+  std::array<cudaEvent_t, EventRing::places> events_{};
+  Counter recorded_;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,59 @@
+//===- GpuVerdicts.h - which GPU a rank gets, and why not -----------------===//
+//
+// What can be decided without a GPU, and the sentences that say so.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace ds::runtime {
+
+/// One GPU, as its driver describes it.
+struct GpuDescription {
+  int index = 0;
+  std::string name;
+  int major = 0, minor = 0; ///< compute capability
+  uint64_t totalBytes = 0, freeBytes = 0;
+};
+
+/// Where a process stands among those of its machine, as a launcher tells each of them.
+struct LocalProcess {
+  uint32_t index = 0, count = 1;
+};
+
+/// By the variables of torchrun, Open MPI's mpirun or srun; `variable` is getenv, as text or nothing.
+LocalProcess localProcess(const std::function<std::optional<std::string>(const char *)> &variable);
+
+struct GpuChoice {
+  int gpu;
+  bool shared; ///< with another rank of this machine
+};
+
+/// Ranks of a machine take its GPUs in turn. `index`: of the rank among the `ranks` of its process.
+GpuChoice chooseGpu(const LocalProcess &process, uint32_t index, uint32_t ranks, int gpus);
+
+/// Whether the library holds code for a compute capability (cmake/CUDA.cmake): sm_80 runs on all 8.x, sm_90a on 9.0, and
+/// PTX of compute_90 is compiled by the driver for anything newer.
+constexpr bool isSupportedCapability(int major, int /*minor*/) { return major >= 8; }
+
+// Each gives a sentence of why not and what would work, or an empty string.
+
+/// Versions as cudaDriverGetVersion gives them, 13000 for 13.0; `driver` is 0 where there is none. `error`: CUDA's own
+/// words, where counting GPUs failed.
+std::string refuseDriver(int driver, int runtime, int gpus, const std::string &error);
+std::string refuseCapability(const GpuDescription &gpu);
+
+/// What an arena of a rank asks of a GPU.
+struct GpuMemoryRequest {
+  uint32_t rank = 0;
+  uint64_t bytes = 0;         ///< of the arena
+  uint64_t reserve = 0;       ///< of the plan's machine: what lives outside of arenas
+  uint64_t siblingsBytes = 0; ///< arenas of this process on the same GPU
+};
+std::string refuseMemory(const GpuMemoryRequest &request, const GpuDescription &gpu);
+
+} // namespace ds::runtime
