@@ -11,8 +11,7 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/cpu/CpuDevice.h"
-#include "runtime/device/null/NullDevice.h"
+#include "runtime/executor/DeviceChoice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/ExportVariables.h"
 #include "runtime/executor/LocalRanks.h"
@@ -40,18 +39,6 @@
 
 namespace ds::runtime {
 namespace {
-
-std::unique_ptr<Device> makeDevice(const plan::proto::Plan &plan, const std::string &wanted) {
-  const std::string &device = wanted.empty() ? plan.machine().device() : wanted;
-  if (device == "null")
-    return std::make_unique<NullDevice>();
-  if (device != plan.machine().device())
-    throw Error("the plan was compiled for device " + plan.machine().device() + ", so it does not run on " + device +
-                "; compile it for a machine with that device");
-  if (device != "cpu")
-    throw Error("device " + device + " is not available in this build yet; compile for a machine with device cpu");
-  return std::make_unique<CpuDevice>();
-}
 
 std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
   std::vector<InputSpec> specs;
@@ -125,13 +112,13 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     trace_ = std::make_unique<Trace>();
   }
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
-  ranks_ = std::make_unique<LocalRanks>(
-      *plan_, *transport_,
-      options.makeDevice ? options.makeDevice : [&](uint32_t) { return makeDevice(*plan_, options.device); }, kernels,
-      ExecutorOptions{.threads = threads,
-                      .checkMemory = options.checkMemory,
-                      .checkNumerics = options.checkNumerics,
-                      .trace = trace_.get()});
+  const DeviceChoice device = chooseDevice(*plan_, options.device, kernels, transport_->localRanks());
+  ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, options.makeDevice ? options.makeDevice : device.make,
+                                        device.kernels,
+                                        ExecutorOptions{.threads = threads,
+                                                        .checkMemory = options.checkMemory,
+                                                        .checkNumerics = options.checkNumerics,
+                                                        .trace = trace_.get()});
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);

@@ -32,7 +32,7 @@ struct TrainingOptions {
   std::optional<uint64_t> ranks; ///< -n: so many, all in this process; must be the plan's
   std::optional<Launch> launch;  ///< read where `ranks` is not given; neither: all of the plan's in this process
   std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
-  std::string device; ///< "cpu" | "null"; empty: the plan's
+  std::string device; ///< "cpu" | "cuda" | "null"; empty: the plan's
   std::vector<std::string> data, evaluationData;
   std::optional<uint64_t> steps;   ///< none: one epoch
   uint64_t evaluationInterval = 0; ///< in steps; 0: once, at the end

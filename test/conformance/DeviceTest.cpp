@@ -1,6 +1,7 @@
 //===- DeviceTest.cpp - what every device must do -------------------------===//
 //
-// One suite for all backends: DeviceConformance for every device, ExecutingDevice for those that carry commands out.
+// One suite for all backends: DeviceConformance for every device, ExecutingDevice for those that carry commands out,
+// RecordingDevice for those that record runs.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/device/Device.h"
@@ -8,10 +9,13 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
 #include "runtime/device/Event.h"
+#include "runtime/device/LoadCuda.h"
 #include "runtime/device/Queue.h"
+#include "runtime/device/RecordedRun.h"
 #include "runtime/device/Task.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/null/NullDevice.h"
+#include "test/unit/runtime/FakeAccelerator.h"
 
 #include <array>
 #include <atomic>
@@ -21,6 +25,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -46,12 +51,17 @@ Status wobble(const Call &call, Queue &) {
 
 struct Backend {
   const char *name;
-  std::unique_ptr<Device> (*make)();
+  std::unique_ptr<Device> (*make)(std::string &why); // nullptr: this machine has none, and why
 };
 
 class DeviceConformance : public testing::TestWithParam<Backend> {
 protected:
-  DeviceConformance() : device(GetParam().make()) {}
+  void SetUp() override {
+    std::string why;
+    device = GetParam().make(why);
+    if (!device)
+      GTEST_SKIP() << why;
+  }
 
   std::unique_ptr<Queue> queue(const char *name, size_t depth = 64, int workers = 1) {
     return device->createQueue({.name = name, .workers = workers, .depth = depth});
@@ -61,6 +71,7 @@ protected:
 };
 
 class ExecutingDevice : public DeviceConformance {};
+class RecordingDevice : public DeviceConformance {};
 
 TEST_P(DeviceConformance, ArenasAreAlignedAndOfTheSizeAskedFor) {
   for (const uint64_t alignment : {1u, 64u, 4096u, 2u << 20})
@@ -77,7 +88,8 @@ TEST_P(DeviceConformance, AnArenaIsNotTouchedBeforeItIsUsed) {
   EXPECT_EQ(arena->touchedBytes(), 0u);
   const std::array<std::byte, 3> three{};
   device->write(arena->base() + 8190, three);
-  EXPECT_EQ(arena->touchedBytes(), device->executes() ? 2 * 4096u : 0u);
+  const bool counted = device->executes() && device->isMainMemory("device");
+  EXPECT_EQ(arena->touchedBytes(), counted ? 2 * 4096u : 0u);
 }
 
 TEST_P(ExecutingDevice, CountsWhatIsAllocated) {
@@ -220,7 +232,62 @@ TEST_P(ExecutingDevice, FillsAndCopies) {
     EXPECT_EQ(seen[i], i >= 8 && i < 24 ? std::byte(0xAB) : std::byte(0));
 }
 
+TEST_P(ExecutingDevice, ChecksLookAtWhatCommandsBeforeThemMade) {
+  const auto arena = device->createArena("device", 64, 64);
+  uint8_t seen = 0;
+  FunctionTask task([&](const Call &call, Queue &q) {
+    q.fill(arena->base(), uint8_t(call.microbatch), 64);
+    const std::byte *bytes = arena->base() + 63;
+    const Status status = q.look(bytes, 1);
+    seen = uint8_t(*bytes);
+    return status;
+  });
+  const CommandList list = {{&task, {}, {}}};
+  const auto q = queue("q");
+  for (const uint8_t value : {1, 255, 7}) {
+    q->submit(list, {.microbatch = value});
+    q->finish();
+    EXPECT_EQ(seen, value);
+  }
+}
+
+TEST_P(RecordingDevice, LaunchesWhatWasRecorded) {
+  ASSERT_TRUE(device->records());
+  const auto arena = device->createArena("device", 64, 64), host = device->createArena("host", 64, 64);
+  FunctionTask bring([&](const Call &, Queue &q) {
+    q.copy(arena->base(), host->base(), 32);
+    return Status::success();
+  });
+  FunctionTask spread([&](const Call &, Queue &q) {
+    q.copy(arena->base() + 32, arena->base(), 32);
+    return Status::success();
+  });
+  Event &there = device->createEvent();
+  const CommandList first = {{&bring, {}, {&there}}}, second = {{&spread, {{&there, 0}}, {}}};
+  const auto a = queue("a"), b = queue("b");
+  ASSERT_TRUE(device->beginRecording().ok());
+  b->submit(second, {});
+  a->submit(first, {});
+  b->finish();
+  a->finish();
+  std::unique_ptr<RecordedRun> run;
+  ASSERT_TRUE(device->endRecording(run).ok());
+  for (const uint8_t value : {3, 9}) {
+    const std::vector<std::byte> written(32, std::byte(value));
+    std::vector<std::byte> read(64);
+    device->write(host->base(), written);
+    ASSERT_TRUE(run->launch().ok());
+    a->finish();
+    b->finish();
+    device->read(read, arena->base());
+    EXPECT_EQ(read, std::vector<std::byte>(64, std::byte(value)));
+  }
+  EXPECT_TRUE(device->failure().ok());
+}
+
 TEST_P(ExecutingDevice, KernelsSpreadOverAsManyWorkersAsAsked) {
+  if (queue("q")->parallel() == nullptr)
+    GTEST_SKIP() << "kernels of " << device->name() << " have a stream";
   for (const int workers : {1, 2, 3}) {
     std::atomic<int64_t> sum = 0;
     FunctionTask task([&](const Call &, Queue &q) {
@@ -261,12 +328,32 @@ TEST_P(ExecutingDevice, TheFirstFailureEndsEveryQueue) {
   EXPECT_EQ(afterwards, 0);
 }
 
-template <typename D> std::unique_ptr<Device> make() { return std::make_unique<D>(); }
-const Backend cpu{"cpu", make<CpuDevice>}, null{"null", make<NullDevice>};
+template <typename D> std::unique_ptr<Device> make(std::string &) { return std::make_unique<D>(); }
+std::unique_ptr<Device> makeFake(std::string &) {
+  static test::FakeCounts counts;
+  return test::fakeAccelerator(counts);
+}
+const Backend fake{"fake", makeFake}, cpu{"cpu", make<CpuDevice>}, null{"null", make<NullDevice>};
 std::string nameOf(const testing::TestParamInfo<Backend> &info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Backends, DeviceConformance, testing::Values(cpu, null), nameOf);
 INSTANTIATE_TEST_SUITE_P(Backends, ExecutingDevice, testing::Values(cpu), nameOf);
+INSTANTIATE_TEST_SUITE_P(Backends, RecordingDevice, testing::Values(fake), nameOf);
+
+#ifdef DS_HAS_CUDA
+std::unique_ptr<Device> makeCuda(std::string &why) {
+  const CudaLibrary *library = findCuda(why);
+  if (library == nullptr)
+    return nullptr;
+  why = library->info().unusable;
+  return why.empty() ? library->makeDevice({}) : nullptr;
+}
+const Backend cuda{"cuda", makeCuda};
+
+INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(cuda), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, ExecutingDevice, testing::Values(cuda), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, RecordingDevice, testing::Values(cuda), nameOf);
+#endif
 
 TEST(NullDevice, FailsWhereARealOneWouldHang) {
   NullDevice device;

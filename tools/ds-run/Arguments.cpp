@@ -22,7 +22,8 @@ public:
     app_.add_option("-n", ranks_, "ranks, all in this process; must be the plan's")->check(CLI::PositiveNumber);
     app_.add_option("--data", training.data, "safetensors or token files; several form one stream");
     app_.add_option("--steps", steps_, "optimizer steps; default: one epoch");
-    app_.add_option("--device", training.device, "cpu, or null to walk the plan without computing; default: the plan's")
+    app_.add_option("--device", training.device,
+                    "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
         ->check(CLI::IsMember({"cpu", "cuda", "null"}));
     app_.add_option("--seed", training.seed, "of dropout, shuffling and random first values; default: 0");
     app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")

@@ -3,9 +3,13 @@
 
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/LoadMpi.h"
+#include "runtime/device/LoadCuda.h"
+#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/device/cuda/GpuVerdicts.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/plan/PlanFile.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <dlfcn.h>
 #include <string>
@@ -44,14 +48,43 @@ std::string dnnlVersion() {
   return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
 }
 
+/// "2.28.9" of 22809, as NVIDIA's libraries count.
+std::string versionText(uint64_t version) {
+  if (version == 0)
+    return "unknown";
+  return std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
+         std::to_string(version % 100);
+}
+
+void printGpus(const runtime::CudaInfo &info) {
+  std::printf("cuda           %s; driver for CUDA %d.%d, built with %d.%d; cuBLASLt %s, cuDNN %s, NCCL %s\n",
+              info.unusable.empty() ? "available" : info.unusable.c_str(), info.driver / 1000, info.driver % 1000 / 10,
+              info.runtime / 1000, info.runtime % 1000 / 10, versionText(info.cublasLt).c_str(),
+              versionText(info.cudnn).c_str(), versionText(info.nccl).c_str());
+  for (const runtime::GpuDescription &gpu : info.gpus) {
+    const std::string refusal = runtime::refuseCapability(gpu);
+    std::printf("gpu %-2d         %s, capability %d.%d, %.2f of %.2f GiB free%s\n", gpu.index, gpu.name.c_str(),
+                gpu.major, gpu.minor, double(gpu.freeBytes) / double(1 << 30), double(gpu.totalBytes) / double(1 << 30),
+                refusal.empty() ? "" : "; not usable, its capability is below 8.0");
+  }
+}
+
+void printCuda() {
+  std::string why;
+  if (const runtime::CudaLibrary *cuda = runtime::findCuda(why))
+    printGpus(cuda->info());
+  else
+    std::printf("cuda           not available: %s\n", why.c_str());
+}
+
 } // namespace
 
 void printInfo() {
   std::printf("ds-run         %s\n", DS_VERSION);
   std::printf("plan format    %u\n", plan::formatVersion);
-  std::printf("devices        cpu, null\n");
+  std::printf("devices        cpu, cuda, null\n");
   std::printf("mpi            %s\n", runtime::hasMpi() ? "available" : "not available");
-  std::printf("not built      cuda, nccl\n");
+  printCuda();
   std::printf("instructions   %s\n", instructionSets().c_str());
   std::printf("threads        %u\n", std::thread::hardware_concurrency());
   std::printf("memory         %.2f GiB available\n", double(runtime::availableMemory()) / double(1 << 30));

@@ -91,9 +91,9 @@ private:
   cudaEvent_t begun_ = nullptr;      // beginning of a recording
   std::atomic<bool> recording_ = false;
   std::mutex recordingMutex_;
-  uint64_t *step_ = nullptr;                      // on the GPU
-  uint64_t *nextStep_ = nullptr;                  // pinned
-  kernels::RefusedValue *refused_ = nullptr;      // pinned, and
+  uint64_t *step_ = nullptr;                         // on the GPU
+  uint64_t *nextStep_ = nullptr;                     // pinned
+  kernels::RefusedValue *refused_ = nullptr;         // pinned, and
   kernels::RefusedValue *refusedOnDevice_ = nullptr; // as the GPU sees it
 };
 

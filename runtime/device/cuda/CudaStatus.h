@@ -10,7 +10,8 @@
 
 namespace ds::runtime {
 
-/// "rank 3, queue compute: an illegal memory access was encountered (cudaErrorIllegalAddress)". `place`: "queue compute".
+/// "rank 3, queue compute: an illegal memory access was encountered (cudaErrorIllegalAddress)". `place`: "queue
+/// compute".
 inline Status cudaFailure(cudaError_t error, uint32_t rank, const char *place) noexcept {
   return Status::failure("rank %u, %s: CUDA says %s (%s)%s", rank, place, cudaGetErrorString(error),
                          cudaGetErrorName(error),

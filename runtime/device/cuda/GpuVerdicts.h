@@ -36,8 +36,8 @@ struct GpuChoice {
 /// Ranks of a machine take its GPUs in turn. `index`: of the rank among the `ranks` of its process.
 GpuChoice chooseGpu(const LocalProcess &process, uint32_t index, uint32_t ranks, int gpus);
 
-/// Whether the library holds code for a compute capability (cmake/CUDA.cmake): sm_80 runs on all 8.x, sm_90a on 9.0, and
-/// PTX of compute_90 is compiled by the driver for anything newer.
+/// Whether the library holds code for a compute capability (cmake/CUDA.cmake): sm_80 runs on all 8.x, sm_90a on 9.0,
+/// and PTX of compute_90 is compiled by the driver for anything newer.
 constexpr bool isSupportedCapability(int major, int /*minor*/) { return major >= 8; }
 
 // Each gives a sentence of why not and what would work, or an empty string.

@@ -114,14 +114,16 @@ TEST(GpuVerdicts, KnowWhatTheLibraryWasCompiledFor) {
 TEST(GpuVerdicts, SayWhoHoldsTheMemory) {
   const GpuDescription gpu{.index = 0, .name = "NVIDIA H200", .major = 9, .totalBytes = 1000, .freeBytes = 400};
   EXPECT_EQ(refuseMemory({.rank = 2, .bytes = 400, .reserve = 50, .siblingsBytes = 300}, gpu), "");
-  EXPECT_EQ(refuseMemory({.rank = 2, .bytes = 401, .reserve = 50, .siblingsBytes = 300}, gpu),
-            "rank 2 needs 401 bytes for its device arena, but GPU 0 (NVIDIA H200) has 400 of 1000 bytes free: arenas of "
-            "other ranks of this process hold 300, CUDA and other processes hold 300 (the plan reserves 50 for what is "
-            "outside of arenas); end the other processes that nvidia-smi shows");
-  EXPECT_EQ(refuseMemory({.rank = 0, .bytes = 2000, .reserve = 50}, gpu),
-            "rank 0 needs 2000 bytes for its device arena, but GPU 0 (NVIDIA H200) has 400 of 1000 bytes free: CUDA and "
-            "other processes hold 600 (the plan reserves 50 for what is outside of arenas); compile for a smaller "
-            "micro-batch, more ranks or a budget of device memory");
+  EXPECT_EQ(
+      refuseMemory({.rank = 2, .bytes = 401, .reserve = 50, .siblingsBytes = 300}, gpu),
+      "rank 2 needs 401 bytes for its device arena, but GPU 0 (NVIDIA H200) has 400 of 1000 bytes free: arenas of "
+      "other ranks of this process hold 300, CUDA and other processes hold 300 (the plan reserves 50 for what is "
+      "outside of arenas); end the other processes that nvidia-smi shows");
+  EXPECT_EQ(
+      refuseMemory({.rank = 0, .bytes = 2000, .reserve = 50}, gpu),
+      "rank 0 needs 2000 bytes for its device arena, but GPU 0 (NVIDIA H200) has 400 of 1000 bytes free: CUDA and "
+      "other processes hold 600 (the plan reserves 50 for what is outside of arenas); compile for a smaller "
+      "micro-batch, more ranks or a budget of device memory");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- DsRunTest.cpp - ds-run as a user calls it --------------------------===//
 #include "runtime/core/DType.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
@@ -164,9 +165,33 @@ TEST_F(DsRun, FinishesTheStepOnASignal) {
 TEST_F(DsRun, TellsWhatItIs) {
   const Outcome outcome = dsRun("info");
   EXPECT_EQ(outcome.code, 0);
-  for (const char *part :
-       {"plan format    1", "devices        cpu, null", "threads", "instructions", "oneDNN", "mpi            "})
+  for (const char *part : {"plan format    1", "devices        cpu, cuda, null", "cuda           ", "threads",
+                           "instructions", "oneDNN", "mpi            "})
     EXPECT_THAT_CONTAINS(outcome.output, part);
+}
+
+TEST_F(DsRun, NeedsItsLibraryForAPlanOfAGpu) {
+  plan::proto::Plan onGpu = plan::readPlan(plan);
+  onGpu.mutable_machine()->set_device("cuda");
+  plan::writePlanFile(folder / "g.dsplan", onGpu);
+  const std::string run = (folder / "g.dsplan") + " --steps 1 --data " + data;
+  expectError(dsRun(run + " --device cpu"), 1, "the plan was compiled for device cuda, so it does not run on cpu");
+  EXPECT_EQ(dsRun(run + " --device null").code, 0);
+  const std::string info = dsRun("info").output;
+  if (info.find("cuda           available") != std::string::npos)
+    GTEST_SKIP() << "there is a GPU; its sentences are for machines without";
+  expectError(dsRun(run), 1,
+              info.find("cuda           not available: libds-cuda.so is neither") != std::string::npos
+                  ? "device cuda is not available: libds-cuda.so is neither in ../lib nor beside ds-run"
+                  : "NVIDIA driver");
+}
+
+/// NVIDIA's libraries come with libds-cuda.so, when a plan asks for it.
+TEST_F(DsRun, LinksNothingOfCuda) {
+  const Outcome dynamic = shell(std::string("readelf -d ") + DS_RUN_PATH);
+  ASSERT_EQ(dynamic.code, 0);
+  for (const char *library : {"cuda", "cublas", "cudnn", "nccl"})
+    EXPECT_EQ(dynamic.output.find(std::string("lib") + library), std::string::npos) << library;
 }
 
 /// The runtime's promise: the compiler is not in it, neither linked nor linked in.

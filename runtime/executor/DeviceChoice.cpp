@@ -1,0 +1,59 @@
+//===- DeviceChoice.cpp - which devices a run's ranks get -----------------===//
+#include "runtime/executor/DeviceChoice.h"
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/core/Error.h"
+#include "runtime/device/LoadCuda.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/device/cuda/GpuVerdicts.h"
+#include "runtime/device/null/NullDevice.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+std::optional<std::string> environment(const char *name) {
+  const char *text = std::getenv(name);
+  return text != nullptr ? std::optional<std::string>(text) : std::nullopt;
+}
+
+LocalRanks::MakeDevice makeCuda(const CudaLibrary &cuda, uint64_t reserve, const std::vector<uint32_t> &localRanks) {
+  return [&cuda, reserve, localRanks](uint32_t rank) {
+    const auto place = std::find(localRanks.begin(), localRanks.end(), rank);
+    return cuda.makeDevice({.rank = rank,
+                            .index = uint32_t(place - localRanks.begin()),
+                            .ranks = uint32_t(localRanks.size()),
+                            .process = localProcess(environment),
+                            .reserve = reserve});
+  };
+}
+
+} // namespace
+
+DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted,
+                          const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks) {
+  const std::string &planned = plan.machine().device(), &device = wanted.empty() ? planned : wanted;
+  if (device == "null")
+    return {[](uint32_t) { return std::make_unique<NullDevice>(); }, cpuKernels};
+  if (device != planned)
+    throw Error("the plan was compiled for device " + planned + ", so it does not run on " + device +
+                "; compile it for a machine with that device");
+  if (device == "cuda") {
+    const CudaLibrary &cuda = loadCuda();
+    return {makeCuda(cuda, plan.machine().reserve(), localRanks), cuda.kernels(), &cuda};
+  }
+  if (device != "cpu")
+    throw Error("this ds-run knows no device " + device + "; compile the plan for a machine with device cpu or cuda");
+  return {[](uint32_t) { return std::make_unique<CpuDevice>(); }, cpuKernels};
+}
+
+} // namespace ds::runtime

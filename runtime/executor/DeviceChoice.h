@@ -1,0 +1,28 @@
+//===- DeviceChoice.h - which devices a run's ranks get -------------------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/executor/LocalRanks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+/// What the plan's commands run on.
+struct DeviceChoice {
+  LocalRanks::MakeDevice make;
+  const kernels::KernelRegistry &kernels;
+  const CudaLibrary *cuda = nullptr; ///< where ranks are on GPUs
+};
+
+/// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda", "null";
+/// empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a GPU is
+/// found out when the device is made.
+DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted,
+                          const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks);
+
+} // namespace ds::runtime
