@@ -98,14 +98,12 @@
 
 #include "kernels/ConvBlocks.h"
 #include "kernels/CudaWorkspaces.h"
+#include "kernels/Device.h"
 #include "kernels/KernelRegistry.h"
 
 #include <algorithm>
 
 namespace ds::kernels {
-
-/// Where a plan's kernels run.
-enum class Device { Cpu, Cuda };
 
 /// What of a machine file decides workspaces.
 struct WorkspaceLimits {

@@ -134,8 +134,14 @@ Machine parseMachine(std::string_view text, const std::string &fileName) {
   if (machine.device != "cpu" && machine.device != "cuda")
     read.refuse(*member(root, "device"), "device", "it takes \"cpu\" or \"cuda\"");
   read.text("isa", machine.isa);
+  if (machine.device == "cuda" && !machine.isa.empty() && computeCapability(machine.isa) == 0)
+    read.refuse(*member(root, "isa"), "isa", "device cuda takes a compute capability such as \"sm_90\"");
   read.count("ranks_per_host", machine.ranksPerHost, 1, 1 << 16);
+  machine.threads = machine.device == "cpu" ? machine.threads : 1;
   read.count("threads", machine.threads, 1, 1 << 12);
+  if (machine.device != "cpu" && machine.threads != 1)
+    read.refuse(*member(root, "threads"), "threads",
+                "kernels of device " + machine.device + " are not cut for workers; leave it out");
   read.count("alignment", machine.alignment, 64, 1 << 21);
   if (!std::has_single_bit(uint64_t(machine.alignment)))
     read.refuse(*member(root, "alignment"), "alignment", "it takes a power of two");
@@ -166,6 +172,16 @@ Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesyst
     return {};
   throw Error("--machine " + printable(nameOrPath) + ": there is no machine of this name; there are " +
               machinesIn(searchDirs) + ", or name a file");
+}
+
+int computeCapability(std::string_view isa) {
+  if (!isa.starts_with("sm_"))
+    return 0;
+  int number = 0;
+  const char *end = isa.data() + isa.size();
+  const auto [rest, error] = std::from_chars(isa.data() + 3, end, number);
+  const bool variant = rest + 1 == end && *rest >= 'a' && *rest <= 'z'; // sm_90a
+  return error == std::errc() && number > 0 && (rest == end || variant) ? number : 0;
 }
 
 int64_t parseBytes(std::string_view text, std::string_view what) {

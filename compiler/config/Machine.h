@@ -13,9 +13,9 @@ namespace ds::config {
 struct Machine {
   std::string name = "cpu";
   std::string device = "cpu"; // "cpu" | "cuda"
-  std::string isa;            // e.g. "avx512"; empty: whatever the machine that runs the plan has
+  std::string isa;            // e.g. "avx512", cuda: "sm_90"; empty: whatever the machine that runs the plan has
   int64_t ranksPerHost = 1;
-  int64_t threads = 8;      // compute workers of a rank that workspaces are cut for; a run may use fewer
+  int64_t threads = 8;      // compute workers of a rank that workspaces are cut for; a run may use fewer. cuda: 1
   int64_t alignment = 64;   // bytes, of every offset; a power of two
   int64_t deviceMemory = 0; // bytes a rank; 0: unknown
   int64_t hostMemory = 0;   // bytes a rank; 0: unknown
@@ -32,6 +32,9 @@ Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesyst
 
 /// The machine that `text` (HJSON) describes; `fileName` is for messages. Throws ds::Error.
 Machine parseMachine(std::string_view text, const std::string &fileName);
+
+/// 90 of "sm_90" or "sm_90a"; 0 of a text of another form.
+int computeCapability(std::string_view isa);
 
 /// "2GiB", "1.5 GB", "4096": a number and B, kB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (of 1024); no unit:
 /// bytes. `what` names the value in the message. Throws ds::Error.

@@ -139,6 +139,7 @@ static void describe(const CompileRequest &request, const config::Config &config
   plan::proto::Machine &to = *plan.mutable_machine();
   to.set_name(machine.name);
   to.set_device(machine.device);
+  to.set_isa(machine.isa);
   to.set_threads(machine.threads);
   to.set_alignment(machine.alignment);
   to.set_device_memory(machine.deviceMemory);
@@ -155,7 +156,8 @@ static void describe(const CompileRequest &request, const config::Config &config
   // Ranks that add up their own micro-batches first sum in another order than one rank would, and so do the stages that
   // share a parameter.
   const bool sumsFirst = config.ranks > 1 && config.accumulationSteps > 1 && config.zero.stage < 2;
-  plan.set_numerics(sumsFirst || module->hasAttr(reassociatedAttribute) ? "reassociated" : "bit-equal");
+  const bool anyOrder = config.ranks > 1 && machine.device == "cuda"; // NCCL's own
+  plan.set_numerics(sumsFirst || anyOrder || module->hasAttr(reassociatedAttribute) ? "reassociated" : "bit-equal");
   plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
   plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
@@ -218,6 +220,7 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
 static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
                                      const config::Machine &machine, MLIRContext &context) {
   CompileOptions options;
+  options.device = machine.device == "cuda" ? kernels::Device::Cuda : kernels::Device::Cpu;
   options.optimizer = optimizerOptions(config, context);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
@@ -299,10 +302,15 @@ void ds::driver::requireReadable(const CompileRequest &request) {
   config::loadMachine(request.machine, machineFolders());
 }
 
+/// Of the devices that kernels/cuda is built for.
+static constexpr int leastCapability = 80;
+
 void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
-  if (plan.machine().device() != "cpu")
-    throw Error("machine " + plan.machine().name() + " has device " + plan.machine().device() +
-                ", which is not available yet; --machine cpu works");
+  if (const int capability = config::computeCapability(plan.machine().isa());
+      plan.machine().device() == "cuda" && capability != 0 && capability < leastCapability)
+    throw Error("machine " + plan.machine().name() + " has isa " + plan.machine().isa() +
+                ", but ds-run's kernels need sm_" + std::to_string(leastCapability) +
+                " or later; --machine a100-80gx8 works, or --machine cpu");
   if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
     const Advice advice = adviceFor(request, plan);
     throw Error(shortage + (advice.sentence.empty() ? "" : "; " + advice.sentence), advice.tryLine);

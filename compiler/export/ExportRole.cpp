@@ -154,6 +154,7 @@ LogicalResult Exporter::exportRole(plan::RoleOp role) {
   for (auto program : role.getOps<plan::ProgramOp>()) {
     proto::Program &field = *message.add_programs();
     field.set_name(program.getName().str());
+    field.set_captured(program.getCaptured());
     for (auto call : program.getOps<plan::CallOp>()) {
       proto::Call &item = *field.add_calls();
       item.set_routine(members_.lookup(symbols_.lookupNearestSymbolFrom(call, call.getRoutineAttr())));

@@ -319,8 +319,8 @@ private:
       }
       tensors.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
     }
-    if (kernels::hasWorkspace(call.kernel, kernels::Device::Cpu)) {
-      const kernels::WorkspaceLimits limits{int(options_.threads), options_.workspaceBytesPerThread};
+    if (kernels::hasWorkspace(call.kernel, options_.device)) {
+      const kernels::WorkspaceLimits limits{int(options_.threads), options_.workspaceBytesPerThread, options_.device};
       const int64_t bytes = kernels::workspaceBytes(call.kernel, tensors, limits);
       parts.add(
           {placement_.make(call.kernel + " workspace", bytes, plan::Scope::Call, plan::Category::Workspace), 0, 0},
@@ -407,7 +407,7 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
     lowerChannels();
     SmallVector<dist::RoleOp> roles(module.getOps<dist::RoleOp>());
     for (dist::RoleOp role : roles)
-      if (failed(RoleLowering(module, role, {threads, workspaceBytesPerThread}).run()))
+      if (failed(RoleLowering(module, role, {device, threads, workspaceBytesPerThread}).run()))
         return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (isa<dist::FragmentOp, dist::ValueOp>(op)) {

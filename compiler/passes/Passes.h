@@ -1,6 +1,8 @@
 //===- Passes.h - the compiler's passes and pipelines ---------------------===//
 #pragma once
 
+#include "kernels/Device.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
@@ -46,6 +48,7 @@ struct RecomputeSettings {
 
 /// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
+  kernels::Device device = kernels::Device::Cpu;
   InsertOptimizerOptions optimizer;
   bool ownAlgorithm = false; ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;  ///< of one rank and optimizer step
@@ -60,12 +63,14 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 14> optionalPasses = {
+inline constexpr std::array<std::string_view, 15> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-regroup-rms-norm", "ds-concat-pads",
     "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
-    "ds-hoist-gathers", "ds-split-async-collectives"};
+    "ds-hoist-gathers", "ds-split-async-collectives",
+    // On CUDA.
+    "ds-choose-captured-programs"};
 
 /// @forward -> the same, smaller: what import leaves to be tidied up.
 void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);

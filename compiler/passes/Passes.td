@@ -499,6 +499,9 @@ def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::
     backward two micro-batches before, whose slot they reuse.
   }];
   let options = [
+    Option<"device", "device", "::ds::kernels::Device", "::ds::kernels::Device::Cpu", "what kernels run on",
+           [{::llvm::cl::values(clEnumValN(::ds::kernels::Device::Cpu, "cpu", ""),
+                                clEnumValN(::ds::kernels::Device::Cuda, "cuda", ""))}]>,
     Option<"threads", "threads", "int64_t", "1", "compute workers that workspaces are cut for">,
     Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "4194304", "cap of a workspace, a worker">];
 }
@@ -510,6 +513,17 @@ def AssignOffsets : DsPass<"ds-assign-offsets"> {
     offsets, lives, and the arenas' sizes and peaks; the result is checked by OffsetProblem::verify.
   }];
   let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+}
+
+def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
+  let summary = "say which programs a device may record once and launch again";
+  let description = [{
+    For devices that record what a run enqueues and launch the record as one (a CUDA graph): `step` becomes `captured`, if every
+    arena that it uses is the device's or the host's and no role's run has more than `commands` commands: a record costs the
+    device memory of its reserve for each of them, and it is launched whole. Roles decide alike, for all ranks must launch a
+    collective in the same way. A mark that a user wrote stays, and is refused where it cannot be. Switch off to bisect.
+  }];
+  let options = [Option<"commands", "commands", "int64_t", "65536", "most commands of a run that is recorded">];
 }
 
 def VerifyPlanForm : DsPass<"ds-verify-plan-form"> {

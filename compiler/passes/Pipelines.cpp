@@ -123,8 +123,11 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createLowerToPlan({options.threads, options.workspaceBytesPerThread}));
+  pm.addPass(createLowerToPlan({options.device, options.threads, options.workspaceBytesPerThread}));
   pm.addPass(createAssignOffsets({options.alignment}));
+  // Once it is known what a run executes, and from which arenas.
+  if (options.device == kernels::Device::Cuda)
+    addOptional(pm, options, createChooseCapturedPrograms());
   // Export only copies fields from here.
   pm.addPass(createVerifyPlanForm());
 }
@@ -148,6 +151,9 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
   Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("stage 3: elements that may be gathered at once"),
                           llvm::cl::init(1000000000)};
   Option<int64_t> threads{*this, "threads", llvm::cl::desc("compute workers of a rank"), llvm::cl::init(8)};
+  Option<kernels::Device> device{
+      *this, "device", llvm::cl::desc("what kernels run on"), llvm::cl::init(kernels::Device::Cpu),
+      llvm::cl::values(clEnumValN(kernels::Device::Cpu, "cpu", ""), clEnumValN(kernels::Device::Cuda, "cuda", ""))};
 
   CompileOptions compileOptions() const {
     CompileOptions options;
@@ -155,6 +161,7 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
     options.optimizer.optimizer = optimizer;
     options.optimizer.lr = lr;
     options.threads = threads;
+    options.device = device;
     options.dataParallel = dataParallel;
     options.pipeline.ranks = pipe;
     options.pipeline.chunks = chunks;

@@ -72,6 +72,8 @@ Facts worldFacts(const Plan &plan) {
   Facts facts = {{"compiler", plan.compiler_revision()},
                  {"machine", plan.machine().name() + " (" + plan.machine().device() + ")"},
                  {"threads", grouped(plan.machine().threads())},
+                 {"instructions", plan.machine().isa()},
+                 {"reserve", grouped(plan.machine().reserve())},
                  {"device memory", grouped(plan.machine().device_memory())},
                  {"host memory", grouped(plan.machine().host_memory())},
                  {"ranks", grouped(worldSize(plan).ranks())}};
@@ -80,6 +82,8 @@ Facts worldFacts(const Plan &plan) {
   facts.emplace_back("micro-batch size", grouped(plan.training().micro_batch_size()));
   facts.emplace_back("accumulation steps", grouped(plan.training().accumulation_steps()));
   facts.emplace_back("train batch size", grouped(plan.training().train_batch_size()));
+  for (const plan::proto::Program &program : plan.roles(0).programs()) // all roles agree
+    facts.emplace_back("program " + program.name(), program.captured() ? "captured" : "command by command");
   return facts;
 }
 

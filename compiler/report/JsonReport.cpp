@@ -1,6 +1,8 @@
 //===- JsonReport.cpp - the report that scripts read ----------------------===//
 //
-// {"format": 1, "model", "ranks", "world", "numerics", "compiler", "machine", "training",
+// {"format": 1, "model", "ranks", "world", "numerics", "compiler", "training",
+//  "machine": {"name", "device", "isa" ("": any), "reserve_bytes" (of a rank's device, outside of arenas)},
+//  "captured": names of the programs that a device may record once and launch again,
 //  "ranks_detail": [{"rank", "role", "coords", "same_as" (above 16 ranks: [first, last] pairs of ranks that equal it),
 //    "memory": {"device" | "host" | "nvme": {
 //        "arena_bytes"      what is allocated,
@@ -219,6 +221,15 @@ json configJson(const Plan &plan) {
   return result;
 }
 
+/// All roles agree on them.
+json capturedPrograms(const Plan &plan) {
+  json names = json::array();
+  for (int i = 0; plan.roles_size() > 0 && i < plan.roles(0).programs_size(); ++i)
+    if (plan.roles(0).programs(i).captured())
+      names.push_back(plan.roles(0).programs(i).name());
+  return names;
+}
+
 } // namespace
 
 json answerJson(const plan::proto::ConfigAnswer &answer) {
@@ -237,7 +248,12 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
       {"world", {{"data", world.data}, {"pipe", world.pipe}, {"tensor", world.tensor}}},
       {"numerics", plan.numerics()},
       {"compiler", plan.compiler_revision()},
-      {"machine", {{"name", plan.machine().name()}, {"device", plan.machine().device()}}},
+      {"machine",
+       {{"name", plan.machine().name()},
+        {"device", plan.machine().device()},
+        {"isa", plan.machine().isa()},
+        {"reserve_bytes", plan.machine().reserve()}}},
+      {"captured", capturedPrograms(plan)},
       {"training",
        {{"train_batch_size", plan.training().train_batch_size()},
         {"micro_batch_size", plan.training().micro_batch_size()},

@@ -92,6 +92,24 @@ std::string recomputeText(const Plan &plan) {
               : countText(double(again)) + "FLOP of matrix products done again, " + percent(again, work) + " more");
 }
 
+/// Programs that a device may record, with the commands of a record on the rank that has most of them.
+std::string capturedText(const Plan &plan) {
+  std::map<std::string, uint64_t> commands;
+  for (const Role &role : plan.roles())
+    for (const plan::proto::Program &program : role.programs()) {
+      if (!program.captured())
+        continue;
+      uint64_t sum = 0;
+      for (const plan::proto::Call &call : program.calls())
+        sum += uint64_t(role.routines(int(call.routine())).commands_size());
+      commands[program.name()] = std::max(commands[program.name()], sum);
+    }
+  std::string text;
+  for (const auto &[name, count] : commands)
+    text += (text.empty() ? "program " : ", ") + name + " as one launch of " + plural(count, "command");
+  return text;
+}
+
 } // namespace
 
 std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
@@ -110,6 +128,12 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
     lines.emplace_back("pipeline", pipelineLine(plan));
   if (plan.roles_size() > 0)
     lines.emplace_back("wire", wireText(plan));
+  if (const std::string text = capturedText(plan); !text.empty())
+    lines.emplace_back("captured", text);
+  if (plan.machine().reserve() > 0)
+    lines.emplace_back("reserve", bytesText(plan.machine().reserve()) +
+                                      " of each rank's device, which the machine file keeps for what lives outside of "
+                                      "arenas: the device's context, libraries' channels, recorded programs");
   return lines;
 }
 

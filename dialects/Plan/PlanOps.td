@@ -211,9 +211,19 @@ def Plan_ReceiveOp : Plan_Message<"receive"> {
 
 def Plan_ProgramOp : Plan_RoleMember<"program", [NoTerminator, SingleBlock]> {
   let summary = "calls in order, and what the host reads afterwards";
-  let arguments = (ins StrAttr:$name);
+  let description = [{
+    `captured`: a device may record a run once and launch the record again. `ds-choose-captured-programs` sets it where that
+    is possible; a user may write it.
+
+    ```mlir
+    plan.program "step" captured {
+      plan.call @forward microbatch 0
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, UnitAttr:$captured);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$name attr-dict-with-keyword $body";
+  let assemblyFormat = "$name (`captured` $captured^)? attr-dict-with-keyword $body";
 }
 
 def Plan_CallOp : Plan_Op<"call", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

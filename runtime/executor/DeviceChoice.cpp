@@ -46,7 +46,7 @@ DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &want
     return {[](uint32_t) { return std::make_unique<NullDevice>(); }, cpuKernels};
   if (device != planned)
     throw Error("the plan was compiled for device " + planned + ", so it does not run on " + device +
-                "; compile it for a machine with that device");
+                "; leave --device out to run it on " + planned + ", or compile it for a machine with device " + device);
   if (device == "cuda") {
     const CudaLibrary &cuda = loadCuda();
     return {makeCuda(cuda, plan.machine().reserve(), localRanks), cuda.kernels(), &cuda};

@@ -19,9 +19,9 @@ struct DeviceChoice {
   const CudaLibrary *cuda = nullptr; ///< where ranks are on GPUs
 };
 
-/// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda", "null";
-/// empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a GPU is
-/// found out when the device is made.
+/// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda",
+/// "null"; empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a
+/// GPU is found out when the device is made.
 DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted,
                           const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks);
 

@@ -25,6 +25,7 @@ void checkMachine(const proto::Machine &machine) {
   if (!std::has_single_bit(machine.alignment()) || machine.alignment() > (uint64_t(2) << 20))
     refuse("machine",
            "its alignment " + std::to_string(machine.alignment()) + " is no power of two from 1 to 2097152 bytes");
+  checkName(machine.isa(), "machine");
 }
 
 uint64_t checkWorld(const proto::World &world) {

@@ -55,9 +55,20 @@ void checkMetric(const proto::Role &role, const proto::Metric &metric, const std
     refuse(place, "its buffer must have scope PLAN or STEP to be there when the run has ended");
 }
 
+/// A record of a run holds what a device does by itself: no cpu keeps one, and no file of an nvme arena is part of one.
+void checkCaptured(const proto::Plan &plan, const proto::Role &role, const std::string &place) {
+  if (plan.machine().device() != "cuda")
+    refuse(place, "it is captured, but a device " + plan.machine().device() + " records no runs; only cuda does");
+  for (int i = 0; i < role.arenas_size(); ++i)
+    if (role.arenas(i).space() == "nvme")
+      refuse(place, "it is captured, but " + describe("arena", i, "") + " is in space nvme, which the host reads");
+}
+
 void checkProgram(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
                   const std::string &place) {
   checkCalls(plan, role, program, place);
+  if (program.captured())
+    checkCaptured(plan, role, place);
   std::set<std::string> names;
   for (int i = 0; i < program.metrics_size(); ++i) {
     const proto::Metric &metric = program.metrics(i);
@@ -106,29 +117,38 @@ void checkPrograms(const proto::Plan &plan, const proto::Role &role) {
 
 namespace {
 
-/// The micro-batches of a run, or nothing where the role has no such program.
-std::optional<uint32_t> microbatchesOf(const proto::Role &role, const std::string &name) {
+/// What all roles have in common of a program.
+struct Shared {
+  uint32_t microbatches; // of a run
+  bool captured;         // a rank that launches a record cannot meet one that does not (NCCL)
+  bool operator==(const Shared &) const = default;
+
+  std::string text() const {
+    return "of " + std::to_string(microbatches) + " micro-batches" + (captured ? " that is captured" : "");
+  }
+};
+
+/// Nothing where the role has no such program.
+std::optional<Shared> sharedOf(const proto::Role &role, const std::string &name) {
   for (const proto::Program &program : role.programs())
     if (program.name() == name) {
       uint32_t count = 0;
       for (const proto::Call &call : program.calls())
         count = std::max(count, call.microbatch() + 1);
-      return count;
+      return Shared{count, program.captured()};
     }
   return std::nullopt;
 }
 
 } // namespace
 
-/// Every rank runs the same program at the same time, over as many micro-batches.
+/// Every rank runs the same program at the same time, over as many micro-batches, and recorded or not.
 void checkSamePrograms(const proto::Plan &plan) {
   const proto::Role &first = plan.roles(0);
-  const auto text = [](std::optional<uint32_t> count) {
-    return count ? "of " + std::to_string(*count) + " micro-batches" : "that it has not";
-  };
+  const auto text = [](const std::optional<Shared> &shared) { return shared ? shared->text() : "that it has not"; };
   for (const proto::Role &role : plan.roles())
     for (const char *name : {"step", "evaluate"})
-      if (const auto expected = microbatchesOf(first, name), own = microbatchesOf(role, name); own != expected)
+      if (const auto expected = sharedOf(first, name), own = sharedOf(role, name); own != expected)
         refuse("program " + std::string(name), "role " + role.name() + " has one " + text(own) + ", but role " +
                                                    first.name() + " one " + text(expected) +
                                                    "; ranks run a program together");

@@ -486,7 +486,7 @@ def test_no_configuration(model, refusal, tmp_path):
 @pytest.mark.parametrize("options, parts", [
     (["--ranks", "0"], ["ranks", "0"]),
     (["--ranks", "-1"], ["ranks", "-1"]),
-    (["--machine", "h100x8"], ["h100x8", "cpu"]),
+    (["--machine", "v100-32gx16"], ["v100-32gx16", "sm_70", "sm_80", "a100-80gx8"]),
     (["--machine", "nothing"], ["nothing", "cpu"]),
     (["--set", "gradient_cliping=1"], ["gradient_cliping", "gradient_clipping"]),
     (["--set", "zero_optimization.stage=5"], ["zero_optimization.stage", "5"]),

@@ -47,10 +47,9 @@ NcclLine::NcclLine(NcclTransport &transport, std::vector<uint32_t> members, uint
     throw Error("rank " + std::to_string(rank()) + " cannot use GPU " + std::to_string(transport_.gpu()) +
                 ": CUDA says " + cudaGetErrorString(error));
   void *progress = nullptr;
-  if (const cudaError_t error = cudaHostAlloc(&progress, sizeof(Progress), cudaHostAllocDefault);
-      error != cudaSuccess)
-    throw Error("rank " + std::to_string(rank()) + ": CUDA gives no memory that host and GPU share: " +
-                cudaGetErrorString(error));
+  if (const cudaError_t error = cudaHostAlloc(&progress, sizeof(Progress), cudaHostAllocDefault); error != cudaSuccess)
+    throw Error("rank " + std::to_string(rank()) +
+                ": CUDA gives no memory that host and GPU share: " + cudaGetErrorString(error));
   progress_ = new (progress) Progress{};
   try {
     connect();
@@ -87,9 +86,10 @@ void NcclLine::connect() {
   if (communicator_ != nullptr)
     (void)ncclCommAbort(std::exchange(communicator_, nullptr));
   if (code == ncclInProgress && !transport_.stopped())
-    throw Error("rank " + std::to_string(rank()) + " waited " + std::to_string(transport_.patience().count() / 1000) +
-                " s for the others of " + name_ +
-                " to join NCCL's communicator; one of those stands still or is slower than --collective-timeout allows");
+    throw Error(
+        "rank " + std::to_string(rank()) + " waited " + std::to_string(transport_.patience().count() / 1000) +
+        " s for the others of " + name_ +
+        " to join NCCL's communicator; one of those stands still or is slower than --collective-timeout allows");
   throw Error(why.message());
 }
 
@@ -182,8 +182,8 @@ Status NcclLine::examine(Clock::time_point now) noexcept {
 bool NcclLine::describe(std::string &text) const {
   const uint64_t begun = progress_->begun, done = progress_->done;
   const CallNames::Name &name = names_[progress_->call];
-  text = std::string(name.verb) + " of " + name.what.data() + " (" + name_ + ", the " + std::to_string(begun) +
-         ". there)";
+  text =
+      std::string(name.verb) + " of " + name.what.data() + " (" + name_ + ", the " + std::to_string(begun) + ". there)";
   return begun > done;
 }
 

@@ -80,8 +80,8 @@ private:
   const std::vector<uint32_t> members_;
   const uint32_t place_;
   const std::string name_;
-  std::mutex mutex_;                    // of communicator_, which NCCL leaves to us
-  ncclComm_t communicator_ = nullptr;   // nullptr once it has been taken away
+  std::mutex mutex_;                  // of communicator_, which NCCL leaves to us
+  ncclComm_t communicator_ = nullptr; // nullptr once it has been taken away
   std::vector<void *> registrations_;
   Progress *progress_ = nullptr; // host memory that the device writes
   CallNames names_;

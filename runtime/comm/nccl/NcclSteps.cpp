@@ -104,8 +104,8 @@ private:
     // Pieces of the ranks' slices do not lie side by side: one reduce to each rank.
     for (uint32_t root = 0; root < ranks_; ++root) {
       const std::byte *source = part.source + (root * targetCount + first) * elementBytes;
-      if (Status status = call({NcclCall::Kind::Reduce, source, root == rank_ ? scratch : nullptr, count, part.dtype,
-                                root});
+      if (Status status =
+              call({NcclCall::Kind::Reduce, source, root == rank_ ? scratch : nullptr, count, part.dtype, root});
           !status.ok())
         return status;
     }

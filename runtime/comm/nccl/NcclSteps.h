@@ -20,10 +20,10 @@ struct NcclCall {
   enum class Kind : uint8_t { AllGather, ReduceScatter, AllReduce, Broadcast, Reduce };
   Kind kind;
   const std::byte *source;
-  std::byte *target;   ///< nullptr for ranks other than the root of a reduce
-  uint64_t count;      ///< as NCCL counts: elements of the target for reduce_scatter, of the source for all else
-  DType dtype;         ///< U8 where bytes are only moved
-  uint32_t root = 0;   ///< broadcast, reduce
+  std::byte *target; ///< nullptr for ranks other than the root of a reduce
+  uint64_t count;    ///< as NCCL counts: elements of the target for reduce_scatter, of the source for all else
+  DType dtype;       ///< U8 where bytes are only moved
+  uint32_t root = 0; ///< broadcast, reduce
 };
 
 /// target += addend, element by element.

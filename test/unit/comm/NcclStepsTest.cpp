@@ -166,7 +166,11 @@ size_t check(CollectiveKind kind, size_t n, bool accumulate, uint64_t scratchEle
       for (uint64_t i = 0; i < slices[p] * (scatters ? n : 1); ++i)
         mine.source.push_back(value(rank, i));
       mine.target.assign(slices[p] * (gathers ? n : 1), 7);
-      parts.push_back({bytes(mine.source), bytes(mine.target), mine.source.size(), DType::I64, accumulate,
+      parts.push_back({bytes(mine.source),
+                       bytes(mine.target),
+                       mine.source.size(),
+                       DType::I64,
+                       accumulate,
                        {bytes(scratch[rank]), scratchElements * sizeof(int64_t)}});
     }
     const Status status = issue({kind, parts, "the test"}, uint32_t(rank), uint32_t(n), recorders[rank]);
@@ -182,8 +186,8 @@ size_t check(CollectiveKind kind, size_t n, bool accumulate, uint64_t scratchEle
 }
 
 TEST(NcclSteps, MoveAndSumWithoutScratchInOneGroup) {
-  for (const CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
-                                    CollectiveKind::AllReduce, CollectiveKind::Broadcast})
+  for (const CollectiveKind kind :
+       {CollectiveKind::AllGather, CollectiveKind::ReduceScatter, CollectiveKind::AllReduce, CollectiveKind::Broadcast})
     for (const size_t n : {1, 2, 5})
       EXPECT_EQ(check(kind, n, false, 0), 1u);
 }

@@ -70,7 +70,7 @@ TEST(Machine, TheBuiltInOneIsTheCpu) {
 TEST(Machine, ReadsEveryField) {
   const Machine machine = parseMachine(R"(// comment
       {"name": "box", "device": "cuda", "isa": "sm_90", "ranks_per_host": 8, "device_memory": "80GiB",
-       "host_memory": 1000, "threads": 2, "workspace_bytes_per_thread": "32MiB", "alignment": 512,
+       "host_memory": 1000, "threads": 1, "workspace_bytes_per_thread": "32MiB", "alignment": 512,
        "reserve_bytes": "1GiB", "links": [{"between": "ranks", "latency_us": 2}]})",
                                        "f.json");
   EXPECT_EQ(machine.name, "box");
@@ -79,7 +79,7 @@ TEST(Machine, ReadsEveryField) {
   EXPECT_EQ(machine.ranksPerHost, 8);
   EXPECT_EQ(machine.deviceMemory, int64_t(80) << 30);
   EXPECT_EQ(machine.hostMemory, 1000);
-  EXPECT_EQ(machine.threads, 2);
+  EXPECT_EQ(machine.threads, 1);
   EXPECT_EQ(machine.workspaceBytesPerThread, 32 << 20);
   EXPECT_EQ(machine.alignment, 512);
   EXPECT_EQ(machine.reserve, 1 << 30);
@@ -92,11 +92,25 @@ TEST(Machine, RefusesFieldsByName) {
   EXPECT_EQ(refused("{alignment: 96}"), "m.json:1: alignment is 96; it takes a power of two");
   EXPECT_EQ(refused("{threads: 0}"), "m.json:1: threads is 0; it takes a whole number from 1 to 4096");
   EXPECT_EQ(refused("{device: \"tpu\"}"), "m.json:1: device is \"tpu\"; it takes \"cpu\" or \"cuda\"");
+  EXPECT_EQ(refused("{device: \"cuda\", threads: 2}"),
+            "m.json:1: threads is 2; kernels of device cuda are not cut for workers; leave it out");
+  EXPECT_EQ(refused("{device: \"cuda\", isa: \"avx512\"}"),
+            "m.json:1: isa is \"avx512\"; device cuda takes a compute capability such as \"sm_90\"");
   EXPECT_EQ(refused("{device_memory: -1}"),
             "m.json:1: device_memory is -1; it takes a number of bytes or a size such as \"80GiB\"");
   EXPECT_EQ(refused("{device_memory: \"80 G\"}").substr(0, 38), "m.json:1: device_memory is \"80 G\"; the");
   EXPECT_EQ(refused("{links: 1}"), "m.json:1: links is 1; it takes a list of links");
 }
+
+TEST(Machine, CapabilitiesAreNumbers) {
+  EXPECT_EQ(computeCapability("sm_90"), 90);
+  EXPECT_EQ(computeCapability("sm_90a"), 90);
+  EXPECT_EQ(computeCapability("sm_120"), 120);
+  for (const char *none : {"", "sm_", "sm_a", "sm_-9", "sm_0", "sm_90aa", "sm_90 ", "avx512", "sm_99999999999"})
+    EXPECT_EQ(computeCapability(none), 0) << none;
+}
+
+TEST(Machine, OfCudaHasOneWorker) { EXPECT_EQ(parseMachine("{device: \"cuda\"}", "m.json").threads, 1); }
 
 TEST_F(MachineFolder, FindsNamesInTheFolders) {
   write("box.json", "{threads: 3}");

@@ -45,6 +45,9 @@ TEST(Compare, NamesWhatChanged) {
   EXPECT_EQ(changeOf([](Plan &plan) { plan.mutable_training()->set_accumulation_steps(7); }),
             "world: accumulation steps: 2 -> 7");
   EXPECT_EQ(changeOf([](Plan &plan) { plan.mutable_machine()->set_threads(99); }).substr(0, 15), "world: threads:");
+  EXPECT_EQ(changeOf([](Plan &plan) { plan.mutable_roles(0)->mutable_programs(0)->set_captured(true); }),
+            "world: program step: command by command -> captured");
+  EXPECT_EQ(changeOf([](Plan &plan) { plan.mutable_machine()->set_reserve(4096); }), "world: reserve: 0 -> 4,096");
   EXPECT_EQ(changeOf([](Plan &plan) { plan.mutable_roles(0)->mutable_arenas(0)->set_bytes(20480); }),
             "memory: role main, device: arena: 12,288 -> 20,480");
 }

@@ -112,6 +112,21 @@ TEST(JsonReport, AValueThatIsNoJsonIsText) {
   EXPECT_EQ(jsonOf(plan)["config"][0]["value"], std::string(5000, '['));
 }
 
+TEST(Report, SaysWhatADeviceRecordsAndWhatItKeepsForItself) {
+  plan::proto::Plan plan = smallPlan();
+  EXPECT_EQ(jsonOf(plan)["captured"], json::array());
+  plan.mutable_machine()->set_device("cuda");
+  plan.mutable_machine()->set_isa("sm_90");
+  plan.mutable_machine()->set_reserve(1536);
+  plan.mutable_roles(0)->mutable_programs(0)->set_captured(true);
+  EXPECT_EQ(jsonOf(plan)["captured"], json::array({"step"}));
+  EXPECT_EQ(jsonOf(plan)["machine"],
+            json({{"name", "cpu"}, {"device", "cuda"}, {"isa", "sm_90"}, {"reserve_bytes", 1536}}));
+  const std::string page = report(plan);
+  EXPECT_NE(page.find("\n  captured  program step as one launch of 9 commands\n"), std::string::npos) << page;
+  EXPECT_NE(page.find("\n  reserve   1.50 KiB of each rank's device, which the machine file keeps"), std::string::npos);
+}
+
 TEST(TextReport, IsAPage) {
   EXPECT_EQ(report(smallPlan()), R"(small
   compiled by ds-opt 0.1.0 for machine cpu (cpu)

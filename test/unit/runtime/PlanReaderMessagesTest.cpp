@@ -113,6 +113,12 @@ const std::vector<BadPlan> messageRules = {
           for (proto::Call &call : *steps(p, 0).mutable_calls())
             call.set_microbatch(0);
         }),
+    BAD(OtherCaptured,
+        "program step: role stage1 has one of 4 micro-batches, but role stage0 one of 4 micro-batches that is "
+        "captured; "
+        "ranks run a program together",
+        p.mutable_machine()->set_device("cuda");
+        steps(p, 0).set_captured(true)),
     BAD(Schedule, "pipeline: its schedule is none of gpipe, 1f1b, interleaved, zb-h1",
         p.mutable_pipeline()->set_schedule("1b1f")),
     BAD(Stages, "pipeline: it has 3 stages, not 1 on each of 2 ranks along axis pipe", stages(p, 3)),

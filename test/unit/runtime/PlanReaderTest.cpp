@@ -70,6 +70,7 @@ TEST_P(PlanReaderRefuses, ABrokenRule) {
 
 const std::vector<BadPlan> modelRules = {
     BAD(Device, "device is neither cpu nor cuda", p.mutable_machine()->set_device("tpu")),
+    BAD(Isa, "machine: its name holds the control character 10", p.mutable_machine()->set_isa("sm_90\n")),
     BAD(Threads, "0 threads", p.mutable_machine()->set_threads(0)),
     BAD(Alignment, "no power of two", p.mutable_machine()->set_alignment(48)),
     BAD(AlignmentZero, "no power of two", p.mutable_machine()->set_alignment(0)),
@@ -272,6 +273,11 @@ const std::vector<BadPlan> programRules = {
     BAD(MetricEnd, "passes the end of buffer 2", program(p).mutable_metrics(0)->mutable_source()->set_byte_offset(4)),
     BAD(MetricAccess, "access must be READ",
         program(p).mutable_metrics(0)->mutable_source()->set_access(proto::Operand::WRITE)),
+    BAD(CapturedOnCpu, "program step: it is captured, but a device cpu records no runs; only cuda does",
+        program(p).set_captured(true)),
+    BAD(CapturedFile, "program step: it is captured, but arena 1 is in space nvme, which the host reads",
+        program(p).set_captured(true);
+        p.mutable_machine()->set_device("cuda"); role(p).add_arenas()->set_space("nvme")),
     // Nothing raises event fed any more.
     BAD(NeverSignalled, "queue compute would wait for ever for event 0 (fed) to reach 1; it stays at 0",
         command(p, 0).clear_signals()),
@@ -291,6 +297,14 @@ INSTANTIATE_TEST_SUITE_P(Programs, PlanReaderRefuses, testing::ValuesIn(programR
 TEST(PlanReader, TakesAWaitThatIsIssuedBeforeItsSignal) {
   proto::Plan plan = soundPlan(); // the sum, on its own queue, is now issued before the feed it waits for
   role(plan).mutable_routines(0)->mutable_commands()->SwapElements(0, 1);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
+TEST(PlanReader, TakesACapturedProgram) {
+  proto::Plan plan = soundPlan();
+  plan.mutable_machine()->set_device("cuda");
+  plan.mutable_machine()->set_isa("sm_90");
+  program(plan).set_captured(true);
   EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 

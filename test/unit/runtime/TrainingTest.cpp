@@ -260,8 +260,10 @@ TEST_F(TrainingTest, RefusesWhatItCannotDo) {
     return error;
   };
   EXPECT_THAT_CONTAINS(withOptions([&] { options.ranks = 2; }), "-n 2 does not fit plan");
-  EXPECT_THAT_CONTAINS(withOptions([&] { options.device = "cuda"; }),
-                       "compiled for device cpu, so it does not run on cuda");
+  EXPECT_THAT_CONTAINS(
+      withOptions([&] { options.device = "cuda"; }),
+      "so it does not run on cuda; leave --device out to run it on cpu, or compile it for a machine with "
+      "device cuda");
   EXPECT_THAT_CONTAINS(withOptions([&] { options.data.clear(); }), "no data file was given");
   EXPECT_THAT_CONTAINS(withOptions([&] { options.metrics = folder / "no/m"; }), "metrics file");
   EXPECT_THAT_CONTAINS(withOptions([&] { options.exportPath = folder / "no/w"; }), "no folder that may be written to");

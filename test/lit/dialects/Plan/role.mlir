@@ -41,5 +41,7 @@ plan.role @main ranks [0, 3] {
     plan.call @forward microbatch 0
     // CHECK-NEXT: plan.metric "loss" %[[L]] : tensor<f32>
     plan.metric "loss" %l : tensor<f32>
+  }  // CHECK: plan.program "evaluate" captured {
+  plan.program "evaluate" captured {
   }
 }

@@ -1,0 +1,90 @@
+"""Plans for device cuda, without one: what they decide, that the null device walks them to their end, that a cpu refuses them."""
+
+import json
+import re
+
+import pytest
+from pipeline_trainer import Cut, trainer  # noqa: F401
+
+MACHINE = ("--machine", "h100x8")
+CUTS = {
+    "one": Cut(),
+    "zero2": Cut(data=2, zero=2, microbatches=2),
+    "pipe": Cut(stages=2, microbatches=4),
+    "zero3": Cut(data=8, zero=3),
+    "both": Cut(stages=2, data=4, zero=3, microbatches=4),
+    "interleaved": Cut(stages=4, data=2, zero=1, microbatches=4, schedule="interleaved"),
+}
+CASES = [*(("gpt2", cut) for cut in CUTS), ("resnet", "one"), ("resnet", "both")]
+# Kernels of GPT-2 and ResNet that take a workspace from the plan on a GPU, and not on a CPU or of another size.
+SCRATCH = {"gpt2": {"matmul", "attention", "attention_grad", "layer_norm_grad", "cross_entropy", "cross_entropy_grad"},
+           "resnet": {"matmul", "conv", "conv_input_grad", "conv_weight_grad", "cross_entropy", "reduce_sum"}}
+
+
+def report(trainer, plan):
+    return json.loads(trainer.tools("ds-opt", "report", plan, "--format", "json").stdout)
+
+
+def compile_cuda(trainer, name, cut, *options):
+    return trainer.compile(name, cut, *MACHINE, *options)
+
+
+@pytest.mark.parametrize("name, cut", CASES)
+def test_plans_are_walked_to_their_end(name, cut, trainer):
+    plan = compile_cuda(trainer, name, CUTS[cut])
+    trainer.tools("ds-run", plan, "--data", trainer.data(name), "--steps", 2, "--device", "null", "--quiet", "-n", CUTS[cut].ranks)
+    facts = report(trainer, plan)
+    assert facts["machine"] == {"name": "h100x8", "device": "cuda", "isa": "sm_90", "reserve_bytes": 1 << 30}
+    assert facts["captured"] == ["step"]
+    assert facts["numerics"] == ("reassociated" if CUTS[cut].data > 1 else "bit-equal")
+    page = trainer.tools("ds-opt", "report", plan).stdout
+    assert re.search(r"^  captured  program step as one launch of [\d,]+ commands$", page, re.M)
+    assert re.search(r"^  reserve   1.00 GiB of each rank's device", page, re.M)
+
+
+@pytest.mark.parametrize("name", SCRATCH)
+def test_kernels_have_the_workspaces_of_their_device(name, trainer):
+    text = trainer.tools("ds-opt", "compile", trainer.model(name), "--config", trainer.config(name, Cut()), *MACHINE,
+                         "--emit", "plan-text", "-o", "-").stdout
+    with_scratch = {kernel for kernel, body in re.findall(r'kernel \{\n +kernel: "(\w+)"(.*?)\n    \}\n', text, re.S)
+                    if "access: SCRATCH" in body}
+    assert with_scratch >= SCRATCH[name]
+    assert text.count("captured: true") == 1 and 'isa: "sm_90"' in text
+    assert re.findall(r'name: "pieces"\n +integer: (\d+)', text) and set(re.findall(r'name: "pieces"\n +integer: (\d+)', text)) == {"1"}
+
+
+def test_a_cpu_refuses_them_and_says_what_would_work(trainer):
+    plan = compile_cuda(trainer, "gpt2", Cut())
+    sentence = trainer.tools.refused("ds-run", plan, "--data", trainer.data("gpt2"), "--device", "cpu")
+    assert sentence == ("the plan was compiled for device cuda, so it does not run on cpu; leave --device out to run "
+                        "it on cuda, or compile it for a machine with device cpu")
+
+
+def test_the_capture_can_be_left_out(trainer):
+    plan = compile_cuda(trainer, "gpt2", CUTS["both"], "--without", "ds-choose-captured-programs")
+    assert report(trainer, plan)["captured"] == []
+    assert "captured" not in trainer.tools("ds-opt", "report", plan).stdout
+
+
+def test_machines_can_be_compared(trainer):
+    plans = []
+    for machine in ("cpu", "h100x8", "a100-80gx8"):
+        plans.append(trainer.folder / f"{machine}.dsplan")
+        trainer.tools("ds-opt", "compile", trainer.model("gpt2"), "--config", trainer.config("gpt2", Cut()), "--machine", machine,
+                      "-o", plans[-1])
+    changes = trainer.tools("ds-opt", "diff", *plans[:2]).stdout
+    assert re.search(r"program step +command by command +captured", changes) and "h100x8 (cuda)" in changes
+    assert re.search(r"instructions +sm_90 +sm_80", trainer.tools("ds-opt", "diff", *plans[1:]).stdout)
+
+
+@pytest.mark.parametrize("name", SCRATCH)
+def test_what_is_needed_of_a_gpu_is_checked(name, trainer):
+    def check(*options, code=0):
+        done = trainer.tools("ds-opt", "check", trainer.model(name), "--config", trainer.config(name, Cut()), *MACHINE, "--format", "json",
+                             *options, code=code)
+        return json.loads(done.stdout)["checks"][0]
+    memory, = check()["memory"]
+    assert memory["needed_bytes"] == memory["arena_bytes"] + (1 << 30) and memory["holds"]["workspace"] > 0
+    assert check("--device-memory", memory["needed_bytes"])["verdict"] == "fits"
+    refused = check("--device-memory", 1 << 30, code=1)  # all of it is reserved
+    assert refused["verdict"] == "does_not_fit" and "bytes of device memory" in refused["reason"]
