@@ -51,8 +51,8 @@ public:
 
   Status beginRun(uint64_t step) noexcept override;
   std::optional<kernels::RefusedValue> refused() const noexcept override;
-  /// Not where ranks share the GPU: they reach each other on the host, which a graph does not repeat.
-  bool records() const noexcept override { return !shared_; }
+  /// Not where ranks share the process or the GPU: they meet on the host, which a graph does not repeat.
+  bool records() const noexcept override { return rank_.ranks == 1 && !shared_; }
   Status beginRecording() noexcept override;
   Status endRecording(std::unique_ptr<RecordedRun> &run) noexcept override;
 
