@@ -21,6 +21,7 @@ SANITIZER_ENVIRONMENT = {
              "OMP_NUM_THREADS": "1"},
     "tsan": {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"},
     "dev": {},
+    "cuda": {},
 }
 
 
@@ -68,9 +69,10 @@ def run_binaries(preset, totals):
     if not tests:
         totals.add(f"{preset} has no tests", [0, 1, 0], 0, output)
     for test in tests:
-        if "command" not in test or not Path(test["command"][0]).exists():
+        command = test.get("command", [])
+        if not command or not all(Path(word).is_file() for word in (command[0], command[-1]) if word.startswith("/")):
             continue  # not one of the targets that this build makes
-        code, output, seconds = run(test["command"], **SANITIZER_ENVIRONMENT[preset])
+        code, output, seconds = run(command, **SANITIZER_ENVIRONMENT[preset])
         totals.add(f"{preset}/{test['name']}", gtest_counts(code, output), seconds, output)
 
 
@@ -97,6 +99,10 @@ def main():
     totals = Totals()
     for preset in ("dev", "asan", "tsan"):
         run_binaries(preset, totals)
+    if os.environ.get("DS_TEST_CUDA") == "yes":
+        run_binaries("cuda", totals)
+    else:
+        totals.add("cuda skipped, nvcc is neither on PATH nor in /usr/local/cuda", [0, 0, 1], 0, "")
     run_lit(totals)
     run_pytest(totals)
     for name in totals.broken:

@@ -12,4 +12,11 @@ bash scripts/build.sh dev
 # Sanitizers see what handles untrusted bytes and threads: kernels, runtime, configuration, plan reader, checker, importer.
 bash scripts/build.sh asan sanitized-tests
 bash scripts/build.sh tsan sanitized-tests
-DS_TEST_SCOPE=$scope exec build/venv/bin/python scripts/run_tests.py
+# What is for GPUs is compiled and linked where there is nvcc, and judged as far as that goes without one.
+cuda=no
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  bash scripts/install-cuda.sh
+  bash scripts/build.sh cuda cuda-tests
+  cuda=yes
+fi
+DS_TEST_SCOPE=$scope DS_TEST_CUDA=$cuda exec build/venv/bin/python scripts/run_tests.py
