@@ -89,6 +89,7 @@ protected:
     plan::writePlanFile(options.planPath, builder.plan);
     counts = {};
     options.makeDevice = nullptr;
+    options.device = onFake ? "null" : "cpu"; // the one that runs any plan, and is not made
     if (onFake)
       options.makeDevice = [this, records](uint32_t) { return fakeAccelerator(counts, records); };
     Training training(options, onFake ? onAccelerator<testKernels>() : testKernels());
@@ -98,7 +99,11 @@ protected:
     return {observer.losses, readFile(options.exportPath)};
   }
 
-  void captureStep() { builder.plan.mutable_roles(0)->mutable_programs(0)->set_captured(true); }
+  /// From then on it is no plan for the processor.
+  void capture(int program) {
+    builder.plan.mutable_machine()->set_device("cuda");
+    builder.plan.mutable_roles(0)->mutable_programs(program)->set_captured(true);
+  }
 
   TemporaryFolder folder;
   PlanBuilder builder;
@@ -113,7 +118,7 @@ TEST_F(Accelerator, GivesTheBitsOfTheProcessor) {
 
 TEST_F(Accelerator, RecordsAtTheSecondRunAndLaunchesFromThenOn) {
   const auto expected = run(false);
-  captureStep();
+  capture(0);
   EXPECT_EQ(run(true), expected);
   EXPECT_EQ(counts.recordings, 1u);
   EXPECT_EQ(counts.launches, 5u);
@@ -125,15 +130,15 @@ TEST_F(Accelerator, RecordsEachProgramForItself) {
   options.evaluationData = options.data;
   options.evaluationInterval = 1;
   const auto expected = run(false);
-  captureStep();
-  builder.plan.mutable_roles(0)->mutable_programs(1)->set_captured(true);
+  capture(0);
+  capture(1);
   EXPECT_EQ(run(true), expected);
   EXPECT_EQ(counts.recordings, 2u);
 }
 
 TEST_F(Accelerator, EnqueuesWhereTheDeviceRecordsNothing) {
   const auto expected = run(false);
-  captureStep();
+  capture(0);
   EXPECT_EQ(run(true, /*records=*/false), expected);
   EXPECT_EQ(counts.recordings, 0u);
   EXPECT_EQ(counts.enqueued, 6 * 12u);
@@ -141,7 +146,7 @@ TEST_F(Accelerator, EnqueuesWhereTheDeviceRecordsNothing) {
 
 TEST_F(Accelerator, IsCheckedAndTracedCommandByCommand) {
   const auto expected = run(false);
-  captureStep();
+  capture(0);
   options.checkMemory = options.checkNumerics = true;
   options.trace = folder / "t.json";
   EXPECT_EQ(run(true), expected);
