@@ -16,7 +16,7 @@ std::string need(const Environment &environment, const char *name) {
   const char *text = environment(name);
   if (text == nullptr || *text == '\0')
     throw Error("WORLD_SIZE is set, as by torchrun, but " + std::string(name) +
-                " is not; MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and LOCAL_RANK belong together");
+                " is not; MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE belong together");
   return text;
 }
 
@@ -39,7 +39,6 @@ std::optional<Torchrun> readTorchrun(const Environment &environment) {
   Torchrun torchrun;
   torchrun.ranks = number(environment, "WORLD_SIZE", 1, 1u << 20);
   torchrun.rank = number(environment, "RANK", 0, torchrun.ranks - 1);
-  torchrun.localRank = number(environment, "LOCAL_RANK", 0, torchrun.rank);
   torchrun.address = {need(environment, "MASTER_ADDR"), uint16_t(number(environment, "MASTER_PORT", 1, 65534))};
   // torchrun itself listens on MASTER_PORT then, for its own store.
   const char *agent = environment("TORCHELASTIC_USE_AGENT_STORE");

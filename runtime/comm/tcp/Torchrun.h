@@ -10,11 +10,10 @@
 
 namespace ds::runtime {
 
-/// From MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and LOCAL_RANK, which torchrun and whoever follows it sets.
+/// From MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, which torchrun and whoever follows it sets.
 struct Torchrun {
   StoreAddress address;
   uint32_t rank = 0, ranks = 1;
-  uint32_t localRank = 0; ///< among the processes of this machine: which GPU is its own
 };
 
 /// The value of an environment variable, or nullptr.

@@ -13,7 +13,7 @@ namespace {
 using Variables = std::map<std::string, std::string>;
 
 const Variables sound = {
-    {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}};
+    {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"RANK", "5"}, {"WORLD_SIZE", "8"}};
 
 std::optional<Torchrun> read(const Variables &variables) {
   return readTorchrun([&](const char *name) {
@@ -41,7 +41,6 @@ TEST(Torchrun, IsRead) {
   EXPECT_EQ(torchrun->address.text(), "node0:29500");
   EXPECT_EQ(torchrun->rank, 5u);
   EXPECT_EQ(torchrun->ranks, 8u);
-  EXPECT_EQ(torchrun->localRank, 1u);
   EXPECT_FALSE(read({}).has_value());
 }
 
@@ -56,12 +55,11 @@ TEST(Torchrun, LeavesThePortOfItsAgentAlone) {
 
 TEST(Torchrun, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refusal("RANK", std::nullopt),
-            "WORLD_SIZE is set, as by torchrun, but RANK is not; MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and "
-            "LOCAL_RANK belong together");
+            "WORLD_SIZE is set, as by torchrun, but RANK is not; MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE "
+            "belong together");
   EXPECT_EQ(refusal("MASTER_ADDR", "").substr(0, 54), "WORLD_SIZE is set, as by torchrun, but MASTER_ADDR is ");
   EXPECT_EQ(refusal("RANK", "8"), "RANK is \"8\", but must be a number from 0 to 7");
   EXPECT_EQ(refusal("RANK", "-1"), "RANK is \"-1\", but must be a number from 0 to 7");
-  EXPECT_EQ(refusal("LOCAL_RANK", "6"), "LOCAL_RANK is \"6\", but must be a number from 0 to 5");
   EXPECT_EQ(refusal("MASTER_PORT", "http"), "MASTER_PORT is \"http\", but must be a number from 1 to 65534");
   EXPECT_EQ(refusal("MASTER_PORT", "99999999999"),
             "MASTER_PORT is \"99999999999\", but must be a number from 1 to 65534");
