@@ -26,18 +26,15 @@ std::optional<std::string> environment(const char *name) {
   return text != nullptr ? std::optional<std::string>(text) : std::nullopt;
 }
 
-LocalRanks::MakeDevice makeCuda(const CudaLibrary &cuda, uint64_t reserve, const std::vector<uint32_t> &localRanks) {
-  return [&cuda, reserve, localRanks](uint32_t rank) {
-    const auto place = std::find(localRanks.begin(), localRanks.end(), rank);
-    return cuda.makeDevice({.rank = rank,
-                            .index = uint32_t(place - localRanks.begin()),
-                            .ranks = uint32_t(localRanks.size()),
-                            .process = localProcess(environment),
-                            .reserve = reserve});
-  };
-}
-
 } // namespace
+
+CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vector<uint32_t> &localRanks) {
+  return {.rank = rank,
+          .index = uint32_t(std::find(localRanks.begin(), localRanks.end(), rank) - localRanks.begin()),
+          .ranks = uint32_t(localRanks.size()),
+          .process = localProcess(environment),
+          .reserve = plan.machine().reserve()};
+}
 
 DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted,
                           const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks) {
@@ -49,7 +46,8 @@ DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &want
                 "; leave --device out to run it on " + planned + ", or compile it for a machine with device " + device);
   if (device == "cuda") {
     const CudaLibrary &cuda = loadCuda();
-    return {makeCuda(cuda, plan.machine().reserve(), localRanks), cuda.kernels(), &cuda};
+    return {[&cuda, &plan, localRanks](uint32_t rank) { return cuda.makeDevice(cudaRank(plan, rank, localRanks)); },
+            cuda.kernels(), &cuda};
   }
   if (device != "cpu")
     throw Error("this ds-run knows no device " + device + "; compile the plan for a machine with device cpu or cuda");

@@ -19,6 +19,9 @@ struct DeviceChoice {
   const CudaLibrary *cuda = nullptr; ///< where ranks are on GPUs
 };
 
+/// A rank of this process, of those that stand here, as one that is to have a GPU.
+CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vector<uint32_t> &localRanks);
+
 /// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda",
 /// "null"; empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a
 /// GPU is found out when the device is made.

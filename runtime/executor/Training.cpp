@@ -2,9 +2,7 @@
 #include "runtime/executor/Training.h"
 
 #include "kernels/KernelRegistry.h"
-#include "runtime/comm/LoadMpi.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Status.h"
@@ -17,6 +15,7 @@
 #include "runtime/executor/LocalRanks.h"
 #include "runtime/executor/MetricsFile.h"
 #include "runtime/executor/StepReport.h"
+#include "runtime/executor/TransportChoice.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/executor/World.h"
 #include "runtime/plan/AtomicFile.h"
@@ -66,35 +65,6 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   return microbatches * executor.place().dataRanks * plan.training().micro_batch_size();
 }
 
-std::string ranksText(uint64_t ranks) { return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks"); }
-
-/// All of the plan's ranks in this process, or one a process where a launcher has started several.
-std::unique_ptr<Transport> makeTransport(const plan::proto::Plan &plan, const TrainingOptions &options) {
-  const uint64_t ranks = worldSize(plan);
-  if (options.ranks || !options.launch) {
-    if (options.ranks.value_or(ranks) != ranks)
-      throw Error("-n " + std::to_string(*options.ranks) + " does not fit plan " + options.planPath +
-                  ", which is for " + ranksText(ranks) + "; leave -n out or compile with --ranks " +
-                  std::to_string(*options.ranks));
-    return std::make_unique<InProcessTransport>(uint32_t(ranks));
-  }
-  const auto refuse = [&](uint64_t processes) {
-    throw Error(options.launch->launcher + " started " + std::to_string(processes) +
-                    (processes == 1 ? " process" : " processes") + ", each to be one rank, but plan " +
-                    options.planPath + " is for " + ranksText(ranks) +
-                    "; start as many, or run all in one process with -n " + std::to_string(ranks),
-                "mpirun -n " + std::to_string(ranks) + " ds-run " + options.planPath + " ...");
-  };
-  if (options.launch->processes && *options.launch->processes != ranks)
-    refuse(*options.launch->processes);
-  if (options.launch->processes == 1)
-    return std::make_unique<InProcessTransport>(1);
-  std::unique_ptr<Transport> transport = loadMpiTransport();
-  if (transport->ranks() != ranks)
-    refuse(transport->ranks());
-  return transport;
-}
-
 void orThrow(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
@@ -104,7 +74,7 @@ void orThrow(const Status &status) {
 
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
-      transport_(makeTransport(*plan_, options)) {
+      transport_(chooseTransport(*plan_, options)) {
   transport_->setPatience(options.collectiveTimeout);
   requireEqualEverywhere();
   if (!options.trace.empty()) {
@@ -112,9 +82,10 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     trace_ = std::make_unique<Trace>();
   }
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
-  const DeviceChoice device = chooseDevice(*plan_, options.device, kernels, transport_->localRanks());
-  ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, options.makeDevice ? options.makeDevice : device.make,
-                                        device.kernels,
+  const DeviceChoice device = options.makeDevice
+                                  ? DeviceChoice{options.makeDevice, kernels}
+                                  : chooseDevice(*plan_, options.device, kernels, transport_->localRanks());
+  ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, device.make, device.kernels,
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,

@@ -22,8 +22,10 @@ namespace ds::runtime {
 
 /// What a launcher says about the processes that it has started, each of which is one rank.
 struct Launch {
-  std::string launcher;              ///< "mpirun", "srun"
+  std::string launcher;              ///< "mpirun", "srun", "torchrun"
   std::optional<uint64_t> processes; ///< where the environment tells
+  bool byTcp = false;                ///< they find each other by torchrun's variables; else by MPI
+  std::string arguments = {};        ///< this tool's own, for a line to try
 };
 
 /// What a user asks of a run; ds-run's flags.

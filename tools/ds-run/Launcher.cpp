@@ -23,25 +23,24 @@ std::optional<uint64_t> number(const char *name) {
 } // namespace
 
 std::optional<runtime::Launch> detectLauncher(const std::string &arguments) {
+  const uint64_t workers = number("WORLD_SIZE").value_or(1);
+  const runtime::Launch torchrun{.launcher = "torchrun", .processes = workers, .byTcp = true, .arguments = arguments};
+  if (workers > 1 && std::getenv("TORCHELASTIC_RUN_ID") != nullptr) // whatever started torchrun itself
+    return torchrun;
   const bool slurm = number("SLURM_PROCID").has_value();
   const char *launcher = slurm ? "srun" : "mpirun";
   if (const auto processes = number("OMPI_COMM_WORLD_SIZE")) // Open MPI's mpirun, prterun
-    return runtime::Launch{launcher, processes};
+    return runtime::Launch{.launcher = launcher, .processes = processes};
   if (const auto processes = number("PMI_SIZE")) // MPICH's and Intel MPI's mpiexec, srun --mpi=pmi2
-    return runtime::Launch{launcher, processes};
+    return runtime::Launch{.launcher = launcher, .processes = processes};
   if (number("PMIX_RANK")) // srun --mpi=pmix: only MPI itself knows how many
-    return runtime::Launch{launcher, std::nullopt};
+    return runtime::Launch{.launcher = launcher, .processes = std::nullopt};
   const uint64_t tasks = number("SLURM_STEP_NUM_TASKS").value_or(1);
   if (slurm && tasks > 1)
     throw Error("srun started this as one of " + std::to_string(tasks) +
                     " processes, but without a way to find each other (neither PMIX_RANK nor PMI_SIZE is set)",
                 "srun --mpi=pmix ds-run" + arguments);
-  const uint64_t workers = number("WORLD_SIZE").value_or(1);
-  if (workers > 1)
-    throw Error("torchrun started this as one of " + std::to_string(workers) +
-                    " processes (WORLD_SIZE), but on the cpu processes talk by MPI, which mpirun has to start",
-                "mpirun -n " + std::to_string(workers) + " ds-run" + arguments);
-  return std::nullopt;
+  return workers > 1 ? std::optional(torchrun) : std::nullopt;
 }
 
 } // namespace ds::run

@@ -8,9 +8,9 @@
 
 namespace ds::run {
 
-/// What the environment says about processes that mpirun or srun has started; nothing where this one was started by
-/// itself. Throws ds::Error for a launcher whose processes could not talk to each other: torchrun's on the CPU, srun's
-/// without a process management interface. `arguments`: ds-run's own, for the line to try.
+/// What the environment says about processes that mpirun, srun or torchrun has started; nothing where this one was
+/// started by itself. Throws ds::Error for a launcher whose processes could not talk to each other: srun without a
+/// process management interface. `arguments`: ds-run's own, for a line to try.
 std::optional<runtime::Launch> detectLauncher(const std::string &arguments);
 
 } // namespace ds::run

@@ -2,6 +2,11 @@
 #include "runtime/device/cuda/CudaLibrary.h"
 
 #include "kernels/cuda/CudaKernels.h"
+#include "runtime/comm/ControlPlane.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/comm/cuda/CudaMover.h"
+#include "runtime/comm/inprocess/ByteMover.h"
+#include "runtime/comm/nccl/NcclTransport.h"
 #include "runtime/comm/nccl/NcclVersion.h"
 #include "runtime/core/Error.h"
 #include "runtime/device/Device.h"
@@ -16,6 +21,8 @@
 #include <cudnn.h>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ds::runtime {
 namespace {
@@ -56,23 +63,48 @@ CudaInfo info() {
   return info;
 }
 
-std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
+/// Throws ds::Error where there is none.
+GpuChoice gpuOf(const CudaRank &rank) {
   std::string unusable;
   const int gpus = countGpus(unusable);
   if (!unusable.empty())
     throw Error(unusable);
-  const GpuChoice choice = chooseGpu(rank.process, rank.index, rank.ranks, gpus);
+  return chooseGpu(rank.process, rank.index, rank.ranks, gpus);
+}
+
+std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
+  const GpuChoice choice = gpuOf(rank);
   const GpuDescription gpu = describe(choice.gpu);
   if (const std::string refusal = refuseCapability(gpu); !refusal.empty())
     throw Error(refusal);
   return std::make_unique<CudaDevice>(rank, choice, gpu);
 }
 
+MakeByteMover makeMovers(const std::vector<CudaRank> &ranks) {
+  std::vector<int> gpus;
+  for (const CudaRank &rank : ranks)
+    gpus.push_back(gpuOf(rank).gpu);
+  return makeCudaMovers(gpus);
+}
+
+std::unique_ptr<Transport> makeNccl(std::unique_ptr<ControlPlane> control, const CudaRank &rank) {
+  const GpuChoice choice = gpuOf(rank);
+  if (choice.shared)
+    throw Error("rank " + std::to_string(rank.rank) + " shares GPU " + std::to_string(choice.gpu) +
+                " with another of the " + std::to_string(rank.process.count) +
+                " processes of this machine, and NCCL wants one for each; start as many as there are GPUs, or run all "
+                "ranks in one process with -n");
+  return makeNcclTransport(std::move(control), choice.gpu);
+}
+
 } // namespace
 } // namespace ds::runtime
 
 extern "C" const ds::runtime::CudaLibrary *dsCudaLibrary() {
-  static constexpr ds::runtime::CudaLibrary library{
-      .info = ds::runtime::info, .makeDevice = ds::runtime::makeDevice, .kernels = ds::kernels::cudaKernels};
+  static constexpr ds::runtime::CudaLibrary library{.info = ds::runtime::info,
+                                                    .makeDevice = ds::runtime::makeDevice,
+                                                    .kernels = ds::kernels::cudaKernels,
+                                                    .makeMovers = ds::runtime::makeMovers,
+                                                    .makeNccl = ds::runtime::makeNccl};
   return &library;
 }

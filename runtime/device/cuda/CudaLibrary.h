@@ -2,6 +2,9 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/comm/ControlPlane.h"
+#include "runtime/comm/Transport.h"
+#include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 
@@ -37,6 +40,10 @@ struct CudaLibrary {
   /// Throws ds::Error where the machine has no GPU that this rank can use.
   std::unique_ptr<Device> (*makeDevice)(const CudaRank &rank) = nullptr;
   const kernels::KernelRegistry &(*kernels)() = nullptr;
+  /// How ranks that are threads of this process move bytes; `ranks`: all of the run. Throws ds::Error.
+  MakeByteMover (*makeMovers)(const std::vector<CudaRank> &ranks) = nullptr;
+  /// For a rank that is a process, beside what already connects it with the others. Throws ds::Error.
+  std::unique_ptr<Transport> (*makeNccl)(std::unique_ptr<ControlPlane> control, const CudaRank &rank) = nullptr;
 };
 
 } // namespace ds::runtime

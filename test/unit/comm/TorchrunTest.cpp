@@ -12,8 +12,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-const Variables sound = {
-    {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"RANK", "5"}, {"WORLD_SIZE", "8"}};
+const Variables sound = {{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"RANK", "5"}, {"WORLD_SIZE", "8"}};
 
 std::optional<Torchrun> read(const Variables &variables) {
   return readTorchrun([&](const char *name) {

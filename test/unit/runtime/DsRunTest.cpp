@@ -119,6 +119,9 @@ TEST_F(DsRun, ObeysLaunchersUnlessToldOtherwise) {
   const Outcome torch = dsRun(plan + " --data " + data, "WORLD_SIZE=4");
   expectError(torch, 1, "torchrun started this as one of 4 processes (WORLD_SIZE), but on the cpu");
   EXPECT_THAT_CONTAINS(torch.errors, "try: mpirun -n 4 ds-run " + plan + " --data " + data);
+  // torchrun is the launcher wherever it was started itself.
+  expectError(dsRun(plan + " --data " + data, "SLURM_PROCID=0 PMIX_RANK=0 TORCHELASTIC_RUN_ID=x WORLD_SIZE=2"), 1,
+              "torchrun started this as one of 2 processes (WORLD_SIZE), but on the cpu");
   expectError(dsRun(plan + " --data " + data, "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2"), 1,
               "without a way to find each other");
 }
@@ -177,6 +180,7 @@ TEST_F(DsRun, NeedsItsLibraryForAPlanOfAGpu) {
   const std::string run = (folder / "g.dsplan") + " --steps 1 --data " + data;
   expectError(dsRun(run + " --device cpu"), 1, "the plan was compiled for device cuda, so it does not run on cpu");
   EXPECT_EQ(dsRun(run + " --device null").code, 0);
+  expectError(dsRun(run, "WORLD_SIZE=4"), 1, "torchrun started 4 processes, each to be one rank, but plan");
   const std::string info = dsRun("info").output;
   if (info.find("cuda           available") != std::string::npos)
     GTEST_SKIP() << "there is a GPU; its sentences are for machines without";
