@@ -62,6 +62,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);
     resolveMemory(resolver, overrides, config);
+    config.tf32 = resolver.boolean("deepstatic.tf32").value_or(false);
     config.answers = resolver.finish();
   } catch (const ConfigError &) {
     throw;

@@ -99,6 +99,7 @@ struct Config {
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;
+  bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
   std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory

@@ -34,6 +34,7 @@ constexpr KeyRule rules[] = {
     {"deepstatic.device_memory", Honoured, "", ""},
     {"deepstatic.pipeline", Honoured, "", ""},
     {"deepstatic.recompute", Honoured, "", ""},
+    {"deepstatic.tf32", Honoured, "", ""},
     {"deepstatic.checkpoint", DefaultOnly, "no checkpoint is written yet", ""},
     {"activation_checkpointing.contiguous_memory_optimization", Subsumed, noFragments, ""},
     {"activation_checkpointing.number_checkpoints", Honoured, "", ""},

@@ -109,6 +109,10 @@ number, the level, are explained in `docs/memory.md`. `{"REGEX": "recompute"}` s
 rules the first that matches holds, and `"save"` keeps. `activation_checkpointing.number_checkpoints` belongs to `"full"`: so many runs of
 layers are computed again, each as a whole.
 
+## TF32
+`deepstatic.tf32` lets a GPU round the float32 factors of matrix products to TF32, whose mantissa has 10 bits, and sum in float32. It is off
+unless written, as `torch.backends.cuda.matmul.allow_tf32` is, and nothing to a plan for the CPU.
+
 ## Learning rate schedules
 The learning rate of update j, counted from 0; i = j - 1; w = max(2, `warmup_num_steps`); T = `total_num_steps`;
 g(i) = ln(i + 1) / ln(w) for `log`, i / w for `linear`, while i < w. At j = 0 the rate is the minimum (`WarmupCosineLR`: 0).

@@ -31,6 +31,7 @@ constexpr KnownKey ownKeys[] = {
     {"deepstatic.pipeline.stages", "int", "1", "", "", false},
     {"deepstatic.recompute", "str|int|object", R"("auto")", "", "", false},
     {"deepstatic.tensor_parallel", "int", "1", "", "", false},
+    {"deepstatic.tf32", "bool", "false", "", "", false},
 };
 
 /// What tutorials and other trainers write, and the key that does it.

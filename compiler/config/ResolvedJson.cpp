@@ -98,6 +98,7 @@ std::string resolvedJson(const Config &config) {
        {{"pipeline", pipelineJson(config.pipeline)},
         {"recompute", nullptr},
         {"tensor_parallel", 1},
+        {"tf32", config.tf32},
         {"loss_normalization", "microbatch"},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };

@@ -229,6 +229,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
                       roomOf(machine)};
   options.recompute = recomputeSettings(config.recompute);
   options.zero = zeroOptions(config);
+  options.tf32 = config.tf32;
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

@@ -146,7 +146,7 @@ private:
 
 } // namespace
 
-FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols, int64_t workers) {
+FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols, const KernelTarget &target) {
   if (op->hasTrait<Elementwise>() || isa<FusedOp, BroadcastOp>(op))
     return selectElementwise(op);
   Selector select(op, symbols);
@@ -154,7 +154,9 @@ FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](MatmulOp o) {
         select.with("trans_a", int64_t(o.getTransposeLhs())).with("trans_b", int64_t(o.getTransposeRhs()));
-        select.with("pieces", workers);
+        select.with("pieces", target.workers);
+        if (target.device == kernels::Device::Cuda && target.tf32 && getElementTypeOrSelf(o.getType()).isF32())
+          select.with("tf32", int64_t(1));
         return Result(select.with("bias", int64_t(bool(o.getBias()))).plain(op));
       })
       .Case<AttentionOp, AttentionGradOp>([&](auto o) {

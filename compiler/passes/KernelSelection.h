@@ -3,6 +3,7 @@
 
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
+#include "kernels/Device.h"
 #include "runtime/core/DType.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -30,9 +31,16 @@ struct KernelCall {
   void variable(mlir::StringAttr name, mlir::RankedTensorType type, plan::Access access);
 };
 
-/// The call that computes `op`, or a failure after a diagnostic. `symbols` finds the variables that it names; products
-/// are cut for so many compute `workers` of a rank.
-llvm::FailureOr<KernelCall> selectKernel(mlir::Operation *op, const mlir::SymbolTable &symbols, int64_t workers);
+/// What of a machine and a configuration decides calls.
+struct KernelTarget {
+  int64_t workers = 1; ///< compute workers of a rank that products are cut for
+  kernels::Device device = kernels::Device::Cpu;
+  bool tf32 = false; ///< on CUDA, float32 factors of products may be rounded
+};
+
+/// The call that computes `op`, or a failure after a diagnostic. `symbols` finds the variables that it names.
+llvm::FailureOr<KernelCall> selectKernel(mlir::Operation *op, const mlir::SymbolTable &symbols,
+                                         const KernelTarget &target);
 
 /// Elementwise ops and fused bodies as a program (kernels/ElementwiseProgram.h); scalar constants become part of it.
 llvm::FailureOr<KernelCall> selectElementwise(mlir::Operation *op);

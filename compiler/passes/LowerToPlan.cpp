@@ -32,8 +32,14 @@ using namespace ds;
 
 namespace {
 
-/// Bytes of messages that a sum receives at once; a smaller sum takes what it needs.
-constexpr int64_t scratchBytes = 4 << 20;
+/// Bytes that a sum of `input` into `target` wants of its scratch. Ranks on CPUs receive messages into it. NCCL needs
+/// none, but where a target is added to, since it overwrites: then the sum lies there first.
+int64_t scratchBytes(Type input, Type target, bool accumulates, kernels::Device device) {
+  constexpr int64_t mostOnCpu = 4 << 20, mostOnCuda = 64 << 20; // a larger sum is taken in pieces
+  if (device == kernels::Device::Cpu)
+    return std::min(plan::tensorBytes(input), mostOnCpu);
+  return accumulates ? std::min(plan::tensorBytes(target), mostOnCuda) : 0;
+}
 
 /// The ONNX name of a result, or the op's.
 std::string nameOf(Value value) {
@@ -298,7 +304,7 @@ private:
       emitKernel(selectStore(store), op);
       return success();
     }
-    FailureOr<KernelCall> call = selectKernel(op, symbols_, options_.threads);
+    FailureOr<KernelCall> call = selectKernel(op, symbols_, {options_.threads, options_.device, options_.tf32});
     if (failed(call))
       return failure();
     emitKernel(*call, op);
@@ -366,10 +372,10 @@ private:
         op.getKind() == dist::CollectiveKind::ReduceScatter || op.getKind() == dist::CollectiveKind::AllReduce;
     const FailureOr<SmallVector<Type>> targets = dist::resultTypes(op, ranks);
     int64_t bytes = 0;
-    for (Value input : op.getInputs()) {
+    for (auto [input, target] : llvm::zip(op.getInputs(), *targets)) {
       const int64_t element = cast<RankedTensorType>(input.getType()).getElementTypeBitWidth() / 8;
-      const int64_t wanted = std::min(plan::tensorBytes(input.getType()), scratchBytes);
-      bytes = std::max<int64_t>(bytes, llvm::alignTo(wanted, ranks * element)); // one element a rank, at least
+      const int64_t wanted = scratchBytes(input.getType(), target, op.getAccumulate(), options_.device);
+      bytes = std::max<int64_t>({bytes, ranks * element, int64_t(llvm::alignTo(wanted, ranks * element))});
     }
     const Place scratch{
         sums ? placement_.make("messages", bytes, plan::Scope::Call, plan::Category::Communication) : Value(), 0, 0};
@@ -407,7 +413,7 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
     lowerChannels();
     SmallVector<dist::RoleOp> roles(module.getOps<dist::RoleOp>());
     for (dist::RoleOp role : roles)
-      if (failed(RoleLowering(module, role, {device, threads, workspaceBytesPerThread}).run()))
+      if (failed(RoleLowering(module, role, {device, tf32, threads, workspaceBytesPerThread}).run()))
         return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (isa<dist::FragmentOp, dist::ValueOp>(op)) {

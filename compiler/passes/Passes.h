@@ -49,6 +49,7 @@ struct RecomputeSettings {
 /// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
   kernels::Device device = kernels::Device::Cpu;
+  bool tf32 = false; ///< on CUDA, float32 factors of products may be rounded to TF32
   InsertOptimizerOptions optimizer;
   bool ownAlgorithm = false; ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;  ///< of one rank and optimizer step

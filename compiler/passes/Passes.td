@@ -502,6 +502,7 @@ def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::
     Option<"device", "device", "::ds::kernels::Device", "::ds::kernels::Device::Cpu", "what kernels run on",
            [{::llvm::cl::values(clEnumValN(::ds::kernels::Device::Cpu, "cpu", ""),
                                 clEnumValN(::ds::kernels::Device::Cuda, "cuda", ""))}]>,
+    Option<"tf32", "tf32", "bool", "false", "on CUDA, float32 factors of products may be rounded to TF32">,
     Option<"threads", "threads", "int64_t", "1", "compute workers that workspaces are cut for">,
     Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "4194304", "cap of a workspace, a worker">];
 }

@@ -123,7 +123,7 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createLowerToPlan({options.device, options.threads, options.workspaceBytesPerThread}));
+  pm.addPass(createLowerToPlan({options.device, options.tf32, options.threads, options.workspaceBytesPerThread}));
   pm.addPass(createAssignOffsets({options.alignment}));
   // Once it is known what a run executes, and from which arenas.
   if (options.device == kernels::Device::Cuda)

@@ -53,6 +53,13 @@ def test_kernels_have_the_workspaces_of_their_device(name, trainer):
     assert re.findall(r'name: "pieces"\n +integer: (\d+)', text) and set(re.findall(r'name: "pieces"\n +integer: (\d+)', text)) == {"1"}
 
 
+@pytest.mark.parametrize("machine, products", [("cpu", False), ("h100x8", True)])
+def test_tf32_is_for_products_of_a_gpu(machine, products, trainer):
+    text = trainer.tools("ds-opt", "compile", trainer.model("gpt2"), "--config", trainer.config("gpt2", Cut()), "--machine", machine,
+                         "--set", "deepstatic.tf32=true", "--emit", "plan-text", "-o", "-").stdout
+    assert text.count('name: "tf32"') == (text.count('kernel: "matmul"') if products else 0)
+
+
 def test_a_cpu_refuses_them_and_says_what_would_work(trainer):
     plan = compile_cuda(trainer, "gpt2", Cut())
     sentence = trainer.tools.refused("ds-run", plan, "--data", trainer.data("gpt2"), "--device", "cpu")

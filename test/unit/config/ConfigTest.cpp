@@ -141,6 +141,13 @@ TEST(Config, ZeroTurnsClippingOff) {
   EXPECT_EQ(resolveWith(R"("train_batch_size": 1, "gradient_clipping": 0.5)").gradientClipping, 0.5);
 }
 
+TEST(Config, Tf32IsOffUnlessWritten) {
+  EXPECT_FALSE(resolveWith(R"("train_batch_size": 1)").tf32);
+  const Config config = resolveWith(R"("train_batch_size": 1, "deepstatic": {"tf32": true})");
+  EXPECT_TRUE(config.tf32);
+  EXPECT_NE(resolvedJson(config).find(R"("tf32":true)"), std::string::npos);
+}
+
 TEST(Config, SetOverridesTheFileAndMakesWhatIsMissing) {
   const Config config = resolveWith(R"("train_batch_size": 1)", 1,
                                     {"train_batch_size=6", "optimizer.params.lr=0.5", "optimizer.params.lr=0.25",
@@ -242,7 +249,7 @@ TEST(Config, TheResolvedConfigurationHasEveryDefault) {
             R"({"activation_checkpointing":{"number_checkpoints":null},"bf16":{"enabled":false},)"
             R"("deepstatic":{"device_memory":null,"loss_normalization":"microbatch",)"
             R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"auto",)"
-            R"("tensor_parallel":1},"fp16":{"enabled":false},)"
+            R"("tensor_parallel":1,"tf32":false},"fp16":{"enabled":false},)"
             R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
             R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"
             R"("scheduler":{"type":null},"train_batch_size":2,"train_micro_batch_size_per_gpu":2,)"
