@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all build bench docs format install clean
+.PHONY: demo test test-all test-gpu build bench docs format install clean
 PREFIX ?= /usr/local
 
 demo:
@@ -8,6 +8,8 @@ test:
 	@bash scripts/test.sh subset
 test-all:
 	@bash scripts/test.sh all
+test-gpu:
+	@bash scripts/test_gpu.sh
 build:
 	@bash scripts/install.sh build
 	@bash scripts/build.sh release

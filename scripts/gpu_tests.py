@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""gpu_tests.py BIN CASES: GoogleTest suites that use a GPU, gpu_cases.py, and compute-sanitizer on one tiny step; one total."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+BIN, CASES = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+HERE = Path(__file__).resolve().parent
+
+
+def number(pattern, text):
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0
+
+
+def run(name, command, counts_of, tail=4000):
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    counts = counts_of(done.returncode, done.stdout)
+    print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped", flush=True)
+    if counts[1]:
+        print(done.stdout[-tail:], flush=True)
+    return counts
+
+
+def gtest(code, text):
+    failed = number(r"\[  FAILED  \] (\d+) tests?", text)
+    return [number(r"\[  PASSED  \] (\d+) tests?", text), failed or int(code != 0), number(r"\[  SKIPPED \] (\d+) tests?", text)]
+
+
+def cases(code, text):
+    counts = [number(rf"(\d+) {word}", text) for word in ("passed", "failed", "skipped")]
+    return counts if code == 0 or counts[1] else [0, 1, 0]
+
+
+def sanitized(code, text):
+    return [int(code == 0), int(code != 0), 0]
+
+
+def main():
+    results = []
+    for binary in sorted([BIN / "DeviceConformanceTest", *BIN.glob("*Cuda*Test")]):
+        results.append(run(binary.name, [binary, "--gtest_filter=-Backends/*"], gtest))
+    results.append(run("cases", [sys.executable, HERE / "gpu_cases.py", "run", CASES, "--bin", BIN], cases))
+    step = [BIN / "ds-run", CASES / "gpt2.cuda.dsplan", "--data", CASES / "data.safetensors", "--steps", "1", "--quiet"]
+    for tool in ("memcheck", "racecheck"):
+        if shutil.which("compute-sanitizer"):
+            results.append(run(tool, ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *step], sanitized))
+        else:
+            print(f"{tool}: skipped, compute-sanitizer is not there")
+            results.append([0, 0, 1])
+    totals = [sum(column) for column in zip(*results)]
+    print("{} passed, {} failed, {} skipped".format(*totals))
+    sys.exit(1 if totals[1] else 0)
+
+
+if __name__ == "__main__":
+    main()
