@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""gpu_tests.py BIN CASES: GoogleTest suites that use a GPU, gpu_cases.py, and compute-sanitizer on one tiny step; one total."""
+"""gpu_tests.py BIN CASES: GoogleTest suites that use a GPU, gpu_cases.py, in a checkout pytest, compute-sanitizer on a tiny step; one total."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 BIN, CASES = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 HERE = Path(__file__).resolve().parent
+END_TO_END = HERE.parent / "test" / "e2e"  # in a checkout only
 
 
 def number(pattern, text):
@@ -39,11 +41,21 @@ def sanitized(code, text):
     return [int(code == 0), int(code != 0), 0]
 
 
+def pytest(code, text):
+    tail = text.strip().splitlines()[-1] if text.strip() else ""
+    counts = [number(rf"(\d+) {word}", tail) for word in ("passed", "failed", "skipped")]
+    return counts if code == 0 or counts[1] else [counts[0], 1, counts[2]]
+
+
 def main():
     results = []
     for binary in sorted([BIN / "DeviceConformanceTest", *BIN.glob("*Cuda*Test")]):
         results.append(run(binary.name, [binary, "--gtest_filter=-Backends/*"], gtest))
     results.append(run("cases", [sys.executable, HERE / "gpu_cases.py", "run", CASES, "--bin", BIN], cases))
+    if END_TO_END.is_dir():
+        os.environ.update(DS_TEST_DEVICE="cuda", DS_BUILD_DIR=str(HERE.parent / "build" / "dev"))
+        files = [END_TO_END / f"test_{name}.py" for name in ("parity", "zero", "pipeline", "recompute")]
+        results.append(run("pytest", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files], pytest))
     step = [BIN / "ds-run", CASES / "gpt2.cuda.dsplan", "--data", CASES / "data.safetensors", "--steps", "1", "--quiet"]
     for tool in ("memcheck", "racecheck"):
         if shutil.which("compute-sanitizer"):
