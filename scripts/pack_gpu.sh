@@ -14,11 +14,12 @@ rm -rf $pack
 mkdir -p $pack/bin $pack/lib $pack/scripts $pack/bench
 build/venv/bin/python scripts/gpu_cases.py make $pack/cases --bin build/dev/bin
 build/venv/bin/python bench/gpu_step.py --prepare $pack/bench --bin build/dev/bin
+build/venv/bin/python bench/gpu_step.py --prepare $pack/bench --bin build/dev/bin --sizes small --dtype float32
 cp build/cuda/bin/ds-run build/cuda/bin/DeviceConformanceTest build/cuda/bin/*Cuda*Test $pack/bin/
 cp build/cuda/lib/libds-cuda.so $pack/lib/
 # What such a machine may lack: all but the C library and what comes with NVIDIA's wheels or the driver.
 ldd $pack/bin/* build/cuda/lib/libds-cuda.so | awk '/=> \//{print $3}' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|libcuda|libcublas.*|libcudnn.*|libnccl)\.so' |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcublas.*|libcudnn.*|libnccl)\.so' |
   xargs -r -I{} cp -Ln {} $pack/lib/
 strip --strip-unneeded $pack/bin/* $pack/lib/*
 cp scripts/test_gpu.sh scripts/gpu_cases.py scripts/gpu_tests.py $pack/scripts/

@@ -5,6 +5,7 @@
 #include "runtime/device/LoadCuda.h"
 #include "test/unit/runtime/Shell.h"
 
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
@@ -16,7 +17,8 @@ using runtime::CudaInfo;
 using runtime::CudaLibrary;
 
 TEST(CudaLibrary, HasNoUndefinedSymbol) {
-  const Outcome outcome = shell(std::string("ldd -r ") + DS_CUDA_LIBRARY_PATH);
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const Outcome outcome = shell("ldd -r " + (folder / "../lib/libds-cuda.so").string());
   ASSERT_EQ(outcome.code, 0) << outcome.errors;
   for (const char *sign : {"undefined symbol", "not found"})
     EXPECT_EQ((outcome.output + outcome.errors).find(sign), std::string::npos) << outcome.output << outcome.errors;
