@@ -49,7 +49,8 @@ def pytest(code, text):
 
 def main():
     results = []
-    for binary in sorted([BIN / "DeviceConformanceTest", *BIN.glob("*Cuda*Test")]):
+    os.environ["DS_TEST_GPU"] = "1"  # CommunicatorConformanceTest: ranks are on GPUs
+    for binary in sorted([*BIN.glob("*ConformanceTest"), *BIN.glob("*Cuda*Test")]):
         results.append(run(binary.name, [binary, "--gtest_filter=-Backends/*"], gtest))
     results.append(run("cases", [sys.executable, HERE / "gpu_cases.py", "run", CASES, "--bin", BIN], cases))
     if END_TO_END.is_dir():

@@ -9,13 +9,13 @@ limit=$((60 * 1024 * 1024))
 
 bash scripts/install-cuda.sh
 bash scripts/build.sh dev ds-opt
-bash scripts/build.sh cuda ds-run DSCuda DeviceConformanceTest cuda-tests
+bash scripts/build.sh cuda gpu-tests
 rm -rf $pack
 mkdir -p $pack/bin $pack/lib $pack/scripts $pack/bench
 build/venv/bin/python scripts/gpu_cases.py make $pack/cases --bin build/dev/bin
 build/venv/bin/python bench/gpu_step.py --prepare $pack/bench --bin build/dev/bin
 build/venv/bin/python bench/gpu_step.py --prepare $pack/bench --bin build/dev/bin --sizes small --dtype float32
-cp build/cuda/bin/ds-run build/cuda/bin/DeviceConformanceTest build/cuda/bin/*Cuda*Test $pack/bin/
+cp build/cuda/bin/ds-run build/cuda/bin/*ConformanceTest build/cuda/bin/*Cuda*Test $pack/bin/
 cp build/cuda/lib/libds-cuda.so $pack/lib/
 # What such a machine may lack: all but the C library and what comes with NVIDIA's wheels or the driver.
 ldd $pack/bin/* build/cuda/lib/libds-cuda.so | awk '/=> \//{print $3}' | sort -u |

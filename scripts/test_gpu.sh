@@ -16,7 +16,7 @@ else
   bash scripts/install.sh
   bash scripts/install-cuda.sh
   bash scripts/build.sh dev ds-opt
-  bash scripts/build.sh cuda ds-run DSCuda DeviceConformanceTest cuda-tests
+  bash scripts/build.sh cuda gpu-tests
   $python scripts/gpu_cases.py make $cases --bin build/dev/bin
 fi
 
