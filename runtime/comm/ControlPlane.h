@@ -26,8 +26,8 @@ public:
   /// How long a rank waits for the others.
   virtual void setPatience(std::chrono::milliseconds patience) noexcept = 0;
 
-  /// Called once when some rank has failed, from any thread. Set before the first run; once it is set again, to
-  /// nothing, the old one is not running any more.
+  /// Called once when some rank has failed, from any thread; by processes also if that was before it was set. Set
+  /// before the first run; once it is set again, to nothing, the old one is not running any more.
   virtual void onStop(std::function<void(const Status &)> callback) = 0;
   /// A rank of this process has failed: every collective and message of every rank ends with this status, if it is the
   /// first.

@@ -144,13 +144,15 @@ std::unique_ptr<ReceivingEnd> MpiTransport::receivingEnd(uint32_t from, uint32_t
 void MpiTransport::onStop(std::function<void(const Status &)> callback) {
   const std::lock_guard<std::mutex> lock(mutex_);
   callback_ = std::move(callback);
+  if (callback_ && stopped() && !std::exchange(told_, true))
+    callback_(failure());
 }
 
 bool MpiTransport::take(const Status &status) noexcept {
-  if (!failure_.report(status))
+  if (!failure_.report(status)) // which a callback may lead to
     return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (callback_)
+  if (callback_ && !std::exchange(told_, true))
     callback_(status);
   return true;
 }

@@ -72,6 +72,7 @@ private:
   FirstFailure failure_;
   std::mutex mutex_; // of callback_
   std::function<void(const Status &)> callback_;
+  bool told_ = false; // it has been called
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last
   std::atomic<bool> inside_ = false, done_ = false;

@@ -71,7 +71,7 @@ void NcclLine::connect() {
   ncclUniqueId id{};
   if (place_ == 0)
     if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess)
-      throw Error(failure("joining", "the run", code).message());
+      throw Error(failure("start", "the communicator", code).message());
   for (const uint32_t member : members_)
     transport_.control().bring(members_[0], member, std::as_writable_bytes(std::span(id.internal)));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -82,7 +82,7 @@ void NcclLine::connect() {
     code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
   if (code == ncclSuccess)
     return;
-  const Status why = transport_.stopped() ? transport_.failure() : failure("joining", "the run", code);
+  const Status why = transport_.stopped() ? transport_.failure() : failure("start", "the communicator", code);
   if (communicator_ != nullptr)
     (void)ncclCommAbort(std::exchange(communicator_, nullptr));
   if (code == ncclInProgress && !transport_.stopped())
@@ -116,7 +116,7 @@ void NcclLine::registerMemory(std::span<std::byte> memory) {
   if (code == ncclInProgress)
     code = awaitNccl(communicator_, [&] { return transport_.stopped(); });
   if (code != ncclSuccess)
-    throw Error(std::string(failure("registering", "memory", code).message()) +
+    throw Error(std::string(failure("registration", "memory", code).message()) +
                 "; NCCL_LOCAL_REGISTER=0 does without it");
   if (registration != nullptr) // else NCCL has no use for it
     registrations_.push_back(registration);
@@ -176,14 +176,14 @@ Status NcclLine::examine(Clock::time_point now) noexcept {
   if (state == ncclSuccess || state == ncclInProgress)
     return Status::success();
   const bool any = progress_->begun > 0;
-  return failure(any ? name.verb : "waiting", any ? name.what.data() : "the first collective", state);
+  return failure(any ? name.verb : "start", any ? name.what.data() : "the first collective", state);
 }
 
 bool NcclLine::describe(std::string &text) const {
   const uint64_t begun = progress_->begun, done = progress_->done;
   const CallNames::Name &name = names_[progress_->call];
-  text =
-      std::string(name.verb) + " of " + name.what.data() + " (" + name_ + ", the " + std::to_string(begun) + ". there)";
+  text = std::string(name.verb) + " of " + name.what.data() + " (" + name_ + ", number " + std::to_string(begun) +
+         " there)";
   return begun > done;
 }
 

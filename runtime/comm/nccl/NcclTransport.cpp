@@ -93,6 +93,8 @@ void NcclTransport::setPatience(std::chrono::milliseconds patience) noexcept {
 void NcclTransport::onStop(std::function<void(const Status &)> callback) {
   const std::lock_guard<std::mutex> lock(callbackMutex_);
   callback_ = std::move(callback);
+  if (callback_ && stopped() && !std::exchange(told_, true))
+    callback_(failure());
 }
 
 void NcclTransport::stop(const Status &status) noexcept {
@@ -101,10 +103,10 @@ void NcclTransport::stop(const Status &status) noexcept {
 }
 
 void NcclTransport::halt(const Status &status) noexcept {
-  if (!failure_.report(status))
+  if (!failure_.report(status)) // which a callback may lead to
     return;
   const std::lock_guard<std::mutex> lock(callbackMutex_);
-  if (callback_)
+  if (callback_ && !std::exchange(told_, true))
     callback_(status);
 }
 

@@ -75,7 +75,8 @@ private:
   FirstFailure failure_;
   std::mutex callbackMutex_;
   std::function<void(const Status &)> callback_;
-  std::mutex mutex_; // of lines_
+  bool told_ = false; // it has been called
+  std::mutex mutex_;  // of lines_
   std::vector<NcclLine *> lines_;
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<bool> mine_ = false; // the failure is this rank's own

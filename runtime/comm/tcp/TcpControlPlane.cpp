@@ -35,15 +35,15 @@ TcpControlPlane::TcpControlPlane(const StoreAddress &address, uint32_t rank, uin
 void TcpControlPlane::onStop(std::function<void(const Status &)> callback) {
   const std::lock_guard<std::mutex> lock(mutex_);
   callback_ = std::move(callback);
-  if (callback_ && failure_.failed())
+  if (callback_ && failure_.failed() && !std::exchange(told_, true))
     callback_(failure_.get());
 }
 
 bool TcpControlPlane::take(const Status &status) noexcept {
-  if (!failure_.report(status))
+  if (!failure_.report(status)) // which a callback may lead to
     return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (callback_)
+  if (callback_ && !std::exchange(told_, true))
     callback_(status);
   return true;
 }

@@ -49,6 +49,7 @@ private:
   FirstFailure failure_;
   std::mutex mutex_; // of callback_
   std::function<void(const Status &)> callback_;
+  bool told_ = false; // it has been called
   uint64_t gathered_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> brought_; // pieces, by from and to
   TcpStore store_;                                            // last: its threads use the others

@@ -130,6 +130,11 @@ void TcpStore::giveUp(const std::string &text) {
 
 void TcpStore::fail(const std::string &text) noexcept {
   try {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      failure_ = failure_.value_or(text); // the store does not answer this rank any more
+    }
+    changed_.notify_all();
     send({.kind = FrameKind::Fail, .key = {}, .value = toBytes(text)});
   } catch (const std::exception &) { // then nobody can be told; the others will miss this rank
   }

@@ -41,7 +41,7 @@ public:
   /// The values of all ranks in rank order. `what` stands in errors.
   std::vector<std::byte> gather(const std::string &key, std::span<const std::byte> value,
                                 std::chrono::milliseconds patience, const char *what);
-  /// Every other rank ends with this sentence.
+  /// Every rank ends with this sentence.
   void fail(const std::string &text) noexcept;
   /// All is well; what others do from now on is no business of this rank.
   void finish();
