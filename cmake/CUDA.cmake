@@ -57,6 +57,15 @@ function(ds_find_cuda_library name header file folder)
 endfunction()
 ds_find_cuda_library(DSCublasLt cublasLt.h libcublasLt.so.13 cu13)
 ds_find_cuda_library(DSCudnn cudnn.h libcudnn.so.9 cudnn)
+# cuDNN's graphs are written with NVIDIA's headers over them.
+if(DS_CUDA_WHEELS)
+  set(frontend_hints HINTS ${DS_CUDA_WHEELS} NO_DEFAULT_PATH)
+endif()
+find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h ${frontend_hints} PATH_SUFFIXES include)
+if(NOT CUDNN_FRONTEND_INCLUDE_DIR)
+  message(FATAL_ERROR "cudnn_frontend.h is not there (looked in '${DS_CUDA_WHEELS}' and the system); run scripts/install-cuda.sh")
+endif()
+target_include_directories(DSCudnn SYSTEM INTERFACE ${CUDNN_FRONTEND_INCLUDE_DIR})
 ds_find_cuda_library(DSNccl nccl.h libnccl.so.2 nccl)
 
 # ds_cuda_library(NAME SOURCES .cpp and .cu... LINK libraries...): a part of libds-cuda.so; every warning is an error, of the

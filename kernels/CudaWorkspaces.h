@@ -42,9 +42,9 @@ constexpr int64_t cudaReducePieces(int64_t outputs, int64_t length) {
 /// Whether a kernel's last operand is a workspace on CUDA.
 inline bool hasCudaWorkspace(std::string_view kernel) {
   constexpr std::string_view kernels[] = {
-      "matmul",     "attention",       "attention_grad",   "layer_norm_grad",   "rms_norm_grad",
-      "conv",       "conv_input_grad", "conv_weight_grad", "reduce_sum",        "reduce_mean",
-      "reduce_max", "gather_grad",     "cross_entropy",    "cross_entropy_grad"};
+      "matmul",     "attention",       "attention_grad",    "layer_norm_grad", "rms_norm_grad",
+      "conv",       "conv_input_grad", "conv_weight_grad",  "reduce_sum",      "reduce_mean",
+      "reduce_max", "cross_entropy",   "cross_entropy_grad"};
   return std::find(std::begin(kernels), std::end(kernels), kernel) != std::end(kernels);
 }
 
@@ -83,8 +83,6 @@ inline int64_t cudaWorkspaceBytes(std::string_view kernel, std::span<const Tenso
     return count(1) * cudaSumBytes(operands[0].dtype);
   if (kernel == "cross_entropy_grad") // how many labels count
     return 8;
-  if (kernel == "gather_grad") // sums, where ddata is too narrow for them
-    return byteSize(operands[2].dtype) < 4 ? 4 * count(2) : 0;
   if (kernel == "matmul")
     return count(0) == 0 || count(1) == 0 ? 0 : cap;
   return hasCudaWorkspace(kernel) && count(0) > 0 ? cap : 0; // conv and its gradients

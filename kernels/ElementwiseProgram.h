@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "kernels/HostDevice.h"
 #include "runtime/core/DType.h"
 
 #include <cstdint>
@@ -65,7 +66,7 @@ enum class ElementwiseOp : int64_t {
 inline constexpr int64_t elementwiseInstructionWidth = 5;
 
 /// Operands that an opcode reads from registers (Constant reads none: its `a` indexes `constants`).
-constexpr int elementwiseArity(ElementwiseOp op) {
+constexpr DS_HOST_DEVICE int elementwiseArity(ElementwiseOp op) {
   if (op == ElementwiseOp::Constant)
     return 0;
   if (op == ElementwiseOp::Select)

@@ -28,6 +28,7 @@ template <typename F> decltype(auto) withType(DType dtype, F &&f) {
   case DType::F32:
     return f(float{});
   case DType::F64:
+  case DType::BF16:
     break;
   }
   return f(double{});

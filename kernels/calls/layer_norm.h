@@ -48,7 +48,7 @@ protected:
 
 /// dy, x, gamma, mean, rstd, dx, dgamma, dbeta, workspace.
 struct LayerNormGradCall : LayerNormCall {
-  explicit LayerNormGradCall(const Call &call) {
+  explicit LayerNormGradCall(const Call &call, Device device = Device::Cpu) {
     call.expectOperands(9);
     shapes(call, 1, 2);
     call.expectLike(0, 1);
@@ -59,12 +59,13 @@ struct LayerNormGradCall : LayerNormCall {
     call.expectLike(7, 2);
     call.expectDType(8, DType::U8);
     pieces = piecesOf(rows, normGradRowsPerPiece);
-    const int64_t needed = 2 * pieces * cols * byteSize(dtype);
+    const TensorType operands[] = {{dtype, {rows, cols}}, {dtype, {rows, cols}}, {dtype, {cols}}};
+    const int64_t needed = workspaceBytes("layer_norm_grad", operands, {.device = device});
     call.require(call.elements(8) >= needed,
                  "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(call.elements(8)));
   }
 
-  int64_t pieces = 0; ///< of normGradRowsPerPiece rows
+  int64_t pieces = 0; ///< of normGradRowsPerPiece rows, on a CPU
 };
 
 } // namespace ds::kernels

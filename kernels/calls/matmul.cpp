@@ -51,7 +51,7 @@ void MatmulCall::checkEpilogue(const Call &call) const {
   }
 }
 
-MatmulCall::MatmulCall(const Call &call, Device device) {
+MatmulCall::MatmulCall(const Call &call) {
   transA = call.flag("trans_a");
   transB = call.flag("trans_b");
   bias = call.flag("bias");
@@ -61,7 +61,7 @@ MatmulCall::MatmulCall(const Call &call, Device device) {
                                                              " is allowed");
   tf32 = call.has("tf32") && call.flag("tf32");
   readEpilogue(call);
-  call.expectOperands(std::max({c, aux, dbias}) + 1 + size_t(hasWorkspace("matmul", device)));
+  call.expectOperands(std::max({c, aux, dbias}) + 1);
   call.expectFloat(0);
   dtype = call.dtype(0);
   call.expectDType(1, dtype);

@@ -1,7 +1,6 @@
 //===- matmul.h - the call of matmul --------------------------------------===//
 #pragma once
 
-#include "kernels/KernelSignatures.h"
 #include "kernels/calls/Call.h"
 
 #include <cstdint>
@@ -16,7 +15,7 @@ enum class MatmulEpilogue { None, GeluTanh, GeluTanhGrad };
 
 /// c[..., m, n] = op(a)[..., m, k] op(b)[..., k, n] + bias[n].
 struct MatmulCall {
-  explicit MatmulCall(const Call &call, Device device = Device::Cpu);
+  explicit MatmulCall(const Call &call);
 
   int64_t m = 0, n = 0, k = 0;
   int64_t pieces = 1; ///< c is to be cut into so many, or a multiple

@@ -41,7 +41,7 @@ protected:
 
 /// dy, x, gamma, rrms, dx, dgamma, workspace.
 struct RmsNormGradCall : RmsNormCall {
-  explicit RmsNormGradCall(const Call &call) {
+  explicit RmsNormGradCall(const Call &call, Device device = Device::Cpu) {
     call.expectOperands(7);
     shapes(call, 1, 2, 3);
     call.expectLike(0, 1);
@@ -49,12 +49,13 @@ struct RmsNormGradCall : RmsNormCall {
     call.expectLike(5, 2);
     call.expectDType(6, DType::U8);
     pieces = piecesOf(rows, normGradRowsPerPiece);
-    const int64_t needed = pieces * cols * byteSize(dtype);
+    const TensorType operands[] = {{dtype, {rows, cols}}, {dtype, {rows, cols}}, {dtype, {cols}}};
+    const int64_t needed = workspaceBytes("rms_norm_grad", operands, {.device = device});
     call.require(call.elements(6) >= needed,
                  "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(call.elements(6)));
   }
 
-  int64_t pieces = 0; ///< of normGradRowsPerPiece rows
+  int64_t pieces = 0; ///< of normGradRowsPerPiece rows, on a CPU
 };
 
 } // namespace ds::kernels

@@ -1,6 +1,7 @@
 //===- scatter_elements.h - the call of scatter_elements ------------------===//
 #pragma once
 
+#include "kernels/HostDevice.h"
 #include "kernels/calls/element_index.h"
 
 #include <cmath>
@@ -23,7 +24,7 @@ struct ScatterElementsCall {
 };
 
 /// An element that an update meets; integers wrap, NaN wins.
-template <typename T> T combined(ScatterReduction reduction, T old, T update) {
+template <typename T> DS_HOST_DEVICE T combined(ScatterReduction reduction, T old, T update) {
   switch (reduction) {
   case ScatterReduction::Replace:
     return update;

@@ -1,6 +1,7 @@
 //===- search.h - the calls of arg_max, top_k and cumsum ------------------===//
 #pragma once
 
+#include "kernels/HostDevice.h"
 #include "kernels/calls/Call.h"
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 namespace ds::kernels {
 
 /// Whether `a` stands before `b` in descending order; NaN is the largest.
-template <typename T> bool isLarger(T a, T b) { return a > b || (a != a && b == b); }
+template <typename T> DS_HOST_DEVICE bool isLarger(T a, T b) { return a > b || (a != a && b == b); }
 /// In ascending order; NaN is the largest.
-template <typename T> bool isSmaller(T a, T b) { return a < b || (b != b && a == a); }
+template <typename T> DS_HOST_DEVICE bool isSmaller(T a, T b) { return a < b || (b != b && a == a); }
 
 /// x [outer, length, inner], y i64 [outer, inner].
 struct ArgMaxCall {
@@ -28,7 +29,7 @@ struct TopKCall {
   bool smallest;
 
   /// Whether element a of a row comes before element b.
-  template <typename T> bool before(const T *row, int64_t a, int64_t b) const {
+  template <typename T> DS_HOST_DEVICE bool before(const T *row, int64_t a, int64_t b) const {
     const bool first = smallest ? isSmaller(row[a], row[b]) : isLarger(row[a], row[b]);
     const bool second = smallest ? isSmaller(row[b], row[a]) : isLarger(row[b], row[a]);
     return first || (!second && a < b);

@@ -8,7 +8,7 @@
 namespace ds {
 
 /// Element types that a plan may name. The numbers are those of `plan.proto`'s DType and never change.
-enum class DType : uint8_t { Bool = 1, U8 = 2, U16 = 3, U32 = 4, I32 = 5, I64 = 6, F32 = 7, F64 = 8 };
+enum class DType : uint8_t { Bool = 1, U8 = 2, U16 = 3, U32 = 4, I32 = 5, I64 = 6, F32 = 7, F64 = 8, BF16 = 9 };
 
 /// Bytes of one element; a bool takes one byte.
 constexpr int64_t byteSize(DType dtype) {
@@ -17,6 +17,7 @@ constexpr int64_t byteSize(DType dtype) {
   case DType::U8:
     return 1;
   case DType::U16:
+  case DType::BF16:
     return 2;
   case DType::U32:
   case DType::I32:
@@ -50,6 +51,8 @@ constexpr std::string_view name(DType dtype) {
     return "float32";
   case DType::F64:
     return "float64";
+  case DType::BF16:
+    return "bfloat16";
   }
   return "?";
 }

@@ -57,6 +57,8 @@ public:
   template <typename T> const T *as() const { return reinterpret_cast<const T *>(data()); }
   std::byte *data() { return storage_.data()->bytes; }
   const std::byte *data() const { return storage_.data()->bytes; }
+  /// Elements and guard, as the device of an Accelerator sees them.
+  size_t storageBytes() const { return storage_.size() * sizeof(Line); }
   size_t bytes() const { return size_t(elementCount(type.shape) * byteSize(type.dtype)); }
   bool guardIntact() const;
   double at(int64_t i) const;

@@ -1,0 +1,56 @@
+//===- CudnnGraphBuilder.h - builds and runs cudnn-frontend graphs --------===//
+#pragma once
+
+#include "kernels/cuda/CudnnGraph.h"
+
+#include <cudnn.h>
+#include <cudnn_frontend.h>
+
+#include <unordered_map>
+
+namespace ds::kernels::cuda {
+
+namespace fe = cudnn_frontend;
+
+/// The handle of this thread and its current device, made at first use and kept as long as the thread; null without
+/// one.
+cudnnHandle_t cudnnHandle();
+
+inline fe::DataType_t cudnnType(DType dtype) {
+  return dtype == DType::F32   ? fe::DataType_t::FLOAT
+         : dtype == DType::F64 ? fe::DataType_t::DOUBLE
+                               : fe::DataType_t::BFLOAT16;
+}
+
+/// A graph whose tensors have the numbers 1, 2, ... in the order of their addresses.
+class FrontendGraph final : public CudnnGraph {
+public:
+  explicit FrontendGraph(DType dtype) {
+    graph.set_io_data_type(cudnnType(dtype))
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+  }
+
+  /// The next tensor, an input.
+  std::shared_ptr<fe::graph::Tensor_attributes> input(const std::vector<int64_t> &dims,
+                                                      const std::vector<int64_t> &strides, DType dtype);
+  /// The next tensor, `tensor` of the graph made a result.
+  void output(const std::shared_ptr<fe::graph::Tensor_attributes> &tensor, const std::vector<int64_t> &dims,
+              const std::vector<int64_t> &strides, DType dtype);
+  /// Chooses an engine; false where there is none that is deterministic and fits. Without `rounds` engines that round
+  /// float32 factors are left out.
+  bool build(int64_t workspaceBytes, bool rounds);
+
+  Status enqueue(std::span<void *const> addresses, void *workspace, cudaStream_t stream) noexcept override;
+
+  fe::graph::Graph graph;
+
+private:
+  int64_t tensors_ = 0;
+  std::unordered_map<int64_t, void *> byNumber_; ///< addresses of the last execute
+};
+
+/// Row-major strides of all dimensions.
+std::vector<int64_t> packedStrides(const std::vector<int64_t> &dims);
+
+} // namespace ds::kernels::cuda

@@ -1,0 +1,29 @@
+//===- Grid.h - how much of a kernel runs at once -------------------------===//
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ds::kernels::cuda {
+
+/// Threads of a block, unless a kernel says otherwise.
+inline constexpr int blockThreads = 256;
+/// Threads that go through the same instructions together.
+inline constexpr int warpThreads = 32;
+/// Most blocks of one dimension x: threads go on in strides of the grid where there is more to do.
+inline constexpr int64_t mostBlocks = 1 << 16;
+
+/// Blocks for `work` items, `perBlock` a block; at least 1, so that a launch is valid.
+constexpr unsigned blocksFor(int64_t work, int64_t perBlock = blockThreads) {
+  return unsigned(std::clamp<int64_t>((work + perBlock - 1) / perBlock, 1, mostBlocks));
+}
+
+/// Threads of a block that shares one row of `length` elements: a multiple of a warp, at most 1024.
+constexpr unsigned rowThreads(int64_t length, int64_t perThread = 4) {
+  int64_t threads = warpThreads;
+  while (threads < 1024 && threads * perThread < length)
+    threads *= 2;
+  return unsigned(threads);
+}
+
+} // namespace ds::kernels::cuda
