@@ -14,6 +14,7 @@
 // slots, and messages, which are under way between calls, live in no bytes but their own.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/passes/AssignOffsets.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/scheduling/OffsetProblem.h"
 #include "dialects/Plan/Plan.h"
@@ -288,6 +289,11 @@ private:
   llvm::DenseSet<Operation *> messages_; // buffers that messages leave from or arrive in; looked up
 };
 
+} // namespace
+
+LogicalResult ds::assignOffsets(plan::RoleOp role, int64_t alignment) { return RoleOffsets(role, alignment).run(); }
+
+namespace {
 struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {
   using AssignOffsetsBase::AssignOffsetsBase;
 
@@ -297,7 +303,7 @@ struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {
       return signalPassFailure();
     }
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      if (failed(RoleOffsets(role, alignment).run()))
+      if (failed(assignOffsets(role, alignment)))
         return signalPassFailure();
   }
 };

@@ -516,6 +516,17 @@ def AssignOffsets : DsPass<"ds-assign-offsets"> {
   let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
 }
 
+def OrderForMemory : DsPass<"ds-order-for-memory"> {
+  let summary = "run commands in an order in which fewer bytes live at once";
+  let description = [{
+    Within each routine. Commands that touch the same bytes, one of them writing, keep their order, so no bit changes;
+    collectives keep theirs among each other, and nothing passes a command that waits for an event or signals one, so what
+    runs beside compute begins and ends where it did. Offsets are assigned again; a role keeps its order where its arena
+    would not be smaller.
+  }];
+  let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+}
+
 def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
   let summary = "say which programs a device may record once and launch again";
   let description = [{

@@ -125,6 +125,8 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createLowerToPlan({options.device, options.tf32, options.threads, options.workspaceBytesPerThread}));
   pm.addPass(createAssignOffsets({options.alignment}));
+  // Exact bytes decide whether another order is better, so both are laid out.
+  addOptional(pm, options, createOrderForMemory({options.alignment}));
   // Once it is known what a run executes, and from which arenas.
   if (options.device == kernels::Device::Cuda)
     addOptional(pm, options, createChooseCapturedPrograms());

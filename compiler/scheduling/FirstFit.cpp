@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -92,6 +93,19 @@ private:
 
 } // namespace
 
+std::vector<int64_t> assignInOrder(const OffsetProblem &problem, std::span<const size_t> order) {
+  std::vector<int64_t> offsets(problem.buffers.size(), 0);
+  AddressOrder placed;
+  for (size_t i : order) {
+    const OffsetProblem::Buffer &buffer = problem.buffers[i];
+    if (buffer.bytes == 0)
+      continue; // takes no room
+    offsets[i] = placed.lowestGap(buffer.bytes, buffer.begin, buffer.end, problem.alignment);
+    placed.insert({offsets[i], offsets[i] + buffer.bytes, buffer.begin, buffer.end});
+  }
+  return offsets;
+}
+
 std::vector<int64_t> assignFirstFit(const OffsetProblem &problem) {
   const std::vector<OffsetProblem::Buffer> &buffers = problem.buffers;
   std::vector<size_t> order(buffers.size());
@@ -99,17 +113,7 @@ std::vector<int64_t> assignFirstFit(const OffsetProblem &problem) {
   // Among equals: the earlier, then the longer life, then the order of the problem.
   const auto rank = [&](size_t i) { return std::tuple(-buffers[i].bytes, buffers[i].begin, -buffers[i].end, i); };
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
-
-  std::vector<int64_t> offsets(buffers.size(), 0);
-  AddressOrder placed;
-  for (size_t i : order) {
-    const OffsetProblem::Buffer &buffer = buffers[i];
-    if (buffer.bytes == 0)
-      break; // the rest takes no room
-    offsets[i] = placed.lowestGap(buffer.bytes, buffer.begin, buffer.end, problem.alignment);
-    placed.insert({offsets[i], offsets[i] + buffer.bytes, buffer.begin, buffer.end});
-  }
-  return offsets;
+  return assignInOrder(problem, order);
 }
 
 } // namespace ds::scheduling

@@ -198,7 +198,10 @@ private:
     return true;
   }
 
-  void startBlame() { blamed_.assign(items_.size(), false); }
+  void startBlame() {
+    blamed_.assign(items_.size(), false);
+    culprits_.clear();
+  }
 
   /// Blames placed items that keep item `i` of `part` from ending below `bound`: the earliest, for the longest jumps.
   void blame(const Part &part, size_t i, int64_t bound, Last last) {
@@ -224,9 +227,13 @@ private:
   }
 
   template <typename Condition> void blameFirst(Condition condition) {
+    if (std::any_of(culprits_.begin(), culprits_.end(), condition))
+      return;
     const auto found = std::find_if(placed_.begin(), placed_.end(), condition);
-    if (found != placed_.end())
-      blamed_[*found] = true;
+    if (found == placed_.end())
+      return;
+    blamed_[*found] = true;
+    culprits_.push_back(*found);
   }
 
   /// Parts of `part` that share no time.
@@ -284,6 +291,7 @@ private:
         continue;
       const bool jump = !blamed_[candidate.item]; // no candidate can do better
       blamed_[candidate.item] = false;
+      culprits_.clear();
       if (!jump)
         blameRest(candidate.item, candidate.offset);
       std::transform(blamed.begin(), blamed.end(), blamed_.begin(), blamed.begin(), std::logical_or<>());
@@ -331,6 +339,7 @@ private:
   std::vector<int64_t> waiting_; // by section: bytes of those not yet placed
   std::vector<size_t> placed_;   // items, in the order of their placing
   Items blamed_;                 // for the last failure
+  std::vector<size_t> culprits_; // of them, those that the last look at it found; scratch
   bool jumping_ = true;
   int64_t nodesLeft_ = 0;
 };

@@ -1,6 +1,7 @@
 //===- OffsetProblem.h - a place in one arena for every buffer ------------===//
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -32,17 +33,25 @@ struct OffsetProblem {
   int64_t arenaBytes(std::span<const int64_t> offsets) const;
 };
 
+/// Each buffer of `order`, which names every buffer once, at the lowest offset where nothing before it that lives with
+/// it lies; ignores the capacity. Needs check() to have passed.
+std::vector<int64_t> assignInOrder(const OffsetProblem &problem, std::span<const size_t> order);
+
 /// Largest buffer first, each at the lowest offset where nothing that lives with it lies; ignores the capacity. The
 /// same problem gives the same offsets. Needs check() to have passed.
 std::vector<int64_t> assignFirstFit(const OffsetProblem &problem);
+
+/// Longest life first, and what comes to lie too high earlier the next time, for a few rounds; ignores the capacity.
+/// The same problem gives the same offsets. Needs check() to have passed.
+std::vector<int64_t> assignPromoted(const OffsetProblem &problem);
 
 /// Offsets within the capacity, by a search of at most `nodes` placings; nothing if it found none. The same problem
 /// gives the same offsets, on any machine. A node costs time and memory in proportion to the buffers, and as many nodes
 /// are on the stack at once. Needs check() to have passed.
 std::optional<std::vector<int64_t>> searchMonotone(const OffsetProblem &problem, int64_t nodes);
 
-/// The better of first fit and, where that stays 1 % above lowerBound(), a few short searches; ignores the capacity.
-/// Needs check() to have passed.
+/// The best of first fit and, where that stays 0.5 % above lowerBound(), the promoted orders; where these stay 1 %
+/// above it and buffers are few, of some short searches. Ignores the capacity. Needs check() to have passed.
 std::vector<int64_t> assignOffsets(const OffsetProblem &problem);
 
 } // namespace ds::scheduling

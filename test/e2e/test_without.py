@@ -14,8 +14,10 @@ PASSES = {
     "ds-elide-accumulation": ("gpt2", None),
     "ds-repeat-elementwise": ("gpt2", None),
     "ds-fuse-elementwise": ("llama", None),
+    "ds-order-for-memory": ("gpt2", None),
 }
-SAME_BITS = ("ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise")
+SAME_BITS = ("ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
+             "ds-order-for-memory")
 
 
 def losses(tools, data, plan):

@@ -137,6 +137,31 @@ TEST(FirstFit, TenThousandBuffersAreQuick) {
   EXPECT_LT(seconds, 10); // a quadratic walk over lists of buffers would take minutes; the time itself is a bench
 }
 
+// What first fit leaves unused of a training graph at its peak, and what the promoted orders do.
+TEST(PromotedFit, VerifiesAndIsTheSameAgain) {
+  for (uint32_t seed = 1; seed <= 30; ++seed) {
+    const OffsetProblem problem = randomProblem(seed, 300);
+    const std::vector<int64_t> offsets = assignPromoted(problem);
+    ASSERT_EQ(problem.verify(offsets), std::nullopt) << "seed " << seed;
+    ASSERT_EQ(assignPromoted(problem), offsets) << "seed " << seed;
+  }
+  EXPECT_EQ(assignPromoted({}), std::vector<int64_t>{});
+}
+
+// Long lives that begin and end one by one, and large buffers that come and go between them: largest first strands the
+// long ones on top of the large ones, first of all by life does not.
+TEST(PromotedFit, PacksLongLivesBelow) {
+  OffsetProblem problem;
+  problem.alignment = 1;
+  for (int64_t i = 0; i < 20; ++i) {
+    problem.buffers.push_back({10, i, 40 - i});
+    problem.buffers.push_back({60 - 3 * i, i, i + 1});
+    problem.buffers.push_back({60 - 3 * i, 39 - i, 40 - i});
+  }
+  EXPECT_GT(problem.arenaBytes(assignFirstFit(problem)), problem.lowerBound());
+  EXPECT_EQ(problem.arenaBytes(assignPromoted(problem)), problem.lowerBound());
+}
+
 TEST(FirstFit, PublicInstances) {
   const std::filesystem::path folder = minimallocFolder();
   if (!std::filesystem::exists(folder))
