@@ -1,7 +1,7 @@
 //===- Counter.h - a number that rises, and threads that wait for it ------===//
 #pragma once
 
-#include "runtime/device/cpu/WaitPoint.h"
+#include "runtime/device/WaitPoint.h"
 
 #include <atomic>
 #include <cstdint>

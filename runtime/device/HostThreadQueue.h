@@ -5,7 +5,7 @@
 #include "runtime/device/FirstFailure.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
-#include "runtime/device/cpu/WaitPoint.h"
+#include "runtime/device/WaitPoint.h"
 
 #include <atomic>
 #include <cstddef>

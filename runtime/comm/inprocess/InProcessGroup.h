@@ -3,7 +3,7 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/device/cpu/WaitPoint.h"
+#include "runtime/device/WaitPoint.h"
 
 #include <atomic>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
-#include "runtime/device/cpu/WaitPoint.h"
+#include "runtime/device/WaitPoint.h"
 
 #include <atomic>
 #include <cstdint>
