@@ -111,6 +111,8 @@ void NcclLine::finalize() noexcept {
 
 void NcclLine::registerMemory(std::span<std::byte> memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (communicator_ == nullptr) // it was aborted meanwhile
+    throw Error(transport_.failure().message());
   void *registration = nullptr;
   ncclResult_t code = ncclCommRegister(communicator_, memory.data(), memory.size(), &registration);
   if (code == ncclInProgress)

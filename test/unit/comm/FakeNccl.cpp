@@ -59,7 +59,11 @@ FakeNccl &fakeNccl() {
   return fake;
 }
 
-void resetFakeNccl() { fakeNccl() = {NCCL_VERSION_CODE, -1}; }
+void resetFakeNccl() {
+  fakeNccl().version = NCCL_VERSION_CODE;
+  fakeNccl().failingRank = -1;
+  fakeNccl().aborted = fakeNccl().destroyed = 0;
+}
 
 } // namespace ds::test
 

@@ -204,6 +204,11 @@ TEST(NcclTransport, StopsWithAFailureOfARank) {
       transport.stop(Status::failure("rank 1 ran out of luck"));
     EXPECT_EQ(awaitStop(transport), "rank 1 ran out of luck");
     EXPECT_TRUE(transport.anyOf(false));
+    for (const auto end = std::chrono::steady_clock::now() + 20s;
+         fakeNccl().aborted < int(ranks) && std::chrono::steady_clock::now() < end;)
+      std::this_thread::sleep_for(1ms);
+    Elements memory(4);
+    EXPECT_THROW(transport.registerMemory(rank, {bytes(memory), 32}), Error);
   });
 }
 
