@@ -2,6 +2,7 @@
 #include "compiler/check/Values.h"
 
 #include "compiler/check/Refusal.h"
+#include "kernels/BFloat16.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/core/DType.h"
 #include "runtime/plan/Crc32c.h"
@@ -65,6 +66,8 @@ std::optional<double> splat(std::string_view bytes, proto::DType type) {
     return as(float());
   case DType::F64:
     return as(double());
+  case DType::BF16:
+    return as(BFloat16());
   case DType::I64:
     return as(int64_t());
   case DType::I32:
@@ -87,7 +90,9 @@ static void requireWhole(const proto::ReferenceOp &op, int index) {
                                  (usesVariable && op.variables_size() == 0 ? "variable" : "value")};
 }
 
-double rounded(double value, int64_t dtype) { return dtype == proto::DTYPE_F32 ? double(float(value)) : value; }
+double rounded(double value, int64_t dtype) {
+  return dtype == proto::DTYPE_F32 ? double(float(value)) : dtype == proto::DTYPE_BF16 ? BFloat16(float(value)) : value;
+}
 
 Values::Values(const proto::Plan &plan)
     : plan_(plan), names_{"something", "parts of other values"}, numbers_(size_t(plan.reference().values_size())) {

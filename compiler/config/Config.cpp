@@ -56,6 +56,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolvePipeline(resolver, config);
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
+    config.bf16 = resolver.boolean("bf16.enabled").value_or(false);
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveClipping(resolver, config);

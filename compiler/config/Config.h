@@ -94,6 +94,7 @@ struct Config {
   int64_t accumulationSteps = 0;
   int64_t ranks = 1;      // data-parallel width: worldRanks / pipeline.stages
   int64_t worldRanks = 1; // --ranks
+  bool bf16 = false;      // computes with bfloat16 (docs/precision.md)
   Optimizer optimizer;
   Scheduler scheduler;
   Zero zero;

@@ -93,7 +93,7 @@ std::string resolvedJson(const Config &config) {
       {"activation_checkpointing",
        {{"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},
       {"fp16", {{"enabled", false}}},
-      {"bf16", {{"enabled", false}}},
+      {"bf16", {{"enabled", config.bf16}}},
       {"deepstatic",
        {{"pipeline", pipelineJson(config.pipeline)},
         {"recompute", nullptr},

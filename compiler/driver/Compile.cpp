@@ -186,6 +186,8 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   if (config.accumulationSteps != 1)
     refuse("gradient_accumulation_steps is " + std::to_string(config.accumulationSteps),
            "which updates after every micro-batch; set it to 1");
+  if (config.bf16)
+    refuse("bf16.enabled is true", "which is computed as the file says; set it to false");
   for (const config::KeyAnswer &answer : config.answers)
     if (answer.path == "gradient_clipping" && config.gradientClipping)
       refuse("gradient_clipping is " + answer.valueJson, "leave it out, or set it to 0");
@@ -230,6 +232,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.recompute = recomputeSettings(config.recompute);
   options.zero = zeroOptions(config);
   options.tf32 = config.tf32;
+  options.bf16 = config.bf16;
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

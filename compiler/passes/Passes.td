@@ -71,6 +71,35 @@ def ExpandGradients : DsPass<"ds-expand-gradients", ["::ds::train::TrainDialect"
   }];
 }
 
+def LowerPrecision : DsPass<"ds-lower-precision", ["::ds::train::TrainDialect"]> {
+  let summary = "compute with bf16 what docs/precision.md says";
+  let description = [{
+    ```mlir
+    %w = train.read @w : tensor<8x8xf32>
+    %y = train.matmul %x, %w                   // train.matmul of train.cast %x to bf16 and train.cast %w to bf16
+    ```
+    Parameters stay f32 and are rounded where they are read. What a parameter reaches is of bf16, except operands and results
+    that the table in `PrecisionTable.cpp` keeps in f32: statistics, sums, scales of norms, losses, and what one elementwise op
+    hands on to the next. What no parameter reaches (positions, masks, integers) stays as it is until it meets such a value. A constant that is too large for bf16, as masks hold the
+    lowest f32, becomes the largest.
+
+    Must precede `ds-differentiate`: the gradient of a cast is a cast back, so gradients of parameters are f32 and several of
+    one parameter add up in f32. The loss stays f32.
+  }];
+}
+
+def WidenSums : DsPass<"ds-widen-sums", ["::ds::train::TrainDialect"]> {
+  let summary = "sums that are read in f32 are not rounded to bf16";
+  let description = [{
+    ```mlir
+    %0 = train.matmul %x transposed, %dy       // tensor<8x8xbf16>
+    %1 = train.cast %0 to f32                  // train.matmul %x transposed, %dy {wide} : tensor<8x8xf32>
+    ```
+    The gradient of a parameter is such a sum. Also through reshapes and transposes; a cast to bf16 and back is left out. Must
+    follow `ds-differentiate`.
+  }];
+}
+
 def RegroupAttention : DsPass<"ds-regroup-attention", ["::ds::train::TrainDialect"]> {
   let summary = "find attention in what exporters write";
   let description = [{

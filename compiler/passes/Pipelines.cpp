@@ -35,6 +35,9 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
 
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   const int64_t microbatches = options.microbatches * options.dataParallel;
+  // Gradients flow through the casts that it makes.
+  if (options.bf16)
+    pm.addPass(createLowerPrecision());
   if (!options.ownAlgorithm) {
     pm.addPass(createDifferentiate());
     // All scales at once; no other pass multiplies a gradient by a number.
@@ -46,6 +49,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Gradients of reshapes and transposes meet those of their neighbours, and share what the forward pass computed.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  if (options.bf16) // one reader of a sum is easy to see now
+    pm.addPass(createWidenSums());
   addOptional(pm, options, createFoldTransposes());
   addOptional(pm, options, createConcatPads());
   if (microbatches == 1)
@@ -140,6 +145,7 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
   Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("micro-batches of one step"), llvm::cl::init(1)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw, sgd or adagrad"), llvm::cl::init("adamw")};
   Option<double> lr{*this, "lr", llvm::cl::desc("learning rate"), llvm::cl::init(1e-3)};
+  Option<bool> bf16{*this, "bf16", llvm::cl::desc("compute with bf16"), llvm::cl::init(false)};
   Option<int64_t> dataParallel{*this, "data-parallel", llvm::cl::desc("ranks"), llvm::cl::init(1)};
   Option<int64_t> pipe{*this, "pipe", llvm::cl::desc("ranks along the pipeline"), llvm::cl::init(1)};
   Option<int64_t> chunks{*this, "chunks", llvm::cl::desc("pipeline stages of a rank"), llvm::cl::init(1)};
@@ -162,6 +168,7 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
     options.microbatches = microbatches;
     options.optimizer.optimizer = optimizer;
     options.optimizer.lr = lr;
+    options.bf16 = bf16;
     options.threads = threads;
     options.device = device;
     options.dataParallel = dataParallel;

@@ -40,6 +40,14 @@ LogicalResult ReverseMode::run(OpBuilder &builder, Value value, Value seed,
   return success();
 }
 
+/// A sum that is kept in f32 hands an f32 gradient on to an operand of bf16.
+static Value inTypeOf(OpBuilder &builder, Value value, Value gradient) {
+  Type wanted = getElementTypeOrSelf(value.getType());
+  if (getElementTypeOrSelf(gradient.getType()) == wanted)
+    return gradient;
+  return train::CastOp::create(builder, value.getLoc(), gradient, TypeAttr::get(wanted));
+}
+
 LogicalResult ReverseMode::visit(OpBuilder &builder, Operation *op) {
   SmallVector<Value> resultGradients;
   for (Value result : op->getResults())
@@ -60,7 +68,7 @@ LogicalResult ReverseMode::visit(OpBuilder &builder, Operation *op) {
     return failure();
   for (auto [operand, gradient] : llvm::zip(op->getOperands(), operandGradients))
     if (gradient)
-      contribute(builder, operand, gradient);
+      contribute(builder, operand, inTypeOf(builder, operand, gradient));
   return success();
 }
 

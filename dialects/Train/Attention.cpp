@@ -32,7 +32,7 @@ static LogicalResult checkOperands(Where location, Value queryValue, Value keyVa
                                " and does not broadcast to [", ArrayRef<int64_t>(scores), "]");
   }
   types.push_back(query.clone({scores[0], scores[1], scores[2], value.getDimSize(3)}));
-  types.push_back(query.clone(ArrayRef<int64_t>(scores).drop_back()));
+  types.push_back(statisticsType(query).clone(ArrayRef<int64_t>(scores).drop_back()));
   return success();
 }
 

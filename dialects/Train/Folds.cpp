@@ -40,7 +40,13 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
 OpFoldResult PowOp::fold(FoldAdaptor adaptor) {
   return isSplat(adaptor.getRhs(), 1) ? same(getLhs(), getType()) : OpFoldResult();
 }
-OpFoldResult CastOp::fold(FoldAdaptor) { return same(getInput(), getType()); }
+OpFoldResult CastOp::fold(FoldAdaptor) {
+  // All that bf16 holds, f32 holds too.
+  if (auto inner = getInput().getDefiningOp<CastOp>())
+    if (inner.getInput().getType() == getType() && getElementType().isBF16() && inner.getElementType().isF32())
+      return inner.getInput();
+  return same(getInput(), getType());
+}
 
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
   if (getInput().getType() == getType())

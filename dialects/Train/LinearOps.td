@@ -17,9 +17,10 @@ def Train_MatmulOp
     - (matmul_c2) the contracted dimensions agree.
     - (matmul_c3) the leading dimensions broadcast.
     - (matmul_c4) `bias` has one dimension of size N.
+    - (matmul_c5) `wide`, which leaves the sums in f32, is for operands of bf16.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$bias,
-                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$wide);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = [{
     $lhs (`transposed` $transpose_lhs^)? `,` $rhs (`transposed` $transpose_rhs^)? (`bias` $bias^)? attr-dict
@@ -27,7 +28,7 @@ def Train_MatmulOp
   }];
 }
 
-class Train_ReduceOp<string mnemonic, string what, Type operand = Train_NumberTensor>
+class Train_ReduceOp<string mnemonic, string what, Type operand = Train_NumberTensor, dag more = (ins)>
     : Train_PureOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = what;
   let description = [{
@@ -35,13 +36,16 @@ class Train_ReduceOp<string mnemonic, string what, Type operand = Train_NumberTe
 
     **Constraints**
     - (reduce_c1) `axes` are dimensions of `input`, ascending, each once.
+    - (reduce_c2) `wide`, which leaves a sum or mean in f32, is for an `input` of bf16.
   }];
-  let arguments = (ins operand:$input, DenseI64ArrayAttr:$axes);
+  let arguments = !con((ins operand:$input, DenseI64ArrayAttr:$axes), more);
   let results = (outs operand:$result);
   let assemblyFormat = "$input `over` $axes attr-dict `:` functional-type(operands, results)";
 }
-def Train_ReduceSumOp : Train_ReduceOp<"reduce_sum", "sum over dimensions">;
-def Train_ReduceMeanOp : Train_ReduceOp<"reduce_mean", "mean over dimensions", Train_FloatTensor>;
+def Train_ReduceSumOp
+    : Train_ReduceOp<"reduce_sum", "sum over dimensions", Train_NumberTensor, (ins UnitAttr:$wide)>;
+def Train_ReduceMeanOp
+    : Train_ReduceOp<"reduce_mean", "mean over dimensions", Train_FloatTensor, (ins UnitAttr:$wide)>;
 def Train_ReduceMaxOp : Train_ReduceOp<"reduce_max", "maximum over dimensions; equal maxima share the gradient">;
 
 #endif // DS_TRAIN_LINEAR_OPS_TD

@@ -129,9 +129,10 @@ def Train_GatherGradOp : Train_PureOp<"gather_grad"> {
 
     **Constraints**
     - (gather_grad_c1) `gradient` has the shape of `train.gather` on `shape`, `indices` and `axis`.
+    - (gather_grad_c2) `wide`, which leaves the sums in f32, is for a `gradient` of bf16.
   }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_IndexTensor:$indices, I64Attr:$axis,
-                       DenseI64ArrayAttr:$shape);
+                       DenseI64ArrayAttr:$shape, UnitAttr:$wide);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = [{
     $gradient `,` $indices `along` $axis `into` $shape attr-dict `:` functional-type(operands, results)

@@ -39,8 +39,8 @@ def Train_LayerNormOp : Train_PureOp<"layer_norm", [DeclareOpInterfaceMethods<Di
     rstd = 1 / sqrt(variance + epsilon) of each row. Ba et al. 2016; torch.nn.functional.layer_norm.
 
     **Constraints**
-    - (layer_norm_c1) `scale` and `shift` have one type, whose shape ends `input`'s, and `input`'s element type.
-    - (layer_norm_c2) mean and rstd have `input`'s leading dimensions.
+    - (layer_norm_c1) `scale` and `shift` have one type, whose shape ends `input`'s; it is of `input`'s element type, f32 for bf16.
+    - (layer_norm_c2) mean and rstd have `input`'s leading dimensions and `scale`'s element type.
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift, F64Attr:$epsilon);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
@@ -69,8 +69,8 @@ def Train_RmsNormOp : Train_PureOp<"rms_norm", [DeclareOpInterfaceMethods<Differ
     of each row. Zhang and Sennrich 2019; torch.nn.functional.rms_norm.
 
     **Constraints**
-    - (rms_norm_c1) `scale`'s shape ends `input`'s, of its element type.
-    - (rms_norm_c2) rrms has `input`'s leading dimensions.
+    - (rms_norm_c1) `scale`'s shape ends `input`'s; it is of `input`'s element type, f32 for bf16.
+    - (rms_norm_c2) rrms has `input`'s leading dimensions and `scale`'s element type.
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, F64Attr:$epsilon);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$rrms);
@@ -102,7 +102,8 @@ def Train_BatchNormOp : Train_PureOp<"batch_norm", [DeclareOpInterfaceMethods<Di
     those exist, `@evaluate` normalises by them; where not, by the batch's.
 
     **Constraints**
-    - (batch_norm_c1) `input` is [N, C, ...]; `scale` and `shift` are [C] of its element type, and so are mean, variance, rstd.
+    - (batch_norm_c1) `input` is [N, C, ...]; `scale` and `shift` are [C] of its element type, f32 for bf16, and so are mean,
+      variance and rstd.
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift, F64Attr:$epsilon);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$mean, Train_FloatTensor:$variance,

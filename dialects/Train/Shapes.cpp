@@ -27,6 +27,17 @@ static LogicalResult checkEntries(Where location, StringRef name, ArrayRef<int64
   return success();
 }
 
+RankedTensorType ds::train::statisticsType(RankedTensorType type) {
+  return type.getElementType().isBF16() ? type.clone(Float32Type::get(type.getContext())) : type;
+}
+
+LogicalResult ds::train::addWidened(Where location, RankedTensorType type, bool wide, Types &types) {
+  if (wide && !type.getElementType().isBF16())
+    return emitOptionalError(location, "'wide' is for operands of bf16, not of ", type.getElementType());
+  types.push_back(wide ? statisticsType(type) : type);
+  return success();
+}
+
 //===-- constants and movement ------------------------------------------------===//
 
 LogicalResult ConstantOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
@@ -170,9 +181,8 @@ LogicalResult GatherGradOp::inferReturnTypes(MLIRContext *, Where location, Adap
           shape, [](int64_t dim) { return dim < 0; }) ||
       ArrayRef<int64_t>(takeShape(shape, shapeOf(adaptor.getIndices()), axis)) != shapeOf(adaptor.getGradient()))
     return emitOptionalError(location, "gradient ", adaptor.getGradient().getType(), " is not that of a gather from [",
-                             shape, "] along axis ", axis); // gather_grad_c1
-  types.push_back(tensor(adaptor.getGradient()).clone(shape));
-  return success();
+                             shape, "] along axis ", axis);                                          // gather_grad_c1
+  return addWidened(location, tensor(adaptor.getGradient()).clone(shape), adaptor.getWide(), types); // gather_grad_c2
 }
 
 //===-- products and sums -------------------------------------------------------===//
@@ -197,11 +207,10 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where location, Adaptor 
     if (tensor(bias) != RankedTensorType::get(shape->back(), lhs.getElementType())) // matmul_c4
       return emitOptionalError(location, "bias ", bias.getType(), " must be a vector of ", shape->back(), " ",
                                lhs.getElementType());
-  types.push_back(lhs.clone(*shape));
-  return success();
+  return addWidened(location, lhs.clone(*shape), adaptor.getWide(), types); // matmul_c5
 }
 
-static LogicalResult inferReduction(Where location, Value input, ArrayRef<int64_t> axes, Types &types) {
+static LogicalResult inferReduction(Where location, Value input, ArrayRef<int64_t> axes, bool wide, Types &types) {
   SmallVector<int64_t> shape(shapeOf(input));
   int64_t previous = -1;
   for (int64_t axis : axes) {
@@ -211,17 +220,16 @@ static LogicalResult inferReduction(Where location, Value input, ArrayRef<int64_
   }
   for (int64_t axis : llvm::reverse(axes))
     shape.erase(shape.begin() + axis);
-  types.push_back(tensor(input).clone(shape));
-  return success();
+  return addWidened(location, tensor(input).clone(shape), wide, types); // reduce_c2
 }
 LogicalResult ReduceSumOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), types);
+  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), adaptor.getWide(), types);
 }
 LogicalResult ReduceMeanOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), types);
+  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), adaptor.getWide(), types);
 }
 LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), types);
+  return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), /*wide=*/false, types);
 }
 
 //===-- softmax, norms, dropout -------------------------------------------------===//
@@ -251,11 +259,11 @@ LogicalResult LogSoftmaxGradOp::inferReturnTypes(MLIRContext *, Where location, 
   return inferSoftmaxGrad(location, adaptor.getOutput(), adaptor.getGradient(), signedAttr(adaptor.getAxis()), types);
 }
 
-/// Whether `scale` is typed like the trailing dimensions of `input`.
+/// Whether `scale` is typed like statistics of the trailing dimensions of `input`.
 static bool endsShape(Value input, Value scale) {
   ArrayRef<int64_t> whole = shapeOf(input), end = shapeOf(scale);
   return end.size() >= 1 && end.size() <= whole.size() && whole.take_back(end.size()) == end &&
-         tensor(input).getElementType() == tensor(scale).getElementType();
+         statisticsType(tensor(input)).getElementType() == tensor(scale).getElementType();
 }
 
 LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
@@ -263,7 +271,7 @@ LogicalResult LayerNormOp::inferReturnTypes(MLIRContext *, Where location, Adapt
   if (!endsShape(input, scale) || scale.getType() != adaptor.getShift().getType()) // layer_norm_c1
     return emitOptionalError(location, "scale ", scale.getType(), " and shift ", adaptor.getShift().getType(),
                              " must both be the trailing dimensions of ", input.getType());
-  auto rows = tensor(input).clone(shapeOf(input).drop_back(tensor(scale).getRank())); // layer_norm_c2
+  auto rows = tensor(scale).clone(shapeOf(input).drop_back(tensor(scale).getRank())); // layer_norm_c2
   types.append({input.getType(), rows, rows});
   return success();
 }
@@ -272,7 +280,7 @@ LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, Where location, A
   Value input = adaptor.getInput(), scale = adaptor.getScale();
   bool fits = endsShape(input, scale) && adaptor.getGradient().getType() == input.getType();
   if (fits) {
-    auto rows = tensor(input).clone(shapeOf(input).drop_back(tensor(scale).getRank()));
+    auto rows = tensor(scale).clone(shapeOf(input).drop_back(tensor(scale).getRank()));
     fits = adaptor.getMean().getType() == rows && adaptor.getRstd().getType() == rows;
   }
   if (!fits) // layer_norm_grad_c1
@@ -299,15 +307,16 @@ LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, Where location, Ad
   if (logits.getRank() != 2 || shapeOf(adaptor.getLabels()) != logits.getShape().take_front()) // cross_entropy_c1
     return emitOptionalError(location, "logits ", logits, " must be [N, C] and labels ", adaptor.getLabels().getType(),
                              " [N]");
-  types.append({logits.clone(ArrayRef<int64_t>{}), logits.clone(logits.getShape().take_front())});
+  RankedTensorType rows = statisticsType(logits).clone(logits.getShape().take_front());
+  types.append({rows.clone(ArrayRef<int64_t>{}), rows});
   return success();
 }
 
 LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
   auto logits = tensor(adaptor.getLogits());
   const bool fits = logits.getRank() == 2 && shapeOf(adaptor.getLabels()) == logits.getShape().take_front() &&
-                    tensor(adaptor.getLse()) == logits.clone(logits.getShape().take_front()) &&
-                    tensor(adaptor.getGradient()) == logits.clone(ArrayRef<int64_t>{});
+                    tensor(adaptor.getLse()) == statisticsType(logits).clone(logits.getShape().take_front()) &&
+                    tensor(adaptor.getGradient()) == statisticsType(logits).clone(ArrayRef<int64_t>{});
   if (!fits) // cross_entropy_grad_c1
     return emitOptionalError(location, "operands are not those of a cross_entropy of ", logits);
   types.push_back(logits);

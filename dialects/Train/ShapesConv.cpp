@@ -127,8 +127,7 @@ LogicalResult ConvWeightGradOp::inferReturnTypes(MLIRContext *, Where location, 
   if (*expected != gradient) // conv_weight_grad_c1
     return emitOptionalError(location, "gradient ", gradient, " is not that of a convolution by ", weight,
                              ", which is ", *expected);
-  types.push_back(weight);
-  return success();
+  return addWidened(location, weight, adaptor.getWide(), types); // conv_weight_grad_c2
 }
 
 //===-- pooling -----------------------------------------------------------------===//

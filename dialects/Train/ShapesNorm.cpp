@@ -13,9 +13,9 @@ static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(valu
 static RankedTensorType rowsType(RankedTensorType input, RankedTensorType scale) {
   ArrayRef<int64_t> whole = input.getShape(), end = scale.getShape();
   if (end.empty() || end.size() > whole.size() || whole.take_back(end.size()) != end ||
-      input.getElementType() != scale.getElementType())
+      statisticsType(input).getElementType() != scale.getElementType())
     return {};
-  return input.clone(whole.drop_back(end.size()));
+  return scale.clone(whole.drop_back(end.size()));
 }
 
 LogicalResult RmsNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
@@ -38,7 +38,7 @@ LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, Where location, Ada
 
 /// One number for each channel of `input`; null where it has none.
 static RankedTensorType channelsType(RankedTensorType input) {
-  return input.getRank() >= 2 ? input.clone({input.getDimSize(1)}) : RankedTensorType();
+  return input.getRank() >= 2 ? statisticsType(input).clone({input.getDimSize(1)}) : RankedTensorType();
 }
 
 LogicalResult BatchNormOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {

@@ -44,8 +44,8 @@ void Call::expectScalar(size_t operand, DType expected) const {
 }
 
 void Call::expectFloat(size_t operand) const {
-  require(isFloat(dtype(operand)), "operand " + std::to_string(operand) + " must be float32 or float64, not " +
-                                       std::string(name(dtype(operand))));
+  require(isWideFloat(dtype(operand)), "operand " + std::to_string(operand) + " must be float32 or float64, not " +
+                                           std::string(name(dtype(operand))));
 }
 
 void Call::expectIndex(size_t operand) const {

@@ -1,6 +1,7 @@
 //===- Numbers.h - one element of any dtype -------------------------------===//
 #pragma once
 
+#include "kernels/BFloat16.h"
 #include "runtime/core/DType.h"
 
 #include <bit>
@@ -11,7 +12,8 @@
 
 namespace ds::kernels {
 
-/// Calls f(T{}) with the C++ type of `dtype`; a bool is a uint8_t that holds 0 or 1.
+/// Calls f(T{}) with the C++ type of `dtype`, which is not bfloat16: who meets that widens it first. A bool is a
+/// uint8_t that holds 0 or 1.
 template <typename F> decltype(auto) withType(DType dtype, F &&f) {
   switch (dtype) {
   case DType::Bool:
@@ -45,6 +47,11 @@ template <typename To, typename From> To truncated(From x) {
 
 /// `value` as one element of type `dtype` at `to`.
 inline void storeDouble(void *to, DType dtype, double value) {
+  if (dtype == DType::BF16) {
+    const BFloat16 element{float(value)};
+    std::memcpy(to, &element, sizeof element);
+    return;
+  }
   withType(dtype, [&](auto zero) {
     using T = decltype(zero);
     T element;

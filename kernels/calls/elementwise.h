@@ -4,6 +4,7 @@
 #include "kernels/ElementwiseProgram.h"
 #include "kernels/calls/Call.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -32,6 +33,11 @@ private:
   void readProgram(const Call &call);
   void checkTypes(const Call &call, size_t index, const ElementwiseInstruction &instruction) const;
 };
+
+/// Whether any register is of bfloat16.
+inline bool usesBFloat16(const ElementwiseCall &call) {
+  return std::find(call.types.begin(), call.types.end(), DType::BF16) != call.types.end();
+}
 
 /// Strides in elements, by dimension of `to`, of a tensor of shape `from` that is broadcast to it.
 std::array<int64_t, maxRank> broadcastStrides(const Shape &from, const Shape &to);

@@ -4,7 +4,9 @@
 // loop (elementwise_loops.h) whose operands are still in the first-level cache. So a chain of k instructions reads and
 // writes main memory once, not k times. Every element is computed by itself: the bits depend on nothing else.
 #include "kernels/calls/elementwise.h"
+#include "kernels/BFloat16.h"
 #include "kernels/cpu/Factories.h"
+#include "kernels/cpu/elementwise_bfloat16.h"
 #include "kernels/cpu/elementwise_plan.h"
 
 #include <algorithm>
@@ -212,6 +214,9 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeElementwise(const Invocation &invocation, const BuildOptions &) {
+  const ElementwiseCall call{Call(invocation)};
+  if (usesBFloat16(call))
+    return std::make_unique<Elementwise>(Call(widenProgram(invocation, call)));
   return std::make_unique<Elementwise>(Call(invocation));
 }
 

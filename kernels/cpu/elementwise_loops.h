@@ -181,7 +181,7 @@ template <typename R, typename A> void castLoop(const void *a, const void *, con
   R *to = static_cast<R *>(r);
   DS_INDEPENDENT
   for (int64_t i = 0; i < n; ++i)
-    if constexpr (std::is_floating_point_v<A> && !std::is_floating_point_v<R>)
+    if constexpr (std::is_floating_point_v<A> && std::is_integral_v<R>)
       to[i] = truncated<R>(from[i]);
     else
       to[i] = R(from[i]);

@@ -11,11 +11,13 @@ namespace ds::kernels {
 namespace {
 
 struct Value {
-  double f = 0;  // of a float32 or float64
+  double f = 0;  // of a float
   int64_t i = 0; // of any other type
 };
 
 Value load(const void *data, DType type, int64_t index) {
+  if (type == DType::BF16)
+    return {double(static_cast<const BFloat16 *>(data)[index]), 0};
   return withType(type, [&](auto zero) {
     using T = decltype(zero);
     const T element = static_cast<const T *>(data)[index];
@@ -24,6 +26,10 @@ Value load(const void *data, DType type, int64_t index) {
 }
 
 void store(void *data, DType type, int64_t index, Value value) {
+  if (type == DType::BF16) {
+    static_cast<BFloat16 *>(data)[index] = BFloat16(float(value.f));
+    return;
+  }
   withType(type, [&](auto zero) {
     using T = decltype(zero);
     static_cast<T *>(data)[index] = std::is_floating_point_v<T> ? T(value.f) : T(value.i);
@@ -34,6 +40,8 @@ void store(void *data, DType type, int64_t index, Value value) {
 Value fitted(Value value, DType type) {
   if (type == DType::F32)
     return {double(float(value.f)), 0};
+  if (type == DType::BF16)
+    return {double(BFloat16(float(value.f))), 0};
   if (isFloat(type))
     return value;
   return withType(type, [&](auto zero) {
@@ -47,7 +55,7 @@ Value cast(Value value, DType from, DType to) {
     return value;
   if (isFloat(to))
     // One rounding, straight from the integer, as a C cast.
-    return {to == DType::F32 ? double(float(value.i)) : double(value.i), 0};
+    return {to == DType::F64 ? double(value.i) : double(float(value.i)), 0};
   if (to == DType::Bool)
     return {0, isFloat(from) ? value.f != 0 : value.i != 0};
   if (isFloat(from))

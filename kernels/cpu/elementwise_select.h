@@ -114,6 +114,8 @@ template <typename A> TileLoop castLoopFrom(DType to) {
     return castLoop<int64_t, A>;
   case DType::F32:
     return castLoop<float, A>;
+  case DType::BF16:
+    return castLoop<BFloat16, A>;
   case DType::F64:
     break;
   }
@@ -135,6 +137,8 @@ inline TileLoop castLoopOf(DType from, DType to) {
     return castLoopFrom<int64_t>(to);
   case DType::F32:
     return castLoopFrom<float>(to);
+  case DType::BF16: // widenProgram casts it to nothing else
+    return castLoop<float, BFloat16>;
   case DType::F64:
     break;
   }
@@ -160,6 +164,8 @@ inline TileLoop loopOf(ElementwiseOp op, DType from, DType to) {
     return numberLoop<int64_t>(op);
   case DType::F32:
     return floatLoop<float>(op);
+  case DType::BF16: // copied and selected alone
+    return numberLoop<uint16_t>(op);
   case DType::F64:
     break;
   }

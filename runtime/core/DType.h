@@ -30,7 +30,10 @@ constexpr int64_t byteSize(DType dtype) {
   return 0;
 }
 
-constexpr bool isFloat(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
+constexpr bool isFloat(DType dtype) { return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16; }
+
+/// What losses, sums over ranks and random values are of: not bfloat16, whose eight bits lose most addends of a sum.
+constexpr bool isWideFloat(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
 
 /// The name that users see: PyTorch's, e.g. "float32".
 constexpr std::string_view name(DType dtype) {
@@ -59,7 +62,7 @@ constexpr std::string_view name(DType dtype) {
 
 /// The type that a number of `plan.proto` stands for, if it stands for one.
 constexpr std::optional<DType> dtypeFromNumber(int number) {
-  if (number < int(DType::Bool) || number > int(DType::F64))
+  if (number < int(DType::Bool) || number > int(DType::BF16))
     return std::nullopt;
   return DType(number);
 }

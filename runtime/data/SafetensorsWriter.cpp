@@ -37,6 +37,8 @@ const char *formatName(DType dtype) {
     return "F32";
   case DType::F64:
     return "F64";
+  case DType::BF16:
+    return "BF16";
   }
   return "?";
 }

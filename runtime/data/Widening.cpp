@@ -1,5 +1,6 @@
 //===- Widening.cpp - elements of files as elements of inputs -------------===//
 #include "runtime/data/Widening.h"
+#include "kernels/BFloat16.h"
 #include "runtime/core/DType.h"
 
 #include <bit>
@@ -16,10 +17,6 @@ namespace {
 // Element types of files that C++ 20 has no names for.
 struct Boolean {
   uint8_t byte;
-};
-struct BFloat16 {
-  uint16_t bits;
-  explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
 struct Half {
   uint16_t bits;
@@ -41,6 +38,8 @@ template <typename Source, typename Target> constexpr bool isLossless() {
     return false;
   else if constexpr (std::is_same_v<Source, Half> || std::is_same_v<Source, BFloat16>)
     return std::is_floating_point_v<Target>;
+  else if constexpr (std::is_same_v<Target, BFloat16>)
+    return false;
   else // digits: value bits of an integer, mantissa bits of a float
     return std::numeric_limits<Target>::digits >= std::numeric_limits<Source>::digits &&
            (std::is_signed_v<Target> || !std::is_signed_v<Source>) &&
@@ -90,6 +89,8 @@ template <typename Source> WidenFunction functionTo(DType target) {
     return functionFor<Source, float>();
   case DType::F64:
     return functionFor<Source, double>();
+  case DType::BF16:
+    return functionFor<Source, BFloat16>();
   }
   return nullptr;
 }

@@ -34,7 +34,7 @@ int64_t findPoison(const std::byte *bytes, uint64_t count, DType dtype) noexcept
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, bytes + i * elementBytes, elementBytes);
-    if (bits == (elementBytes == 8 ? UINT64_MAX : UINT32_MAX))
+    if (bits == UINT64_MAX >> (64 - 8 * elementBytes))
       return int64_t(i);
   }
   return -1;

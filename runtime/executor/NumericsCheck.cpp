@@ -1,6 +1,7 @@
 //===- NumericsCheck.cpp - --check-numerics -------------------------------===//
 #include "runtime/executor/NumericsCheck.h"
 
+#include "kernels/BFloat16.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Shape.h"
 #include "runtime/core/Status.h"
@@ -30,6 +31,11 @@ double elementAt(const std::byte *bytes, DType dtype, uint64_t index) noexcept {
     float value;
     std::memcpy(&value, bytes + index * sizeof value, sizeof value);
     return value;
+  }
+  if (dtype == DType::BF16) {
+    BFloat16 value;
+    std::memcpy(&value, bytes + index * sizeof value, sizeof value);
+    return float(value);
   }
   double value;
   std::memcpy(&value, bytes + index * sizeof value, sizeof value);

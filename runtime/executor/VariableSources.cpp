@@ -1,6 +1,7 @@
 //===- VariableSources.cpp - where first values come from -----------------===//
 #include "runtime/executor/VariableSources.h"
 
+#include "kernels/BFloat16.h"
 #include "runtime/core/DType.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Shape.h"
@@ -54,6 +55,8 @@ void fillElements(double value, DType dtype, std::span<std::byte> target) {
     return fill(float(value));
   case DType::F64:
     return fill(value);
+  case DType::BF16:
+    return fill(BFloat16(float(value)));
   }
 }
 

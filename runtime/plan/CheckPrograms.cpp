@@ -41,7 +41,7 @@ void checkMetric(const proto::Role &role, const proto::Metric &metric, const std
   const proto::Buffer &buffer = role.buffers(int(metric.source().buffer()));
   const uint64_t bytes = checkTensorBytes(metric.source().dtype(), metric.source().shape(), place);
   const DType dtype = checkDType(metric.source().dtype(), place);
-  if (!isFloat(dtype) && dtype != DType::I64)
+  if (!isWideFloat(dtype) && dtype != DType::I64)
     refuse(place, "it is " + std::string(name(dtype)) + ", not float32, float64 or int64");
   if (bytes != uint64_t(byteSize(dtype)))
     refuse(place, "its shape " + shapeText(metric.source().shape()) + " is no scalar");

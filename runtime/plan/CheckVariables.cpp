@@ -33,6 +33,7 @@ bool representable(double value, DType dtype) {
     return within(-9007199254740992.0, 9007199254740992.0);
   case DType::F32:
   case DType::F64:
+  case DType::BF16:
     return true;
   }
   return false;
@@ -55,8 +56,8 @@ void checkRandom(const proto::Source::Random &random, DType dtype, const std::st
     refuse(place, "its random distribution is neither normal nor uniform");
   if (!std::isfinite(random.mean()) || !std::isfinite(random.deviation()) || random.deviation() < 0)
     refuse(place, "its random mean or deviation is not finite, or the deviation is negative");
-  if (!isFloat(dtype))
-    refuse(place, "random values need a floating-point dtype");
+  if (!isWideFloat(dtype))
+    refuse(place, "random values need dtype float32 or float64");
 }
 
 void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint64_t bytes, const std::string &place) {

@@ -272,6 +272,12 @@ def test_flags_of_what_the_model_decides(setup, tools, tmp_path):
     assert "--frozen" in message and "training_info" in message
 
 
+def test_computed_as_the_file_says(setup, tools, tmp_path):
+    model_path, config, _ = setup(model())
+    message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--set", "bf16.enabled=true", "-o", tmp_path / "m.dsplan")
+    assert all(word in message for word in ["bf16.enabled is true", "training_info", "set it to false"]), message
+
+
 def test_one_rank_only(setup, tools, tmp_path):
     model_path, config, _ = setup(model())
     message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--ranks", 2, "-o", tmp_path / "m.dsplan")

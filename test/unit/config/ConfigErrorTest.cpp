@@ -111,7 +111,10 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
   EXPECT_EQ(refused(R"("fp16": {"enabled": true})"),
             "ds_config.json:1: fp16.enabled is true; this is not available yet, only false is");
   for (const char *member :
-       {R"("bf16": {"enabled": true})", R"("zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}})",
+       {R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
+        R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true})",
+        R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"})",
+        R"("zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}})",
         R"("zero_optimization": {"zero_quantized_gradients": true})", R"("zero_optimization": {"cpu_offload": true})",
         R"("activation_checkpointing": {"cpu_checkpointing": true})", R"("prescale_gradients": true)",
         R"("gradient_predivide_factor": 2)", R"("communication_data_type": "fp16")",
@@ -199,11 +202,11 @@ TEST(ConfigError, Schedulers) {
 }
 
 TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {
-  const ConfigError error = refusal("\n\"fp16\": {\"enabled\": true},\n\"bf16\": {\"enabled\": true},\n\"foo\": 1");
+  const ConfigError error = refusal("\n\"fp16\": {\"enabled\": true},\n\"prescale_gradients\": true,\n\"foo\": 1");
   EXPECT_STREQ(error.what(), "ds_config.json:2: fp16.enabled is true; this is not available yet, only false is");
   EXPECT_EQ(error.tryLine, "--set fp16.enabled=false");
   ASSERT_EQ(error.details.size(), 3u);
-  EXPECT_EQ(error.details[0], "ds_config.json:3: bf16.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(error.details[0], "ds_config.json:3: prescale_gradients is true; this is not available yet, only false is");
   EXPECT_EQ(error.details[1].substr(0, 33), "ds_config.json:4: foo is 1; no su");
   EXPECT_EQ(error.details[2].substr(0, 32), "ds_config.json: train_batch_size");
   ASSERT_EQ(error.answers.size(), 4u);

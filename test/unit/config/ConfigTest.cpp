@@ -159,6 +159,19 @@ TEST(Config, SetOverridesTheFileAndMakesWhatIsMissing) {
   EXPECT_EQ(answerOf(config, "train_batch_size").valueJson, "6");
 }
 
+TEST(Config, Bfloat16) {
+  EXPECT_FALSE(resolveWith(R"("train_batch_size": 1)").bf16);
+  const Config config = resolveWith(R"("train_batch_size": 1, "data_types": {"grad_accum_dtype": "fp32"},
+      "bfloat16": {"enabled": true, "check_grad_overflow": false, "immediate_grad_update": true,
+                   "bf16_master_weights_and_grads": false})");
+  EXPECT_TRUE(config.bf16);
+  EXPECT_EQ(answerOf(config, "bfloat16.enabled").status, "honoured");
+  EXPECT_EQ(answerOf(config, "bfloat16.check_grad_overflow").status, "subsumed");
+  EXPECT_EQ(answerOf(config, "bfloat16.bf16_master_weights_and_grads").note,
+            "weights and sums of gradients are float32");
+  EXPECT_NE(resolvedJson(config).find(R"("bf16":{"enabled":true})"), std::string::npos);
+}
+
 TEST(Config, WhatAsksForNothingIsAccepted) {
   const Config config = resolveWith(R"("train_batch_size": 1, "zero_optimization": {"stage": 0, "overlap_comm": true,
       "reduce_bucket_size": 2e8, "offload_optimizer": {"device": "none", "buffer_count": 5}},

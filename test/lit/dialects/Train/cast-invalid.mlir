@@ -10,7 +10,7 @@ func.func @half_precision(%x: tensor<2xf32>) {
 
 func.func @no_element_type(%x: tensor<2xf32>) {
   // expected-error @+2 {{op failed to infer returned types}}
-  // expected-error @+1 {{'none' is none of f32, f64, i64, i32, i1}}
+  // expected-error @+1 {{'none' is none of f32, f64, bf16, i64, i32, i1}}
   %0 = train.cast %x to none : (tensor<2xf32>) -> tensor<2xf32>
   return
 }

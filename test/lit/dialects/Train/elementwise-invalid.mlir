@@ -38,7 +38,7 @@ func.func @add_elementwise_c3(%a: tensor<2x1xf32>, %b: tensor<3xf32>) {
 // -----
 
 func.func @pow_of_integers(%a: tensor<2xi64>) {
-  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float values, but got 'tensor<2xi64>'}}
+  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type values, but got 'tensor<2xi64>'}}
   %0 = train.pow %a, %a : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
   return
 }

@@ -1,0 +1,39 @@
+//===- PrecisionTable.h - what of an op is bf16, and what stays f32 --------===//
+#pragma once
+
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+
+namespace ds {
+
+/// How one operand of an op is computed with, once a parameter reaches the op.
+enum class OperandPrecision : char {
+  Low = 'L',  ///< bf16
+  Full = 'F', ///< f32
+  Any = '.',  ///< as it comes
+};
+
+/// What else there is to know of an op.
+enum class OpKind {
+  Plain,
+  Elementwise, ///< its result is rounded, unless the next elementwise op is all that reads it
+  Movement,    ///< computes nothing: it keeps the type that its operands have
+  Sum,         ///< of many elements; it stays f32
+};
+
+/// One op of the train dialect in a forward pass. Arithmetic inside of an op is f32 and what comes out is rounded once.
+struct OpPrecision {
+  llvm::StringRef op;       ///< without "train."
+  llvm::StringRef operands; ///< a letter each; the last stands for all that follow
+  OpKind kind = OpKind::Plain;
+
+  OperandPrecision operand(unsigned index) const {
+    return OperandPrecision(operands[std::min<size_t>(index, operands.size() - 1)]);
+  }
+};
+
+/// The row of an op, or null: then it cannot take bf16.
+const OpPrecision *precisionOf(llvm::StringRef op);
+
+} // namespace ds
