@@ -2,10 +2,9 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "kernels/calls/bfloat16.h"
 
 namespace ds::kernels {
-
-bool hasBFloat16(const Invocation &invocation);
 
 /// The kernel of `wide` on float32 copies of the bfloat16 operands; what it writes is rounded once. Refuses operands
 /// that are not of the types of KernelSignatures.h.

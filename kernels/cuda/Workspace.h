@@ -3,6 +3,7 @@
 
 #include "kernels/KernelSignatures.h"
 #include "kernels/calls/Call.h"
+#include "kernels/calls/bfloat16.h"
 
 #include <string>
 
@@ -17,6 +18,7 @@ struct WithWorkspace {
     call.expectDType(operand, DType::U8);
     bytes = call.elements(operand);
     invocation.operands.pop_back();
+    wide = float32Invocation(invocation);
   }
 
   /// For kernels that cannot do with less than what a plan reserves.
@@ -27,6 +29,7 @@ struct WithWorkspace {
   }
 
   Invocation invocation; ///< without the workspace
+  Invocation wide;       ///< for the shared checks: float32 for bfloat16
   size_t operand = 0;    ///< the workspace
   int64_t bytes = 0;
 };

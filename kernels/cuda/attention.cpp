@@ -1,6 +1,7 @@
 // attention and attention_grad: bfloat16 by cuDNN's fused attention, its backward by the deterministic variant;
 // float32, float64 and what cuDNN refuses by our own kernels (PlainAttention.h).
 // torch.nn.functional.scaled_dot_product_attention.
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/CudnnGraph.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
@@ -23,7 +24,7 @@ bool isAligned(std::span<void *const> operands) {
 
 std::unique_ptr<Kernel> makeAttention(const Invocation &whole, const BuildOptions &) {
   const WithWorkspace parts(whole);
-  const AttentionCall call = attentionCall(Call(parts.invocation));
+  const AttentionCall call = withOwnType(attentionCall(Call(parts.wide)), parts.invocation);
   std::shared_ptr<CudnnGraph> graph = makeAttentionGraph(call, parts.invocation.operands, parts.bytes);
   return launching(whole, [call, graph](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))
@@ -38,7 +39,7 @@ std::unique_ptr<Kernel> makeAttention(const Invocation &whole, const BuildOption
 
 std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &whole, const BuildOptions &) {
   const WithWorkspace parts(whole);
-  const AttentionCall call = attentionGradCall(Call(parts.invocation));
+  const AttentionCall call = withOwnType(attentionGradCall(Call(parts.wide)), parts.invocation);
   parts.require(call.batch * call.heads * call.queries * cudaSumBytes(call.dtype));
   std::shared_ptr<CudnnGraph> graph = makeAttentionGradGraph(call, parts.invocation.operands, parts.bytes);
   return launching(whole, [call, graph](const CallContext &context, std::span<void *const> operands) -> Status {

@@ -2,6 +2,7 @@
 // and y = (x - mean) * rstd * gamma + beta. A block takes a channel. Ioffe and Szegedy 2015;
 // torch.nn.functional.batch_norm.
 #include "kernels/calls/batch_norm.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Channel.cuh"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(channelThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeBatchNorm(const Invocation &invocation, const BuildOptions &) {
-  const BatchNormCall call{Call(invocation)};
+  const auto call = withOwnType(BatchNormCall(Call(float32Invocation(invocation))), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

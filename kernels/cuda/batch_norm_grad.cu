@@ -2,6 +2,7 @@
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
 // A block takes a channel.
 #include "kernels/calls/batch_norm.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Channel.cuh"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(channelThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeBatchNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const BatchNormGradCall call{Call(invocation)};
+  const auto call = withOwnType(BatchNormGradCall(Call(float32Invocation(invocation))), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

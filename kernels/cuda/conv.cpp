@@ -1,5 +1,6 @@
 // conv, conv_input_grad and conv_weight_grad by cuDNN, deterministic engines within the workspace of the plan; float64
 // and what cuDNN refuses by our own kernels (PlainConv.h). torch.nn.functional.conv1d to conv3d.
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/CudnnGraph.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
@@ -36,17 +37,17 @@ std::unique_ptr<Kernel> makeConvolution(const Invocation &invocation, ConvKind k
 } // namespace
 
 std::unique_ptr<Kernel> makeConv(const Invocation &invocation, const BuildOptions &) {
-  const ConvForwardCall call{Call(invocation)};
+  const auto call = withOwnType(ConvForwardCall(Call(float32Invocation(invocation))), invocation);
   return makeConvolution(invocation, ConvKind::Forward, call, call.workspaceBytes, call.y, call.bias ? 2 : 0);
 }
 
 std::unique_ptr<Kernel> makeConvInputGrad(const Invocation &invocation, const BuildOptions &) {
-  const ConvGradCall call(Call(invocation), true);
+  const auto call = withOwnType(ConvGradCall(Call(float32Invocation(invocation)), true), invocation);
   return makeConvolution(invocation, ConvKind::InputGrad, call, call.workspaceBytes, 2, 0);
 }
 
 std::unique_ptr<Kernel> makeConvWeightGrad(const Invocation &invocation, const BuildOptions &) {
-  const ConvGradCall call(Call(invocation), false);
+  const auto call = withOwnType(ConvGradCall(Call(float32Invocation(invocation)), false), invocation);
   return makeConvolution(invocation, ConvKind::WeightGrad, call, call.workspaceBytes, 2, 0);
 }
 

@@ -2,6 +2,7 @@
 // the rows' losses lie in the workspace and are added by one block. torch.nn.functional.cross_entropy.
 #include "kernels/cuda/CrossEntropy.cuh"
 
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/OnlineSoftmax.h"
 #include "kernels/cuda/Workspace.h"
@@ -66,8 +67,8 @@ __global__ void lossKernel(const S *losses, const int64_t *labels, S *loss, int6
 
 std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &whole, const BuildOptions &) {
   const WithWorkspace parts(whole);
-  const Call checked(parts.invocation);
-  const CrossEntropyCall call(checked, 4, 3);
+  const Call checked(parts.wide);
+  const auto call = withOwnType(CrossEntropyCall(checked, 4, 3), parts.invocation);
   checked.expectShape(2, {});
   parts.require(call.rows * cudaSumBytes(call.dtype));
   return withFloat(call.dtype, [&](auto zero) {

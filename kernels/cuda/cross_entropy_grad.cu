@@ -3,6 +3,7 @@
 // one block.
 #include "kernels/cuda/CrossEntropy.cuh"
 
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Workspace.h"
 
@@ -47,8 +48,8 @@ __global__ void rowsKernel(const T *logits, const int64_t *labels, const Sum<T> 
 
 std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &whole, const BuildOptions &) {
   const WithWorkspace parts(whole);
-  const Call checked(parts.invocation);
-  const CrossEntropyCall call(checked, 5, 2);
+  const Call checked(parts.wide);
+  const auto call = withOwnType(CrossEntropyCall(checked, 5, 2), parts.invocation);
   checked.expectShape(3, {});
   checked.expectLike(4, 0);
   parts.require(8);

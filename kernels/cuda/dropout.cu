@@ -2,6 +2,7 @@
 // the masks of the CPU, bit by bit. A thread takes the four elements of a Philox block. The step is read from device
 // memory, so that a captured launch draws anew each step.
 #include "kernels/calls/dropout.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(blockThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeDropout(const Invocation &invocation, const BuildOptions &) {
-  const DropoutCall call{Call(invocation)};
+  const auto call = withOwnType(DropoutCall(Call(float32Invocation(invocation))), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {

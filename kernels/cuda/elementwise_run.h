@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "kernels/cuda/bfloat16_bits.h"
+#include "kernels/BFloat16.h"
 #include "kernels/cuda/elementwise_math.h"
 #include "kernels/cuda/elementwise_plan.h"
 
@@ -109,7 +109,7 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
     if (input.type == DType::F32)
       loadAs<float>(input, data, to, [](float x) { return x; });
     else if (input.type == DType::BF16)
-      loadAs<uint16_t>(input, data, to, [](uint16_t x) { return fromBFloat16(x); });
+      loadAs<BFloat16>(input, data, to, [](BFloat16 x) { return float(x); });
     else
       loadAs<uint8_t>(input, data, to, [](uint8_t x) { return x ? 1.0f : 0.0f; });
   }
@@ -137,7 +137,7 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
 
   DS_HOST_DEVICE static float rounded(DType type, float x) {
     if (type == DType::BF16)
-      return fromBFloat16(toBFloat16(x));
+      return float(BFloat16(x));
     return x;
   }
 
@@ -196,7 +196,7 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
       if (result.type == DType::F32)
         storeAs<float>(to, values, [](float x) { return x; });
       else if (result.type == DType::BF16)
-        storeAs<uint16_t>(to, values, [](float x) { return toBFloat16(x); });
+        storeAs<BFloat16>(to, values, [](float x) { return BFloat16(x); });
       else
         storeAs<uint8_t>(to, values, [](float x) { return uint8_t(x != 0); });
     }
@@ -227,7 +227,7 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
     case DType::F64:
       return {static_cast<const double *>(data)[at], 0};
     case DType::BF16:
-      return {double(fromBFloat16(static_cast<const uint16_t *>(data)[at])), 0};
+      return {double(float(static_cast<const BFloat16 *>(data)[at])), 0};
     case DType::Bool:
     case DType::U8:
       return {0, static_cast<const uint8_t *>(data)[at]};
@@ -253,7 +253,7 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
       static_cast<double *>(data)[at] = cell.f;
       return;
     case DType::BF16:
-      static_cast<uint16_t *>(data)[at] = toBFloat16(float(cell.f));
+      static_cast<BFloat16 *>(data)[at] = BFloat16(float(cell.f));
       return;
     case DType::Bool:
     case DType::U8:
@@ -281,7 +281,7 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
     if (type == DType::F32)
       return {double(float(cell.f)), 0};
     if (type == DType::BF16)
-      return {double(fromBFloat16(toBFloat16(float(cell.f)))), 0};
+      return {double(float(BFloat16(float(cell.f)))), 0};
     return type == DType::F64 ? Cell{cell.f, 0} : Cell{0, wrapped(type, cell.i)};
   }
 

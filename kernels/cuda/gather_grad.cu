@@ -5,6 +5,7 @@
 // and every other row, adds what belongs to it. So no two threads touch one element, contributions are added in index
 // order, and every element of ddata is written once, rounded once.
 #include "kernels/calls/gather.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Indices.cuh"
 #include "kernels/cuda/Launch.h"
@@ -87,27 +88,30 @@ __global__ void __launch_bounds__(blockThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeGatherGrad(const Invocation &invocation, const BuildOptions &) {
-  const Call checked(invocation);
+  const Invocation wide = float32Invocation(invocation);
+  const Call checked(wide);
   checked.expectOperands(3);
   checked.expectFloat(2);
   const GatherCall call(checked, 2, 1, 0);
-  return withSums(checked.dtype(0), checked.dtype(2), [&](auto zero, auto parameter) -> std::unique_ptr<Kernel> {
-    using T = decltype(zero);
-    using G = decltype(parameter);
-    return launching(
-        invocation,
-        [call](const CallContext &context, std::span<void *const> operands) {
-          const auto [outer, length, inner] = call.data;
-          if (outer == 0 || length == 0 || inner == 0)
-            return;
-          const Indices indices(operands[1], call.indexType, call.count, context);
-          const dim3 grid(unsigned((length + tileRows<Sum<T>> - 1) / tileRows<Sum<T>>),
-                          unsigned((inner + tileCols - 1) / tileCols), blocksFor(outer, (outer + 65534) / 65535));
-          gatherGradKernel<T, G><<<grid, blockThreads, 0, streamOf(context)>>>(
-              at<const T>(operands, 0), indices, at<G>(operands, 2), outer, length, inner);
-        },
-        indexRefusal("gather_grad", call.data.length));
-  });
+  return withSums(invocation.operands[0].dtype, invocation.operands[2].dtype,
+                  [&](auto zero, auto parameter) -> std::unique_ptr<Kernel> {
+                    using T = decltype(zero);
+                    using G = decltype(parameter);
+                    return launching(
+                        invocation,
+                        [call](const CallContext &context, std::span<void *const> operands) {
+                          const auto [outer, length, inner] = call.data;
+                          if (outer == 0 || length == 0 || inner == 0)
+                            return;
+                          const Indices indices(operands[1], call.indexType, call.count, context);
+                          const dim3 grid(unsigned((length + tileRows<Sum<T>> - 1) / tileRows<Sum<T>>),
+                                          unsigned((inner + tileCols - 1) / tileCols),
+                                          blocksFor(outer, (outer + 65534) / 65535));
+                          gatherGradKernel<T, G><<<grid, blockThreads, 0, streamOf(context)>>>(
+                              at<const T>(operands, 0), indices, at<G>(operands, 2), outer, length, inner);
+                        },
+                        indexRefusal("gather_grad", call.data.length));
+                  });
 }
 
 } // namespace ds::kernels::cuda

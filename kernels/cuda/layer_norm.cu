@@ -2,6 +2,7 @@
 // A block takes a row; the row is read again for the variance and for y, from the first-level cache. With bfloat16
 // all but x and y is float32. Ba et al. 2016; torch.nn.functional.layer_norm.
 #include "kernels/calls/layer_norm.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
@@ -36,7 +37,7 @@ __global__ void layerNormKernel(const T *x, const Sum<T> *gamma, const Sum<T> *b
 } // namespace
 
 std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildOptions &) {
-  const LayerNormCall call{Call(invocation)};
+  const auto call = withOwnType(LayerNormCall(Call(float32Invocation(invocation))), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

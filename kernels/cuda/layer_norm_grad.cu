@@ -2,6 +2,7 @@
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
 // A block takes a row for dx; the sums over rows are in NormGrad.cuh.
 #include "kernels/calls/layer_norm.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/NormGrad.cuh"
 #include "kernels/cuda/Reduce.cuh"
@@ -51,7 +52,7 @@ template <typename T> struct DBeta {
 } // namespace
 
 std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const LayerNormGradCall call(Call(invocation), Device::Cuda);
+  const auto call = withOwnType(LayerNormGradCall(Call(float32Invocation(invocation)), Device::Cuda), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

@@ -4,6 +4,7 @@
 // Algorithms are chosen when the kernel is made, by cuBLASLt's heuristics within the workspace of the plan, once for
 // operands at multiples of 16 bytes and once for any, and kept: so every step runs the same ones. Split sums are added
 // in a fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/CublasLt.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
@@ -280,7 +281,7 @@ private:
 
 std::unique_ptr<Kernel> makeMatmul(const Invocation &whole, const BuildOptions &) {
   const WithWorkspace parts(whole);
-  return std::make_unique<Matmul>(MatmulCall(Call(parts.invocation)), parts);
+  return std::make_unique<Matmul>(withOwnType(MatmulCall(Call(parts.wide)), parts.invocation), parts);
 }
 
 } // namespace ds::kernels::cuda

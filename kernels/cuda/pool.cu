@@ -2,6 +2,7 @@
 // gradient's looks at the windows around its element, in row-major order, and for the maximum searches each again for
 // its first largest element. torch.nn.functional.max_pool2d, avg_pool2d (count_include_pad=False).
 #include "kernels/calls/pool.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
@@ -69,7 +70,7 @@ std::unique_ptr<Kernel> makeGrad(const Invocation &invocation, const PoolCall &c
 } // namespace
 
 std::unique_ptr<Kernel> makePool(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 2, 0, 1);
+  const auto call = withOwnType(PoolCall(Call(float32Invocation(invocation)), 2, 0, 1), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return launching(invocation, [planes = call.planes, window = WindowSpace(call.window),
@@ -83,11 +84,11 @@ std::unique_ptr<Kernel> makePool(const Invocation &invocation, const BuildOption
 }
 
 std::unique_ptr<Kernel> makeMaxPoolGrad(const Invocation &invocation, const BuildOptions &) {
-  return makeGrad(invocation, PoolCall(Call(invocation), 3, 1, 0), false);
+  return makeGrad(invocation, withOwnType(PoolCall(Call(float32Invocation(invocation)), 3, 1, 0), invocation), false);
 }
 
 std::unique_ptr<Kernel> makeAveragePoolGrad(const Invocation &invocation, const BuildOptions &) {
-  return makeGrad(invocation, PoolCall(Call(invocation), 2, 1, 0), true);
+  return makeGrad(invocation, withOwnType(PoolCall(Call(float32Invocation(invocation)), 2, 1, 0), invocation), true);
 }
 
 } // namespace ds::kernels::cuda

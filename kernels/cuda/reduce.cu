@@ -1,6 +1,7 @@
 // reduce_sum, reduce_mean, reduce_max. Where the innermost dimension is reduced, a block adds the elements behind one
 // result; else 32 results side by side share a block, so that neighbouring threads read neighbouring elements. Few
 // results of many elements are cut into pieces (CudaWorkspaces.h), whose results are combined in order.
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
@@ -123,7 +124,7 @@ std::unique_ptr<Kernel> makeWith(const Invocation &invocation, const ReduceSpace
 
 std::unique_ptr<Kernel> makeReduce(const Invocation &whole, const BuildOptions &) {
   const WithWorkspace parts(whole);
-  const ReduceCall call(Call(parts.invocation), reductionNamed(whole.kernel));
+  const auto call = withOwnType(ReduceCall(Call(parts.wide), reductionNamed(whole.kernel)), parts.invocation);
   const ReduceSpace space(call, parts.bytes);
   const bool mean = call.reduction == Reduction::Mean;
   const bool wider = parts.invocation.operands[1].dtype != call.dtype; // float32 from bfloat16

@@ -2,6 +2,7 @@
 //   dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x * rrms.
 // A block takes a row for dx; the sums over rows are in NormGrad.cuh.
 #include "kernels/calls/rms_norm.h"
+#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/Factories.h"
 #include "kernels/cuda/NormGrad.cuh"
 #include "kernels/cuda/Reduce.cuh"
@@ -40,7 +41,7 @@ template <typename T> struct DGamma {
 } // namespace
 
 std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const RmsNormGradCall call(Call(invocation), Device::Cuda);
+  const auto call = withOwnType(RmsNormGradCall(Call(float32Invocation(invocation)), Device::Cuda), invocation);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

@@ -178,15 +178,6 @@ TEST(CudaElementwise, FindsADivisionByZero) {
   EXPECT_EQ(operands[2].as<int64_t>()[1], INT64_MIN);
 }
 
-TEST(CudaElementwise, RoundsToBFloat16) {
-  EXPECT_EQ(toBFloat16(1.0f), 0x3f80);
-  EXPECT_EQ(toBFloat16(1.00390625f), 0x3f80); // halfway, to even
-  EXPECT_EQ(toBFloat16(1.01171875f), 0x3f82);
-  EXPECT_EQ(fromBFloat16(0xc040), -3.0f);
-  EXPECT_TRUE(std::isnan(fromBFloat16(toBFloat16(NAN))));
-  EXPECT_EQ(toBFloat16(3.4e38f), 0x7f80);
-}
-
 } // namespace
 
 } // namespace ds::kernels::cuda::test
