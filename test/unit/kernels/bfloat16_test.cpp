@@ -310,8 +310,9 @@ TEST(BFloat16Kernels, EveryOpcodeIsFloat32sRounded) {
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("elementwise", want, full.attributes()), want, 2).ok());
     for (int64_t i = 0; i < 1500; ++i) {
       const double rounded = result == half ? double(BFloat16(float(want[2].at(i)))) : want[2].at(i);
-      if (!std::isnan(rounded) || !std::isnan(got[2].at(i)))
+      if (!std::isnan(rounded) || !std::isnan(got[2].at(i))) {
         ASSERT_EQ(got[2].at(i), rounded);
+      }
     }
   }
 }
