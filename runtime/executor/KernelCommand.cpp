@@ -38,15 +38,6 @@ kernels::AttributeValue attributeValue(const plan::proto::Attribute &attribute) 
   return int64_t(0); // PlanReader refuses attributes without a value
 }
 
-kernels::Invocation invocation(const plan::proto::KernelCommand &kernel) {
-  kernels::Invocation result{.kernel = kernel.kernel(), .operands = {}, .attributes = {}};
-  for (const plan::proto::Operand &operand : kernel.operands())
-    result.operands.push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
-  for (const plan::proto::Attribute &attribute : kernel.attributes())
-    result.attributes.emplace(attribute.name(), attributeValue(attribute));
-  return result;
-}
-
 class KernelCommand final : public Command {
 public:
   KernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel, std::string where)
@@ -62,7 +53,7 @@ public:
 
   void initialize() override {
     try {
-      kernel_ = factory_(invocation(plan_), build_);
+      kernel_ = factory_(invocationOf(plan_), build_);
     } catch (const Error &error) {
       throw Error(where_ + " (kernel " + plan_.kernel() + "): " + error.what());
     }
@@ -101,6 +92,15 @@ private:
 };
 
 } // namespace
+
+kernels::Invocation invocationOf(const plan::proto::KernelCommand &kernel) {
+  kernels::Invocation result{.kernel = kernel.kernel(), .operands = {}, .attributes = {}};
+  for (const plan::proto::Operand &operand : kernel.operands())
+    result.operands.push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
+  for (const plan::proto::Attribute &attribute : kernel.attributes())
+    result.attributes.emplace(attribute.name(), attributeValue(attribute));
+  return result;
+}
 
 std::unique_ptr<Command> makeKernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel,
                                            std::string where) {

@@ -2,8 +2,10 @@
 
 import json
 import re
+import subprocess
 
 import pytest
+from conftest import BUILD
 from pipeline_trainer import Cut, trainer  # noqa: F401
 
 MACHINE = ("--machine", "h100x8")
@@ -95,3 +97,18 @@ def test_what_is_needed_of_a_gpu_is_checked(name, trainer):
     assert check("--device-memory", memory["needed_bytes"])["verdict"] == "fits"
     refused = check("--device-memory", 1 << 30, code=1)  # all of it is reserved
     assert refused["verdict"] == "does_not_fit" and "bytes of device memory" in refused["reason"]
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "resnet"])
+def test_every_kernel_of_a_plan_can_be_made(name, bf16, trainer):
+    """As far as that goes without a GPU: the factories of libds-cuda check their calls before they ask CUDA for anything."""
+    tool = BUILD.parent / "cuda" / "bin" / "cuda-plan-kernels"
+    if not tool.exists():
+        pytest.skip("needs build/cuda (scripts/build.sh cuda cuda-tests)")
+    plan = compile_cuda(trainer, name, Cut(), "--set", f"bf16.enabled={json.dumps(bf16)}")
+    done = subprocess.run([tool, plan], capture_output=True, text=True)
+    assert done.returncode == 0 and "matmul" in done.stdout, done.stderr
+    if name == "gpt2" and not bf16:
+        done = subprocess.run([tool, trainer.compile(name, Cut())], capture_output=True, text=True)
+        assert done.returncode == 1 and "matmul: " in done.stderr, "a plan for a processor has no workspaces"
