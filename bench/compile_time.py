@@ -3,7 +3,7 @@
 
 Prints seconds and ds-opt's peak memory beside the limits that we hold ourselves to; then Llama 7B by ZeRO stage 3 for 8 to 16,384
 ranks, with the size of the plan and how much of a rank's weights, gradients and optimizer state is padding; then a Llama of 64 layers in 64
-pipeline stages with 512 micro-batches.
+pipeline stages with 512 micro-batches, and one of 100 layers with a budget half way between what it needs and the least it can do with.
 """
 
 import json
@@ -50,6 +50,7 @@ def main():
               f"peak memory {peak / 1e6:.0f} MB{limit}")
     print_by_ranks(WORK / "llama-7b-2048", config)
     print_stages(config, stages=64, microbatches=512)
+    print_budget(config, layers=100)
 
 
 def print_by_ranks(model, config):
@@ -71,11 +72,33 @@ def print_by_ranks(model, config):
           f"{max(sizes.values()) / min(sizes.values()):.3f}")
 
 
-def print_stages(config, stages, microbatches):
-    model, plan = WORK / f"llama-{stages}-layers", WORK / "compile.dsplan"
+def llama_of(layers) -> Path:
+    """Llama 7B with as many layers."""
+    model = WORK / f"llama-{layers}-layers"
     if not model.exists():
         subprocess.run([sys.executable, ROOT / "models/export.py", "llama", "--size", "7b", "--seq", "2048", "--no-weights",
-                        "--set", f"num_hidden_layers={stages}", "--out", model], check=True, stdout=subprocess.DEVNULL)
+                        "--set", f"num_hidden_layers={layers}", "--out", model], check=True, stdout=subprocess.DEVNULL)
+    return model
+
+
+def print_budget(config, layers):
+    model, plan = llama_of(layers), WORK / "compile.dsplan"
+    compile_model = [BIN / "ds-opt", "compile", model, "--config", config, "-o", plan, "--quiet"]
+    needs = []
+    for recompute in ("none", "full"):
+        measure([*compile_model, "--set", f'deepstatic.recompute="{recompute}"'])
+        report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", plan, "--format", "json"]))
+        needs.append(report["ranks_detail"][0]["memory"]["device"]["arena_bytes"])
+    best = min(measure([*compile_model, "--device-memory", sum(needs) // 2])[0] for _ in range(3))
+    report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", plan, "--format", "json"]))
+    device = report["ranks_detail"][0]["memory"]["device"]
+    print(f"llama of {layers} layers within {sum(needs) / 2e9:.1f} GB, of {needs[0] / 1e9:.1f} and at least {needs[1] / 1e9:.1f}: "
+          f"import and compile {best:.2f} s (limit 20), arena {device['arena_bytes'] / 1e9:.1f} GB, "
+          f"{device['arena_bytes'] / device['peak_live_bytes'] - 1:.2%} above the peak")
+
+
+def print_stages(config, stages, microbatches):
+    model, plan = llama_of(stages), WORK / "compile.dsplan"
     best = min(measure([BIN / "ds-opt", "compile", model, "--config", config, "--ranks", stages, "--set",
                         f"gradient_accumulation_steps={microbatches}", "--set", f"deepstatic.pipeline.stages={stages}",
                         "-o", plan, "--quiet"])[0] for _ in range(3))
