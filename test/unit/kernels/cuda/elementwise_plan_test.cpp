@@ -138,6 +138,51 @@ TEST(CudaElementwise, ManyRegistersShareSlots) {
   }
 }
 
+/// What the plan of `program`, of one input and its results, is refused for; "" if it is not.
+std::string refusalOf(const Program &program) {
+  const Invocation invocation{"elementwise", std::vector<TensorType>(1 + program.results.size(), type(DType::F32, {4})),
+                              program.attributes()};
+  try {
+    const ElementwisePlan plan{Call(invocation)};
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CudaElementwise, RefusesWhatALaunchCannotHold) {
+  const auto chain = [](int length) {
+    Program program{1};
+    int64_t last = 0;
+    for (int i = 0; i < length; ++i)
+      last = program.add(Op::Neg, DType::F32, last);
+    program.results = {last};
+    return program;
+  };
+  EXPECT_EQ(refusalOf(chain(mostSteps)), "");
+  EXPECT_NE(refusalOf(chain(mostSteps + 1)).find("has 641 instructions; a GPU takes 640"), std::string::npos);
+  const auto kept = [](int count) { // all made before the first is read again, by a sum
+    Program program{1};
+    std::vector<int64_t> values;
+    for (int i = 0; i < count; ++i)
+      values.push_back(program.add(Op::Neg, DType::F32, 0));
+    int64_t sum = program.add(Op::Copy, DType::F32, 0);
+    for (const int64_t value : values)
+      sum = program.add(Op::Add, DType::F32, sum, value);
+    program.results = {sum};
+    return program;
+  };
+  EXPECT_EQ(refusalOf(kept(mostSlots)), "");
+  EXPECT_NE(refusalOf(kept(mostSlots + 1)).find("values at once; a GPU keeps 128"), std::string::npos);
+  const auto wide = [](int results) {
+    Program program{1};
+    program.results.assign(size_t(results), program.add(Op::Neg, DType::F32, 0));
+    return program;
+  };
+  EXPECT_EQ(refusalOf(wide(mostTensors - 1)), "");
+  EXPECT_NE(refusalOf(wide(mostTensors)).find(std::to_string(mostTensors)), std::string::npos);
+}
+
 TEST(CudaElementwise, AResultMayBeTheMemoryOfAnInput) {
   Random random(6);
   std::vector<Buffer> operands = {random.buffer(DType::F32, {10}), random.buffer(DType::F32, {10})};
