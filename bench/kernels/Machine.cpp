@@ -69,7 +69,7 @@ double peakFlops() {
   const CallContext context{&workers()};
   const int count = workers().workers();
   const auto loop = DS_BEST(peakLoop);
-  const double lanes = isa() == Isa::Avx512 ? 16 : isa() == Isa::Avx2 ? 8 : 4;
+  const double lanes = isa() >= Isa::Avx512 ? 16 : isa() == Isa::Avx2 ? 8 : 4;
   double best = 0;
   std::atomic<int> sink{0};
   for (int repeat = 0; repeat < 5; ++repeat) {

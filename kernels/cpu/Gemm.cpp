@@ -1,14 +1,24 @@
 #include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/Isa.h"
 #include "kernels/cpu/OneDnn.h"
+#include "kernels/cpu/TileGemm.h"
 
 #include <algorithm>
 
 namespace ds::kernels {
 
-bool multiply(const Gemm<float> &g) noexcept {
+namespace {
+
+bool multiplyByOneDnn(const Gemm<float> &g) {
   oneDnnUsesThisThreadAlone();
   return dnnl_sgemm(g.transA ? 'T' : 'N', g.transB ? 'T' : 'N', g.rows, g.cols, g.depth, 1, g.a, g.aStride, g.b,
                     g.bStride, g.add ? 1 : 0, g.c, g.cStride) == dnnl_success;
+}
+
+} // namespace
+
+bool multiply(const Gemm<float> &g) noexcept {
+  return isa() == Isa::Amx && suitsTiles(g) ? multiplyOnTiles(g, multiplyByOneDnn) : multiplyByOneDnn(g);
 }
 
 bool multiply(const Gemm<double> &g) noexcept {

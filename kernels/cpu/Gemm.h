@@ -13,8 +13,9 @@ template <typename T> struct Gemm {
   bool transA, transB, add;
 };
 
-/// False where there is no memory. In float32 one dnnl_sgemm on one thread, in float64, which only checks of gradients
-/// use, three loops over blocks. The bits depend on the shape, the strides and the instruction set alone.
+/// False where there is no memory. In float32 on tile registers where the machine has them (TileGemm.h), else one
+/// dnnl_sgemm on one thread; in float64, which only checks of gradients use, three loops over blocks. The bits depend
+/// on the shape, the strides and the instruction set alone.
 bool multiply(const Gemm<float> &gemm) noexcept;
 bool multiply(const Gemm<double> &gemm) noexcept;
 

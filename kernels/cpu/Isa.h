@@ -16,17 +16,18 @@
 
 namespace ds::kernels {
 
-enum class Isa { Baseline, Avx2, Avx512 };
+/// Amx: AVX-512 and tile registers for bfloat16, which products use.
+enum class Isa { Baseline, Avx2, Avx512, Amx };
 
 /// The widest set that this machine has, or the one that environment variable DS_CPU_ISA caps it to (baseline, avx2,
-/// avx512); the same for the whole process.
+/// avx512, amx); the same for the whole process.
 Isa isa();
 
 } // namespace ds::kernels
 
 #if defined(__x86_64__)
 #define DS_BEST(...)                                                                                                   \
-  (isa() == Isa::Avx512 ? &avx512::__VA_ARGS__ : isa() == Isa::Avx2 ? &avx2::__VA_ARGS__ : &baseline::__VA_ARGS__)
+  (isa() >= Isa::Avx512 ? &avx512::__VA_ARGS__ : isa() == Isa::Avx2 ? &avx2::__VA_ARGS__ : &baseline::__VA_ARGS__)
 #else
 #define DS_BEST(...) (&baseline::__VA_ARGS__)
 #endif

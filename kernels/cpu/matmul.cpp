@@ -1,8 +1,8 @@
 // matmul: c[..., m, n] = op(a)[..., m, k] op(b)[..., k, n] + bias, float32 and float64.
 //
 // c is cut into pieces by its shape and by the plan's `pieces`, and one worker computes a piece from start to end, so
-// the bits do not depend on the workers of the run. In float32 a piece is one dnnl_sgemm, which is told to use one
-// thread: of oneDNN's forms it is the fastest on a transformer's products (docs/kernels.md).
+// the bits do not depend on the workers of the run. In float32 a piece runs on tile registers or is one dnnl_sgemm,
+// which is told to use one thread: of oneDNN's forms it is the fastest on a transformer's products (docs/kernels.md).
 #include "kernels/calls/matmul.h"
 #include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
