@@ -1,11 +1,12 @@
 // Float32 products by AMX-BF16: TDPBF16PS adds 32 products of bfloat16 numbers to each of 16 x 16 float32 sums.
 //
-// A float32 number has 24 significant bits, a bfloat16 number 8: x = x1 + x2 + x3, each rounded from what the ones before
-// leave, is exact. Of the nine products of terms the six largest are summed, x1 y1, x1 y2, x2 y1, x2 y2, x1 y3, x3 y1; the
-// other three are below 2^-23 |x y| together, about what one rounding of float32 costs (Henry, Tang, Heinecke, Leveraging
-// the bfloat16 artificial intelligence datatype for higher-precision computations, ARITH 2019). Six of them take less time
-// than one float32 product does in vector registers. An instruction adds its products up before it rounds into the sum,
-// and sums run over 128 of the depth at a time, so results are nearer to exact ones than a plain float32 loop's.
+// A float32 number has 24 significant bits, a bfloat16 number 8: x = x1 + x2 + x3, each rounded from what the ones
+// before leave, is exact. Of the nine products of terms the six largest are summed, x1 y1, x1 y2, x2 y1, x2 y2, x1 y3,
+// x3 y1; the other three are below 2^-23 |x y| together, about what one rounding of float32 costs (Henry, Tang,
+// Heinecke, Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations, ARITH 2019).
+// Six of them take less time than one float32 product does in vector registers. An instruction adds its products up
+// before it rounds into the sum, and sums run over 128 of the depth at a time, so results are nearer to exact ones than
+// a plain float32 loop's.
 //
 // The instruction takes subnormal terms and results as zero: numbers below 2^-110 lose digits, those below 2^-126 count
 // as zero. The sum of an element has an order that depends on the depth alone, not on where c is cut.
@@ -34,12 +35,12 @@ namespace ds::kernels {
 
 namespace {
 
-constexpr int64_t tileRows = 16;                    // of a tile register; also its float32 columns
-constexpr int64_t tileNumbers = 512;                // bfloat16 numbers of a tile: 16 rows of 16 pairs
-constexpr int64_t stepDepth = 32;                   // of the depth in one instruction: 16 pairs
-constexpr int64_t panel = 2 * tileRows;             // rows or columns of c that two tiles of an operand cover
-constexpr int64_t terms = 3;                        // of a float32 number
-constexpr int64_t termNumbers = 2 * tileNumbers;    // one term of a panel and step
+constexpr int64_t tileRows = 16;                     // of a tile register; also its float32 columns
+constexpr int64_t tileNumbers = 512;                 // bfloat16 numbers of a tile: 16 rows of 16 pairs
+constexpr int64_t stepDepth = 32;                    // of the depth in one instruction: 16 pairs
+constexpr int64_t panel = 2 * tileRows;              // rows or columns of c that two tiles of an operand cover
+constexpr int64_t terms = 3;                         // of a float32 number
+constexpr int64_t termNumbers = 2 * tileNumbers;     // one term of a panel and step
 constexpr int64_t stepNumbers = terms * termNumbers; // all of a panel and step
 
 /// What a worker packs and sums at a time, 1.8 MB: within the 2 MB of second-level cache that cores with AMX have.
@@ -137,8 +138,9 @@ struct Stored {
   int64_t stride;
 };
 
-/// The tiles of 16 of an operand's `width` and a step of its `depth`: of a left operand a row for each of its rows, of a
-/// right one a row for each pair of the depth. Numbers k and k + 16 of a step make a pair; both operands agree on that.
+/// The tiles of 16 of an operand's `width` and a step of its `depth`: of a left operand a row for each of its rows, of
+/// a right one a row for each pair of the depth. Numbers k and k + 16 of a step make a pair; both operands agree on
+/// that.
 template <bool Left, bool AlongDepth>
 inline void packTiles(Stored from, int64_t width, int64_t depth, uint16_t *to, __m512 &check) {
   __m512 first[16], second[16];

@@ -6,7 +6,8 @@
 namespace ds::kernels {
 
 /// Whether the kernel, the machine and the environment let this process use tile registers for bfloat16 (AMX-BF16).
-/// Linux grants them to a process that asks: arch_prctl(ARCH_REQ_XCOMP_PERM), documented in Documentation/arch/x86/xstate.rst.
+/// Linux grants them to a process that asks: arch_prctl(ARCH_REQ_XCOMP_PERM), documented in
+/// Documentation/arch/x86/xstate.rst.
 bool requestTiles();
 
 /// From here on tiles are the faster way (docs/kernels.md): below, packing takes longer than it saves.

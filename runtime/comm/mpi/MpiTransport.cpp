@@ -16,10 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <mpi.h>
-#include <mutex>
 #include <numeric>
 #include <span>
 #include <string>
@@ -141,24 +139,8 @@ std::unique_ptr<ReceivingEnd> MpiTransport::receivingEnd(uint32_t from, uint32_t
   return std::make_unique<MpiReceivingEnd>(*this, messages_, from, key, "receive", name);
 }
 
-void MpiTransport::onStop(std::function<void(const Status &)> callback) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  callback_ = std::move(callback);
-  if (callback_ && stopped() && !std::exchange(told_, true))
-    callback_(failure());
-}
-
-bool MpiTransport::take(const Status &status) noexcept {
-  if (!failure_.report(status)) // which a callback may lead to
-    return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (callback_ && !std::exchange(told_, true))
-    callback_(status);
-  return true;
-}
-
 void MpiTransport::stop(const Status &status) noexcept {
-  if (!take(status))
+  if (!failure_.report(status))
     return;
   error_ = status.message();
   for (uint32_t rank = 0; rank < ranks_; ++rank)
@@ -177,7 +159,7 @@ void MpiTransport::listen() noexcept {
     if (waiting != 0) {
       std::array<char, 1024> text{};
       MPI_Recv(text.data(), int(text.size()) - 1, MPI_CHAR, envelope.MPI_SOURCE, 0, control_, MPI_STATUS_IGNORE);
-      (void)take(Status::failure("%s", text.data()));
+      (void)failure_.report(Status::failure("%s", text.data()));
     }
     const std::atomic<bool> *requested = stopRequested_;
     if (requested != nullptr && *requested && !std::exchange(told, true))

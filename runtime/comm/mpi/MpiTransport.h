@@ -1,8 +1,8 @@
 //===- MpiTransport.h - ranks that are processes --------------------------===//
 #pragma once
 
+#include "runtime/comm/FailureNotice.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/device/FirstFailure.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,10 +11,10 @@
 #include <functional>
 #include <memory>
 #include <mpi.h>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -34,7 +34,7 @@ public:
   std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
                                              const std::string &name) override;
   void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
-  void onStop(std::function<void(const Status &)> callback) override;
+  void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
   void noteStop(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
   void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
@@ -56,8 +56,6 @@ public:
 
 private:
   void listen() noexcept;
-  /// Keeps the failure if it is the first, and tells this process.
-  bool take(const Status &status) noexcept;
   void sayGoodbye() noexcept;
   void printLastEntered() const noexcept;
 
@@ -69,10 +67,7 @@ private:
   std::vector<MPI_Request> errorSends_;
   std::string error_; // what they send
   std::atomic<std::chrono::milliseconds> patience_;
-  FirstFailure failure_;
-  std::mutex mutex_; // of callback_
-  std::function<void(const Status &)> callback_;
-  bool told_ = false; // it has been called
+  FailureNotice failure_;
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last
   std::atomic<bool> inside_ = false, done_ = false;

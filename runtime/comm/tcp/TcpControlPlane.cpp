@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <functional>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,26 +28,10 @@ TcpControlPlane::TcpControlPlane(const StoreAddress &address, uint32_t rank, uin
                                  std::chrono::milliseconds patience)
     : rank_(rank), ranks_(ranks), localRanks_{rank}, patience_(patience),
       store_(address, rank, ranks, patience,
-             [this](const std::string &text) { (void)take(Status::failure("%s", text.c_str())); }) {}
-
-void TcpControlPlane::onStop(std::function<void(const Status &)> callback) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  callback_ = std::move(callback);
-  if (callback_ && failure_.failed() && !std::exchange(told_, true))
-    callback_(failure_.get());
-}
-
-bool TcpControlPlane::take(const Status &status) noexcept {
-  if (!failure_.report(status)) // which a callback may lead to
-    return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (callback_ && !std::exchange(told_, true))
-    callback_(status);
-  return true;
-}
+             [this](const std::string &text) { (void)failure_.report(Status::failure("%s", text.c_str())); }) {}
 
 void TcpControlPlane::stop(const Status &status) noexcept {
-  if (take(status))
+  if (failure_.report(status))
     store_.fail(status.message());
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "runtime/comm/ControlPlane.h"
+#include "runtime/comm/FailureNotice.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/TcpStore.h"
 #include "runtime/core/Status.h"
-#include "runtime/device/FirstFailure.h"
 
 #include <atomic>
 #include <chrono>
@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,7 +29,7 @@ public:
   uint32_t ranks() const noexcept override { return ranks_; }
   const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
   void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
-  void onStop(std::function<void(const Status &)> callback) override;
+  void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
   void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
@@ -38,18 +37,13 @@ public:
   void finish() override;
 
 private:
-  /// Keeps the failure if it is the first, and tells this process.
-  bool take(const Status &status) noexcept;
   /// The values of all ranks, under a key that is used once.
   std::vector<std::byte> gather(std::span<const std::byte> value, const char *what);
 
   const uint32_t rank_, ranks_;
   const std::vector<uint32_t> localRanks_;
   std::atomic<std::chrono::milliseconds> patience_;
-  FirstFailure failure_;
-  std::mutex mutex_; // of callback_
-  std::function<void(const Status &)> callback_;
-  bool told_ = false; // it has been called
+  FailureNotice failure_;
   uint64_t gathered_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> brought_; // pieces, by from and to
   TcpStore store_;                                            // last: its threads use the others

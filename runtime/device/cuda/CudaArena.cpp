@@ -28,31 +28,23 @@ std::byte *aligned(void *allocation, uint64_t alignment) {
 
 } // namespace
 
-CudaArena::CudaArena(uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter)
-    : bytes_(bytes), counter_(counter) {
-  orThrow(cudaMalloc(&allocation_, bytesToAsk(bytes, alignment)),
-          "the device arena of " + std::to_string(bytes) + " bytes");
+CudaArena::CudaArena(CudaMemory memory, uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter)
+    : memory_(memory), bytes_(bytes), counter_(counter) {
+  const std::string size = std::to_string(bytes) + " bytes";
+  if (memory == CudaMemory::Device)
+    orThrow(cudaMalloc(&allocation_, bytesToAsk(bytes, alignment)), "the device arena of " + size);
+  else
+    orThrow(cudaHostAlloc(&allocation_, bytesToAsk(bytes, alignment), cudaHostAllocPortable),
+            "the host arena of " + size + " of pinned memory");
   base_ = aligned(allocation_, alignment);
+  if (memory == CudaMemory::Pinned)
+    std::memset(base_, 0, bytes);
   counter_ += bytes;
 }
 
 CudaArena::~CudaArena() {
   counter_ -= bytes_;
-  (void)cudaFree(allocation_);
-}
-
-PinnedArena::PinnedArena(uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter)
-    : bytes_(bytes), counter_(counter) {
-  orThrow(cudaHostAlloc(&allocation_, bytesToAsk(bytes, alignment), cudaHostAllocPortable),
-          "the host arena of " + std::to_string(bytes) + " bytes of pinned memory");
-  base_ = aligned(allocation_, alignment);
-  std::memset(base_, 0, bytes);
-  counter_ += bytes;
-}
-
-PinnedArena::~PinnedArena() {
-  counter_ -= bytes_;
-  (void)cudaFreeHost(allocation_);
+  (void)(memory_ == CudaMemory::Device ? cudaFree(allocation_) : cudaFreeHost(allocation_));
 }
 
 } // namespace ds::runtime

@@ -9,11 +9,16 @@
 
 namespace ds::runtime {
 
-/// One cudaMalloc. The GPU that is current when it is made has it.
+enum class CudaMemory {
+  Device, ///< cudaMalloc on the GPU that is current
+  Pinned, ///< cudaHostAlloc: pages of the host that stay where they are, so that copies run beside it and kernels; zero
+};
+
+/// One allocation of CUDA's.
 class CudaArena final : public Arena {
 public:
   /// Adds `bytes` to the counter as long as it lives. Throws ds::Error.
-  CudaArena(uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter);
+  CudaArena(CudaMemory memory, uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter);
   ~CudaArena() override;
   CudaArena(const CudaArena &) = delete;
   CudaArena &operator=(const CudaArena &) = delete;
@@ -23,25 +28,7 @@ public:
   uint64_t touchedBytes() const noexcept override { return 0; }
 
 private:
-  void *allocation_ = nullptr;
-  std::byte *base_ = nullptr;
-  const uint64_t bytes_;
-  std::atomic<uint64_t> &counter_;
-};
-
-/// One cudaHostAlloc: pages that stay where they are, so that copies run beside the host and kernels. All zero.
-class PinnedArena final : public Arena {
-public:
-  PinnedArena(uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter);
-  ~PinnedArena() override;
-  PinnedArena(const PinnedArena &) = delete;
-  PinnedArena &operator=(const PinnedArena &) = delete;
-
-  std::byte *base() const noexcept override { return base_; }
-  uint64_t bytes() const noexcept override { return bytes_; }
-  uint64_t touchedBytes() const noexcept override { return 0; }
-
-private:
+  const CudaMemory memory_;
   void *allocation_ = nullptr;
   std::byte *base_ = nullptr;
   const uint64_t bytes_;

@@ -33,7 +33,7 @@ std::array<std::atomic<uint64_t>, mostGpus> arenaBytesOfGpu;
 class CountedArena final : public Arena {
 public:
   CountedArena(int gpu, uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter)
-      : total_(arenaBytesOfGpu[size_t(gpu % mostGpus)]), arena_(bytes, alignment, counter) {
+      : total_(arenaBytesOfGpu[size_t(gpu % mostGpus)]), arena_(CudaMemory::Device, bytes, alignment, counter) {
     total_ += bytes;
   }
   ~CountedArena() override { total_ -= arena_.bytes(); }
@@ -75,7 +75,7 @@ CudaDevice::~CudaDevice() {
 std::unique_ptr<Arena> CudaDevice::createArena(const std::string &space, uint64_t bytes, uint64_t alignment) {
   enter();
   if (space == "host")
-    return std::make_unique<PinnedArena>(bytes, alignment, hostBytes_);
+    return std::make_unique<CudaArena>(CudaMemory::Pinned, bytes, alignment, hostBytes_);
   if (space != "device")
     throw Error("an arena in space " + space + " is not available on the cuda device yet: it has device and host");
   GpuDescription now = gpu_;
@@ -95,7 +95,7 @@ std::unique_ptr<Arena> CudaDevice::createArena(const std::string &space, uint64_
 
 std::unique_ptr<Arena> CudaDevice::createStaging(uint64_t bytes) {
   enter();
-  return std::make_unique<PinnedArena>(bytes, 1, stagingBytes_);
+  return std::make_unique<CudaArena>(CudaMemory::Pinned, bytes, 1, stagingBytes_);
 }
 
 Event &CudaDevice::createEvent() {

@@ -18,7 +18,8 @@ bool multiplyPlainly(const Gemm<float> &g) {
     for (int64_t j = 0; j < g.cols; ++j) {
       float sum = g.add ? g.c[i * g.cStride + j] : 0;
       for (int64_t k = 0; k < g.depth; ++k)
-        sum += g.a[g.transA ? k * g.aStride + i : i * g.aStride + k] * g.b[g.transB ? j * g.bStride + k : k * g.bStride + j];
+        sum += g.a[g.transA ? k * g.aStride + i : i * g.aStride + k] *
+               g.b[g.transB ? j * g.bStride + k : k * g.bStride + j];
       g.c[i * g.cStride + j] = sum;
     }
   return true;
@@ -128,7 +129,8 @@ TEST_F(TileGemm, LeavesBlocksWithOtherNumbersToTheLibrary) {
   for (float number : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), FLT_MAX, NAN})
     for (bool inA : {true, false}) {
       Problem before(9, 600, 140, 300, false, false, true);
-      (inA ? before.a[size_t(550 * before.gemm.aStride + 290)] : before.b[size_t(290 * before.gemm.bStride + 130)]) = number;
+      (inA ? before.a[size_t(550 * before.gemm.aStride + 290)] : before.b[size_t(290 * before.gemm.bStride + 130)]) =
+          number;
       Problem tiles = before, plain = before;
       ASSERT_TRUE(multiplyOnTiles(tiles.gemm, multiplyPlainly));
       multiplyPlainly(plain.gemm);
