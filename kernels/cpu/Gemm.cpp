@@ -9,10 +9,21 @@ namespace ds::kernels {
 
 namespace {
 
+/// Lets c hold what the product is added to, and returns whether it is: the bias, c itself, or 0 without any depth.
+template <typename T> bool startSums(const Gemm<T> &g) {
+  for (int64_t i = 0; i < g.rows; ++i)
+    if (T *row = g.c + i * g.cStride; g.bias)
+      std::copy_n(g.bias, g.cols, row);
+    else if (g.depth == 0 && !g.add)
+      std::fill_n(row, g.cols, T(0));
+  return g.add || g.bias || g.depth == 0;
+}
+
 bool multiplyByOneDnn(const Gemm<float> &g) {
   oneDnnUsesThisThreadAlone();
-  return dnnl_sgemm(g.transA ? 'T' : 'N', g.transB ? 'T' : 'N', g.rows, g.cols, g.depth, 1, g.a, g.aStride, g.b,
-                    g.bStride, g.add ? 1 : 0, g.c, g.cStride) == dnnl_success;
+  const bool add = startSums(g);
+  return g.depth == 0 || dnnl_sgemm(g.transA ? 'T' : 'N', g.transB ? 'T' : 'N', g.rows, g.cols, g.depth, 1, g.a,
+                                    g.aStride, g.b, g.bStride, add ? 1 : 0, g.c, g.cStride) == dnnl_success;
 }
 
 } // namespace
@@ -23,7 +34,8 @@ bool multiply(const Gemm<float> &g) noexcept {
 
 bool multiply(const Gemm<double> &g) noexcept {
   constexpr int64_t block = 64;
-  for (int64_t i = 0; i < g.rows && !g.add; ++i)
+  const bool add = startSums(g);
+  for (int64_t i = 0; i < g.rows && !add; ++i)
     std::fill_n(g.c + i * g.cStride, g.cols, 0.0);
   double b[block][block]; // a block of op(b), its rows contiguous
   for (int64_t j0 = 0; j0 < g.cols; j0 += block)

@@ -5,12 +5,14 @@
 
 namespace ds::kernels {
 
-/// c [rows, cols] = or += op(a) [rows, depth] op(b) [depth, cols]; strides lie between rows as stored.
+/// c [rows, cols] = or += op(a) [rows, depth] op(b) [depth, cols]; strides lie between rows as stored. Where there is a
+/// bias [cols], c = op(a) op(b) + bias in every row, and `add` is false.
 template <typename T> struct Gemm {
   const T *a, *b;
   T *c;
   int64_t rows, cols, depth, aStride, bStride, cStride;
   bool transA, transB, add;
+  const T *bias = nullptr;
 };
 
 /// False where there is no memory. In float32 on tile registers where the machine has them (TileGemm.h), else one

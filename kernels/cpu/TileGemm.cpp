@@ -227,16 +227,16 @@ void addProducts(const float *products, float *sums) {
     _mm512_store_ps(sums + i, _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(products + i)));
 }
 
-/// c [rows, cols] = or += a panel of sums.
-void writeOut(const float *sums, float *c, int64_t stride, int64_t rows, int64_t cols, bool add) {
+/// c [rows, cols] = or += a panel of sums, or those and a bias [cols].
+void writeOut(const float *sums, float *c, int64_t stride, int64_t rows, int64_t cols, bool add, const float *bias) {
   for (int64_t row = 0; row < std::min(rows, panel); ++row)
     for (int64_t col = 0; col < std::min(cols, panel); col += tileRows) {
       const int64_t tile = row / tileRows * 2 + col / tileRows;
       const __mmask16 mask = lanes(cols - col);
       float *at = c + row * stride + col;
       __m512 sum = _mm512_load_ps(sums + (tile * tileRows + row % tileRows) * tileRows);
-      if (add)
-        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, at));
+      if (add || bias)
+        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, bias ? bias + col : at));
       _mm512_mask_storeu_ps(at, mask, sum);
     }
 }
@@ -257,7 +257,8 @@ bool multiplyBlock(const Gemm<float> &g, Workspace &work) {
         if (k > 0)
           addProducts(work.products, sums);
         if (k + depth == g.depth)
-          writeOut(sums, g.c + row * g.cStride + col, g.cStride, g.rows - row, g.cols - col, g.add);
+          writeOut(sums, g.c + row * g.cStride + col, g.cStride, g.rows - row, g.cols - col, g.add,
+                   g.bias ? g.bias + col : nullptr);
       }
   }
   return true;
@@ -275,6 +276,7 @@ bool multiplyOnTiles(const Gemm<float> &g, bool (*library)(const Gemm<float> &))
       block.a += g.transA ? row : row * g.aStride;
       block.b += g.transB ? col * g.bStride : col;
       block.c += row * g.cStride + col;
+      block.bias = g.bias ? g.bias + col : nullptr;
       block.rows = std::min(blockRows, g.rows - row);
       block.cols = std::min(blockCols, g.cols - col);
       if (!multiplyBlock(block, *work) && !library(block))

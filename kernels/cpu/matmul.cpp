@@ -97,13 +97,9 @@ private:
     a += call_.matrixOf(call_.aBatchStrides, batch) * m * k + (call_.transA ? row : row * k);
     b += call_.matrixOf(call_.bBatchStrides, batch) * k * n + (call_.transB ? col * k : col);
     c += (batch * m + row) * n + col;
-    for (int64_t i = 0; i < rows && bias; ++i)
-      std::copy_n(bias + col, cols, c + i * n);
-    for (int64_t i = 0; i < rows && !bias && k == 0; ++i)
-      std::fill_n(c + i * n, cols, T(0));
     const int64_t aStride = call_.transA ? m : k, bStride = call_.transB ? k : n;
-    return k == 0 ||
-           multiply(Gemm<T>{a, b, c, rows, cols, k, aStride, bStride, n, call_.transA, call_.transB, bias != nullptr});
+    return multiply(Gemm<T>{a, b, c, rows, cols, k, aStride, bStride, n, call_.transA, call_.transB, /*add=*/false,
+                            bias ? bias + col : nullptr});
   }
 
   MatmulCall call_;

@@ -10,7 +10,8 @@
 
 namespace ds::runtime {
 
-/// Keeps the first failure reported from any thread and tells one listener of it, once, whichever of the two comes first.
+/// Keeps the first failure reported from any thread and tells one listener of it, once, whichever of the two comes
+/// first.
 class FailureNotice {
 public:
   bool failed() const noexcept { return failure_.failed(); }

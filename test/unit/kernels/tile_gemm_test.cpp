@@ -16,7 +16,7 @@ namespace {
 bool multiplyPlainly(const Gemm<float> &g) {
   for (int64_t i = 0; i < g.rows; ++i)
     for (int64_t j = 0; j < g.cols; ++j) {
-      float sum = g.add ? g.c[i * g.cStride + j] : 0;
+      float sum = g.add ? g.c[i * g.cStride + j] : g.bias ? g.bias[j] : 0;
       for (int64_t k = 0; k < g.depth; ++k)
         sum += g.a[g.transA ? k * g.aStride + i : i * g.aStride + k] *
                g.b[g.transB ? j * g.bStride + k : k * g.bStride + j];
@@ -29,21 +29,23 @@ bool neverNeeded(const Gemm<float> &) { return false; }
 
 /// Operands and a result with room around each row; owns what the product points to.
 struct Problem {
-  std::vector<float> a, b, c;
+  enum Start { Nothing, C, Bias }; ///< what the product is added to
+  std::vector<float> a, b, c, bias;
   Gemm<float> gemm;
 
   Problem(uint64_t seed, int64_t rows, int64_t cols, int64_t depth, bool transA = false, bool transB = false,
-          bool add = false) {
+          Start start = Nothing) {
     Random random(seed);
-    gemm = {nullptr, nullptr, nullptr, rows, cols, depth, 0, 0, cols + 3, transA, transB, add};
+    gemm = {nullptr, nullptr, nullptr, rows, cols, depth, 0, 0, cols + 3, transA, transB, start == C};
     gemm.aStride = (transA ? rows : depth) + 1;
     gemm.bStride = (transB ? depth : cols) + 2;
     a = numbers(random, (transA ? depth : rows) * gemm.aStride);
     b = numbers(random, (transB ? cols : depth) * gemm.bStride);
     c = numbers(random, rows * gemm.cStride);
+    bias = numbers(random, start == Bias ? cols : 0);
     point();
   }
-  Problem(const Problem &other) : a(other.a), b(other.b), c(other.c), gemm(other.gemm) { point(); }
+  Problem(const Problem &other) : a(other.a), b(other.b), c(other.c), bias(other.bias), gemm(other.gemm) { point(); }
 
   static std::vector<float> numbers(Random &random, int64_t count) {
     const Buffer buffer = random.buffer(DType::F32, {count});
@@ -52,7 +54,7 @@ struct Problem {
   }
 
   double exact(int64_t i, int64_t j) const {
-    double sum = gemm.add ? c[size_t(i * gemm.cStride + j)] : 0;
+    double sum = gemm.add ? c[size_t(i * gemm.cStride + j)] : bias.empty() ? 0 : bias[size_t(j)];
     for (int64_t k = 0; k < gemm.depth; ++k)
       sum += double(a[size_t(gemm.transA ? k * gemm.aStride + i : i * gemm.aStride + k)]) *
              double(b[size_t(gemm.transB ? j * gemm.bStride + k : k * gemm.bStride + j)]);
@@ -60,7 +62,9 @@ struct Problem {
   }
 
 private:
-  void point() { gemm.a = a.data(), gemm.b = b.data(), gemm.c = c.data(); }
+  void point() {
+    gemm.a = a.data(), gemm.b = b.data(), gemm.c = c.data(), gemm.bias = bias.empty() ? nullptr : bias.data();
+  }
 };
 
 /// Root of the mean squared error.
@@ -94,8 +98,9 @@ TEST_F(TileGemm, TakesEveryForm) {
   for (int64_t rows : {1, 16, 47, 513})
     for (int64_t cols : {1, 31, 96, 530})
       for (int64_t depth : {1, 17, 48, 140})
-        for (int bits = 0; bits < 8; ++bits) {
-          const Problem before(uint64_t(rows + cols + depth), rows, cols, depth, bits & 1, bits & 2, bits & 4);
+        for (int bits = 0; bits < 12; ++bits) {
+          const Problem before(uint64_t(rows + cols + depth), rows, cols, depth, bits & 1, bits & 2,
+                               Problem::Start(bits / 4));
           Problem after = before;
           ASSERT_TRUE(multiplyOnTiles(after.gemm, neverNeeded));
           for (int64_t i = 0; i < rows; i += rows > 100 ? 37 : 1) {
@@ -109,26 +114,29 @@ TEST_F(TileGemm, TakesEveryForm) {
 }
 
 TEST_F(TileGemm, HasTheSameBitsHoweverResultsAreCut) {
-  const Problem before(7, 300, 260, 400, true, true, true);
-  Problem whole = before, cut = before;
-  ASSERT_TRUE(multiplyOnTiles(whole.gemm, neverNeeded));
-  for (int64_t row = 0; row < 300; row += 77)
-    for (int64_t col = 0; col < 260; col += 50) {
-      Gemm<float> part = cut.gemm;
-      part.a += row;
-      part.b += col * part.bStride;
-      part.c += row * part.cStride + col;
-      part.rows = std::min<int64_t>(77, 300 - row);
-      part.cols = std::min<int64_t>(50, 260 - col);
-      ASSERT_TRUE(multiplyOnTiles(part, neverNeeded));
-    }
-  EXPECT_EQ(std::memcmp(whole.c.data(), cut.c.data(), whole.c.size() * sizeof(float)), 0);
+  for (const auto start : {Problem::C, Problem::Bias}) {
+    const Problem before(7, 300, 260, 400, true, true, start);
+    Problem whole = before, cut = before;
+    ASSERT_TRUE(multiplyOnTiles(whole.gemm, neverNeeded));
+    for (int64_t row = 0; row < 300; row += 77)
+      for (int64_t col = 0; col < 260; col += 50) {
+        Gemm<float> part = cut.gemm;
+        part.a += row;
+        part.b += col * part.bStride;
+        part.c += row * part.cStride + col;
+        part.bias = part.bias ? part.bias + col : nullptr;
+        part.rows = std::min<int64_t>(77, 300 - row);
+        part.cols = std::min<int64_t>(50, 260 - col);
+        ASSERT_TRUE(multiplyOnTiles(part, neverNeeded));
+      }
+    EXPECT_EQ(std::memcmp(whole.c.data(), cut.c.data(), whole.c.size() * sizeof(float)), 0);
+  }
 }
 
 TEST_F(TileGemm, LeavesBlocksWithOtherNumbersToTheLibrary) {
   for (float number : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), FLT_MAX, NAN})
     for (bool inA : {true, false}) {
-      Problem before(9, 600, 140, 300, false, false, true);
+      Problem before(9, 600, 140, 300, false, false, Problem::Bias);
       (inA ? before.a[size_t(550 * before.gemm.aStride + 290)] : before.b[size_t(290 * before.gemm.bStride + 130)]) =
           number;
       Problem tiles = before, plain = before;
