@@ -21,16 +21,28 @@ Isa widest() {
 }
 
 Isa capped() {
-  const char *text = std::getenv("DS_CPU_ISA");
-  const std::string_view cap = text ? text : "";
-  const Isa limit = cap == "baseline" ? Isa::Baseline
-                    : cap == "avx2"   ? Isa::Avx2
-                    : cap == "avx512" ? Isa::Avx512
-                                      : Isa::Amx;
-  return std::min(widest(), limit);
+  const char *cap = std::getenv("DS_CPU_ISA");
+  for (Isa limit : {Isa::Baseline, Isa::Avx2, Isa::Avx512})
+    if (cap && std::string_view(cap) == nameOf(limit))
+      return std::min(widest(), limit);
+  return widest();
 }
 
 } // namespace
+
+const char *nameOf(Isa isa) {
+  switch (isa) {
+  case Isa::Baseline:
+    return "baseline";
+  case Isa::Avx2:
+    return "avx2";
+  case Isa::Avx512:
+    return "avx512";
+  case Isa::Amx:
+    return "amx";
+  }
+  return "unknown";
+}
 
 Isa isa() {
   static const Isa chosen = capped();

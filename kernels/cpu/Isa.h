@@ -22,6 +22,8 @@ enum class Isa { Baseline, Avx2, Avx512, Amx };
 /// The widest set that this machine has, or the one that environment variable DS_CPU_ISA caps it to (baseline, avx2,
 /// avx512, amx); the same for the whole process.
 Isa isa();
+/// As DS_CPU_ISA spells it.
+const char *nameOf(Isa isa);
 
 } // namespace ds::kernels
 

@@ -175,7 +175,7 @@ template <typename T> DS_INLINE double sumOf(const T *x, int64_t n) {
   constexpr int64_t lanes = Lanes<T>::count;
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += 1024) {
-    const int64_t end = begin + 1024 < n ? begin + 1024 : n;
+    const int64_t end = n - begin > 1024 ? begin + 1024 : n;
     auto first = Lanes<T>::all(0), second = first;
     int64_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
@@ -195,7 +195,7 @@ template <typename T> DS_INLINE double dotOf(const T *x, const T *y, int64_t n) 
   constexpr int64_t lanes = Lanes<T>::count;
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += 1024) {
-    const int64_t end = begin + 1024 < n ? begin + 1024 : n;
+    const int64_t end = n - begin > 1024 ? begin + 1024 : n;
     auto first = Lanes<T>::all(0), second = first;
     int64_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
@@ -229,7 +229,7 @@ template <typename T> DS_INLINE double squaredDeviations(const T *x, T mean, int
   const auto center = Lanes<T>::all(mean);
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += 1024) {
-    const int64_t end = begin + 1024 < n ? begin + 1024 : n;
+    const int64_t end = n - begin > 1024 ? begin + 1024 : n;
     auto first = Lanes<T>::all(0), second = first;
     int64_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {

@@ -18,6 +18,9 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <span>
+#include <string_view>
+#include <system_error>
 #include <unistd.h>
 
 using namespace ds;
@@ -25,7 +28,13 @@ using namespace ds::tool;
 
 namespace {
 
-constexpr std::string_view commands[] = {"import", "compile", "verify", "check", "report", "diff", "--commands"};
+constexpr std::string_view commands[] = {"import", "compile", "verify", "check", "report", "diff"};
+/// What stands before a command, or alone; every other flag is mlir-opt's.
+constexpr std::string_view flags[] = {"-h", "--help", "--version", "--commands", "--quiet", "--verbose"};
+
+bool isOneOf(std::string_view word, std::span<const std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
 
 /// Shows on a terminal what is going on once that takes over two seconds; with --verbose, every phase and its time.
 class Progress {
@@ -291,20 +300,59 @@ void runDiff(const std::string &a, const std::string &b, const std::string &form
   deliver(report::diffReport(plan::readPlan(a), a, plan::readPlan(b), b, wanted), output);
 }
 
+/// Says why a command failed; its exit code. Called where an exception is being handled.
+int explainFailure(CLI::App &app, const char *command) {
+  try {
+    throw;
+  } catch (const CLI::Success &success) { // --help and --version
+    return app.exit(success);
+  } catch (const CLI::Error &error) {
+    std::fprintf(stderr, "error: %s; see ds-opt %s --help\n", error.what(), command);
+    return 2;
+  } catch (const config::ConfigError &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    for (const std::string &detail : error.details)
+      std::fprintf(stderr, "  also: %s\n", detail.c_str());
+    if (!error.tryLine.empty())
+      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
+  } catch (const Error &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    if (!error.tryLine.empty())
+      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "error: not enough memory\n");
+  }
+  return 1;
+}
+
 } // namespace
 
 bool ds::tool::isCommand(int argc, char **argv) {
-  return argc > 1 && std::ranges::find(commands, argv[1]) != std::end(commands);
+  if (argc < 2)
+    return isatty(STDIN_FILENO) != 0; // mlir-opt would wait for a module to be typed
+  const std::string_view first = argv[1];
+  std::error_code unknown;
+  return isOneOf(first, commands) || isOneOf(first, flags) ||
+         (!first.starts_with('-') && first.find_first_of("./") == std::string_view::npos &&
+          !std::filesystem::exists(first, unknown));
 }
 
 int ds::tool::runCommand(int argc, char **argv) {
+  if (argc > 1 && argv[1][0] != '-' && !isOneOf(argv[1], commands)) {
+    std::fprintf(stderr, "error: '%s' is neither a command of ds-opt nor a file; the commands are", argv[1]);
+    for (const std::string_view command : commands)
+      std::fprintf(stderr, "%s %s", command == commands[0] ? "" : ",", command.data());
+    std::fprintf(stderr, "\n");
+    return 2;
+  }
   CLI::App app("ds-opt: inspects and compiles ONNX training graphs");
-  app.set_version_flag("--version", DS_VERSION);
+  app.footer("Passes by hand, with all flags of mlir-opt: ds-opt FILE.mlir --ds-...; ds-opt --help-list lists them.");
+  app.set_version_flag("--version", "ds-opt " DS_VERSION);
   bool quiet = false, verbose = false;
   app.add_flag("--quiet", quiet, "print nothing but results");
   app.add_flag("--verbose", verbose, "print every phase and its time");
   bool listCommands = false;
-  app.add_flag("--commands", listCommands, "list the commands");
+  app.add_flag("--commands", listCommands, "the same as --help");
   app.fallthrough();
 
   ModelArguments importArguments;
@@ -360,25 +408,7 @@ int ds::tool::runCommand(int argc, char **argv) {
     if (app.get_subcommands().empty())
       std::fputs(app.help().c_str(), stdout);
     return checkCode;
-  } catch (const CLI::Success &success) {
-    return app.exit(success);
-  } catch (const CLI::Error &error) {
-    std::fprintf(stderr, "error: %s; see ds-opt %s --help\n", error.what(), argc > 1 ? argv[1] : "");
-    return 2;
-  } catch (const config::ConfigError &error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    for (const std::string &detail : error.details)
-      std::fprintf(stderr, "  also: %s\n", detail.c_str());
-    if (!error.tryLine.empty())
-      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
-    return 1;
-  } catch (const Error &error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    if (!error.tryLine.empty())
-      std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
-    return 1;
-  } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "error: not enough memory\n");
-    return 1;
+  } catch (...) {
+    return explainFailure(app, argc > 1 ? argv[1] : "");
   }
 }

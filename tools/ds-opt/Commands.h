@@ -3,7 +3,7 @@
 
 namespace ds::tool {
 
-/// Whether the first argument names a command (or asks for their list).
+/// Whether the arguments are for runCommand: a command, its flags, or a word that is no file; the rest is for mlir-opt.
 bool isCommand(int argc, char **argv);
 
 /// Runs it; returns the exit code of docs: 0 done, 1 refused, 2 wrong usage.

@@ -2,6 +2,7 @@
 #include "tools/ds-run/Info.h"
 
 #include "kernels/KernelRegistry.h"
+#include "kernels/cpu/Isa.h"
 #include "runtime/comm/LoadMpi.h"
 #include "runtime/device/LoadCuda.h"
 #include "runtime/device/cuda/CudaLibrary.h"
@@ -28,6 +29,7 @@ std::string instructionSets() {
   add(__builtin_cpu_supports("fma"), "fma");
   add(__builtin_cpu_supports("avx512f"), "avx512f");
   add(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
+  add(__builtin_cpu_supports("amx-bf16"), "amx-bf16");
 #endif
   return sets.empty() ? "generic" : sets;
 }
@@ -85,7 +87,7 @@ void printInfo() {
   std::printf("devices        cpu, cuda, null\n");
   std::printf("mpi            %s\n", runtime::hasMpi() ? "available" : "not available");
   printCuda();
-  std::printf("instructions   %s\n", instructionSets().c_str());
+  std::printf("instructions   %s; kernels use %s\n", instructionSets().c_str(), kernels::nameOf(kernels::isa()));
   std::printf("threads        %u\n", std::thread::hardware_concurrency());
   std::printf("memory         %.2f GiB available\n", double(runtime::availableMemory()) / double(1 << 30));
   std::printf("oneDNN         %s\n", dnnlVersion().c_str());
