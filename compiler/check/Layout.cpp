@@ -38,6 +38,11 @@ std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &
 
 } // namespace
 
+uint64_t offsetOf(const proto::Buffer &buffer, uint64_t microbatch) {
+  const uint64_t slot = microbatch % buffer.slots();
+  return slot == 0 ? buffer.offset() : buffer.slot_offsets(int(slot) - 1);
+}
+
 Layout::Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
   if (buffer.has_variable())
     members_ = {{buffer.variable(), 0, buffer.bytes(),

@@ -12,6 +12,9 @@ namespace ds::check {
 
 namespace proto = plan::proto;
 
+/// Where the copy of a buffer for a micro-batch begins in its arena.
+uint64_t offsetOf(const proto::Buffer &buffer, uint64_t microbatch);
+
 /// Elements of a variable in bytes [begin, end) of a buffer.
 struct Member {
   uint32_t variable;

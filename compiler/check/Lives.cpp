@@ -1,6 +1,7 @@
 //===- Lives.cpp - no two live buffers share bytes -------------------------===//
 #include "compiler/check/Lives.h"
 
+#include "compiler/check/Layout.h"
 #include "compiler/check/Refusal.h"
 
 #include <algorithm>
@@ -65,8 +66,8 @@ private:
       return;
     const bool isMetric = std::ranges::find(metrics_, index) != metrics_.end();
     const auto push = [&](uint64_t slot, int birth, int death) {
-      spans.push_back({index, buffer.offset() + slot * buffer.slot_stride(), buffer.bytes(),
-                       at(birth, life.birth_command()), isMetric ? end_ : at(death, life.death_command())});
+      spans.push_back({index, offsetOf(buffer, slot), buffer.bytes(), at(birth, life.birth_command()),
+                       isMetric ? end_ : at(death, life.death_command())});
     };
     if (buffer.scope() == proto::Buffer::STEP)
       return push(0, births.front(), deaths.back());

@@ -61,8 +61,12 @@ std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::R
 }
 
 Range rangeOf(const proto::Buffer &buffer) {
-  return {buffer.arena(), buffer.offset(),
-          buffer.offset() + (buffer.slots() - 1) * buffer.slot_stride() + buffer.bytes()};
+  uint64_t first = buffer.offset(), last = first; // of all slots
+  for (uint64_t offset : buffer.slot_offsets()) {
+    first = std::min(first, offset);
+    last = std::max(last, offset);
+  }
+  return {buffer.arena(), first, last + buffer.bytes()};
 }
 
 /// The instances that use each buffer, so that following a few bytes costs no look at all commands.

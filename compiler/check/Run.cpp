@@ -65,7 +65,7 @@ uint64_t Run::offsetIn(const proto::Operand &operand) const {
 
 Range Run::rangeOf(const proto::Operand &operand, uint64_t microbatch) const {
   const proto::Buffer &buffer = bufferOf(operand);
-  const uint64_t begin = buffer.offset() + microbatch % buffer.slots() * buffer.slot_stride() + offsetIn(operand);
+  const uint64_t begin = offsetOf(buffer, microbatch) + offsetIn(operand);
   return {buffer.arena(), begin, begin + byteCount(operand)};
 }
 

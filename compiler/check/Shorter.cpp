@@ -2,6 +2,7 @@
 #include "compiler/check/Shorter.h"
 
 #include "compiler/check/Effects.h"
+#include "compiler/check/Layout.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace ds::check {
@@ -100,11 +102,31 @@ const proto::Program *stepOf(const proto::Role &role) {
   return nullptr;
 }
 
-bool overlap(const proto::Buffer &a, const proto::Buffer &b) {
-  const auto end = [](const proto::Buffer &one) {
-    return one.offset() + (one.slots() - 1) * one.slot_stride() + one.bytes();
+/// By buffer, those with which it has bytes in common in some slots; itself, if two of its slots do.
+std::map<uint32_t, std::set<uint32_t>> sharing(const proto::Role &role, const std::set<uint32_t> &buffers) {
+  struct Slot {
+    uint32_t arena;
+    uint64_t begin, end;
+    uint32_t buffer;
   };
-  return a.arena() == b.arena() && a.offset() < end(b) && b.offset() < end(a);
+  std::vector<Slot> slots;
+  for (uint32_t index : buffers) {
+    const proto::Buffer &buffer = role.buffers(int(index));
+    for (uint32_t slot = 0; slot < buffer.slots() && buffer.bytes() > 0; ++slot)
+      slots.push_back({buffer.arena(), offsetOf(buffer, slot), offsetOf(buffer, slot) + buffer.bytes(), index});
+  }
+  std::ranges::sort(slots, {}, [](const Slot &one) { return std::tuple(one.arena, one.begin, one.end, one.buffer); });
+  std::map<uint32_t, std::set<uint32_t>> others;
+  std::vector<Slot> open;
+  for (const Slot &slot : slots) {
+    std::erase_if(open, [&](const Slot &one) { return one.arena != slot.arena || one.end <= slot.begin; });
+    for (const Slot &one : open) {
+      others[one.buffer].insert(slot.buffer);
+      others[slot.buffer].insert(one.buffer);
+    }
+    open.push_back(slot);
+  }
+  return others;
 }
 
 /// The commands that a program repeats.
@@ -134,16 +156,17 @@ uint64_t tellingMicrobatches(const proto::Role &role, const std::vector<const pr
     for (const Effect &effect : effectsOf(*command))
       buffers.insert(effect.operand->buffer());
   }
+  std::map<uint32_t, std::set<uint32_t>> shared = sharing(role, buffers);
   for (uint32_t index : buffers) {
     const proto::Buffer &buffer = role.buffers(int(index));
     if (buffer.slots() < 2)
       continue;
     uint64_t turns = 1, period = buffer.slots();
-    for (uint32_t other : buffers)
-      if (other != index && overlap(buffer, role.buffers(int(other))) && period < microbatches) {
+    for (uint32_t other : shared[index]) {
+      if (period < microbatches)
         period = std::lcm(period, role.buffers(int(other)).slots());
-        turns = 2;
-      }
+      turns = 2;
+    }
     if (turns == 2 || period < microbatches) // slots that no two micro-batches share need no turn
       needed = std::max(needed, turns * period);
   }

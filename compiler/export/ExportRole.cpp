@@ -17,7 +17,8 @@ void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
   message.set_scope(proto::Buffer::Scope(buffer.getScope()));
   message.set_category(proto::Buffer::Category(buffer.getCategory()));
   message.set_slots(buffer.getSlots());
-  message.set_slot_stride(*buffer.getSlotStride());
+  if (auto offsets = buffer.getSlotOffsets())
+    message.mutable_slot_offsets()->Assign(offsets->begin(), offsets->end());
   if (auto holds = buffer.getVariableAttr()) {
     if (auto variable = variables_.find(holds.getAttr()); variable != variables_.end())
       message.set_variable(variable->second);

@@ -5,17 +5,19 @@
 //   scope plan   lives always;
 //   scope step   from its first to its last use in a program; whole routines where one is called more than once;
 //   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap,
-//   and
-//                likewise where other routines run between the first use and the last one than do on the axis;
+//                and likewise where other routines run between the first use and the last one than do on the axis;
 //   scope call   from its first to its last use;
-// and a metric's buffer to the end of its program, where the host reads it. Time is the order of the compute queue. A
-// collective on a queue of its own runs at some time after the command that signals what it waits for and before the
-// one that waits for its signal, and its buffers live that long; both stand in its routine. What copy-in writes has
-// slots, and messages, which are under way between calls, live in no bytes but their own.
+// and a metric's buffer to the end of its program, where the host reads it. Time is the order of the compute queue
+// (BufferUses.h). What copy-in writes has slots, and messages of micro-batches, which are under way between calls, live
+// in no bytes but their own.
+//
+// Where micro-batches overlap and much is lost on that axis, places are found on the axis of all calls (TurnOffsets.h).
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/AssignOffsets.h"
+#include "compiler/passes/BufferUses.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/TurnOffsets.h"
 #include "compiler/scheduling/OffsetProblem.h"
 #include "dialects/Plan/Plan.h"
 
@@ -89,7 +91,8 @@ SmallVector<Axis> layOut(plan::RoleOp role) {
 
 class RoleOffsets {
 public:
-  RoleOffsets(plan::RoleOp role, int64_t alignment) : role_(role), axes_(layOut(role)), alignment_(alignment) {
+  RoleOffsets(plan::RoleOp role, int64_t alignment)
+      : role_(role), axes_(layOut(role)), alignment_(alignment), commands_(role) {
     for (auto buffer : role.getOps<plan::BufferOp>())
       uses_.try_emplace(buffer);
     for (auto [index, axis] : llvm::enumerate(axes_))
@@ -109,39 +112,9 @@ private:
   using Spans = llvm::MapVector<int64_t, Span>; // by program
 
   void noteUses(int64_t program, Segment &segment) {
-    llvm::DenseMap<Attribute, int64_t> signalled, awaited; // the last command that signals, the first that waits
-    for (auto [command, op] : llvm::enumerate(segment.routine.getBody().front())) {
-      if (auto signals = op.getAttrOfType<ArrayAttr>("signals"))
-        for (Attribute event : signals)
-          signalled[event] = int64_t(command);
-      if (auto waits = op.getAttrOfType<ArrayAttr>("waits"))
-        for (Attribute event : waits)
-          awaited.try_emplace(event, int64_t(command));
-    }
-    for (auto [command, op] : llvm::enumerate(segment.routine.getBody().front())) {
-      int64_t first = int64_t(command), last = first;
-      if (auto collective = dyn_cast<plan::CollectiveOp>(op); collective && isAsynchronous(collective)) {
-        first = 0;
-        last = segment.commands - 1;
-        for (Attribute event : collective.getWaits())
-          if (auto at = signalled.find(event); at != signalled.end())
-            first = std::max(first, at->second);
-        for (Attribute event : collective.getSignals())
-          if (auto at = awaited.find(event); at != awaited.end())
-            last = std::min(last, at->second);
-      }
-      if (isa<plan::SendOp, plan::ReceiveOp>(op))
-        for (Value operand : op.getOperands())
-          messages_.insert(operand.getDefiningOp());
-      for (Value operand : op.getOperands())
-        for (int64_t at : {first, last})
-          note(operand.getDefiningOp<plan::BufferOp>(), program, {&segment, at});
-    }
-  }
-
-  static bool isAsynchronous(plan::CollectiveOp op) {
-    auto queue = SymbolTable::lookupNearestSymbolFrom<plan::QueueOp>(op, op.getQueueAttr());
-    return queue && queue.getKind() != plan::QueueKind::Compute;
+    for (const auto &[buffer, span] : commands_.of(segment.routine))
+      for (int64_t at : {span.first, span.last})
+        note(cast<plan::BufferOp>(buffer), program, {&segment, at});
   }
 
   void note(plan::BufferOp buffer, int64_t program, Use use) {
@@ -160,6 +133,31 @@ private:
   }
 
   LogicalResult place(plan::ArenaOp arena) {
+    FailureOr<ArenaLayout> layout = layOutRoutines(arena);
+    if (failed(layout))
+      return failure();
+    if (overlapping_)
+      if (std::optional<ArenaLayout> turns = TurnOffsets(role_, commands_, arena, alignment_).find(layout->bytes))
+        layout = std::move(*turns);
+    Builder builder(arena.getContext());
+    for (auto &[buffer, offsets] : layout->offsets)
+      setOffsets(buffer, offsets, builder);
+    arena.setBytesAttr(builder.getI64IntegerAttr(layout->bytes));
+    arena.setPeakLiveBytesAttr(builder.getI64IntegerAttr(layout->peak));
+    return success();
+  }
+
+  static void setOffsets(plan::BufferOp buffer, ArrayRef<int64_t> offsets, Builder &builder) {
+    if (offsets.size() > 1)
+      buffer.setScope(plan::Scope::Slot); // of a routine's scratch, too
+    buffer.setSlots(offsets.size());
+    buffer.setOffsetAttr(builder.getI64IntegerAttr(offsets.front()));
+    buffer.setSlotOffsetsAttr(offsets.size() > 1 ? builder.getDenseI64ArrayAttr(offsets.drop_front())
+                                                 : DenseI64ArrayAttr());
+  }
+
+  /// On the axis that has every routine once; slots lie side by side.
+  FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena) {
     scheduling::OffsetProblem problem;
     problem.alignment = alignment_;
     SmallVector<plan::BufferOp> buffers;
@@ -177,18 +175,17 @@ private:
     std::vector<int64_t> offsets = scheduling::assignOffsets(problem);
     if (auto reason = problem.verify(offsets))
       return arena.emitOpError() << "was laid out wrongly: " << *reason;
-    Builder builder(arena.getContext());
-    for (auto [buffer, offset] : llvm::zip(buffers, offsets)) {
-      buffer.setOffsetAttr(builder.getI64IntegerAttr(offset));
-      buffer.setSlotStrideAttr(builder.getI64IntegerAttr(strideOf(buffer)));
-    }
-    arena.setBytesAttr(builder.getI64IntegerAttr(llvm::alignTo(problem.arenaBytes(offsets), alignment_)));
-    arena.setPeakLiveBytesAttr(builder.getI64IntegerAttr(problem.lowerBound()));
-    return success();
+    ArenaLayout layout;
+    layout.bytes = int64_t(llvm::alignTo(problem.arenaBytes(offsets), alignment_));
+    layout.peak = problem.lowerBound();
+    for (auto [buffer, offset] : llvm::zip(buffers, offsets))
+      for (int64_t slot = 0; slot < int64_t(buffer.getSlots()); ++slot)
+        layout.offsets[buffer].push_back(offset + slot * strideOf(buffer));
+    return layout;
   }
 
   /// [begin, end) on the role's time axis.
-  std::pair<int64_t, int64_t> lifeOf(plan::BufferOp buffer, const Spans &spans) const {
+  std::pair<int64_t, int64_t> lifeOf(plan::BufferOp buffer, const Spans &spans) {
     const int64_t whole = axes_.empty() ? 1 : axes_.back().end;
     if (buffer.getScope() == plan::Scope::Plan || spans.empty())
       return {0, whole};
@@ -198,8 +195,10 @@ private:
       int64_t first = span.first.time(), last = span.last.time() + 1;
       if (buffer.getScope() == plan::Scope::Step)
         std::tie(first, last) = stepLife(axis, span);
-      if (buffer.getSlots() > 1 || messages_.contains(buffer) ||
-          (buffer.getScope() == plan::Scope::Slot && isInterleaved(axis, span))) {
+      const bool overlaps =
+          buffer.getScope() == plan::Scope::Slot && (buffer.getSlots() > 1 || isInterleaved(axis, span));
+      overlapping_ |= overlaps && !commands_.isMessage(buffer) && !commands_.isFed(buffer);
+      if (overlaps || commands_.isMessage(buffer)) {
         first = axis.begin;
         last = axis.end;
       }
@@ -286,7 +285,8 @@ private:
   SmallVector<Axis> axes_;
   int64_t alignment_;
   llvm::MapVector<Operation *, Spans> uses_;
-  llvm::DenseSet<Operation *> messages_; // buffers that messages leave from or arrive in; looked up
+  BufferUses commands_;
+  bool overlapping_ = false; // whether values of several micro-batches are held at once
 };
 
 } // namespace

@@ -122,7 +122,7 @@ ArrayAttr CommandWriter::waitsFor(const Arrival &arrival) {
   return arrival.lastTaker ? builder_.getArrayAttr({name(arrival.taken)}) : nothing();
 }
 DenseI64ArrayAttr CommandWriter::delaysOf(const Arrival &arrival) {
-  return arrival.lastTaker ? builder_.getDenseI64ArrayAttr({arrival.slots}) : noNumbers();
+  return arrival.lastTaker ? builder_.getDenseI64ArrayAttr({arrival.delay}) : noNumbers();
 }
 
 void CommandWriter::receive(dist::ReceiveOp op, const CommandParts &parts, const Arrival &arrival) {

@@ -18,7 +18,11 @@ InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols) {
       arrival.slots = std::max(arrival.slots, slots(value));
     for (StringAttr value : arrival.values) // one event frees all of them
       slots_[value] = arrival.slots;
+    arrival.delay = arrival.slots;
   }
+  for (auto program : role.getOps<dist::ProgramOp>())
+    if (program.getSymName() == "step")
+      holdBack(program, symbols);
   for (auto &[op, departure] : departures_) {
     departure.slots = departure.values.empty() ? 1 : std::numeric_limits<int64_t>::max();
     for (StringAttr value : departure.values)
@@ -72,8 +76,7 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
   struct Span {
     int64_t first, last; // calls
   };
-  llvm::MapVector<StringAttr, std::vector<Span>> spans;   // by value and micro-batch
-  llvm::DenseMap<StringAttr, dist::FragmentOp> lastTaker; // of micro-batch 0
+  llvm::MapVector<StringAttr, std::vector<Span>> spans; // by value and micro-batch
   int64_t number = 0, microbatches = 1;
   for (auto call : program.getOps<dist::CallOp>()) {
     auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
@@ -87,9 +90,6 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
       span.first = span.first < 0 ? number : span.first;
       span.last = number;
     }
-    if (microbatch == 0)
-      for (StringAttr value : taken_.find(fragment)->second)
-        lastTaker[value] = fragment;
     ++number;
   }
   for (auto &[value, list] : spans) {
@@ -108,19 +108,57 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
     for (StringAttr value : departure.values)
       if (spans.contains(value))
         slots_[value] = std::max(slots_.lookup(value), std::min<int64_t>(2, microbatches));
-  if (program.getSymName() != "step")
-    return;
-  // The last taker of any value of an arrival, in the order of calls of one micro-batch.
+  if (program.getSymName() == "step")
+    noteLastTakers(program, symbols);
+}
+
+/// The last taker of any value of an arrival, in the order of calls of one micro-batch.
+void InFlight::noteLastTakers(dist::ProgramOp step, const SymbolTable &symbols) {
+  llvm::DenseMap<StringAttr, dist::FragmentOp> lastTaker; // of micro-batch 0
   llvm::DenseMap<Operation *, int64_t> position;
-  number = 0;
-  for (auto call : program.getOps<dist::CallOp>())
-    if (call.getMicrobatch() == 0)
-      position[symbols.lookup<dist::FragmentOp>(call.getFragment())] = number++;
+  int64_t number = 0;
+  for (auto call : step.getOps<dist::CallOp>())
+    if (call.getMicrobatch() == 0) {
+      auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
+      for (StringAttr value : taken_.find(fragment)->second)
+        lastTaker[value] = fragment;
+      position[fragment] = number++;
+    }
   for (auto &[op, arrival] : arrivals_)
     for (StringAttr value : arrival.values)
       if (dist::FragmentOp taker = lastTaker.lookup(value);
           taker && (!arrival.lastTaker || position[taker] > position[arrival.lastTaker]))
         arrival.lastTaker = taker;
+}
+
+/// What is received once a step waits for the compute that is called before it, if that is of no later micro-batch.
+void InFlight::holdBack(dist::ProgramOp step, const SymbolTable &symbols) {
+  struct Before {
+    dist::FragmentOp compute; // null: nothing is
+    int64_t microbatch = 0, calls = 0, delay = 0;
+  };
+  llvm::MapVector<Operation *, Before> receives; // by fragment
+  Before last;
+  for (auto call : step.getOps<dist::CallOp>()) {
+    auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
+    const auto microbatch = int64_t(call.getMicrobatch());
+    const bool computes =
+        llvm::any_of(fragment.getBody().front(), [](Operation &op) { return !isa<dist::ReceiveOp, dist::FeedOp>(op); });
+    if (computes) {
+      last.compute = fragment;
+      last.microbatch = microbatch;
+      continue;
+    }
+    Before &before = receives.try_emplace(fragment, last).first->second;
+    before.delay = microbatch - before.microbatch;
+    ++before.calls;
+  }
+  for (auto &[op, arrival] : arrivals_)
+    if (const auto it = receives.find(op->getParentOp()); isa<dist::ReceiveOp>(op) && it != receives.end())
+      if (const Before &before = it->second; before.calls == 1 && before.compute && before.delay >= 0) {
+        arrival.lastTaker = before.compute;
+        arrival.delay = before.delay;
+      }
 }
 
 const Arrival *InFlight::arrivalOf(StringAttr value) const {

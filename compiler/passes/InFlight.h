@@ -16,6 +16,9 @@ struct Arrival {
   llvm::SetVector<mlir::StringAttr> values;
   dist::FragmentOp lastTaker; ///< of a micro-batch of a step; null: no step takes it
   int64_t slots = 1;
+  /// Which of its calls `taken` speaks of: of micro-batch m, that for m - delay. What arrives once a step is let in by
+  /// the compute called before it instead, so that its bytes are others' until then.
+  int64_t delay = 1;
 };
 
 /// What a message leaves from: its values may be written again once it is sent.
@@ -47,6 +50,8 @@ public:
 private:
   void noteFragment(dist::FragmentOp fragment);
   void follow(dist::ProgramOp program, const mlir::SymbolTable &symbols);
+  void noteLastTakers(dist::ProgramOp step, const mlir::SymbolTable &symbols);
+  void holdBack(dist::ProgramOp step, const mlir::SymbolTable &symbols);
 
   llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::StringAttr>> touched_, taken_; // by fragment; looked up
   llvm::DenseMap<mlir::StringAttr, int64_t> slots_;                                      // looked up

@@ -2,8 +2,8 @@
 //
 // Works on commands, after buffers are chosen: what must not change is what commands do to the same bytes. A routine
 // sees its own commands and, of buffers that others use, whether they live before it and after it. What lives
-// throughout whatever the order is left out: state, copies by slot, what spans repeated routines, and what a queue
-// other than compute uses.
+// throughout whatever the order is left out: state, what spans repeated routines, and what a queue other than compute
+// uses.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/AssignOffsets.h"
@@ -145,7 +145,7 @@ private:
   }
 
   void addBuffer(plan::BufferOp buffer, std::vector<int64_t> users) {
-    if (buffer.getScope() == plan::Scope::Plan || buffer.getSlots() > 1 || elsewhere_.contains(buffer) ||
+    if (buffer.getScope() == plan::Scope::Plan || elsewhere_.contains(buffer) ||
         (buffer.getScope() == plan::Scope::Step && calls_.isRepeated(routine_)))
       return;
     const std::optional<int64_t> here = calls_.firstOf(routine_);

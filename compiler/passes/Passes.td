@@ -540,7 +540,8 @@ def AssignOffsets : DsPass<"ds-assign-offsets"> {
   let summary = "give every buffer its place in the arena";
   let description = [{
     Liveness in queue order on one time axis per program; programs never run at once. Largest first, first fit. Sets
-    offsets, lives, and the arenas' sizes and peaks; the result is checked by OffsetProblem::verify.
+    offsets, lives, and the arenas' sizes and peaks; the result is checked by OffsetProblem::verify. Where micro-batches
+    overlap it also sets how many slots values and large scratch have (of scope slot then), each with an offset of its own.
   }];
   let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
 }

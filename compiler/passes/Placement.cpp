@@ -15,7 +15,7 @@ Value Placement::make(StringRef name, int64_t bytes, plan::Scope scope, plan::Ca
                                 builder_.getI64IntegerAttr(bytes), plan::ScopeAttr::get(builder_.getContext(), scope),
                                 plan::CategoryAttr::get(builder_.getContext(), category),
                                 builder_.getI64IntegerAttr(slots), holds, shard ? builder_.getUnitAttr() : UnitAttr(),
-                                IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
+                                IntegerAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr());
 }
 
 static plan::Category categoryOf(train::VariableKind kind) {

@@ -61,7 +61,10 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
     auto arena = SymbolTable::lookupNearestSymbolFrom<plan::ArenaOp>(buffer, buffer.getArenaAttr());
     if (!buffer.getOffset() || !arena.getBytes())
       return buffer.emitOpError() << "\"" << buffer.getName() << "\" has no offset; ds-assign-offsets gives it one";
-    const int64_t end = *buffer.getOffset() + buffer.getBytes() + (buffer.getSlots() - 1) * *buffer.getSlotStride();
+    int64_t last = *buffer.getOffset();
+    for (int64_t offset : buffer.getSlotOffsets().value_or(ArrayRef<int64_t>()))
+      last = std::max(last, offset);
+    const int64_t end = last + buffer.getBytes();
     if (end > int64_t(*arena.getBytes()))
       return buffer.emitOpError() << "\"" << buffer.getName() << "\" ends at " << end << ", past its arena's "
                                   << *arena.getBytes() << " bytes";

@@ -41,13 +41,16 @@ public:
   Claims(const Role &role, uint64_t alignment) : role_(role), alignment_(std::max<uint64_t>(alignment, 1)) {}
 
   void addAlive(const Buffer &buffer, uint32_t slot) {
-    const uint64_t begin = buffer.offset() + slot * buffer.slot_stride(), end = begin + buffer.bytes();
+    const uint64_t begin = offsetOf(buffer, slot), end = begin + buffer.bytes();
     claim(buffer.arena(), begin, end, Alive);
     claim(buffer.arena(), end, (end + alignment_ - 1) / alignment_ * alignment_, Alignment);
   }
 
   void addSlots(const Buffer &buffer) {
-    claim(buffer.arena(), buffer.offset(), buffer.offset() + buffer.slots() * buffer.slot_stride(), IdleSlot);
+    for (uint32_t slot = 0; slot < buffer.slots(); ++slot) {
+      const uint64_t begin = offsetOf(buffer, slot);
+      claim(buffer.arena(), begin, (begin + buffer.bytes() + alignment_ - 1) / alignment_ * alignment_, IdleSlot);
+    }
   }
 
   /// Bytes by reason, each address once.

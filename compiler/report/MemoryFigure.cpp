@@ -196,8 +196,7 @@ private:
   std::string titleOf(const Tile &tile) const {
     const Buffer &buffer = role_.buffers(tile.buffer);
     std::string title = buffer.name() + "\n" + std::string(categoryName(buffer.category())) + ", " +
-                        plural(buffer.bytes(), "byte") + " at " +
-                        grouped(buffer.offset() + tile.slot * buffer.slot_stride());
+                        plural(buffer.bytes(), "byte") + " at " + grouped(offsetOf(buffer, tile.slot));
     if (buffer.slots() > 1)
       title += ", slot " + std::to_string(tile.slot) + " of " + std::to_string(buffer.slots());
     if (buffer.scope() == Buffer::PLAN)

@@ -41,7 +41,7 @@ public:
 
   void place(Tile &tile) const {
     const Buffer &buffer = role_.buffers(tile.buffer);
-    const uint64_t address = bases_[buffer.arena()] + buffer.offset() + tile.slot * buffer.slot_stride();
+    const uint64_t address = bases_[buffer.arena()] + offsetOf(buffer, tile.slot);
     tile.x = scaled(uint64_t(tile.first), instants_, width_);
     tile.width = scaled(uint64_t(tile.last) + 1, instants_, width_) - tile.x;
     const Tenths bottom = scaled(address, bytes_, height_), top = scaled(address + buffer.bytes(), bytes_, height_);

@@ -28,6 +28,10 @@ using plan::proto::Buffer;
 using plan::proto::Life;
 using plan::proto::Role;
 
+uint64_t offsetOf(const Buffer &buffer, uint32_t slot) {
+  return slot == 0 ? buffer.offset() : buffer.slot_offsets(int(slot) - 1);
+}
+
 bool isIn(const Role &role, const Buffer &buffer, std::string_view space) {
   return role.arenas(int(buffer.arena())).space() == space;
 }

@@ -73,6 +73,9 @@ private:
   std::vector<int64_t> callBegins_;                 // of each call, and the end
 };
 
+/// Where a slot of a buffer lies in its arena.
+uint64_t offsetOf(const plan::proto::Buffer &buffer, uint32_t slot);
+
 /// Whether a buffer of the role lies in a space.
 bool isIn(const plan::proto::Role &role, const plan::proto::Buffer &buffer, std::string_view space);
 

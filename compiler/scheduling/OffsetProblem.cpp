@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -114,6 +115,41 @@ int64_t OffsetProblem::lowerBound() const {
   for (const Change &change : changesInTimeOrder(*this)) {
     live += change.born ? buffers[change.index].bytes : -buffers[change.index].bytes;
     most = std::max(most, live);
+  }
+  return most;
+}
+
+std::vector<int64_t> OffsetProblem::mostAround() const {
+  std::vector<int64_t> times;
+  for (const OffsetProblem::Buffer &buffer : buffers)
+    times.insert(times.end(), {buffer.begin, buffer.end});
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto section = [&](int64_t time) {
+    return size_t(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+  };
+  std::vector<int64_t> live(times.size(), 0);
+  for (const OffsetProblem::Buffer &buffer : buffers) {
+    live[section(buffer.begin)] += buffer.bytes;
+    live[section(buffer.end)] -= buffer.bytes;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  // The larger of two overlapping stretches of a power of two of sections, by the power.
+  std::vector<std::vector<int64_t>> largest{live};
+  for (size_t width = 1; 2 * width <= live.size(); width *= 2) {
+    const std::vector<int64_t> &half = largest.back();
+    std::vector<int64_t> whole(live.size() - 2 * width + 1);
+    for (size_t s = 0; s < whole.size(); ++s)
+      whole[s] = std::max(half[s], half[s + width]);
+    largest.push_back(std::move(whole));
+  }
+  std::vector<int64_t> most;
+  for (const OffsetProblem::Buffer &buffer : buffers) {
+    const size_t first = section(buffer.begin), end = section(buffer.end);
+    size_t power = 0;
+    while (size_t(2) << power <= end - first)
+      ++power;
+    most.push_back(std::max(largest[power][first], largest[power][end - (size_t(1) << power)]));
   }
   return most;
 }

@@ -18,42 +18,6 @@
 namespace ds::scheduling {
 namespace {
 
-/// Of each buffer, the most bytes that live at some time of its life.
-std::vector<int64_t> mostAround(const OffsetProblem &problem) {
-  std::vector<int64_t> times;
-  for (const OffsetProblem::Buffer &buffer : problem.buffers)
-    times.insert(times.end(), {buffer.begin, buffer.end});
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  const auto section = [&](int64_t time) {
-    return size_t(std::lower_bound(times.begin(), times.end(), time) - times.begin());
-  };
-  std::vector<int64_t> live(times.size(), 0);
-  for (const OffsetProblem::Buffer &buffer : problem.buffers) {
-    live[section(buffer.begin)] += buffer.bytes;
-    live[section(buffer.end)] -= buffer.bytes;
-  }
-  std::partial_sum(live.begin(), live.end(), live.begin());
-  // The larger of two overlapping stretches of a power of two of sections, by the power.
-  std::vector<std::vector<int64_t>> largest{live};
-  for (size_t width = 1; 2 * width <= live.size(); width *= 2) {
-    const std::vector<int64_t> &half = largest.back();
-    std::vector<int64_t> whole(live.size() - 2 * width + 1);
-    for (size_t s = 0; s < whole.size(); ++s)
-      whole[s] = std::max(half[s], half[s + width]);
-    largest.push_back(std::move(whole));
-  }
-  std::vector<int64_t> most;
-  for (const OffsetProblem::Buffer &buffer : problem.buffers) {
-    const size_t first = section(buffer.begin), end = section(buffer.end);
-    size_t power = 0;
-    while (size_t(2) << power <= end - first)
-      ++power;
-    most.push_back(std::max(largest[power][first], largest[power][end - (size_t(1) << power)]));
-  }
-  return most;
-}
-
 /// Buffers that end above `bound` move half the way to the front.
 void promote(std::vector<size_t> &order, const OffsetProblem &problem, const std::vector<int64_t> &offsets,
              int64_t bound) {
@@ -74,7 +38,7 @@ std::vector<int64_t> assignPromoted(const OffsetProblem &problem) {
   const std::vector<OffsetProblem::Buffer> &buffers = problem.buffers;
   const auto rounds = std::clamp<size_t>((size_t(1) << 16) / std::max<size_t>(buffers.size(), 1), 2, 40);
   const int64_t bound = problem.lowerBound();
-  const std::vector<int64_t> most = mostAround(problem);
+  const std::vector<int64_t> most = problem.mostAround();
   std::vector<int64_t> best;
   for (const bool byMost : {true, false}) {
     std::vector<size_t> order(buffers.size());

@@ -75,8 +75,10 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getVariableAttr() ? getScope() != Scope::Plan : getScope() == Scope::Plan || getShard()) // buffer_c3
     return emitOpError() << "of scope " << stringifyScope(getScope())
                          << (getVariableAttr() ? " names a variable" : " names no variable");
-  if (getOffsetAttr() ? !getSlotStrideAttr() : bool(getSlotStrideAttr())) // buffer_c4
-    return emitOpError() << "has an offset without a stride, or a stride without an offset";
+  const int64_t others = getSlotOffsets() ? int64_t(getSlotOffsets()->size()) : 0;
+  if (others != (getOffsetAttr() ? slots - 1 : 0)) // buffer_c4
+    return emitOpError() << "has " << slots << " slots, " << (getOffsetAttr() ? "an offset" : "no offset") << " and "
+                         << others << " offsets of further slots";
   return success();
 }
 

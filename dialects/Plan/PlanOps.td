@@ -71,16 +71,16 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
     - (buffer_c2) only scope `slot` has more than one slot; slots >= 1, bytes >= 0.
     - (buffer_c3) exactly a buffer of scope `plan` names what it holds: a variable, or a bucket, which it holds whole or
       as a `shard`.
-    - (buffer_c4) offset and stride come together.
+    - (buffer_c4) where there is an offset, each slot but the first has one of `slot_offsets`.
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, I64Attr:$bytes, Plan_Scope:$scope,
                        Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable, UnitAttr:$shard,
-                       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slot_stride,
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<DenseI64ArrayAttr>:$slot_offsets,
                        OptionalAttr<DenseI64ArrayAttr>:$lives);
   let results = (outs Plan_Buffer:$buffer);
   let assemblyFormat = [{
     $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)? (`shard` $shard^)?
-    (`at` $offset^ `stride` $slot_stride)? (`lives` $lives^)? attr-dict
+    (`at` $offset^)? (`then` $slot_offsets^)? (`lives` $lives^)? attr-dict
   }];
 }
 

@@ -54,7 +54,8 @@ Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, u
 
 Address Storage::buffer(uint32_t index) const {
   const plan::proto::Buffer &buffer = role_.buffers(int(index));
-  return {arenas_[buffer.arena()]->base() + buffer.offset(), buffer.slot_stride(), buffer.slots()};
+  return {arenas_[buffer.arena()]->base() + buffer.offset(), buffer.offset(), buffer.slot_offsets().data(),
+          buffer.slots()};
 }
 
 Address Storage::operand(const plan::proto::Operand &operand) const {

@@ -11,13 +11,17 @@
 
 namespace ds::runtime {
 
-/// Where an operand lies: base + (microbatch mod slots) * stride.
+/// Where an operand lies: at `base` or, in another slot of its buffer than 0, as far from it as the slots are apart.
 struct Address {
   std::byte *base = nullptr;
-  uint64_t stride = 0;
+  uint64_t offset = 0;              // in the arena, of slot 0
+  const uint64_t *others = nullptr; // of slots 1, 2, ...: the plan's
   uint32_t slots = 1;
 
-  std::byte *at(uint64_t microbatch) const { return base + microbatch % slots * stride; }
+  std::byte *at(uint64_t microbatch) const {
+    const uint64_t slot = microbatch % slots;
+    return slot == 0 ? base : base + (int64_t(others[slot - 1]) - int64_t(offset));
+  }
 };
 
 /// Owns a role's arenas for one rank.

@@ -59,7 +59,8 @@ void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto:
   const uint64_t elementBytes = uint64_t(byteSize(checkDType(operand.dtype(), place)));
   // The arena's base has the machine's alignment, at least; offsets of buffers were checked against it.
   if (operand.byte_offset() % elementBytes != 0 || buffer.offset() % elementBytes != 0 ||
-      operand.rank_stride() % elementBytes != 0 || (buffer.slots() > 1 && buffer.slot_stride() % elementBytes != 0))
+      operand.rank_stride() % elementBytes != 0 ||
+      std::ranges::any_of(buffer.slot_offsets(), [&](uint64_t offset) { return offset % elementBytes != 0; }))
     refuse(place, "its address is no multiple of its element size " + std::to_string(elementBytes));
   if (operand.rank_stride() != 0)
     checkRankStride(plan, operand, buffer.bytes() - bytes - operand.byte_offset(), place);

@@ -22,24 +22,26 @@ void checkArenas(const proto::Role &role) {
   }
 }
 
-/// The last byte of the last slot stays within the arena, without a sum that overflows.
-void checkBounds(const proto::Buffer &buffer, const proto::Arena &arena, const std::string &place) {
-  const unsigned __int128 end =
-      static_cast<unsigned __int128>(buffer.slots() - 1) * buffer.slot_stride() + buffer.offset();
-  if (end > arena.bytes() || buffer.bytes() > arena.bytes() - uint64_t(end))
-    refuse(place, "offset " + std::to_string(buffer.offset()) + " + " + std::to_string(buffer.slots() - 1) +
-                      " slots x stride " + std::to_string(buffer.slot_stride()) + " + " +
-                      std::to_string(buffer.bytes()) + " bytes pass the end of arena " +
-                      std::to_string(buffer.arena()) + " (" + arena.space() + ") of " + std::to_string(arena.bytes()));
+/// A slot lies at a multiple of the alignment, and its last byte within the arena, without a sum that overflows.
+void checkOffset(const proto::Plan &plan, const proto::Buffer &buffer, uint64_t offset, const proto::Arena &arena,
+                 const std::string &place) {
+  const uint64_t alignment = plan.machine().alignment();
+  if (offset % alignment != 0)
+    refuse(place, "offset " + std::to_string(offset) + " is no multiple of the machine's alignment " +
+                      std::to_string(alignment));
+  if (offset > arena.bytes() || buffer.bytes() > arena.bytes() - offset)
+    refuse(place, "offset " + std::to_string(offset) + " + " + std::to_string(buffer.bytes()) +
+                      " bytes pass the end of arena " + std::to_string(buffer.arena()) + " (" + arena.space() +
+                      ") of " + std::to_string(arena.bytes()));
 }
 
 void checkSlots(const proto::Buffer &buffer, const std::string &place) {
   if (buffer.slots() == 0 || (buffer.slots() > 1 && buffer.scope() != proto::Buffer::SLOT))
     refuse(place,
            "it has " + std::to_string(buffer.slots()) + " slots, but only scope SLOT has several and none has 0");
-  if (buffer.slots() > 1 && buffer.slot_stride() < buffer.bytes())
-    refuse(place, "its slots overlap: stride " + std::to_string(buffer.slot_stride()) + " is below its " +
-                      std::to_string(buffer.bytes()) + " bytes");
+  if (uint64_t(buffer.slot_offsets_size()) + 1 != buffer.slots())
+    refuse(place, "it has " + std::to_string(buffer.slots()) + " slots and offsets for " +
+                      std::to_string(buffer.slot_offsets_size() + 1));
 }
 
 void checkVariablePart(const proto::Plan &plan, const proto::Buffer &buffer, const std::string &place) {
@@ -81,12 +83,9 @@ void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
   if (buffer.category() < proto::Buffer::WEIGHTS || buffer.category() > proto::Buffer::CONSTANTS)
     refuse(place, "there is no category " + std::to_string(buffer.category()));
   checkSlots(buffer, place);
-  const uint64_t alignment = plan.machine().alignment();
-  if (buffer.offset() % alignment != 0 || (buffer.slots() > 1 && buffer.slot_stride() % alignment != 0))
-    refuse(place, "offset " + std::to_string(buffer.offset()) + " or slot stride " +
-                      std::to_string(buffer.slot_stride()) + " is no multiple of the machine's alignment " +
-                      std::to_string(alignment));
-  checkBounds(buffer, role.arenas(int(buffer.arena())), place);
+  checkOffset(plan, buffer, buffer.offset(), role.arenas(int(buffer.arena())), place);
+  for (uint64_t offset : buffer.slot_offsets())
+    checkOffset(plan, buffer, offset, role.arenas(int(buffer.arena())), place);
   if (buffer.has_variable())
     checkVariablePart(plan, buffer, place);
   if (buffer.has_bucket())

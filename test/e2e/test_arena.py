@@ -19,8 +19,8 @@ LARGE = {"llama": TINY, "gpt2 124M": ["--size", "small", "--seq", 256, "--no-wei
 MODELS = {**SMALL, **LARGE} if WHOLE else SMALL
 # Recompute: shorter lives of more sizes are harder to pack.
 RECOMPUTE = ("none", 20, "full") if WHOLE else ("none", "full")
-# One micro-batch in flight and several: limits of what may be lost, of the peak.
-ONE, SEVERAL = 0.02, 0.05
+# One micro-batch in flight, several, and several of several chunks: limits of what may be lost, of the peak.
+ONE, SEVERAL, CHUNKS = 0.02, 0.05, 0.07
 
 
 @pytest.fixture(scope="module")
@@ -57,18 +57,39 @@ def test_one_micro_batch_in_flight(memory, model, recompute, accumulation):
     assert lost_share(device) <= ONE, device
 
 
+def staged(schedule, stages, chunks=1):
+    return [f"deepstatic.pipeline.stages={stages}", f'deepstatic.pipeline.schedule="{schedule}"', f"deepstatic.pipeline.chunks={chunks}"]
+
+
+# Tiny models on four stages have a block each: what is under way between stages is then a large share of what a stage holds.
+TOO_SMALL = {(model, schedule, 4) for model, options in MODELS.items() if options is TINY for schedule in ("1f1b", "zb-h1")}
+
+
 @pytest.mark.parametrize("stages", [2, 4])
-@pytest.mark.parametrize("model", [model for model in MODELS if model.startswith("llama ")])
-def test_several_micro_batches_in_flight(memory, model, stages):
-    keys = [f"deepstatic.pipeline.stages={stages}", 'deepstatic.pipeline.schedule="1f1b"']
-    for device in memory(model, "none", 8, stages, keys):
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1"])
+@pytest.mark.parametrize("model", MODELS)
+def test_several_micro_batches_in_flight(memory, model, schedule, stages):
+    limit = 0.15 if (model, schedule, stages) in TOO_SMALL else SEVERAL
+    for device in memory(model, "none", 8, stages, staged(schedule, stages)):
+        assert lost_share(device) <= limit, device
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("model", [model for model, options in MODELS.items() if options is not TINY])
+def test_several_chunks_of_a_rank(memory, model, stages):
+    """Chunks have their most micro-batches in flight at different times."""
+    for device in memory(model, "none", 8, stages, staged("interleaved", stages, 2)):
+        assert lost_share(device) <= CHUNKS, device
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
+def test_more_micro_batches_lose_no_more(memory, schedule):
+    """In a long step slots come round again and again."""
+    for device in memory("llama 160M", "none", 32, 4, staged(schedule, 4)):
         assert lost_share(device) <= SEVERAL, device
 
 
-def test_copies_that_wait_long_are_named(memory):
-    """With interleaved stages more may be lost, most of it to copies of a value that wait for their micro-batch."""
-    keys = ["deepstatic.pipeline.stages=2", "deepstatic.pipeline.chunks=2", 'deepstatic.pipeline.schedule="interleaved"']
-    for device in memory("gpt2", "none", 8, 2, keys):
-        share, lost = lost_share(device), device["lost"]
+def test_what_is_kept_for_messages_is_named(memory):
+    for device in memory("gpt2", "none", 8, 4, staged("1f1b", 4)):
+        lost = device["lost"]
         assert lost["idle_slots"] > lost["gaps"] + lost["alignment"], device
-        assert share < 0.4, device

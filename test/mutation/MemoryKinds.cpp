@@ -2,6 +2,9 @@
 #include "test/mutation/Kinds.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
 
 namespace ds::mutation {
 
@@ -66,19 +69,47 @@ std::string shrink(proto::Plan &plan, Random &random) {
   return nameOf(**buffer) + " one byte smaller";
 }
 
+/// Whether a step holds a buffer for some micro-batch and the next one at once.
+bool isInFlightTwice(const proto::Role &role, const proto::Buffer &buffer) {
+  for (const proto::Life &life : buffer.lives()) {
+    const proto::Program &program = role.programs(int(life.program()));
+    std::map<uint32_t, int> births, deaths; // calls by micro-batch
+    for (int call = 0; call < program.calls_size(); ++call) {
+      if (program.calls(call).routine() == life.birth_routine())
+        births.try_emplace(program.calls(call).microbatch(), call);
+      if (program.calls(call).routine() == life.death_routine())
+        deaths[program.calls(call).microbatch()] = call;
+    }
+    for (const auto &[microbatch, death] : deaths)
+      if (const auto next = births.find(microbatch + 1);
+          births.contains(microbatch) && next != births.end() && next->second < death)
+        return true;
+  }
+  return false;
+}
+
+/// One that needs its slots: others have more than that, which may lie anywhere that is free.
+std::optional<proto::Buffer *> pickInFlight(proto::Plan &plan, Random &random) {
+  return random.pick(buffers(plan, [&](const proto::Buffer &one) {
+    return one.slots() > 1 && one.bytes() > 0 && isInFlightTwice(plan.roles(0), one);
+  }));
+}
+
 std::string oneSlot(proto::Plan &plan, Random &random) {
-  const auto buffer = random.pick(buffers(plan, [](const proto::Buffer &one) { return one.slots() > 1; }));
+  const auto buffer = pickInFlight(plan, random);
   if (!buffer || plan.training().accumulation_steps() < 2)
     return "";
   (*buffer)->set_slots(1);
+  (*buffer)->clear_slot_offsets();
   return nameOf(**buffer) + " with one slot";
 }
 
 std::string slotsOverlap(proto::Plan &plan, Random &random) {
-  const auto buffer = random.pick(buffers(plan, [](const proto::Buffer &one) { return one.slots() > 1; }));
+  const auto buffer = pickInFlight(plan, random);
   if (!buffer)
     return "";
-  (*buffer)->set_slot_stride(0);
+  for (uint64_t &offset : *(*buffer)->mutable_slot_offsets())
+    offset = (*buffer)->offset();
   return nameOf(**buffer) + " with all slots in one place";
 }
 

@@ -156,6 +156,30 @@ std::string tieNotSummed(proto::Plan &plan, Random &random) {
   return text;
 }
 
+/// Whether other buffers that do not live always have bytes in common with this one.
+bool isShared(const proto::Role &role, const proto::Buffer &buffer) {
+  return std::ranges::any_of(role.buffers(), [&](const proto::Buffer &other) {
+    return &other != &buffer && other.scope() != proto::Buffer::PLAN && other.arena() == buffer.arena() &&
+           other.offset() < buffer.offset() + buffer.bytes() && buffer.offset() < other.offset() + other.bytes();
+  });
+}
+
+/// What arrives once a step, where other values lay before, does not wait until these are done with.
+std::string tieTooEarly(proto::Plan &plan, Random &random) {
+  std::vector<Place> places = find(plan, isReceive);
+  std::erase_if(places, [&](const Place &place) {
+    const proto::Command &command = at(std::as_const(plan), place);
+    const proto::Operand &target = command.receive().targets(0);
+    return std::ranges::none_of(command.waits(), [](const proto::Wait &wait) { return wait.delay() == 0; }) ||
+           !isShared(plan.roles(place.role), bufferOf(plan, place, target));
+  });
+  const auto place = random.pick(places);
+  if (!place)
+    return "";
+  at(plan, *place).clear_waits();
+  return describe(plan, *place) + " does not wait";
+}
+
 } // namespace
 
 std::vector<Kind> messageKinds() {
@@ -168,7 +192,8 @@ std::vector<Kind> messageKinds() {
           {"drop-message", true, dropMessage},
           {"receive-into-another-buffer", true, receiveElsewhere},
           {"send-another-value", false, sendAnother},
-          {"tie-not-summed", true, tieNotSummed}};
+          {"tie-not-summed", true, tieNotSummed},
+          {"tie-before-there-is-room", true, tieTooEarly}};
 }
 
 } // namespace ds::mutation

@@ -4,9 +4,9 @@
 // next does not.
 // CHECK-LABEL: plan.role @reuse
 // CHECK-NEXT:  plan.arena @device space "device" bytes 384 peak 384
-// CHECK:       plan.buffer "a" in @device bytes 256 {{.*}} at 0 stride 0 lives [0, 0, 0, 0, 1]
-// CHECK-NEXT:  plan.buffer "b" in @device bytes 128 {{.*}} at 256 stride 0 lives [0, 0, 1, 0, 2]
-// CHECK-NEXT:  plan.buffer "c" in @device bytes 256 {{.*}} at 0 stride 0 lives [0, 0, 2, 0, 2]
+// CHECK:       plan.buffer "a" in @device bytes 256 {{.*}} at 0 lives [0, 0, 0, 0, 1]
+// CHECK-NEXT:  plan.buffer "b" in @device bytes 128 {{.*}} at 256 lives [0, 0, 1, 0, 2]
+// CHECK-NEXT:  plan.buffer "c" in @device bytes 256 {{.*}} at 0 lives [0, 0, 2, 0, 2]
 plan.role @reuse ranks [0, 0] {
   plan.arena @device space "device"
   plan.queue @compute kind compute
@@ -28,12 +28,12 @@ plan.role @reuse ranks [0, 0] {
 // Tests scopes where micro-batches repeat a routine: state lives always; an accumulator from the fill before them to the
 // update after them, so that no scratch of the repeated routine may lie on it; inputs in two slots all program long.
 // CHECK-LABEL: plan.role @scopes
-// CHECK:       plan.buffer "w" in @device bytes 64 scope plan {{.*}} at 128 stride 0
+// CHECK:       plan.buffer "w" in @device bytes 64 scope plan {{.*}} at 128
 // CHECK-NOT:   lives
-// CHECK:       plan.buffer "x" in @device bytes 40 scope slot {{.*}} slots 2 at 0 stride 64 lives [0, 1, 0, 2, 0]
-// CHECK-NEXT:  plan.buffer "gradient" in @device bytes 64 scope step {{.*}} at 192 stride 0 lives [0, 0, 0, 3, 0]
-// CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 256 stride 0 lives [0, 2, 0, 2, 1]
-// CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 256 stride 0 lives [0, 3, 0, 3, 0]
+// CHECK:       plan.buffer "x" in @device bytes 40 scope slot {{.*}} slots 2 at 0 then [64] lives [0, 1, 0, 2, 0]
+// CHECK-NEXT:  plan.buffer "gradient" in @device bytes 64 scope step {{.*}} at 192 lives [0, 0, 0, 3, 0]
+// CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 256 lives [0, 2, 0, 2, 1]
+// CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 256 lives [0, 3, 0, 3, 0]
 plan.role @scopes ranks [0, 0] {
   plan.arena @device space "device"
   plan.queue @compute kind compute
@@ -70,8 +70,8 @@ plan.role @scopes ranks [0, 0] {
 // Tests a step's value that a repeated routine writes late and the update reads: the routine runs again before, so nothing that
 // it writes early may lie there.
 // CHECK-LABEL: plan.role @repeated
-// CHECK:       plan.buffer "early" in @device bytes 64 {{.*}} at [[EARLY:[0-9]+]] stride
-// CHECK-NOT:   at [[EARLY]] stride
+// CHECK:       plan.buffer "early" in @device bytes 64 {{.*}} at [[EARLY:[0-9]+]] lives
+// CHECK-NOT:   at [[EARLY]] lives
 // CHECK:       plan.routine
 plan.role @repeated ranks [0, 0] {
   plan.arena @device space "device"
@@ -97,9 +97,9 @@ plan.role @repeated ranks [0, 0] {
 // Tests that a metric lives to the end of its program, where the host reads it, and that a second program reuses its bytes.
 // CHECK-LABEL: plan.role @metric
 // CHECK-NEXT:  plan.arena @device space "device" bytes 128 peak 68
-// CHECK:       plan.buffer "loss" in @device bytes 4 {{.*}} at 64 stride 0 lives [0, 0, 0, 0, 1]
-// CHECK-NEXT:  plan.buffer "after" in @device bytes 64 {{.*}} at 0 stride 0 lives [0, 0, 1, 0, 1]
-// CHECK-NEXT:  plan.buffer "other" in @device bytes 64 {{.*}} at 0 stride 0 lives [1, 1, 0, 1, 0]
+// CHECK:       plan.buffer "loss" in @device bytes 4 {{.*}} at 64 lives [0, 0, 0, 0, 1]
+// CHECK-NEXT:  plan.buffer "after" in @device bytes 64 {{.*}} at 0 lives [0, 0, 1, 0, 1]
+// CHECK-NEXT:  plan.buffer "other" in @device bytes 64 {{.*}} at 0 lives [1, 1, 0, 1, 0]
 plan.role @metric ranks [0, 0] {
   plan.arena @device space "device"
   plan.queue @compute kind compute
@@ -131,8 +131,8 @@ plan.role @metric ranks [0, 0] {
 // CHECK-LABEL: plan.role @arenas
 // CHECK:       plan.arena @device space "device" bytes 64 peak 64
 // CHECK:       plan.arena @host space "host" bytes 64 peak 8
-// CHECK:       plan.buffer "a" {{.*}} at 0 stride 0
-// CHECK:       plan.buffer "b" {{.*}} at 0 stride 0
+// CHECK:       plan.buffer "a" {{.*}} at 0
+// CHECK:       plan.buffer "b" {{.*}} at 0
 plan.role @arenas ranks [0, 0] {
   plan.arena @device space "device"
   plan.arena @host space "host"
@@ -145,11 +145,11 @@ plan.role @arenas ranks [0, 0] {
 // Tests two queues: the collective may begin when "a" is written (command 0) and end when command 4 waits for it, though it
 // stands between; so its target "t" shares no bytes with "b" or "c", and "d", born where the wait is, none with it.
 // CHECK-LABEL: plan.role @queues
-// CHECK:       plan.buffer "a" {{.*}} at 64 stride 0 lives [0, 0, 0, 0, 2]
-// CHECK:       plan.buffer "t" {{.*}} at 0 stride 0 lives [0, 0, 0, 0, 4]
-// CHECK:       plan.buffer "b" {{.*}} at 128 stride 0 lives [0, 0, 2, 0, 3]
-// CHECK:       plan.buffer "c" {{.*}} at 64 stride 0 lives [0, 0, 3, 0, 4]
-// CHECK:       plan.buffer "d" {{.*}} at 128 stride 0 lives [0, 0, 4, 0, 5]
+// CHECK:       plan.buffer "a" {{.*}} at 64 lives [0, 0, 0, 0, 2]
+// CHECK:       plan.buffer "t" {{.*}} at 0 lives [0, 0, 0, 0, 4]
+// CHECK:       plan.buffer "b" {{.*}} at 128 lives [0, 0, 2, 0, 3]
+// CHECK:       plan.buffer "c" {{.*}} at 64 lives [0, 0, 3, 0, 4]
+// CHECK:       plan.buffer "d" {{.*}} at 128 lives [0, 0, 4, 0, 5]
 plan.communicator @data_ranks axes [0]
 plan.role @queues ranks [0, 1] {
   plan.arena @device space "device"
@@ -179,9 +179,9 @@ plan.role @queues ranks [0, 1] {
 
 // Tests that what every micro-batch reads in its forward is alive in the backwards between, although none of them uses it.
 // CHECK-LABEL: plan.role @between
-// CHECK:       plan.buffer "kept" in @device bytes 64 scope step {{.*}} at 0 stride 0
-// CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 64 stride 0
-// CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 0 stride 0
+// CHECK:       plan.buffer "kept" in @device bytes 64 scope step {{.*}} at 0
+// CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 64
+// CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 0
 plan.role @between ranks [0, 0] {
   plan.arena @device space "device"
   plan.queue @compute kind compute
@@ -206,6 +206,90 @@ plan.role @between ranks [0, 0] {
     plan.call @backward microbatch 0
     plan.call @forward microbatch 1
     plan.call @backward microbatch 1
+    plan.call @update microbatch 0
+  }
+}
+
+// -----
+
+// Tests micro-batches in flight: "kept" is held for two of them, "grown" comes to life in the backward in which "kept" dies, and every
+// copy of it takes the bytes of its own micro-batch, though only one is ever alive. The peak is that of the calls: two of "kept".
+// CHECK-LABEL: plan.role @turns
+// CHECK-NEXT:  plan.arena @device space "device" bytes 512 peak 512
+// CHECK:       plan.buffer "kept" in @device bytes 256 scope slot category activations slots 2 at [[FIRST:[0-9]+]] then {{\[}}[[SECOND:[0-9]+]]]
+// CHECK-NEXT:  plan.buffer "grown" in @device bytes 256 scope slot category activations slots 2 at [[FIRST]] then {{\[}}[[SECOND]]]
+plan.role @turns ranks [0, 0] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  %k = plan.buffer "kept" in @device bytes 256 scope slot category activations slots 2
+  %g = plan.buffer "grown" in @device bytes 256 scope slot category activations slots 1
+  plan.routine @forward {
+    plan.fill (%k) : [tensor<64xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @backward {
+    plan.kernel "f" {} (%k) : [tensor<64xf32>] access [1] at [0] on @compute
+    plan.fill (%g) : [tensor<64xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @weight {
+    plan.kernel "f" {} (%g) : [tensor<64xf32>] access [1] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+    plan.call @forward microbatch 1
+    plan.call @backward microbatch 0
+    plan.call @weight microbatch 0
+    plan.call @forward microbatch 2
+    plan.call @backward microbatch 1
+    plan.call @weight microbatch 1
+    plan.call @backward microbatch 2
+    plan.call @weight microbatch 2
+  }
+}
+
+// -----
+
+// Tests messages. "late" arrives once a step, when the scratch of the forward is done with, since its receive waits for that, and takes
+// its bytes; "early" may arrive any time. "sent" has left when a later command waits for that, and lives until then.
+// CHECK-LABEL: plan.role @messages
+// CHECK:       plan.buffer "scratch" {{.*}} at [[PLACE:[0-9]+]] lives
+// CHECK-NEXT:  plan.buffer "late" {{.*}} at [[PLACE]] lives
+// CHECK-NEXT:  plan.buffer "early" {{.*}} at [[EARLY:[0-9]+]] lives
+// CHECK-NEXT:  plan.buffer "sent" {{.*}} at {{[0-9]+}} lives [0, 0, 0, 0, 3]
+// CHECK-NOT:   at [[EARLY]] lives
+plan.channel @in axis 0 from 0 to 1
+plan.channel @other axis 0 from 0 to 1
+plan.channel @out axis 0 from 1 to 0
+plan.role @messages ranks [1, 1] {
+  plan.arena @device space "device"
+  plan.queue @compute kind compute
+  plan.queue @in kind message
+  plan.queue @other kind message
+  plan.queue @out kind message
+  plan.event @computed
+  plan.event @received
+  plan.event @ready
+  plan.event @left
+  %scratch = plan.buffer "scratch" in @device bytes 256 scope call category activations slots 1
+  %late = plan.buffer "late" in @device bytes 256 scope slot category activations slots 1
+  %early = plan.buffer "early" in @device bytes 128 scope slot category activations slots 1
+  %sent = plan.buffer "sent" in @device bytes 64 scope call category activations slots 1
+  plan.routine @forward {
+    plan.fill (%sent) : [tensor<16xf32>] access [2] at [0] on @compute signal [@ready]
+    plan.send @out(%sent) : [tensor<16xf32>] access [1] at [0] on @out wait [@ready] [0] signal [@left]
+    plan.fill (%scratch) : [tensor<64xf32>] access [2] at [0] on @compute
+    plan.kernel "f" {} (%scratch) : [tensor<64xf32>] access [1] at [0] on @compute wait [@left] [0] signal [@computed]
+  }
+  plan.routine @receive {
+    plan.receive @in(%late) : [tensor<64xf32>] access [2] at [0] on @in wait [@computed] [0] signal [@received]
+    plan.receive @other(%early) : [tensor<32xf32>] access [2] at [0] on @other
+  }
+  plan.routine @update {
+    plan.kernel "f" {} (%late) : [tensor<64xf32>] access [1] at [0] on @compute wait [@received] [0]
+    plan.kernel "f" {} (%early) : [tensor<32xf32>] access [1] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+    plan.call @receive microbatch 0
     plan.call @update microbatch 0
   }
 }

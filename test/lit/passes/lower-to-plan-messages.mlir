@@ -87,3 +87,49 @@ dist.role @stage0 ranks [0, 0] {
     dist.call @"forward::0" microbatch 0
   }
 }
+
+// -----
+
+// Tests that what is received once a step waits for the compute called before it, so that others may have its bytes until then; what is
+// received for each micro-batch waits for its slot alone.
+// CHECK-LABEL: plan.role @stage1
+// CHECK:         plan.routine @"receive::forward::1" {
+// CHECK-NEXT:      plan.receive @each({{.*}} wait [@"each::taken"] [2] signal [@"each::received"]
+// CHECK:         plan.routine @"forward::1" {
+// CHECK-NEXT:      plan.kernel {{.*}} wait [@"each::received"] [0] signal [@"each::taken", @"once::taken"]
+// CHECK:         plan.routine @"receive::update::1" {
+// CHECK-NEXT:      plan.receive @once({{.*}} wait [@"once::taken"] [0] signal [@"once::received"]
+// CHECK:         plan.routine @"update::1" {
+// CHECK-NEXT:      plan.kernel {{.*}} wait [@"once::received"] [0]
+dist.mesh @mesh ["pipe"] [2]
+train.variable gradient @g : tensor<4xf32>
+dist.channel @each axis "pipe" from 0 to 1
+dist.channel @once axis "pipe" from 0 to 1
+dist.value @x : tensor<4xf32>
+dist.value @y : tensor<4xf32>
+dist.fragment @"receive::forward::1" {
+  dist.receive [@x] on @each
+}
+dist.fragment @"forward::1" {
+  %x = dist.take @x : tensor<4xf32>
+  train.accumulate %x into @g : tensor<4xf32>
+}
+dist.fragment @"receive::update::1" {
+  dist.receive [@y] on @once
+}
+dist.fragment @"update::1" {
+  %y = dist.take @y : tensor<4xf32>
+  train.accumulate %y into @g : tensor<4xf32>
+}
+dist.role @stage1 ranks [1, 1] {
+  dist.program @step {
+    dist.call @"receive::forward::1" microbatch 0
+    dist.call @"receive::forward::1" microbatch 1
+    dist.call @"forward::1" microbatch 0
+    dist.call @"receive::forward::1" microbatch 2
+    dist.call @"forward::1" microbatch 1
+    dist.call @"forward::1" microbatch 2
+    dist.call @"receive::update::1" microbatch 2
+    dist.call @"update::1" microbatch 2
+  }
+}

@@ -26,7 +26,7 @@ plan.role @main ranks [0, 0] {
   plan.arena @device space "device" bytes 128 peak 64
   // 2 slots of 64 from 64 on
   // expected-error @+1 {{op "a" ends at 192, past its arena's 128 bytes}}
-  %a = plan.buffer "a" in @device bytes 64 scope slot category activations slots 2 at 64 stride 64
+  %a = plan.buffer "a" in @device bytes 64 scope slot category activations slots 2 at 64 then [128]
 }
 
 // -----
@@ -34,7 +34,7 @@ plan.role @main ranks [0, 0] {
 plan.role @main ranks [0, 0] {
   plan.arena @device space "device" bytes 64 peak 64
   plan.queue @compute kind compute
-  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0 stride 0
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
   plan.routine @forward {
     plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute
   }
@@ -54,7 +54,7 @@ plan.role @main ranks [0, 0] {
 plan.role @main ranks [0, 0] {
   plan.arena @device space "device" bytes 64 peak 64
   plan.queue @compute kind compute
-  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0 stride 0
+  %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
   plan.routine @forward {
     // Scratch leaves nothing to read.
     plan.kernel "matmul" {} (%a) : [tensor<16xf32>] access [4] at [0] on @compute

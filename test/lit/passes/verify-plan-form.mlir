@@ -9,9 +9,9 @@ module @reference {
 plan.role @main ranks [0, 0] {
   plan.arena @device space "device" bytes 192 peak 192
   plan.queue @compute kind compute
-  %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0 stride 0
-  %h = plan.buffer "h" in @device bytes 64 scope slot category activations slots 1 at 64 stride 0
-  %g = plan.buffer "g" in @device bytes 64 scope step category gradients slots 1 at 128 stride 0
+  %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0
+  %h = plan.buffer "h" in @device bytes 64 scope slot category activations slots 1 at 64
+  %g = plan.buffer "g" in @device bytes 64 scope step category gradients slots 1 at 128
   plan.routine @backward {
     plan.kernel "transpose" {} (%h, %g) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
   }

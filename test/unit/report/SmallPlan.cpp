@@ -29,7 +29,8 @@ Buffer &addBuffer(Role &role, const std::string &name, Buffer::Scope scope, Buff
   buffer.set_offset(offset);
   buffer.set_bytes(bytes);
   buffer.set_slots(slots);
-  buffer.set_slot_stride(slots > 1 ? bytes : 0);
+  for (uint32_t slot = 1; slot < slots; ++slot)
+    buffer.add_slot_offsets(offset + slot * bytes);
   return buffer;
 }
 

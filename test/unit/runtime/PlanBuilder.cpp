@@ -100,7 +100,8 @@ PlanBuilder::Tensor PlanBuilder::tensor(const std::string &name, DType dtype, co
   buffer.set_scope(scope);
   buffer.set_category(proto::Buffer::ACTIVATIONS);
   buffer.set_slots(slots);
-  buffer.set_slot_stride(slots > 1 ? stride : 0);
+  for (uint32_t slot = 1; slot < slots; ++slot)
+    buffer.add_slot_offsets(arena.bytes() + slot * stride);
   arena.set_bytes(arena.bytes() + stride * slots);
   return {uint32_t(role().buffers_size() - 1), dtype, shape};
 }

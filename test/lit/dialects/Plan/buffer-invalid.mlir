@@ -49,7 +49,14 @@ plan.role @buffer_c3_some ranks [0, 0] {
 
 plan.role @buffer_c4 ranks [0, 0] {
   plan.arena @device space "device"
-  // The custom form cannot say this.
-  // expected-error @+1 {{op has an offset without a stride, or a stride without an offset}}
-  %b = "plan.buffer"() <{arena = @device, bytes = 64 : i64, category = 4 : i32, name = "b", offset = 0 : i64, scope = 4 : i32, slots = 1 : i64}> : () -> !plan.buffer
+  // expected-error @+1 {{op has 3 slots, an offset and 1 offsets of further slots}}
+  %b = plan.buffer "b" in @device bytes 64 scope slot category activations slots 3 at 0 then [64]
+}
+
+// -----
+
+plan.role @buffer_c4_no_offset ranks [0, 0] {
+  plan.arena @device space "device"
+  // expected-error @+1 {{op has 2 slots, no offset and 1 offsets of further slots}}
+  %b = plan.buffer "b" in @device bytes 64 scope slot category activations slots 2 then [64]
 }

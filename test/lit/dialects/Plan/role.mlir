@@ -15,10 +15,10 @@ plan.role @main ranks [0, 3] {
   plan.queue @copy_in kind copy_in
   // CHECK-NEXT: plan.event @input_ready
   plan.event @input_ready
-  // CHECK-NEXT: %[[W:.*]] = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0 stride 0
-  %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0 stride 0
-  // CHECK-NEXT: %[[X:.*]] = plan.buffer "x" in @device bytes 64 scope slot category inputs slots 2 at 64 stride 64 lives [0, 0, 0, 1, 0]
-  %x = plan.buffer "x" in @device bytes 64 scope slot category inputs slots 2 at 64 stride 64 lives [0, 0, 0, 1, 0]
+  // CHECK-NEXT: %[[W:.*]] = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0
+  %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0
+  // CHECK-NEXT: %[[X:.*]] = plan.buffer "x" in @device bytes 64 scope slot category inputs slots 2 at 64 then [128] lives [0, 0, 0, 1, 0]
+  %x = plan.buffer "x" in @device bytes 64 scope slot category inputs slots 2 at 64 then [128] lives [0, 0, 0, 1, 0]
   // CHECK-NEXT: %[[L:.*]] = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1
   %l = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1
   // CHECK: plan.routine @feed {

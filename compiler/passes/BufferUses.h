@@ -1,0 +1,42 @@
+//===- BufferUses.h - when a routine uses which buffers ---------------------===//
+#pragma once
+
+#include "dialects/Plan/Plan.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <cstdint>
+
+namespace ds {
+
+/// Commands of a routine, both included, in the order of the compute queue.
+struct CommandSpan {
+  int64_t first, last;
+};
+
+/// What the routines of a role use. Time is the order of the compute queue: a collective on a queue of its own runs at
+/// some time after the command that signals what it waits for and before the one that waits for its signal, and uses
+/// its buffers that long; both stand in its routine. So does a message, where these are known: a send whose end its
+/// routine waits for, and a receive that waits for compute of its own micro-batch, which is called before it.
+class BufferUses {
+public:
+  explicit BufferUses(plan::RoleOp role);
+
+  using Spans = llvm::MapVector<mlir::Operation *, CommandSpan>; // by buffer
+  const Spans &of(plan::RoutineOp routine) const { return byRoutine_.find(routine)->second; }
+
+  /// Whether messages leave from a buffer or arrive in it at times that no routine knows.
+  bool isMessage(mlir::Operation *buffer) const { return messages_.contains(buffer); }
+  /// Whether inputs are copied into it, ahead of the compute that reads them.
+  bool isFed(mlir::Operation *buffer) const { return fed_.contains(buffer); }
+
+private:
+  void addRoutine(plan::RoutineOp routine);
+
+  llvm::DenseMap<mlir::Operation *, Spans> byRoutine_; // looked up
+  llvm::DenseSet<mlir::Operation *> messages_, fed_;   // looked up
+};
+
+} // namespace ds

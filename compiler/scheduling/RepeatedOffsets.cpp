@@ -1,0 +1,190 @@
+//===- RepeatedOffsets.cpp - first fit of buffers that live again and again ---===//
+//
+// Which buffers ever live together is found once, by a sweep over time. What always lives lies at the bottom; the rest
+// is placed buffer by buffer, each at the lowest offset free of those before it that it ever meets, in several orders.
+// In each, what ended above the bound was placed too late, and moves half the way to the front for the next round
+// (squeaky wheel optimization, Joslin and Clements, 1999). Crumbs find room in the end.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/scheduling/RepeatedOffsets.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ds::scheduling {
+namespace {
+
+/// A square of bits.
+class Meetings {
+public:
+  explicit Meetings(size_t size) : words_((size + 63) / 64), bits_(size * words_) {}
+
+  bool meet(size_t a, size_t b) const { return bits_[a * words_ + b / 64] >> (b % 64) & 1; }
+  void add(size_t a, const std::vector<uint64_t> &others) {
+    for (size_t w = 0; w < words_; ++w)
+      bits_[a * words_ + w] |= others[w];
+  }
+  void mirror(size_t size) {
+    for (size_t a = 0; a < size; ++a)
+      for (size_t b = 0; b < a; ++b)
+        if (meet(a, b) || meet(b, a)) {
+          bits_[a * words_ + b / 64] |= uint64_t(1) << (b % 64);
+          bits_[b * words_ + a / 64] |= uint64_t(1) << (a % 64);
+        }
+  }
+
+private:
+  size_t words_;
+  std::vector<uint64_t> bits_;
+};
+
+/// A buffer comes to life or dies; at one time the dying go first.
+struct Change {
+  int64_t time;
+  bool born;
+  size_t buffer;
+};
+
+class Packer {
+public:
+  explicit Packer(const RepeatedProblem &problem)
+      : problem_(problem), bound_(problem.lowerBound()), meetings_(problem.buffers.size()),
+        time_(problem.buffers.size()), most_(problem.buffers.size()), offsets_(problem.buffers.size()) {
+    sweep();
+    placeResidents();
+  }
+
+  std::vector<int64_t> run() {
+    constexpr int64_t goodEnough = 100; // room of less than 1/100 is not worth another round
+    const size_t count = std::max<size_t>(movable_.size(), 1);
+    const auto rounds = std::clamp<size_t>((size_t(1) << 26) / (count * count), 1, 30);
+    int64_t least = std::numeric_limits<int64_t>::max();
+    std::vector<size_t> best;
+    for (std::vector<size_t> order : orders())
+      for (size_t round = 0; round < rounds && least - bound_ > bound_ / goodEnough; ++round) {
+        if (const int64_t bytes = place(order); bytes < least) {
+          least = bytes;
+          best = order;
+        }
+        promote(order);
+      }
+    best.insert(best.end(), crumbs_.begin(), crumbs_.end());
+    place(best);
+    return offsets_;
+  }
+
+private:
+  std::vector<Change> changes() const {
+    std::vector<Change> all;
+    for (const RepeatedProblem::Life &life : problem_.lives) {
+      all.push_back({life.begin, true, life.buffer});
+      all.push_back({life.end, false, life.buffer});
+    }
+    std::sort(all.begin(), all.end(), [](const Change &a, const Change &b) {
+      return std::tie(a.time, a.born, a.buffer) < std::tie(b.time, b.born, b.buffer);
+    });
+    return all;
+  }
+
+  /// Who meets whom, how long each lives in all, and the most bytes that live with it.
+  void sweep() {
+    std::vector<uint64_t> alive((problem_.buffers.size() + 63) / 64);
+    for (const auto &[time, born, buffer] : changes()) {
+      time_[buffer] += born ? -time : time;
+      if (born)
+        meetings_.add(buffer, alive);
+      alive[buffer / 64] ^= uint64_t(1) << (buffer % 64);
+    }
+    meetings_.mirror(problem_.buffers.size());
+    const std::vector<int64_t> most = problem_.unfolded().mostAround();
+    for (size_t l = 0; l < most.size(); ++l)
+      most_[problem_.lives[l].buffer] = std::max(most_[problem_.lives[l].buffer], most[l]);
+  }
+
+  /// What lives from the first birth to the last death meets all others.
+  void placeResidents() {
+    constexpr int64_t crumbs = 4000; // as many of a crumb are less than all that lives at once
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
+    for (const RepeatedProblem::Life &life : problem_.lives) {
+      begin = std::min(begin, life.begin);
+      end = std::max(end, life.end);
+    }
+    for (size_t i = 0; i < problem_.buffers.size(); ++i)
+      if (problem_.buffers[i].bytes == 0)
+        offsets_[i] = 0;
+      else if (time_[i] == end - begin)
+        bottom_ = aligned((offsets_[i] = bottom_) + problem_.buffers[i].bytes);
+      else
+        (problem_.buffers[i].bytes < bound_ / crumbs ? crumbs_ : movable_).push_back(i);
+    std::stable_sort(crumbs_.begin(), crumbs_.end(),
+                     [&](size_t a, size_t b) { return problem_.buffers[a].bytes > problem_.buffers[b].bytes; });
+  }
+
+  int64_t aligned(int64_t bytes) const { return (bytes + problem_.alignment - 1) & -problem_.alignment; }
+
+  std::vector<std::vector<size_t>> orders() const {
+    const auto sorted = [&](auto key) {
+      std::vector<size_t> order = movable_;
+      std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
+      return order;
+    };
+    const std::vector<RepeatedProblem::Buffer> &all = problem_.buffers;
+    return {sorted([&](size_t i) { return std::tuple(-all[i].bytes, -time_[i], i); }),
+            sorted([&](size_t i) { return std::tuple(-time_[i], -all[i].bytes, i); }),
+            sorted([&](size_t i) { return std::tuple(-most_[i], -time_[i], i); }),
+            sorted([&](size_t i) { return std::tuple(all[i].turn, -all[i].bytes, i); }),
+            sorted([&](size_t i) { return std::tuple(all[i].turn, -time_[i], i); })};
+  }
+
+  /// Offsets by first fit; the bytes of the arena.
+  int64_t place(const std::vector<size_t> &order) {
+    std::vector<std::pair<int64_t, size_t>> placed; // by offset
+    int64_t bytes = bottom_;
+    for (size_t buffer : order) {
+      int64_t free = bottom_;
+      for (const auto &[offset, other] : placed) {
+        if (!meetings_.meet(buffer, other))
+          continue;
+        if (offset - free >= problem_.buffers[buffer].bytes)
+          break;
+        free = std::max(free, aligned(offset + problem_.buffers[other].bytes));
+      }
+      offsets_[buffer] = free;
+      const std::pair place(free, buffer);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), place), place);
+      bytes = std::max(bytes, free + problem_.buffers[buffer].bytes);
+    }
+    return bytes;
+  }
+
+  void promote(std::vector<size_t> &order) const {
+    std::vector<std::pair<size_t, size_t>> places; // twice the place, so that promoted ones come before equals
+    for (size_t place = 0; place < order.size(); ++place) {
+      const bool late = offsets_[order[place]] + problem_.buffers[order[place]].bytes > bound_;
+      places.emplace_back(late ? place : 2 * place + 1, order[place]);
+    }
+    std::stable_sort(places.begin(), places.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+    std::transform(places.begin(), places.end(), order.begin(), [](const auto &place) { return place.second; });
+  }
+
+  const RepeatedProblem &problem_;
+  const int64_t bound_;
+  Meetings meetings_;
+  std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
+  std::vector<int64_t> offsets_;
+  std::vector<size_t> movable_, crumbs_;
+  int64_t bottom_ = 0; // bytes of what always lives
+};
+
+} // namespace
+
+std::vector<int64_t> assignRepeated(const RepeatedProblem &problem) { return Packer(problem).run(); }
+
+} // namespace ds::scheduling
