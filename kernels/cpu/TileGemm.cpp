@@ -49,7 +49,7 @@ constexpr int64_t blockRows = 512, blockCols = 512, blockDepth = 128;
 struct alignas(64) Workspace {
   uint16_t a[blockRows * blockDepth * terms], b[blockCols * blockDepth * terms];
   float sums[blockRows * blockCols]; // panel x panel pieces, each four tiles
-  float products[panel * panel];     // of one blockDepth, on their way into `sums`
+  float products[2][panel * panel];  // of one blockDepth, on their way into `sums`
 };
 
 /// The calling thread's; null where there is no memory.
@@ -186,8 +186,21 @@ template <bool Left> bool pack(Stored from, bool alongDepth, int64_t width, int6
 
 constexpr long tileStride = 64; // bytes between rows of a packed tile
 
+/// Products of a panel that are still to be added to its sums.
+struct Pending {
+  const float *products = nullptr;
+  float *sums = nullptr;
+
+  /// One of `parts` parts. Between two steps of other panels this costs next to nothing: the tile unit is busy then.
+  void add(int64_t part, int64_t parts) const {
+    constexpr int64_t vectors = panel * panel / 16;
+    for (int64_t i = vectors * part / parts * 16; i < vectors * (part + 1) / parts * 16; i += 16)
+      _mm512_store_ps(sums + i, _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(products + i)));
+  }
+};
+
 /// products [panel x panel, as four tiles] = a's panel times b's, over `steps` of the depth; the smallest terms first.
-void multiplyPanels(const uint16_t *a, const uint16_t *b, int64_t steps, float *products) {
+void multiplyPanels(const uint16_t *a, const uint16_t *b, int64_t steps, float *products, Pending pending) {
   const auto left = [&](int64_t term) {
     _tile_loadd(4, a + term * termNumbers, tileStride);
     _tile_loadd(5, a + term * termNumbers + tileNumbers, tileStride);
@@ -210,6 +223,8 @@ void multiplyPanels(const uint16_t *a, const uint16_t *b, int64_t steps, float *
     left(0), right(2), multiply();
     right(1), multiply();
     left(1), multiply();
+    if (pending.sums)
+      pending.add(step, steps);
     right(0), multiply();
     left(2), multiply();
     left(0), multiply();
@@ -221,24 +236,42 @@ void multiplyPanels(const uint16_t *a, const uint16_t *b, int64_t steps, float *
   _tile_stored(3, products + 3 * tileFloats, tileStride);
 }
 
-/// sums += products, both panel x panel.
-void addProducts(const float *products, float *sums) {
-  for (int64_t i = 0; i < panel * panel; i += 16)
-    _mm512_store_ps(sums + i, _mm512_add_ps(_mm512_load_ps(sums + i), _mm512_load_ps(products + i)));
-}
-
-/// c [rows, cols] = or += a panel of sums, or those and a bias [cols].
-void writeOut(const float *sums, float *c, int64_t stride, int64_t rows, int64_t cols, bool add, const float *bias) {
+/// c [rows, cols] = or += a panel's last products and its sums so far, if any, or those and a bias [cols].
+void writeOut(const float *products, const float *sums, float *c, int64_t stride, int64_t rows, int64_t cols, bool add,
+              const float *bias) {
   for (int64_t row = 0; row < std::min(rows, panel); ++row)
     for (int64_t col = 0; col < std::min(cols, panel); col += tileRows) {
-      const int64_t tile = row / tileRows * 2 + col / tileRows;
+      const int64_t tile = row / tileRows * 2 + col / tileRows, at = (tile * tileRows + row % tileRows) * tileRows;
       const __mmask16 mask = lanes(cols - col);
-      float *at = c + row * stride + col;
-      __m512 sum = _mm512_load_ps(sums + (tile * tileRows + row % tileRows) * tileRows);
+      float *to = c + row * stride + col;
+      __m512 sum = _mm512_load_ps(products + at);
+      if (sums)
+        sum = _mm512_add_ps(_mm512_load_ps(sums + at), sum);
       if (add || bias)
-        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, bias ? bias + col : at));
-      _mm512_mask_storeu_ps(at, mask, sum);
+        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, bias ? bias + col : to));
+      _mm512_mask_storeu_ps(to, mask, sum);
     }
+}
+
+/// The products of one blockDepth from `k` on, packed into `work`; the last are written out.
+void multiplyPacked(const Gemm<float> &g, Workspace &work, int64_t k, int64_t steps) {
+  const bool first = k == 0, last = k + blockDepth >= g.depth;
+  Pending pending;
+  int64_t turn = 0;
+  for (int64_t row = 0; row < g.rows; row += panel)
+    for (int64_t col = 0; col < g.cols; col += panel) {
+      float *sums = work.sums + row * blockCols + col * panel;
+      float *products = first && !last ? sums : work.products[turn++ % 2];
+      multiplyPanels(work.a + row / panel * steps * stepNumbers, work.b + col / panel * steps * stepNumbers, steps,
+                     products, pending);
+      if (last)
+        writeOut(products, first ? nullptr : sums, g.c + row * g.cStride + col, g.cStride, g.rows - row, g.cols - col,
+                 g.add, g.bias ? g.bias + col : nullptr);
+      else if (!first)
+        pending = {products, sums};
+    }
+  if (pending.sums)
+    pending.add(0, 1);
 }
 
 /// One block of c; it is written only where all of both operands has three terms.
@@ -249,17 +282,7 @@ bool multiplyBlock(const Gemm<float> &g, Workspace &work) {
     const Stored a{g.a + (g.transA ? k * g.aStride : k), g.aStride}, b{g.b + (g.transB ? k : k * g.bStride), g.bStride};
     if (!pack<true>(a, !g.transA, g.rows, depth, work.a) || !pack<false>(b, g.transB, g.cols, depth, work.b))
       return false;
-    for (int64_t row = 0; row < g.rows; row += panel)
-      for (int64_t col = 0; col < g.cols; col += panel) {
-        float *sums = work.sums + row * blockCols + col * panel;
-        multiplyPanels(work.a + row / panel * steps * stepNumbers, work.b + col / panel * steps * stepNumbers, steps,
-                       k == 0 ? sums : work.products);
-        if (k > 0)
-          addProducts(work.products, sums);
-        if (k + depth == g.depth)
-          writeOut(sums, g.c + row * g.cStride + col, g.cStride, g.rows - row, g.cols - col, g.add,
-                   g.bias ? g.bias + col : nullptr);
-      }
+    multiplyPacked(g, work, k, steps);
   }
   return true;
 }
