@@ -12,6 +12,8 @@ const Limits &limits() {
   return measured;
 }
 
+namespace {
+
 /// Between -1 and 1, all bits of a float32 in use as in training: products of rounder numbers need less power, and the
 /// processor's clock is higher then. The generator is splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 double randomNumber(uint64_t index) {
@@ -20,6 +22,8 @@ double randomNumber(uint64_t index) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return double(int64_t(x ^ (x >> 31))) * 0x1p-63;
 }
+
+} // namespace
 
 Operand::Operand(TensorType operandType, double scale)
     : type(std::move(operandType)), storage_(size_t(elementCount(type.shape) * byteSize(type.dtype)) / 64 + 1) {
