@@ -15,9 +15,32 @@ TurnOffsets::TurnOffsets(plan::RoleOp role, const BufferUses &uses, plan::ArenaO
     if (buffer.getArenaAttr().getAttr() == arena.getSymNameAttr()) {
       indexOf_[buffer] = copies_.size();
       copies_.push_back({buffer, {}});
+      copies_.back().stage = indexOf_[buffer];
     }
+  for (auto routine : role.getOps<plan::RoutineOp>())
+    joinStage(uses_.of(routine));
   for (auto program : role.getOps<plan::ProgramOp>())
     addProgram(program);
+}
+
+/// Values of micro-batches that a routine uses are of one stage, as are those of routines that share one.
+void TurnOffsets::joinStage(const BufferUses::Spans &uses) {
+  std::optional<size_t> stage;
+  for (const auto &[op, span] : uses) {
+    const auto index = indexOf_.find(op);
+    auto buffer = cast<plan::BufferOp>(op);
+    if (index == indexOf_.end() || isWhole(buffer) || buffer.getScope() != plan::Scope::Slot)
+      continue;
+    stage = stage.value_or(stageOf(index->second));
+    copies_[stageOf(index->second)].stage = *stage;
+  }
+}
+
+/// What stands for the stage: the end of a chain.
+size_t TurnOffsets::stageOf(size_t copies) const {
+  while (copies_[copies].stage != copies)
+    copies = copies_[copies].stage;
+  return copies;
 }
 
 /// What lives on no axis of calls: state, and what other queues write or read at times of their own.
@@ -86,8 +109,11 @@ scheduling::RepeatedProblem TurnOffsets::problemFor(const Choice &choice) const 
   for (const Copies &copies : copies_) {
     const int64_t slots = slotsOf(copies, choice);
     const size_t first = problem.buffers.size();
+    const bool inBlock = choice.blocks && slots > 1 && slots == int64_t(copies.lives.size());
+    const auto stage = int64_t(stageOf(size_t(&copies - copies_.data())));
     for (int64_t slot = 0; slot < slots; ++slot)
-      problem.buffers.push_back({int64_t(plan::BufferOp(copies.buffer).getBytes()), slots > 1 ? slot + 1 : 0});
+      problem.buffers.push_back({int64_t(plan::BufferOp(copies.buffer).getBytes()), slots > 1 ? slot + 1 : 0,
+                                 inBlock ? stage * slots + slot + 1 : 0});
     for (int64_t slot = 0; copies.lives.empty() && slot < slots; ++slot)
       problem.lives.push_back({first + size_t(slot), 0, std::max<int64_t>(end_, 1)});
     for (const Life &life : copies.lives)
@@ -96,7 +122,8 @@ scheduling::RepeatedProblem TurnOffsets::problemFor(const Choice &choice) const 
   return problem;
 }
 
-/// Fewer slots first, and those of values before those of scratch.
+/// Fewer slots first, and those of values before those of scratch; with a slot a micro-batch, each by itself if there
+/// are not too many.
 std::vector<TurnOffsets::Choice> TurnOffsets::choices(int64_t bytes) const {
   constexpr int64_t worthTurns = 100; // scratch of less than a share of so many has one place
   constexpr auto never = std::numeric_limits<int64_t>::max();
@@ -111,6 +138,7 @@ std::vector<TurnOffsets::Choice> TurnOffsets::choices(int64_t bytes) const {
     if (slots >= least && slots <= most && llvm::none_of(all, [&](const Choice &one) { return one.slots == slots; }))
       for (int64_t scratch : {never, std::max<int64_t>(bytes / worthTurns, 1)})
         all.push_back({slots, scratch});
+  all.push_back({most, never, /*blocks=*/true});
   return all;
 }
 
@@ -133,17 +161,18 @@ int64_t TurnOffsets::peakBytes() const {
 }
 
 std::optional<ArenaLayout> TurnOffsets::find(int64_t bytes) const {
-  constexpr int64_t worthMore = 40;    // room of less than a share of so many is left unused
-  constexpr size_t mostBuffers = 6000; // time and memory grow with the square
+  constexpr int64_t worthMore = 40;                            // room of less than a share of so many is left unused
+  constexpr size_t mostBuffers = 6000, mostInBlocks = 1 << 16; // time grows with the square of what is placed
   const int64_t peak = peakBytes();
   std::optional<ArenaLayout> best;
   for (const Choice &choice : choices(bytes)) {
     if (bytes - peak <= peak / worthMore)
       break;
     const scheduling::RepeatedProblem problem = problemFor(choice);
-    if (problem.buffers.size() > mostBuffers || problem.check())
+    if (problem.buffers.size() > (choice.blocks ? mostInBlocks : mostBuffers) || problem.check())
       continue;
-    const std::vector<int64_t> offsets = scheduling::assignRepeated(problem);
+    const std::vector<int64_t> offsets =
+        choice.blocks ? scheduling::assignInBlocks(problem) : scheduling::assignRepeated(problem);
     const auto arena = int64_t(llvm::alignTo(uint64_t(problem.arenaBytes(offsets)), uint64_t(alignment_)));
     if (arena >= bytes || problem.verify(offsets))
       continue;

@@ -38,13 +38,17 @@ private:
     std::vector<Life> lives;  // by program and micro-batch, or call
     int64_t inFlight = 1;     // slots that it needs
     int64_t microbatches = 1; // that have it
+    size_t stage = 0;         // one of the stage's buffers of micro-batches
   };
-  /// How many slots values have, and scratch of at least so many bytes.
+  /// How many slots values have, and scratch of at least so many bytes; whether values of a stage stay together.
   struct Choice {
     int64_t slots, scratchBytes;
+    bool blocks = false;
   };
 
   void addProgram(plan::ProgramOp program);
+  void joinStage(const BufferUses::Spans &uses);
+  size_t stageOf(size_t copies) const;
   static void addLives(Copies &copies, llvm::ArrayRef<Life> lives);
   int64_t peakBytes() const;
   bool isWhole(plan::BufferOp buffer) const;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -63,18 +64,27 @@ public:
 
   std::vector<int64_t> run() {
     constexpr int64_t goodEnough = 100; // room of less than 1/100 is not worth another round
+    constexpr size_t patience = 10;     // rounds of an order that bring nothing
     const size_t count = std::max<size_t>(movable_.size(), 1);
-    const auto rounds = std::clamp<size_t>((size_t(1) << 26) / (count * count), 1, 30);
+    const auto rounds = std::clamp<size_t>((size_t(1) << 26) / (count * count), 1, 40);
     int64_t least = std::numeric_limits<int64_t>::max();
     std::vector<size_t> best;
-    for (std::vector<size_t> order : orders())
-      for (size_t round = 0; round < rounds && least - bound_ > bound_ / goodEnough; ++round) {
-        if (const int64_t bytes = place(order); bytes < least) {
+    for (std::vector<size_t> order : orders()) {
+      int64_t own = std::numeric_limits<int64_t>::max();
+      for (size_t round = 0, last = 0;
+           round < std::min(rounds, last + patience) && least - bound_ > bound_ / goodEnough; ++round) {
+        const int64_t bytes = place(order);
+        if (bytes < own) {
+          own = bytes;
+          last = round;
+        }
+        if (bytes < least) {
           least = bytes;
           best = order;
         }
         promote(order);
       }
+    }
     best.insert(best.end(), crumbs_.begin(), crumbs_.end());
     place(best);
     return offsets_;
@@ -186,5 +196,44 @@ private:
 } // namespace
 
 std::vector<int64_t> assignRepeated(const RepeatedProblem &problem) { return Packer(problem).run(); }
+
+std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem) {
+  std::map<int64_t, OffsetProblem> blocks;
+  std::map<int64_t, std::vector<size_t>> members;
+  for (const auto &[buffer, begin, end] : problem.lives)
+    if (const int64_t block = problem.buffers[buffer].block; block != 0) {
+      blocks[block].alignment = problem.alignment;
+      blocks[block].buffers.push_back({problem.buffers[buffer].bytes, begin, end});
+      members[block].push_back(buffer);
+    }
+  RepeatedProblem whole;
+  whole.alignment = problem.alignment;
+  std::vector<size_t> standsFor(problem.buffers.size());
+  std::vector<int64_t> offsets(problem.buffers.size()); // in the block
+  for (auto &[block, inside] : blocks) {
+    const std::vector<int64_t> places = assignPromoted(inside);
+    RepeatedProblem::Life life{whole.buffers.size(), inside.buffers[0].begin, inside.buffers[0].end};
+    for (size_t m = 0; m < places.size(); ++m) {
+      standsFor[members[block][m]] = life.buffer;
+      offsets[members[block][m]] = places[m];
+      life.begin = std::min(life.begin, inside.buffers[m].begin);
+      life.end = std::max(life.end, inside.buffers[m].end);
+    }
+    whole.buffers.push_back({inside.arenaBytes(places), problem.buffers[members[block][0]].turn});
+    whole.lives.push_back(life);
+  }
+  for (size_t i = 0; i < problem.buffers.size(); ++i)
+    if (problem.buffers[i].block == 0) {
+      standsFor[i] = whole.buffers.size();
+      whole.buffers.push_back(problem.buffers[i]);
+    }
+  for (const auto &[buffer, begin, end] : problem.lives)
+    if (problem.buffers[buffer].block == 0)
+      whole.lives.push_back({standsFor[buffer], begin, end});
+  const std::vector<int64_t> places = assignRepeated(whole);
+  for (size_t i = 0; i < offsets.size(); ++i)
+    offsets[i] += places[standsFor[i]];
+  return offsets;
+}
 
 } // namespace ds::scheduling

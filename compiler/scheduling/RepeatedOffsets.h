@@ -17,7 +17,8 @@ namespace ds::scheduling {
 struct RepeatedProblem {
   struct Buffer {
     int64_t bytes;
-    int64_t turn = 0; // of a value's copies, which one it is; 0 where there is one. Copies of one turn may lie together
+    int64_t turn = 0;  // of a value's copies, which one it is; 0 where there is one
+    int64_t block = 0; // buffers with which it may be kept together; 0: none
   };
   struct Life {
     size_t buffer;
@@ -41,5 +42,9 @@ struct RepeatedProblem {
 /// First fit in several orders, each a few rounds in which what comes to lie above the bound moves to the front; the
 /// fewer, the more buffers there are. The same problem gives the same offsets. Needs check() to have passed.
 std::vector<int64_t> assignRepeated(const RepeatedProblem &problem);
+
+/// The same with all buffers of a block as one, in which each has its place: far fewer to place where many
+/// micro-batches have as many values each. Buffers of a block have one life each.
+std::vector<int64_t> assignInBlocks(const RepeatedProblem &problem);
 
 } // namespace ds::scheduling

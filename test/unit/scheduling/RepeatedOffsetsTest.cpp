@@ -63,7 +63,38 @@ TEST(RepeatedOffsets, GapsBetweenLivesAreUsed) {
   EXPECT_EQ(problem.arenaBytes(offsets), 320);
 }
 
-TEST(RepeatedOffsets, NoBuffersNoBytes) { EXPECT_TRUE(assignRepeated({}).empty()); }
+// Two values of a micro-batch, one taking the other's bytes, are kept together; a third micro-batch takes the first
+// one's block.
+TEST(RepeatedOffsets, ABlockMovesAsOne) {
+  RepeatedProblem problem;
+  problem.buffers = {{256, 1, 1}, {192, 1, 1}, {256, 2, 2}, {192, 2, 2}, {256, 3, 3}, {192, 3, 3}, {64}};
+  problem.lives = {{0, 0, 3}, {1, 3, 6}, {2, 2, 7}, {3, 7, 9}, {4, 6, 10}, {5, 10, 12}, {6, 0, 12}};
+  ASSERT_EQ(problem.check(), std::nullopt);
+  const std::vector<int64_t> offsets = assignInBlocks(problem);
+  EXPECT_EQ(problem.verify(offsets), std::nullopt);
+  EXPECT_EQ(problem.arenaBytes(offsets), 64 + 2 * 256);
+  EXPECT_EQ(offsets[0], offsets[1]);
+  EXPECT_EQ(offsets[0], offsets[4]);
+}
+
+TEST(RepeatedOffsets, NoBuffersNoBytes) {
+  EXPECT_TRUE(assignRepeated({}).empty());
+  EXPECT_TRUE(assignInBlocks({}).empty());
+}
+
+TEST(RepeatedOffsets, RandomBlocksAreRight) {
+  for (uint32_t seed = 1; seed <= 500; ++seed) {
+    RepeatedProblem problem = randomProblem(seed);
+    std::vector<int> lives(problem.buffers.size());
+    for (const RepeatedProblem::Life &life : problem.lives)
+      ++lives[life.buffer];
+    for (size_t i = 0; i < lives.size(); ++i)
+      problem.buffers[i].block = lives[i] == 1 ? int64_t(i % 5) : 0;
+    const std::vector<int64_t> offsets = assignInBlocks(problem);
+    ASSERT_EQ(problem.verify(offsets), std::nullopt) << "seed " << seed;
+    ASSERT_EQ(assignInBlocks(problem), offsets) << "seed " << seed;
+  }
+}
 
 TEST(RepeatedOffsets, RandomInstancesAreRight) {
   for (uint32_t seed = 1; seed <= 1000; ++seed) {
