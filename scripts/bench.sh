@@ -10,3 +10,5 @@ build/venv/bin/python bench/compile_time.py
 build/venv/bin/python bench/check_table.py
 build/venv/bin/python bench/zero_ranks.py
 build/venv/bin/python bench/pipeline.py
+build/release/bin/bench-scheduling
+build/release/bin/bench-kernels

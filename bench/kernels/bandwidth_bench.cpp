@@ -1,6 +1,7 @@
 // Kernels that memory bounds, at GPT-2 124M's shapes (4 x 256 tokens). Bytes are what must be read and written once.
 #include "bench/kernels/Bench.h"
 #include "kernels/ElementwiseProgram.h"
+#include "kernels/calls/block_sum_squares.h"
 
 namespace ds::kernels::bench {
 
@@ -128,8 +129,8 @@ void registerOptimizer() {
         scalars(3)(operands);
         *static_cast<int64_t *>(operands[4].data()) = 10;
       });
-  add("block_sum_squares", "block_sum_squares", 4 * elements, {p, {DType::F64, {(vocabulary * width + 1023) / 1024}}},
-      {});
+  add("block_sum_squares", "block_sum_squares", 4 * elements,
+      {p, {DType::F64, {piecesOf(vocabulary * width, sumSquaresBlock)}}}, {{"block", sumSquaresBlock}});
 }
 
 } // namespace
