@@ -30,7 +30,7 @@ public:
       if (!runTile(at, piece / tiles, piece % tiles * attentionTile))
         done = false;
     });
-    return done ? Status::success() : Status::failure("attention: oneDNN had no memory for a product");
+    return done ? Status::success() : Status::failure("attention: no memory was left for a product");
   }
 
 private:

@@ -31,7 +31,7 @@ public:
       if (!runGroup(at, group))
         done = false;
     });
-    return done ? Status::success() : Status::failure("attention_grad: oneDNN had no memory for a product");
+    return done ? Status::success() : Status::failure("attention_grad: no memory was left for a product");
   }
 
 private:

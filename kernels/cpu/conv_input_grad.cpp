@@ -36,7 +36,7 @@ public:
             done = false;
         },
         workspace_.concurrency());
-    return done ? Status::success() : Status::failure("oneDNN had no memory for a convolution's gradient");
+    return done ? Status::success() : Status::failure("no memory was left for a convolution's gradient");
   }
 
 private:

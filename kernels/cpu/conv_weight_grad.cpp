@@ -47,7 +47,7 @@ public:
         const int64_t first = piece * sumGrain;
         addPieces_(sums + first, chunks_, weights, dw + first, std::min(sumGrain, weights - first));
       });
-    return done ? Status::success() : Status::failure("oneDNN had no memory for a convolution's gradient");
+    return done ? Status::success() : Status::failure("no memory was left for a convolution's gradient");
   }
 
 private:

@@ -70,7 +70,7 @@ public:
     });
     runMatmulEpilogue<T>(call_, context, operands);
     return done ? Status::success()
-                : Status::failure("oneDNN had no memory for a product of [%lld, %lld] by [%lld, %lld]",
+                : Status::failure("no memory was left for a product of [%lld, %lld] by [%lld, %lld]",
                                   (long long)call_.m, (long long)call_.k, (long long)call_.k, (long long)call_.n);
   }
 
