@@ -161,7 +161,7 @@ int64_t TurnOffsets::peakBytes() const {
 }
 
 std::optional<ArenaLayout> TurnOffsets::find(int64_t bytes) const {
-  constexpr int64_t worthMore = 40;                            // room of less than a share of so many is left unused
+  constexpr int64_t worthMore = 100;                           // room of less than a share of so many is left unused
   constexpr size_t mostBuffers = 6000, mostInBlocks = 1 << 16; // time grows with the square of what is placed
   const int64_t peak = peakBytes();
   std::optional<ArenaLayout> best;

@@ -11,9 +11,9 @@
 //                           alive at that instant, without padding,
 //        "padding"          what is left of arena_bytes: alignment, gaps that no offset could close, and
 //        "bucket_padding"   what of buckets belongs to no variable,
-//        "lost"             arena_bytes that hold nothing live at the peak: "alignment" of live buffers, "idle_slots"
-//        of
-//                           micro-batches not under way, "gaps" that other times need,
+//        "lost"             arena_bytes that hold nothing live at the peak: "alignment" of live buffers,
+//                           "message_slots" that a message may fill or leave, "idle_slots" of micro-batches not under
+//                           way, "gaps" that other times need,
 //        "phases"           most bytes alive while "init", "load", "save" (what is resident), "step", "eval" run}},
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
@@ -72,7 +72,10 @@ json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
   result["padding"] = int64_t(memory.arenaBytes) - int64_t(memory.peakLiveBytes) + int64_t(bucketPadding);
   result["bucket_padding"] = bucketPadding;
   const Losses losses = lossesAtPeak(plan, role, space, memory);
-  result["lost"] = {{"alignment", losses.alignment}, {"idle_slots", losses.idleSlots}, {"gaps", losses.gaps}};
+  result["lost"] = {{"alignment", losses.alignment},
+                    {"message_slots", losses.messageSlots},
+                    {"idle_slots", losses.idleSlots},
+                    {"gaps", losses.gaps}};
   for (const Phase &phase : phasesOf(role, memory))
     result["phases"][phase.name] = phase.liveBytes;
   return result;

@@ -1,6 +1,7 @@
 //===- Losses.cpp - bytes of an arena that hold nothing at the peak -------===//
 //
-// Buffers claim addresses for a reason: a copy is alive, its end is not aligned, its slots wait for a micro-batch. An
+// Buffers claim addresses for a reason: a copy is alive, its end is not aligned, its slots wait for a message or
+// a micro-batch. An
 // address counts for the first of these reasons that claims it; what nothing claims is a gap.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +27,7 @@ namespace {
 using plan::proto::Buffer;
 using plan::proto::Role;
 
-enum Reason : uint8_t { Alive, Alignment, IdleSlot, reasons };
+enum Reason : uint8_t { Alive, Alignment, MessageSlot, IdleSlot, reasons };
 
 /// A claim on bytes of one arena begins or ends.
 struct Edge {
@@ -46,10 +47,10 @@ public:
     claim(buffer.arena(), end, (end + alignment_ - 1) / alignment_ * alignment_, Alignment);
   }
 
-  void addSlots(const Buffer &buffer) {
+  void addSlots(const Buffer &buffer, Reason reason) {
     for (uint32_t slot = 0; slot < buffer.slots(); ++slot) {
       const uint64_t begin = offsetOf(buffer, slot);
-      claim(buffer.arena(), begin, (begin + buffer.bytes() + alignment_ - 1) / alignment_ * alignment_, IdleSlot);
+      claim(buffer.arena(), begin, (begin + buffer.bytes() + alignment_ - 1) / alignment_ * alignment_, reason);
     }
   }
 
@@ -82,6 +83,17 @@ private:
   std::vector<Edge> edges_;
 };
 
+/// The buffers that messages leave from or arrive in.
+std::set<uint32_t> messageBuffers(const Role &role) {
+  std::set<uint32_t> buffers;
+  for (const plan::proto::Routine &routine : role.routines())
+    for (const plan::proto::Command &command : routine.commands())
+      for (const plan::proto::Operand &operand :
+           command.has_send() ? command.send().sources() : command.receive().targets()) // none, of other commands
+        buffers.insert(operand.buffer());
+  return buffers;
+}
+
 } // namespace
 
 Losses lossesAtPeak(const plan::proto::Plan &plan, const Role &role, std::string_view space,
@@ -93,17 +105,18 @@ Losses lossesAtPeak(const plan::proto::Plan &plan, const Role &role, std::string
   if (memory.peak) {
     const ProgramLives lives(role, memory.peak->program, space);
     const int64_t instant = lives.instantOf(memory.peak->call, memory.peak->command);
+    const std::set<uint32_t> messages = messageBuffers(role);
     std::set<int> slotted;
     lives.forEachStretch([&](const Stretch &stretch) {
       const Buffer &buffer = role.buffers(stretch.buffer);
       if (stretch.first <= instant && instant <= stretch.last)
         claims.addAlive(buffer, stretch.slot);
       if (buffer.slots() > 1 && slotted.insert(stretch.buffer).second)
-        claims.addSlots(buffer);
+        claims.addSlots(buffer, messages.contains(uint32_t(stretch.buffer)) ? MessageSlot : IdleSlot);
     });
   }
-  const auto [alive, alignment, idle] = claims.count();
-  return {idle, alignment, memory.arenaBytes - alive - alignment - idle};
+  const auto [alive, alignment, message, idle] = claims.count();
+  return {message, idle, alignment, memory.arenaBytes - alive - alignment - message - idle};
 }
 
 } // namespace ds::report

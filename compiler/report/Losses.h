@@ -11,9 +11,10 @@ namespace ds::report {
 
 /// Why an arena is larger than the bytes alive when most are; counted from the addresses that the plan gives.
 struct Losses {
-  uint64_t idleSlots = 0; // slots kept for micro-batches that are not under way just then
-  uint64_t alignment = 0; // between the end of a live buffer and the next aligned address
-  uint64_t gaps = 0;      // the rest: room that other times need
+  uint64_t messageSlots = 0; // slots that the next message of another stage may fill, or the last one still leaves
+  uint64_t idleSlots = 0;    // other slots kept for micro-batches that are not under way just then
+  uint64_t alignment = 0;    // between the end of a live buffer and the next aligned address
+  uint64_t gaps = 0;         // the rest: room that other times need
 };
 
 /// Of a space, at the peak that measure() found.

@@ -149,8 +149,10 @@ Table memoryTable(const Role &role, const SpaceMemory &memory, const Losses &los
       row("  " + std::string(categoryName(Buffer::Category(category))), memory.atPeak[size_t(category)]);
   if (memory.arenaBytes >= memory.peakLiveBytes)
     row("padding", memory.arenaBytes - memory.peakLiveBytes);
-  for (const auto &[reason, bytes] :
-       {std::pair("  alignment", losses.alignment), {"  idle slots", losses.idleSlots}, {"  gaps", losses.gaps}})
+  for (const auto &[reason, bytes] : {std::pair("  alignment", losses.alignment),
+                                      {"  message slots", losses.messageSlots},
+                                      {"  idle slots", losses.idleSlots},
+                                      {"  gaps", losses.gaps}})
     if (bytes > 0)
       row(reason, bytes);
   row("live in init, load, save", memory.residentBytes);

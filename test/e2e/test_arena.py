@@ -20,7 +20,7 @@ MODELS = {**SMALL, **LARGE} if WHOLE else SMALL
 # Recompute: shorter lives of more sizes are harder to pack.
 RECOMPUTE = ("none", 20, "full") if WHOLE else ("none", "full")
 # One micro-batch in flight, several, and several of several chunks: limits of what may be lost, of the peak.
-ONE, SEVERAL, CHUNKS = 0.02, 0.05, 0.065
+ONE, SEVERAL, CHUNKS = 0.02, 0.05, 0.06
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,12 @@ def lost_share(device):
     return lost / device["peak_live_bytes"]
 
 
+def lost_but_for_messages(device):
+    """Without the slots that the next message may fill at any time, or the last one still leaves: by the order of queues
+    these bytes are taken."""
+    return lost_share(device) - device["lost"]["message_slots"] / device["peak_live_bytes"]
+
+
 @pytest.mark.parametrize("accumulation", [1, 4])
 @pytest.mark.parametrize("recompute", RECOMPUTE)
 @pytest.mark.parametrize("model", MODELS)
@@ -69,9 +75,10 @@ TOO_SMALL = {(model, schedule, 4) for model, options in MODELS.items() if option
 @pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "zb-h1"])
 @pytest.mark.parametrize("model", MODELS)
 def test_several_micro_batches_in_flight(memory, model, schedule, stages):
-    limit = 0.15 if (model, schedule, stages) in TOO_SMALL else SEVERAL
+    small = (model, schedule, stages) in TOO_SMALL
     for device in memory(model, "none", 8, stages, staged(schedule, stages)):
-        assert lost_share(device) <= limit, device
+        assert lost_share(device) <= (0.15 if small else SEVERAL), device
+        assert lost_but_for_messages(device) <= (0.06 if small else SEVERAL), device
 
 
 @pytest.mark.parametrize("stages", [2, 4])
@@ -80,6 +87,7 @@ def test_several_chunks_of_a_rank(memory, model, stages):
     """Chunks have their most micro-batches in flight at different times."""
     for device in memory(model, "none", 8, stages, staged("interleaved", stages, 2)):
         assert lost_share(device) <= CHUNKS, device
+        assert lost_but_for_messages(device) <= SEVERAL, device
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
@@ -92,4 +100,4 @@ def test_more_micro_batches_lose_no_more(memory, schedule):
 def test_what_is_kept_for_messages_is_named(memory):
     for device in memory("gpt2", "none", 8, 4, staged("1f1b", 4)):
         lost = device["lost"]
-        assert lost["idle_slots"] > lost["gaps"] + lost["alignment"], device
+        assert lost["message_slots"] > lost["idle_slots"] + lost["gaps"] + lost["alignment"], device

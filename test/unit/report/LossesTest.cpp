@@ -23,6 +23,18 @@ TEST(Losses, ASlotThatWaitsIsIdle) {
   EXPECT_EQ(losses.gaps, 0u);
 }
 
+// The same when h is what another stage sends: the slot waits for a message.
+TEST(Losses, ASlotThatAMessageMayFillIsNamed) {
+  Plan plan = smallPlan();
+  Command &command = *plan.mutable_roles(0)->mutable_routines(0)->add_commands();
+  for (int i = 0; i < plan.roles(0).buffers_size(); ++i)
+    if (plan.roles(0).buffers(i).name() == "h")
+      command.mutable_receive()->add_targets()->set_buffer(uint32_t(i));
+  const Losses losses = lossesOf(plan);
+  EXPECT_EQ(losses.messageSlots, 2048u);
+  EXPECT_EQ(losses.idleSlots, 0u);
+}
+
 TEST(Losses, WhatFollowsAnUnalignedBufferIsLostToAlignment) {
   Plan plan = smallPlan();
   plan.mutable_roles(0)->mutable_buffers(2)->set_bytes(1000); // g
@@ -55,7 +67,8 @@ TEST(Losses, TheyAddUpToThePadding) {
     plan.mutable_roles(0)->mutable_buffers(2)->set_bytes(bytes);
     const SpaceMemory memory = measure(plan.roles(0), "device");
     const Losses losses = lossesOf(plan);
-    EXPECT_EQ(losses.idleSlots + losses.alignment + losses.gaps, memory.arenaBytes - memory.peakLiveBytes);
+    EXPECT_EQ(losses.messageSlots + losses.idleSlots + losses.alignment + losses.gaps,
+              memory.arenaBytes - memory.peakLiveBytes);
   }
 }
 

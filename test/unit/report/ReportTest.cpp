@@ -51,7 +51,7 @@ TEST(JsonReport, Memory) {
                   {"constants", 0},
                   {"padding", 2048},
                   {"bucket_padding", 0},
-                  {"lost", {{"alignment", 0}, {"idle_slots", 2048}, {"gaps", 0}}},
+                  {"lost", {{"alignment", 0}, {"message_slots", 0}, {"idle_slots", 2048}, {"gaps", 0}}},
                   {"phases", {{"init", 2048}, {"load", 2048}, {"step", 10240}, {"eval", 5120}, {"save", 2048}}}}));
   EXPECT_EQ(rank["memory"]["host"]["arena_bytes"], 0);
   EXPECT_EQ(rank["memory"]["nvme"]["phases"]["step"], 0);
