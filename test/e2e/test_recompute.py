@@ -16,6 +16,8 @@ STEPS = 3
 # Model: options of the export, samples of a micro-batch. Activations are most of what each needs.
 MODELS = {"gpt2": (["--size", "tiny", "--seq", "64", "--dropout", "0.1"], 8), "llama": (["--size", "tiny", "--seq", "64"], 8),
           "resnet50": (["--size", "tiny"], 32)}
+if WHOLE:
+    MODELS["gpt2 124M"] = (["--size", "small", "--seq", "256"], 8)
 
 
 class Case:
@@ -69,8 +71,8 @@ def case(tools, exported, text_data, tmp_path_factory):
                 data = folder / "images.safetensors"
                 tools("prepare_data.py", "images", "--count", 2 * micro, "--size", 64, "--out", data)
             else:
-                data = text_data(64)
-            made[key] = Case(tools, exported(name, *options), data, folder, micro, **settings)
+                data = text_data(int(options[options.index("--seq") + 1]))
+            made[key] = Case(tools, exported(name.split()[0], *options), data, folder, micro, **settings)
         return made[key]
 
     return of
