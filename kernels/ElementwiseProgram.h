@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "core/DType.h"
 #include "kernels/HostDevice.h"
-#include "runtime/core/DType.h"
 
 #include <cstdint>
 #include <string_view>

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Shape.h"
+#include "core/Status.h"
 
 #include <map>
 #include <memory>

@@ -1,7 +1,7 @@
 //===- Effects.cpp - which bytes a command reads and writes ------------------===//
 #include "compiler/check/Effects.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <algorithm>
 #include <string_view>

@@ -2,7 +2,7 @@
 #include "compiler/check/Layout.h"
 
 #include "compiler/check/Refusal.h"
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 #include "compiler/check/Values.h"
 
 #include "compiler/check/Refusal.h"
+#include "core/Crc32c.h"
+#include "core/DType.h"
 #include "kernels/BFloat16.h"
 #include "kernels/ElementwiseProgram.h"
-#include "runtime/core/DType.h"
-#include "runtime/plan/Crc32c.h"
 
 #include <algorithm>
 #include <bit>
@@ -145,7 +145,7 @@ uint32_t Values::numberConstant(const proto::Variable &variable) {
   const std::string &bytes = variable.source().literal();
   if (const auto value = splat(bytes, variable.dtype()))
     return constant(*value);
-  return number("constants " + std::to_string(plan::crc32c(std::as_bytes(std::span(bytes)))), variable.name());
+  return number("constants " + std::to_string(crc32c(std::as_bytes(std::span(bytes)))), variable.name());
 }
 
 uint32_t Values::incremented(uint32_t value) {

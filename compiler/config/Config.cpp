@@ -3,7 +3,7 @@
 
 #include "compiler/config/Machine.h"
 #include "compiler/config/Resolver.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <cstdint>
 #include <string>

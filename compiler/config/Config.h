@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/scheduling/PipelineSchedule.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,7 @@
 #include "compiler/config/Hjson.h"
 
 #include "compiler/config/Utf8.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <algorithm>
 #include <charconv>

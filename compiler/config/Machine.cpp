@@ -4,7 +4,7 @@
 #include "compiler/config/Hjson.h"
 #include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <algorithm>
 #include <bit>

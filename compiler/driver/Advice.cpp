@@ -3,7 +3,7 @@
 
 #include "compiler/report/Facts.h"
 #include "compiler/report/Fit.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include "compiler/driver/CheckModel.h"
 
 #include "compiler/config/Config.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 using namespace ds;
 using namespace ds::driver;

@@ -10,10 +10,10 @@
 #include "compiler/passes/Stages.h"
 #include "compiler/report/Fit.h"
 #include "compiler/scheduling/PipelineSchedule.h"
+#include "core/Error.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
-#include "runtime/core/Error.h"
 #include "runtime/plan/PlanFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

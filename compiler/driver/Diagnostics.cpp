@@ -1,8 +1,8 @@
 //===- Diagnostics.cpp - MLIR's diagnostics as one ds::Error ----------------===//
 #include "compiler/driver/Diagnostics.h"
 
+#include "core/Error.h"
 #include "dialects/Train/LocationName.h"
-#include "runtime/core/Error.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"

@@ -3,8 +3,8 @@
 
 #include "compiler/driver/Pipelines.h"
 #include "compiler/passes/Recompute.h"
+#include "core/Error.h"
 #include "dialects/Plan/Plan.h"
-#include "runtime/core/Error.h"
 
 #include <algorithm>
 #include <limits>

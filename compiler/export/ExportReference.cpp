@@ -1,9 +1,9 @@
 //===- ExportReference.cpp - inputs and the single-device program ----------===//
 #include "compiler/export/Exporter.h"
 #include "compiler/export/Fields.h"
+#include "core/Crc32c.h"
 #include "dialects/Train/LocationName.h"
 #include "dialects/Train/Train.h"
-#include "runtime/plan/Crc32c.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -63,7 +63,7 @@ static void exportConstant(ElementsAttr elements, plan::proto::ReferenceOp &mess
   } else {
     const std::string bytes = exportElements(elements);
     field.set_name("crc32c");
-    field.set_integer(plan::crc32c(std::as_bytes(std::span(bytes))));
+    field.set_integer(crc32c(std::as_bytes(std::span(bytes))));
   }
 }
 

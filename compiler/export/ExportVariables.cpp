@@ -2,8 +2,8 @@
 #include "compiler/export/Exporter.h"
 #include "compiler/export/Fields.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/plan/Crc32c.h"
+#include "core/Crc32c.h"
+#include "core/Error.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include <cerrno>
@@ -100,7 +100,7 @@ static std::optional<Checksum> checksumOf(const std::filesystem::path &path) {
   while (file) {
     file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     const auto read = static_cast<size_t>(file.gcount());
-    checksum.crc32c = plan::crc32c(std::as_bytes(std::span(piece.data(), read)), checksum.crc32c);
+    checksum.crc32c = ds::crc32c(std::as_bytes(std::span(piece.data(), read)), checksum.crc32c);
     checksum.size += read;
   }
   return file.eof() ? std::optional(checksum) : std::nullopt;

@@ -1,8 +1,8 @@
 //===- Constant.h - values known while importing ----------------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 
 #include <array>
 #include <cstring>

@@ -1,7 +1,7 @@
 //===- Failure.h - how the importer's parts refuse -------------------------===//
 #pragma once
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 namespace ds::import {
 

@@ -1,8 +1,8 @@
 //===- Types.h - ONNX's element types -------------------------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 

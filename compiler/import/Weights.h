@@ -3,8 +3,8 @@
 
 #include "compiler/import/Files.h"
 #include "compiler/import/WireScan.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 
 #include <map>
 #include <memory>

@@ -1,10 +1,10 @@
 //===- KernelSelection.h - which kernel runs an op, on which operands -------===//
 #pragma once
 
+#include "core/DType.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
 #include "kernels/Device.h"
-#include "runtime/core/DType.h"
 
 #include "llvm/ADT/SmallVector.h"
 

@@ -5,7 +5,7 @@
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Stages.h"
 #include "compiler/report/WireBytes.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
 

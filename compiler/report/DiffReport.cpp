@@ -2,7 +2,7 @@
 #include "compiler/report/Compare.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Table.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- Facts.cpp - counts and their spelling ------------------------------===//
 #include "compiler/report/Facts.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>

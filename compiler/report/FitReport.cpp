@@ -20,7 +20,7 @@
 #include "compiler/report/Liveness.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "compiler/report/Report.h"
 
 #include "compiler/report/Formats.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include <string>

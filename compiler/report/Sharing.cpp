@@ -2,7 +2,7 @@
 #include "compiler/report/Sharing.h"
 
 #include "compiler/report/Facts.h"
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

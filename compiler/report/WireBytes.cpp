@@ -2,7 +2,7 @@
 #include "compiler/report/WireBytes.h"
 
 #include "compiler/report/Facts.h"
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
 

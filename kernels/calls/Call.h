@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
 
 #include <array>
 #include <cstdint>

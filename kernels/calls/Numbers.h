@@ -1,8 +1,8 @@
 //===- Numbers.h - one element of any dtype -------------------------------===//
 #pragma once
 
+#include "core/DType.h"
 #include "kernels/BFloat16.h"
-#include "runtime/core/DType.h"
 
 #include <bit>
 #include <cmath>

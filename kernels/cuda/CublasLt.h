@@ -1,7 +1,7 @@
 //===- CublasLt.h - cuBLASLt's objects, owned -----------------------------===//
 #pragma once
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <cublasLt.h>
 

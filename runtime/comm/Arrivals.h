@@ -1,9 +1,9 @@
 //===- Arrivals.h - who came to a collective or message, and who did not --===//
 #pragma once
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- Channel.h - messages from one rank to another ----------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 //===- Communicator.h - collectives of a group of ranks -------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Status.h"
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- ControlPlane.h - what the processes of a run say to each other -----===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- FailureNotice.h - the first failure of a process, told once --------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/FirstFailure.h"
 
 #include <functional>

@@ -1,8 +1,8 @@
 //===- LoadMpi.cpp - the MPI transport, where it is installed -------------===//
 #include "runtime/comm/LoadMpi.h"
 
+#include "core/Error.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Error.h"
 
 #include <dlfcn.h>
 #include <filesystem>

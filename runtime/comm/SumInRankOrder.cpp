@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/SumInRankOrder.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- SumInRankOrder.h - the one order of a sum over ranks ---------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 //===- Column.h - the samples of one graph input --------------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"

@@ -1,9 +1,9 @@
 //===- Dataset.cpp - the samples of a run ---------------------------------===//
 #include "runtime/data/Dataset.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/Shuffle.h"

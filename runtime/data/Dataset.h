@@ -1,7 +1,7 @@
 //===- Dataset.h - the samples of a run -----------------------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/SafetensorsFile.h"

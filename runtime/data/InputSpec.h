@@ -1,8 +1,8 @@
 //===- InputSpec.h - what data must be for one graph input ----------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 
 #include <cstdint>
 #include <optional>

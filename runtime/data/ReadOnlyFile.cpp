@@ -1,8 +1,8 @@
 //===- ReadOnlyFile.cpp - files that data and weights are read from -------===//
 #include "runtime/data/ReadOnlyFile.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
+#include "core/Error.h"
+#include "core/Status.h"
 
 #include <cerrno>
 #include <cstddef>

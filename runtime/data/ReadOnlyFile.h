@@ -1,7 +1,7 @@
 //===- ReadOnlyFile.h - files that data and weights are read from ---------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

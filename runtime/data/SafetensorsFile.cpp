@@ -1,7 +1,7 @@
 //===- SafetensorsFile.cpp - reads safetensors files ----------------------===//
 #include "runtime/data/SafetensorsFile.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsHeader.h"
 

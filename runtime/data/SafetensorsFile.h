@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/core/Shape.h"
+#include "core/Shape.h"
 #include "runtime/data/ReadOnlyFile.h"
 
 #include <cstdint>

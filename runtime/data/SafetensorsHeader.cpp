@@ -1,8 +1,8 @@
 //===- SafetensorsHeader.cpp - the JSON part of a safetensors file --------===//
 #include "runtime/data/SafetensorsHeader.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
+#include "core/Error.h"
+#include "core/Shape.h"
 #include "runtime/data/SafetensorsFile.h"
 
 #include <cstddef>

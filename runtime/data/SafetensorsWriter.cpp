@@ -1,10 +1,10 @@
 //===- SafetensorsWriter.cpp - writes safetensors files -------------------===//
 #include "runtime/data/SafetensorsWriter.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
-#include "runtime/plan/AtomicFile.h"
+#include "core/AtomicFile.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Shape.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -69,7 +69,7 @@ void writeSafetensors(const std::string &path, std::vector<TensorToWrite> tensor
                       const std::map<std::string, std::string> &metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) { return a.name < b.name; });
   const std::string header = headerOf(tensors, metadata);
-  plan::AtomicFile file(path);
+  AtomicFile file(path);
   std::string length;
   for (int i = 0; i < 8; ++i)
     length.push_back(char(header.size() >> 8 * i & 0xFF));

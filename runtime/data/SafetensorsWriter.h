@@ -1,8 +1,8 @@
 //===- SafetensorsWriter.h - writes safetensors files ---------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 
 #include <cstddef>
 #include <functional>

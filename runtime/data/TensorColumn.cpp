@@ -1,8 +1,8 @@
 //===- TensorColumn.cpp - samples that are rows of a tensor ---------------===//
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Shape.h"
+#include "core/Status.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/SafetensorsFile.h"

@@ -1,7 +1,7 @@
 //===- TokenColumn.cpp - samples cut from a token stream ------------------===//
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/data/Column.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/TokenStream.h"

@@ -1,8 +1,8 @@
 //===- TokenStream.cpp - raw tokens in files ------------------------------===//
 #include "runtime/data/TokenStream.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/data/ReadOnlyFile.h"
 
 #include <algorithm>

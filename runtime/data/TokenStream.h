@@ -1,7 +1,7 @@
 //===- TokenStream.h - raw tokens in files --------------------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/data/ReadOnlyFile.h"
 
 #include <cstddef>

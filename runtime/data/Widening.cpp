@@ -1,7 +1,7 @@
 //===- Widening.cpp - elements of files as elements of inputs -------------===//
 #include "runtime/data/Widening.h"
+#include "core/DType.h"
 #include "kernels/BFloat16.h"
-#include "runtime/core/DType.h"
 
 #include <bit>
 #include <cstddef>

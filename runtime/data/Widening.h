@@ -1,7 +1,7 @@
 //===- Widening.h - elements of files as elements of inputs ---------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 //===- Device.h - where the commands of one rank run ----------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/FirstFailure.h"

@@ -1,7 +1,7 @@
 //===- FirstFailure.h - of several failures, the first --------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 
 #include <atomic>
 

@@ -1,7 +1,7 @@
 //===- HostThreadQueue.cpp - a queue with a thread on the host ------------===//
 #include "runtime/device/HostThreadQueue.h"
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/FirstFailure.h"
 #include "runtime/device/Queue.h"

@@ -1,7 +1,7 @@
 //===- LoadCuda.cpp - the library for NVIDIA GPUs, where it is installed --===//
 #include "runtime/device/LoadCuda.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/device/cuda/CudaLibrary.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 //===- Queue.h - commands in order ----------------------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Task.h"
 
 #include <cstddef>

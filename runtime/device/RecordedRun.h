@@ -1,7 +1,7 @@
 //===- RecordedRun.h - a run of a program that is launched as one ---------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 
 namespace ds::runtime {
 

@@ -1,7 +1,7 @@
 //===- Task.h - what queues are given to do -------------------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,9 +1,9 @@
 //===- Channels.cpp - one rank's ends of channels -------------------------===//
 #include "runtime/executor/Channels.h"
 
+#include "core/Error.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Error.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
 

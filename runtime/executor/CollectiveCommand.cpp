@@ -1,7 +1,7 @@
 //===- CollectiveCommand.cpp - all ranks of a communicator at once --------===//
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"

@@ -1,9 +1,9 @@
 //===- Command.cpp - from a plan's commands to tasks ----------------------===//
 #include "runtime/executor/Command.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Shape.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstddef>
 #include <cstdint>

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Channels.h"

@@ -1,9 +1,9 @@
 //===- Communicators.cpp - the communicators of one rank ------------------===//
 #include "runtime/executor/Communicators.h"
 
+#include "core/Error.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Error.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
 

@@ -1,5 +1,5 @@
 //===- CopyCommand.cpp - copies between arenas, or within one -------------===//
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"

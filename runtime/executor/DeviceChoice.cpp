@@ -1,8 +1,8 @@
 //===- DeviceChoice.cpp - which devices a run's ranks get -----------------===//
 #include "runtime/executor/DeviceChoice.h"
 
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
 #include "runtime/device/LoadCuda.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cuda/CudaLibrary.h"

@@ -1,12 +1,12 @@
 //===- Executor.cpp - prepare, initialize, execute ------------------------===//
 #include "runtime/executor/Executor.h"
 
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Shape.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Event.h"

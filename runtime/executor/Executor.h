@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Channels.h"
 #include "runtime/executor/Command.h"

@@ -1,16 +1,16 @@
 //===- ExportVariables.cpp - --export -------------------------------------===//
 #include "runtime/executor/ExportVariables.h"
 
+#include "core/AtomicFile.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Shape.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/LocalRanks.h"
 #include "runtime/executor/World.h"
-#include "runtime/plan/AtomicFile.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 //===- FeedCommand.cpp - a micro-batch's part of a graph input ------------===//
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Queue.h"

@@ -1,5 +1,5 @@
 //===- FillCommand.cpp - zeros an operand ---------------------------------===//
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"

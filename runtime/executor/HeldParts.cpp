@@ -1,8 +1,8 @@
 //===- HeldParts.cpp - which elements of which variables a rank holds -----===//
 #include "runtime/executor/HeldParts.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 #include "runtime/executor/World.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"

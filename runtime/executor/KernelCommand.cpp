@@ -1,8 +1,8 @@
 //===- KernelCommand.cpp - runs a kernel of KernelSignatures.h ------------===//
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"

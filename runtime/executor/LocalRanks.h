@@ -1,9 +1,9 @@
 //===- LocalRanks.h - the ranks of a plan that run in this process --------===//
 #pragma once
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/StepReport.h"

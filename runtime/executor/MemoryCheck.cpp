@@ -1,8 +1,8 @@
 //===- MemoryCheck.cpp - --check-memory -----------------------------------===//
 #include "runtime/executor/MemoryCheck.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Queue.h"

@@ -1,10 +1,10 @@
 //===- MetricsFile.cpp - --metrics ----------------------------------------===//
 #include "runtime/executor/MetricsFile.h"
 
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/StepReport.h"
 

@@ -1,7 +1,7 @@
 //===- MetricsFile.h - --metrics ------------------------------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/executor/StepReport.h"
 
 #include <array>

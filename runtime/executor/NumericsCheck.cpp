@@ -1,10 +1,10 @@
 //===- NumericsCheck.cpp - --check-numerics -------------------------------===//
 #include "runtime/executor/NumericsCheck.h"
 
+#include "core/DType.h"
+#include "core/Shape.h"
+#include "core/Status.h"
 #include "kernels/BFloat16.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"

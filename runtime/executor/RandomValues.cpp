@@ -1,8 +1,8 @@
 //===- RandomValues.cpp - first values drawn from Philox ------------------===//
 #include "runtime/executor/RandomValues.h"
 
+#include "core/DType.h"
 #include "kernels/Philox.h"
-#include "runtime/core/DType.h"
 
 #include <cmath>
 #include <cstddef>

@@ -1,7 +1,7 @@
 //===- RandomValues.h - first values drawn from Philox --------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <cstddef>
 #include <cstdint>

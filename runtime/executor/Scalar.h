@@ -1,7 +1,7 @@
 //===- Scalar.h - one number in the dtype it was computed in --------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 //===- SendCommand.cpp - a message to another rank -----------------------===//
+#include "core/Status.h"
 #include "runtime/comm/Channel.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"

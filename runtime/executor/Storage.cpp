@@ -1,7 +1,7 @@
 //===- Storage.cpp - the arenas of a rank and addresses in them -----------===//
 #include "runtime/executor/Storage.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/World.h"
 #include "runtime/plan/Groups.h"

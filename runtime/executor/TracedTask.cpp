@@ -1,7 +1,7 @@
 //===- TracedTask.cpp - --trace -------------------------------------------===//
 #include "runtime/executor/TracedTask.h"
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Run.h"

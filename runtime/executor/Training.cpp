@@ -1,11 +1,13 @@
 //===- Training.cpp - steps, evaluations, metrics, export -----------------===//
 #include "runtime/executor/Training.h"
 
+#include "core/AtomicFile.h"
+#include "core/Crc32c.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/device/Device.h"
@@ -18,8 +20,6 @@
 #include "runtime/executor/TransportChoice.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/executor/World.h"
-#include "runtime/plan/AtomicFile.h"
-#include "runtime/plan/Crc32c.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
@@ -107,7 +107,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
 void Training::requireEqualEverywhere() const {
   if (transport_->localRanks().size() == transport_->ranks())
     return;
-  const auto digest = [](const std::string &text) { return uint64_t(plan::crc32c(std::as_bytes(std::span(text)))); };
+  const auto digest = [](const std::string &text) { return uint64_t(crc32c(std::as_bytes(std::span(text)))); };
   transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
   transport_->requireEqual(
       "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export or --trace",

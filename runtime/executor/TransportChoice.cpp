@@ -1,6 +1,7 @@
 //===- TransportChoice.cpp - how a run's ranks reach each other -----------===//
 #include "runtime/executor/TransportChoice.h"
 
+#include "core/Error.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/LoadMpi.h"
 #include "runtime/comm/Transport.h"
@@ -8,7 +9,6 @@
 #include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
 #include "runtime/comm/tcp/Torchrun.h"
-#include "runtime/core/Error.h"
 #include "runtime/device/LoadCuda.h"
 #include "runtime/device/cuda/CudaLibrary.h"
 #include "runtime/executor/DeviceChoice.h"

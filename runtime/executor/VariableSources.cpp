@@ -1,15 +1,15 @@
 //===- VariableSources.cpp - where first values come from -----------------===//
 #include "runtime/executor/VariableSources.h"
 
+#include "core/Crc32c.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Shape.h"
 #include "kernels/BFloat16.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/Widening.h"
 #include "runtime/executor/RandomValues.h"
-#include "runtime/plan/Crc32c.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -105,7 +105,7 @@ uint32_t fileCrc32c(const ReadOnlyFile &file) {
   for (uint64_t at = 0; at < file.bytes(); at += piece.size()) {
     const auto part = std::span(piece).first(std::min<uint64_t>(piece.size(), file.bytes() - at));
     file.read(at, part);
-    crc = plan::crc32c(part, crc);
+    crc = crc32c(part, crc);
   }
   return crc;
 }

@@ -1,7 +1,7 @@
 //===- World.cpp - where a rank stands ------------------------------------===//
 #include "runtime/executor/World.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

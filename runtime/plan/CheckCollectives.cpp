@@ -1,5 +1,5 @@
 //===- CheckCollectives.cpp - collectives, and their order over roles -----===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RoleMeetings.h"

@@ -1,5 +1,5 @@
 //===- CheckMessages.cpp - channels, and that both ends agree -------------===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/RoleMeetings.h"

@@ -1,5 +1,5 @@
 //===- CheckPrograms.cpp - calls, metrics, and the lives of buffers -------===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 

@@ -1,5 +1,5 @@
 //===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"

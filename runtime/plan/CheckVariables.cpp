@@ -1,5 +1,5 @@
 //===- CheckVariables.cpp - variables, their sources, and graph inputs ----===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 

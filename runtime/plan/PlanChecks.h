@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
+#include "core/DType.h"
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 //===- PlanFile.cpp - how a plan lies in a file ---------------------------===//
 #include "runtime/plan/PlanFile.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/plan/AtomicFile.h"
-#include "runtime/plan/Crc32c.h"
+#include "core/AtomicFile.h"
+#include "core/Crc32c.h"
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 //===- PlanReader.cpp - from a file to a plan that can be trusted ---------===//
 #include "runtime/plan/PlanReader.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
+#include "core/DType.h"
+#include "core/Error.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/RoleMeetings.h"

@@ -1,7 +1,7 @@
 //===- ChannelTest.cpp - what every transport's channels must do ----------===//
 #include "runtime/comm/Channel.h"
+#include "core/Status.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Status.h"
 #include "test/conformance/Spawn.h"
 
 #include <chrono>

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/Communicator.h"
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 #include "test/conformance/Spawn.h"
 
 #include <algorithm>

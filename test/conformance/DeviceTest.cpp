@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/device/Device.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/LoadCuda.h"
 #include "runtime/device/Queue.h"

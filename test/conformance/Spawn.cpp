@@ -1,12 +1,12 @@
 //===- Spawn.cpp - a test's body on every rank ----------------------------===//
 #include "test/conformance/Spawn.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/LoadMpi.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/LoadCuda.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cuda/CudaLibrary.h"

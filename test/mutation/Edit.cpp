@@ -1,7 +1,7 @@
 //===- Edit.cpp - finding and changing parts of a plan ---------------------===//
 #include "test/mutation/Edit.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <algorithm>
 #include <set>

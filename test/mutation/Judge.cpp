@@ -2,11 +2,11 @@
 #include "test/mutation/Judge.h"
 
 #include "compiler/check/Check.h"
+#include "core/Crc32c.h"
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/executor/Training.h"
-#include "runtime/plan/Crc32c.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/mutation/DelayedDevice.h"
@@ -44,7 +44,7 @@ public:
     std::ifstream file(path, std::ios::binary);
     std::ostringstream bytes;
     bytes << file.rdbuf();
-    text_ << plan::crc32c(std::as_bytes(std::span(bytes.view())));
+    text_ << crc32c(std::as_bytes(std::span(bytes.view())));
   }
   std::string text() const { return text_.str(); }
 

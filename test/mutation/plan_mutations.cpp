@@ -5,7 +5,7 @@
 // was accepted, or if a kind found no place in any plan. docs/mutations.md.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/mutation/Judge.h"
 #include "test/mutation/Kinds.h"

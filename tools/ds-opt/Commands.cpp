@@ -7,8 +7,8 @@
 #include "compiler/report/Compare.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Report.h"
-#include "runtime/core/Error.h"
-#include "runtime/plan/AtomicFile.h"
+#include "core/AtomicFile.h"
+#include "core/Error.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 

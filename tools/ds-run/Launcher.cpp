@@ -1,7 +1,7 @@
 //===- Launcher.cpp - mpirun, srun and torchrun ---------------------------===//
 #include "tools/ds-run/Launcher.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/executor/Training.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 //===- main.cpp - ds-run --------------------------------------------------===//
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
 #include "runtime/device/cpu/GuardPageReport.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/executor/Training.h"

@@ -1,11 +1,11 @@
 //===- CudaMover.cpp - bytes move on streams of GPUs ----------------------===//
 #include "runtime/comm/cuda/CudaMover.h"
 
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/cuda/DeviceSum.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <array>
 #include <cstddef>

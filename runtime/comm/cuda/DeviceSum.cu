@@ -1,7 +1,7 @@
 //===- DeviceSum.cu - sumInRankOrder on a GPU -----------------------------===//
 #include "runtime/comm/cuda/DeviceSum.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <algorithm>
 #include <cstddef>

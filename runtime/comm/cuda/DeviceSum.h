@@ -1,7 +1,7 @@
 //===- DeviceSum.h - sumInRankOrder on a GPU ------------------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 
 #include <cstddef>
 #include <cstdint>

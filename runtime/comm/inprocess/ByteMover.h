@@ -1,8 +1,8 @@
 //===- ByteMover.h - how bytes move between ranks of one process ----------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 //===- HostMover.cpp - bytes move on the calling thread -------------------===//
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/SumInRankOrder.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 //===- InProcessChannel.cpp - messages between threads --------------------===//
 #include "runtime/comm/inprocess/InProcessChannel.h"
 
+#include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <chrono>

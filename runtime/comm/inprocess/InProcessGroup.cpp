@@ -1,12 +1,12 @@
 //===- InProcessGroup.cpp - one communicator among threads ----------------===//
 #include "runtime/comm/inprocess/InProcessGroup.h"
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 //===- InProcessTransport.cpp - ranks that are threads of one process -----===//
 #include "runtime/comm/inprocess/InProcessTransport.h"
 
+#include "core/Status.h"
 #include "runtime/comm/inprocess/InProcessChannel.h"
 #include "runtime/comm/inprocess/InProcessGroup.h"
-#include "runtime/core/Status.h"
 
 #include <chrono>
 #include <cstdint>

@@ -1,9 +1,9 @@
 //===- MpiChannel.cpp - messages between processes ------------------------===//
 #include "runtime/comm/mpi/MpiChannel.h"
 
+#include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/mpi/MpiTransport.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 //===- MpiChannel.h - messages between processes --------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/mpi/MpiTransport.h"
-#include "runtime/core/Status.h"
 
 #include <array>
 #include <atomic>

@@ -1,12 +1,12 @@
 //===- MpiCommunicator.cpp - one communicator among processes -------------===//
 #include "runtime/comm/mpi/MpiCommunicator.h"
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/SumInRankOrder.h"
 #include "runtime/comm/mpi/MpiTransport.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 //===- MpiCommunicator.h - one communicator among processes ---------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/Status.h"
 
 #include <array>
 #include <atomic>

@@ -1,13 +1,13 @@
 //===- MpiTransport.cpp - ranks that are processes ------------------------===//
 #include "runtime/comm/mpi/MpiTransport.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/mpi/MpiChannel.h"
 #include "runtime/comm/mpi/MpiCommunicator.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 //===- NcclChannel.cpp - messages by NCCL ---------------------------------===//
 #include "runtime/comm/nccl/NcclChannel.h"
 
+#include "core/Status.h"
 #include "runtime/comm/nccl/NcclLine.h"
-#include "runtime/core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

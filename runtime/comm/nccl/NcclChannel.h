@@ -1,9 +1,9 @@
 //===- NcclChannel.h - messages by NCCL -----------------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/nccl/NcclLine.h"
-#include "runtime/core/Status.h"
 
 #include <atomic>
 #include <cstddef>

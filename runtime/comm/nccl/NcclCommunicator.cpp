@@ -1,12 +1,12 @@
 //===- NcclCommunicator.cpp - collectives by NCCL -------------------------===//
 #include "runtime/comm/nccl/NcclCommunicator.h"
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/cuda/DeviceSum.h"
 #include "runtime/comm/nccl/NcclLine.h"
 #include "runtime/comm/nccl/NcclSteps.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

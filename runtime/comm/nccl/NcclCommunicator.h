@@ -1,9 +1,9 @@
 //===- NcclCommunicator.h - collectives by NCCL ---------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/nccl/NcclLine.h"
-#include "runtime/core/Status.h"
 
 #include <array>
 #include <atomic>

@@ -1,10 +1,10 @@
 //===- NcclLine.cpp - one communicator of NCCL ----------------------------===//
 #include "runtime/comm/nccl/NcclLine.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/cuda/Progress.h"
 #include "runtime/comm/nccl/NcclTransport.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,9 +1,9 @@
 //===- NcclLine.h - one communicator of NCCL ------------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/cuda/Progress.h"
 #include "runtime/comm/nccl/CallNames.h"
-#include "runtime/core/Status.h"
 
 #include <chrono>
 #include <cstddef>

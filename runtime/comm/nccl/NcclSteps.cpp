@@ -1,9 +1,9 @@
 //===- NcclSteps.cpp - what a collective is made of for NCCL --------------===//
 #include "runtime/comm/nccl/NcclSteps.h"
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <cstddef>
 #include <cstdint>

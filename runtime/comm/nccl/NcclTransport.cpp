@@ -1,13 +1,13 @@
 //===- NcclTransport.cpp - ranks that are processes with a GPU each -------===//
 #include "runtime/comm/nccl/NcclTransport.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/nccl/NcclChannel.h"
 #include "runtime/comm/nccl/NcclCommunicator.h"
 #include "runtime/comm/nccl/NcclLine.h"
 #include "runtime/comm/nccl/NcclSteps.h"
 #include "runtime/comm/nccl/NcclVersion.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <atomic>

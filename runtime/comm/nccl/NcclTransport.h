@@ -1,9 +1,9 @@
 //===- NcclTransport.h - ranks that are processes with a GPU each ---------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/FirstFailure.h"
 
 #include <atomic>

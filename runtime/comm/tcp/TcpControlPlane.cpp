@@ -1,10 +1,10 @@
 //===- TcpControlPlane.cpp - processes that find each other by TCP --------===//
 #include "runtime/comm/tcp/TcpControlPlane.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/tcp/Socket.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,11 +1,11 @@
 //===- TcpControlPlane.h - processes that find each other by TCP ----------===//
 #pragma once
 
+#include "core/Status.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/FailureNotice.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/TcpStore.h"
-#include "runtime/core/Status.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,12 +1,12 @@
 //===- TcpStore.cpp - a rank's side of the store --------------------------===//
 #include "runtime/comm/tcp/TcpStore.h"
 
+#include "core/Error.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/StoreServer.h"
-#include "runtime/core/Error.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 //===- Torchrun.cpp - what torchrun tells a process -----------------------===//
 #include "runtime/comm/tcp/Torchrun.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <charconv>
 #include <cstdint>

@@ -1,7 +1,7 @@
 //===- CpuArena.cpp - an arena in this process's memory -------------------===//
 #include "runtime/device/cpu/CpuArena.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 //===- CpuDevice.cpp - the processor as a device --------------------------===//
 #include "runtime/device/cpu/CpuDevice.h"
 
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/cpu/CpuArena.h"

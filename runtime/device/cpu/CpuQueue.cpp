@@ -1,7 +1,7 @@
 //===- CpuQueue.cpp - a queue that is a thread ----------------------------===//
 #include "runtime/device/cpu/CpuQueue.h"
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/HostThreadQueue.h"
 #include "runtime/device/Queue.h"

@@ -1,7 +1,7 @@
 //===- CpuQueue.h - a queue that is a thread ------------------------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/HostThreadQueue.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/cpu/ThreadPool.h"

@@ -1,9 +1,9 @@
 //===- CudaDevice.cpp - a GPU as the device of a rank ---------------------===//
 #include "runtime/device/cuda/CudaDevice.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/cuda/CudaArena.h"

@@ -1,7 +1,7 @@
 //===- CudaEvent.h - a counter that streams raise and wait for ------------===//
 #pragma once
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Counter.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/cuda/EventRing.h"

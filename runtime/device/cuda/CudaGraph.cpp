@@ -1,5 +1,5 @@
 //===- CudaGraph.cpp - the end of a recording, and its launches -----------===//
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/RecordedRun.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/CudaQueue.h"

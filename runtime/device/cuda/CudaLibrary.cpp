@@ -1,6 +1,7 @@
 //===- CudaLibrary.cpp - what libds-cuda.so offers ds-run -----------------===//
 #include "runtime/device/cuda/CudaLibrary.h"
 
+#include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/Transport.h"
@@ -8,7 +9,6 @@
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/nccl/NcclTransport.h"
 #include "runtime/comm/nccl/NcclVersion.h"
-#include "runtime/core/Error.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/CudaStatus.h"

@@ -1,7 +1,7 @@
 //===- CudaQueue.cpp - a queue that is a stream ---------------------------===//
 #include "runtime/device/cuda/CudaQueue.h"
 
-#include "runtime/core/Status.h"
+#include "core/Status.h"
 #include "runtime/device/Event.h"
 #include "runtime/device/HostThreadQueue.h"
 #include "runtime/device/Queue.h"

@@ -1,8 +1,8 @@
 //===- CudaQueue.h - a queue that is a stream -----------------------------===//
 #pragma once
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/HostThreadQueue.h"
 #include "runtime/device/Queue.h"
 

@@ -1,8 +1,8 @@
 //===- CudaStatus.h - CUDA's errors as ours -------------------------------===//
 #pragma once
 
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
+#include "core/Error.h"
+#include "core/Status.h"
 
 #include <cstdint>
 #include <cuda_runtime_api.h>

@@ -1,9 +1,9 @@
 //===- NullDevice.cpp - walks plans and executes nothing ------------------===//
 #include "runtime/device/null/NullDevice.h"
 
+#include "core/Error.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"

@@ -3,7 +3,7 @@
 
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "compiler/import/onnx.pb.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 
 #include <filesystem>
 #include <string>

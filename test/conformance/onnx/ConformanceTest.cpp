@@ -6,7 +6,7 @@
 // fail.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "test/conformance/onnx/Case.h"
 #include "test/conformance/onnx/RunModel.h"
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/Check.h"
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
 #include "runtime/device/null/NullDevice.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/plan/PlanFile.h"

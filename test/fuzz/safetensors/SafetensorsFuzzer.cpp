@@ -1,5 +1,5 @@
 //===- SafetensorsFuzzer.cpp - any bytes as a safetensors header ----------===//
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/data/SafetensorsHeader.h"
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 //===- FakeNccl.cpp - NCCL and what it needs of CUDA, on the host ---------===//
 #include "test/unit/comm/FakeNccl.h"
 
+#include "core/DType.h"
 #include "runtime/comm/SumInRankOrder.h"
 #include "runtime/comm/cuda/DeviceSum.h"
 #include "runtime/comm/cuda/Progress.h"
-#include "runtime/core/DType.h"
 #include "test/unit/comm/LateStream.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 //===- LateStream.cpp - a stream of an accelerator, without one -----------===//
 #include "test/unit/comm/LateStream.h"
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/SumInRankOrder.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <array>
 #include <atomic>

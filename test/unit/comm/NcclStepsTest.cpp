@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/nccl/NcclSteps.h"
 
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/nccl/NcclTransport.h"
 
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 #include "test/unit/comm/FakeNccl.h"
 #include "test/unit/comm/LateStream.h"
 

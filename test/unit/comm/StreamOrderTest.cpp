@@ -5,10 +5,10 @@
 // round.
 //
 //===----------------------------------------------------------------------===//
+#include "core/DType.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
-#include "runtime/core/DType.h"
 #include "test/unit/comm/LateStream.h"
 
 #include <atomic>

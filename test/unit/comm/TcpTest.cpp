@@ -4,10 +4,10 @@
 // behind, a closed connection, is what a control plane leaves that is destroyed before finish().
 //
 //===----------------------------------------------------------------------===//
+#include "core/Error.h"
+#include "core/Status.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Status.h"
 
 #include <algorithm>
 #include <arpa/inet.h>

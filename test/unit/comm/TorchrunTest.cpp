@@ -1,6 +1,6 @@
 //===- TorchrunTest.cpp - what torchrun tells a process -------------------===//
 #include "runtime/comm/tcp/Torchrun.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <gtest/gtest.h>
 #include <map>

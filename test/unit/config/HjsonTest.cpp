@@ -1,7 +1,7 @@
 //===- HjsonTest.cpp - the reader, against what hjson-py 3.1 reads --------===//
 #include "compiler/config/Hjson.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 //===- MachineTest.cpp - machine files and sizes --------------------------===//
 #include "compiler/config/Machine.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <gtest/gtest.h>
 

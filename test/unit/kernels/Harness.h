@@ -1,9 +1,9 @@
 //===- Harness.h - runs kernels and compares them with their references ---===//
 #pragma once
 
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
 #include "kernels/KernelSignatures.h"
-#include "runtime/core/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 //===- CompareTest.cpp - what two plans decide otherwise ------------------===//
 #include "compiler/report/Compare.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 //===- ReportTest.cpp - the text and the json of the small plan -----------===//
 #include "compiler/report/Report.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 // What the host does for a GPU, tested without one: the fake's device memory faults when the host touches it.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
+#include "core/DType.h"
+#include "core/Error.h"
 #include "runtime/executor/Training.h"
 #include "runtime/plan/PlanFile.h"
 #include "test/unit/runtime/FakeAccelerator.h"

@@ -3,11 +3,11 @@
 // DS_ALLOCATION_PLAN and DS_ALLOCATION_DATA make it judge a compiled plan instead of the one built here.
 //
 //===----------------------------------------------------------------------===//
+#include "core/Crc32c.h"
+#include "core/DType.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/DType.h"
 #include "runtime/executor/StepReport.h"
 #include "runtime/executor/Training.h"
-#include "runtime/plan/Crc32c.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/trace/ProcessMemory.h"
@@ -168,7 +168,7 @@ TEST(Memory, LoadingWeightsLeavesNoAnonymousCopy) {
   auto &file = *b.plan.add_weight_files();
   file.set_path("w.bin");
   file.set_size(contents.size());
-  file.set_crc32c(plan::crc32c(std::as_bytes(std::span(contents))));
+  file.set_crc32c(crc32c(std::as_bytes(std::span(contents))));
   b.plan.mutable_variables(0)->mutable_source()->mutable_range()->set_length(contents.size());
   b.program("step");
   plan::writePlanFile(folder / "p.dsplan", b.plan);

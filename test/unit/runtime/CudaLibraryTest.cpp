@@ -1,6 +1,6 @@
 //===- CudaLibraryTest.cpp - libds-cuda.so, where it was built ------------===//
 #include "runtime/device/cuda/CudaLibrary.h"
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/LoadCuda.h"
 #include "test/unit/runtime/Shell.h"

@@ -1,7 +1,7 @@
 //===- DatasetTest.cpp - which samples, in which order, as which values ---===//
 #include "runtime/data/Dataset.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/Shuffle.h"
 #include "runtime/data/Widening.h"

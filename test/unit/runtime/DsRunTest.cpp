@@ -1,5 +1,5 @@
 //===- DsRunTest.cpp - ds-run as a user calls it --------------------------===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"

@@ -1,8 +1,8 @@
 //===- ExecutorTest.cpp - hand-built plans on the cpu ---------------------===//
 #include "runtime/executor/Executor.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Status.h"
+#include "core/DType.h"
+#include "core/Status.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/device/cpu/CpuDevice.h"

@@ -1,8 +1,8 @@
 //===- FakeAccelerator.cpp - a device whose memory is not the host's ------===//
 #include "test/unit/runtime/FakeAccelerator.h"
 
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Status.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Counter.h"
 #include "runtime/device/Device.h"

@@ -1,7 +1,7 @@
 //===- Files.h - files that tests write -----------------------------------===//
 #pragma once
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <filesystem>
 #include <fstream>

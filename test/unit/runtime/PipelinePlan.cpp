@@ -1,7 +1,7 @@
 //===- PipelinePlan.cpp - two stages of a pipeline, by hand ---------------===//
 #include "test/unit/runtime/PipelinePlan.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/PipelineReference.h"
 #include "test/unit/runtime/PlanBuilder.h"

@@ -1,8 +1,8 @@
 //===- PipelineReference.cpp - what PipelinePlan's commands implement -----===//
 #include "test/unit/runtime/PipelineReference.h"
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/PlanBuilder.h"
 

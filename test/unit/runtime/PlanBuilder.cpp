@@ -1,7 +1,7 @@
 //===- PlanBuilder.cpp - small plans by hand ------------------------------===//
 #include "test/unit/runtime/PlanBuilder.h"
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstddef>
 #include <cstdint>

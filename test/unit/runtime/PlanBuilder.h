@@ -1,8 +1,8 @@
 //===- PlanBuilder.h - small plans by hand --------------------------------===//
 #pragma once
 
-#include "runtime/core/DType.h"
-#include "runtime/core/Shape.h"
+#include "core/DType.h"
+#include "core/Shape.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 //===- PlanFileTest.cpp - framing of plan files ---------------------------===//
 #include "runtime/plan/PlanFile.h"
-#include "runtime/plan/AtomicFile.h"
-#include "runtime/plan/Crc32c.h"
+#include "core/AtomicFile.h"
+#include "core/Crc32c.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
@@ -20,14 +20,12 @@ namespace {
 std::span<const std::byte> bytes(const std::string &text) { return std::as_bytes(std::span(text)); }
 
 TEST(Crc32c, GivesTheValuesOfRfc3720) {
-  EXPECT_EQ(plan::crc32c(bytes("123456789")), 0xE3069283u);
-  EXPECT_EQ(plan::crc32c(bytes(std::string(32, '\0'))), 0x8A9136AAu);
-  EXPECT_EQ(plan::crc32c(bytes("")), 0u);
+  EXPECT_EQ(crc32c(bytes("123456789")), 0xE3069283u);
+  EXPECT_EQ(crc32c(bytes(std::string(32, '\0'))), 0x8A9136AAu);
+  EXPECT_EQ(crc32c(bytes("")), 0u);
 }
 
-TEST(Crc32c, ContinuesFromWhatCameBefore) {
-  EXPECT_EQ(plan::crc32c(bytes("56789"), plan::crc32c(bytes("1234"))), 0xE3069283u);
-}
+TEST(Crc32c, ContinuesFromWhatCameBefore) { EXPECT_EQ(crc32c(bytes("56789"), crc32c(bytes("1234"))), 0xE3069283u); }
 
 TEST(PlanFile, ReadsBackWhatItWrote) {
   const PlanBuilder builder;
@@ -76,7 +74,7 @@ TEST(PlanFile, ErrorsOfReadPlanBeginWithThePath) {
 TEST(AtomicFile, LeavesNothingWithoutACommit) {
   const TemporaryFolder folder;
   {
-    plan::AtomicFile file(folder / "a");
+    AtomicFile file(folder / "a");
     file.write(std::string_view("half"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));

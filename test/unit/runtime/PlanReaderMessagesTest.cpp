@@ -1,5 +1,5 @@
 //===- PlanReaderMessagesTest.cpp - channels, sends, receives -------------===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/RoleMeetings.h"

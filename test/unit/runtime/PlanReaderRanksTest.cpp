@@ -1,5 +1,5 @@
 //===- PlanReaderRanksTest.cpp - communicators, buckets, collectives ------===//
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"

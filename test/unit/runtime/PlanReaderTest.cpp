@@ -1,6 +1,6 @@
 //===- PlanReaderTest.cpp - every rule of a plan, broken once -------------===//
 #include "runtime/plan/PlanReader.h"
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"

@@ -1,8 +1,8 @@
 //===- RanksTest.cpp - hand-built plans of several ranks in one process ---===//
 #include "runtime/executor/Training.h"
 
+#include "core/DType.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/DType.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/plan/plan.pb.h"

@@ -1,6 +1,6 @@
 //===- SafetensorsTest.cpp - strict reading, whole writing ----------------===//
-#include "runtime/core/DType.h"
-#include "runtime/core/Error.h"
+#include "core/DType.h"
+#include "core/Error.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "test/unit/runtime/Files.h"

@@ -1,7 +1,7 @@
 //===- ShardedPlan.cpp - a plan as ZeRO 2 makes it, by hand ---------------===//
 #include "test/unit/runtime/ShardedPlan.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"

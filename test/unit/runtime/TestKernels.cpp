@@ -1,10 +1,10 @@
 //===- TestKernels.cpp - kernels small enough to see through --------------===//
 #include "test/unit/runtime/TestKernels.h"
 
+#include "core/Error.h"
+#include "core/Shape.h"
+#include "core/Status.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/core/Error.h"
-#include "runtime/core/Shape.h"
-#include "runtime/core/Status.h"
 
 #include <chrono>
 #include <cmath>

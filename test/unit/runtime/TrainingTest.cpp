@@ -1,7 +1,7 @@
 //===- TrainingTest.cpp - steps, metrics, evaluation, export --------------===//
 #include "runtime/executor/Training.h"
 
-#include "runtime/core/DType.h"
+#include "core/DType.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/StepReport.h"

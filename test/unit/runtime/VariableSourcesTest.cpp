@@ -1,9 +1,9 @@
 //===- VariableSourcesTest.cpp - first values -----------------------------===//
 #include "runtime/executor/VariableSources.h"
 
-#include "runtime/core/DType.h"
+#include "core/Crc32c.h"
+#include "core/DType.h"
 #include "runtime/executor/RandomValues.h"
-#include "runtime/plan/Crc32c.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
@@ -44,7 +44,7 @@ protected:
     auto &file = *builder.plan.add_weight_files();
     file.set_path("w.bin");
     file.set_size(contents.size());
-    file.set_crc32c(plan::crc32c(std::as_bytes(std::span(contents))));
+    file.set_crc32c(crc32c(std::as_bytes(std::span(contents))));
     auto &range = *builder.plan.mutable_variables(0)->mutable_source()->mutable_range();
     range.set_offset(3);
     range.set_length(16);

@@ -5,8 +5,8 @@
 // says is a disagreement between compiler and kernels, and is printed. Exit code 1 if there is any.
 //
 //===----------------------------------------------------------------------===//
+#include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"
-#include "runtime/core/Error.h"
 #include "runtime/executor/Command.h"
 #include "runtime/plan/PlanReader.h"
 

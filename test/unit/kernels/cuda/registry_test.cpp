@@ -1,6 +1,6 @@
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
 #include "kernels/cuda/CudaKernels.h"
-#include "runtime/core/Error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 //===- AtomicFile.cpp - files that appear whole or not at all -------------===//
-#include "runtime/plan/AtomicFile.h"
+#include "core/AtomicFile.h"
 
-#include "runtime/core/Error.h"
+#include "core/Error.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace ds::plan {
+namespace ds {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
   struct stat existing;
@@ -79,4 +79,4 @@ void writeFileAtomically(const std::string &path, std::string_view bytes) {
   file.commit();
 }
 
-} // namespace ds::plan
+} // namespace ds

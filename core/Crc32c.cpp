@@ -1,5 +1,5 @@
 //===- Crc32c.cpp - the checksum of plans and weight files ----------------===//
-#include "runtime/plan/Crc32c.h"
+#include "core/Crc32c.h"
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace ds::plan {
+namespace ds {
 namespace {
 
 constexpr std::array<uint32_t, 256> makeTable() {
@@ -56,4 +56,4 @@ uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
   return ~updateByTable(~before, bytes);
 }
 
-} // namespace ds::plan
+} // namespace ds

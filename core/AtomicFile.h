@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace ds::plan {
+namespace ds {
 
 /// Writes beside `path` and renames over it at commit, so that a reader never sees half a file. Without a commit the
 /// temporary file is removed. Every failure throws ds::Error naming `path`.
@@ -36,4 +36,4 @@ void requireWritableFolder(const std::string &path);
 /// A whole file at once.
 void writeFileAtomically(const std::string &path, std::string_view bytes);
 
-} // namespace ds::plan
+} // namespace ds
