@@ -1,13 +1,13 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
+#include "compiler/analysis/Stages.h"
 #include "compiler/driver/Advice.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/FitMemory.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/passes/Stages.h"
 #include "compiler/report/Fit.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"

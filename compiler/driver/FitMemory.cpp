@@ -2,7 +2,7 @@
 #include "compiler/driver/FitMemory.h"
 
 #include "compiler/driver/Pipelines.h"
-#include "compiler/passes/Recompute.h"
+#include "compiler/passes/recompute/Recompute.h"
 #include "core/Error.h"
 #include "dialects/Plan/Plan.h"
 

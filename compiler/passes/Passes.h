@@ -1,10 +1,13 @@
 //===- Passes.h - the compiler's passes and pipelines ---------------------===//
 #pragma once
 
+#include "compiler/passes/pipeline/Passes.h"
+#include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/recompute/Passes.h"
+#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/zero/Passes.h"
 #include "kernels/Device.h"
 
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassOptions.h"
 
 #include <array>
@@ -15,12 +18,6 @@
 #include <vector>
 
 namespace ds {
-
-#define GEN_PASS_DECL
-#include "compiler/passes/Passes.h.inc"
-
-#define GEN_PASS_REGISTRATION
-#include "compiler/passes/Passes.h.inc"
 
 /// How the data-parallel ranks share out what they hold.
 struct ZeroOptions {

@@ -185,7 +185,11 @@ struct StepOptions : PassPipelineOptions<StepOptions> {
 } // namespace
 
 void registerPassesAndPipelines() {
-  registerDSPasses();
+  registerDSTrainPasses();
+  registerDSRecomputePasses();
+  registerDSPipelinePasses();
+  registerDSZeroPasses();
+  registerDSPlanPasses();
   PassPipelineRegistration<>("ds-simplify-pipeline", "what import leaves to be tidied up",
                              [](OpPassManager &pm) { buildSimplifyPipeline(pm, {}); });
   PassPipelineRegistration<StepOptions>(

@@ -1,0 +1,255 @@
+//===- ElementwiseSelection.cpp - elementwise ops as little programs --------===//
+#include "compiler/analysis/KernelSelection.h"
+#include "kernels/ElementwiseProgram.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::train;
+using kernels::ElementwiseOp;
+
+std::optional<double> ds::splatConstant(Value value) {
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(elements.getElementType()))
+    return elements.getSplatValue<APFloat>().convertToDouble();
+  const APInt number = elements.getSplatValue<APInt>();
+  if (number.getBitWidth() == 1)
+    return number.isZero() ? 0.0 : 1.0;
+  // Constants travel as doubles: only integers that a double holds are inlined.
+  const int64_t integer = number.getSExtValue();
+  return std::abs(integer) <= (int64_t(1) << 53) ? std::optional<double>(double(integer)) : std::nullopt;
+}
+
+ds::DType ds::dtypeOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (element.isF32())
+    return DType::F32;
+  if (element.isF64())
+    return DType::F64;
+  if (element.isBF16())
+    return DType::BF16;
+  if (element.isInteger(64))
+    return DType::I64;
+  return element.isInteger(32) ? DType::I32 : DType::Bool;
+}
+
+/// The opcode of an elementwise op; broadcasts copy.
+static std::optional<ElementwiseOp> opcodeOf(Operation *op) {
+  return TypeSwitch<Operation *, std::optional<ElementwiseOp>>(op)
+      .Case<AddOp>([](auto) { return ElementwiseOp::Add; })
+      .Case<SubOp>([](auto) { return ElementwiseOp::Sub; })
+      .Case<MulOp>([](auto) { return ElementwiseOp::Mul; })
+      .Case<DivOp>([](auto) { return ElementwiseOp::Div; })
+      .Case<PowOp>([](auto) { return ElementwiseOp::Pow; })
+      .Case<MaxOp>([](auto) { return ElementwiseOp::Max; })
+      .Case<MinOp>([](auto) { return ElementwiseOp::Min; })
+      .Case<AndOp>([](auto) { return ElementwiseOp::And; })
+      .Case<OrOp>([](auto) { return ElementwiseOp::Or; })
+      .Case<XorOp>([](auto) { return ElementwiseOp::Xor; })
+      .Case<EqualOp>([](auto) { return ElementwiseOp::Equal; })
+      .Case<LessOp>([](auto) { return ElementwiseOp::Less; })
+      .Case<LessEqualOp>([](auto) { return ElementwiseOp::LessEqual; })
+      .Case<GreaterOp>([](auto) { return ElementwiseOp::Greater; })
+      .Case<GreaterEqualOp>([](auto) { return ElementwiseOp::GreaterEqual; })
+      .Case<SelectOp>([](auto) { return ElementwiseOp::Select; })
+      .Case<NegOp>([](auto) { return ElementwiseOp::Neg; })
+      .Case<AbsOp>([](auto) { return ElementwiseOp::Abs; })
+      .Case<SqrtOp>([](auto) { return ElementwiseOp::Sqrt; })
+      .Case<RsqrtOp>([](auto) { return ElementwiseOp::Rsqrt; })
+      .Case<ReciprocalOp>([](auto) { return ElementwiseOp::Reciprocal; })
+      .Case<ExpOp>([](auto) { return ElementwiseOp::Exp; })
+      .Case<LogOp>([](auto) { return ElementwiseOp::Log; })
+      .Case<ErfOp>([](auto) { return ElementwiseOp::Erf; })
+      .Case<TanhOp>([](auto) { return ElementwiseOp::Tanh; })
+      .Case<SigmoidOp>([](auto) { return ElementwiseOp::Sigmoid; })
+      .Case<ReluOp>([](auto) { return ElementwiseOp::Relu; })
+      .Case<SinOp>([](auto) { return ElementwiseOp::Sin; })
+      .Case<CosOp>([](auto) { return ElementwiseOp::Cos; })
+      .Case<NotOp>([](auto) { return ElementwiseOp::Not; })
+      .Case<IsNanOp>([](auto) { return ElementwiseOp::IsNan; })
+      .Case<SignOp>([](auto) { return ElementwiseOp::Sign; })
+      .Case<FloorOp>([](auto) { return ElementwiseOp::Floor; })
+      .Case<CeilOp>([](auto) { return ElementwiseOp::Ceil; })
+      .Case<RoundOp>([](auto) { return ElementwiseOp::Round; })
+      .Case<AtanOp>([](auto) { return ElementwiseOp::Atan; })
+      .Case<CastOp>([](auto) { return ElementwiseOp::Cast; })
+      .Case<BroadcastOp>([](auto) { return ElementwiseOp::Copy; })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+namespace {
+
+/// Writes instructions; inputs must be declared before the first one.
+class ProgramWriter {
+public:
+  /// `value` becomes input register number inputs.
+  void input(Value value) { registers_[value] = inputs_++; }
+
+  /// The register of `value`; a constant is written where it is first used.
+  FailureOr<int64_t> registerOf(Value value) {
+    auto it = registers_.find(value);
+    if (it != registers_.end())
+      return it->second;
+    std::optional<double> constant = splatConstant(value);
+    if (!constant)
+      return failure();
+    return registers_[value] = number(dtypeOf(value.getType()), *constant);
+  }
+
+  /// A register that holds `value`.
+  int64_t number(DType dtype, double value) {
+    constants_.push_back(value);
+    return emit(ElementwiseOp::Constant, dtype, {int64_t(constants_.size()) - 1});
+  }
+
+  LogicalResult apply(Operation *op) {
+    std::optional<ElementwiseOp> opcode = opcodeOf(op);
+    SmallVector<int64_t> operands;
+    for (Value operand : op->getOperands()) {
+      FailureOr<int64_t> number = registerOf(operand);
+      if (!opcode || failed(number))
+        return op->emitOpError("has no place in an elementwise program");
+      operands.push_back(*number);
+    }
+    registers_[op->getResult(0)] = emit(*opcode, dtypeOf(op->getResult(0).getType()), operands);
+    return success();
+  }
+
+  SmallVector<NamedAttribute> attributes(Builder builder, ArrayRef<int64_t> results) {
+    return {builder.getNamedAttr("program", builder.getDenseI64ArrayAttr(program_)),
+            builder.getNamedAttr("constants", builder.getDenseF64ArrayAttr(constants_)),
+            builder.getNamedAttr("results", builder.getDenseI64ArrayAttr(results))};
+  }
+
+  int64_t emit(ElementwiseOp opcode, DType dtype, ArrayRef<int64_t> operands) {
+    program_.append({int64_t(opcode), int64_t(dtype)});
+    for (size_t i = 0; i < 3; ++i)
+      program_.push_back(i < operands.size() ? operands[i] : -1);
+    return inputs_ + int64_t(program_.size()) / kernels::elementwiseInstructionWidth - 1;
+  }
+
+private:
+  int64_t inputs_ = 0;
+  llvm::DenseMap<Value, int64_t> registers_; // looked up, never iterated
+  SmallVector<int64_t> program_;
+  SmallVector<double> constants_;
+};
+
+} // namespace
+
+static FailureOr<KernelCall> selectFused(FusedOp op) {
+  KernelCall call{"elementwise", {}, {}};
+  ProgramWriter writer;
+  Block &body = op.getBody().front();
+  for (auto [input, argument] : llvm::zip(op.getInputs(), body.getArguments())) {
+    call.read(input);
+    writer.input(argument);
+  }
+  for (Operation &inner : body.without_terminator())
+    if (!isa<ConstantOp>(inner) && failed(writer.apply(&inner)))
+      return failure();
+  SmallVector<int64_t> results;
+  for (Value value : cast<YieldOp>(body.getTerminator()).getValues()) {
+    FailureOr<int64_t> number = writer.registerOf(value);
+    if (failed(number))
+      return op.emitOpError("yields a constant that has no place in an elementwise program");
+    results.push_back(*number);
+  }
+  for (Value output : op.getOutputs())
+    call.write(output);
+  call.attributes = writer.attributes(Builder(op.getContext()), results);
+  return call;
+}
+
+FailureOr<KernelCall> ds::selectElementwise(Operation *op) {
+  if (auto fused = dyn_cast<FusedOp>(op))
+    return selectFused(fused);
+  KernelCall call{"elementwise", {}, {}};
+  ProgramWriter writer;
+  llvm::DenseSet<Value> seen;
+  for (Value operand : op->getOperands())
+    if (!splatConstant(operand) && seen.insert(operand).second) {
+      call.read(operand);
+      writer.input(operand);
+    }
+  if (failed(writer.apply(op)))
+    return failure();
+  call.write(op->getResult(0));
+  call.attributes = writer.attributes(Builder(op->getContext()), {*writer.registerOf(op->getResult(0))});
+  return call;
+}
+
+KernelCall ds::selectAccumulate(AccumulateOp op) {
+  KernelCall call{"elementwise", {}, {}};
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  StringAttr name = op.getVariableAttr().getAttr();
+  call.variable(name, type, plan::Access::Read);
+  call.read(op.getValue());
+  call.variable(name, type, plan::Access::Write);
+  ProgramWriter sum;
+  sum.input(Value()); // the accumulator
+  sum.input(op.getValue());
+  const int64_t result = sum.emit(ElementwiseOp::Add, dtypeOf(type), {0, 1});
+  call.attributes = sum.attributes(Builder(op.getContext()), {result});
+  return call;
+}
+
+KernelCall ds::selectUpdateAverage(UpdateAverageOp op) {
+  KernelCall call{"elementwise", {}, {}};
+  auto type = cast<RankedTensorType>(op.getValue().getType());
+  StringAttr name = op.getVariableAttr().getAttr();
+  call.variable(name, type, plan::Access::Read);
+  call.read(op.getValue());
+  call.variable(name, type, plan::Access::Write);
+  ProgramWriter average;
+  average.input(Value()); // the variable
+  average.input(op.getValue());
+  const DType dtype = dtypeOf(type);
+  const double momentum = op.getMomentum().convertToDouble();
+  const int64_t keep = average.number(dtype, momentum);
+  const int64_t take = average.number(dtype, (1 - momentum) * op.getCorrection().convertToDouble());
+  const int64_t kept = average.emit(ElementwiseOp::Mul, dtype, {0, keep});
+  const int64_t taken = average.emit(ElementwiseOp::Mul, dtype, {1, take});
+  const int64_t result = average.emit(ElementwiseOp::Add, dtype, {kept, taken});
+  call.attributes = average.attributes(Builder(op.getContext()), {result});
+  return call;
+}
+
+/// A copy of `value`; `ends` adds what is read and what is written.
+static KernelCall copyOf(Value value, function_ref<void(KernelCall &)> ends) {
+  KernelCall call{"elementwise", {}, {}};
+  ends(call);
+  ProgramWriter copy;
+  copy.input(value);
+  const int64_t result = copy.emit(ElementwiseOp::Copy, dtypeOf(value.getType()), {0});
+  call.attributes = copy.attributes(Builder(value.getContext()), {result});
+  return call;
+}
+
+KernelCall ds::selectStore(StoreOp op) {
+  return copyOf(op.getValue(), [&](KernelCall &call) {
+    call.read(op.getValue());
+    call.variable(op.getVariableAttr().getAttr(), cast<RankedTensorType>(op.getValue().getType()), plan::Access::Write);
+  });
+}
+
+KernelCall ds::selectRead(ReadOp op) {
+  return copyOf(op.getResult(), [&](KernelCall &call) {
+    call.variable(op.getVariableAttr().getAttr(), cast<RankedTensorType>(op.getResult().getType()), plan::Access::Read);
+    call.write(op.getResult());
+  });
+}
+
+KernelCall ds::selectCopy(Value value) {
+  return copyOf(value, [&](KernelCall &call) {
+    call.read(value);
+    call.write(value);
+  });
+}

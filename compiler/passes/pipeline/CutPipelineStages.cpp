@@ -1,0 +1,296 @@
+//===- CutPipelineStages.cpp - decide which stage runs each op ----------------===//
+//
+// 1. Units: the ops of the forward that compute (ForwardChain.h). What is repeated wherever it is needed is none.
+// 2. Cuts: compiler/scheduling/PipelinePartition.h on their costs, forward and backward, and the bytes that cross each
+//    position.
+// 3. A backward op runs where its forward op does, which its location names, but never in a later stage than what it
+//    reads of gradients; sums of gradients, which belong to no forward op, run where the last of them is made.
+//    Evaluation follows the forward in the same way.
+// 4. The gradient of a parameter that several stages read is added up by each of them for itself; ds-join-stages sums
+//    these.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/analysis/ForwardChain.h"
+#include "compiler/analysis/Stages.h"
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/pipeline/Passes.h"
+#include "compiler/scheduling/PartitionMethod.h"
+#include "compiler/scheduling/PipelineSchedule.h"
+#include "dialects/Train/LocationName.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Regex.h"
+
+namespace ds {
+#define GEN_PASS_DEF_CUTPIPELINESTAGES
+#include "compiler/passes/pipeline/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
+  using CutPipelineStagesBase::CutPipelineStagesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    auto microbatch = symbols.lookup<func::FuncOp>("microbatch"), evaluate = symbols.lookup<func::FuncOp>("evaluate");
+    if (!microbatch || !evaluate || !microbatch.getBody().hasOneBlock() || !evaluate.getBody().hasOneBlock()) {
+      module.emitError("needs @microbatch and @evaluate, of one block each; see ds-verify-train-form");
+      return signalPassFailure();
+    }
+    if (stages < 1) {
+      module.emitError() << "stages is " << stages.getValue() << "; it must be at least 1";
+      return signalPassFailure();
+    }
+    ForwardChain chain(microbatch, symbols);
+    if (failed(cut(chain)))
+      return signalPassFailure();
+    if (stages_ == 1)
+      return;
+    followForward(chain);
+    for (Operation *op : chain.backward)
+      placeBackward(op);
+    if (failed(splitTies(chain)))
+      return signalPassFailure();
+    placeEvaluation(evaluate);
+  }
+
+private:
+  static void setStage(Operation *op, int64_t stage) {
+    op->setAttr(pipelineStageAttribute, IntegerAttr::get(IntegerType::get(op->getContext(), 64), stage));
+  }
+
+  /// Writes the stage of every unit: as a user has written some, or where the best cuts are.
+  LogicalResult cut(const ForwardChain &chain) {
+    if (llvm::any_of(chain.units, [](Operation *op) { return stageOf(op).has_value(); }))
+      return completeByHand(chain);
+    stages_ = stages;
+    if (stages == 1)
+      return success();
+    scheduling::PartitionProblem problem = chain.problem();
+    problem.stages = stages;
+    if (failed(balance(problem, chain)))
+      return failure();
+    if (std::optional<std::string> reason = problem.check())
+      return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: " << *reason;
+    limitMemory(problem);
+    std::optional<scheduling::Partition> cuts = cutAtCandidates(problem);
+    if (!cuts && problem.memoryBytes > 0) { // an estimate refuses nothing: the plan's bytes are exact
+      problem.memoryBytes = 0;
+      cuts = cutAtCandidates(problem);
+    }
+    if (!cuts)
+      return getOperation().emitError() << "cannot be cut into " << stages.getValue() << " stages: there are "
+                                        << llvm::count(scheduling::candidateCuts(problem), 1)
+                                        << " places where it may be cut; ask for at most one stage more than that";
+    if (std::optional<std::string> reason = scheduling::verify(problem, *cuts))
+      return getOperation().emitError() << "was cut wrongly: " << *reason;
+    for (auto [index, op] : llvm::enumerate(chain.units))
+      setStage(op, llvm::upper_bound(cuts->cuts, int64_t(index)) - cuts->cuts.begin());
+    return success();
+  }
+
+  static std::optional<scheduling::Partition> cutAtCandidates(scheduling::PartitionProblem problem) {
+    problem.mayCut = scheduling::candidateCuts(problem);
+    return scheduling::partition(problem);
+  }
+
+  /// Each stage has its share of a rank's memory.
+  void limitMemory(scheduling::PartitionProblem &problem) {
+    const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
+    if (memory <= 0 || !kind || stages % ranks != 0)
+      return;
+    scheduling::ScheduleProblem calls;
+    calls.kind = *kind;
+    calls.ranks = ranks;
+    calls.chunks = stages / ranks;
+    calls.microbatches = microbatches;
+    if (calls.check())
+      return;
+    problem.memoryBytes = memory / calls.chunks;
+    for (int64_t stage = 0; stage < stages; ++stage)
+      problem.inFlight.push_back((calls.inFlightLimit(stage) + calls.chunks - 1) / calls.chunks);
+    for (scheduling::PartitionProblem::Unit &unit : problem.units)
+      unit.stateBytes = int64_t(double(unit.stateBytes) * stateBytes);
+  }
+
+  /// Puts what the user wants stages to share evenly in place of time.
+  LogicalResult balance(scheduling::PartitionProblem &problem, const ForwardChain &chain) {
+    using Method = scheduling::PartitionMethod;
+    const std::optional<Method> method = Method::fromName(partition.getValue());
+    if (!method)
+      return getOperation().emitError() << "partition \"" << partition.getValue()
+                                        << "\" is none of best, uniform, parameters, type:REGEX";
+    if (method->kind == Method::Kind::Best)
+      return success();
+    if (std::string reason; !llvm::Regex(method->pattern).isValid(reason))
+      return getOperation().emitError() << "partition \"" << partition.getValue()
+                                        << "\" holds no regular expression: " << reason;
+    std::vector<int64_t> parameterBytes;
+    std::vector<std::string> layers;
+    for (auto [unit, op] : llvm::zip(problem.units, chain.units)) {
+      parameterBytes.push_back(unit.stateBytes);
+      layers.push_back(method->kind == Method::Kind::Type ? layerOf(op, method->pattern) : "");
+    }
+    const std::vector<double> weights = scheduling::weightsToBalance(method->kind, problem, parameterBytes, layers);
+    if (llvm::all_of(weights, [](double weight) { return weight == 0; }))
+      return getOperation().emitError()
+             << "partition \"" << partition.getValue()
+             << "\" leaves nothing to share: no module's name matches; that of an op half-way is \""
+             << train::locationName(chain.units[chain.units.size() / 2]->getLoc()) << "\"";
+    for (auto [unit, weight] : llvm::zip(problem.units, weights))
+      unit.seconds = weight;
+    problem.secondsPerByte = 0;
+    return success();
+  }
+
+  /// The outermost scope of an op's name, "model/layers.0", that the expression matches; empty if it matches none.
+  static std::string layerOf(Operation *op, StringRef pattern) {
+    const llvm::Regex expression(pattern, llvm::Regex::IgnoreCase);
+    const std::string name = train::locationName(op->getLoc());
+    for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
+      const size_t begin = name.rfind('/', end - 1);
+      if (expression.match(StringRef(name).slice(begin == std::string::npos ? 0 : begin + 1, end)))
+        return name.substr(0, end);
+    }
+    return "";
+  }
+
+  /// A unit without a stage follows the one before it.
+  LogicalResult completeByHand(const ForwardChain &chain) {
+    int64_t stage = 0;
+    for (Operation *op : chain.units) {
+      const int64_t own = stageOf(op).value_or(stage);
+      if (own < stage || own > stage + 1)
+        return op->emitOpError() << "has " << pipelineStageAttribute << " " << own << " behind an op of stage " << stage
+                                 << "; stages follow each other in program order, without gaps";
+      setStage(op, stage = own);
+    }
+    stages_ = stage + 1;
+    if (stages > 1 && stages_ != stages)
+      return getOperation().emitError() << "has ops of " << stages_ << " stages, and " << stages.getValue()
+                                        << " were asked for";
+    return success();
+  }
+
+  /// What a later op's stage follows from: the names of units, and who reads a parameter.
+  void followForward(const ForwardChain &chain) {
+    for (Operation *op : chain.units) {
+      if (const std::string name = train::locationName(op->getLoc()); !name.empty())
+        byName_[name] = *stageOf(op);
+      for (Value operand : op->getOperands())
+        if (auto read = underView(operand).getDefiningOp<train::ReadOp>())
+          readers_[read.getVariableAttr().getAttr()].insert(*stageOf(op));
+    }
+  }
+
+  /// The stage of the value's op, under views; nothing for what is repeated.
+  static std::optional<int64_t> stageOf(Value value) {
+    Operation *op = underView(value).getDefiningOp();
+    return op ? ds::stageOf(op) : std::nullopt;
+  }
+  static std::optional<int64_t> stageOf(Operation *op) { return ds::stageOf(op); }
+
+  std::optional<int64_t> namedStage(Operation *op) const {
+    auto it = byName_.find(train::locationName(op->getLoc()));
+    return it == byName_.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  void placeBackward(Operation *op) {
+    if (isa<train::LossGradientOp>(op))
+      return later_.insert(op), setStage(op, stages_ - 1);
+    std::optional<int64_t> earliest; // of the gradients that it reads
+    bool reads = false;
+    for (Value operand : op->getOperands()) {
+      Operation *producer = underView(operand).getDefiningOp();
+      reads |= producer && stageOf(producer).has_value();
+      if (producer && later_.contains(producer) && stageOf(producer))
+        earliest = std::min(earliest.value_or(stages_), *stageOf(producer));
+    }
+    later_.insert(op);
+    if (isViewOfState(op) || (!reads && isMemoryEffectFree(op)))
+      return; // repeated
+    const int64_t latest = earliest.value_or(stages_ - 1);
+    setStage(op, isa<train::AddOp>(op) ? latest : std::min(namedStage(op).value_or(latest), latest));
+    StringAttr parameter = parameterOf(op);
+    if (const auto &stages = readers_[parameter]; parameter && stages.size() == 1)
+      setStage(op, std::min(stages.front(), latest));
+  }
+
+  /// The parameter whose gradient an op adds up or, with one micro-batch, stores; null for other ops.
+  static StringAttr parameterOf(Operation *op) {
+    if (!isa<train::AccumulateOp, train::StoreOp>(op))
+      return {};
+    StringRef name = op->getAttrOfType<FlatSymbolRefAttr>("variable").getValue();
+    return name.consume_back(gradientName("")) ? StringAttr::get(op->getContext(), name) : StringAttr();
+  }
+
+  /// A sum over uses in several stages becomes one a stage.
+  LogicalResult splitTies(const ForwardChain &chain) {
+    for (Operation *op : chain.backward) {
+      StringAttr parameter = parameterOf(op);
+      if (!parameter || readers_[parameter].size() < 2)
+        continue;
+      llvm::MapVector<int64_t, Value> parts; // by stage
+      collect(op->getOperand(0), op, parts);
+      for (auto &[stage, value] : parts) {
+        if (!readers_[parameter].contains(stage))
+          return op->emitOpError() << "adds a gradient of stage " << stage << ", which does not read @"
+                                   << parameter.getValue();
+        Operation *own = OpBuilder(op).clone(*op);
+        own->setOperand(0, value);
+        setStage(own, stage);
+      }
+      Operation *sum = op->getOperand(0).getDefiningOp();
+      op->erase();
+      while (sum && isa<train::AddOp>(sum) && sum->use_empty()) {
+        Operation *next = sum->getOperand(0).getDefiningOp();
+        sum->erase();
+        sum = next;
+      }
+    }
+    return success();
+  }
+
+  /// The terms of a sum, added up by stage in their order.
+  static void collect(Value value, Operation *user, llvm::MapVector<int64_t, Value> &parts) {
+    if (auto add = value.getDefiningOp<train::AddOp>(); add && add->hasOneUse()) {
+      collect(add.getLhs(), user, parts);
+      collect(add.getRhs(), user, parts);
+      return;
+    }
+    const int64_t stage = stageOf(value).value_or(0);
+    Value &sum = parts[stage];
+    if (!sum) {
+      sum = value;
+      return;
+    }
+    OpBuilder builder(user);
+    sum = train::AddOp::create(builder, user->getLoc(), sum, value);
+    setStage(sum.getDefiningOp(), stage);
+  }
+
+  void placeEvaluation(func::FuncOp evaluate) {
+    for (Operation &op : evaluate.getBody().front().without_terminator()) {
+      int64_t earliest = -1;
+      for (Value operand : op.getOperands())
+        earliest = std::max(earliest, stageOf(operand).value_or(-1));
+      const std::optional<int64_t> named = namedStage(&op);
+      if (isViewOfState(&op) || (earliest < 0 && !named && isMemoryEffectFree(&op)))
+        continue;
+      setStage(&op, std::max(earliest, named.value_or(earliest < 0 ? stages_ - 1 : earliest)));
+    }
+  }
+
+  int64_t stages_ = 1;
+  llvm::StringMap<int64_t> byName_;                                      // looked up
+  llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, by variable; looked up
+  llvm::DenseSet<Operation *> later_;                                    // of the backward; looked up
+};
+
+} // namespace

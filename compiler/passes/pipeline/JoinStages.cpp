@@ -1,0 +1,268 @@
+//===- JoinStages.cpp - what pipeline stages tell each other once a step ------===//
+#include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Stages.h"
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/pipeline/Passes.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+namespace ds {
+#define GEN_PASS_DEF_JOINSTAGES
+#include "compiler/passes/pipeline/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    symbols_ = &symbols;
+    roles_.assign(module.getOps<dist::RoleOp>().begin(), module.getOps<dist::RoleOp>().end());
+    if (roles_.size() < 2)
+      return;
+    updates_ = fragmentsOf(module, "update");
+    if (updates_.size() != roles_.size()) {
+      module.emitError() << "has " << roles_.size() << " roles and " << updates_.size()
+                         << " updates; ds-outline-fragments makes one for each";
+      return signalPassFailure();
+    }
+    const RoleUses uses(module);
+    sumTies(uses);
+    shareNorm(uses);
+    for (StringRef program : {"step", "evaluate"})
+      sendLoss(program, uses);
+  }
+
+private:
+  //===-- messages ----------------------------------------------------------------===//
+
+  FlatSymbolRefAttr makeChannel(const Twine &name, int64_t from, int64_t to) {
+    OpBuilder builder(roles_.front());
+    auto channel = dist::ChannelOp::create(builder, getOperation().getLoc(), name.str(), "pipe", from, to);
+    return FlatSymbolRefAttr::get(symbols_->insert(channel));
+  }
+
+  FlatSymbolRefAttr makeValue(const Twine &name, RankedTensorType type) {
+    OpBuilder builder(roles_.front());
+    auto value = dist::ValueOp::create(builder, getOperation().getLoc(), name.str(), type, StringAttr());
+    return FlatSymbolRefAttr::get(symbols_->insert(value));
+  }
+
+  /// A fragment before those that use what it receives.
+  dist::FragmentOp makeFragment(StringRef name) {
+    OpBuilder builder(roles_.front());
+    auto fragment = dist::FragmentOp::create(builder, getOperation().getLoc(), name);
+    fragment.getBody().emplaceBlock();
+    symbols_->insert(fragment);
+    return fragment;
+  }
+
+  //===-- tied parameters -----------------------------------------------------------===//
+
+  /// Gradients that several roles hold: by name of the variable, or of the bucket of which each rank has a slice.
+  struct Tied {
+    FlatSymbolRefAttr state;
+    RankedTensorType type;
+  };
+
+  void sumTies(const RoleUses &uses) {
+    const BucketIndex buckets(getOperation());
+    llvm::MapVector<ArrayRef<int64_t>, llvm::MapVector<StringAttr, Tied>> ties; // by roles
+    for (auto parameter : getOperation().getOps<train::VariableOp>()) {
+      ArrayRef<int64_t> roles = parameter.getKind() == train::VariableKind::Parameter
+                                    ? uses.rolesOf(parameter.getSymNameAttr())
+                                    : ArrayRef<int64_t>();
+      auto gradient = symbols_->lookup<train::VariableOp>(gradientName(parameter.getSymName()));
+      if (roles.size() < 2 || !gradient)
+        continue;
+      // Stages 1 to 3 have summed slices; else every rank has the whole.
+      dist::BucketOp bucket =
+          buckets.bucketOf(parameter.getSymNameAttr()) ? buckets.bucketOf(gradient.getSymNameAttr()) : dist::BucketOp();
+      StringAttr name = bucket ? bucket.getSymNameAttr() : gradient.getSymNameAttr();
+      ties[roles].try_emplace(
+          name, Tied{FlatSymbolRefAttr::get(name), bucket ? bucket.getSliceType() : gradient.getTensorType()});
+    }
+    if (!ties.empty())
+      getOperation()->setAttr(reassociatedAttribute, UnitAttr::get(&getContext()));
+    for (auto &[roles, states] : ties)
+      sum(roles, llvm::to_vector(llvm::make_second_range(states)));
+  }
+
+  /// Behind the reductions at the head of an update.
+  ImplicitLocOpBuilder behindReductions(dist::FragmentOp update) {
+    Block &block = update.getBody().front();
+    auto it = block.begin();
+    while (it != block.end() &&
+           isa<dist::ReadWholeOp, dist::CollectiveOpInterface, train::AccumulateOp, dist::SendOp>(*it))
+      ++it;
+    return {update.getLoc(), &block, it};
+  }
+
+  /// The first role adds the others' sums to its own, in their order, and sends them what comes out.
+  void sum(ArrayRef<int64_t> roles, ArrayRef<Tied> states) {
+    const int64_t first = roles.front();
+    const SmallVector<int64_t> others(roles.drop_front());
+    auto receive = receiveFragment(first);
+    ImplicitLocOpBuilder atFirst = behindReductions(updates_[size_t(first)]);
+    for (const int64_t other : others) {
+      ImplicitLocOpBuilder b = behindReductions(updates_[size_t(other)]);
+      const std::string pair = std::to_string(other) + "-" + std::to_string(first);
+      FlatSymbolRefAttr up = makeChannel("tied::" + pair, other, first);
+      SmallVector<Value> own;
+      SmallVector<Attribute> received;
+      for (const Tied &tied : states) {
+        own.push_back(train::ReadOp::create(b, tied.type, tied.state));
+        received.push_back(makeValue(tied.state.getValue() + "::from::" + Twine(other), tied.type));
+        Value theirs = dist::TakeOp::create(atFirst, tied.type, cast<FlatSymbolRefAttr>(received.back()));
+        train::AccumulateOp::create(atFirst, tied.state, theirs);
+      }
+      dist::SendOp::create(b, own, up);
+      addReceive(receive, received, up);
+      takeSum(b, first, other, states);
+    }
+    for (const int64_t other : others) {
+      SmallVector<Value> sums;
+      for (const Tied &tied : states)
+        sums.push_back(train::ReadOp::create(atFirst, tied.type, tied.state));
+      dist::SendOp::create(atFirst, sums, down_.at({first, other}));
+    }
+    down_.clear();
+  }
+
+  /// What the first role sends back replaces `other`'s own sums.
+  void takeSum(ImplicitLocOpBuilder &b, int64_t first, int64_t other, ArrayRef<Tied> states) {
+    FlatSymbolRefAttr down = makeChannel("tied::" + Twine(first) + "-" + Twine(other), first, other);
+    down_[{first, other}] = down;
+    SmallVector<Attribute> received;
+    for (const Tied &tied : states) {
+      received.push_back(makeValue(tied.state.getValue() + "::sum::" + Twine(other), tied.type));
+      Value sum = dist::TakeOp::create(b, tied.type, cast<FlatSymbolRefAttr>(received.back()));
+      train::StoreOp::create(b, tied.state, sum);
+    }
+    addReceive(receiveFragment(other), received, down);
+  }
+
+  /// @"receive::update::R", which role R calls ahead of its update.
+  dist::FragmentOp receiveFragment(int64_t role) {
+    const std::string name = fragmentName("receive::update", role, int64_t(roles_.size()));
+    if (auto known = symbols_->lookup<dist::FragmentOp>(name))
+      return known;
+    dist::FragmentOp fragment = makeFragment(name);
+    roles_[size_t(role)].walk([&](dist::CallOp call) {
+      if (call.getFragment() != updates_[size_t(role)].getSymName())
+        return;
+      OpBuilder builder(call);
+      dist::CallOp::create(builder, call.getLoc(), name, call.getMicrobatch());
+    });
+    return fragment;
+  }
+
+  static void addReceive(dist::FragmentOp fragment, ArrayRef<Attribute> values, FlatSymbolRefAttr channel) {
+    auto builder = OpBuilder::atBlockEnd(&fragment.getBody().front());
+    dist::ReceiveOp::create(builder, fragment.getLoc(), builder.getArrayAttr(values), channel);
+  }
+
+  //===-- the norm --------------------------------------------------------------------===//
+
+  /// Each rank packs the partial sums of the parameters that it is the first to hold; all get all, and view each where
+  /// it lies.
+  void shareNorm(const RoleUses &uses) {
+    SmallVector<int64_t> owners; // by operand of the norm: trained parameters as they are declared
+    for (auto parameter : getOperation().getOps<train::VariableOp>())
+      if (parameter.getKind() == train::VariableKind::Parameter &&
+          symbols_->lookup<train::VariableOp>(gradientName(parameter.getSymName()))) {
+        ArrayRef<int64_t> roles = uses.rolesOf(parameter.getSymNameAttr());
+        owners.push_back(roles.empty() ? 0 : roles.front());
+      }
+    for (auto [role, update] : llvm::enumerate(updates_))
+      for (auto norm : update.getOps<train::GlobalNormOp>())
+        if (norm.getPartials().size() == owners.size())
+          share(norm, owners, int64_t(role));
+    for (dist::FragmentOp update : updates_)
+      for (Operation &op : llvm::make_early_inc_range(llvm::reverse(update.getBody().front())))
+        if (op.use_empty() && isa<train::ReadOp, train::BlockSumSquaresOp, dist::ViewOp, dist::AllGatherOp>(op) &&
+            op.getNumResults() > 0)
+          op.erase();
+  }
+
+  void share(train::GlobalNormOp norm, ArrayRef<int64_t> owners, int64_t role) {
+    std::vector<int64_t> lengths(roles_.size());
+    SmallVector<int64_t> offsets; // of each partial in its owner's part
+    for (auto [partial, owner] : llvm::zip(norm.getPartials(), owners)) {
+      offsets.push_back(lengths[size_t(owner)]);
+      lengths[size_t(owner)] += cast<RankedTensorType>(partial.getType()).getNumElements();
+    }
+    const int64_t length = *llvm::max_element(lengths);
+    ImplicitLocOpBuilder b(norm.getLoc(), norm);
+    auto type = [&](int64_t elements) { return RankedTensorType::get({elements}, b.getF64Type()); };
+    SmallVector<Value> own;
+    SmallVector<int64_t> ownOffsets;
+    for (auto [partial, owner, offset] : llvm::zip(norm.getPartials(), owners, offsets))
+      if (owner == role) {
+        own.push_back(partial);
+        ownOffsets.push_back(offset);
+      }
+    Value packed = dist::PackOp::create(b, type(length), own, ownOffsets);
+    Value all = dist::AllGatherOp::create(b, TypeRange(type(length * int64_t(roles_.size()))), packed,
+                                          FlatSymbolRefAttr::get(b.getContext(), "mesh"), b.getStringAttr("pipe"),
+                                          ArrayAttr(), UnitAttr())
+                    .getResult(0);
+    for (auto [index, owner] : llvm::enumerate(owners)) {
+      OpOperand &partial = norm->getOpOperand(unsigned(index));
+      partial.set(dist::ViewOp::create(b, cast<RankedTensorType>(partial.get().getType()), all,
+                                       owner * length + offsets[index]));
+    }
+  }
+
+  //===-- the loss ----------------------------------------------------------------------===//
+
+  /// The last fragment of a program's last role sends the loss; the first role stores it behind its own last call.
+  void sendLoss(StringRef name, const RoleUses &uses) {
+    auto loss = symbols_->lookup<train::VariableOp>(lossMetric);
+    ArrayRef<int64_t> roles = loss ? uses.rolesOf(loss.getSymNameAttr()) : ArrayRef<int64_t>();
+    if (roles.empty() || roles.back() == 0)
+      return;
+    dist::ProgramOp from = programOf(roles.back(), name), to = programOf(0, name);
+    if (!from || !to || from.getBody().front().empty())
+      return;
+    auto state = FlatSymbolRefAttr::get(loss.getSymNameAttr());
+    auto last = cast<dist::CallOp>(from.getBody().front().back());
+    auto sender = ImplicitLocOpBuilder::atBlockEnd(
+        loss.getLoc(), &symbols_->lookup<dist::FragmentOp>(last.getFragment()).getBody().front());
+    FlatSymbolRefAttr channel = makeChannel(name + "::loss", roles.back(), 0);
+    FlatSymbolRefAttr value = makeValue(name + "::loss::value", loss.getTensorType());
+    Value mine = train::ReadOp::create(sender, loss.getTensorType(), state);
+    dist::SendOp::create(sender, mine, channel);
+    dist::FragmentOp receive = makeFragment(("receive::" + name + "::loss").str()),
+                     store = makeFragment((name + "::stored_loss").str());
+    addReceive(receive, {value}, channel);
+    auto b = ImplicitLocOpBuilder::atBlockEnd(loss.getLoc(), &store.getBody().front());
+    Value theirs = dist::TakeOp::create(b, loss.getTensorType(), value);
+    train::StoreOp::create(b, state, theirs);
+    auto calls = OpBuilder::atBlockEnd(&to.getBody().front());
+    for (dist::FragmentOp fragment : {receive, store})
+      dist::CallOp::create(calls, loss.getLoc(), fragment.getSymName(), last.getMicrobatch());
+  }
+
+  dist::ProgramOp programOf(int64_t role, StringRef name) {
+    for (auto program : roles_[size_t(role)].getOps<dist::ProgramOp>())
+      if (program.getSymName() == name)
+        return program;
+    return {};
+  }
+
+  SymbolTable *symbols_ = nullptr;
+  std::vector<dist::RoleOp> roles_;
+  SmallVector<dist::FragmentOp> updates_;                         // by role
+  std::map<std::pair<int64_t, int64_t>, FlatSymbolRefAttr> down_; // channels back, by roles
+};
+
+} // namespace

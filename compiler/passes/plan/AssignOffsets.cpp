@@ -1,0 +1,311 @@
+//===- AssignOffsets.cpp - give every buffer its place in the arena ---------===//
+//
+// The time axis of a role is that of its programs laid end to end; a program's is that of the routines it calls, in the
+// order of their first calls, one instant a command. On it
+//   scope plan   lives always;
+//   scope step   from its first to its last use in a program; whole routines where one is called more than once;
+//   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap,
+//                and likewise where other routines run between the first use and the last one than do on the axis;
+//   scope call   from its first to its last use;
+// and a metric's buffer to the end of its program, where the host reads it. Time is the order of the compute queue
+// (BufferUses.h). What copy-in writes has slots, and messages of micro-batches, which are under way between calls, live
+// in no bytes but their own.
+//
+// Where micro-batches overlap and much is lost on that axis, places are found on the axis of all calls (TurnOffsets.h).
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/passes/plan/AssignOffsets.h"
+#include "compiler/analysis/BufferUses.h"
+#include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/TurnOffsets.h"
+#include "compiler/scheduling/OffsetProblem.h"
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace ds {
+#define GEN_PASS_DEF_ASSIGNOFFSETS
+#include "compiler/passes/plan/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// One routine on the time axis of one program.
+struct Segment {
+  plan::RoutineOp routine;
+  int64_t begin, commands;     // instants [begin, begin + commands)
+  int64_t firstCall, lastCall; // of the program's calls
+
+  int64_t end() const { return begin + commands; }
+  bool repeated() const { return firstCall < lastCall; }
+};
+
+/// One program on the time axis of its role.
+struct Axis {
+  plan::ProgramOp program;
+  int64_t begin, end;
+  SmallVector<Segment> segments;
+  std::vector<std::pair<size_t, int64_t>> calls; // segment and micro-batch
+};
+
+struct Use {
+  const Segment *segment;
+  int64_t command;
+  int64_t time() const { return segment->begin + command; }
+};
+
+/// First and last use of a buffer in one program.
+struct Span {
+  Use first, last;  // on the axis, which has every routine once
+  int64_t lastCall; // that uses it
+};
+
+SmallVector<Axis> layOut(plan::RoleOp role) {
+  SmallVector<Axis> axes;
+  int64_t time = 0;
+  for (auto program : role.getOps<plan::ProgramOp>()) {
+    Axis axis{program, time, time, {}, {}};
+    llvm::MapVector<StringAttr, std::pair<int64_t, int64_t>> calls; // the first and the last
+    for (auto [number, call] : llvm::enumerate(program.getOps<plan::CallOp>())) {
+      auto it = calls.try_emplace(call.getRoutineAttr().getAttr(), number, number).first;
+      it->second.second = int64_t(number);
+      axis.calls.push_back({size_t(it - calls.begin()), int64_t(call.getMicrobatch())});
+    }
+    for (auto &[name, span] : calls) {
+      auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, FlatSymbolRefAttr::get(name));
+      const int64_t commands = llvm::range_size(routine.getBody().front());
+      axis.segments.push_back({routine, time, commands, span.first, span.second});
+      time += commands;
+    }
+    axis.end = time = std::max(time, axis.begin + 1);
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+class RoleOffsets {
+public:
+  RoleOffsets(plan::RoleOp role, int64_t alignment)
+      : role_(role), axes_(layOut(role)), alignment_(alignment), commands_(role) {
+    for (auto buffer : role.getOps<plan::BufferOp>())
+      uses_.try_emplace(buffer);
+    for (auto [index, axis] : llvm::enumerate(axes_))
+      for (Segment &segment : axis.segments)
+        noteUses(index, segment);
+  }
+
+  LogicalResult run() {
+    for (auto arena : role_.getOps<plan::ArenaOp>())
+      if (failed(place(arena)))
+        return failure();
+    setLives();
+    return success();
+  }
+
+private:
+  using Spans = llvm::MapVector<int64_t, Span>; // by program
+
+  void noteUses(int64_t program, Segment &segment) {
+    for (const auto &[buffer, span] : commands_.of(segment.routine))
+      for (int64_t at : {span.first, span.last})
+        note(cast<plan::BufferOp>(buffer), program, {&segment, at});
+  }
+
+  void note(plan::BufferOp buffer, int64_t program, Use use) {
+    auto [it, inserted] = uses_[buffer].try_emplace(program, Span{use, use, use.segment->lastCall});
+    if (inserted)
+      return;
+    it->second.lastCall = std::max(it->second.lastCall, use.segment->lastCall);
+    if (use.time() < it->second.first.time())
+      it->second.first = use;
+    if (use.time() > it->second.last.time())
+      it->second.last = use;
+  }
+
+  int64_t strideOf(plan::BufferOp buffer) const {
+    return buffer.getSlots() > 1 ? llvm::alignTo(buffer.getBytes(), alignment_) : 0;
+  }
+
+  LogicalResult place(plan::ArenaOp arena) {
+    FailureOr<ArenaLayout> layout = layOutRoutines(arena);
+    if (failed(layout))
+      return failure();
+    if (overlapping_)
+      if (std::optional<ArenaLayout> turns = TurnOffsets(role_, commands_, arena, alignment_).find(layout->bytes))
+        layout = std::move(*turns);
+    Builder builder(arena.getContext());
+    for (auto &[buffer, offsets] : layout->offsets)
+      setOffsets(buffer, offsets, builder);
+    arena.setBytesAttr(builder.getI64IntegerAttr(layout->bytes));
+    arena.setPeakLiveBytesAttr(builder.getI64IntegerAttr(layout->peak));
+    return success();
+  }
+
+  static void setOffsets(plan::BufferOp buffer, ArrayRef<int64_t> offsets, Builder &builder) {
+    if (offsets.size() > 1)
+      buffer.setScope(plan::Scope::Slot); // of a routine's scratch, too
+    buffer.setSlots(offsets.size());
+    buffer.setOffsetAttr(builder.getI64IntegerAttr(offsets.front()));
+    buffer.setSlotOffsetsAttr(offsets.size() > 1 ? builder.getDenseI64ArrayAttr(offsets.drop_front())
+                                                 : DenseI64ArrayAttr());
+  }
+
+  /// On the axis that has every routine once; slots lie side by side.
+  FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena) {
+    scheduling::OffsetProblem problem;
+    problem.alignment = alignment_;
+    SmallVector<plan::BufferOp> buffers;
+    for (auto &[op, spans] : uses_) {
+      auto buffer = cast<plan::BufferOp>(op);
+      if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr())
+        continue;
+      const int64_t bytes = buffer.getSlots() > 1 ? strideOf(buffer) * int64_t(buffer.getSlots()) : buffer.getBytes();
+      auto [begin, end] = lifeOf(buffer, spans);
+      problem.buffers.push_back({bytes, begin, end});
+      buffers.push_back(buffer);
+    }
+    if (auto reason = problem.check())
+      return arena.emitOpError() << "cannot be laid out: " << *reason;
+    std::vector<int64_t> offsets = scheduling::assignOffsets(problem);
+    if (auto reason = problem.verify(offsets))
+      return arena.emitOpError() << "was laid out wrongly: " << *reason;
+    ArenaLayout layout;
+    layout.bytes = int64_t(llvm::alignTo(problem.arenaBytes(offsets), alignment_));
+    layout.peak = problem.lowerBound();
+    for (auto [buffer, offset] : llvm::zip(buffers, offsets))
+      for (int64_t slot = 0; slot < int64_t(buffer.getSlots()); ++slot)
+        layout.offsets[buffer].push_back(offset + slot * strideOf(buffer));
+    return layout;
+  }
+
+  /// [begin, end) on the role's time axis.
+  std::pair<int64_t, int64_t> lifeOf(plan::BufferOp buffer, const Spans &spans) {
+    const int64_t whole = axes_.empty() ? 1 : axes_.back().end;
+    if (buffer.getScope() == plan::Scope::Plan || spans.empty())
+      return {0, whole};
+    int64_t begin = whole, end = 0;
+    for (auto &[program, span] : spans) {
+      const Axis &axis = axes_[program];
+      int64_t first = span.first.time(), last = span.last.time() + 1;
+      if (buffer.getScope() == plan::Scope::Step)
+        std::tie(first, last) = stepLife(axis, span);
+      const bool overlaps =
+          buffer.getScope() == plan::Scope::Slot && (buffer.getSlots() > 1 || isInterleaved(axis, span));
+      overlapping_ |= overlaps && !commands_.isMessage(buffer) && !commands_.isFed(buffer);
+      if (overlaps || commands_.isMessage(buffer)) {
+        first = axis.begin;
+        last = axis.end;
+      }
+      if (isMetric(buffer, axis.program))
+        last = axis.end;
+      begin = std::min(begin, first);
+      end = std::max(end, last);
+    }
+    return {begin, end};
+  }
+
+  /// Whether compute that stands elsewhere on the axis runs between the first use of a micro-batch's buffer and the
+  /// last one.
+  bool isInterleaved(const Axis &axis, const Span &span) const {
+    const auto first = size_t(span.first.segment - axis.segments.begin()),
+               last = size_t(span.last.segment - axis.segments.begin());
+    if (first == last)
+      return false;
+    llvm::SmallDenseSet<int64_t> open; // micro-batches between the two
+    for (const auto &[segment, microbatch] : axis.calls) {
+      if (segment == first)
+        open.insert(microbatch);
+      if (!open.empty() && (segment < first || segment > last) && computes(axis.segments[segment].routine))
+        return true;
+      if (segment == last)
+        open.erase(microbatch);
+    }
+    return false;
+  }
+
+  static bool computes(plan::RoutineOp routine) {
+    return llvm::any_of(routine.getBody().front(), [](Operation &op) { return isa<plan::KernelOp, plan::FillOp>(op); });
+  }
+
+  /// [begin, end) of what is alive between calls: all of a routine that runs again meanwhile.
+  static std::pair<int64_t, int64_t> stepLife(const Axis &axis, const Span &span) {
+    const int64_t firstCall = span.first.segment->firstCall;
+    std::pair<int64_t, int64_t> life(span.first.time(), span.last.time() + 1);
+    for (const Segment &segment : axis.segments) {
+      if (segment.lastCall < firstCall || segment.firstCall > span.lastCall)
+        continue;
+      if (segment.repeated() || &segment != span.first.segment)
+        life.first = std::min(life.first, segment.begin);
+      if (segment.repeated() || &segment != span.last.segment)
+        life.second = std::max(life.second, segment.end());
+    }
+    return life;
+  }
+
+  static bool isMetric(plan::BufferOp buffer, plan::ProgramOp program) {
+    return llvm::any_of(buffer->getUsers(), [&](Operation *user) {
+      return isa<plan::MetricOp>(user) && user->getParentOp() == program.getOperation();
+    });
+  }
+
+  /// The last command of a program in which a buffer is used, and which therefore has one.
+  static Use lastCommand(const Axis &axis) {
+    const Segment *last = &axis.segments.back();
+    while (last->commands == 0)
+      --last;
+    return {last, last->commands - 1};
+  }
+
+  /// Writes births and deaths as (program, routine, command, routine, command).
+  void setLives() {
+    llvm::DenseMap<Operation *, int64_t> numbers;
+    for (auto [index, routine] : llvm::enumerate(role_.getOps<plan::RoutineOp>()))
+      numbers[routine] = index;
+    for (auto &[op, spans] : uses_) {
+      auto buffer = cast<plan::BufferOp>(op);
+      if (buffer.getScope() == plan::Scope::Plan)
+        continue;
+      SmallVector<int64_t> lives;
+      for (auto &[program, span] : spans) {
+        const Use last = isMetric(buffer, axes_[program].program) ? lastCommand(axes_[program]) : span.last;
+        lives.append({program, numbers[span.first.segment->routine], span.first.command, numbers[last.segment->routine],
+                      last.command});
+      }
+      buffer.setLives(lives);
+    }
+  }
+
+  plan::RoleOp role_;
+  SmallVector<Axis> axes_;
+  int64_t alignment_;
+  llvm::MapVector<Operation *, Spans> uses_;
+  BufferUses commands_;
+  bool overlapping_ = false; // whether values of several micro-batches are held at once
+};
+
+} // namespace
+
+LogicalResult ds::assignOffsets(plan::RoleOp role, int64_t alignment) { return RoleOffsets(role, alignment).run(); }
+
+namespace {
+struct AssignOffsets : ds::impl::AssignOffsetsBase<AssignOffsets> {
+  using AssignOffsetsBase::AssignOffsetsBase;
+
+  void runOnOperation() override {
+    if (alignment < 1 || !llvm::isPowerOf2_64(alignment)) {
+      getOperation().emitError() << "alignment " << alignment.getValue() << " is not a power of two";
+      return signalPassFailure();
+    }
+    for (auto role : getOperation().getOps<plan::RoleOp>())
+      if (failed(assignOffsets(role, alignment)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

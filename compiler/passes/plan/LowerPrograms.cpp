@@ -1,0 +1,76 @@
+//===- LowerPrograms.cpp - programs of calls ----------------------------------===//
+#include "compiler/passes/plan/LowerPrograms.h"
+
+#include "compiler/analysis/TrainStep.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace ds;
+
+/// State that an op adds to.
+static SmallVector<StringAttr> accumulatedBy(Operation *op) {
+  if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+    return {accumulate.getVariableAttr().getAttr()};
+  SmallVector<StringAttr> names;
+  if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op); collective && collective.getAccumulate())
+    for (auto name : collective.getIntoAttr().getAsRange<FlatSymbolRefAttr>())
+      names.push_back(name.getAttr());
+  return names;
+}
+
+void LowerPrograms::lower(dist::ProgramOp program) {
+  Location location = program.getLoc();
+  buffers_.setInsertionPointToEnd(&plan_.getBody().front());
+  const std::string begin = ("begin_" + program.getSymName()).str();
+  const bool hasBegin = lowerBegin(program, begin);
+  auto lowered = plan::ProgramOp::create(buffers_, location, program.getSymName());
+  OpBuilder builder(buffers_.getContext());
+  builder.setInsertionPointToStart(&lowered.getBody().emplaceBlock());
+  if (hasBegin)
+    plan::CallOp::create(builder, location, begin, 0);
+  llvm::DenseSet<StringAttr> written;
+  for (auto call : program.getOps<dist::CallOp>()) {
+    plan::CallOp::create(builder, location, call.getFragment(), call.getMicrobatch());
+    symbols_.lookup<dist::FragmentOp>(call.getFragment()).walk([&](Operation *op) {
+      for (StringAttr name : accumulatedBy(op))
+        written.insert(name);
+      if (auto store = dyn_cast<train::StoreOp>(op))
+        written.insert(store.getVariableAttr().getAttr());
+    });
+  }
+  for (StringRef name : {lossMetric, gradientNormMetric, learningRateMetric})
+    if (auto variable = symbols_.lookup<train::VariableOp>(name);
+        variable && written.contains(variable.getSymNameAttr()))
+      plan::MetricOp::create(builder, location, builder.getStringAttr(name),
+                             placement_.ofState(variable.getSymNameAttr()).buffer, TypeAttr::get(variable.getType()));
+}
+
+/// Zeroes what the program's fragments accumulate into; false where there is nothing.
+bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
+  llvm::SetVector<StringAttr> accumulators;
+  llvm::SetVector<dist::FragmentOp> fragments;
+  for (auto call : program.getOps<dist::CallOp>())
+    fragments.insert(symbols_.lookup<dist::FragmentOp>(call.getFragment()));
+  for (dist::FragmentOp fragment : fragments)
+    for (Operation &op : fragment.getBody().front())
+      for (StringAttr name : accumulatedBy(&op)) {
+        dist::BucketOp bucket = placement_.bucketOf(name);
+        accumulators.insert(bucket ? bucket.getSymNameAttr() : name);
+      }
+  if (accumulators.empty())
+    return false;
+  auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), name);
+  buffers_.setInsertionPoint(routine);
+  writer_.beginRoutine(routine);
+  for (StringAttr accumulator : accumulators) {
+    auto bucket = symbols_.lookup<dist::BucketOp>(accumulator);
+    auto held =
+        cast<RankedTensorType>(bucket && bucket.getHeld() == dist::Held::Whole
+                                   ? bucket.getType()
+                                   : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
+    writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());
+  }
+  buffers_.setInsertionPointToEnd(&plan_.getBody().front());
+  return true;
+}

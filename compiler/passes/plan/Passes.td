@@ -1,0 +1,64 @@
+//===- Passes.td - from dist to commands on buffers at offsets -----------===//
+#ifndef DS_PASSES_PLAN_TD
+#define DS_PASSES_PLAN_TD
+
+include "compiler/passes/PassBase.td"
+
+def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::train::TrainDialect"]> {
+  let summary = "fragments to routines of kernels on buffers";
+  let description = [{
+    Values become buffers, ops become commands with the kernels and workspaces of kernels/KernelSignatures.h, and
+    fragments become routines. A reshape is another view of its operand's buffer; what is kept or stored is written in
+    place by its producer. Feeds run on the copy-in queue; compute waits for them by event, and they wait for the
+    backward two micro-batches before, whose slot they reuse.
+  }];
+  let options = [
+    Option<"device", "device", "::ds::kernels::Device", "::ds::kernels::Device::Cpu", "what kernels run on",
+           [{::llvm::cl::values(clEnumValN(::ds::kernels::Device::Cpu, "cpu", ""),
+                                clEnumValN(::ds::kernels::Device::Cuda, "cuda", ""))}]>,
+    Option<"tf32", "tf32", "bool", "false", "on CUDA, float32 factors of products may be rounded to TF32">,
+    Option<"threads", "threads", "int64_t", "1", "compute workers that workspaces are cut for">,
+    Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "4194304", "cap of a workspace, a worker">];
+}
+
+def AssignOffsets : DsPass<"ds-assign-offsets"> {
+  let summary = "give every buffer its place in the arena";
+  let description = [{
+    Liveness in queue order on one time axis per program; programs never run at once. Largest first, first fit. Sets
+    offsets, lives, and the arenas' sizes and peaks; the result is checked by OffsetProblem::verify. Where micro-batches
+    overlap it also sets how many slots values and large scratch have (of scope slot then), each with an offset of its own.
+  }];
+  let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+}
+
+def OrderForMemory : DsPass<"ds-order-for-memory"> {
+  let summary = "run commands in an order in which fewer bytes live at once";
+  let description = [{
+    Within each routine. Commands that touch the same bytes, one of them writing, keep their order, so no bit changes;
+    collectives keep theirs among each other, and nothing passes a command that waits for an event or signals one, so what
+    runs beside compute begins and ends where it did. Offsets are assigned again; a role keeps its order where its arena
+    would not be smaller.
+  }];
+  let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+}
+
+def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
+  let summary = "say which programs a device may record once and launch again";
+  let description = [{
+    For devices that record what a run enqueues and launch the record as one (a CUDA graph): `step` becomes `captured`, if every
+    arena that it uses is the device's or the host's and no role's run has more than `commands` commands: a record costs the
+    device memory of its reserve for each of them, and it is launched whole. Roles decide alike, for all ranks must launch a
+    collective in the same way. A mark that a user wrote stays, and is refused where it cannot be. Switch off to bisect.
+  }];
+  let options = [Option<"commands", "commands", "int64_t", "65536", "most commands of a run that is recorded">];
+}
+
+def VerifyPlanForm : DsPass<"ds-verify-plan-form"> {
+  let summary = "check that nothing is left to decide";
+  let description = [{
+    Every buffer has an offset inside its arena and is written before it is read; no op of another dialect is left outside
+    `@reference`.
+  }];
+}
+
+#endif // DS_PASSES_PLAN_TD

@@ -1,0 +1,203 @@
+//===- ChooseRecompute.cpp - decide what the backward computes again ----------===//
+#include "compiler/analysis/Cost.h"
+#include "compiler/analysis/ForwardChain.h"
+#include "compiler/passes/recompute/Passes.h"
+#include "compiler/passes/recompute/Recompute.h"
+#include "compiler/scheduling/PartitionMethod.h"
+#include "compiler/scheduling/Recompute.h"
+#include "dialects/Train/LocationName.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ds {
+#define GEN_PASS_DEF_CHOOSERECOMPUTE
+#include "compiler/passes/recompute/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct ChooseRecompute : ds::impl::ChooseRecomputeBase<ChooseRecompute> {
+  using ChooseRecomputeBase::ChooseRecomputeBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    auto microbatch = symbols.lookup<func::FuncOp>("microbatch");
+    if (!microbatch || !microbatch.getBody().hasOneBlock()) {
+      module.emitError("needs @microbatch, of one block; see ds-verify-train-form");
+      return signalPassFailure();
+    }
+    const ForwardChain chain(microbatch, symbols);
+    if (!rules.empty()) {
+      if (failed(checkRules()) || failed(followRules(chain)))
+        signalPassFailure();
+      return;
+    }
+    const std::vector<Layer> layers = layersOf(chain);
+    if (full)
+      for (const Layer &layer : layers)
+        markWhole(layer, chain);
+    const int64_t levels = full ? 0 : followLevel(layers, chain);
+    summarize(layers, levels, chain);
+  }
+
+private:
+  /// Units [begin, end).
+  struct Layer {
+    int64_t begin, end;
+  };
+
+  /// The model's layers but the last, whose backward comes at once; with `full` as many runs of them as there are to be
+  /// checkpoints.
+  std::vector<Layer> layersOf(const ForwardChain &chain) const {
+    scheduling::PartitionProblem problem = chain.problem();
+    if (problem.check() || problem.units.empty())
+      return {};
+    std::vector<int64_t> begins = scheduling::layerBegins(problem);
+    begins.push_back(int64_t(chain.units.size()));
+    std::vector<Layer> layers;
+    for (size_t i = 0; i + 1 < begins.size(); ++i)
+      if (begins[i + 1] - begins[i] > 1)
+        layers.push_back({begins[i], begins[i + 1]});
+    if (!layers.empty() && layers.back().end == int64_t(chain.units.size()))
+      layers.pop_back();
+    if (!full || checkpoints <= 0 || checkpoints >= int64_t(layers.size()))
+      return layers;
+    std::vector<Layer> runs;
+    for (int64_t run = 0; run < checkpoints; ++run) {
+      const auto first = size_t(run * int64_t(layers.size()) / checkpoints),
+                 last = size_t((run + 1) * int64_t(layers.size()) / checkpoints - 1);
+      runs.push_back({layers[first].begin, layers[last].end});
+    }
+    return runs;
+  }
+
+  static void mark(Operation *op) { op->setAttr(recomputeAttribute, UnitAttr::get(op->getContext())); }
+
+  /// Whether an op may be done twice: it changes nothing, and what is repeated wherever it is needed is.
+  static bool mayRepeat(Operation *op) { return isMemoryEffectFree(op) || isa<train::ReadOp>(op); }
+
+  /// What later layers read is kept.
+  static bool leaves(Value value, const Layer &layer, const ForwardChain &chain) {
+    return chain.lastUse(value) >= layer.end;
+  }
+
+  static bool mayRepeat(Operation *op, const Layer &layer, const ForwardChain &chain) {
+    return mayRepeat(op) && llvm::none_of(op->getResults(), [&](Value v) { return leaves(v, layer, chain); });
+  }
+
+  static void markWhole(const Layer &layer, const ForwardChain &chain) {
+    for (int64_t i = layer.begin; i < layer.end; ++i)
+      if (Operation *op = chain.units[size_t(i)]; mayRepeat(op, layer, chain))
+        mark(op);
+  }
+
+  //===-- by level -----------------------------------------------------------------===//
+
+  /// A layer's units, and those of the values that they make which end with it. All others are at hand.
+  static scheduling::RecomputeProblem problemOf(const Layer &layer, const ForwardChain &chain) {
+    scheduling::RecomputeProblem problem;
+    llvm::DenseMap<Value, int32_t> index;
+    for (int64_t i = layer.begin; i < layer.end; ++i) {
+      Operation *op = chain.units[size_t(i)];
+      scheduling::RecomputeProblem::Op repeated{std::llround(seconds(op) * 1e12), mayRepeat(op, layer, chain), {}};
+      for (Value operand : op->getOperands())
+        if (auto known = index.find(underView(operand)); known != index.end())
+          repeated.operands.push_back(known->second);
+      for (Value result : op->getResults())
+        if (!leaves(result, layer, chain)) {
+          index[result] = int32_t(problem.values.size());
+          problem.values.push_back({bytesOf(result), int32_t(i - layer.begin), chain.isReadLater(result)});
+        }
+      problem.ops.push_back(std::move(repeated));
+    }
+    return problem;
+  }
+
+  /// Marks what the level repeats; returns how many levels there are.
+  int64_t followLevel(const std::vector<Layer> &layers, const ForwardChain &chain) {
+    std::vector<std::vector<scheduling::RecomputeChoice>> frontiers;
+    std::vector<scheduling::RecomputeProblem> problems;
+    for (const Layer &layer : layers) {
+      problems.push_back(problemOf(layer, chain));
+      const auto same = std::find(problems.begin(), problems.end() - 1, problems.back()); // a block is planned once
+      frontiers.push_back(same != problems.end() - 1 ? frontiers[size_t(same - problems.begin())]
+                                                     : scheduling::recomputeFrontier(problems.back()));
+    }
+    const std::vector<scheduling::RecomputeStep> steps = scheduling::recomputeSteps(frontiers);
+    std::vector<size_t> taken(layers.size()); // the choice of each layer
+    for (size_t i = 0; i < steps.size() && int64_t(i) < level; ++i)
+      taken[size_t(steps[i].layer)] = size_t(steps[i].choice);
+    for (auto [layer, frontier, choice] : llvm::zip(layers, frontiers, taken))
+      for (auto [offset, again] : llvm::enumerate(frontier[choice].again))
+        if (again)
+          mark(chain.units[size_t(layer.begin) + offset]);
+    return int64_t(steps.size());
+  }
+
+  void summarize(const std::vector<Layer> &layers, int64_t levels, const ForwardChain &chain) {
+    const auto again = llvm::count_if(layers, [&](const Layer &layer) {
+      return std::any_of(chain.units.begin() + layer.begin, chain.units.begin() + layer.end,
+                         [](Operation *op) { return op->hasAttr(recomputeAttribute); });
+    });
+    Builder builder(&getContext());
+    const auto entry = [&](StringRef name, int64_t number) {
+      return builder.getNamedAttr(name, builder.getI64IntegerAttr(number));
+    };
+    getOperation()->setAttr(
+        recomputeSummaryAttribute,
+        builder.getDictionaryAttr({entry("again", again), entry("layers", int64_t(layers.size())),
+                                   entry("level", std::min(level.getValue(), levels)), entry("levels", levels)}));
+  }
+
+  //===-- by name ------------------------------------------------------------------===//
+
+  LogicalResult checkRules() {
+    for (const std::string &rule : rules) {
+      auto [pattern, what] = StringRef(rule).rsplit('=');
+      std::string error;
+      if (!llvm::Regex(pattern).isValid(error))
+        return getOperation().emitError()
+               << "deepstatic.recompute: \"" << pattern << "\" is no regular expression: " << error;
+      if (what != "save" && what != "recompute")
+        return getOperation().emitError() << "rules: \"" << rule << "\" must end in =save or =recompute";
+    }
+    return success();
+  }
+
+  /// The first rule that a unit's name matches.
+  LogicalResult followRules(const ForwardChain &chain) {
+    std::vector<std::pair<llvm::Regex, bool>> compiled;
+    for (const std::string &rule : rules) {
+      auto [pattern, what] = StringRef(rule).rsplit('=');
+      compiled.emplace_back(llvm::Regex(pattern), what == "recompute");
+    }
+    std::vector<bool> matched(rules.size());
+    for (Operation *op : chain.units) {
+      const std::string name = train::locationName(op->getLoc());
+      bool decided = false;
+      for (auto [index, rule] : llvm::enumerate(compiled)) {
+        if (!rule.first.match(name))
+          continue;
+        if (!decided && rule.second && mayRepeat(op))
+          mark(op);
+        matched[index] = decided = true;
+      }
+    }
+    for (auto [rule, any] : llvm::zip(rules, matched))
+      if (!any)
+        return getOperation().emitError()
+               << "deepstatic.recompute: \"" << StringRef(rule).rsplit('=').first
+               << "\" matches the name of no op of the forward; ds-opt compile --emit grad shows them";
+    return success();
+  }
+};
+
+} // namespace

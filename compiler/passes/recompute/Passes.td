@@ -1,0 +1,50 @@
+//===- Passes.td - what the backward computes again instead of keeping it ===//
+#ifndef DS_PASSES_RECOMPUTE_TD
+#define DS_PASSES_RECOMPUTE_TD
+
+include "compiler/passes/PassBase.td"
+
+def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
+  let summary = "compute cheap values again in the backward pass instead of keeping them";
+  let description = [{
+    ```mlir
+    %0 = train.mul %x, %x                      // kept, as %x is
+    %g = train.loss_gradient 1.0
+    %1 = train.mul %dy, %0                     // reads a second train.mul %x, %x behind %g
+    ```
+    A value of the forward pass that the backward reads is repeated there if elementwise ops make it from values that the
+    backward has anyway. Fewer bytes live from forward to backward, and a fused loop reads fewer of them; no bit changes.
+    Must precede `ds-fuse-elementwise`; no CSE may follow.
+  }];
+}
+
+def ChooseRecompute : DsPass<"ds-choose-recompute"> {
+  let summary = "decide what the backward computes again instead of keeping it";
+  let description = [{
+    Writes `train.recompute` on ops of the forward. Layers are found in the graph, not by name: what lies between two positions where
+    few bytes cross, a repeated block being one (`compiler/scheduling/PartitionMethod.h`). The last layer, whose backward comes at once, is
+    left alone, and what later layers read is kept.
+
+    For every layer, minimum cuts find the choices that keep the fewest bytes for some price of a byte in time
+    (`compiler/scheduling/Recompute.h`). A level takes one step of one layer from a choice to the next; steps come in the order of bytes
+    freed for the time of the cost model, earlier layers first, so that each level repeats all that the one below repeats, and more.
+    `full` repeats whole layers instead, as module-level checkpointing does, and with `checkpoints` that many runs of layers.
+
+    With `rules`, REGEX=save or REGEX=recompute, the first that an op's name matches decides instead.
+  }];
+  let options = [Option<"level", "level", "int64_t", "0", "how much">,
+                 Option<"full", "full", "bool", "false", "whole layers">,
+                 Option<"checkpoints", "checkpoints", "int64_t", "0", "with full: runs of layers that are repeated together; 0: each by itself">,
+                 ListOption<"rules", "rules", "std::string", "REGEX=save or REGEX=recompute, in order">];
+}
+
+def Recompute : DsPass<"ds-recompute"> {
+  let summary = "compute again in the backward what is not kept";
+  let description = [{
+    Where the backward reads a result of an op with `train.recompute`, the op is cloned in front of the first reader, with the
+    `train.recompute` ops that it needs. Clones carry `train.recomputed`, and the reference ops of what they repeat; dropout draws the
+    same mask. An op that changes state is never repeated. What another pipeline stage computes is kept.
+  }];
+}
+
+#endif // DS_PASSES_RECOMPUTE_TD

@@ -1,0 +1,72 @@
+//===- Recompute.cpp - compute again in the backward what is not kept ---------===//
+#include "compiler/passes/recompute/Recompute.h"
+
+#include "compiler/analysis/ForwardChain.h"
+#include "compiler/analysis/Stages.h"
+#include "compiler/passes/recompute/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace ds {
+#define GEN_PASS_DEF_RECOMPUTE
+#include "compiler/passes/recompute/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct Recompute : ds::impl::RecomputeBase<Recompute> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    auto microbatch = symbols.lookup<func::FuncOp>("microbatch");
+    if (!microbatch || !microbatch.getBody().hasOneBlock()) {
+      getOperation().emitError("needs @microbatch, of one block; see ds-verify-train-form");
+      return signalPassFailure();
+    }
+    const ForwardChain chain(microbatch, symbols);
+    for (Operation *op : chain.forward)
+      if (op->hasAttr(recomputeAttribute)) {
+        if (!isMemoryEffectFree(op)) {
+          op->emitOpError() << "changes state, so it cannot be done twice; take " << recomputeAttribute << " away";
+          return signalPassFailure();
+        }
+        again_.insert(op);
+      }
+    for (Operation *reader : chain.backward)
+      for (OpOperand &operand : reader->getOpOperands())
+        operand.set(repeated(operand.get(), reader));
+    for (Operation *op : chain.forward)
+      op->removeAttr(recomputeAttribute);
+  }
+
+private:
+  /// `value` as `reader` of the backward is to read it: made again in front of it, once, with all it needs that is not
+  /// kept.
+  Value repeated(Value value, Operation *reader) {
+    Operation *op = underView(value).getDefiningOp();
+    // What another stage computes is kept, and sent.
+    if (!op || !again_.contains(op) || stageOf(op) != stageOf(reader))
+      return value;
+    if (Value known = copies_.lookup(value))
+      return known;
+    Operation *made = value.getDefiningOp(); // `op`, or a reshape above it
+    IRMapping mapping;
+    for (Value operand : made->getOperands())
+      mapping.map(operand, repeated(operand, reader));
+    Operation *copy = OpBuilder(reader).clone(*made, mapping);
+    copy->removeAttr(recomputeAttribute);
+    copy->setAttr(recomputedAttribute, UnitAttr::get(copy->getContext()));
+    if (Attribute stage = reader->getAttr(pipelineStageAttribute))
+      copy->setAttr(pipelineStageAttribute, stage);
+    for (auto [result, again] : llvm::zip(made->getResults(), copy->getResults()))
+      copies_[result] = again;
+    return copies_.lookup(value);
+  }
+
+  llvm::DenseSet<Operation *> again_;   // looked up
+  llvm::DenseMap<Value, Value> copies_; // of the forward's values
+};
+
+} // namespace

@@ -1,0 +1,100 @@
+//===- RepeatElementwise.cpp - compute cheap values again in the backward ---===//
+//
+// 1. Kept: what the backward reads of the forward pass, cheap or not.
+// 2. In program order, a kept result of an elementwise op becomes cheap if each of its operands is a constant, a read
+// of
+//    a variable, a graph input, cheap, or kept for another reason: that is, kept and not made cheap itself, or a chain
+//    of elementwise ops down to such values.
+// 3. Where the backward reads a cheap value, its chain is cloned, once, in front of the first reader.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/analysis/Stages.h"
+#include "compiler/passes/recompute/Passes.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+#include "llvm/ADT/SetVector.h"
+
+namespace ds {
+#define GEN_PASS_DEF_REPEATELEMENTWISE
+#include "compiler/passes/recompute/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+class Repeating {
+public:
+  explicit Repeating(Block &block) {
+    bool backward = false;
+    for (Operation &op : block) {
+      backward |= isa<train::LossGradientOp>(op);
+      (backward ? backward_ : forward_).push_back(&op);
+    }
+    later_.insert(backward_.begin(), backward_.end());
+  }
+
+  void run() {
+    for (Operation *op : backward_)
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp(); producer && !later_.contains(producer))
+          kept_.insert(underView(operand));
+    for (Operation *op : forward_)
+      if (op->hasTrait<train::Elementwise>() && llvm::all_of(op->getOperands(), [&](Value v) { return isAtHand(v); }))
+        cheap_.insert(op->getResult(0));
+    for (Operation *op : backward_)
+      for (OpOperand &operand : op->getOpOperands())
+        operand.set(repeated(operand.get(), op));
+  }
+
+private:
+  /// Reshapes cost nothing and are repeated anyway.
+  static Value underView(Value value) {
+    while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
+      value = reshape.getInput();
+    return value;
+  }
+
+  bool isAtHand(Value value) const {
+    value = underView(value);
+    Operation *op = value.getDefiningOp();
+    return !op || isa<train::ConstantOp, train::ReadOp>(op) || cheap_.contains(value) || kept_.contains(value);
+  }
+
+  /// What another stage has computed is kept, and sent.
+  static bool isOfStage(Operation *op, Operation *reader) {
+    return isa<train::ReshapeOp>(op) || !stageOf(op) || stageOf(op) == stageOf(reader);
+  }
+
+  /// `value` as `reader` of the backward pass may read it.
+  Value repeated(Value value, Operation *reader) {
+    Operation *op = value.getDefiningOp();
+    if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader))
+      return value;
+    if (Value known = copies_.lookup(value))
+      return known;
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, repeated(operand, reader));
+    return copies_[value] = OpBuilder(reader).clone(*op, mapping)->getResult(0);
+  }
+
+  SmallVector<Operation *> forward_, backward_;
+  llvm::DenseSet<Operation *> later_;   // of the backward pass
+  llvm::DenseSet<Value> kept_, cheap_;  // looked up, never iterated
+  llvm::DenseMap<Value, Value> copies_; // of the forward's values
+};
+
+struct RepeatElementwise : ds::impl::RepeatElementwiseBase<RepeatElementwise> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (Block &block : function.getBody())
+        Repeating(block).run();
+  }
+};
+
+} // namespace

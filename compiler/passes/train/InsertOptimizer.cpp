@@ -1,0 +1,153 @@
+//===- InsertOptimizer.cpp - make @update ---------------------------------===//
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/train/StepFunctions.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+
+namespace ds {
+#define GEN_PASS_DEF_INSERTOPTIMIZER
+#include "compiler/passes/train/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
+  using InsertOptimizerBase::InsertOptimizerBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    DictionaryAttr parameters = checkOptions();
+    if (!parameters || !symbols.lookup<func::FuncOp>("microbatch")) {
+      if (parameters)
+        module.emitError("has no @microbatch; run ds-differentiate before");
+      return signalPassFailure();
+    }
+    if (!symbols.lookup<train::VariableOp>(lossMetric)) {
+      module.emitError() << "has no metric @" << lossMetric << "; ds-differentiate makes it";
+      return signalPassFailure();
+    }
+    SmallVector<train::VariableOp> trained;
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (symbols.lookup<train::VariableOp>(gradientName(variable.getSymName())))
+        trained.push_back(variable);
+    buildUpdate(symbols, trained, parameters);
+  }
+
+private:
+  /// The schedule's parameters, or null after an error.
+  DictionaryAttr checkOptions() {
+    ModuleOp module = getOperation();
+    if (!llvm::is_contained({"adamw", "sgd", "adagrad"}, optimizer.getValue())) {
+      module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad";
+      return {};
+    }
+    if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, schedule.getValue())) {
+      module.emitError() << "schedule \"" << schedule.getValue()
+                         << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR";
+      return {};
+    }
+    if (microbatches < 1) {
+      module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
+      return {};
+    }
+    if (scheduleParameters.getValue().empty())
+      return DictionaryAttr::get(&getContext(),
+                                 NamedAttribute("lr", FloatAttr::get(Float64Type::get(&getContext()), lr)));
+    auto parsed = dyn_cast_if_present<DictionaryAttr>(parseAttribute(scheduleParameters, &getContext()));
+    if (!parsed)
+      module.emitError() << "schedule-parameters \"" << scheduleParameters.getValue() << "\" is not a dictionary";
+    return parsed;
+  }
+
+  void buildUpdate(SymbolTable &symbols, ArrayRef<train::VariableOp> trained, DictionaryAttr parameters) {
+    ModuleOp module = getOperation();
+    auto b = ImplicitLocOpBuilder::atBlockEnd(module.getLoc(), module.getBody());
+    // Every op has a name of its own: the module's is the path that the model was read from.
+    setName(b, "update");
+    auto update = func::FuncOp::create(b, "update", b.getFunctionType({}, {}));
+    b.setInsertionPointToStart(update.addEntryBlock());
+    auto counter = RankedTensorType::get({}, b.getI64Type());
+    Value step = train::ReadOp::create(b, counter, variable(b, symbols, stepVariable, counter));
+    setName(b, learningRateMetric);
+    Value rate = train::LearningRateOp::create(b, step, schedule, parameters);
+    Value norm = buildNorm(b, symbols, trained);
+    Value factor = clip > 0 ? train::ClipFactorOp::create(b, norm, APFloat(clip.getValue())).getResult()
+                            : constant(b, b.getF64Type(), 1.0);
+    for (train::VariableOp parameter : trained)
+      updateParameter(b, symbols, parameter, rate, step, factor);
+    setName(b, stepVariable);
+    train::IncrementOp::create(b, FlatSymbolRefAttr::get(b.getContext(), stepVariable));
+    storeMetric(b, symbols, gradientNormMetric, norm);
+    storeMetric(b, symbols, learningRateMetric, rate);
+    setName(b, lossMetric);
+    averageLoss(b, symbols);
+    setName(b, "update");
+    func::ReturnOp::create(b);
+  }
+
+  static Value constant(ImplicitLocOpBuilder &b, Type element, double value) {
+    auto type = RankedTensorType::get({}, element);
+    return train::ConstantOp::create(b, type, DenseElementsAttr::get(type, b.getFloatAttr(element, value)));
+  }
+
+  /// The global norm over all accumulators, in the order of their parameters.
+  static Value buildNorm(ImplicitLocOpBuilder &b, SymbolTable &symbols, ArrayRef<train::VariableOp> trained) {
+    SmallVector<train::VariableOp> gradients;
+    for (train::VariableOp parameter : trained)
+      gradients.push_back(symbols.lookup<train::VariableOp>(gradientName(parameter.getSymName())));
+    return buildGradientNorm(b, gradients);
+  }
+
+  void updateParameter(ImplicitLocOpBuilder &b, SymbolTable &symbols, train::VariableOp parameter, Value rate,
+                       Value step, Value factor) {
+    b.setLoc(parameter.getLoc());
+    StringRef name = parameter.getSymName();
+    RankedTensorType type = parameter.getTensorType();
+    auto symbol = FlatSymbolRefAttr::get(b.getContext(), name);
+    auto gradient = FlatSymbolRefAttr::get(b.getContext(), gradientName(name));
+    if (optimizer == "adamw") {
+      auto first = variable(b, symbols, firstMomentName(name), type);
+      auto second = variable(b, symbols, secondMomentName(name), type);
+      train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, b.getF64FloatAttr(beta1),
+                             b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon), b.getF64FloatAttr(weightDecay),
+                             b.getBoolAttr(decoupled));
+    } else if (optimizer == "adagrad") {
+      auto sum = variable(b, symbols, squareSumName(name), type);
+      train::AdagradOp::create(b, symbol, gradient, sum, rate, step, factor, b.getF64FloatAttr(epsilon),
+                               b.getF64FloatAttr(weightDecay), b.getF64FloatAttr(lrDecay));
+    } else {
+      FlatSymbolRefAttr buffer = momentum != 0 ? variable(b, symbols, momentumName(name), type) : FlatSymbolRefAttr();
+      train::SgdOp::create(b, symbol, gradient, buffer, rate, step, factor, b.getF64FloatAttr(momentum),
+                           b.getF64FloatAttr(weightDecay), b.getBoolAttr(nesterov));
+    }
+  }
+
+  /// A new variable of optimizer state that starts at zero.
+  static FlatSymbolRefAttr variable(ImplicitLocOpBuilder &b, SymbolTable &symbols, StringRef name,
+                                    RankedTensorType type) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(b.getInsertionBlock()->getParentOp());
+    auto zero = train::FillSourceAttr::get(b.getContext(), b.getF64FloatAttr(0));
+    auto op = train::VariableOp::create(b, train::VariableKind::Optimizer, name, type, zero);
+    symbols.insert(op);
+    return FlatSymbolRefAttr::get(op.getSymNameAttr());
+  }
+
+  /// The metric holds the sum over the micro-batches; users read their mean.
+  void averageLoss(ImplicitLocOpBuilder &b, SymbolTable &symbols) {
+    if (microbatches == 1)
+      return;
+    auto loss = symbols.lookup<train::VariableOp>(lossMetric);
+    auto name = FlatSymbolRefAttr::get(loss.getSymNameAttr());
+    Value sum = train::ReadOp::create(b, loss.getTensorType(), name);
+    Value count = constant(b, loss.getTensorType().getElementType(), double(microbatches));
+    train::StoreOp::create(b, name, train::DivOp::create(b, sum, count));
+  }
+};
+
+} // namespace

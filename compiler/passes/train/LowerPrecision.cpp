@@ -1,0 +1,213 @@
+//===- LowerPrecision.cpp - compute with bf16 -------------------------------===//
+#include "compiler/passes/train/Passes.h"
+#include "compiler/passes/train/PrecisionTable.h"
+#include "dialects/Train/Train.h"
+#include "kernels/BFloat16.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <cmath>
+
+namespace ds {
+#define GEN_PASS_DEF_LOWERPRECISION
+#include "compiler/passes/train/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+bool isOf(Value value, bool (Type::*kind)() const) { return (getElementTypeOrSelf(value.getType()).*kind)(); }
+bool isFull(Value value) { return isOf(value, &Type::isF32); }
+bool isLow(Value value) { return isOf(value, &Type::isBF16); }
+
+/// `value`, or the largest number of bf16 where rounding would make infinity of it.
+float withinRange(float value) {
+  const bool overflows = std::isinf(float(BFloat16(value))) && !std::isinf(value);
+  return overflows ? std::copysign(0x1.FEp127f, value) : value;
+}
+
+/// Large constants are resources.
+ArrayRef<float> resourceValues(ElementsAttr elements) {
+  auto resource = dyn_cast<DenseResourceElementsAttr>(elements);
+  AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+  return blob ? blob->getDataAs<float>() : ArrayRef<float>();
+}
+
+template <typename To> ElementsAttr resource(ElementsAttr like, FloatType type, ArrayRef<float> values) {
+  SmallVector<To> converted(llvm::map_range(values, [](float value) { return To(withinRange(value)); }));
+  auto blob = HeapAsmResourceBlob::allocateAndCopyInferAlign<To>(converted, /*dataIsMutable=*/false);
+  return DenseResourceElementsAttr::get(like.getShapedType().clone(type),
+                                        cast<DenseResourceElementsAttr>(like).getRawHandle().getKey(), std::move(blob));
+}
+
+/// `elements` of f32 in `type`, bf16 or f32, what is finite staying finite in bf16; null where it is neither dense nor
+/// a resource.
+ElementsAttr withinRange(ElementsAttr elements, FloatType type) {
+  if (auto dense = dyn_cast<DenseElementsAttr>(elements))
+    return dense.mapValues(type, [&](const APFloat &value) {
+      APFloat result(withinRange(value.convertToFloat()));
+      bool loses = false;
+      result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
+      return result.bitcastToAPInt();
+    });
+  const ArrayRef<float> values = resourceValues(elements);
+  if (values.empty())
+    return {};
+  return type.isBF16() ? resource<BFloat16>(elements, type, values) : resource<float>(elements, type, values);
+}
+
+struct LowerPrecision : ds::impl::LowerPrecisionBase<LowerPrecision> {
+  void runOnOperation() override {
+    SymbolTable symbols(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      parameters_.clear();
+      chained_.clear();
+      sums_.clear();
+      for (Operation &op : llvm::make_early_inc_range(function.getBody().front()))
+        if (failed(visit(&op, symbols)))
+          return signalPassFailure();
+    }
+  }
+
+private:
+  /// Whether an operand makes its reader compute with bf16.
+  bool isReached(Value value) const { return isLow(value) || parameters_.contains(value) || chained_.contains(value); }
+
+  LogicalResult visit(Operation *op, const SymbolTable &symbols) {
+    if (auto read = dyn_cast<train::ReadOp>(op)) {
+      auto variable = symbols.lookup<train::VariableOp>(read.getVariable());
+      if (variable && variable.getKind() == train::VariableKind::Parameter && isFull(read))
+        parameters_.insert(read);
+      return success();
+    }
+    if (auto constant = dyn_cast<train::ConstantOp>(op)) {
+      keepFinite(constant);
+      return success();
+    }
+    if (op->hasTrait<OpTrait::IsTerminator>()) { // the loss
+      for (OpOperand &operand : op->getOpOperands())
+        if (isLow(operand.get()))
+          cast(operand, Float32Type::get(&getContext()));
+      return success();
+    }
+    const OpPrecision *precision = precisionOf(op->getName().stripDialect());
+    if (llvm::none_of(op->getOperands(), [&](Value value) { return isReached(value); }) || scalesSum(op)) {
+      noteSums(op);
+      return success();
+    }
+    if (!precision)
+      return op->emitOpError("has no row in the table of precisions, so it cannot be computed with bf16");
+    return lower(op, *precision);
+  }
+
+  /// Whether an elementwise op applies parameters to a sum that was left in f32, as a learned weight of a loss does.
+  bool scalesSum(Operation *op) const {
+    return op->hasTrait<train::Elementwise>() &&
+           llvm::none_of(op->getOperands(), [&](Value value) { return isLow(value) || chained_.contains(value); }) &&
+           llvm::any_of(op->getOperands(), [&](Value value) { return sums_.contains(value); });
+  }
+
+  void noteSums(Operation *op) {
+    if (llvm::any_of(op->getOperands(), [&](Value value) { return isLow(value) || sums_.contains(value); }))
+      for (Value result : op->getResults())
+        if (isFull(result))
+          sums_.insert(result);
+  }
+
+  /// A mask that holds the lowest f32 means a finite number, of which a row may hold nothing else.
+  static void keepFinite(train::ConstantOp constant) {
+    auto type = dyn_cast<Float32Type>(getElementTypeOrSelf(constant.getType()));
+    const ArrayRef<float> values = resourceValues(constant.getValue());
+    const bool fits =
+        llvm::none_of(values, [](float value) { return withinRange(value) != value && !std::isnan(value); });
+    if (type && (!fits || isa<DenseElementsAttr>(constant.getValue())))
+      constant.setValueAttr(withinRange(constant.getValue(), type));
+  }
+
+  LogicalResult lower(Operation *op, const OpPrecision &precision) {
+    // The rows of a table that are moved are rounded, not the whole table.
+    if (precision.kind == OpKind::Movement && llvm::none_of(op->getOperands(), isLow)) {
+      parameters_.insert_range(op->getResults());
+      return success();
+    }
+    // Where parameters are operands that stay f32, and nothing else is reached, nothing changes.
+    const bool applies =
+        precision.kind == OpKind::Elementwise || llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+          return isLow(operand.get()) || (parameters_.contains(operand.get()) &&
+                                          precision.operand(operand.getOperandNumber()) == OperandPrecision::Low);
+        });
+    if (!applies) {
+      noteSums(op);
+      return success();
+    }
+    for (OpOperand &operand : op->getOpOperands()) {
+      const OperandPrecision wanted = precision.operand(operand.getOperandNumber());
+      if (wanted == OperandPrecision::Low && isFull(operand.get()))
+        cast(operand, BFloat16Type::get(&getContext()));
+      else if (wanted == OperandPrecision::Full && isLow(operand.get()))
+        cast(operand, Float32Type::get(&getContext()));
+    }
+    if (precision.kind == OpKind::Sum && llvm::any_of(op->getOperands(), isLow))
+      op->setAttr("wide", UnitAttr::get(&getContext()));
+    if (failed(inferAgain(op)))
+      return failure();
+    if (precision.kind == OpKind::Elementwise)
+      roundUnlessChained(op);
+    else
+      noteSums(op);
+    return success();
+  }
+
+  void roundUnlessChained(Operation *op) {
+    Value result = op->getResult(0);
+    if (!isFull(result))
+      return;
+    const OpPrecision *reader =
+        result.hasOneUse() ? precisionOf(result.getUsers().begin()->getName().stripDialect()) : nullptr;
+    if (reader && reader->kind == OpKind::Elementwise) {
+      chained_.insert(result);
+      return;
+    }
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    auto low = train::CastOp::create(builder, op->getLoc(), result, TypeAttr::get(builder.getBF16Type()));
+    result.replaceAllUsesExcept(low.getResult(), low);
+  }
+
+  static void cast(OpOperand &operand, FloatType type) {
+    OpBuilder builder(operand.getOwner());
+    auto constant = operand.get().getDefiningOp<train::ConstantOp>();
+    if (ElementsAttr low = constant && type.isBF16() ? withinRange(constant.getValue(), type) : ElementsAttr()) {
+      operand.set(train::ConstantOp::create(builder, constant.getLoc(), low));
+      return;
+    }
+    operand.set(train::CastOp::create(builder, operand.get().getLoc(), operand.get(), TypeAttr::get(type)));
+  }
+
+  /// Result types from the operands as they are now.
+  static LogicalResult inferAgain(Operation *op) {
+    auto inference = dyn_cast<InferTypeOpInterface>(op);
+    if (!inference)
+      return success();
+    SmallVector<Type> types;
+    if (failed(inference.inferReturnTypes(op->getContext(), op->getLoc(), op->getOperands(), op->getAttrDictionary(),
+                                          op->getPropertiesStorage(), op->getRegions(), types)))
+      return failure();
+    for (auto [result, type] : llvm::zip_equal(op->getResults(), types))
+      result.setType(type);
+    return success();
+  }
+
+  // Of f32, and bf16 as soon as anything but elementwise ops reads them:
+  llvm::DenseSet<Value> parameters_; ///< also what is moved of them
+  llvm::DenseSet<Value> chained_;    ///< from one elementwise op to the next
+  llvm::DenseSet<Value> sums_;       ///< computed from bf16, and left f32
+};
+
+} // namespace

@@ -1,0 +1,90 @@
+//===- PrecisionTable.cpp - what of an op is bf16, and what stays f32 ------===//
+//
+// The one place that decides. Gradients follow: differentiation gives each operand a gradient of its own type. Result
+// types follow from operands by each op's shape rule (statistics, log sums and losses of bf16 are f32).
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/passes/train/PrecisionTable.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace ds;
+
+using enum OpKind;
+
+static constexpr OpPrecision table[] = {
+    // Elementwise: a chain is computed in f32.
+    {"add", "F", Elementwise},
+    {"sub", "F", Elementwise},
+    {"mul", "F", Elementwise},
+    {"div", "F", Elementwise},
+    {"pow", "F", Elementwise},
+    {"max", "F", Elementwise},
+    {"min", "F", Elementwise},
+    {"neg", "F", Elementwise},
+    {"abs", "F", Elementwise},
+    {"sqrt", "F", Elementwise},
+    {"rsqrt", "F", Elementwise},
+    {"reciprocal", "F", Elementwise},
+    {"exp", "F", Elementwise},
+    {"log", "F", Elementwise},
+    {"erf", "F", Elementwise},
+    {"tanh", "F", Elementwise},
+    {"sigmoid", "F", Elementwise},
+    {"relu", "F", Elementwise},
+    {"sin", "F", Elementwise},
+    {"cos", "F", Elementwise},
+    {"atan", "F", Elementwise},
+    {"sign", "F", Elementwise},
+    {"floor", "F", Elementwise},
+    {"ceil", "F", Elementwise},
+    {"round", "F", Elementwise},
+    {"isnan", "F", Elementwise},
+    {"equal", "F", Elementwise},
+    {"less", "F", Elementwise},
+    {"less_equal", "F", Elementwise},
+    {"greater", "F", Elementwise},
+    {"greater_equal", "F", Elementwise},
+    {"select", ".F", Elementwise},
+    // Movement.
+    {"reshape", "L", Movement},
+    {"transpose", "L", Movement},
+    {"broadcast", "L", Movement},
+    {"slice", "L", Movement},
+    {"pad", "L", Movement},
+    {"concat", "L", Movement},
+    {"gather", "L.", Movement},
+    {"gather_elements", "L.", Movement},
+    {"scatter_elements", "L.L"},
+    {"top_k", "L"},
+    {"arg_max", "L"},
+    // Products: sums in f32, rounded once. Pools: a few elements.
+    {"matmul", "L"},
+    {"attention", "L"}, // a mask of i1 is none of floats
+    {"conv", "L"},
+    {"max_pool", "L"},
+    {"average_pool", "L"},
+    {"reduce_max", "L"},
+    // Sums of many elements.
+    {"reduce_sum", "L", Sum},
+    {"reduce_mean", "L", Sum},
+    {"cumsum", "F"},
+    // Dropout, softmax and norms: activations bf16; scales, shifts and statistics f32.
+    {"dropout", "L"},
+    {"softmax", "L"},
+    {"layer_norm", "LF"},
+    {"rms_norm", "LF"},
+    {"batch_norm", "LF"},
+    // Losses.
+    {"cross_entropy", "L."}, // loss and log sums f32
+    {"log_softmax", "F"},
+    // Explicit conversions, and state.
+    {"cast", "."},
+    {"store", "F"},
+    {"update_average", "F"},
+};
+
+const OpPrecision *ds::precisionOf(llvm::StringRef op) {
+  const auto *row = llvm::find_if(table, [&](const OpPrecision &candidate) { return candidate.op == op; });
+  return row == std::end(table) ? nullptr : row;
+}

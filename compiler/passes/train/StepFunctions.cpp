@@ -1,0 +1,91 @@
+//===- StepFunctions.cpp - what the passes that make a training step share --===//
+#include "compiler/passes/train/StepFunctions.h"
+
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/train/EvaluationForm.h"
+
+using namespace mlir;
+using namespace ds;
+
+func::FuncOp ds::findForward(SymbolTable &symbols) {
+  Operation *module = symbols.getOp();
+  auto forward = symbols.lookup<func::FuncOp>("forward");
+  if (!forward || !forward.getBody().hasOneBlock() || forward.getFunctionType().getNumResults() != 1) {
+    module->emitError("needs a function @forward of one block that returns the loss");
+    return {};
+  }
+  auto loss = dyn_cast<RankedTensorType>(forward.getFunctionType().getResult(0));
+  if (!loss || loss.getRank() != 0 || !isa<FloatType>(loss.getElementType())) {
+    forward.emitError() << "returns " << forward.getFunctionType().getResult(0)
+                        << "; the loss must be a scalar of f32 or f64";
+    return {};
+  }
+  for (StringRef name : reservedNames)
+    if (Operation *taken = symbols.lookup(name); taken && taken != forward) {
+      taken->emitError() << "@" << name << " has a name that the training step needs for itself; rename it";
+      return {};
+    }
+  return forward;
+}
+
+void ds::makeLossMetric(func::FuncOp forward, SymbolTable &symbols) {
+  OpBuilder builder(forward);
+  auto type = cast<RankedTensorType>(forward.getFunctionType().getResult(0));
+  symbols.insert(train::VariableOp::create(builder, forward.getLoc(), train::VariableKind::Metric, lossMetric, type));
+}
+
+void ds::accumulateLoss(func::FuncOp function) {
+  auto ret = cast<func::ReturnOp>(function.getBody().front().getTerminator());
+  OpBuilder builder(ret);
+  train::AccumulateOp::create(builder, ret.getOperand(0).getLoc(),
+                              FlatSymbolRefAttr::get(builder.getContext(), lossMetric), ret.getOperand(0));
+  ret.erase();
+  function.removeResAttrsAttr();
+  function.setType(builder.getFunctionType(function.getArgumentTypes(), {}));
+}
+
+void ds::eraseDead(func::FuncOp function) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
+void ds::makeEvaluate(func::FuncOp forward, SymbolTable &symbols) {
+  auto evaluate = cast<func::FuncOp>(forward->clone());
+  evaluate.setName("evaluate");
+  symbols.insert(evaluate);
+  for (auto store : llvm::make_early_inc_range(evaluate.getOps<train::StoreOp>()))
+    store.erase();
+  eraseDead(evaluate);
+  makeEvaluationForm(evaluate);
+  accumulateLoss(evaluate);
+  OpBuilder builder = OpBuilder::atBlockEnd(&evaluate.getBody().front());
+  func::ReturnOp::create(builder, evaluate.getLoc());
+}
+
+void ds::setName(ImplicitLocOpBuilder &builder, StringRef name) {
+  builder.setLoc(NameLoc::get(builder.getStringAttr(name)));
+}
+
+Value ds::buildGradientNorm(ImplicitLocOpBuilder &builder, ArrayRef<train::VariableOp> gradients) {
+  SmallVector<Value> partials;
+  for (train::VariableOp gradient : gradients) {
+    builder.setLoc(gradient.getLoc());
+    Value value =
+        train::ReadOp::create(builder, gradient.getTensorType(), FlatSymbolRefAttr::get(gradient.getSymNameAttr()));
+    partials.push_back(train::BlockSumSquaresOp::create(builder, value));
+  }
+  setName(builder, gradientNormMetric);
+  return train::GlobalNormOp::create(builder, partials, ArrayRef<int64_t>());
+}
+
+void ds::storeMetric(ImplicitLocOpBuilder &builder, SymbolTable &symbols, StringRef name, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  setName(builder, name);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(builder.getInsertionBlock()->getParentOp());
+    symbols.insert(train::VariableOp::create(builder, train::VariableKind::Metric, name, type));
+  }
+  train::StoreOp::create(builder, FlatSymbolRefAttr::get(builder.getContext(), name), value);
+}

@@ -1,0 +1,70 @@
+//===- VerifyTrainForm.cpp - check that a training step is complete ---------===//
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/train/Passes.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/StringSet.h"
+
+namespace ds {
+#define GEN_PASS_DEF_VERIFYTRAINFORM
+#include "compiler/passes/train/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct VerifyTrainForm : ds::impl::VerifyTrainFormBase<VerifyTrainForm> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    for (StringRef name : {"microbatch", "update", "evaluate"})
+      if (!symbols.lookup<func::FuncOp>(name)) {
+        module.emitError() << "has no @" << name << "; ds-differentiate and ds-insert-optimizer make it";
+        return signalPassFailure();
+      }
+    if (auto update = symbols.lookup<func::FuncOp>("update"); update.getNumArguments() != 0) {
+      update.emitError() << "takes " << update.getArgumentTypes() << "; it works on variables only";
+      return signalPassFailure();
+    }
+    auto microbatch = symbols.lookup<func::FuncOp>("microbatch"), evaluate = symbols.lookup<func::FuncOp>("evaluate");
+    if (microbatch.getArgumentTypes() != evaluate.getArgumentTypes()) {
+      evaluate.emitError() << "takes " << evaluate.getArgumentTypes() << ", @microbatch "
+                           << microbatch.getArgumentTypes();
+      return signalPassFailure();
+    }
+    if (failed(verifyOps(module)) || failed(verifyGradients(module, microbatch)))
+      signalPassFailure();
+  }
+
+  static LogicalResult verifyOps(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.getBody().hasOneBlock())
+        return function.emitError("must have one block: a training step is straight-line code");
+    WalkResult result = module.walk([](Operation *op) {
+      if (isa<ModuleOp, func::FuncOp, func::ReturnOp>(op) || isa<train::TrainDialect>(op->getDialect()))
+        return WalkResult::advance();
+      op->emitOpError("is not allowed in a training step, which holds train ops only");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  /// Every accumulator is written by @microbatch.
+  static LogicalResult verifyGradients(ModuleOp module, func::FuncOp microbatch) {
+    llvm::StringSet<> written;
+    for (auto op : microbatch.getOps<train::AccumulateOp>())
+      written.insert(op.getVariable());
+    for (auto op : microbatch.getOps<train::StoreOp>())
+      written.insert(op.getVariable());
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (variable.getKind() == train::VariableKind::Gradient && !written.contains(variable.getSymName()))
+        return variable.emitOpError("is a gradient that @microbatch never writes");
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,79 @@
+//===- WidenSums.cpp - sums that are read in f32 are not rounded ------------===//
+#include "compiler/passes/train/Passes.h"
+#include "dialects/Train/Train.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace ds {
+#define GEN_PASS_DEF_WIDENSUMS
+#include "compiler/passes/train/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+bool isCast(Operation *op, bool (Type::*from)() const, bool (Type::*to)() const) {
+  auto cast = dyn_cast_if_present<train::CastOp>(op);
+  return cast && (getElementTypeOrSelf(cast.getInput().getType()).*from)() && (cast.getElementType().*to)();
+}
+
+struct WidenSums : ds::impl::WidenSumsBase<WidenSums> {
+  void runOnOperation() override {
+    // Rows of bf16 are added up as they are.
+    getOperation().walk([](train::GatherGradOp op) {
+      Operation *rows = op.getGradient().getDefiningOp();
+      if (!isCast(rows, &Type::isBF16, &Type::isF32))
+        return;
+      op.getGradientMutable().assign(cast<train::CastOp>(rows).getInput());
+      op.setWide(true);
+      if (rows->use_empty())
+        rows->erase();
+    });
+    SmallVector<train::CastOp> casts;
+    getOperation().walk([&](train::CastOp op) {
+      if (isCast(op, &Type::isBF16, &Type::isF32))
+        casts.push_back(op);
+    });
+    for (train::CastOp cast : casts)
+      if (Value wide = widened(cast.getInput())) {
+        cast.replaceAllUsesWith(wide);
+        cast.erase();
+      }
+  }
+
+private:
+  /// `value` of bf16, whose one reader is a cast to f32, in f32 without having been rounded; or null.
+  static Value widened(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (isCast(op, &Type::isF32, &Type::isBF16)) { // whoever else reads it
+      Value full = cast<train::CastOp>(op).getInput();
+      return full;
+    }
+    if (!op || !value.hasOneUse())
+      return {};
+    if (isa<train::ReshapeOp, train::TransposeOp>(op)) {
+      Value inner = widened(op->getOperand(0));
+      if (!inner)
+        return {};
+      op->setOperand(0, inner);
+      return setFull(value);
+    }
+    const bool sums = llvm::TypeSwitch<Operation *, bool>(op)
+                          .Case<train::MatmulOp, train::ReduceSumOp, train::ReduceMeanOp, train::GatherGradOp,
+                                train::ConvWeightGradOp>([](auto sum) {
+                            sum.setWide(true);
+                            return true;
+                          })
+                          .Default(false);
+    return sums ? setFull(value) : Value();
+  }
+
+  static Value setFull(Value value) {
+    value.setType(train::statisticsType(cast<RankedTensorType>(value.getType())));
+    return value;
+  }
+};
+
+} // namespace

@@ -1,0 +1,121 @@
+//===- CombineCollectives.cpp - one launch for neighbours of a kind -------------===//
+#include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Dist.h"
+#include "dialects/Train/Train.h"
+
+namespace ds {
+#define GEN_PASS_DEF_COMBINECOLLECTIVES
+#include "compiler/passes/zero/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// Ops that a collective may be delayed over: they cost next to nothing.
+bool isCheap(Operation *op) {
+  return isa<train::ReadOp, train::ConstantOp, train::ReshapeOp, train::BlockSumSquaresOp, dist::ReadWholeOp,
+             dist::ViewOp, dist::PackOp, dist::TakeOp, dist::KeepOp>(op);
+}
+
+bool isWhole(Operation *op) {
+  return isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::BroadcastOp>(op);
+}
+
+int64_t elementsOf(dist::CollectiveOpInterface op) {
+  int64_t count = 0;
+  for (Value input : op.getInputs())
+    count += cast<RankedTensorType>(input.getType()).getNumElements();
+  return count;
+}
+
+struct CombineCollectives : ds::impl::CombineCollectivesBase<CombineCollectives> {
+  using CombineCollectivesBase::CombineCollectivesBase;
+
+  void runOnOperation() override {
+    if (elements < 0) {
+      getOperation().emitError() << "elements is " << elements.getValue() << "; it must not be negative";
+      return signalPassFailure();
+    }
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      combine(fragment.getBody().front());
+  }
+
+private:
+  void combine(Block &block) {
+    dist::CollectiveOpInterface open;    // may still join the next of its kind
+    SmallVector<Operation *> dependents; // cheap ops after it that read its results, in order
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (isWhole(&op)) {
+        auto collective = cast<dist::CollectiveOpInterface>(op);
+        const bool joins = open && matches(open, collective) && !dependsOn(&op, open, dependents);
+        open = joins ? join(open, collective, dependents) : collective;
+        dependents.clear();
+        if (joins)
+          for (Operation *user : open->getUsers()) // those that moved behind it
+            dependents.push_back(user);
+        continue;
+      }
+      if (!open || !isCheap(&op) || namesTarget(&op, open)) {
+        open = {};
+        dependents.clear();
+      } else if (dependsOn(&op, open, dependents)) {
+        dependents.push_back(&op);
+      }
+    }
+  }
+
+  bool matches(dist::CollectiveOpInterface a, dist::CollectiveOpInterface b) const {
+    return a.getKind() == b.getKind() && a.getMeshAttr() == b.getMeshAttr() && a.getAxisAttr() == b.getAxisAttr() &&
+           !a.getIntoAttr() == !b.getIntoAttr() && a.getAccumulate() == b.getAccumulate() &&
+           elementsOf(a) + elementsOf(b) <= elements;
+  }
+
+  static bool dependsOn(Operation *op, Operation *open, ArrayRef<Operation *> dependents) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() == open || llvm::is_contained(dependents, operand.getDefiningOp());
+    });
+  }
+
+  /// Whether `op` names state that the collective writes.
+  static bool namesTarget(Operation *op, dist::CollectiveOpInterface collective) {
+    if (!collective.getIntoAttr())
+      return false;
+    return llvm::any_of(op->getAttrDictionary(), [&](NamedAttribute attribute) {
+      return llvm::is_contained(collective.getIntoAttr(), attribute.getValue());
+    });
+  }
+
+  /// Both in one launch, where the second stands; what reads the first's results moves behind it.
+  static dist::CollectiveOpInterface join(dist::CollectiveOpInterface first, dist::CollectiveOpInterface second,
+                                          ArrayRef<Operation *> dependents) {
+    OperationState state(second.getLoc(), second->getName());
+    state.addOperands(first->getOperands());
+    state.addOperands(second->getOperands());
+    state.addTypes(first->getResultTypes());
+    state.addTypes(second->getResultTypes());
+    NamedAttrList attributes(second->getAttrDictionary());
+    if (ArrayAttr into = first.getIntoAttr()) {
+      SmallVector<Attribute> all(into.getValue());
+      llvm::append_range(all, second.getIntoAttr());
+      attributes.set("into", ArrayAttr::get(second.getContext(), all));
+    }
+    state.addAttributes(attributes);
+    OpBuilder builder(second);
+    Operation *both = builder.create(state);
+    const unsigned split = first->getNumResults();
+    first->replaceAllUsesWith(both->getResults().take_front(split));
+    second->replaceAllUsesWith(both->getResults().drop_front(split));
+    Operation *last = both;
+    for (Operation *op : dependents) {
+      op->moveAfter(last);
+      last = op;
+    }
+    first->erase();
+    second->erase();
+    return cast<dist::CollectiveOpInterface>(both);
+  }
+};
+
+} // namespace

@@ -1,0 +1,53 @@
+//===- HoistGathers.cpp - gather ahead of use, as far as the budget allows -----===//
+#include "compiler/analysis/GatherUses.h"
+#include "compiler/passes/zero/Passes.h"
+
+namespace ds {
+#define GEN_PASS_DEF_HOISTGATHERS
+#include "compiler/passes/zero/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// The order of gathers stays: they share a queue, so one that waited for a later one would gain nothing.
+struct HoistGathers : ds::impl::HoistGathersBase<HoistGathers> {
+  using HoistGathersBase::HoistGathersBase;
+
+  void runOnOperation() override {
+    if (maxLive < 0 || prefetch < 0) {
+      getOperation().emitError() << "max-live is " << maxLive.getValue() << ", prefetch " << prefetch.getValue()
+                                 << "; they must not be negative";
+      return signalPassFailure();
+    }
+    const SymbolTable symbols(getOperation());
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      hoist(GatherUses(fragment, symbols));
+  }
+
+private:
+  void hoist(GatherUses uses) {
+    std::vector<int64_t> ahead(size_t(uses.instants())); // elements gathered and not yet used, by instant
+    int64_t previous = 0;                                // when the gather before is issued
+    for (Gather &gather : uses.gathers) {
+      if (!gather.op() || gather.last < 0)
+        continue;
+      const int64_t elements = gather.elements();
+      int64_t begin = gather.first;
+      while (begin > previous && ahead[size_t(begin - 1)] + elements <= prefetch &&
+             uses.fits(begin - 1, begin, elements, maxLive))
+        ahead[size_t(--begin)] += elements;
+      uses.occupy(begin, gather.first, elements);
+      previous = begin;
+      if (begin == gather.first)
+        continue;
+      Operation *before = uses.views[size_t(begin)];
+      gather.op().getInputs().front().getDefiningOp()->moveBefore(before);
+      gather.op()->moveBefore(before);
+    }
+  }
+};
+
+} // namespace

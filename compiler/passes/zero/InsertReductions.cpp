@@ -1,0 +1,144 @@
+//===- InsertReductions.cpp - sum gradients and losses over the ranks ----------===//
+#include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Stages.h"
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/zero/Passes.h"
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace ds {
+#define GEN_PASS_DEF_INSERTREDUCTIONS
+#include "compiler/passes/zero/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    auto meshes = module.getOps<dist::MeshOp>();
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, "update");
+    if (meshes.empty() || updates.empty()) {
+      module.emitError("has no dist.mesh or no fragment @update; ds-outline-fragments and ds-schedule-calls make them");
+      return signalPassFailure();
+    }
+    mesh_ = FlatSymbolRefAttr::get(*meshes.begin());
+    ranks_ = dist::axisSize(*meshes.begin(), "data");
+    if (ranks_ == 1)
+      return;
+    const BucketIndex buckets(module);
+    for (auto fragment : module.getOps<dist::FragmentOp>()) {
+      reduceMicrobatch(fragment, buckets);
+      reduceMetrics(fragment, symbols);
+    }
+    const RoleUses uses(module);
+    for (auto [role, update] : llvm::enumerate(updates))
+      reduceStep(update, buckets, [&, role = role](StringAttr parameter) {
+        return updates.size() == 1 || llvm::is_contained(uses.rolesOf(parameter), int64_t(role));
+      });
+  }
+
+private:
+  /// Gradients of which a rank keeps a slice: every micro-batch is summed over the ranks, as soon as the last member's
+  /// is complete.
+  void reduceMicrobatch(dist::FragmentOp fragment, const BucketIndex &buckets) {
+    llvm::MapVector<Operation *, SmallVector<train::AccumulateOp>> contributions; // by bucket
+    for (auto op : fragment.getOps<train::AccumulateOp>())
+      if (buckets.isSliced(op.getVariableAttr().getAttr()))
+        contributions[buckets.bucketOf(op.getVariableAttr().getAttr())].push_back(op);
+    for (auto &[op, accumulations] : contributions) {
+      auto bucket = cast<dist::BucketOp>(op);
+      train::AccumulateOp last = accumulations.back();
+      ImplicitLocOpBuilder b(bucket.getLoc(), last);
+      llvm::sort(accumulations, [&](train::AccumulateOp x, train::AccumulateOp y) {
+        return offsetOf(x, buckets) < offsetOf(y, buckets);
+      });
+      SmallVector<Value> inputs;
+      SmallVector<int64_t> offsets, reference;
+      for (train::AccumulateOp accumulate : accumulations) {
+        inputs.push_back(accumulate.getValue());
+        offsets.push_back(offsetOf(accumulate, buckets));
+        if (auto numbers = accumulate->getAttrOfType<DenseI64ArrayAttr>(referenceAttribute))
+          llvm::append_range(reference, numbers.asArrayRef());
+      }
+      Value flat = dist::PackOp::create(b, bucket.getWholeType(), inputs, offsets);
+      Operation *sum = dist::ReduceScatterOp::create(b, TypeRange(), flat, mesh_, b.getStringAttr("data"),
+                                                     into(bucket.getSymNameAttr()), b.getUnitAttr());
+      if (!reference.empty())
+        sum->setAttr(referenceAttribute, b.getDenseI64ArrayAttr(reference));
+      for (train::AccumulateOp accumulate : accumulations)
+        accumulate.erase();
+    }
+  }
+
+  static int64_t offsetOf(train::AccumulateOp op, const BucketIndex &buckets) {
+    return buckets.find(op.getVariableAttr().getAttr()).offset;
+  }
+
+  /// Gradients that are whole on every rank: summed once, before the update reads them. Where the optimizer's state is
+  /// shared out, each rank needs its slice alone.
+  void reduceStep(dist::FragmentOp update, const BucketIndex &buckets,
+                  llvm::function_ref<bool(StringAttr parameter)> isHeld) {
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointToStart(&update.getBody().front());
+    for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
+      if (bucket.getHeld() != dist::Held::Whole || !isGradient(bucket))
+        continue;
+      const StringRef first = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue();
+      auto parameter = StringAttr::get(&getContext(), first.drop_back(gradientName("").size()));
+      if (!isHeld(parameter))
+        continue;
+      Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
+      if (buckets.bucketOf(parameter))
+        dist::ReduceScatterOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,
+                                      builder.getStringAttr("data"), into(bucket.getSymNameAttr()), UnitAttr());
+      else
+        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_, builder.getStringAttr("data"),
+                                  into(bucket.getSymNameAttr()), UnitAttr());
+    }
+  }
+
+  bool isGradient(dist::BucketOp bucket) {
+    auto first = getOperation().lookupSymbol<train::VariableOp>(cast<FlatSymbolRefAttr>(bucket.getMembers()[0]));
+    return first && first.getKind() == train::VariableKind::Gradient;
+  }
+
+  /// A loss is summed micro-batch by micro-batch, so that its sum has one order too. Evaluation has one micro-batch a
+  /// rank; its metric is their mean.
+  void reduceMetrics(dist::FragmentOp fragment, const SymbolTable &symbols) {
+    for (auto op : llvm::make_early_inc_range(fragment.getOps<train::AccumulateOp>())) {
+      auto variable = symbols.lookup<train::VariableOp>(op.getVariable());
+      if (variable.getKind() != train::VariableKind::Metric)
+        continue;
+      ImplicitLocOpBuilder b(op.getLoc(), op);
+      auto name = op.getVariableAttr();
+      Operation *sum = dist::AllReduceOp::create(b, TypeRange(), op.getValue(), mesh_, b.getStringAttr("data"),
+                                                 into(name.getAttr()), b.getUnitAttr());
+      if (Attribute reference = op->getAttr(referenceAttribute))
+        sum->setAttr(referenceAttribute, reference);
+      if (fragmentKind(fragment.getSymName()) == "evaluate") {
+        RankedTensorType type = variable.getTensorType();
+        Value total = train::ReadOp::create(b, type, name);
+        auto scalar = RankedTensorType::get({}, type.getElementType());
+        Value count = train::ConstantOp::create(
+            b, scalar, DenseElementsAttr::get(scalar, b.getFloatAttr(type.getElementType(), double(ranks_))));
+        Value mean = train::DivOp::create(b, total, count);
+        train::StoreOp::create(b, name, mean);
+      }
+      op.erase();
+    }
+  }
+
+  ArrayAttr into(StringAttr name) { return ArrayAttr::get(&getContext(), {FlatSymbolRefAttr::get(name)}); }
+
+  FlatSymbolRefAttr mesh_;
+  int64_t ranks_ = 1;
+};
+
+} // namespace

@@ -1,0 +1,142 @@
+//===- LayOutBuckets.cpp - make the buckets that parameters are assigned to ---===//
+#include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/zero/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace ds {
+#define GEN_PASS_DEF_LAYOUTBUCKETS
+#include "compiler/passes/zero/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// What the annotations say of one bucket.
+struct Plan {
+  int64_t stage = 0;
+  bool trained = false;
+  SmallVector<train::VariableOp> parameters;
+};
+
+struct LayOutBuckets : ds::impl::LayOutBucketsBase<LayOutBuckets> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto meshes = module.getOps<dist::MeshOp>();
+    if (meshes.empty()) {
+      module.emitError("has no dist.mesh; ds-schedule-calls makes it");
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    mesh_ = *meshes.begin();
+    builder_ = OpBuilder(mesh_);
+    builder_.setInsertionPointAfter(mesh_);
+    findMoments();
+    llvm::MapVector<StringAttr, Plan> plans;
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (variable->hasAttr(bucketAttribute) && failed(collect(variable, symbols, plans)))
+        return signalPassFailure();
+    for (auto &[name, plan] : plans)
+      lay(name, plan, symbols);
+  }
+
+private:
+  /// What state the optimizer keeps of a parameter.
+  void findMoments() {
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      for (Operation &op : fragment.getBody().front()) {
+        const std::optional<StringAttr> parameter = updatedParameter(&op);
+        if (!parameter)
+          continue;
+        for (NamedAttribute attribute : op.getAttrDictionary())
+          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
+              name && attribute.getName() != "parameter" && attribute.getName() != "gradient")
+            moments_[*parameter].push_back(name.getAttr());
+      }
+  }
+
+  static LogicalResult collect(train::VariableOp variable, SymbolTable &symbols,
+                               llvm::MapVector<StringAttr, Plan> &plans) {
+    auto name = variable->getAttrOfType<StringAttr>(bucketAttribute);
+    auto stage = variable->getAttrOfType<IntegerAttr>(stageAttribute);
+    if (!name || !stage || stage.getInt() < 0 || stage.getInt() > 3 ||
+        variable.getKind() != train::VariableKind::Parameter)
+      return variable.emitOpError() << "must be a parameter with the name of a bucket in " << bucketAttribute
+                                    << " and a stage from 0 to 3 in " << stageAttribute;
+    const bool trained = symbols.lookup(gradientName(variable.getSymName()));
+    if (!trained && stage.getInt() < 3)
+      return variable.emitOpError() << "has no gradient, and only stage 3 shares out parameters; leave " << name
+                                    << " out";
+    Plan &plan = plans[name];
+    if (!plan.parameters.empty() &&
+        (plan.stage != stage.getInt() || plan.trained != trained ||
+         plan.parameters.front().getTensorType().getElementType() != variable.getTensorType().getElementType())) {
+      InFlightDiagnostic error = variable.emitOpError()
+                                 << "shares bucket " << name
+                                 << " with a parameter of another stage or element type, or one without a gradient";
+      error.attachNote(plan.parameters.front().getLoc()) << "this one";
+      return error;
+    }
+    plan.stage = stage.getInt();
+    plan.trained = trained;
+    plan.parameters.push_back(variable);
+    return success();
+  }
+
+  void lay(StringAttr name, Plan &plan, SymbolTable &symbols) {
+    SmallVector<Attribute> parameters, gradients;
+    for (train::VariableOp parameter : plan.parameters) {
+      parameters.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+      gradients.push_back(FlatSymbolRefAttr::get(&getContext(), gradientName(parameter.getSymName())));
+    }
+    const dist::Held sharded = dist::Held::Slice, whole = dist::Held::Whole;
+    if (plan.stage > 0)
+      make(name, plan.stage == 3 ? sharded : whole, parameters, plan, symbols);
+    if (!plan.trained)
+      return;
+    make(gradientName(name), plan.stage >= 2 ? sharded : whole, gradients, plan, symbols);
+    if (plan.stage == 0)
+      return;
+    const size_t kinds = moments_.lookup(plan.parameters.front().getSymNameAttr()).size();
+    for (size_t kind = 0; kind < kinds; ++kind) {
+      SmallVector<Attribute> members;
+      for (train::VariableOp parameter : plan.parameters)
+        members.push_back(FlatSymbolRefAttr::get(moments_.lookup(parameter.getSymNameAttr())[kind]));
+      // "w::exp_avg" lies in "zero.0::exp_avg".
+      StringRef suffix = cast<FlatSymbolRefAttr>(members[0]).getValue();
+      suffix.consume_front(plan.parameters.front().getSymName());
+      make((name.getValue() + suffix).str(), sharded, members, plan, symbols);
+    }
+  }
+
+  void make(StringRef name, dist::Held held, ArrayRef<Attribute> members, Plan &plan, SymbolTable &symbols) {
+    constexpr int64_t block = dist::BucketOp::block;
+    SmallVector<int64_t> offsets;
+    int64_t end = 0;
+    for (train::VariableOp parameter : plan.parameters) {
+      offsets.push_back(end);
+      end += llvm::alignTo(parameter.getTensorType().getNumElements(), block);
+    }
+    const int64_t ranks = dist::axisSize(mesh_, "data");
+    const int64_t slice = dist::BucketOp::sliceElements(end, ranks);
+    Type element = plan.parameters.front().getTensorType().getElementType();
+    auto bucket = dist::BucketOp::create(
+        builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name), FlatSymbolRefAttr::get(mesh_),
+        builder_.getStringAttr("data"), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
+        TypeAttr::get(RankedTensorType::get({slice}, element)), dist::HeldAttr::get(&getContext(), held),
+        builder_.getArrayAttr(members), builder_.getDenseI64ArrayAttr(offsets));
+    symbols.insert(bucket);
+  }
+
+  dist::MeshOp mesh_;
+  OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
+  llvm::DenseMap<StringAttr, SmallVector<StringAttr, 2>> moments_; // by parameter; looked up
+};
+
+} // namespace

@@ -1,0 +1,20 @@
+//===- Passes.h - state and gradients shared out over the data axis ------===//
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ds {
+
+#define GEN_PASS_DECL
+#include "compiler/passes/zero/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "compiler/passes/zero/Passes.h.inc"
+
+} // namespace ds

@@ -1,0 +1,168 @@
+//===- Passes.td - state and gradients shared out over the data axis -----===//
+#ifndef DS_PASSES_ZERO_TD
+#define DS_PASSES_ZERO_TD
+
+include "compiler/passes/PassBase.td"
+
+def PlanBuckets : DsPass<"ds-plan-buckets"> {
+  let summary = "decide which parameters share a bucket, and by which stage it is treated";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<64x32xf32> {trainable, dist.bucket = "zero.0", dist.stage = 2 : i64}
+    ```
+    Parameters join the open bucket of their element type and stage in the order in which they are used, until
+    `bucket-elements` are reached; a larger one has a bucket of its own. Stage 0 sums gradients, 1 also shares out the
+    optimizer's state, 2 the gradients, 3 the parameters; small parameters are treated by stage 2 under stage 3, so that
+    they need no gather, unless so many ranks share them that padding would be more than one in 128 of what a rank holds;
+    their buckets are their own. Frozen parameters lie in buckets under stage 3 alone. What a parameter says already stays.
+  }];
+  let options = [
+    Option<"stage", "stage", "int64_t", "0", "ZeRO stage, 0 to 3">,
+    Option<"bucketElements", "bucket-elements", "int64_t", "500000000", "elements of a bucket">,
+    Option<"persistenceThreshold", "persistence-threshold", "int64_t", "100000",
+           "stage 3: elements of a parameter that every rank keeps whole">,
+    Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "9223372036854775807",
+           "stage 3: elements of all those together">];
+}
+
+def LayOutBuckets : DsPass<"ds-lay-out-buckets", ["::ds::dist::DistDialect"]> {
+  let summary = "make the buckets that parameters are assigned to";
+  let description = [{
+    One dist.bucket for the parameters of a name (from stage 1), one for their gradients, one for each kind of optimizer
+    state, all with one layout: members from multiples of 1024 elements on, in the order of their declaration. A
+    slice is a multiple of 1024 too, or of 512, 256, 128 or 64 where padding would be more than one in 256.
+    ```mlir
+    dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> held whole members [@w, @b] at [0, 2048]
+    dist.bucket @"zero.0::gradient" ... held slice members [@"w::gradient", @"b::gradient"] at [0, 2048]
+    ```
+  }];
+}
+
+def InsertReductions : DsPass<"ds-insert-reductions", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
+  let summary = "sum gradients and losses over the ranks";
+  let description = [{
+    Gradients of which a rank keeps a slice are reduced in every micro-batch, once the last member's is complete:
+    ```mlir
+    train.accumulate %dw into @"w::gradient"
+    train.accumulate %db into @"b::gradient"
+    // becomes
+    %flat = dist.pack %dw, %db at [0, 2048]
+    dist.reduce_scatter %flat into [@"zero.0::gradient"] accumulate
+    ```
+    Those that are whole on every rank are reduced at the start of `@update`. A loss is summed by micro-batch and rank.
+  }];
+}
+
+def ShardOptimizer : DsPass<"ds-shard-optimizer", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
+  let summary = "let each rank update the slices that it owns";
+  let description = [{
+    ```mlir
+    train.adamw @w gradient @"w::gradient" ...
+    train.adamw @b gradient @"b::gradient" ...
+    // becomes
+    train.adamw @zero.0 gradient @"zero.0::gradient" ...
+    %own = train.read @zero.0
+    dist.all_gather %own into [@zero.0]              // stages 1 and 2
+    ```
+    One launch a bucket. The gradient norm is made of sums of squares of this rank's blocks, gathered, and has the same
+    bits.
+  }];
+}
+
+def InsertParameterGathers
+    : DsPass<"ds-insert-parameter-gathers", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
+  let summary = "gather a parameter of which a rank holds a slice before each use";
+  let description = [{
+    ```mlir
+    %w = train.read @w
+    // becomes, before every op that reads %w,
+    %own = train.read @zero.0
+    %whole = dist.all_gather %own
+    %w = dist.view %whole at 0
+    ```
+    Always right and far too many; other passes remove and move them.
+  }];
+}
+
+defvar DsGatherLimits = [
+  Option<"maxLive", "max-live", "int64_t", "1000000000", "elements that may be gathered at once, padding included">,
+  Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "1000000000",
+         "elements of other parameters that may be used before a gathered one is used again">];
+
+def ElideRedundantGathers : DsPass<"ds-elide-redundant-gathers"> {
+  let summary = "gather once what a fragment uses again soon";
+  let description = [{
+    ```mlir
+    %a = dist.all_gather %own                    // stays
+    %w = dist.view %a at 0
+    %b = dist.all_gather %own                    // goes: %b is %a
+    %v = dist.view %b at 1024
+    ```
+    The nearest pairs first, as long as no more is gathered at once than allowed. Pairs with no use of another bucket
+    between them cost nothing and always go. Switch off to bisect.
+  }];
+  let options = DsGatherLimits;
+}
+
+def KeepParametersGathered : DsPass<"ds-keep-parameters-gathered", ["::ds::dist::DistDialect"]> {
+  let summary = "keep what was gathered from the forward to the backward, or for a step";
+  let description = [{
+    What the forward gathers last and the backward needs first is kept as a dist.value; what may stay until the next
+    micro-batch needs it is gathered once, in the fragment `@gather`, at the start of the step. The nearest first, within
+    the limits; last what the backward has no use for. Then a step gathers a parameter once instead of twice a micro-batch. Switch off to bisect.
+  }];
+  let options = !listconcat(DsGatherLimits, [
+    Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">]);
+}
+
+def CombineCollectives : DsPass<"ds-combine-collectives", ["::ds::dist::DistDialect"]> {
+  let summary = "one launch for neighbouring collectives of a kind";
+  let description = [{
+    ```mlir
+    dist.all_reduce %a into [@"zero.0::gradient"]
+    dist.all_reduce %b into [@"zero.1::gradient"]
+    // becomes
+    dist.all_reduce %a, %b into [@"zero.0::gradient", @"zero.1::gradient"]
+    ```
+    Neighbours have but reads, views and sums of blocks between them, so nothing that could run meanwhile is delayed.
+    Switch off to bisect.
+  }];
+  let options = [Option<"elements", "elements", "int64_t", "500000000", "most elements of the inputs of one launch">];
+}
+
+def AdvanceReductions : DsPass<"ds-advance-reductions"> {
+  let summary = "reduce whole gradients as soon as they are complete";
+  let description = [{
+    With one micro-batch a step, a reduction at the head of `@update` moves into `@backward`, behind the last contribution
+    to its bucket, so that the rest of the backward runs beside it. Switch off to bisect.
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">];
+}
+
+def HoistGathers : DsPass<"ds-hoist-gathers"> {
+  let summary = "gather ahead of use, within a budget";
+  let description = [{
+    Moves every gather of a parameter ahead of the uses before it, as long as what is gathered and not yet used stays
+    within `prefetch`, and all that is gathered within `max-live`. The order of gathers stays. Means something where
+    collectives become asynchronous. Switch off to bisect.
+  }];
+  let options = [
+    Option<"maxLive", "max-live", "int64_t", "1000000000", "elements that may be gathered at once, padding included">,
+    Option<"prefetch", "prefetch", "int64_t", "50000000", "elements that may be gathered ahead of their use">];
+}
+
+def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::DistDialect"]> {
+  let summary = "split collectives into a start and a done";
+  let description = [{
+    The start stays; the done goes before the first op that uses a result, uses state that the collective writes, or
+    writes state that it reads, and at the latest to the end of the fragment. Then collectives have a queue of their own;
+    without this pass they run where they stand, on the compute queue.
+
+    Gradients stay in memory until their reduction is done. Where those under way would hold more than `max-held` elements,
+    the next one starts after the first of them is done; DeepSpeed's double-buffered buckets have that effect.
+  }];
+  let options = [Option<"maxHeld", "max-held", "int64_t", "std::numeric_limits<int64_t>::max()",
+                        "elements of gradients that reductions under way may hold">];
+}
+
+#endif // DS_PASSES_ZERO_TD

@@ -1,0 +1,134 @@
+//===- PlanBuckets.cpp - which parameters share a bucket ----------------------===//
+#include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Stages.h"
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/zero/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace ds {
+#define GEN_PASS_DEF_PLANBUCKETS
+#include "compiler/passes/zero/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
+  using PlanBucketsBase::PlanBucketsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (stage < 0 || stage > 3 || bucketElements < 1 || persistenceThreshold < 0 || modelPersistenceThreshold < 0) {
+      module.emitError() << "stage is " << stage.getValue() << ", bucket-elements " << bucketElements.getValue()
+                         << ", the persistence thresholds " << persistenceThreshold.getValue() << " and "
+                         << modelPersistenceThreshold.getValue()
+                         << "; they must be 0 to 3, at least 1, and not negative";
+      return signalPassFailure();
+    }
+    SymbolTable symbols(module);
+    const SmallVector<train::VariableOp> parameters = inOrderOfUse(symbols);
+    keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
+    noteReaders();
+    for (train::VariableOp parameter : parameters)
+      place(parameter, bool(symbols.lookup(gradientName(parameter.getSymName()))));
+  }
+
+private:
+  /// Parameters with a gradient in the reverse of the order in which their gradients are complete, which is about that
+  /// of their first use: a bucket's gathers and its reduction then lie close together. The others follow as declared.
+  SmallVector<train::VariableOp> inOrderOfUse(SymbolTable &symbols) {
+    llvm::MapVector<StringAttr, train::VariableOp> byGradient;
+    for (auto variable : getOperation().getOps<train::VariableOp>())
+      if (variable.getKind() == train::VariableKind::Parameter)
+        byGradient[StringAttr::get(&getContext(), gradientName(variable.getSymName()))] = variable;
+    llvm::SetVector<Operation *> order;
+    SmallVector<dist::FragmentOp> fragments(getOperation().getOps<dist::FragmentOp>());
+    for (dist::FragmentOp fragment : llvm::reverse(fragments))
+      for (Operation &op : llvm::reverse(fragment.getBody().front()))
+        if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+          if (train::VariableOp parameter = byGradient.lookup(accumulate.getVariableAttr().getAttr()))
+            order.insert(parameter);
+    for (auto &[gradient, parameter] : byGradient)
+      order.insert(parameter);
+    return llvm::map_to_vector(order, [](Operation *op) { return cast<train::VariableOp>(op); });
+  }
+
+  /// Whether padding of the bucket that every rank keeps whole would be more than one in 128 of what a rank holds: with
+  /// very many ranks, which own at least a part of a block each.
+  bool isPersistenceWasteful(ArrayRef<train::VariableOp> parameters) {
+    auto meshes = getOperation().getOps<dist::MeshOp>();
+    if (meshes.empty())
+      return false;
+    const int64_t ranks = dist::axisSize(*meshes.begin(), "data");
+    int64_t all = 0, kept = 0, laidOut = 0;
+    for (train::VariableOp parameter : parameters) {
+      const int64_t elements = parameter.getTensorType().getNumElements();
+      all += elements;
+      if (elements > persistenceThreshold || kept + elements > modelPersistenceThreshold)
+        continue;
+      kept += elements;
+      laidOut += llvm::alignTo(elements, dist::BucketOp::block);
+    }
+    const int64_t padding = dist::BucketOp::sliceElements(laidOut, ranks) * ranks - kept;
+    // Of a parameter a rank has about 16 bytes / ranks: itself, its gradient, two moments. Padding has 4 bytes.
+    return padding > 16384 && padding * 4 > 16 * all / ranks / 128;
+  }
+
+  /// The number of the set of stages that read a parameter; its bucket is theirs alone.
+  int64_t stagesOf(StringAttr parameter) {
+    SmallVector<int64_t> stages;
+    for (auto [stage, named] : llvm::enumerate(readers_))
+      if (named.contains(parameter))
+        stages.push_back(int64_t(stage));
+    return stageSets_.try_emplace(stages, int64_t(stageSets_.size())).first->second;
+  }
+
+  void noteReaders() {
+    for (dist::FragmentOp forward : fragmentsOf(getOperation(), "forward")) {
+      auto &named = readers_.emplace_back();
+      for (auto read : forward.getOps<train::ReadOp>())
+        named.insert(read.getVariableAttr().getAttr());
+    }
+  }
+
+  void place(train::VariableOp parameter, bool trained) {
+    if (parameter->hasAttr(bucketAttribute) || !isa<FloatType>(parameter.getTensorType().getElementType()))
+      return;
+    const int64_t elements = parameter.getTensorType().getNumElements();
+    const bool small =
+        stage == 3 && elements <= persistenceThreshold && persistent_ + elements <= modelPersistenceThreshold;
+    persistent_ += small ? elements : 0;
+    const int64_t treatment = small && keepsSmallOnes_ ? 2 : stage;
+    if (!trained && treatment < 3)
+      return; // nothing of it is shared out
+    const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
+    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 4 + trained * 2 + small,
+                        stagesOf(parameter.getSymNameAttr())}];
+    if (open.name.empty() || open.elements + room > bucketElements)
+      open = {"zero." + std::to_string(count_++), 0};
+    open.elements += room;
+    Builder builder(&getContext());
+    parameter->setAttr(bucketAttribute, builder.getStringAttr(open.name));
+    parameter->setAttr(stageAttribute, builder.getI64IntegerAttr(treatment));
+  }
+
+  /// The bucket that takes the next parameter of its kind, if it has room.
+  struct Open {
+    std::string name;
+    int64_t elements = 0;
+  };
+  // By (element type, (treatment, trained, small), pipeline stages that read them); looked up.
+  llvm::DenseMap<std::tuple<Type, int64_t, int64_t>, Open> open_;
+  llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers
+  std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage's forward names
+  int64_t count_ = 0, persistent_ = 0;
+  bool keepsSmallOnes_ = false;
+};
+
+} // namespace
