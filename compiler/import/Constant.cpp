@@ -1,7 +1,7 @@
 //===- Constant.cpp - values known while importing --------------------------===//
 #include "compiler/import/Constant.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 namespace ds::import {
 

@@ -1,7 +1,7 @@
 //===- Dims.cpp - symbolic dimensions --------------------------------------===//
 #include "compiler/import/Dims.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <cctype>
 #include <optional>

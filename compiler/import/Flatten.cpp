@@ -1,7 +1,7 @@
 //===- Flatten.cpp - one list of nodes, functions inlined ----------------------===//
 #include "compiler/import/Flatten.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <map>
 #include <tuple>

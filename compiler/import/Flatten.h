@@ -1,7 +1,7 @@
 //===- Flatten.h - one list of nodes, functions inlined ------------------------===//
 #pragma once
 
-#include "compiler/import/onnx.pb.h"
+#include "compiler/import/files/onnx.pb.h"
 
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,6 @@
 //===- FoldElementwise.cpp - computing with constants, element by element ----===//
-#include "compiler/import/Failure.h"
 #include "compiler/import/Fold.h"
+#include "compiler/import/files/Failure.h"
 
 #include <cmath>
 #include <limits>

@@ -2,9 +2,9 @@
 #include "compiler/import/GraphImporter.h"
 
 #include "compiler/import/Dims.h"
-#include "compiler/import/Failure.h"
 #include "compiler/import/Node.h"
 #include "compiler/import/OpTable.h"
+#include "compiler/import/files/Failure.h"
 #include "dialects/Train/Train.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 //===- Hazards.cpp - what an exporter lost without a word -----------------------===//
 #include "compiler/import/Hazards.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <charconv>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/import/Flatten.h"
-#include "compiler/import/Metadata.h"
+#include "compiler/import/files/Metadata.h"
 
 #include <optional>
 #include <set>

@@ -1,9 +1,9 @@
 //===- Import.cpp - an ONNX training graph becomes the train dialect ---------===//
 #include "compiler/import/Import.h"
 
-#include "compiler/import/Failure.h"
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
+#include "compiler/import/files/Failure.h"
 #include "dialects/Train/Train.h"
 
 #include "llvm/Support/JSON.h"

@@ -1,6 +1,6 @@
 //===- Materialize.cpp - values become operands ---------------------------------===//
-#include "compiler/import/Failure.h"
 #include "compiler/import/GraphImporter.h"
+#include "compiler/import/files/Failure.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/AsmState.h"

@@ -1,8 +1,8 @@
 //===- Node.h - one node, as the builder of its op sees it ----------------------===//
 #pragma once
 
-#include "compiler/import/Failure.h"
 #include "compiler/import/GraphImporter.h"
+#include "compiler/import/files/Failure.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/Diagnostics.h"

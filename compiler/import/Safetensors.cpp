@@ -3,9 +3,9 @@
 // u64 header length, a header in JSON {name: {dtype, shape, data_offsets [begin, end)}}, then the tensors without
 // holes.
 //===----------------------------------------------------------------------===//
-#include "compiler/import/Failure.h"
-#include "compiler/import/Json.h"
 #include "compiler/import/Weights.h"
+#include "compiler/import/files/Failure.h"
+#include "compiler/import/files/Json.h"
 
 #include <algorithm>
 #include <cstring>

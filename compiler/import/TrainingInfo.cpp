@@ -2,9 +2,9 @@
 #include "compiler/import/TrainingInfo.h"
 
 #include "compiler/import/Constant.h"
-#include "compiler/import/Failure.h"
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
+#include "compiler/import/files/Failure.h"
 
 #include <cmath>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/import/Import.h"
-#include "compiler/import/Metadata.h"
-#include "compiler/import/WireScan.h"
+#include "compiler/import/files/Metadata.h"
+#include "compiler/import/files/WireScan.h"
 
 #include <map>
 #include <set>

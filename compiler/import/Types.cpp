@@ -1,7 +1,7 @@
 //===- Types.cpp - ONNX's element types -----------------------------------===//
 #include "compiler/import/Types.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include "llvm/Support/ErrorHandling.h"
 

@@ -1,6 +1,6 @@
 //===- Validate.cpp - the structure of a model -----------------------------------===//
-#include "compiler/import/Failure.h"
 #include "compiler/import/Flatten.h"
+#include "compiler/import/files/Failure.h"
 
 #include "llvm/Support/JSON.h"
 

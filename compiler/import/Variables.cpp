@@ -1,7 +1,7 @@
 //===- Variables.cpp - the parameters and buffers of a model -----------------===//
 #include "compiler/import/Variables.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/Builders.h"

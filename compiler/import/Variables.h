@@ -3,10 +3,10 @@
 
 #include "compiler/import/Constant.h"
 #include "compiler/import/Import.h"
-#include "compiler/import/Metadata.h"
 #include "compiler/import/TrainingInfo.h"
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
+#include "compiler/import/files/Metadata.h"
 
 #include "mlir/IR/Value.h"
 

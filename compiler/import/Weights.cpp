@@ -1,8 +1,8 @@
 //===- Weights.cpp - where the elements of initializers lie -------------------===//
 #include "compiler/import/Weights.h"
 
-#include "compiler/import/Failure.h"
 #include "compiler/import/Types.h"
+#include "compiler/import/files/Failure.h"
 
 #include <charconv>
 #include <cstring>

@@ -1,8 +1,8 @@
 //===- Weights.h - where the elements of initializers lie ---------------------===//
 #pragma once
 
-#include "compiler/import/Files.h"
-#include "compiler/import/WireScan.h"
+#include "compiler/import/files/Files.h"
+#include "compiler/import/files/WireScan.h"
 #include "core/DType.h"
 #include "core/Shape.h"
 

@@ -1,7 +1,7 @@
 //===- ConstantTest.cpp - strided host tensors ---------------------------------===//
 #include "compiler/import/Constant.h"
-#include "compiler/import/Failure.h"
 #include "compiler/import/Fold.h"
+#include "compiler/import/files/Failure.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 //===- DimsTest.cpp - symbolic dimensions --------------------------------------===//
 #include "compiler/import/Dims.h"
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 //===- FilesTest.cpp - external data that is not trusted -------------------------===//
-#include "compiler/import/Files.h"
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Files.h"
+#include "compiler/import/files/Failure.h"
 #include "test/unit/import/Support.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 //===- FoldTest.cpp - computing with constants ------------------------------------===//
 #include "compiler/import/Fold.h"
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/import/Import.h"
-#include "compiler/import/onnx.pb.h"
+#include "compiler/import/files/onnx.pb.h"
 
 #include <filesystem>
 #include <string>

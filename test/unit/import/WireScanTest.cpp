@@ -1,6 +1,6 @@
 //===- WireScanTest.cpp - a model's structure without its weights ---------------===//
-#include "compiler/import/WireScan.h"
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/WireScan.h"
+#include "compiler/import/files/Failure.h"
 #include "test/unit/import/Support.h"
 
 #include <gtest/gtest.h>

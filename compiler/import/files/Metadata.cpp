@@ -1,8 +1,8 @@
 //===- Metadata.cpp - what exporters write beside the graph ------------------===//
-#include "compiler/import/Metadata.h"
+#include "compiler/import/files/Metadata.h"
 
-#include "compiler/import/Failure.h"
-#include "compiler/import/Json.h"
+#include "compiler/import/files/Failure.h"
+#include "compiler/import/files/Json.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 //===- Metadata.h - what exporters write beside the graph --------------------===//
 #pragma once
 
-#include "compiler/import/onnx.pb.h"
+#include "compiler/import/files/onnx.pb.h"
 
 #include <map>
 #include <optional>

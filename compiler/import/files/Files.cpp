@@ -1,7 +1,7 @@
 //===- Files.cpp - opening what the user and the model name -----------------===//
-#include "compiler/import/Files.h"
+#include "compiler/import/files/Files.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,7 +1,7 @@
 //===- Json.cpp - JSON from files that are not trusted ------------------------===//
-#include "compiler/import/Json.h"
+#include "compiler/import/files/Json.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 namespace ds::import {
 

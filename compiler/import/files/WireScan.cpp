@@ -1,7 +1,7 @@
 //===- WireScan.cpp - a model's structure without its weights ---------------===//
-#include "compiler/import/WireScan.h"
+#include "compiler/import/files/WireScan.h"
 
-#include "compiler/import/Failure.h"
+#include "compiler/import/files/Failure.h"
 
 #include <climits>
 

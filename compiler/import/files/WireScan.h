@@ -1,7 +1,7 @@
 //===- WireScan.h - a model's structure without its weights -----------------===//
 #pragma once
 
-#include "compiler/import/onnx.pb.h"
+#include "compiler/import/files/onnx.pb.h"
 
 #include <cstdint>
 #include <optional>
