@@ -6,7 +6,7 @@ using namespace ds;
 
 /// The bucket that an op makes whole, or null.
 static dist::BucketOp gatheredBy(Operation *op, const SymbolTable &symbols) {
-  if (auto take = dyn_cast<dist::TakeOp>(op)) {
+  if (auto take = dyn_cast<dist::LoadOp>(op)) {
     auto value = symbols.lookup<dist::ValueOp>(take.getValue());
     return value && value.getBucket() ? symbols.lookup<dist::BucketOp>(*value.getBucket()) : dist::BucketOp();
   }

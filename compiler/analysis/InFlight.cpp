@@ -61,11 +61,11 @@ void InFlight::noteFragment(dist::FragmentOp fragment) {
       departure.sent = (send.getChannel() + "::sent").str();
       for (Value tensor : send.getTensors())
         for (Operation *user : tensor.getUsers())
-          if (auto keep = dyn_cast<dist::KeepOp>(user))
+          if (auto keep = dyn_cast<dist::StoreOp>(user))
             departure.values.insert(keep.getValueAttr().getAttr());
-    } else if (auto keep = dyn_cast<dist::KeepOp>(op)) {
+    } else if (auto keep = dyn_cast<dist::StoreOp>(op)) {
       touched.insert(keep.getValueAttr().getAttr());
-    } else if (auto take = dyn_cast<dist::TakeOp>(op)) {
+    } else if (auto take = dyn_cast<dist::LoadOp>(op)) {
       touched.insert(take.getValueAttr().getAttr());
       taken.insert(take.getValueAttr().getAttr());
     }

@@ -60,7 +60,7 @@ LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult FragmentOp::verify() {
   if (getBody().getNumArguments() != 0) // fragment_c1
-    return emitOpError() << "body has arguments; dist.take reads what others kept";
+    return emitOpError() << "body has arguments; dist.load reads what others kept";
   return success();
 }
 
@@ -92,13 +92,13 @@ static ValueOp lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollecti
   return value;
 }
 
-LogicalResult TakeOp::verifySymbolUses(SymbolTableCollection &symbols) { // take_c1
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) { // load_c1
   return success(bool(lookup(*this, getValueAttr(), symbols, getResult().getType())));
 }
 
-LogicalResult KeepOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
   ValueOp value = lookup(*this, getValueAttr(), symbols, getTensor().getType());
-  if (value && value.getInput()) // keep_c1
+  if (value && value.getInput()) // store_c1
     return emitOpError() << getValueAttr() << " is the graph input \"" << *value.getInput()
                          << "\"; only a feed writes it";
   return success(bool(value));

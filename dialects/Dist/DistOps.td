@@ -58,11 +58,11 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
 def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "ops that run together, once per call";
   let description = [{
-    Its body holds train ops and `dist.take`, `dist.keep`, `dist.feed`.
+    Its body holds train ops and `dist.load`, `dist.store`, `dist.feed`.
 
     ```mlir
     dist.fragment @backward {
-      %x = dist.take @"h.0/add" : tensor<4x64xf32>
+      %x = dist.load @"h.0/add" : tensor<4x64xf32>
       ...
     }
     ```
@@ -79,22 +79,22 @@ def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminat
 class Dist_ValueUser<string mnemonic, list<Trait> traits>
     : Dist_Op<mnemonic, !listconcat([HasParent<"FragmentOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
 
-def Dist_TakeOp : Dist_ValueUser<"take", [MemoryEffects<[MemRead<Dist_Values>]>]> {
+def Dist_LoadOp : Dist_ValueUser<"load", [MemoryEffects<[MemRead<Dist_Values>]>]> {
   let summary = "read a value that an earlier fragment kept";
   let description = [{
     **Constraints**
-    - (take_c1) `value` names a dist.value of the result's type.
+    - (load_c1) `value` names a dist.value of the result's type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$value);
   let results = (outs Dist_Static:$result);
   let assemblyFormat = "$value attr-dict `:` type($result)";
 }
 
-def Dist_KeepOp : Dist_ValueUser<"keep", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
+def Dist_StoreOp : Dist_ValueUser<"store", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
   let summary = "keep a tensor for a later fragment";
   let description = [{
     **Constraints**
-    - (keep_c1) `value` names a dist.value of the tensor's type that is no graph input.
+    - (store_c1) `value` names a dist.value of the tensor's type that is no graph input.
   }];
   let arguments = (ins Dist_Static:$tensor, FlatSymbolRefAttr:$value);
   let assemblyFormat = "$tensor `as` $value attr-dict `:` type($tensor)";

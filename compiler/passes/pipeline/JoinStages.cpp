@@ -121,7 +121,7 @@ private:
       for (const Tied &tied : states) {
         own.push_back(train::ReadOp::create(b, tied.type, tied.state));
         received.push_back(makeValue(tied.state.getValue() + "::from::" + Twine(other), tied.type));
-        Value theirs = dist::TakeOp::create(atFirst, tied.type, cast<FlatSymbolRefAttr>(received.back()));
+        Value theirs = dist::LoadOp::create(atFirst, tied.type, cast<FlatSymbolRefAttr>(received.back()));
         train::AccumulateOp::create(atFirst, tied.state, theirs);
       }
       dist::SendOp::create(b, own, up);
@@ -144,7 +144,7 @@ private:
     SmallVector<Attribute> received;
     for (const Tied &tied : states) {
       received.push_back(makeValue(tied.state.getValue() + "::sum::" + Twine(other), tied.type));
-      Value sum = dist::TakeOp::create(b, tied.type, cast<FlatSymbolRefAttr>(received.back()));
+      Value sum = dist::LoadOp::create(b, tied.type, cast<FlatSymbolRefAttr>(received.back()));
       train::StoreOp::create(b, tied.state, sum);
     }
     addReceive(receiveFragment(other), received, down);
@@ -245,7 +245,7 @@ private:
                      store = makeFragment((name + "::stored_loss").str());
     addReceive(receive, {value}, channel);
     auto b = ImplicitLocOpBuilder::atBlockEnd(loss.getLoc(), &store.getBody().front());
-    Value theirs = dist::TakeOp::create(b, loss.getTensorType(), value);
+    Value theirs = dist::LoadOp::create(b, loss.getTensorType(), value);
     train::StoreOp::create(b, state, theirs);
     auto calls = OpBuilder::atBlockEnd(&to.getBody().front());
     for (dist::FragmentOp fragment : {receive, store})

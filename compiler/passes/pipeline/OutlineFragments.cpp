@@ -333,7 +333,7 @@ private:
       clone->removeAttr(pipelineStageAttribute);
       for (auto [result, cloned] : llvm::zip(op->getResults(), clone->getResults()))
         if (StringAttr kept = kept_.lookup(result))
-          dist::KeepOp::create(builder_, result.getLoc(), cloned, FlatSymbolRefAttr::get(kept));
+          dist::StoreOp::create(builder_, result.getLoc(), cloned, FlatSymbolRefAttr::get(kept));
     }
     for (Message *message : messages) {
       SmallVector<Value> tensors;
@@ -380,7 +380,7 @@ private:
   }
 
   Value take(StringAttr name, Value like) {
-    return dist::TakeOp::create(builder_, like.getLoc(), like.getType(), FlatSymbolRefAttr::get(name));
+    return dist::LoadOp::create(builder_, like.getLoc(), like.getType(), FlatSymbolRefAttr::get(name));
   }
 
   SymbolTable *symbols_ = nullptr;

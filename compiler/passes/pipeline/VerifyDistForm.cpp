@@ -19,7 +19,7 @@ namespace {
 
 /// What a fragment takes and provides; the same for every call.
 struct Effects {
-  SmallVector<dist::TakeOp> takes;
+  SmallVector<dist::LoadOp> takes;
   llvm::SetVector<StringAttr> provides;
 };
 
@@ -47,9 +47,9 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
   static Effects effectsOf(dist::FragmentOp fragment) {
     Effects effects;
     for (Operation &op : fragment.getBody().front()) {
-      if (auto take = dyn_cast<dist::TakeOp>(op))
+      if (auto take = dyn_cast<dist::LoadOp>(op))
         effects.takes.push_back(take);
-      else if (auto keep = dyn_cast<dist::KeepOp>(op))
+      else if (auto keep = dyn_cast<dist::StoreOp>(op))
         effects.provides.insert(keep.getValueAttr().getAttr());
       else if (auto feed = dyn_cast<dist::FeedOp>(op))
         effects.provides.insert(feed.getValueAttr().getAttr());
@@ -116,7 +116,7 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     for (auto call : program.getOps<dist::CallOp>()) {
       const Effects &own = effects.at(call.getFragmentAttr().getAttr());
       auto &values = present[call.getMicrobatch()];
-      for (dist::TakeOp take : own.takes)
+      for (dist::LoadOp take : own.takes)
         if (!values.contains(take.getValueAttr().getAttr()) && !always.contains(take.getValueAttr().getAttr())) {
           InFlightDiagnostic error = call.emitOpError() << "takes " << take.getValueAttr() << " of micro-batch "
                                                         << call.getMicrobatch() << ", which no earlier call kept";

@@ -77,7 +77,7 @@ public:
     OrderMessages order(inFlight_, placement_, writer_, microbatches);
     llvm::SetVector<dist::FragmentOp> fragments = calledFragments();
     for (dist::FragmentOp fragment : fragments)
-      for (auto take : fragment.getOps<dist::TakeOp>())
+      for (auto take : fragment.getOps<dist::LoadOp>())
         ++takes_[take.getValueAttr().getAttr()];
     for (dist::FragmentOp fragment : fragments)
       if (failed(lowerFragment(fragment, order)))
@@ -131,7 +131,7 @@ private:
       return placed_[value] = placement_.ofState(read.getVariableAttr().getAttr());
     if (auto read = dyn_cast<dist::ReadWholeOp>(op))
       return placed_[value] = placement_.ofWhole(symbols_.lookup<dist::BucketOp>(read.getBucket()));
-    if (auto take = dyn_cast<dist::TakeOp>(op))
+    if (auto take = dyn_cast<dist::LoadOp>(op))
       return placed_[value] = placement_.ofValue(take.getValueAttr().getAttr());
     if (auto constant = dyn_cast<train::ConstantOp>(op))
       return placed_[value] = placement_.ofConstant(constant.getValue(), op->getLoc());
@@ -169,7 +169,7 @@ private:
   /// Results that are kept or stored are written where they are wanted; reads that outlive their variable are copied.
   LogicalResult placeResults(dist::FragmentOp fragment) {
     const VariableUses uses(fragment.getBody().front());
-    for (auto keep : fragment.getOps<dist::KeepOp>()) {
+    for (auto keep : fragment.getOps<dist::StoreOp>()) {
       Operation *producer = keep.getTensor().getDefiningOp();
       if (isa<train::ReadOp>(producer))
         copied_.insert(producer);
@@ -201,7 +201,7 @@ private:
     SmallVector<Value> views{logits};
     for (; logits.getDefiningOp<train::ReshapeOp>(); views.push_back(logits))
       logits = logits.getDefiningOp<train::ReshapeOp>().getInput();
-    auto take = logits.getDefiningOp<dist::TakeOp>();
+    auto take = logits.getDefiningOp<dist::LoadOp>();
     if (!take || placed_.contains(gradient.getResult()) || takes_[take.getValueAttr().getAttr()] > 1 ||
         symbols_.lookup<dist::ValueOp>(take.getValue()).getInput())
       return;
@@ -214,12 +214,12 @@ private:
 
   /// Ops that compute nothing: their results lie where something else does.
   static bool isView(Operation *op) {
-    return isa<train::ReshapeOp, train::ReadOp, train::ConstantOp, train::LossGradientOp, dist::TakeOp, dist::ViewOp,
+    return isa<train::ReshapeOp, train::ReadOp, train::ConstantOp, train::LossGradientOp, dist::LoadOp, dist::ViewOp,
                dist::ReadWholeOp>(op);
   }
 
-  static bool keptTwice(dist::KeepOp keep) {
-    return llvm::count_if(keep.getTensor().getUsers(), [](Operation *user) { return isa<dist::KeepOp>(user); }) > 1;
+  static bool keptTwice(dist::StoreOp keep) {
+    return llvm::count_if(keep.getTensor().getUsers(), [](Operation *user) { return isa<dist::StoreOp>(user); }) > 1;
   }
 
   /// In place, if no other op of the fragment sees the variable: the value is there before the store, and stays. A
@@ -253,7 +253,7 @@ private:
       emitKernel(selectRead(read), op);
       return success();
     }
-    if (isView(op) || isa<dist::KeepOp>(op) || elided_.contains(op))
+    if (isView(op) || isa<dist::StoreOp>(op) || elided_.contains(op))
       return success();
     if (auto feed = dyn_cast<dist::FeedOp>(op)) {
       auto value = symbols_.lookup<dist::ValueOp>(feed.getValue());

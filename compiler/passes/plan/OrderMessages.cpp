@@ -8,7 +8,7 @@ using namespace ds;
 
 void OrderMessages::connect(dist::FragmentOp fragment, plan::RoutineOp routine) {
   llvm::SetVector<StringAttr> taken;
-  for (auto take : fragment.getOps<dist::TakeOp>())
+  for (auto take : fragment.getOps<dist::LoadOp>())
     taken.insert(take.getValueAttr().getAttr());
   const auto touches = [&](const llvm::SetVector<StringAttr> &values) {
     return llvm::any_of(values, [&](StringAttr value) { return taken.contains(value); });

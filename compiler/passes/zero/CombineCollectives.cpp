@@ -16,7 +16,7 @@ namespace {
 /// Ops that a collective may be delayed over: they cost next to nothing.
 bool isCheap(Operation *op) {
   return isa<train::ReadOp, train::ConstantOp, train::ReshapeOp, train::BlockSumSquaresOp, dist::ReadWholeOp,
-             dist::ViewOp, dist::PackOp, dist::TakeOp, dist::KeepOp>(op);
+             dist::ViewOp, dist::PackOp, dist::LoadOp, dist::StoreOp>(op);
 }
 
 bool isWhole(Operation *op) {

@@ -117,7 +117,7 @@ private:
       // Behind the first use, for what stands between may run while it is gathered.
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfter(before.views[size_t(first.first)]);
-      dist::KeepOp::create(builder, first.op().getLoc(), first.whole, value);
+      dist::StoreOp::create(builder, first.op().getLoc(), first.whole, value);
     }
     takeInstead(second.op(), value);
   }
@@ -164,7 +164,7 @@ private:
 
   static void takeInstead(dist::AllGatherOp gather, FlatSymbolRefAttr value) {
     OpBuilder builder(gather);
-    Value whole = dist::TakeOp::create(builder, gather.getLoc(), gather.getResult(0).getType(), value);
+    Value whole = dist::LoadOp::create(builder, gather.getLoc(), gather.getResult(0).getType(), value);
     Operation *read = gather.getInputs().front().getDefiningOp();
     gather.getResult(0).replaceAllUsesWith(whole);
     gather.erase();
@@ -183,7 +183,7 @@ private:
       symbols.insert(once_);
       callOnce(forward);
     }
-    auto keeps = once_.getOps<dist::KeepOp>(); // at the end: nothing waits for one gather before the next begins
+    auto keeps = once_.getOps<dist::StoreOp>(); // at the end: nothing waits for one gather before the next begins
     OpBuilder builder(&getContext());
     if (keeps.empty())
       builder.setInsertionPointToEnd(&once_.getBody().front());
@@ -193,7 +193,7 @@ private:
     auto moved = cast<dist::AllGatherOp>(builder.clone(*gather));
     moved->setOperand(0, read->getResult(0));
     builder.setInsertionPointToEnd(&once_.getBody().front());
-    dist::KeepOp::create(builder, gather.getLoc(), moved.getResult(0), value);
+    dist::StoreOp::create(builder, gather.getLoc(), moved.getResult(0), value);
   }
 
   void callOnce(dist::FragmentOp forward) {

@@ -4,7 +4,7 @@
 // the sum back; partial sums of the norm are packed by who holds the parameter first, gathered, and viewed in the parameters' order; the
 // last role sends the loss, the first stores it.
 // CHECK-LABEL: dist.fragment @"update::0" {
-// CHECK-NEXT:    %[[THEIRS:.*]] = dist.take @"t::gradient::from::1"
+// CHECK-NEXT:    %[[THEIRS:.*]] = dist.load @"t::gradient::from::1"
 // CHECK-NEXT:    train.accumulate %[[THEIRS]] into @"t::gradient"
 // CHECK-NEXT:    %[[SUM:.*]] = train.read @"t::gradient"
 // CHECK-NEXT:    dist.send %[[SUM]] on @"tied::0-1"
@@ -18,7 +18,7 @@
 // CHECK-LABEL: dist.fragment @"update::1" {
 // CHECK-NEXT:    %[[OWN:.*]] = train.read @"t::gradient"
 // CHECK-NEXT:    dist.send %[[OWN]] on @"tied::1-0"
-// CHECK-NEXT:    %[[TOTAL:.*]] = dist.take @"t::gradient::sum::1"
+// CHECK-NEXT:    %[[TOTAL:.*]] = dist.load @"t::gradient::sum::1"
 // CHECK-NEXT:    train.store %[[TOTAL]] into @"t::gradient"
 // CHECK-NEXT:    %[[V:.*]] = train.read @"v::gradient"
 // CHECK-NEXT:    %[[Q:.*]] = train.block_sum_squares %[[V]]
@@ -29,7 +29,7 @@
 // CHECK-NEXT:  }
 // CHECK:       dist.channel @"tied::1-0" axis "pipe" from 1 to 0
 // CHECK-LABEL: dist.fragment @"step::stored_loss" {
-// CHECK-NEXT:    %[[T:.*]] = dist.take @"step::loss::value"
+// CHECK-NEXT:    %[[T:.*]] = dist.load @"step::loss::value"
 // CHECK-NEXT:    train.store %[[T]] into @loss
 // CHECK-LABEL: dist.role @stage0
 // CHECK:         dist.call @"forward::0" microbatch 0

@@ -9,7 +9,7 @@
 // STEP:       dist.value @"zp::whole" : tensor<4096xf32> of @zp for_step
 // STEP-LABEL: dist.fragment @forward
 // STEP-NOT:     dist.all_gather
-// STEP:         dist.take @"zp::whole"
+// STEP:         dist.load @"zp::whole"
 
 // Tests that it is gathered where it is used if there is one micro-batch, no room, or too much between.
 // AGAIN-LABEL: dist.fragment @forward

@@ -7,21 +7,21 @@
 // CHECK:       dist.value @"zq::whole" : tensor<4096xf32> of @zq
 // CHECK:       dist.value @"zp::whole" : tensor<4096xf32> of @zp
 // CHECK-LABEL: dist.fragment @forward
-// CHECK:         dist.keep %{{.*}} as @"zp::whole"
-// CHECK:         dist.keep %{{.*}} as @"zq::whole"
+// CHECK:         dist.store %{{.*}} as @"zp::whole"
+// CHECK:         dist.store %{{.*}} as @"zq::whole"
 // CHECK-LABEL: dist.fragment @backward
 // CHECK-NOT:     dist.all_gather
-// CHECK:         dist.take @"zq::whole"
-// CHECK:         dist.take @"zp::whole"
+// CHECK:         dist.load @"zq::whole"
+// CHECK:         dist.load @"zp::whole"
 // CHECK-LABEL: dist.role
 
 // Tests that the one whose uses are nearest wins where one fits: q is used last in the forward, first in the backward.
 // ONE-LABEL: dist.fragment @backward
-// ONE:         dist.take @"zq::whole"
+// ONE:         dist.load @"zq::whole"
 // ONE:         dist.all_gather
 
 // NEAR-LABEL: dist.fragment @backward
-// NEAR:         dist.take @"zq::whole"
+// NEAR:         dist.load @"zq::whole"
 // NEAR:         dist.all_gather
 
 // Tests that with several micro-batches a step gathers once, first.
@@ -31,8 +31,8 @@
 // STEP-NEXT:    %[[Q:.*]] = dist.all_gather
 // STEP-NEXT:    train.read @zp
 // STEP-NEXT:    %[[P:.*]] = dist.all_gather
-// STEP-NEXT:    dist.keep %[[Q]] as @"zq::whole"
-// STEP-NEXT:    dist.keep %[[P]] as @"zp::whole"
+// STEP-NEXT:    dist.store %[[Q]] as @"zq::whole"
+// STEP-NEXT:    dist.store %[[P]] as @"zp::whole"
 // STEP-LABEL: dist.fragment @forward
 // STEP-NOT:     dist.all_gather
 // STEP-LABEL: dist.program @step

@@ -17,7 +17,7 @@ dist.fragment @forward {
   %0 = train.constant dense<1.0> : tensor<2x2xf32>
   %1 = train.reshape %0 to [4] : (tensor<2x2xf32>) -> tensor<4xf32>
   // expected-error @+1 {{op keeps a 'train.reshape', which is repeated where it is needed}}
-  dist.keep %1 as @h : tensor<4xf32>
+  dist.store %1 as @h : tensor<4xf32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {
@@ -29,10 +29,10 @@ dist.role @main ranks [0, 0] {
 
 dist.value @h : tensor<f32>
 dist.fragment @forward {
-  %0 = dist.take @h : tensor<f32>
+  %0 = dist.load @h : tensor<f32>
   %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
   // expected-error @+1 {{op @h is taken or kept by another op of the fragment}}
-  dist.keep %1 as @h : tensor<f32>
+  dist.store %1 as @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {
@@ -49,8 +49,8 @@ dist.fragment @forward {
   %0 = train.read @w : tensor<f32>
   %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
   // expected-error @+1 {{op keeps a tensor that another op keeps; take it by that name}}
-  dist.keep %1 as @h : tensor<f32>
-  dist.keep %1 as @k : tensor<f32>
+  dist.store %1 as @h : tensor<f32>
+  dist.store %1 as @k : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {

@@ -31,7 +31,7 @@ dist.fragment @"forward::0" {
   %w = train.read @w : tensor<4xf32>
   %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32>
   %1 = train.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
-  dist.keep %1 as @y : tensor<4xf32>
+  dist.store %1 as @y : tensor<4xf32>
   dist.send %1 on @"forward::0-1" : tensor<4xf32>
 }
 dist.fragment @"receive::forward::1" {
@@ -40,7 +40,7 @@ dist.fragment @"receive::forward::1" {
 dist.fragment @"forward::1" {
   %w = train.read @w : tensor<4xf32>
   %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32>
-  %y = dist.take @y : tensor<4xf32>
+  %y = dist.load @y : tensor<4xf32>
   %1 = train.mul %0, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   train.store %1 into @g : tensor<4xf32>
 }
@@ -78,7 +78,7 @@ dist.value @y : tensor<4xf32>
 dist.fragment @"forward::0" {
   %w = train.read @w : tensor<4xf32>
   %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32>
-  dist.keep %0 as @y : tensor<4xf32>
+  dist.store %0 as @y : tensor<4xf32>
   dist.send %0 on @near : tensor<4xf32>
   dist.send %0 on @far : tensor<4xf32>
 }
@@ -111,14 +111,14 @@ dist.fragment @"receive::forward::1" {
   dist.receive [@x] on @each
 }
 dist.fragment @"forward::1" {
-  %x = dist.take @x : tensor<4xf32>
+  %x = dist.load @x : tensor<4xf32>
   train.accumulate %x into @g : tensor<4xf32>
 }
 dist.fragment @"receive::update::1" {
   dist.receive [@y] on @once
 }
 dist.fragment @"update::1" {
-  %y = dist.take @y : tensor<4xf32>
+  %y = dist.load @y : tensor<4xf32>
   train.accumulate %y into @g : tensor<4xf32>
 }
 dist.role @stage1 ranks [1, 1] {

@@ -44,15 +44,15 @@ dist.fragment @feed {
   dist.feed @y
 }
 dist.fragment @forward {
-  %x = dist.take @x : tensor<2x2xf32>
+  %x = dist.load @x : tensor<2x2xf32>
   %flat = train.reshape %x to [4] : (tensor<2x2xf32>) -> tensor<4xf32>
   %w = train.read @w : tensor<4xf32>
   %0 = train.mul %flat, %w {train.reference = array<i64: 7>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  dist.keep %0 as @h : tensor<4xf32>
+  dist.store %0 as @h : tensor<4xf32>
 }
 dist.fragment @backward {
-  %y = dist.take @y : tensor<4xf32>
-  %h = dist.take @h : tensor<4xf32>
+  %y = dist.load @y : tensor<4xf32>
+  %h = dist.load @h : tensor<4xf32>
   %0 = train.exp %h : (tensor<4xf32>) -> tensor<4xf32>
   train.accumulate %0 into @"w::gradient" : tensor<4xf32>
 }
@@ -119,7 +119,7 @@ dist.fragment @forward {
   train.store %0 into @a : tensor<f32>
   train.store %0 into @b : tensor<f32>
   %1 = train.neg %0 : (tensor<f32>) -> tensor<f32>
-  dist.keep %1 as @h : tensor<f32>
+  dist.store %1 as @h : tensor<f32>
   train.store %1 into @c : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
@@ -223,7 +223,7 @@ train.variable parameter @w : tensor<f32> from #train.fill<0.0>
 dist.value @h : tensor<f32>
 dist.fragment @forward {
   %w = train.read @w : tensor<f32>
-  dist.keep %w as @h : tensor<f32>
+  dist.store %w as @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {
@@ -290,21 +290,21 @@ dist.value @more : tensor<4x3xf32>
 dist.value @lse : tensor<4xf32>
 dist.fragment @forward {
   %w = train.read @w : tensor<4x3xf32>
-  %labels = dist.take @labels : tensor<4xi64>
+  %labels = dist.load @labels : tensor<4xi64>
   %0 = train.exp %w : (tensor<4x3xf32>) -> tensor<4x3xf32>
-  dist.keep %0 as @more : tensor<4x3xf32>
+  dist.store %0 as @more : tensor<4x3xf32>
   %1 = train.reshape %w to [2, 6] : (tensor<4x3xf32>) -> tensor<2x6xf32>
   %2 = train.exp %1 : (tensor<2x6xf32>) -> tensor<2x6xf32>
-  dist.keep %2 as @last : tensor<2x6xf32>
+  dist.store %2 as @last : tensor<2x6xf32>
   %loss, %lse = train.cross_entropy sum %0, %labels ignore -1 : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
-  dist.keep %lse as @lse : tensor<4xf32>
+  dist.store %lse as @lse : tensor<4xf32>
 }
 dist.fragment @backward {
   %g = train.loss_gradient 1.0 : tensor<f32>
-  %labels = dist.take @labels : tensor<4xi64>
-  %lse = dist.take @lse : tensor<4xf32>
-  %last = dist.take @last : tensor<2x6xf32>
-  %more = dist.take @more : tensor<4x3xf32>
+  %labels = dist.load @labels : tensor<4xi64>
+  %lse = dist.load @lse : tensor<4xf32>
+  %last = dist.load @last : tensor<2x6xf32>
+  %more = dist.load @more : tensor<4x3xf32>
   %0 = train.reshape %last to [4, 3] : (tensor<2x6xf32>) -> tensor<4x3xf32>
   %1 = train.cross_entropy_grad sum %0, %labels, %lse, %g ignore -1 : (tensor<4x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x3xf32>
   %2 = train.cross_entropy_grad sum %more, %labels, %lse, %g ignore -1 : (tensor<4x3xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>) -> tensor<4x3xf32>
@@ -335,7 +335,7 @@ dist.fragment @feed {
   dist.feed @x
 }
 dist.fragment @backward {
-  %x = dist.take @x : tensor<2xf32>
+  %x = dist.load @x : tensor<2xf32>
 }
 dist.fragment @"feed::1" {
   dist.feed @y

@@ -14,26 +14,26 @@
 // CHECK:       dist.channel @"backward::1-0" axis "pipe" from 1 to 0
 // CHECK-LABEL: dist.fragment @"forward::0" {
 // CHECK:         %[[F:.*]] = train.mul
-// CHECK-NEXT:    dist.keep %[[F]] as @first
+// CHECK-NEXT:    dist.store %[[F]] as @first
 // CHECK-NEXT:    dist.send %[[F]] on @"forward::0-1"
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @"receive::forward::1" {
 // CHECK-NEXT:    dist.receive [@first] on @"forward::0-1"
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @"forward::1" {
-// CHECK-DAG:     dist.take @first
-// CHECK-DAG:     dist.take @"y::1"
+// CHECK-DAG:     dist.load @first
+// CHECK-DAG:     dist.load @"y::1"
 // CHECK:         train.exp
 // CHECK:         train.accumulate %{{.*}} into @loss
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @"backward::1" {
-// CHECK:         dist.take @first
+// CHECK:         dist.load @first
 // CHECK:         train.accumulate %{{.*}} into @"v::gradient"
 // CHECK-NEXT:    dist.send %{{.*}} on @"backward::1-0"
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @"receive::backward::0" {
 // CHECK-LABEL: dist.fragment @"backward::0" {
-// CHECK:         dist.take @"x::0"
+// CHECK:         dist.load @"x::0"
 // CHECK:         train.accumulate %{{.*}} into @"w::gradient"
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @"update::0" {
@@ -53,11 +53,11 @@
 // What only a parameter's gradient needs runs by itself, and what is sent does not wait for it.
 // WEIGHTS-LABEL: dist.fragment @"backward::1" {
 // WEIGHTS-NOT:     train.accumulate
-// WEIGHTS:         dist.keep %{{.*}} as @second
+// WEIGHTS:         dist.store %{{.*}} as @second
 // WEIGHTS:         dist.send %{{.*}} on @"backward::1-0"
 // WEIGHTS-LABEL: dist.fragment @"weight::1" {
-// WEIGHTS-DAG:     dist.take @second
-// WEIGHTS-DAG:     dist.take @first
+// WEIGHTS-DAG:     dist.load @second
+// WEIGHTS-DAG:     dist.load @first
 // WEIGHTS:         train.accumulate %{{.*}} into @"v::gradient"
 // WEIGHTS-LABEL: dist.fragment @"weight::0" {
 // WEIGHTS:         train.accumulate %{{.*}} into @"w::gradient"

@@ -10,18 +10,18 @@
 // CHECK-NEXT:  dist.value @value : tensor<6xf32>
 // CHECK-LABEL: dist.fragment @forward {
 // CHECK-NEXT:    %[[W:.*]] = train.read @w
-// CHECK-NEXT:    %[[X:.*]] = dist.take @x
+// CHECK-NEXT:    %[[X:.*]] = dist.load @x
 // CHECK-NEXT:    %[[FLAT:.*]] = train.reshape %[[X]]
 // CHECK-NEXT:    %[[E:.*]] = train.mul %[[FLAT]], %[[W]]
-// CHECK-NEXT:    dist.keep %[[E]] as @value
+// CHECK-NEXT:    dist.store %[[E]] as @value
 // CHECK-NEXT:    %[[SUM:.*]] = train.reduce_sum %[[E]]
 // CHECK-NEXT:    train.store %[[SUM]] into @loss
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @backward {
 // CHECK-NEXT:    %[[SEED:.*]] = train.loss_gradient
-// CHECK-NEXT:    %[[KEPT:.*]] = dist.take @value
+// CHECK-NEXT:    %[[KEPT:.*]] = dist.load @value
 // CHECK-NEXT:    %[[A:.*]] = train.mul %[[KEPT]], %[[SEED]]
-// CHECK-NEXT:    %[[X2:.*]] = dist.take @x
+// CHECK-NEXT:    %[[X2:.*]] = dist.load @x
 // CHECK-NEXT:    %[[FLAT2:.*]] = train.reshape %[[X2]]
 // CHECK-NEXT:    %[[B:.*]] = train.mul %[[A]], %[[FLAT2]]
 // CHECK-NEXT:    %[[W2:.*]] = train.read @w
@@ -30,7 +30,7 @@
 // CHECK-NEXT:  }
 // CHECK-LABEL: dist.fragment @update {
 // CHECK-LABEL: dist.fragment @evaluate {
-// CHECK-NEXT:    %[[XE:.*]] = dist.take @x
+// CHECK-NEXT:    %[[XE:.*]] = dist.load @x
 // CHECK-NEXT:    train.exp %[[XE]]
 train.variable parameter @w : tensor<6xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"w::gradient" : tensor<6xf32>
@@ -65,11 +65,11 @@ func.func @evaluate(%x: tensor<2x3xf32>) {
 // CHECK-DAG:   dist.value @h : tensor<f32>
 // CHECK-DAG:   dist.value @h_1 : tensor<f32>
 // CHECK-LABEL: dist.fragment @forward {
-// CHECK:         dist.keep %{{.*}} as @h
-// CHECK:         dist.keep %{{.*}} as @h_1
+// CHECK:         dist.store %{{.*}} as @h
+// CHECK:         dist.store %{{.*}} as @h_1
 // CHECK-LABEL: dist.fragment @backward {
-// CHECK:         dist.take @h :
-// CHECK:         dist.take @h_1 :
+// CHECK:         dist.load @h :
+// CHECK:         dist.load @h_1 :
 train.variable parameter @w : tensor<f32> from #train.fill<0.0> {trainable}
 func.func @microbatch(%x: tensor<f32> {train.input = "forward"}, %y: tensor<f32> {train.input = "w"}) {
   %0 = train.exp %x : (tensor<f32>) -> tensor<f32> loc("h")
@@ -90,11 +90,11 @@ func.func @evaluate(%x: tensor<f32>, %y: tensor<f32>) {
 // Tests that a read of a variable that the step writes is kept: read again it would see the new value.
 // CHECK-LABEL: dist.fragment @forward {
 // CHECK-NEXT:    %[[OLD:.*]] = train.read @mean
-// CHECK-NEXT:    dist.keep %[[OLD]] as @value
+// CHECK-NEXT:    dist.store %[[OLD]] as @value
 // CHECK:         train.store
 // CHECK-LABEL: dist.fragment @backward {
 // CHECK-NOT:     train.read
-// CHECK:         dist.take @value
+// CHECK:         dist.load @value
 train.variable buffer @mean : tensor<f32> from #train.fill<0.0>
 func.func @microbatch(%x: tensor<f32>) {
   %0 = train.read @mean : tensor<f32>

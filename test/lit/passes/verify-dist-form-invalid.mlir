@@ -10,11 +10,11 @@ func.func @microbatch() {
 dist.value @h : tensor<f32>
 dist.fragment @forward {
   %0 = train.constant dense<1.0> : tensor<f32>
-  dist.keep %0 as @h : tensor<f32>
+  dist.store %0 as @h : tensor<f32>
 }
 dist.fragment @backward {
   // expected-note @+1 {{taken here}}
-  %0 = dist.take @h : tensor<f32>
+  %0 = dist.load @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @other_microbatch {
@@ -29,11 +29,11 @@ dist.role @main ranks [0, 0] {
 dist.value @h : tensor<f32>
 dist.fragment @forward {
   %0 = train.constant dense<1.0> : tensor<f32>
-  dist.keep %0 as @h : tensor<f32>
+  dist.store %0 as @h : tensor<f32>
 }
 dist.fragment @backward {
   // expected-note @+1 {{taken here}}
-  %0 = dist.take @h : tensor<f32>
+  %0 = dist.load @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @first {

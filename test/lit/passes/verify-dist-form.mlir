@@ -8,12 +8,12 @@ dist.fragment @feed {
   dist.feed @x
 }
 dist.fragment @forward {
-  %0 = dist.take @x : tensor<f32>
+  %0 = dist.load @x : tensor<f32>
   %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
-  dist.keep %1 as @h : tensor<f32>
+  dist.store %1 as @h : tensor<f32>
 }
 dist.fragment @backward {
-  %0 = dist.take @h : tensor<f32>
+  %0 = dist.load @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {

@@ -10,8 +10,8 @@
 // CHECK-NEXT:  dist.value @"loss::value" : tensor<3xf32>
 // CHECK-LABEL: dist.fragment @forward {
 // CHECK:         %[[LOGITS:.*]] = train.matmul {{.*}} {train.reference = array<i64: [[MATMUL]]>}
-// CHECK-NEXT:    dist.keep %[[LOGITS]] as @fc
-// CHECK:         dist.keep %{{.*}} as @"loss::value"
+// CHECK-NEXT:    dist.store %[[LOGITS]] as @fc
+// CHECK:         dist.store %{{.*}} as @"loss::value"
 // CHECK-LABEL: dist.fragment @backward {
 // CHECK-NEXT:    train.loss_gradient 5.000000e-01
 // CHECK-LABEL: dist.fragment @update {

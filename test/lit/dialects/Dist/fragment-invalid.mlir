@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{op body has arguments; dist.take reads what others kept}}
+// expected-error @+1 {{op body has arguments; dist.load reads what others kept}}
 dist.fragment @fragment_c1 {
 ^bb0(%x: tensor<4xf32>):
 }
@@ -8,7 +8,7 @@ dist.fragment @fragment_c1 {
 // -----
 
 func.func @outside(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'dist.keep' op expects parent op 'dist.fragment'}}
-  dist.keep %x as @x : tensor<4xf32>
+  // expected-error @+1 {{'dist.store' op expects parent op 'dist.fragment'}}
+  dist.store %x as @x : tensor<4xf32>
   return
 }

@@ -11,12 +11,12 @@ dist.fragment @feed {
 }
 // CHECK-LABEL: dist.fragment @forward {
 dist.fragment @forward {
-  // CHECK: %[[X:.*]] = dist.take @x : tensor<4xf32>
-  %x = dist.take @x : tensor<4xf32>
+  // CHECK: %[[X:.*]] = dist.load @x : tensor<4xf32>
+  %x = dist.load @x : tensor<4xf32>
   // CHECK: %[[Y:.*]] = train.exp %[[X]]
   %y = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
-  // CHECK: dist.keep %[[Y]] as @y : tensor<4xf32>
-  dist.keep %y as @y : tensor<4xf32>
+  // CHECK: dist.store %[[Y]] as @y : tensor<4xf32>
+  dist.store %y as @y : tensor<4xf32>
 }
 // CHECK-LABEL: dist.fragment @nothing {
 dist.fragment @nothing {

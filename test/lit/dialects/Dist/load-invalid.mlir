@@ -1,15 +1,15 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
-dist.fragment @take_c1_name {
+dist.fragment @load_c1_name {
   // expected-error @+1 {{op @x is not a dist.value}}
-  %x = dist.take @x : tensor<4xf32>
+  %x = dist.load @x : tensor<4xf32>
 }
 
 // -----
 
 // expected-note @+1 {{declared here}}
 dist.value @x : tensor<4xf32>
-dist.fragment @take_c1_type {
+dist.fragment @load_c1_type {
   // expected-error @+1 {{op @x is 'tensor<4xf32>', not 'tensor<5xf32>'}}
-  %x = dist.take @x : tensor<5xf32>
+  %x = dist.load @x : tensor<5xf32>
 }

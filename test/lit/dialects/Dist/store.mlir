@@ -1,4 +1,4 @@
-// The form of dist.keep is tested in fragment.mlir; here, that it is no dead code.
+// The form of dist.store is tested in fragment.mlir; here, that it is no dead code.
 // RUN: ds-opt %s --canonicalize --cse | FileCheck %s
 
 dist.value @x : tensor<4xf32> input "x"
@@ -6,8 +6,8 @@ dist.value @y : tensor<4xf32>
 
 // CHECK-LABEL: dist.fragment @keeps
 dist.fragment @keeps {
-  // CHECK: dist.keep
-  %0 = dist.take @x : tensor<4xf32>
+  // CHECK: dist.store
+  %0 = dist.load @x : tensor<4xf32>
   %1 = train.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
-  dist.keep %1 as @y : tensor<4xf32>
+  dist.store %1 as @y : tensor<4xf32>
 }
