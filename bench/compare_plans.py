@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""24 plans made by two builds of the tools: what differs, whether they train the same bits, how long they took to compile.
+
+    bench/compare_plans.py --before OTHER_BUILD/bin [--after build/release/bin]
+
+GPT-2, Llama, BERT, ResNet, MoE and ViT (tiny) on one rank, by ZeRO-3 on 4 ranks, in 4 pipeline stages, and with a budget of the memory
+that lies between what the model needs and the least it can do with. Each plan is compiled by both builds in turn (best of --rounds), compared by
+`ds-opt diff` of the build after, and trained for --steps steps by the ds-run of the build that made it. An arena that shrank is no difference.
+The last lines give the arena of GPT-2 124M, 16 x 256, without recompute. Exit code 1 where something differs.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build" / "bench" / "compare"
+MODELS = ("gpt2", "llama", "bert", "resnet50", "moe", "vit")
+BASE = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "gradient_clipping": 1.0,
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}}
+STRATEGIES = {"one rank": (1, {}),
+              "ZeRO-3 x 4": (4, {"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}}),
+              "4 stages": (4, {"deepstatic": {"pipeline": {"stages": 4}}}),
+              "budgeted": (1, {})}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", type=Path, required=True, help="folder of ds-opt and ds-run to compare with")
+    parser.add_argument("--after", type=Path, default=ROOT / "build" / "release" / "bin", help="folder of ds-opt and ds-run")
+    parser.add_argument("--rounds", type=int, default=3, help="compilations of each plan by each build")
+    parser.add_argument("--steps", type=int, default=2, help="steps that each plan is trained for; 0: none")
+    return parser.parse_args()
+
+
+def call(*arguments, codes=(0,)):
+    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    if done.returncode not in codes:
+        sys.exit(f"{' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr}")
+    return done
+
+
+def exported(model, *options):
+    folder = WORK / "-".join([model, *map(str, options)]).replace("/", "_")
+    if not (folder / "model.onnx").exists():
+        call(sys.executable, ROOT / "models/export.py", model, *(options or ("--size", "tiny")), "--out", folder)
+    return folder
+
+
+def make_data(model, folder):
+    """Samples for a step and a half, by the inputs of the ONNX file; labels stay below 8."""
+    import numpy
+    import onnx
+    from safetensors.numpy import save_file
+    path = WORK / f"{model}.safetensors"
+    draw = numpy.random.default_rng(0)
+    tensors = {}
+    for value in onnx.load(folder / "model.onnx", load_external_data=False).graph.input:
+        kind = value.type.tensor_type
+        shape = [96 if d.dim_param else d.dim_value for d in kind.shape.dim]
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        whole = numpy.issubdtype(dtype, numpy.integer)
+        high = 2 if "mask" in value.name or "type" in value.name else 8
+        tensors[value.name] = draw.integers(0, high, shape).astype(dtype) if whole else draw.standard_normal(shape).astype(dtype)
+        if "mask" in value.name:
+            tensors[value.name][:] = 1
+    save_file(tensors, path)
+    return path
+
+
+def compile_plan(tools, folder, config, ranks, plan):
+    begin = time.perf_counter()
+    call(tools / "ds-opt", "compile", folder, "--config", config, "--ranks", ranks, "-o", plan, "--quiet")
+    return time.perf_counter() - begin
+
+
+def arena(tools, plan):
+    report = json.loads(call(tools / "ds-opt", "report", plan, "--format", "json").stdout)
+    return [rank["memory"]["device"]["arena_bytes"] for rank in report["ranks_detail"]]
+
+
+def write_config(name, more):
+    path = WORK / f"{name}.json"
+    path.write_text(json.dumps({**BASE, **more}))
+    return path
+
+
+def budget(tools, folder):
+    """Bytes half way between what a step takes and what is left when all is computed again."""
+    sizes = []
+    for recompute in ("none", "full"):
+        config = write_config(f"budget-{recompute}", {"deepstatic": {"recompute": recompute}})
+        compile_plan(tools, folder, config, 1, WORK / "budget.dsplan")
+        sizes.append(arena(tools, WORK / "budget.dsplan")[0])
+    return sum(sizes) // 2
+
+
+def trained(tools, plan, data, ranks, steps):
+    weights = WORK / "weights.safetensors"
+    call(tools / "ds-run", plan, "-n", ranks, "--data", data, "--steps", steps, "--export", weights)
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+
+
+
+def differences(tools, before, after):
+    """Lines of ds-opt diff but for memory, whose arenas are compared by their numbers."""
+    lines = call(tools / "ds-opt", "diff", before, after, codes=(0, 1)).stdout.splitlines()
+    kept, memory = [], False
+    for line in lines:
+        if line and not line.startswith(" "):
+            memory = "memory" in line
+        if line.strip() and not memory:
+            kept.append(line)
+    return kept
+
+
+def compare(args, model, folder, data, strategy):
+    ranks, more = STRATEGIES[strategy]
+    if strategy == "budgeted":
+        more = {"deepstatic": {"device_memory": budget(args.before, folder)}}
+    config = write_config(f"{model}-{strategy.replace(' ', '-')}", more)
+    plans = {side: WORK / f"{model}-{strategy.replace(' ', '-')}.{side}.dsplan" for side in ("before", "after")}
+    seconds = {side: [] for side in plans}
+    for _ in range(args.rounds):  # interleaved, so that a disturbance of the machine meets both
+        for side, plan in plans.items():
+            seconds[side].append(compile_plan(getattr(args, side), folder, config, ranks, plan))
+    arenas = {side: arena(getattr(args, side), plan) for side, plan in plans.items()}
+    grown = any(a > b for a, b in zip(arenas["after"], arenas["before"]))
+    changes = differences(args.after, plans["before"], plans["after"])
+    same = args.steps == 0 or len({trained(getattr(args, side), plan, data, ranks, args.steps) for side, plan in plans.items()}) == 1
+    print(f"{model:9} {strategy:11} arena {sum(arenas['after']) / sum(arenas['before']):.3f}  compile "
+          f"{min(seconds['after']) / min(seconds['before']):.2f}  bits {'equal' if same else 'DIFFER'}  "
+          f"{'arena GREW  ' if grown else ''}{'no other difference' if not changes else f'{len(changes)} lines differ'}", flush=True)
+    for line in changes[:12]:
+        print("    " + line)
+    return same and not changes and not grown
+
+
+def main():
+    args = parse()
+    WORK.mkdir(parents=True, exist_ok=True)
+    print("model     strategy    ratios after / before")
+    alike = True
+    for model in MODELS:
+        folder = exported(model)
+        data = make_data(model, folder)
+        for strategy in STRATEGIES:
+            alike &= compare(args, model, folder, data, strategy)
+    folder = exported("gpt2", "--size", "small", "--seq", "256", "--no-weights")
+    config = write_config("gpt2-small", {"train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 1})
+    for side in ("before", "after"):
+        compile_plan(getattr(args, side), folder, config, 1, WORK / "small.dsplan")
+        print(f"GPT-2 124M, 16 x 256, no recompute, arena {side}: {arena(getattr(args, side), WORK / 'small.dsplan')[0]:,} bytes")
+    sys.exit(0 if alike else 1)
+
+
+if __name__ == "__main__":
+    main()
