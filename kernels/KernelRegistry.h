@@ -122,9 +122,9 @@ private:
   std::map<std::string, Factory, std::less<>> factories_;
 };
 
-/// The fast kernels for CPUs (kernels/cpu/<op>.cpp).
+/// The fast kernels for CPUs (kernels/<family>/<op>.cpp).
 const KernelRegistry &cpuKernels();
-/// The obvious ones, the oracle of the fast ones (kernels/cpu/<op>_reference.cpp).
+/// The obvious ones, the oracle of the fast ones (kernels/<family>/<op>_reference.cpp).
 const KernelRegistry &cpuReferenceKernels();
 
 } // namespace ds::kernels

@@ -1,6 +1,6 @@
 #include "bench/kernels/Bench.h"
 
-#include "kernels/calls/Numbers.h"
+#include "kernels/Numbers.h"
 
 #include <cstdio>
 #include <cstdlib>

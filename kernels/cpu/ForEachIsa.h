@@ -4,7 +4,7 @@
 // use from the standard library is included here, outside of the targets.
 //
 //===----------------------------------------------------------------------===//
-#include "kernels/calls/Numbers.h"
+#include "kernels/Numbers.h"
 #include "kernels/cpu/Isa.h"
 
 #include <bit>

@@ -4,7 +4,7 @@
 // instruction set, each time into another namespace and under another target. A kernel picks a version by DS_BEST when
 // it is built:
 //
-//   #define DS_LOOPS "kernels/cpu/softmax_loops.h"
+//   #define DS_LOOPS "kernels/reduce/softmax_loops.h"
 //   #include "kernels/cpu/ForEachIsa.h"
 //   ... rows_(DS_BEST(softmaxRows<T>)) ...
 //

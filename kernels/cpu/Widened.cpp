@@ -3,8 +3,8 @@
 #include "kernels/cpu/Widened.h"
 
 #include "kernels/BFloat16.h"
-#include "kernels/calls/Call.h"
-#include "kernels/calls/bfloat16.h"
+#include "kernels/Call.h"
+#include "kernels/WidenedCall.h"
 
 #include <algorithm>
 #include <new>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
-#include "kernels/calls/bfloat16.h"
+#include "kernels/WidenedCall.h"
 
 namespace ds::kernels {
 

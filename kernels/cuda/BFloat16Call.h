@@ -1,7 +1,7 @@
 //===- BFloat16Call.h - calls on bfloat16, checked as calls on float32 ----===//
 #pragma once
 
-#include "kernels/calls/bfloat16.h"
+#include "kernels/WidenedCall.h"
 
 namespace ds::kernels::cuda {
 

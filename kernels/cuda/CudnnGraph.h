@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "kernels/calls/attention.h"
-#include "kernels/cuda/conv_plan.h"
+#include "kernels/attention/attention_call.h"
+#include "kernels/conv/conv_cuda_plan.h"
 
 #include <cuda_runtime_api.h>
 

@@ -1,7 +1,7 @@
 //===- StepRefusal.h - optimizer steps count from 0 -----------------------===//
 #pragma once
 
-#include "kernels/calls/Call.h"
+#include "kernels/Call.h"
 #include "kernels/cuda/Launch.h"
 
 namespace ds::kernels::cuda {

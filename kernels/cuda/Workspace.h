@@ -1,9 +1,9 @@
 //===- Workspace.h - calls whose last operand is a workspace --------------===//
 #pragma once
 
+#include "kernels/Call.h"
 #include "kernels/KernelSignatures.h"
-#include "kernels/calls/Call.h"
-#include "kernels/calls/bfloat16.h"
+#include "kernels/WidenedCall.h"
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #include "test/unit/kernels/Accelerator.h"
 #include "test/unit/kernels/Allocations.h"
 
-#include "kernels/calls/Numbers.h"
+#include "kernels/Numbers.h"
 #include "kernels/cpu/Widened.h"
 
 #include <algorithm>

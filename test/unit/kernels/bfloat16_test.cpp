@@ -1,6 +1,6 @@
 // Kernels on bfloat16 against the references in float64, and the number type itself.
 #include "kernels/BFloat16.h"
-#include "kernels/calls/Numbers.h"
+#include "kernels/Numbers.h"
 #include "test/unit/kernels/Program.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/Philox.h"
+#include "kernels/random/Philox.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>

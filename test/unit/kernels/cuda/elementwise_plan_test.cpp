@@ -1,5 +1,5 @@
-// The interpreter of kernels/cuda/elementwise.cu, thread by thread on the host, against the reference.
-#include "kernels/cuda/elementwise_run.h"
+// The interpreter of kernels/elementwise/elementwise.cu, thread by thread on the host, against the reference.
+#include "kernels/elementwise/elementwise_cuda_run.h"
 #include "test/unit/kernels/Program.h"
 
 namespace ds::kernels::cuda::test {

@@ -1,14 +1,14 @@
 // How calls become launches: what kernels/cuda computes without a GPU, against the obvious.
+#include "kernels/attention/attention_cuda_plan.h"
+#include "kernels/conv/conv_cuda_plan.h"
+#include "kernels/conv/window_space.h"
 #include "kernels/cuda/FixedSum.h"
 #include "kernels/cuda/Grid.h"
-#include "kernels/cuda/OnlineSoftmax.h"
-#include "kernels/cuda/attention_plan.h"
-#include "kernels/cuda/conv_plan.h"
-#include "kernels/cuda/copy_plan.h"
-#include "kernels/cuda/element_space.h"
-#include "kernels/cuda/matmul_plan.h"
-#include "kernels/cuda/reduce_plan.h"
-#include "kernels/cuda/window_space.h"
+#include "kernels/index/element_space.h"
+#include "kernels/matmul/matmul_cuda_plan.h"
+#include "kernels/movement/copy_cuda_plan.h"
+#include "kernels/reduce/online_softmax.h"
+#include "kernels/reduce/reduce_cuda_plan.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>

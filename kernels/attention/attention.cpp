@@ -1,0 +1,84 @@
+// attention: out = softmax(scale * q k^T + mask) v, lse = log sum exp of the scores' rows.
+//
+// Dao et al., "FlashAttention", 2022: scores exist a tile at a time, 128 queries by 128 keys on the worker's stack, and
+// the softmax is brought up to date as tiles come by in order of the keys. A piece is 128 queries of one head, so bits
+// do not depend on the number of workers. Tiles that a causal mask hides whole are left out. No workspace.
+#include "kernels/attention/attention_call.h"
+#include "kernels/cpu/Factories.h"
+#include "kernels/cpu/Gemm.h"
+
+#include <atomic>
+
+#define DS_LOOPS "kernels/attention/attention_loops.h"
+#include "kernels/cpu/ForEachIsa.h"
+
+namespace ds::kernels {
+
+namespace {
+
+template <typename T> class Attention : public Kernel {
+public:
+  explicit Attention(const AttentionCall &call) : call_(call) {}
+
+  Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
+    const Addresses at{static_cast<const T *>(operands[0]),    static_cast<const T *>(operands[1]),
+                       static_cast<const T *>(operands[2]),    operands[3],
+                       static_cast<T *>(operands[call_.next]), static_cast<T *>(operands[call_.next + 1])};
+    const int64_t tiles = piecesOf(call_.queries, attentionTile);
+    std::atomic<bool> done = true;
+    parallelFor(context, call_.batch * call_.heads * tiles, [&](int64_t piece, int) {
+      if (!runTile(at, piece / tiles, piece % tiles * attentionTile))
+        done = false;
+    });
+    return done ? Status::success() : Status::failure("attention: no memory was left for a product");
+  }
+
+private:
+  struct Addresses {
+    const T *q, *k, *v;
+    const void *mask;
+    T *out, *lse;
+  };
+
+  /// attentionTile queries of one head (of all batches), from `query` on.
+  bool runTile(const Addresses &at, int64_t head, int64_t query) const {
+    alignas(64) T tile[attentionTile * attentionTile];
+    T maximum[attentionTile];
+    double sum[attentionTile] = {};
+    const int64_t rows = std::min(attentionTile, call_.queries - query), depth = call_.depth, columns = call_.columns;
+    const T *q = at.q + (head * call_.queries + query) * depth;
+    T *out = at.out + (head * call_.queries + query) * columns;
+    std::fill_n(maximum, attentionTile, -std::numeric_limits<T>::infinity());
+    std::fill_n(out, rows * columns, T(0));
+    const int64_t group = call_.groupOf(head) * call_.keys, keys = call_.keysSeen(query + rows);
+    for (int64_t key = 0; key < keys; key += attentionTile) {
+      const int64_t cols = std::min(attentionTile, call_.keys - key);
+      const T *k = at.k + (group + key) * depth, *v = at.v + (group + key) * columns;
+      if (depth == 0)
+        std::fill_n(tile, attentionTile * attentionTile, T(0));
+      else if (!multiply(Gemm<T>{q, k, tile, rows, cols, depth, depth, depth, attentionTile, false, true, false}))
+        return false;
+      mask_(tile, rows, cols, T(call_.scale), call_.maskAt<T>(at.mask, head, query, key));
+      soften_(tile, rows, cols, maximum, sum, out, columns);
+      if (columns > 0 &&
+          !multiply(Gemm<T>{tile, v, out, rows, columns, cols, attentionTile, columns, columns, false, false, true}))
+        return false;
+    }
+    finish_(rows, maximum, sum, out, columns, at.lse + head * call_.queries + query);
+    return true;
+  }
+
+  AttentionCall call_;
+  decltype(&baseline::maskTile<T>) mask_ = DS_BEST(maskTile<T>);
+  decltype(&baseline::softenTile<T>) soften_ = DS_BEST(softenTile<T>);
+  decltype(&baseline::finishRows<T>) finish_ = DS_BEST(finishRows<T>);
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildOptions &) {
+  const AttentionCall parsed = attentionCall(Call(invocation));
+  return makeByFloat<Attention>(parsed.dtype, parsed);
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,45 @@
+// attention: the scores of a row at a time, in float64.
+#include "kernels/attention/attention_rows.h"
+#include "kernels/cpu/Factories.h"
+
+namespace ds::kernels {
+
+namespace {
+
+template <typename T> class AttentionReference : public Kernel {
+public:
+  explicit AttentionReference(const AttentionCall &call) : call_(call) {}
+
+  Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
+    const auto *v = static_cast<const T *>(operands[2]);
+    auto *out = static_cast<T *>(operands[call_.next]), *lse = static_cast<T *>(operands[call_.next + 1]);
+    const AttentionRows<T> rows{call_, static_cast<const T *>(operands[0]), static_cast<const T *>(operands[1]),
+                                call_.masked ? operands[3] : nullptr};
+    for (int64_t head = 0; head < call_.batch * call_.heads; ++head)
+      for (int64_t query = 0; query < call_.queries; ++query) {
+        const int64_t row = head * call_.queries + query;
+        const double total = rows.logSum(head, query);
+        lse[row] = T(total);
+        for (int64_t c = 0; c < call_.columns; ++c) {
+          double sum = 0;
+          for (int64_t key = 0; key < call_.keys; ++key)
+            sum += std::exp(rows.score(head, query, key) - total) *
+                   double(v[(call_.groupOf(head) * call_.keys + key) * call_.columns + c]);
+          out[row * call_.columns + c] = T(sum);
+        }
+      }
+    return Status::success();
+  }
+
+private:
+  AttentionCall call_;
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeAttentionReference(const Invocation &invocation, const BuildOptions &) {
+  const AttentionCall parsed = attentionCall(Call(invocation));
+  return makeByFloat<AttentionReference>(parsed.dtype, parsed);
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,224 @@
+// Our own attention, a tile of scores at a time (Attention.cuh), with online softmax. Dao et al., "FlashAttention",
+// 2022.
+#include "kernels/attention/attention.cuh"
+#include "kernels/attention/plain_attention.h"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+/// gridDim.x: tiles of queries; y: heads of all batches; z: pieces of columns. Every piece makes the scores anew.
+template <typename T>
+__global__ void __launch_bounds__(attentionWarps *warpThreads)
+    attentionKernel(const AttentionSpace space, const T *q, const T *k, const T *v, const AttentionMask<T> mask, T *out,
+                    Sum<T> *lse) {
+  using S = Sum<T>;
+  __shared__ AttentionTiles<S> tiles;
+  const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
+  const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
+  for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
+    const int64_t group = space.groupOf(head);
+    S sums[attentionRowsPerWarp][attentionKept] = {}, largest[attentionRowsPerWarp], totals[attentionRowsPerWarp];
+    for (int r = 0; r < attentionRowsPerWarp; ++r) {
+      largest[r] = S(-HUGE_VAL);
+      totals[r] = 0;
+    }
+    const int64_t lastQuery = firstQuery + attentionRows;
+    const int64_t keys = space.causal && lastQuery < space.keys ? lastQuery : space.keys;
+    for (int64_t key = 0; key < keys; key += warpThreads) { // the same for all threads
+      S weights[attentionRowsPerWarp];
+      tileProducts(tiles, q + head * space.queries * space.depth, firstQuery, space.queries,
+                   k + group * space.keys * space.depth, key, space.keys, space.depth, weights);
+      for (int r = 0; r < attentionRowsPerWarp; ++r) {
+        const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
+        const S score = space.score(weights[r], mask, head, query, key + lane);
+        const S before = largest[r];
+        largest[r] = Larger{}(before, warpReduce(score, Larger{}));
+        // While nothing is seen there is nothing to scale, and -inf less -inf is no number.
+        const bool none = largest[r] == S(-HUGE_VAL);
+        weights[r] = none ? S(0) : std::exp(score - largest[r]);
+        const S kept = none ? S(1) : std::exp(before - largest[r]);
+        totals[r] = totals[r] * kept + warpReduce(weights[r], Plus{});
+        for (int i = 0; i < attentionKept; ++i)
+          sums[r][i] *= kept;
+      }
+      addWeighted(tiles, weights, v + group * space.keys * space.columns, key, space.keys, firstColumn, space.columns,
+                  sums);
+    }
+    for (int r = 0; r < attentionRowsPerWarp; ++r) {
+      const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
+      if (query >= space.queries)
+        continue;
+      const int64_t row = head * space.queries + query;
+      const bool none = largest[r] == S(-HUGE_VAL);
+      for (int i = 0; i < attentionKept; ++i)
+        if (const int64_t c = firstColumn + lane + i * warpThreads; c < space.columns)
+          out[row * space.columns + c] = narrow<T>(none ? S(0) : sums[r][i] / totals[r]);
+      if (lane == 0 && blockIdx.z == 0)
+        lse[row] = none ? S(HUGE_VAL) : largest[r] + std::log(totals[r]);
+    }
+  }
+}
+
+/// dots[row] = sum over columns of dout * out; a warp takes a row.
+template <typename T>
+__global__ void __launch_bounds__(blockThreads)
+    dotsKernel(const T *dout, const T *out, Sum<T> *dots, int64_t rows, int64_t columns) {
+  constexpr int warps = blockThreads / warpThreads;
+  const int lane = threadIdx.x % warpThreads;
+  const int64_t stride = int64_t(gridDim.x) * warps;
+  for (int64_t row = int64_t(blockIdx.x) * warps + threadIdx.x / warpThreads; row < rows; row += stride) {
+    Sum<T> sum = 0;
+    for (int64_t c = lane; c < columns; c += warpThreads)
+      sum += wide(dout[row * columns + c]) * wide(out[row * columns + c]);
+    sum = warpReduce(sum, Plus{});
+    if (lane == 0)
+      dots[row] = sum;
+  }
+}
+
+template <typename T> struct GradTensors {
+  const T *dout, *q, *k, *v;
+  AttentionMask<T> mask;
+  const Sum<T> *lse, *dots;
+};
+
+/// exp(score - lse), 0 where hidden (also where lse is +inf).
+template <typename S> __device__ S probability(S score, S lse) {
+  return score == S(-HUGE_VAL) ? S(0) : std::exp(score - lse);
+}
+
+/// dq[query] = sum over keys of p (dp - dot) scale k[key]. Grid as for attentionKernel, z: pieces of depth.
+template <typename T>
+__global__ void __launch_bounds__(attentionWarps *warpThreads)
+    queryGradKernel(const AttentionSpace space, const GradTensors<T> t, T *dq) {
+  using S = Sum<T>;
+  __shared__ AttentionTiles<S> tiles;
+  const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
+  const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
+  for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
+    const T *k = t.k + space.groupOf(head) * space.keys * space.depth;
+    const T *v = t.v + space.groupOf(head) * space.keys * space.columns;
+    S sums[attentionRowsPerWarp][attentionKept] = {};
+    const int64_t lastQuery = firstQuery + attentionRows;
+    const int64_t keys = space.causal && lastQuery < space.keys ? lastQuery : space.keys;
+    for (int64_t key = 0; key < keys; key += warpThreads) {
+      S scores[attentionRowsPerWarp], dps[attentionRowsPerWarp];
+      tileProducts(tiles, t.q + head * space.queries * space.depth, firstQuery, space.queries, k, key, space.keys,
+                   space.depth, scores);
+      tileProducts(tiles, t.dout + head * space.queries * space.columns, firstQuery, space.queries, v, key, space.keys,
+                   space.columns, dps);
+      for (int r = 0; r < attentionRowsPerWarp; ++r) {
+        const int64_t query = firstQuery + warp * attentionRowsPerWarp + r, row = head * space.queries + query;
+        const S score = space.score(scores[r], t.mask, head, query, key + lane);
+        scores[r] = query < space.queries // else the row's numbers lie outside
+                        ? probability(score, t.lse[row]) * (dps[r] - t.dots[row]) * S(space.scale)
+                        : S(0);
+      }
+      addWeighted(tiles, scores, k, key, space.keys, firstColumn, space.depth, sums);
+    }
+    for (int r = 0; r < attentionRowsPerWarp; ++r) {
+      const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
+      for (int i = 0; i < attentionKept; ++i)
+        if (const int64_t c = firstColumn + lane + i * warpThreads; query < space.queries && c < space.depth)
+          dq[(head * space.queries + query) * space.depth + c] = narrow<T>(sums[r][i]);
+    }
+  }
+}
+
+/// With ofKeys  dk[key] = sum over the group's heads and queries of p (dp - dot) scale q[query], else
+/// dv[key] = sum of p dout[query]. gridDim.x: tiles of keys; y: groups of all batches; z: pieces of depth or columns.
+template <typename T, bool ofKeys>
+__global__ void __launch_bounds__(attentionWarps *warpThreads)
+    keyGradKernel(const AttentionSpace space, const GradTensors<T> t, T *result) {
+  using S = Sum<T>;
+  __shared__ AttentionTiles<S> tiles;
+  const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
+  const int64_t firstKey = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
+  const int64_t width = ofKeys ? space.depth : space.columns, perGroup = space.heads / space.groups;
+  for (int64_t group = blockIdx.y; group < space.batch * space.groups; group += gridDim.y) {
+    const T *k = t.k + group * space.keys * space.depth, *v = t.v + group * space.keys * space.columns;
+    S sums[attentionRowsPerWarp][attentionKept] = {};
+    const int64_t begin = space.causal ? firstKey / warpThreads * warpThreads : 0; // earlier queries see none of these
+    for (int64_t head = group * perGroup; head < (group + 1) * perGroup; ++head) {
+      const T *q = t.q + head * space.queries * space.depth, *dout = t.dout + head * space.queries * space.columns;
+      for (int64_t first = begin; first < space.queries; first += warpThreads) {
+        const int64_t query = first + lane, row = head * space.queries + query;
+        const bool inside = query < space.queries;
+        const S lse = inside ? t.lse[row] : S(HUGE_VAL), dot = ofKeys && inside ? t.dots[row] : S(0);
+        S weights[attentionRowsPerWarp], dps[attentionRowsPerWarp];
+        tileProducts(tiles, k, firstKey, space.keys, q, first, space.queries, space.depth, weights);
+        if constexpr (ofKeys)
+          tileProducts(tiles, v, firstKey, space.keys, dout, first, space.queries, space.columns, dps);
+        for (int r = 0; r < attentionRowsPerWarp; ++r) {
+          const int64_t key = firstKey + warp * attentionRowsPerWarp + r;
+          weights[r] = probability(space.score(weights[r], t.mask, head, query, key), lse);
+          if constexpr (ofKeys)
+            weights[r] *= (dps[r] - dot) * S(space.scale);
+        }
+        addWeighted(tiles, weights, ofKeys ? q : dout, first, space.queries, firstColumn, width, sums);
+      }
+    }
+    for (int r = 0; r < attentionRowsPerWarp; ++r) {
+      const int64_t key = firstKey + warp * attentionRowsPerWarp + r;
+      for (int i = 0; i < attentionKept; ++i)
+        if (const int64_t c = firstColumn + lane + i * warpThreads; key < space.keys && c < width)
+          result[(group * space.keys + key) * width + c] = narrow<T>(sums[r][i]);
+    }
+  }
+}
+
+unsigned piecesOfColumns(int64_t columns) { return unsigned((columns + attentionColumns - 1) / attentionColumns); }
+
+dim3 gridOf(int64_t rows, int64_t heads, int64_t columns) {
+  return {unsigned((rows + attentionRows - 1) / attentionRows), unsigned(std::min<int64_t>(heads, 65535)),
+          piecesOfColumns(columns)};
+}
+
+constexpr unsigned threads = attentionWarps * warpThreads;
+
+} // namespace
+
+void enqueuePlainAttention(const AttentionCall &call, const AttentionOperands &o, cudaStream_t stream) {
+  const AttentionSpace space(call);
+  const int64_t heads = call.batch * call.heads;
+  if (heads == 0 || call.queries == 0)
+    return;
+  withFloat(call.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    // Without columns lse is still due.
+    attentionKernel<T><<<gridOf(call.queries, heads, std::max<int64_t>(call.columns, 1)), threads, 0, stream>>>(
+        space, static_cast<const T *>(o.q), static_cast<const T *>(o.k), static_cast<const T *>(o.v),
+        AttentionMask<T>{o.mask}, static_cast<T *>(o.out), static_cast<Sum<T> *>(o.lse));
+  });
+}
+
+void enqueuePlainAttentionGrad(const AttentionCall &call, const AttentionGradOperands &o, cudaStream_t stream) {
+  const AttentionSpace space(call);
+  const int64_t heads = call.batch * call.heads, rows = heads * call.queries, groups = call.batch * call.groups;
+  withFloat(call.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto *dots = static_cast<Sum<T> *>(o.workspace);
+    const GradTensors<T> t{static_cast<const T *>(o.dout),
+                           static_cast<const T *>(o.q),
+                           static_cast<const T *>(o.k),
+                           static_cast<const T *>(o.v),
+                           AttentionMask<T>{o.mask},
+                           static_cast<const Sum<T> *>(o.lse),
+                           dots};
+    if (rows > 0)
+      dotsKernel<T><<<blocksFor(rows, blockThreads / warpThreads), blockThreads, 0, stream>>>(
+          t.dout, static_cast<const T *>(o.out), dots, rows, call.columns);
+    if (rows > 0 && call.depth > 0)
+      queryGradKernel<T>
+          <<<gridOf(call.queries, heads, call.depth), threads, 0, stream>>>(space, t, static_cast<T *>(o.dq));
+    if (groups > 0 && call.keys > 0 && call.depth > 0)
+      keyGradKernel<T, true>
+          <<<gridOf(call.keys, groups, call.depth), threads, 0, stream>>>(space, t, static_cast<T *>(o.dk));
+    if (groups > 0 && call.keys > 0 && call.columns > 0)
+      keyGradKernel<T, false>
+          <<<gridOf(call.keys, groups, call.columns), threads, 0, stream>>>(space, t, static_cast<T *>(o.dv));
+  });
+}
+
+} // namespace ds::kernels::cuda

@@ -1,0 +1,54 @@
+// gather: y = numpy.take(data, indices, axis). Rows of `inner` elements are copied in units as wide as their addresses
+// allow. A row whose index is refused is left as it is.
+#include "kernels/cuda/Factories.h"
+#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Number.cuh"
+#include "kernels/index/gather_call.h"
+#include "kernels/index/indices.cuh"
+
+#include <cstddef>
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+/// data [outer, length, units], y [outer, count, units], units of T.
+template <typename T>
+__global__ void __launch_bounds__(blockThreads)
+    gatherKernel(const T *data, const Indices indices, T *y, int64_t outer, int64_t length, int64_t units) {
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x, total = outer * indices.count * units;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += stride) {
+    const int64_t row = i / units, unit = i % units;
+    const int64_t from = indices.row(row % indices.count, length);
+    if (from >= 0)
+      y[i] = data[(row / indices.count * length + from) * units + unit];
+  }
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeGather(const Invocation &invocation, const BuildOptions &) {
+  const Call checked(invocation);
+  const GatherCall call(checked, 0, 1, 2);
+  const int64_t rowBytes = call.data.inner * byteSize(checked.dtype(0)), elementBytes = byteSize(checked.dtype(0));
+  return launching(
+      invocation,
+      [call, rowBytes, elementBytes](const CallContext &context, std::span<void *const> operands) {
+        if (call.count == 0 || call.data.outer == 0 || rowBytes == 0)
+          return;
+        const uintptr_t addresses = reinterpret_cast<uintptr_t>(operands[0]) | reinterpret_cast<uintptr_t>(operands[2]);
+        int64_t unitBytes = 16;
+        while (unitBytes > elementBytes && (rowBytes % unitBytes != 0 || addresses % uintptr_t(unitBytes) != 0))
+          unitBytes /= 2;
+        const Indices indices(operands[1], call.indexType, call.count, context);
+        withBytes(unitBytes, [&](auto zero) {
+          using T = decltype(zero);
+          const int64_t units = rowBytes / unitBytes;
+          gatherKernel<T><<<blocksFor(call.data.outer * call.count * units), blockThreads, 0, streamOf(context)>>>(
+              at<const T>(operands, 0), indices, at<T>(operands, 2), call.data.outer, call.data.length, units);
+        });
+      },
+      indexRefusal("gather", call.data.length));
+}
+
+} // namespace ds::kernels::cuda

@@ -1,0 +1,31 @@
+#include "kernels/index/gather_call.h"
+
+namespace ds::kernels {
+
+GatherCall::GatherCall(const Call &call, size_t dataOperand, size_t indicesOperand, size_t takenOperand) {
+  call.expectOperands(3);
+  call.expectIndex(indicesOperand);
+  call.expectDType(takenOperand, call.dtype(dataOperand));
+  const Shape &shape = call.shape(dataOperand), &indices = call.shape(indicesOperand);
+  const size_t axis = call.axis(shape);
+  Shape expected(shape.begin(), shape.begin() + int64_t(axis));
+  expected.insert(expected.end(), indices.begin(), indices.end());
+  expected.insert(expected.end(), shape.begin() + int64_t(axis) + 1, shape.end());
+  call.expectShape(takenOperand, expected);
+  data = viewAlong(shape, axis);
+  count = call.elements(indicesOperand);
+  indexType = call.dtype(indicesOperand);
+}
+
+Status GatherCall::check(const char *kernel, const void *indices) const noexcept {
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t index = indexAt(indices, indexType, k);
+    if (index < -data.length || index >= data.length)
+      return Status::failure("kernel '%s': index %lld at position %lld is out of range [%lld, %lld)", kernel,
+                             static_cast<long long>(index), static_cast<long long>(k),
+                             static_cast<long long>(-data.length), static_cast<long long>(data.length));
+  }
+  return Status::success();
+}
+
+} // namespace ds::kernels

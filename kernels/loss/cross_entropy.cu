@@ -1,0 +1,95 @@
+// cross_entropy: loss = sum or mean of lse[row] - logits[row, label[row]]. A block reads a row once (OnlineSoftmax.h);
+// the rows' losses lie in the workspace and are added by one block. torch.nn.functional.cross_entropy.
+#include "kernels/loss/cross_entropy.cuh"
+
+#include "kernels/cuda/BFloat16Call.h"
+#include "kernels/cuda/Factories.h"
+#include "kernels/cuda/Workspace.h"
+#include "kernels/reduce/online_softmax.h"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+template <typename T>
+__global__ void rowsKernel(const T *logits, const int64_t *labels, Sum<T> *lses, Sum<T> *losses, int64_t rows,
+                           int64_t classes, int64_t ignored, Refuser refuse) {
+  using S = Sum<T>;
+  constexpr int atOnce = 8; // loads in flight
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T *x = logits + row * classes;
+    MaxSum<S> own;
+    for (int64_t c = threadIdx.x; c < classes; c += int64_t(blockDim.x) * atOnce) {
+      S values[atOnce];
+      for (int j = 0; j < atOnce; ++j) {
+        const int64_t i = c + int64_t(j) * blockDim.x;
+        values[j] = i < classes ? wide(x[i]) : S(-HUGE_VAL);
+      }
+      S largest = values[0];
+      for (int j = 1; j < atOnce; ++j)
+        largest = Larger{}(largest, values[j]);
+      MaxSum<S> these{largest, S(0)};
+      for (int j = 0; j < atOnce; ++j) // -inf less -inf only where all are: MaxSum::logSum looks for that
+        these.sum += values[j] == largest ? S(1) : std::exp(values[j] - largest);
+      own = MaxSum<S>::combined(own, these);
+    }
+    const auto combine = [](MaxSum<S> a, MaxSum<S> b) { return MaxSum<S>::combined(a, b); };
+    const S largest = blockReduce(own.largest, Larger{}, S(-HUGE_VAL));
+    own = combine(own, {largest, S(0)});
+    const S lse = MaxSum<S>{largest, blockSum(own.sum)}.logSum();
+    if (threadIdx.x != 0)
+      continue;
+    const int64_t label = labels[row];
+    lses[row] = lse;
+    S loss = 0;
+    if (label != ignored) {
+      if (label < 0 || label >= classes)
+        refuse(label);
+      else
+        loss = lse - wide(x[label]);
+    }
+    losses[row] = loss;
+  }
+}
+
+template <typename S>
+__global__ void lossKernel(const S *losses, const int64_t *labels, S *loss, int64_t rows, int64_t ignored, bool mean) {
+  S sum = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
+    sum += losses[row];
+  sum = blockSum(sum);
+  const int64_t count = countLabels(labels, rows, ignored);
+  if (threadIdx.x == 0)
+    *loss = mean ? sum / S(count) : sum;
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &whole, const BuildOptions &) {
+  const WithWorkspace parts(whole);
+  const Call checked(parts.wide);
+  const auto call = withOwnType(CrossEntropyCall(checked, 4, 3), parts.invocation);
+  checked.expectShape(2, {});
+  parts.require(call.rows * cudaSumBytes(call.dtype));
+  return withFloat(call.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    using S = Sum<T>;
+    checked.expectDType(2, std::is_same_v<S, double> ? DType::F64 : DType::F32);
+    return launching(
+        whole,
+        [call, workspace = parts.operand](const CallContext &context, std::span<void *const> operands) {
+          const cudaStream_t stream = streamOf(context);
+          const auto *labels = at<const int64_t>(operands, 1);
+          auto *losses = at<S>(operands, workspace);
+          if (call.rows > 0)
+            rowsKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.classes, 8), 0, stream>>>(
+                at<const T>(operands, 0), labels, at<S>(operands, 3), losses, call.rows, call.classes, call.ignoreIndex,
+                Refuser(context));
+          lossKernel<S>
+              <<<1, 1024, 0, stream>>>(losses, labels, at<S>(operands, 2), call.rows, call.ignoreIndex, call.mean);
+        },
+        labelRefusal("cross_entropy", call));
+  });
+}
+
+} // namespace ds::kernels::cuda

@@ -1,0 +1,47 @@
+// layer_norm, per row of x [rows, cols]:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta
+// Writes y, mean [rows], rstd [rows]. Sums in lanes of a fixed number. Ba et al. 2016; torch.nn.functional.layer_norm.
+#include "kernels/cpu/Factories.h"
+#include "kernels/norm/layer_norm_call.h"
+
+#include <algorithm>
+
+#define DS_LOOPS "kernels/norm/layer_norm_loops.h"
+#include "kernels/cpu/ForEachIsa.h"
+
+namespace ds::kernels {
+
+namespace {
+
+/// Elements of one piece, roughly.
+constexpr int64_t grain = 16384;
+
+template <typename T> class LayerNorm : public Kernel {
+public:
+  explicit LayerNorm(const LayerNormCall &call) : call_(call) {}
+
+  Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
+    const auto *x = static_cast<const T *>(operands[0]), *gamma = static_cast<const T *>(operands[1]);
+    const auto *beta = static_cast<const T *>(operands[2]);
+    auto *y = static_cast<T *>(operands[3]), *mean = static_cast<T *>(operands[4]);
+    auto *rstd = static_cast<T *>(operands[5]);
+    const int64_t cols = call_.cols, rows = std::max<int64_t>(1, grain / std::max<int64_t>(cols, 1));
+    parallelFor(context, piecesOf(call_.rows, rows), [&](int64_t piece, int) {
+      for (int64_t row = piece * rows; row < std::min((piece + 1) * rows, call_.rows); ++row)
+        row_(x + row * cols, gamma, beta, y + row * cols, mean + row, rstd + row, cols, call_.epsilon);
+    });
+    return Status::success();
+  }
+
+private:
+  LayerNormCall call_;
+  decltype(&baseline::layerNormRow<T>) row_ = DS_BEST(layerNormRow<T>);
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildOptions &) {
+  const LayerNormCall call{Call(invocation)};
+  return makeByFloat<LayerNorm>(call.dtype, call);
+}
+
+} // namespace ds::kernels

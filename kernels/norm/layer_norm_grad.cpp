@@ -1,0 +1,61 @@
+// layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
+//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
+// Each piece of normGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace; the pieces are then
+// added in order, so the bits do not depend on the number of workers.
+#include "kernels/cpu/Factories.h"
+#include "kernels/norm/layer_norm_call.h"
+
+#include <algorithm>
+
+#define DS_LOOPS "kernels/norm/layer_norm_loops.h"
+#include "kernels/cpu/ForEachIsa.h"
+
+namespace ds::kernels {
+
+namespace {
+
+/// Columns of one piece of the last sum.
+constexpr int64_t columnGrain = 128;
+
+template <typename T> class LayerNormGrad : public Kernel {
+public:
+  explicit LayerNormGrad(const LayerNormGradCall &call) : call_(call) {}
+
+  Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
+    const int64_t cols = call_.cols;
+    auto *partial = static_cast<T *>(operands[8]); // [pieces, 2, cols]: dgamma, dbeta
+    parallelFor(context, call_.pieces,
+                [&](int64_t piece, int) { addRows(operands, piece, partial + piece * 2 * cols); });
+    parallelFor(context, piecesOf(cols, columnGrain), [&](int64_t piece, int) {
+      const int64_t first = piece * columnGrain, count = std::min(columnGrain, cols - first);
+      addPieces_(partial + first, call_.pieces, 2 * cols, static_cast<T *>(operands[6]) + first, count);
+      addPieces_(partial + cols + first, call_.pieces, 2 * cols, static_cast<T *>(operands[7]) + first, count);
+    });
+    return Status::success();
+  }
+
+private:
+  void addRows(std::span<void *const> operands, int64_t piece, T *dgamma) const {
+    const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
+    const auto *gamma = static_cast<const T *>(operands[2]), *mean = static_cast<const T *>(operands[3]);
+    const auto *rstd = static_cast<const T *>(operands[4]);
+    auto *dx = static_cast<T *>(operands[5]);
+    const int64_t cols = call_.cols, first = piece * normGradRowsPerPiece;
+    std::fill_n(dgamma, 2 * cols, T(0));
+    for (int64_t row = first; row < std::min(first + normGradRowsPerPiece, call_.rows); ++row)
+      row_(dy + row * cols, x + row * cols, gamma, mean[row], rstd[row], dx + row * cols, dgamma, dgamma + cols, cols);
+  }
+
+  LayerNormGradCall call_;
+  decltype(&baseline::layerNormGradRow<T>) row_ = DS_BEST(layerNormGradRow<T>);
+  decltype(&baseline::addPieces<T>) addPieces_ = DS_BEST(addPieces<T>);
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const BuildOptions &) {
+  const LayerNormGradCall call{Call(invocation)};
+  return makeByFloat<LayerNormGrad>(call.dtype, call);
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,47 @@
+// layer_norm, per row:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta, in float64.
+#include "kernels/cpu/Factories.h"
+#include "kernels/norm/layer_norm_call.h"
+
+#include <cmath>
+
+namespace ds::kernels {
+
+namespace {
+
+template <typename T> class LayerNormReference : public Kernel {
+public:
+  explicit LayerNormReference(const LayerNormCall &call) : call_(call) {}
+
+  Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
+    const int64_t cols = call_.cols;
+    const auto *gamma = static_cast<const T *>(operands[1]), *beta = static_cast<const T *>(operands[2]);
+    for (int64_t row = 0; row < call_.rows; ++row) {
+      const T *x = static_cast<const T *>(operands[0]) + row * cols;
+      T *y = static_cast<T *>(operands[3]) + row * cols;
+      double mean = 0, variance = 0;
+      for (int64_t i = 0; i < cols; ++i)
+        mean += x[i];
+      mean /= double(cols);
+      for (int64_t i = 0; i < cols; ++i)
+        variance += (x[i] - mean) * (x[i] - mean);
+      const double rstd = 1 / std::sqrt(variance / double(cols) + call_.epsilon);
+      for (int64_t i = 0; i < cols; ++i)
+        y[i] = T((x[i] - mean) * rstd * gamma[i] + beta[i]);
+      static_cast<T *>(operands[4])[row] = T(mean);
+      static_cast<T *>(operands[5])[row] = T(rstd);
+    }
+    return Status::success();
+  }
+
+private:
+  LayerNormCall call_;
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeLayerNormReference(const Invocation &invocation, const BuildOptions &) {
+  const LayerNormCall call{Call(invocation)};
+  return makeByFloat<LayerNormReference>(call.dtype, call);
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,49 @@
+// rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
+// rrms.
+#include "kernels/cpu/Factories.h"
+#include "kernels/norm/rms_norm_call.h"
+
+namespace ds::kernels {
+
+namespace {
+
+template <typename T> class RmsNormGradReference : public Kernel {
+public:
+  explicit RmsNormGradReference(const RmsNormGradCall &call) : call_(call) {}
+
+  Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
+    const int64_t rows = call_.rows, cols = call_.cols;
+    const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
+    const auto *gamma = static_cast<const T *>(operands[2]), *rrms = static_cast<const T *>(operands[3]);
+    auto *dx = static_cast<T *>(operands[4]);
+    for (int64_t row = 0; row < rows; ++row) {
+      const double factor = rrms[row];
+      double sum = 0;
+      for (int64_t i = 0; i < cols; ++i)
+        sum += double(dy[row * cols + i]) * gamma[i] * x[row * cols + i];
+      for (int64_t i = 0; i < cols; ++i) {
+        const double h = double(dy[row * cols + i]) * gamma[i];
+        dx[row * cols + i] = T(factor * (h - x[row * cols + i] * factor * factor * sum / double(cols)));
+      }
+    }
+    for (int64_t i = 0; i < cols; ++i) {
+      double sum = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        sum += double(dy[row * cols + i]) * x[row * cols + i] * rrms[row];
+      static_cast<T *>(operands[5])[i] = T(sum);
+    }
+    return Status::success();
+  }
+
+private:
+  RmsNormGradCall call_;
+};
+
+} // namespace
+
+std::unique_ptr<Kernel> makeRmsNormGradReference(const Invocation &invocation, const BuildOptions &) {
+  const RmsNormGradCall call{Call(invocation)};
+  return makeByFloat<RmsNormGradReference>(call.dtype, call);
+}
+
+} // namespace ds::kernels

@@ -1,0 +1,111 @@
+// adamw: one pass over p, g, m, v in one launch, torch.optim.AdamW's single-tensor formula.
+// Compiled with --fmad=false: operation by operation, as on a CPU. lr, step and clip are read from device memory; what
+// is one number for the whole update is computed in float64 once a block.
+#include "kernels/cuda/Factories.h"
+#include "kernels/cuda/Number.cuh"
+#include "kernels/cuda/Refuse.cuh"
+#include "kernels/cuda/StepRefusal.h"
+#include "kernels/optimizer/adamw_call.h"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+/// The attributes of a call.
+struct AdamWNumbers {
+  double beta1, beta2, epsilon, weightDecay;
+  bool decoupled;
+};
+
+/// The numbers of one update, in the tensors' type.
+template <typename T> struct Coefficients {
+  T clip, decay, coupledDecay, lerpWeight, lerpRest, beta2, oneMinusBeta2, minusStepSize, correction2, epsilon;
+  bool lerpFromStart; ///< torch.lerp goes from the nearer end
+};
+
+template <typename T>
+__device__ Coefficients<T> coefficientsOf(const AdamWNumbers &n, double lr, int64_t step, double clip) {
+  const double next = double(step) + 1;
+  Coefficients<T> k;
+  k.clip = T(clip);
+  k.decay = n.decoupled ? T(1 - lr * n.weightDecay) : T(1);
+  k.coupledDecay = n.decoupled ? T(0) : T(n.weightDecay);
+  k.lerpWeight = T(1 - n.beta1);
+  k.lerpRest = T(1) - k.lerpWeight;
+  k.beta2 = T(n.beta2);
+  k.oneMinusBeta2 = T(1 - n.beta2);
+  k.minusStepSize = T(-(lr / (1 - pow(n.beta1, next))));
+  k.correction2 = T(sqrt(1 - pow(n.beta2, next)));
+  k.epsilon = T(n.epsilon);
+  k.lerpFromStart = k.lerpWeight < T(0.5);
+  return k;
+}
+
+template <typename T> __device__ void update(T &p, T g, T &m, T &v, const Coefficients<T> &k) {
+  const T parameter = p * k.decay, gradient = g * k.clip + k.coupledDecay * parameter;
+  const T difference = gradient - m;
+  const T first = k.lerpFromStart ? m + k.lerpWeight * difference : gradient - k.lerpRest * difference;
+  const T second = v * k.beta2 + k.oneMinusBeta2 * gradient * gradient;
+  m = first;
+  v = second;
+  p = parameter + k.minusStepSize * first / (std::sqrt(second) / k.correction2 + k.epsilon);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(blockThreads)
+    adamwKernel(T *p, const T *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
+                const double *clip, AdamWNumbers numbers, bool packed, Refuser refuse) {
+  __shared__ Coefficients<T> k;
+  if (*step < 0) { // the same for all threads
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+      refuse(*step);
+    return;
+  }
+  if (threadIdx.x == 0)
+    k = coefficientsOf<T>(numbers, *lr, *step, *clip);
+  __syncthreads();
+  constexpr int width = packOf<T>;
+  using Elements = Pack<T, width>;
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x, start = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t packs = packed ? elements / width : 0;
+  for (int64_t i = start; i < packs; i += stride) {
+    auto ps = reinterpret_cast<Elements *>(p)[i], ms = reinterpret_cast<Elements *>(m)[i],
+         vs = reinterpret_cast<Elements *>(v)[i];
+    const auto gs = reinterpret_cast<const Elements *>(g)[i];
+    for (int j = 0; j < width; ++j)
+      update(ps.values[j], gs.values[j], ms.values[j], vs.values[j], k);
+    reinterpret_cast<Elements *>(p)[i] = ps;
+    reinterpret_cast<Elements *>(m)[i] = ms;
+    reinterpret_cast<Elements *>(v)[i] = vs;
+  }
+  for (int64_t i = packs * width + start; i < elements; i += stride)
+    update(p[i], g[i], m[i], v[i], k);
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptions &) {
+  const AdamWCall call{Call(invocation)};
+  const AdamWNumbers numbers{call.beta1, call.beta2, call.epsilon, call.weightDecay, call.decoupled};
+  const auto make = [&](auto zero) {
+    using T = decltype(zero);
+    return launching(
+        invocation,
+        [numbers, elements = call.elements](const CallContext &context, std::span<void *const> operands) {
+          uintptr_t addresses = 0;
+          for (size_t i = 0; i < 4; ++i)
+            addresses |= reinterpret_cast<uintptr_t>(operands[i]);
+          if (elements > 0)
+            adamwKernel<T><<<blocksFor(elements, blockThreads * packOf<T>), blockThreads, 0, streamOf(context)>>>(
+                at<T>(operands, 0), at<const T>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
+                at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6), numbers,
+                addresses % 16 == 0, Refuser(context));
+        },
+        stepRefusal("adamw"));
+  };
+  if (call.dtype == DType::F64)
+    return make(double{});
+  return make(float{});
+}
+
+} // namespace ds::kernels::cuda

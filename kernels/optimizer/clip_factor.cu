@@ -1,0 +1,24 @@
+// clip_factor: factor = 1 / max(1, (norm + 1e-6) / max_norm).
+#include "kernels/cuda/Factories.h"
+#include "kernels/cuda/Launch.h"
+#include "kernels/optimizer/clip_factor_call.h"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+__global__ void clipFactorKernel(const double *norm, double *factor, double maxNorm) {
+  *factor = clipFactorOf(*norm, maxNorm);
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeClipFactor(const Invocation &invocation, const BuildOptions &) {
+  return launching(invocation, [call = ClipFactorCall(Call(invocation))](const CallContext &context,
+                                                                         std::span<void *const> operands) {
+    clipFactorKernel<<<1, 1, 0, streamOf(context)>>>(at<const double>(operands, 0), at<double>(operands, 1),
+                                                     call.maxNorm);
+  });
+}
+
+} // namespace ds::kernels::cuda

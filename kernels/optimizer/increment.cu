@@ -1,0 +1,34 @@
+// increment: step += 1, by one thread.
+#include "kernels/Call.h"
+#include "kernels/cuda/Factories.h"
+#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Refuse.cuh"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+__global__ void incrementKernel(int64_t *step, Refuser refuse) {
+  if (*step == INT64_MAX)
+    refuse(*step);
+  else
+    ++*step;
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeIncrement(const Invocation &invocation, const BuildOptions &) {
+  const Call call(invocation);
+  call.expectOperands(1);
+  call.expectScalar(0, DType::I64);
+  return launching(
+      invocation,
+      [](const CallContext &context, std::span<void *const> operands) {
+        incrementKernel<<<1, 1, 0, streamOf(context)>>>(at<int64_t>(operands, 0), Refuser(context));
+      },
+      [](int64_t step) {
+        return Status::failure("kernel 'increment': step %lld is the largest int64", static_cast<long long>(step));
+      });
+}
+
+} // namespace ds::kernels::cuda

@@ -1,0 +1,43 @@
+// dropout: y = keep ? x / (1 - ratio) : 0, with keep drawn by Philox.h from (seed, step, micro-batch, op_id, element):
+// the masks of the CPU, bit by bit. A thread takes the four elements of a Philox block. The step is read from device
+// memory, so that a captured launch draws anew each step.
+#include "kernels/cuda/BFloat16Call.h"
+#include "kernels/cuda/Factories.h"
+#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Number.cuh"
+#include "kernels/random/dropout_call.h"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+template <typename T>
+__global__ void __launch_bounds__(blockThreads)
+    dropoutKernel(const T *x, T *y, int64_t elements, uint64_t seed, const uint64_t *step, uint32_t microbatch,
+                  uint32_t opId, uint64_t threshold, Sum<T> scale) {
+  const uint64_t key = philoxStepKey(seed, *step);
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t block = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; block * 4 < elements; block += stride) {
+    const PhiloxBlock words = philoxElements(key, microbatch, opId, uint64_t(block));
+    for (int j = 0; j < 4; ++j)
+      if (const int64_t i = block * 4 + j; i < elements)
+        y[i] = words.words[j] >= threshold ? narrow<T>(wide(x[i]) * scale) : narrow<T>(Sum<T>(0));
+  }
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeDropout(const Invocation &invocation, const BuildOptions &) {
+  const auto call = withOwnType(DropoutCall(Call(float32Invocation(invocation))), invocation);
+  return withFloat(call.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
+      if (call.elements > 0)
+        dropoutKernel<T><<<blocksFor((call.elements + 3) / 4), blockThreads, 0, streamOf(context)>>>(
+            at<const T>(operands, 0), at<T>(operands, 1), call.elements, context.seed, context.stream->step,
+            uint32_t(context.microbatch), call.opId, call.threshold, Sum<T>(call.scale));
+    });
+  });
+}
+
+} // namespace ds::kernels::cuda
