@@ -5,14 +5,16 @@ Prints the table of docs/check.md and the seconds of each call; --write puts the
 for plans of 16,384 ranks. Exports go to build/bench.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-OPT = ROOT / "build" / "release" / "bin" / "ds-opt"
+import rounds
+from rounds import BIN, ROOT
+
+OPT = BIN / "ds-opt"
 WORK = ROOT / "build" / "bench"
 PAGE = ROOT / "docs" / "check.md"
 MARK = "<!-- bench/check_table.py writes what follows -->\n"
@@ -26,31 +28,32 @@ CONFIG = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4,
 def exported(name, size, sequence):
     folder = WORK / f"{name}-{size}-{sequence}-no-weights"
     if not (folder / "model.onnx").exists():
+        rounds.require_modules("torch", "transformers", "onnx")
         subprocess.run([sys.executable, ROOT / "models/export.py", name, "--size", size, "--seq", str(sequence),
                         "--no-weights", "--out", folder], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
-def check(model, stage):
+def check(model, stage, timeout):
     config = WORK / "check_config.json"
     config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": stage}}))
     begin = time.perf_counter()
-    done = subprocess.run([OPT, "check", model, "--config", config, "--machine", "h100x8", "--format", "json",
-                           "--ranks", ",".join(map(str, RANKS))], capture_output=True, text=True)
+    ended = rounds.run([[OPT, "check", model, "--config", config, "--machine", "h100x8", "--format", "json",
+                         "--ranks", ",".join(map(str, RANKS))]], timeout)
     seconds = time.perf_counter() - begin
-    if not done.stdout:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout), seconds
+    if not ended.outputs[0]:  # a verdict that some do not fit has a status of its own, and a table
+        ended.require()
+    return json.loads(ended.outputs[0]), seconds
 
 
-def verify_many(model):
+def verify_many(model, timeout):
     """Seconds to compile for 16,384 ranks, and to check that plan."""
     config, plan = WORK / "check_config.json", WORK / "many.dsplan"
     config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": 3}}))
     seconds = []
     for arguments in (["compile", model, "--config", config, "--ranks", "16384", "-o", plan], ["verify", plan]):
         begin = time.perf_counter()
-        subprocess.run([OPT, *arguments, "--quiet"], check=True)
+        rounds.run([[OPT, *arguments, "--quiet"]], timeout).require()
         seconds.append(time.perf_counter() - begin)
     return seconds
 
@@ -69,23 +72,37 @@ def rows(title, stage, result):
                f"{gib(one['wire_bytes_per_step'])} |")
 
 
-def main():
-    WORK.mkdir(parents=True, exist_ok=True)
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def table_of(timeout):
     lines = ["| model | ZeRO stage | ranks | verdict | needed | init, load, save | step | eval | held most | sent a step |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     for title, name, size, sequence in MODELS:
         model = exported(name, size, sequence)
         for stage in (2, 3):
-            result, seconds = check(model, stage)
-            print(f"{title}, stage {stage}, {len(RANKS)} counts of ranks: {seconds:.1f} s (limit {SECONDS_ALLOWED})",
-                  file=sys.stderr)
+            result, seconds = check(model, stage, timeout)
+            say(f"{title}, stage {stage}, {len(RANKS)} counts of ranks: {seconds:.1f} s (limit {SECONDS_ALLOWED})")
             lines += rows(title, stage, result)
-        compiled, verified = verify_many(model)
-        print(f"{title}, stage 3, 16,384 ranks: compiled in {compiled:.1f} s, checked in {verified:.2f} s (limit 10)",
-              file=sys.stderr)
-    table = "\n".join(lines) + "\n"
+        compiled, verified = verify_many(model, timeout)
+        say(f"{title}, stage 3, 16,384 ranks: compiled in {compiled:.1f} s, checked in {verified:.2f} s (limit 10)")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/check.md")
+    rounds.add_timeout(parser)
+    args = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    rounds.require_tools("ds-opt")
+    try:
+        table = table_of(args.timeout)
+    except rounds.Failed as why:
+        sys.exit(f"error: {why}\n{why.log}")
     print(table)
-    if "--write" in sys.argv[1:]:
+    if args.write:
         text = PAGE.read_text()
         PAGE.write_text(text[:text.index(MARK) + len(MARK)] + table)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps of GPT-2 on one GPU: ds-run beside PyTorch with torch.compile, in one interleaved run. Stands on its own.
+"""Training steps of GPT-2 on one GPU: ds-run beside PyTorch with torch.compile, in one interleaved run. Needs rounds.py beside it and nothing else.
 
     gpu_step.py --prepare FOLDER      where ds-opt and build/venv are: a plan without weights for each size, and what it computes
     gpu_step.py FOLDER                where a GPU is: Python and ds-run; PyTorch takes part if it is there and knows CUDA
@@ -10,14 +10,16 @@ and median), model FLOPs utilisation (matrix products of a step, recomputed ones
 
 import argparse
 import json
-import os
 import random
 import statistics
 import struct
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
+
+import rounds
 
 HERE = Path(__file__).resolve().parent
 # layers, width, heads, samples of a micro-batch of 1024 tokens
@@ -39,6 +41,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=20, help="measured steps of a round")
     parser.add_argument("--warmup", type=int, default=5)
+    rounds.add_timeout(parser)
     parser.add_argument("--peak", type=float, help="FLOP/s of the GPU, where its name is not known here")
     parser.add_argument("--torch-worker", choices=tuple(SIZES), help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -98,8 +101,8 @@ def run_ours(args, binaries, size):
     if not data.exists():
         write_tokens(data, BATCHES * SIZES[size][3])
     metrics.unlink(missing_ok=True)
-    subprocess.run([binaries / "ds-run", args.folder / f"{size}-{args.dtype}.dsplan", "--data", data, "--quiet", "--steps",
-                    str(args.warmup + args.steps), "--metrics", metrics], check=True)
+    rounds.run([[binaries / "ds-run", args.folder / f"{size}-{args.dtype}.dsplan", "--data", data, "--quiet", "--steps",
+                 args.warmup + args.steps, "--metrics", metrics]], args.timeout).require()
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     seconds = [line["step_seconds"] for line in lines if "loss" in line]
     return {"seconds": seconds[args.warmup:], "device_bytes": lines[-1]["summary"]["ranks"][0]["device_bytes"]}
@@ -166,26 +169,23 @@ def torch_worker(args):
 
 
 def run_torch(args, size):
-    done = subprocess.run([sys.executable, __file__, args.folder, "--torch-worker", size, "--dtype", args.dtype, "--steps", str(args.steps),
-                           "--warmup", str(args.warmup)], text=True, capture_output=True, env={**os.environ, "PYTHONWARNINGS": "ignore"})
-    lines = done.stdout.splitlines()
-    if done.returncode != 0:
-        print(f"PyTorch failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-    return json.loads(lines[-1]) if lines else None
+    ended = rounds.run([[sys.executable, __file__, args.folder, "--torch-worker", size, "--dtype", args.dtype, "--steps", args.steps,
+                         "--warmup", args.warmup]], args.timeout, ["PyTorch"], [{"PYTHONWARNINGS": "ignore"}]).require()
+    lines = ended.outputs[0].splitlines()
+    if not lines:
+        raise rounds.Failed("there is no PyTorch that knows CUDA")
+    return json.loads(lines[-1])
 
 
 def measure(args, binaries, size, name, peak):
     flops = json.loads((args.folder / f"{size}-{args.dtype}.json").read_text())["model_flops"]
-    rounds = {"ds-run": [], "torch.compile": []}
-    for _ in range(args.rounds):
-        rounds["ds-run"].append(run_ours(args, binaries, size))
-        theirs = run_torch(args, size)
-        if theirs:
-            rounds["torch.compile"].append(theirs)
+    of_all, failures = rounds.interleave({"ds-run": partial(run_ours, args, binaries, size), "torch.compile": partial(run_torch, args, size)},
+                                         args.rounds)
     tokens, best = SIZES[size][3] * SEQUENCE, {}
-    for contender, results in rounds.items():
+    for contender, results in of_all.items():
+        if contender in failures:
+            print(json.dumps({"contender": contender, "model": f"gpt2 {size}", "dtype": args.dtype, "failed": failures[contender]}))
         if not results:
-            print(f"{contender} took no part in {size}", file=sys.stderr)
             continue
         seconds = [s for result in results for s in result["seconds"]]
         best[contender] = min(seconds)

@@ -9,10 +9,15 @@ per contender and a table.
 
 import argparse
 import json
+import math
 import subprocess
+import sys
+from functools import partial
 from types import SimpleNamespace
 
-from train_step import BIN, WORK, make_work, run_ours, run_torch
+import rounds
+from rounds import BIN
+from train_step import WORK, make_work, run_ours, run_torch
 
 STATES = 16  # bytes a parameter
 
@@ -23,6 +28,7 @@ def parse():
     parser.add_argument("--seq", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--again", type=float, default=0.1, help="share of the products that may be done twice")
+    rounds.add_timeout(parser)
     return parser.parse_args()
 
 
@@ -47,15 +53,22 @@ def highest_level(seq, limit):
     return low
 
 
+def planned_run(work, level):
+    planned = plan(work.seq, level)
+    return planned, run_ours(work)
+
+
 def main():
     args = parse()
-    work = SimpleNamespace(model="gpt2", size="small", batch=args.batch, seq=args.seq, threads=args.threads, steps=2, warmup=1)
+    work = SimpleNamespace(model="gpt2", size="small", batch=args.batch, seq=args.seq, threads=args.threads, steps=2, warmup=1, timeout=args.timeout)
     make_work(work)
-    rows = [("PyTorch eager", None, run_torch(work, "eager"))]
-    for name, level in (("ds-run", 0), ("ds-run, recompute", highest_level(args.seq, args.again))):
-        rows.append((f"{name}{f' {level}' if level else ''}", plan(args.seq, level), run_ours(work)))
-    states = STATES * rows[1][1].parameters
-    peer = rows[0][2]["peak_rss_bytes"] - states
+    level = highest_level(args.seq, args.again)
+    results, failures = rounds.interleave({
+        "PyTorch eager": lambda: (None, run_torch(work, "eager")), "ds-run": partial(planned_run, work, 0),
+        f"ds-run, recompute {level}": partial(planned_run, work, level)}, 1)
+    states = STATES * plan(args.seq, 0).parameters
+    peer = results["PyTorch eager"][0][1]["peak_rss_bytes"] - states if results["PyTorch eager"] else math.nan
+    rows = [(name, *of_rounds[0]) for name, of_rounds in results.items() if of_rounds]
     for name, planned, run in rows:
         beyond = run["peak_rss_bytes"] - states
         print(json.dumps({"contender": name, "peak_rss_bytes": run["peak_rss_bytes"], "beyond_states_bytes": beyond,
@@ -67,6 +80,9 @@ def main():
         beyond = run["peak_rss_bytes"] - states
         print(f"{name:22}{run['peak_rss_bytes'] / 2**30:8.2f} GiB{beyond / 2**30:11.2f} GiB{beyond / peer:12.2f}"
               + (f"{planned.bytes / 2**30:8.2f} GiB{planned.again:15.1%}" if planned else ""))
+    for name, why in failures.items():
+        print(f"{name:22}  {why}")
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,11 @@ Prints a table of tokens/s and the ratios to each peer.
 
 import argparse
 import itertools
+import sys
+from functools import partial
 
 import ranks
+import rounds
 from ranks import RANKS
 
 WORK = ranks.ROOT / "build" / "bench" / "pipeline"
@@ -175,6 +178,13 @@ def deepspeed_step(module, args):
 # --- the table
 
 
+def run_contender(args, contender):
+    kind, _, schedule = contender.partition("-")
+    if contender in OURS:
+        return ranks.run_ours(args, WORK, kind == "mpi", plan_of(schedule))
+    return ranks.run_peer(args, __file__, contender, "--microbatches", args.microbatches)
+
+
 def main():
     args = parse()
     if args.worker:
@@ -184,17 +194,13 @@ def main():
         if any(name.endswith(f"-{schedule}") for name in args.contenders if name in OURS):
             pipeline = {"stages": RANKS, "schedule": schedule, "chunks": chunks}
             ranks.compile_plan(WORK, {**ds_config(args.microbatches), "deepstatic": {"pipeline": pipeline}}, plan_of(schedule))
-    results = {contender: [] for contender in args.contenders}
-    for _ in range(args.rounds):
-        for contender in args.contenders:
-            kind, _, schedule = contender.partition("-")
-            results[contender].append(ranks.run_ours(args, WORK, kind == "mpi", plan_of(schedule)) if contender in OURS
-                                      else ranks.run_peer(args, __file__, contender, "--microbatches", args.microbatches))
+    results, failures = rounds.interleave({contender: partial(run_contender, args, contender) for contender in args.contenders}, args.rounds)
     rates = ranks.rates_of(results, MICRO * args.microbatches * SEQ)
-    ranks.print_rates(f"30M GPT, {args.microbatches} micro-batches of {MICRO} x {SEQ}, fp32, {RANKS} ranks of one thread", results, rates)
+    ranks.print_rates(f"30M GPT, {args.microbatches} micro-batches of {MICRO} x {SEQ}, fp32, {RANKS} ranks of one thread", results, failures,
+                      rates)
     for name in (contender for contender in results if contender in OURS):
-        for peer in (peer for peer in PEERS if peer in results):
-            ranks.print_ratio(rates, name, peer)
+        ranks.print_ratios(rates, name, PEERS)
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

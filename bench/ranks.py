@@ -7,10 +7,10 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-BIN = ROOT / "build" / "release" / "bin"
+import rounds
+from rounds import BIN, ROOT
+
 RANKS = 2
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
 MACHINE = {"name": "bench", "device": "cpu", "threads": 1, "workspace_bytes_per_thread": "8MiB", "alignment": 64}
@@ -20,10 +20,13 @@ def add_arguments(parser):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4, help="measured steps of a round")
     parser.add_argument("--warmup", type=int, default=2)
+    rounds.add_timeout(parser)
 
 
 def make_work(work, model, vocabulary, samples, seq):
-    """Model, data and machine file in `work`; the model is kept between runs."""
+    """Tools; model, data and machine file in `work`; the model is kept between runs."""
+    rounds.require_modules("numpy", "safetensors", "torch", "transformers")
+    rounds.require_tools("ds-opt", "ds-run")
     import numpy
     from safetensors.numpy import save_file
     work.mkdir(parents=True, exist_ok=True)
@@ -48,7 +51,7 @@ def run_ours(args, work, by_mpi, plan, *more):
     launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", RANKS] if by_mpi else []
     command = [*launch, BIN / "ds-run", plan, *([] if by_mpi else ["-n", RANKS]), "--data", work / "data.safetensors", "--quiet",
                "--threads", 1, "--steps", args.warmup + args.steps, "--metrics", metrics, *more]
-    subprocess.run([str(word) for word in command], check=True, env={**os.environ, **OPEN_MPI})
+    rounds.run([command], args.timeout, environments=[OPEN_MPI]).require()
     steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
     return {"seconds": [step["step_seconds"] for step in steps[args.warmup:]], "losses": [step["loss"] for step in steps]}
 
@@ -59,15 +62,14 @@ def run_peer(args, script, contender, *more):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     python = args.deepspeed if contender.startswith("deepspeed") else sys.executable
-    command = [python, script, "--worker", contender, "--steps", str(args.steps), "--warmup", str(args.warmup), *map(str, more)]
-    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={
-        **os.environ, "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", "RANK": str(rank), "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(RANKS), "LOCAL_WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
-        for rank in range(RANKS)]
-    outputs = [rank.communicate() for rank in ranks]
-    results = [line for line in outputs[0][0].splitlines() if line.startswith("{")]
+    command = [python, script, "--worker", contender, "--steps", args.steps, "--warmup", args.warmup, *more]
+    environments = [{"OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS),
+                     "LOCAL_WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for rank in range(RANKS)]
+    ended = rounds.run([command] * RANKS, args.timeout, [f"rank {rank}" for rank in range(RANKS)], environments)
+    results = [line for line in ended.outputs[0].splitlines() if line.startswith("{")]
     if not results:  # FSDP2 may end badly once it has printed its line
-        sys.exit(f"{contender} ended with status {ranks[0].returncode}\n{outputs[0][1][-2000:]}")
+        ended.require()
+        raise rounds.Failed("rank 0 printed no result")
     return json.loads(results[-1])
 
 
@@ -98,18 +100,21 @@ def measure(args, step):
 
 
 def rates_of(results, tokens):
-    """name -> (best, median) tokens/s of its rounds."""
-    seconds = {name: [second for result in rounds for second in result["seconds"]] for name, rounds in results.items()}
+    """name -> (best, median) tokens/s of its rounds, where it has any."""
+    seconds = {name: [second for result in of_rounds for second in result["seconds"]] for name, of_rounds in results.items() if of_rounds}
     return {name: (tokens / min(all_of), tokens / statistics.median(all_of)) for name, all_of in seconds.items()}
 
 
-def print_rates(title, results, rates):
-    first = next(iter(results.values()))[0]["losses"]
-    apart = max(abs(a / b - 1) for rounds in results.values() for a, b in zip(rounds[0]["losses"], first))
+def print_rates(title, results, failures, rates):
+    losses = [of_rounds[0]["losses"] for of_rounds in results.values() if of_rounds]
+    apart = max((abs(a / b - 1) for of_one in losses for a, b in zip(of_one, losses[0])), default=0)
     print(f"{title}; losses within {apart:.0e} of each other\n{'':20}{'tokens/s best':>15}{'median':>9}")
-    for name, (best, median) in rates.items():
-        print(f"{name:20}{best:15.0f}{median:9.0f}")
+    for name in results:
+        rate = "{:15.0f}{:9.0f}".format(*rates[name]) if name in rates else " " * 24
+        print(f"{name:20}{rate}  {failures.get(name, '')}".rstrip())
 
 
-def print_ratio(rates, name, peer):
-    print(f"{name} / {peer}: best {rates[name][0] / rates[peer][0]:.2f}, median {rates[name][1] / rates[peer][1]:.2f}")
+def print_ratios(rates, name, peers):
+    for peer in peers:
+        if name in rates and peer in rates:
+            print(f"{name} / {peer}: best {rates[name][0] / rates[peer][0]:.2f}, median {rates[name][1] / rates[peer][1]:.2f}")

@@ -10,18 +10,18 @@ the time of a step by kernel, beside the machine's limits (kernel_table.py).
 
 import argparse
 import json
+import math
 import os
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
+from functools import partial
 
-from kernel_table import kernel_classes, print_table
+import rounds
+from rounds import BIN, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-BIN = ROOT / "build" / "release" / "bin"
 WORK = ROOT / "build" / "bench"
 SEED_BATCHES = 8
 CONFIG = {"train_micro_batch_size_per_gpu": 0, "gradient_accumulation_steps": 1, "gradient_clipping": 0,
@@ -38,13 +38,16 @@ def parse():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=3, help="measured steps of a round")
     parser.add_argument("--warmup", type=int, default=2)
+    rounds.add_timeout(parser)
     parser.add_argument("--contenders", nargs="+", default=["ds-run", "eager", "compile"])
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def make_work(args):
-    """Model, data and plan in build/bench; kept between runs."""
+    """Tools; model, data and plan in build/bench; the model is kept between runs."""
+    rounds.require_modules("numpy", "safetensors", "torch", "transformers", "google.protobuf")
+    rounds.require_tools("ds-opt", "ds-run", "machine-limits")
     import numpy
     from safetensors.numpy import save_file
     WORK.mkdir(parents=True, exist_ok=True)
@@ -93,29 +96,25 @@ def torch_worker(args):
 def run_torch(args, contender):
     arguments = [sys.executable, __file__, "--worker", contender]
     for key in ("model", "size", "batch", "seq", "threads", "steps", "warmup"):
-        arguments += [f"--{key}", str(getattr(args, key))]
-    done = subprocess.run(arguments, check=True, capture_output=True, text=True,
-                          env={**os.environ, "OMP_NUM_THREADS": str(args.threads)})
-    return json.loads(done.stdout.splitlines()[-1])
+        arguments += [f"--{key}", getattr(args, key)]
+    done = rounds.run([arguments], args.timeout, [contender], [{"OMP_NUM_THREADS": str(args.threads)}]).require()
+    return json.loads(done.outputs[0].splitlines()[-1])
 
 
 def run_ours(args, *more):
     metrics = WORK / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
-    process = subprocess.Popen([BIN / "ds-run", WORK / "bench.dsplan", "--data", WORK / "data.safetensors", "--quiet", "--steps",
-                                str(args.warmup + args.steps), "--threads", str(args.threads), "--metrics", metrics, *more])
-    _, status, usage = os.wait4(process.pid, 0)
-    if status != 0:
-        sys.exit(f"ds-run ended with status {status}")
+    done = rounds.run([[BIN / "ds-run", WORK / "bench.dsplan", "--data", WORK / "data.safetensors", "--quiet", "--steps",
+                        args.warmup + args.steps, "--threads", args.threads, "--metrics", metrics, *more]], args.timeout).require()
     steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
     return {"seconds": [step["step_seconds"] for step in steps[args.warmup:]], "losses": [step["loss"] for step in steps],
-            "peak_rss_bytes": usage.ru_maxrss * 1024}
+            "peak_rss_bytes": done.peak_rss_bytes}
 
 
 def machine_limits(args):
     """FMA peak in FLOP/s and copy bandwidth in bytes/s of `threads` cores, by the loops of bench/kernels."""
-    done = subprocess.run([BIN / "machine-limits", str(args.threads)], check=True, capture_output=True, text=True)
-    return [float(number) for number in done.stdout.split()]
+    done = rounds.run([[BIN / "machine-limits", args.threads]], args.timeout).require()
+    return [float(number) for number in done.outputs[0].split()]
 
 
 def step_flops(args):
@@ -128,37 +127,46 @@ def main():
     if args.worker:
         return torch_worker(args)
     make_work(args)
+    from kernel_table import kernel_classes, print_table  # after make_work: it needs modules that are looked for there
     flops, tokens = step_flops(args), args.batch * args.seq
-    results = {contender: [] for contender in args.contenders}
-    limits = []
-    for _ in range(args.rounds):
-        limits.append(machine_limits(args))
-        for contender in args.contenders:
-            results[contender].append(run_ours(args) if contender == "ds-run" else run_torch(args, contender))
+    contenders = {name: partial(run_ours, args) if name == "ds-run" else partial(run_torch, args, name) for name in args.contenders}
+    results, failures = rounds.interleave({"machine-limits": partial(machine_limits, args), **contenders}, args.rounds)
+    limits = results.pop("machine-limits") or [[math.nan, math.nan]]
     peak, bandwidth = map(max, zip(*limits))
     rows = {}
-    for contender, rounds in results.items():
-        seconds = [s for r in rounds for s in r["seconds"]]
+    for contender, of_rounds in results.items():
+        if not of_rounds:
+            continue
+        seconds = [s for r in of_rounds for s in r["seconds"]]
         rows[contender] = {
             "contender": contender, "tokens_per_s_best": tokens / min(seconds),
             "tokens_per_s_median": tokens / statistics.median(seconds), "share_of_peak": flops / min(seconds) / peak,
-            "peak_rss_bytes": max(r["peak_rss_bytes"] for r in rounds), "losses": rounds[0]["losses"]}
+            "peak_rss_bytes": max(r["peak_rss_bytes"] for r in of_rounds), "losses": of_rounds[0]["losses"]}
         print(json.dumps(rows[contender]), flush=True)
+    print_rows(args, rows, failures, flops, peak)
+    if "ds-run" in rows:
+        trace = WORK / "trace.json"
+        _, failed = rounds.interleave({"ds-run traced": partial(run_ours, args, "--trace", trace)}, 1)
+        failures |= failed
+        if not failed:
+            print_table(kernel_classes(WORK / "bench.dsplan", trace, args.warmup), peak, bandwidth)
+    sys.exit(1 if failures else 0)
+
+
+def print_rows(args, rows, failures, flops, peak):
     print(f"\n{args.model} {args.size}, batch {args.batch} x {args.seq}, fp32, {args.threads} threads; "
           f"{flops / 1e12:.3f} TFLOP a step in products, FMA peak {peak / 1e9:.0f} GFLOP/s")
     print(f"{'':10}{'tokens/s best':>15}{'median':>9}{'of peak':>9}{'peak RSS':>11}")
-    for row in rows.values():
-        print(f"{row['contender']:10}{row['tokens_per_s_best']:15.0f}{row['tokens_per_s_median']:9.0f}"
-              f"{row['share_of_peak']:9.0%}{row['peak_rss_bytes'] / 2**30:8.2f} GiB")
+    for name in [*rows, *(name for name in failures if name not in rows)]:
+        row = rows.get(name)
+        figures = row and (f"{row['tokens_per_s_best']:15.0f}{row['tokens_per_s_median']:9.0f}{row['share_of_peak']:9.0%}"
+                           f"{row['peak_rss_bytes'] / 2**30:8.2f} GiB")
+        print(f"{name:10}{figures or '':44}  {failures.get(name, '')}".rstrip())
     others = [row for name, row in rows.items() if name != "ds-run"]
     if "ds-run" in rows and others:
         for key in ("best", "median"):
             better = max(row[f"tokens_per_s_{key}"] for row in others)
             print(f"ratio to PyTorch's better ({key}): {rows['ds-run'][f'tokens_per_s_{key}'] / better:.2f}")
-    if "ds-run" in rows:
-        trace = WORK / "trace.json"
-        run_ours(args, "--trace", trace)
-        print_table(kernel_classes(WORK / "bench.dsplan", trace, args.warmup), peak, bandwidth)
 
 
 if __name__ == "__main__":

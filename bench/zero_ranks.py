@@ -14,8 +14,11 @@ comes from a plan without overlap, where nothing runs beside a collective.
 import argparse
 import json
 import statistics
+import sys
+from functools import partial
 
 import ranks
+import rounds
 from ranks import RANKS
 
 WORK = ranks.ROOT / "build" / "bench" / "zero"
@@ -70,14 +73,22 @@ def traced(args, kind, stage, overlap):
     return statistics.mean(seconds), busy[False], busy[True]
 
 
-def print_hidden(args):
+def traced_twice(args, name):
+    """Of a plan with overlap and of one without."""
+    kind, _, stage = name.partition("-")
+    return [traced(args, kind, int(stage), overlap) for overlap in (True, False)]
+
+
+def print_hidden(args, contenders):
+    traces, failures = rounds.interleave({f"{name} traced": partial(traced_twice, args, name) for name in contenders}, 1)
     print("\nshare of the time of collectives that is hidden (seconds a step, mean)")
-    print(f"{'':8}{'step':>9}{'without':>9}{'alone':>9}{'hidden':>8}")
-    for kind in ("zero", "mpi"):
-        for stage in range(4):
-            step, without, _ = traced(args, kind, stage, overlap=True)
-            *_, alone = traced(args, kind, stage, overlap=False)
-            print(f"{kind}-{stage:<3}{step:9.4f}{without:9.4f}{alone:9.4f}{1 - (step - without) / alone:8.0%}")
+    print(f"{'':14}{'step':>9}{'without':>9}{'alone':>9}{'hidden':>8}")
+    for name, of_rounds in traces.items():
+        for (step, without, _), (*_, alone) in of_rounds:
+            print(f"{name:14}{step:9.4f}{without:9.4f}{alone:9.4f}{1 - (step - without) / alone:8.0%}")
+        if name in failures:
+            print(f"{name:14}  {failures[name]}")
+    return failures
 
 
 # --- PyTorch and DeepSpeed
@@ -137,6 +148,13 @@ def deepspeed_step(module, contender):
 # --- the table
 
 
+def run_contender(args, contender):
+    kind, _, stage = contender.partition("-")
+    if contender in OURS:
+        return ranks.run_ours(args, WORK, kind == "mpi", plan_of(int(stage)))
+    return ranks.run_peer(args, __file__, contender)
+
+
 def main():
     args = parse()
     if args.worker:
@@ -145,20 +163,15 @@ def main():
     for stage in range(4):
         for overlap in (True, False):
             ranks.compile_plan(WORK, ds_config(stage, overlap), plan_of(stage, overlap))
-    results = {contender: [] for contender in args.contenders}
-    for _ in range(args.rounds):
-        for contender in args.contenders:
-            kind, _, stage = contender.partition("-")
-            results[contender].append(ranks.run_ours(args, WORK, kind == "mpi", plan_of(int(stage))) if kind in ("zero", "mpi")
-                                      else ranks.run_peer(args, __file__, contender))
+    results, failures = rounds.interleave({contender: partial(run_contender, args, contender) for contender in args.contenders}, args.rounds)
     rates = ranks.rates_of(results, RANKS * MICRO * SEQ)
     ranks.print_rates(f"30M GPT, batch {RANKS * MICRO} x {SEQ}, fp32, {RANKS} ranks of one thread, buckets of {BLOCK:,} elements",
-                      results, rates)
-    for name in (contender for contender in results if contender in OURS):
-        for peer in (peer for peer in PEERS[int(name[-1])] if peer in results):
-            ranks.print_ratio(rates, name, peer)
-    if any(contender in OURS for contender in results):
-        print_hidden(args)
+                      results, failures, rates)
+    ours = [name for name in results if name in OURS]
+    for name in ours:
+        ranks.print_ratios(rates, name, PEERS[int(name[-1])])
+    failures |= print_hidden(args, [name for name in ours if name not in failures])
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ ldd $pack/bin/* build/cuda/lib/libds-cuda.so | awk '/=> \//{print $3}' | sort -u
   xargs -r -I{} cp -Ln {} $pack/lib/
 strip --strip-unneeded $pack/bin/* $pack/lib/*
 cp scripts/test_gpu.sh scripts/gpu_cases.py scripts/gpu_tests.py $pack/scripts/
-cp bench/gpu_step.py $pack/bench/
+cp bench/gpu_step.py bench/rounds.py $pack/bench/
 tar -C build -c gpu-pack | xz -6 -T2 >"$file"
 bytes=$(stat -c %s "$file")
 echo "$file: $bytes bytes ($((bytes / 1048576)) MiB), $(du -sm $pack | cut -f1) MiB unpacked"
