@@ -81,13 +81,13 @@ constexpr std::string_view introduction = R"(# The configuration, key by key
 `ds-opt --config` reads a DeepSpeed `ds_config.json`: HJSON, so comments, trailing commas and bare keys are fine and a key
 that stands twice in one object is an error. Every key that you write gets one of three answers, shown by `ds-opt report`:
 
-- **honoured**: it holds;
-- **subsumed**: it needs no obeying, and the note says why;
+- **honoured**: ds-opt does what it says;
+- **subsumed**: there is nothing to do for it, and the note says why;
 - **rejected**: the compilation stops and names the key, the reason, and for a key that does not exist the nearest that does.
 
-"only `x`" means that the value `x` asks for nothing and is accepted, and that any other is rejected: what it asks for is not
+"only `x`" means that `x`, which asks for nothing, is accepted. Any other value is rejected, because what it asks for is not
 available yet. "any while `k` is `v`" means that the key has no effect then. The value `"auto"` is rejected unless it is the
-key's own default: only the Hugging Face Trainer fills it in. `--set key.path=value` overrides a key; a value under
+key's own default: only the Hugging Face Trainer fills it in. `--set key.path=value` overrides a key. A value under
 `"deepstatic"` and `ds-opt`'s own flags (`--ranks`, `--device-memory`) win over the file.
 
 ## Batch sizes
@@ -103,19 +103,18 @@ pipe. `partition` says what the stages share evenly: `"best"` time, `"uniform"` 
 `"type:REGEX"` layers whose name matches, without regard to case.
 
 ## Recompute
-`deepstatic.recompute` says what the backward computes again instead of keeping it; it changes no bit of the result. `"auto"` computes
-again as little as makes the plan fit into the device's memory, and nothing where that is not known. `"none"`, `"full"` and a
-number, the level, are explained in `docs/memory.md`. `{"REGEX": "recompute"}` says it by name: of an op whose name matches; of several
-rules the first that matches holds, and `"save"` keeps. `activation_checkpointing.number_checkpoints` belongs to `"full"`: so many runs of
-layers are computed again, each as a whole.
+`deepstatic.recompute` says which results the backward computes again instead of keeping them; it changes no bit of the result. `"auto"` is
+the least recompute whose plan fits into the device's memory, and none where that is not known. `docs/memory.md` explains `"none"`,
+`"full"` and a number, the level. `{"REGEX": "recompute"}` chooses ops by name, and `"save"` keeps their results; the first rule that
+matches decides. `activation_checkpointing.number_checkpoints` k belongs to `"full"`: k runs of layers are recomputed, each as a whole.
 
 ## TF32
 `deepstatic.tf32` lets a GPU round the float32 factors of matrix products to TF32, whose mantissa has 10 bits, and sum in float32. It is off
-unless written, as `torch.backends.cuda.matmul.allow_tf32` is, and nothing to a plan for the CPU.
+unless written, as `torch.backends.cuda.matmul.allow_tf32` is. It has no effect on a plan for the CPU.
 
 ## Learning rate schedules
-The learning rate of update j, counted from 0; i = j - 1; w = max(2, `warmup_num_steps`); T = `total_num_steps`;
-g(i) = ln(i + 1) / ln(w) for `log`, i / w for `linear`, while i < w. At j = 0 the rate is the minimum (`WarmupCosineLR`: 0).
+The learning rate of update j, counted from 0. Let i = j - 1, w = max(2, `warmup_num_steps`) and T = `total_num_steps`. While i < w,
+g(i) is ln(i + 1) / ln(w) for `log` and i / w for `linear`. At j = 0 the rate is the minimum (`WarmupCosineLR`: 0).
 
 | type | rate at update j |
 |---|---|
@@ -125,8 +124,8 @@ g(i) = ln(i + 1) / ln(w) for `log`, i / w for `linear`, while i < w. At j = 0 th
 | `WarmupCosineLR` | `lr` times: r + (1 - r) g(i) with r = `warmup_min_ratio` while i < w, then c + (1 - c)(1 + cos(pi q)) / 2 with c = `cos_min_ratio`, q = min(1, (i - w + 1) / max(1, T - w)) |
 
 ## Clipping
-`gradient_clipping` is the largest global norm n of the gradients; they are divided by max(1, (n + 1e-6) / it). Left out it is
-1.0, as in DeepSpeed since 0.19; 0 turns clipping off.
+`gradient_clipping` c is the largest global norm of the gradients: with norm n they are divided by max(1, (n + 1e-6) / c). Left out
+it is 1.0, as in DeepSpeed since 0.19; 0 turns clipping off.
 
 ## Keys
 )";
