@@ -15,18 +15,13 @@ using namespace ds::dist;
 #include "dialects/Dist/DistInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Dist/DistTypes.cpp.inc"
-#define GET_OP_CLASSES
-#include "dialects/Dist/DistOps.cpp.inc"
 
 void DistDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/Dist/DistTypes.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/Dist/DistOps.cpp.inc"
-      >();
+  registerDistDialectOperations(this);
 }
 
 LogicalResult MeshOp::verify() {

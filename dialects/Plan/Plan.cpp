@@ -13,18 +13,13 @@ using namespace ds::plan;
 #include "dialects/Plan/PlanEnums.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Plan/PlanTypes.cpp.inc"
-#define GET_OP_CLASSES
-#include "dialects/Plan/PlanOps.cpp.inc"
 
 void PlanDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/Plan/PlanTypes.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/Plan/PlanOps.cpp.inc"
-      >();
+  registerPlanDialectOperations(this);
 }
 
 int64_t ds::plan::tensorBytes(Type type) {

@@ -14,18 +14,13 @@ using namespace ds::train;
 #include "dialects/Train/TrainInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttributes.cpp.inc"
-#define GET_OP_CLASSES
-#include "dialects/Train/TrainOps.cpp.inc"
 
 void TrainDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/Train/TrainAttributes.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "dialects/Train/TrainOps.cpp.inc"
-      >();
+  registerTrainDialectOperations(this);
 }
 
 Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
