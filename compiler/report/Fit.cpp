@@ -54,8 +54,8 @@ std::string remedy(const Plan &plan, Buffer::Category category) {
     const std::string stage = "zero_optimization.stage " + std::to_string(wanted);
     if (worldSize(plan).data == 1)
       return (worldSize(plan).pipe > 1 ? "several data-parallel ranks with " : "several ranks with ") + stage +
-             " share them out";
-    return zeroStage(plan) < wanted ? stage + " shares them out over the ranks" : "more ranks hold less each";
+             " shard them";
+    return zeroStage(plan) < wanted ? stage + " shards them over the ranks" : "more ranks hold less each";
   };
   switch (category) {
   case Buffer::OPTIMIZER:

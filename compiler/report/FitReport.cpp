@@ -162,9 +162,8 @@ void printConfig(std::string &page, std::span<const FitCase> cases) {
 std::string fitText(const std::string &model, std::span<const FitCase> cases) {
   std::string page = model + ": " + std::string(name(verdictOf(cases))) + "\n";
   printCases(page, cases);
-  page +=
-      "  needed: arenas and reserve of one rank; init, step, eval (load and save are as init): bytes alive; then what "
-      "holds them when most are.\n";
+  page += "  needed: arenas and reserve of one rank. init, step, eval (load and save are as init): most live bytes. "
+          "The other columns: live bytes at the peak, by category.\n";
   page += std::string("  Bytes are ") + exactness + ".\n";
   for (const FitCase &one : cases) {
     if (verdictOf(one) == Verdict::Fits)

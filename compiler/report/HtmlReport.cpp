@@ -43,17 +43,17 @@ std::string folded(const std::string &summary, const std::string &html) {
 
 std::string legendHtml() {
   std::string html =
-      "<p>Every buffer of a plan has a place and a life that are fixed before training starts. The upper "
-      "panel adds up the bytes alive at each command of a program; the lower one shows which addresses "
-      "of the arena each buffer owns meanwhile, on the same scale. Addresses are reused from left to "
-      "right: what stands in one line shares bytes. Colours say what the bytes are for:</p>\n<table>\n";
+      "<p>The address of every buffer, and the commands during which it is live, are fixed before training starts. "
+      "Time runs from left to right, one instant a command. The upper panel adds up the bytes of the buffers live at "
+      "each instant. The lower panel shows where these buffers lie in the arena, on the same scale of bytes. Buffers "
+      "side by side may use the same addresses, one after the other. Colours say what bytes are for:</p>\n<table>\n";
   for (Buffer::Category category : stackOrder)
     html += "<tr><td>" + swatch(styleOf(category)) + std::string(categoryName(category)) + "</td><td class=\"dim\">" +
             std::string(categoryMeaning(category)) + "</td></tr>\n";
   return html + "<tr><td>" + swatch("padding") +
-         "padding</td><td class=\"dim\">allocated, but not alive at that instant; at the peak it has three reasons: "
-         "alignment behind live buffers, idle slots of micro-batches that are not under way, and gaps that other "
-         "times need</td></tr>\n</table>\n";
+         "free</td><td class=\"dim\">in the arena, but no buffer is live there at that instant; at the peak this is "
+         "fragmentation: alignment behind live buffers, slots of messages, idle slots of micro-batches that are not in "
+         "flight, and gaps that are needed at other times</td></tr>\n</table>\n";
 }
 
 /// "width:12.3%"
@@ -106,7 +106,7 @@ std::string rolesHtml(const std::vector<Place> &places) {
 
 std::string phasesHtml(const Place &place) {
   std::string html =
-      "<table class=\"bars\">\n<tr><th>phase</th><th class=\"right\">bytes alive, at most</th><th></th></tr>\n";
+      "<table class=\"bars\">\n<tr><th>phase</th><th class=\"right\">most live bytes</th><th></th></tr>\n";
   for (const Phase &phase : phasesOf(*place.role, place.memory))
     html += std::string("<tr><td>") + phase.name + "</td><td class=\"right\">" + grouped(phase.liveBytes) +
             "</td><td><div class=\"bar k4\" style=\"" + widthOf(phase.liveBytes, place.memory.arenaBytes) +
@@ -125,7 +125,7 @@ std::string peakHtml(const Plan &plan, const Place &place) {
             escaped(instantText(plan, *place.role, program, memory.peak->call, memory.peak->command)) + ", in " +
             escaped(program.name()) + ".</p>\n";
   }
-  html += subheading("Alive at the peak") + htmlTable(largestTable(*place.role, memory, tensorsAtPeak));
+  html += subheading("Live at the peak") + htmlTable(largestTable(*place.role, memory, tensorsAtPeak));
   if (memory.alive.size() > tensorsAtPeak) {
     uint64_t rest = 0;
     for (size_t i = tensorsAtPeak; i < memory.alive.size(); ++i)
@@ -168,7 +168,7 @@ std::string memoryHtml(const Plan &plan, bool allRanks) {
   std::string html = places.size() > 1 ? rolesHtml(places) : "";
   if (drawn.size() < places.size())
     html += "<p>Drawn below are the " + grouped(drawn.size()) +
-            " with the highest peaks; <code>--all-ranks</code> draws all.</p>\n";
+            " roles with the highest peaks; <code>--all-ranks</code> draws all.</p>\n";
   for (size_t i = 0; i < places.size(); ++i)
     if (drawn.contains(i))
       html += placeHtml(plan, places[i], drawn.size());
@@ -182,8 +182,7 @@ std::string sharingHtml(const Plan &plan) {
     html += subheading("Rank " + rankRanges(role) + " (role " + role.name() + ")") + htmlTable(stateTable(plan, role));
     const Table buckets = bucketTable(plan, role);
     if (buckets.rows().size() > 1)
-      html += folded(plural(buckets.rows().size() - 1, "bucket") + " shared out over " +
-                         plural(worldSize(plan).data, "data rank"),
+      html += folded(plural(buckets.rows().size() - 1, "bucket") + " over " + plural(worldSize(plan).data, "data rank"),
                      htmlTable(buckets));
     const WireBytes wire = wireBytesPerStep(plan, role, role.ranks_size() > 0 ? role.ranks(0) : 0);
     if (wire.sum() > 0)

@@ -59,7 +59,7 @@ for (const figure of document.querySelectorAll("figure.memory")) {
     cross.setAttribute("transform", `translate(${data.left + (at + .5) * data.width / data.columns.length} 0)`);
     const [when, ...bytes] = data.columns[at];
     const parts = data.kinds.map((kind, k) => bytes[k] ? `${kind} ${number(bytes[k])}` : "").filter(Boolean);
-    output.textContent = `${when}: ${number(bytes.reduce((a, b) => a + b, 0))} bytes alive: ${parts.join(", ")}`;
+    output.textContent = `${when}: ${number(bytes.reduce((a, b) => a + b, 0))} live bytes: ${parts.join(", ")}`;
   });
 }
 )";

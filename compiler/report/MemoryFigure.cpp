@@ -74,7 +74,8 @@ public:
     return "<figure class=\"memory\">\n<svg viewBox=\"0 0 " + number(left + width + right) + " " + number(height) +
            "\" role=\"img\">\n" + frameSvg() + callsSvg() + stackSvg() + arenaSvg(arena) + peakSvg() +
            "<path class=\"cross\" d=\"M0 " + number(stackTop) + "V" + number(bottom) + "\"/>\n</svg>\n" + legendHtml() +
-           "<output>Point at an instant to read its bytes, at a rectangle to see its buffer.</output>\n" +
+           "<output>Point anywhere to read the bytes of that instant, and at a rectangle to see its "
+           "buffer.</output>\n" +
            "<figcaption>" + escaped(captionOf(arena)) + "</figcaption>\n<script type=\"application/json\">" +
            scriptData(dataJson()) + "</script>\n</figure>\n";
   }
@@ -97,8 +98,8 @@ private:
         svg += line(left, y, left + width, y, "tick");
         svg += label(left - 80, y + 40, "end", bytesText(bytes));
       }
-    svg += label(left, stackTop - 60, "head", "bytes alive");
-    svg += label(left, arenaTop - 60, "head", "the arena: which buffer owns which addresses");
+    svg += label(left, stackTop - 60, "head", "live bytes, by category");
+    svg += label(left, arenaTop - 60, "head", "the arena: live buffers at their addresses");
     svg += label(left + width / 2, bottom + 220, "middle",
                  "time: " + plural(uint64_t(lives_.instants()), "command") + " of " + program_.name() + ", in order");
     const Tenths y = yOf(arenaBytes_, stackTop, stackHeight);
@@ -146,7 +147,7 @@ private:
   std::string stackSvg() const {
     const Tenths arenaY = yOf(arenaBytes_, stackTop, stackHeight);
     std::string svg = rect(left, arenaY, width, stackTop + stackHeight - arenaY, "padding",
-                           "padding: allocated, but nothing is alive there just then");
+                           "free: in the arena, but no buffer is live there at this instant");
     std::vector<uint64_t> below(columns_.size()), above;
     for (Buffer::Category category : kinds_) {
       above = below;
@@ -182,11 +183,11 @@ private:
   std::string arenaSvg(const ArenaPicture &arena) const {
     const Tenths top = yOf(arenaBytes_, arenaTop, arenaHeight);
     std::string svg =
-        rect(left, top, width, bottom - top, "padding", "padding: no buffer owns these addresses just then") +
+        rect(left, top, width, bottom - top, "padding", "free: no buffer is live at these addresses at this instant") +
         "<g transform=\"translate(" + number(left) + " " + number(top) + ")\">\n";
     for (const Smudge &smudge : arena.smudges)
       svg += rect(smudge.x, smudge.y, std::min(smudge.width, width - smudge.x), smudge.height, styleOf(smudge.category),
-                  std::string(categoryName(smudge.category)) + ": several buffers, too thin to be drawn one by one");
+                  std::string(categoryName(smudge.category)) + ": several buffers, too thin to be drawn separately");
     for (const Tile &tile : arena.tiles)
       svg += rect(tile.x, tile.y, tile.width, tile.height, styleOf(role_.buffers(tile.buffer).category()) + " tile",
                   titleOf(tile));
@@ -200,9 +201,9 @@ private:
     if (buffer.slots() > 1)
       title += ", slot " + std::to_string(tile.slot) + " of " + std::to_string(buffer.slots());
     if (buffer.scope() == Buffer::PLAN)
-      return title + "\nalive from load to exit";
+      return title + "\nlive from load to exit";
     if (tile.times > 1)
-      return title + "\n" + grouped(tile.times) + " lives, drawn as one; the first from " + instantOf(tile.first);
+      return title + "\n" + grouped(tile.times) + " lives, drawn as one; the first is from " + instantOf(tile.first);
     return title + "\nfrom " + instantOf(tile.first) + "\nto " + instantOf(tile.last);
   }
 
@@ -226,12 +227,13 @@ private:
   std::string captionOf(const ArenaPicture &arena) const {
     std::string text;
     if (lives_.instants() > int64_t(columns_.size()))
-      text += "Each column of the upper panel shows the fullest of about " +
-              grouped(uint64_t(lives_.instants()) / columns_.size()) + " commands. ";
+      text += "Each column of the upper panel stands for about " +
+              grouped(uint64_t(lives_.instants()) / columns_.size()) +
+              " commands and shows the one with the most live bytes. ";
     if (arena.thin > 0)
-      text += grouped(arena.thin) + (arena.thin == 1 ? " life" : " lives") + " of buffers less than " +
+      text += grouped(arena.thin) + (arena.thin == 1 ? " rectangle" : " rectangles") + " less than " +
               (arena.least == 10 ? "a pixel" : number(arena.least) + " pixels") +
-              " high or wide are merged by category; tables and totals have every byte. ";
+              " high or wide are merged by category; tables and totals count every byte. ";
     return text;
   }
 
@@ -249,7 +251,8 @@ private:
     for (Buffer::Category category : kinds_)
       html += "<span title=\"" + std::string(categoryMeaning(category)) + "\">" + swatch(styleOf(category)) +
               std::string(categoryName(category)) + "</span> ";
-    return html + "<span title=\"allocated, but not alive just then\">" + swatch("padding") + "padding</span></p>\n";
+    return html + "<span title=\"in the arena, but no buffer is live there\">" + swatch("padding") +
+           "free</span></p>\n";
   }
 
   std::string dataJson() const {

@@ -132,7 +132,7 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
     lines.emplace_back("captured", text);
   if (plan.machine().reserve() > 0)
     lines.emplace_back("reserve", bytesText(plan.machine().reserve()) +
-                                      " of each rank's device, which the machine file keeps for what lives outside of "
+                                      " of each rank's device, which the machine file keeps for memory outside of "
                                       "arenas: the device's context, libraries' channels, recorded programs");
   return lines;
 }
@@ -148,7 +148,7 @@ Table memoryTable(const Role &role, const SpaceMemory &memory, const Losses &los
     if (memory.atPeak[size_t(category)] > 0)
       row("  " + std::string(categoryName(Buffer::Category(category))), memory.atPeak[size_t(category)]);
   if (memory.arenaBytes >= memory.peakLiveBytes)
-    row("padding", memory.arenaBytes - memory.peakLiveBytes);
+    row("fragmentation", memory.arenaBytes - memory.peakLiveBytes);
   for (const auto &[reason, bytes] : {std::pair("  alignment", losses.alignment),
                                       {"  message slots", losses.messageSlots},
                                       {"  idle slots", losses.idleSlots},
@@ -173,7 +173,7 @@ Table largestTable(const Role &role, const SpaceMemory &memory, size_t most) {
 }
 
 Table stateTable(const Plan &plan, const Role &role) {
-  Table table({"", "whole", "", "a rank", "", "padding"}, {false, true, true, true, true, true});
+  Table table({"", "unsharded", "", "a rank", "", "padding"}, {false, true, true, true, true, true});
   for (Buffer::Category category : {Buffer::WEIGHTS, Buffer::GRADIENTS, Buffer::OPTIMIZER}) {
     const StateFacts facts = stateFacts(plan, role, category);
     table.add({std::string(categoryName(category)), grouped(facts.wholeBytes), bytesText(facts.wholeBytes),
@@ -185,7 +185,7 @@ Table stateTable(const Plan &plan, const Role &role) {
 Table bucketTable(const Plan &plan, const Role &role) {
   Table table({"bucket", "held", "members", "elements", "a rank", "padding"}, {false, false, true, true, true, true});
   for (const BucketFacts &facts : bucketFacts(plan, role))
-    table.addWithNote({facts.bucket->name(), facts.heldBytes == facts.wholeBytes ? "whole" : "slice",
+    table.addWithNote({facts.bucket->name(), facts.heldBytes == facts.wholeBytes ? "replicated" : "sharded",
                        grouped(uint64_t(facts.bucket->members_size())), grouped(facts.bucket->elements()),
                        grouped(facts.heldBytes), grouped(facts.paddingBytes)},
                       facts.oversized ? "larger than the bucket size: a bucket of its own" : "");

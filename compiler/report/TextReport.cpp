@@ -33,7 +33,7 @@ void printZero(std::string &page, const Plan &plan, const Role &role) {
   const Table buckets = bucketTable(plan, role);
   if (buckets.rows().size() == 1)
     return;
-  page += "\nshared out over " + plural(worldSize(plan).data, "data rank") + ", rank " + rankRanges(role) + "\n";
+  page += "\nstate over " + plural(worldSize(plan).data, "data rank") + ", rank " + rankRanges(role) + "\n";
   stateTable(plan, role).print(page);
   buckets.print(page);
 }

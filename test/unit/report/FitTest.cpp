@@ -85,12 +85,12 @@ TEST(Fit, TheNumberThatWouldDoIsRoundedUp) {
 TEST(Fit, ARankOfAStageAloneHasNobodyToShareWith) {
   FitCase one = smallCase(12000);
   one.plan->mutable_roles(0)->mutable_buffers(5)->set_category(plan::proto::Buffer::OPTIMIZER); // the scratch
-  EXPECT_NE(reasonOf(one).find(": several ranks with zero_optimization.stage 1 share them out; "), std::string::npos)
+  EXPECT_NE(reasonOf(one).find(": several ranks with zero_optimization.stage 1 shard them; "), std::string::npos)
       << reasonOf(one);
   plan::proto::Axis &axis = *one.plan->mutable_world()->add_axes();
   axis.set_name("pipe");
   axis.set_size(2);
-  EXPECT_NE(reasonOf(one).find(": several data-parallel ranks with zero_optimization.stage 1 share them out; "),
+  EXPECT_NE(reasonOf(one).find(": several data-parallel ranks with zero_optimization.stage 1 shard them; "),
             std::string::npos)
       << reasonOf(one);
 }

@@ -63,7 +63,7 @@ TEST(HtmlReport, TheTablesHaveTheNumbersOfTheTextReport) {
   const std::string page = pageOf(smallPlan());
   for (const char *cells :
        {"<td>arena</td><td class=\"right\">12,288</td>", "<td>live at the peak</td><td class=\"right\">10,240</td>",
-        "<td>padding</td><td class=\"right\">2,048</td>",
+        "<td>fragmentation</td><td class=\"right\">2,048</td>",
         "<td class=\"inner\">idle slots</td><td class=\"right\">2,048</td>",
         "<td>init</td><td class=\"right\">2,048</td>", "<td>step</td><td class=\"right\">10,240</td>",
         "<td>eval</td><td class=\"right\">5,120</td>", "<td>save</td><td class=\"right\">2,048</td>",
@@ -80,7 +80,7 @@ TEST(HtmlReport, ARectangleNamesItsBufferAndItsLife) {
       page.find("<title>h\nactivations, 2,048 bytes at 6,144, slot 1 of 2\nfrom forward 1, command 1\nto backward 1, "
                 "command 0</title>"),
       std::string::npos);
-  EXPECT_NE(page.find("<title>w\nweights, 1,024 bytes at 0\nalive from load to exit</title>"), std::string::npos);
+  EXPECT_NE(page.find("<title>w\nweights, 1,024 bytes at 0\nlive from load to exit</title>"), std::string::npos);
 }
 
 TEST(HtmlReport, NamesAreText) {

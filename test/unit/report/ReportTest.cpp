@@ -145,7 +145,7 @@ memory, rank 0 (role main), device
     activations              2,048  2.00 KiB          17 %
     workspace                4,096  4.00 KiB          33 %
     inputs                   1,024  1.00 KiB           8 %
-  padding                    2,048  2.00 KiB          17 %
+  fragmentation              2,048  2.00 KiB          17 %
     idle slots               2,048  2.00 KiB          17 %
   live in init, load, save   2,048  2.00 KiB          17 %
   live in step              10,240  10.0 KiB          83 %
