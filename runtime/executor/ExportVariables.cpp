@@ -45,7 +45,7 @@ uint64_t elementsOf(const plan::proto::Variable &variable) {
 
 void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const std::string &path) {
   if (ranks.hasRankZero())
-    plan::requireWritableFolder(path);
+    requireWritableFolder(path);
   if (!ranks.first().device().executes())
     throw Error("--export needs a device that computes; the null device has no weights");
   const auto covering = coverings(plan, allRanks(plan));

@@ -78,7 +78,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   transport_->setPatience(options.collectiveTimeout);
   requireEqualEverywhere();
   if (!options.trace.empty()) {
-    plan::requireWritableFolder(options.trace);
+    requireWritableFolder(options.trace);
     trace_ = std::make_unique<Trace>();
   }
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
@@ -167,7 +167,7 @@ void Training::writeTrace(bool together) const {
     all += theirs;
   }
   if (hasRankZero())
-    plan::writeFileAtomically(options_.trace, chromeTrace(all));
+    writeFileAtomically(options_.trace, chromeTrace(all));
 }
 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {

@@ -69,7 +69,7 @@ void deliver(const std::string &text, const std::string &path) {
   if (path.empty() || path == "-")
     std::fwrite(text.data(), 1, text.size(), stdout);
   else
-    plan::writeFileAtomically(path, text);
+    writeFileAtomically(path, text);
 }
 
 std::string readableBytes(uint64_t bytes) {

@@ -78,12 +78,12 @@ TEST(AtomicFile, LeavesNothingWithoutACommit) {
     file.write(std::string_view("half"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  plan::writeFileAtomically(folder / "a", "whole");
-  plan::writeFileAtomically(folder / "a", "again");
+  writeFileAtomically(folder / "a", "whole");
+  writeFileAtomically(folder / "a", "again");
   EXPECT_EQ(readFile(folder / "a"), "again");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  EXPECT_ERROR(plan::writeFileAtomically(folder / "no/such", ""), "cannot write");
-  EXPECT_ERROR(plan::writeFileAtomically(folder.path(), ""), "not a regular file");
+  EXPECT_ERROR(writeFileAtomically(folder / "no/such", ""), "cannot write");
+  EXPECT_ERROR(writeFileAtomically(folder.path(), ""), "not a regular file");
 }
 
 } // namespace
