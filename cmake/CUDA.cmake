@@ -26,7 +26,7 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13.0)
 endif()
 find_package(CUDAToolkit 13.0 REQUIRED)
 
-# Machine code for Ampere and Hopper; PTX, which a driver compiles, for what comes later. runtime/device/cuda/Targets.h says
+# Machine code for Ampere and Hopper; PTX, which a driver compiles, for what comes later. runtime/device/cuda/GpuVerdicts.h says
 # the same to people whose GPU is none of these.
 string(APPEND CMAKE_CUDA_FLAGS
   " -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_90,code=compute_90")

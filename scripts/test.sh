@@ -8,6 +8,7 @@ bash scripts/install.sh
 mkdir -p build
 bash scripts/format.sh
 bash scripts/docs.sh --check
+python3 scripts/include_graph.py --check
 bash scripts/build.sh dev
 # Sanitizers see what handles untrusted bytes and threads: kernels, runtime, configuration, plan reader, checker, importer.
 bash scripts/build.sh asan sanitized-tests

@@ -15,7 +15,7 @@
 #include "runtime/executor/Channels.h"
 #include "runtime/executor/Communicators.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/executor/World.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct CommandContext {
   const Storage &storage;
   const kernels::KernelRegistry &kernels;
   kernels::BuildOptions build;
-  RankPlace place;
+  plan::RankPosition position;
   const Communicators &communicators;
   const Channels &channels;
   Device &device;

@@ -20,7 +20,7 @@
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/TracedTask.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/executor/World.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/trace/Trace.h"
 
@@ -55,13 +55,13 @@ std::vector<bool> recordablePrograms(const plan::proto::Role &role, const Device
 
 Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels::KernelRegistry &kernels,
                    const ExecutorOptions &options)
-    : plan_(plan), role_(roleOfRank(plan, options.rank)), device_(device), place_(placeOfRank(plan, options.rank)),
-      storage_(device, plan, options.rank, options.promisedBytes),
+    : plan_(plan), role_(plan::roleOfRank(plan, options.rank)), device_(device),
+      position_(plan::positionOfRank(plan, options.rank)), storage_(device, plan, options.rank, options.promisedBytes),
       communicators_(plan, role_, options.rank, options.transport),
       channels_(plan, role_, options.rank, options.transport), recorded_(recordablePrograms(role_, device, options)) {
   for (int i = 0; i < role_.arenas_size() && options.transport != nullptr; ++i)
     if (const Arena &arena = *storage_.arenas()[size_t(i)]; role_.arenas(i).space() == "device")
-      options.transport->registerMemory(place_.rank, {arena.base(), arena.bytes()});
+      options.transport->registerMemory(position_.rank, {arena.base(), arena.bytes()});
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
   makeCommands(kernels, options);
@@ -71,13 +71,13 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
 Executor::~Executor() = default;
 
 void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
-  CommandContext context{plan_,  role_,          storage_,  kernels, {.maxWorkers = options.threads},
-                         place_, communicators_, channels_, device_};
+  CommandContext context{plan_,     role_,          storage_,  kernels, {.maxWorkers = options.threads},
+                         position_, communicators_, channels_, device_};
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
   std::vector<TraceRow *> rows;
   for (int q = 0; q < role_.queues_size() && options.trace != nullptr; ++q)
-    rows.push_back(&options.trace->addRow(place_.rank, uint32_t(q), role_.queues(q).name()));
+    rows.push_back(&options.trace->addRow(position_.rank, uint32_t(q), role_.queues(q).name()));
   for (int r = 0; r < role_.routines_size(); ++r) {
     lists_.emplace_back(size_t(role_.queues_size()));
     feeds_.emplace_back();
@@ -123,7 +123,7 @@ void Executor::initialize(const VariableSources &sources) {
   device_.enter();
   for (const std::unique_ptr<Command> &command : commands_)
     command->initialize();
-  const std::vector<HeldPart> parts = heldParts(plan_, place_.rank);
+  const std::vector<HeldPart> parts = heldParts(plan_, position_.rank);
   zeroPadding(parts);
   for (const HeldPart &part : parts) {
     std::byte *target = storage_.buffer(part.buffer).base + part.byteOffset;
@@ -251,10 +251,10 @@ void Executor::read(const HeldPart &part, uint64_t first, std::span<std::byte> b
 
 void Executor::readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const {
   const plan::proto::Variable &held = plan_.variables(int(variable));
-  const std::vector<RankPart> covering = coverings(plan_, std::span(&place_.rank, 1))[variable];
+  const std::vector<RankPart> covering = coverings(plan_, std::span(&position_.rank, 1))[variable];
   const auto elements = uint64_t(elementCount({held.shape().data(), size_t(held.shape_size())}));
   if (coveredElements(covering) < elements)
-    throw Error("rank " + std::to_string(place_.rank) + " does not hold element " +
+    throw Error("rank " + std::to_string(position_.rank) + " does not hold element " +
                 std::to_string(coveredElements(covering)) + " of variable " + held.name());
   readCovering(
       covering, uint64_t(byteSize(DType(held.dtype()))),

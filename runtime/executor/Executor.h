@@ -19,10 +19,10 @@
 #include "runtime/executor/RecordedPrograms.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
-#include "runtime/executor/StepReport.h"
 #include "runtime/executor/Storage.h"
+#include "runtime/executor/Traffic.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/executor/World.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -84,7 +84,7 @@ public:
   void readVariable(uint32_t variable, const std::function<void(std::span<const std::byte>)> &sink) const;
 
   const plan::proto::Role &role() const { return role_; }
-  const RankPlace &place() const { return place_; }
+  const plan::RankPosition &position() const { return position_; }
   const Storage &storage() const { return storage_; }
   /// What this rank has handed to others and received from them since the beginning.
   Traffic traffic() const noexcept {
@@ -103,7 +103,7 @@ private:
   const plan::proto::Plan &plan_;
   const plan::proto::Role &role_;
   Device &device_;
-  const RankPlace place_;
+  const plan::RankPosition position_;
   Storage storage_;
   Communicators communicators_;
   Channels channels_;

@@ -7,7 +7,7 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
-#include "runtime/executor/World.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -33,12 +33,12 @@ uint64_t mostMicrobatches(const plan::proto::Role &role) {
 class FeedCommand final : public Command {
 public:
   FeedCommand(const CommandContext &context, const plan::proto::FeedCommand &feed)
-      : input_(feed.input()), place_(context.place), samples_(context.plan.training().micro_batch_size()),
+      : input_(feed.input()), position_(context.position), samples_(context.plan.training().micro_batch_size()),
         target_(context.storage.operand(feed.target())), bytes_(operandBytes(feed.target())),
         staging_(context.device.createStaging(mostMicrobatches(context.role) * bytes_)) {}
 
   Status stage(const Call &call) noexcept override {
-    const uint64_t first = call.run->firstSample + place_.globalMicrobatch(call.microbatch) * samples_;
+    const uint64_t first = call.run->firstSample + position_.globalMicrobatch(call.microbatch) * samples_;
     return call.run->data->read(input_, first, samples_, hostTarget(call));
   }
 
@@ -55,7 +55,7 @@ private:
   }
 
   const uint32_t input_;
-  const RankPlace place_;
+  const plan::RankPosition position_;
   const uint64_t samples_; // of one micro-batch
   const Address target_;
   const uint64_t bytes_; // of one micro-batch

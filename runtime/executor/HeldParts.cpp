@@ -3,8 +3,8 @@
 
 #include "core/DType.h"
 #include "core/Shape.h"
-#include "runtime/executor/World.h"
 #include "runtime/plan/Groups.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void addMembers(const plan::proto::Plan &plan, const plan::proto::Bucket &bucket
 
 std::vector<HeldPart> heldParts(const plan::proto::Plan &plan, uint32_t rank) {
   std::vector<HeldPart> parts;
-  const plan::proto::Role &role = roleOfRank(plan, rank);
+  const plan::proto::Role &role = plan::roleOfRank(plan, rank);
   for (int i = 0; i < role.buffers_size(); ++i) {
     const plan::proto::Buffer &buffer = role.buffers(i);
     if (buffer.has_variable()) {

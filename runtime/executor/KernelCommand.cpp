@@ -41,8 +41,9 @@ kernels::AttributeValue attributeValue(const plan::proto::Attribute &attribute) 
 class KernelCommand final : public Command {
 public:
   KernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel, std::string where)
-      : plan_(kernel), where_(std::move(where)), place_(context.place), caller_(context.caller), build_(context.build),
-        factory_(context.kernels.find(kernel.kernel())), pointers_(size_t(kernel.operands_size())) {
+      : plan_(kernel), where_(std::move(where)), position_(context.position), caller_(context.caller),
+        build_(context.build), factory_(context.kernels.find(kernel.kernel())),
+        pointers_(size_t(kernel.operands_size())) {
     if (factory_ == nullptr)
       throw Error(where_ + ": there is no kernel " + kernel.kernel() +
                   " for this device; use the ds-run that belongs to "
@@ -67,7 +68,7 @@ public:
                                        .caller = caller_,
                                        .seed = call.run->seed,
                                        .step = call.run->step,
-                                       .microbatch = place_.globalMicrobatch(call.microbatch)};
+                                       .microbatch = position_.globalMicrobatch(call.microbatch)};
     const Status status = kernel_->execute(context, pointers_);
     return status.ok() ? status : named(status);
   }
@@ -76,13 +77,13 @@ public:
 
 private:
   Status named(const Status &status) const noexcept {
-    return Status::failure("rank %u, %s (kernel %s): %s", place_.rank, where_.c_str(), plan_.kernel().c_str(),
+    return Status::failure("rank %u, %s (kernel %s): %s", position_.rank, where_.c_str(), plan_.kernel().c_str(),
                            status.message());
   }
 
   const plan::proto::KernelCommand &plan_;
   const std::string where_;
-  const RankPlace place_;
+  const plan::RankPosition position_;
   const uint32_t caller_;
   const kernels::BuildOptions build_;
   const kernels::Factory factory_;

@@ -108,7 +108,7 @@ private:
         return Status::failure(
             "rank %u, %s: --check-memory: in micro-batch %llu it reads element %lld of buffer %u (%s), "
             "which nothing has written since the buffer was born",
-            check_.context_.place.rank, where_.c_str(), static_cast<unsigned long long>(call.microbatch),
+            check_.context_.position.rank, where_.c_str(), static_cast<unsigned long long>(call.microbatch),
             static_cast<long long>(element), read.buffer,
             check_.context_.role.buffers(int(read.buffer)).name().c_str());
     }
@@ -124,7 +124,7 @@ private:
 
 MemoryCheck::MemoryCheck(const CommandContext &context) : context_(context) {
   for (const plan::proto::Program &program : context.role.programs()) {
-    std::vector<CallPlace> &places = places_.emplace_back(size_t(program.calls_size()));
+    std::vector<CallPosition> &places = places_.emplace_back(size_t(program.calls_size()));
     std::map<uint32_t, size_t> lastOfRoutine;
     std::map<std::pair<uint32_t, uint32_t>, size_t> lastOfMicrobatch;
     for (size_t i = 0; i < places.size(); ++i) {
@@ -154,7 +154,7 @@ void MemoryCheck::fillArenas(Device &device) const {
 bool MemoryCheck::applies(const Moment &moment, uint32_t program, uint32_t call) const noexcept {
   if (moment.program != program || (!moment.birth && metrics_[program][moment.buffer]))
     return false;
-  const CallPlace &place = places_[program][call];
+  const CallPosition &place = places_[program][call];
   switch (context_.role.buffers(int(moment.buffer)).scope()) {
   case plan::proto::Buffer::STEP:
     return moment.birth ? place.firstOfRoutine : place.lastOfRoutine;

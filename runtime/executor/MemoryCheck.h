@@ -32,7 +32,7 @@ private:
   class CheckedTask;
 
   /// What a call is for the routine that it calls, within a run of its program.
-  struct CallPlace {
+  struct CallPosition {
     bool firstOfRoutine = false, lastOfRoutine = false;       // over all micro-batches
     bool firstOfMicrobatch = false, lastOfMicrobatch = false; // over the calls for its own micro-batch
   };
@@ -47,7 +47,7 @@ private:
   std::vector<Moment> momentsAt(uint32_t routine, uint32_t command, bool birth) const;
 
   const CommandContext context_;
-  std::vector<std::vector<CallPlace>> places_; // by program and call
+  std::vector<std::vector<CallPosition>> places_; // by program and call
   std::vector<std::vector<bool>> metrics_; // by program and buffer: read after the run's end, so not filled at death
 };
 

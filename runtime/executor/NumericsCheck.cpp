@@ -60,7 +60,7 @@ class NumericsCheckedTask final : public Task {
 public:
   NumericsCheckedTask(const CommandContext &context, const plan::proto::Command &command, std::string where,
                       Task &inner)
-      : rank_(context.place.rank), where_(std::move(where)), inner_(inner) {
+      : rank_(context.position.rank), where_(std::move(where)), inner_(inner) {
     for (const plan::proto::Operand &operand : command.kernel().operands())
       if (isFloat(DType(operand.dtype())) &&
           (operand.access() == plan::proto::Operand::WRITE || operand.access() == plan::proto::Operand::READ_WRITE))

@@ -3,8 +3,8 @@
 
 #include "core/Error.h"
 #include "runtime/device/Device.h"
-#include "runtime/executor/World.h"
 #include "runtime/plan/Groups.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ uint64_t availableMemory() {
 }
 
 Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, uint64_t promisedBytes)
-    : role_(roleOfRank(plan, rank)) {
+    : role_(plan::roleOfRank(plan, rank)) {
   for (int i = 0; i < plan.communicators_size(); ++i)
     coordinates_.push_back(plan::groupCoordinate(plan, uint32_t(i), rank));
   uint64_t needed = promisedBytes;

@@ -9,12 +9,12 @@
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/Event.h"
-#include "runtime/device/LoadCuda.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/RecordedRun.h"
 #include "runtime/device/Task.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/null/NullDevice.h"
+#include "runtime/plugins/LoadCuda.h"
 #include "test/unit/runtime/FakeAccelerator.h"
 
 #include <array>

@@ -3,14 +3,14 @@
 
 #include "core/Error.h"
 #include "core/Status.h"
-#include "runtime/comm/LoadMpi.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
-#include "runtime/device/LoadCuda.h"
 #include "runtime/device/cpu/CpuDevice.h"
-#include "runtime/device/cuda/CudaLibrary.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
+#include "runtime/plugins/CudaLibrary.h"
+#include "runtime/plugins/LoadCuda.h"
+#include "runtime/plugins/LoadMpi.h"
 
 #include <cstddef>
 #include <cstdint>

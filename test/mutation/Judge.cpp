@@ -5,10 +5,10 @@
 #include "core/Crc32c.h"
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/executor/StepReport.h"
-#include "runtime/executor/Training.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/session/StepReport.h"
+#include "runtime/session/Training.h"
 #include "test/mutation/DelayedDevice.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 //===- Arguments.cpp - ds-run's command line ------------------------------===//
 #include "tools/ds-run/Arguments.h"
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>

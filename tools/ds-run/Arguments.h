@@ -1,7 +1,7 @@
 //===- Arguments.h - ds-run's command line --------------------------------===//
 #pragma once
 
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include <stdexcept>
 #include <string>

@@ -3,12 +3,12 @@
 
 #include "kernels/KernelRegistry.h"
 #include "kernels/cpu/Isa.h"
-#include "runtime/comm/LoadMpi.h"
-#include "runtime/device/LoadCuda.h"
-#include "runtime/device/cuda/CudaLibrary.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/plugins/CudaLibrary.h"
+#include "runtime/plugins/LoadCuda.h"
+#include "runtime/plugins/LoadMpi.h"
 
 #include <cstdint>
 #include <cstdio>

@@ -2,7 +2,7 @@
 #include "tools/ds-run/Launcher.h"
 
 #include "core/Error.h"
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 //===- Launcher.h - mpirun, srun and torchrun -----------------------------===//
 #pragma once
 
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include <optional>
 #include <string>

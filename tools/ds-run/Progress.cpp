@@ -1,7 +1,7 @@
 //===- Progress.cpp - what a user sees while training ---------------------===//
 #include "tools/ds-run/Progress.h"
 #include "runtime/executor/Scalar.h"
-#include "runtime/executor/StepReport.h"
+#include "runtime/session/StepReport.h"
 
 #include <array>
 #include <chrono>

@@ -1,7 +1,7 @@
 //===- Progress.h - what a user sees while training -----------------------===//
 #pragma once
 
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include <chrono>
 #include <cstdint>

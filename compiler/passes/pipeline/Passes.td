@@ -2,7 +2,7 @@
 #ifndef DS_PASSES_PIPELINE_TD
 #define DS_PASSES_PIPELINE_TD
 
-include "compiler/passes/PassBase.td"
+include "compiler/passes/base/PassBase.td"
 
 def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
   let summary = "decide which pipeline stage runs each op";

@@ -2,7 +2,7 @@
 #ifndef DS_PASSES_PLAN_TD
 #define DS_PASSES_PLAN_TD
 
-include "compiler/passes/PassBase.td"
+include "compiler/passes/base/PassBase.td"
 
 def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::train::TrainDialect"]> {
   let summary = "fragments to routines of kernels on buffers";

@@ -2,7 +2,7 @@
 #ifndef DS_PASSES_RECOMPUTE_TD
 #define DS_PASSES_RECOMPUTE_TD
 
-include "compiler/passes/PassBase.td"
+include "compiler/passes/base/PassBase.td"
 
 def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
   let summary = "compute cheap values again in the backward pass instead of keeping them";

@@ -2,7 +2,7 @@
 #ifndef DS_PASSES_TRAIN_TD
 #define DS_PASSES_TRAIN_TD
 
-include "compiler/passes/PassBase.td"
+include "compiler/passes/base/PassBase.td"
 
 def FoldTransposes : DsPass<"ds-fold-transposes"> {
   let summary = "let products read a transposed operand in place";

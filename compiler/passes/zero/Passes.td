@@ -2,7 +2,7 @@
 #ifndef DS_PASSES_ZERO_TD
 #define DS_PASSES_ZERO_TD
 
-include "compiler/passes/PassBase.td"
+include "compiler/passes/base/PassBase.td"
 
 def PlanBuckets : DsPass<"ds-plan-buckets"> {
   let summary = "decide which parameters share a bucket, and by which stage it is treated";

@@ -5,7 +5,6 @@
 #include "runtime/device/Device.h"
 #include "runtime/device/FirstFailure.h"
 #include "runtime/device/cuda/CudaEvent.h"
-#include "runtime/device/cuda/CudaLibrary.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 
 #include <array>

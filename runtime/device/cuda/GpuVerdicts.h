@@ -25,6 +25,14 @@ struct LocalProcess {
   uint32_t index = 0, count = 1;
 };
 
+/// A rank that is to have a GPU.
+struct CudaRank {
+  uint32_t rank = 0;
+  uint32_t index = 0, ranks = 1; ///< which of how many in this process
+  LocalProcess process;          ///< where that stands on this machine
+  uint64_t reserve = 0;          ///< bytes that the plan's machine leaves outside of arenas
+};
+
 /// By the variables of torchrun, Open MPI's mpirun or srun; `variable` is getenv, as text or nothing.
 LocalProcess localProcess(const std::function<std::optional<std::string>(const char *)> &variable);
 

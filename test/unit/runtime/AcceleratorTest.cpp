@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "core/DType.h"
 #include "core/Error.h"
-#include "runtime/executor/Training.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/session/Training.h"
 #include "test/unit/runtime/FakeAccelerator.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"

@@ -1,8 +1,8 @@
 //===- CudaLibraryTest.cpp - libds-cuda.so, where it was built ------------===//
-#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/plugins/CudaLibrary.h"
 #include "core/Error.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/LoadCuda.h"
+#include "runtime/plugins/LoadCuda.h"
 #include "test/unit/runtime/Shell.h"
 
 #include <filesystem>

@@ -125,11 +125,11 @@ TEST(Executor, NumbersMicrobatchesOverDataRanks) {
     plan.mutable_world()->add_axes()->set_name(name);
     plan.mutable_world()->mutable_axes(plan.world().axes_size() - 1)->set_size(uint32_t(size));
   }
-  const auto place = runtime::placeOfRank(plan, 9); // (pipe 1, data 1, tensor 1): (1 * 3 + 1) * 2 + 1
-  EXPECT_EQ(place.dataCoordinate, 1u);
-  EXPECT_EQ(place.dataRanks, 3u);
-  EXPECT_EQ(place.globalMicrobatch(4), 13u); // k * d + r
-  EXPECT_EQ(runtime::worldSize(plan), 12u);
+  const auto position = plan::positionOfRank(plan, 9); // (pipe 1, data 1, tensor 1): (1 * 3 + 1) * 2 + 1
+  EXPECT_EQ(position.dataCoordinate, 1u);
+  EXPECT_EQ(position.dataRanks, 3u);
+  EXPECT_EQ(position.globalMicrobatch(4), 13u); // k * d + r
+  EXPECT_EQ(plan::worldSize(plan), 12u);
 }
 
 TEST(Executor, SpreadsKernelsOverItsThreads) {

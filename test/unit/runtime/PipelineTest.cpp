@@ -1,5 +1,5 @@
 //===- PipelineTest.cpp - a hand-built pipeline in one process ------------===//
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include "kernels/KernelRegistry.h"
 #include "test/unit/runtime/Files.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
-#include "runtime/executor/Training.h"
 #include "runtime/plan/PlanFile.h"
+#include "runtime/session/Training.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"

@@ -1,5 +1,5 @@
 //===- RanksTest.cpp - hand-built plans of several ranks in one process ---===//
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include "core/DType.h"
 #include "kernels/KernelRegistry.h"

@@ -1,12 +1,12 @@
 //===- TrainingTest.cpp - steps, metrics, evaluation, export --------------===//
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include "core/DType.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/executor/Scalar.h"
-#include "runtime/executor/StepReport.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/StepReport.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/TestKernels.h"

@@ -1,10 +1,9 @@
 //===- StepReport.h - what a run tells about itself -----------------------===//
 #pragma once
 
-#include "runtime/comm/Communicator.h"
 #include "runtime/executor/Scalar.h"
+#include "runtime/executor/Traffic.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -23,19 +22,6 @@ struct EvaluationReport {
   uint64_t step = 0; ///< optimizer steps done before
   std::optional<Scalar> loss;
 };
-
-/// Bytes that went between this rank and others.
-struct Traffic {
-  WireBytes collectives{};         ///< handed to others
-  uint64_t sent = 0, received = 0; ///< in messages
-};
-
-/// What happened between two looks at what only grows.
-inline Traffic operator-(Traffic later, const Traffic &earlier) {
-  for (size_t kind = 0; kind < later.collectives.size(); ++kind)
-    later.collectives[kind] -= earlier.collectives[kind];
-  return {later.collectives, later.sent - earlier.sent, later.received - earlier.received};
-}
 
 /// What a rank used, counted by its allocators and by the system.
 struct SummaryReport {

@@ -1,5 +1,5 @@
 //===- ExportVariables.cpp - --export -------------------------------------===//
-#include "runtime/executor/ExportVariables.h"
+#include "runtime/session/ExportVariables.h"
 
 #include "core/AtomicFile.h"
 #include "core/DType.h"
@@ -9,9 +9,9 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/HeldParts.h"
-#include "runtime/executor/LocalRanks.h"
-#include "runtime/executor/World.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/LocalRanks.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,7 @@ bool isExported(const plan::proto::Variable &variable) {
 }
 
 std::vector<uint32_t> allRanks(const plan::proto::Plan &plan) {
-  std::vector<uint32_t> ranks(worldSize(plan));
+  std::vector<uint32_t> ranks(plan::worldSize(plan));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }

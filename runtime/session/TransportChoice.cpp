@@ -1,20 +1,20 @@
 //===- TransportChoice.cpp - how a run's ranks reach each other -----------===//
-#include "runtime/executor/TransportChoice.h"
+#include "runtime/session/TransportChoice.h"
 
 #include "core/Error.h"
 #include "runtime/comm/ControlPlane.h"
-#include "runtime/comm/LoadMpi.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
 #include "runtime/comm/tcp/Torchrun.h"
-#include "runtime/device/LoadCuda.h"
-#include "runtime/device/cuda/CudaLibrary.h"
-#include "runtime/executor/DeviceChoice.h"
-#include "runtime/executor/Training.h"
-#include "runtime/executor/World.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plugins/CudaLibrary.h"
+#include "runtime/plugins/LoadCuda.h"
+#include "runtime/plugins/LoadMpi.h"
+#include "runtime/session/DeviceChoice.h"
+#include "runtime/session/Training.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,7 @@ std::string ranksText(uint64_t ranks) { return std::to_string(ranks) + (ranks ==
 class Choice {
 public:
   Choice(const plan::proto::Plan &plan, const TrainingOptions &options)
-      : plan_(plan), options_(options), ranks_(worldSize(plan)),
+      : plan_(plan), options_(options), ranks_(plan::worldSize(plan)),
         onGpus_(plan.machine().device() == "cuda" && (options.device.empty() || options.device == "cuda") &&
                 !options.makeDevice) {}
 
@@ -89,8 +89,8 @@ private:
       control = byTcp();
     else
       control = byMpi();
-    const CudaRank place = cudaRank(plan_, control->localRanks()[0], control->localRanks());
-    return cuda.makeNccl(std::move(control), place);
+    const CudaRank rank = cudaRank(plan_, control->localRanks()[0], control->localRanks());
+    return cuda.makeNccl(std::move(control), rank);
   }
 
   std::unique_ptr<ControlPlane> byTcp() const {

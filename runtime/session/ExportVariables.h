@@ -2,8 +2,8 @@
 #pragma once
 
 #include "runtime/comm/Transport.h"
-#include "runtime/executor/LocalRanks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/LocalRanks.h"
 
 #include <string>
 

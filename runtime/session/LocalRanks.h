@@ -6,9 +6,9 @@
 #include "runtime/comm/Transport.h"
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/executor/StepReport.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/StepReport.h"
 
 #include <cstdint>
 #include <functional>
@@ -42,7 +42,7 @@ public:
 
   /// The first rank of this process: rank 0 in the process that has it.
   Executor &first() const noexcept { return *ranks_[0].executor; }
-  bool hasRankZero() const noexcept { return first().place().rank == 0; }
+  bool hasRankZero() const noexcept { return first().position().rank == 0; }
 
   /// The rank's executor, or nullptr if it runs elsewhere.
   Executor *find(uint32_t rank) const noexcept;

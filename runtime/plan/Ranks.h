@@ -1,14 +1,14 @@
-//===- World.h - where a rank stands --------------------------------------===//
+//===- Ranks.h - where a rank stands in the world -----------------------------===//
 #pragma once
 
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
 
-namespace ds::runtime {
+namespace ds::plan {
 
 /// Where this rank stands in the world and how its micro-batches are numbered.
-struct RankPlace {
+struct RankPosition {
   uint32_t rank = 0;
   uint64_t dataCoordinate = 0; ///< r
   uint64_t dataRanks = 1;      ///< d
@@ -18,12 +18,12 @@ struct RankPlace {
 };
 
 /// The rank's role; throws ds::Error for a rank that the plan does not have.
-const plan::proto::Role &roleOfRank(const plan::proto::Plan &plan, uint32_t rank);
+const proto::Role &roleOfRank(const proto::Plan &plan, uint32_t rank);
 
-/// Its place along the data axis.
-RankPlace placeOfRank(const plan::proto::Plan &plan, uint32_t rank);
+/// Its position along the data axis.
+RankPosition positionOfRank(const proto::Plan &plan, uint32_t rank);
 
 /// Ranks of the plan's world.
-uint64_t worldSize(const plan::proto::Plan &plan);
+uint64_t worldSize(const proto::Plan &plan);
 
-} // namespace ds::runtime
+} // namespace ds::plan

@@ -1,14 +1,14 @@
 //===- DeviceChoice.cpp - which devices a run's ranks get -----------------===//
-#include "runtime/executor/DeviceChoice.h"
+#include "runtime/session/DeviceChoice.h"
 
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "runtime/device/LoadCuda.h"
 #include "runtime/device/cpu/CpuDevice.h"
-#include "runtime/device/cuda/CudaLibrary.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 #include "runtime/device/null/NullDevice.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plugins/CudaLibrary.h"
+#include "runtime/plugins/LoadCuda.h"
 
 #include <algorithm>
 #include <cstdint>

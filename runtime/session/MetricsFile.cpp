@@ -1,12 +1,12 @@
 //===- MetricsFile.cpp - --metrics ----------------------------------------===//
-#include "runtime/executor/MetricsFile.h"
+#include "runtime/session/MetricsFile.h"
 
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/executor/Scalar.h"
-#include "runtime/executor/StepReport.h"
+#include "runtime/session/StepReport.h"
 
 #include <algorithm>
 #include <array>

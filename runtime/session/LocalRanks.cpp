@@ -1,5 +1,5 @@
 //===- LocalRanks.cpp - the ranks of a plan that run in this process ------===//
-#include "runtime/executor/LocalRanks.h"
+#include "runtime/session/LocalRanks.h"
 
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
@@ -7,10 +7,10 @@
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Run.h"
-#include "runtime/executor/StepReport.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/StepReport.h"
 #include "runtime/trace/ProcessMemory.h"
 
 #include <cstddef>
@@ -71,7 +71,7 @@ Status LocalRanks::execute(std::string_view program, const Run &run) noexcept {
 
 Executor *LocalRanks::find(uint32_t rank) const noexcept {
   for (const LocalRank &local : ranks_)
-    if (local.executor->place().rank == rank)
+    if (local.executor->position().rank == rank)
       return local.executor.get();
   return nullptr;
 }
@@ -79,7 +79,7 @@ Executor *LocalRanks::find(uint32_t rank) const noexcept {
 SummaryReport LocalRanks::summary(uint32_t rank) const noexcept {
   for (const LocalRank &local : ranks_) {
     const Executor &executor = *local.executor;
-    if (executor.place().rank != rank)
+    if (executor.position().rank != rank)
       continue;
     SummaryReport report{.rank = rank,
                          .deviceBytes = local.device->allocatedBytes("device"),

@@ -1,7 +1,7 @@
 //===- LoadCuda.h - the library for NVIDIA GPUs, where it is installed ----===//
 #pragma once
 
-#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/plugins/CudaLibrary.h"
 
 #include <string>
 

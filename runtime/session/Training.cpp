@@ -1,5 +1,5 @@
 //===- Training.cpp - steps, evaluations, metrics, export -----------------===//
-#include "runtime/executor/Training.h"
+#include "runtime/session/Training.h"
 
 #include "core/AtomicFile.h"
 #include "core/Crc32c.h"
@@ -11,18 +11,18 @@
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/device/Device.h"
-#include "runtime/executor/DeviceChoice.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/executor/ExportVariables.h"
-#include "runtime/executor/LocalRanks.h"
-#include "runtime/executor/MetricsFile.h"
-#include "runtime/executor/StepReport.h"
-#include "runtime/executor/TransportChoice.h"
 #include "runtime/executor/VariableSources.h"
-#include "runtime/executor/World.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/DeviceChoice.h"
+#include "runtime/session/ExportVariables.h"
+#include "runtime/session/LocalRanks.h"
+#include "runtime/session/MetricsFile.h"
+#include "runtime/session/StepReport.h"
+#include "runtime/session/TransportChoice.h"
 #include "runtime/trace/Trace.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   uint64_t microbatches = 0;
   for (const plan::proto::Call &call : executor.role().programs(int(*executor.program("evaluate"))).calls())
     microbatches = std::max<uint64_t>(microbatches, call.microbatch() + 1);
-  return microbatches * executor.place().dataRanks * plan.training().micro_batch_size();
+  return microbatches * executor.position().dataRanks * plan.training().micro_batch_size();
 }
 
 void orThrow(const Status &status) {
@@ -159,7 +159,8 @@ void Training::writeTrace(bool together) const {
   const std::string mine = trace_->events();
   std::string all = mine;
   for (uint32_t rank = 1; rank < ranks() && together; ++rank) {
-    const bool isMine = rank == ranks_->first().place().rank; // the first rank of a process stands for all of its rows
+    const bool isMine =
+        rank == ranks_->first().position().rank; // the first rank of a process stands for all of its rows
     uint64_t bytes = isMine ? mine.size() : 0;
     transport_->bring(rank, 0, std::as_writable_bytes(std::span(&bytes, 1)));
     std::string theirs = isMine ? mine : std::string(hasRankZero() ? bytes : 0, ' ');

@@ -23,14 +23,6 @@ struct CudaInfo {
   std::vector<GpuDescription> gpus;
 };
 
-/// A rank that is to have a GPU.
-struct CudaRank {
-  uint32_t rank = 0;
-  uint32_t index = 0, ranks = 1; ///< which of how many in this process
-  LocalProcess process;          ///< where that stands on this machine
-  uint64_t reserve = 0;          ///< bytes that the plan's machine leaves outside of arenas
-};
-
 /// The one thing that libds-cuda.so exports, by the function `dsCudaLibrary`. Library and ds-run are built together:
 /// `form` changes with this struct, and with every class that crosses it.
 struct CudaLibrary {

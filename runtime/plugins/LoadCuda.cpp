@@ -1,8 +1,8 @@
 //===- LoadCuda.cpp - the library for NVIDIA GPUs, where it is installed --===//
-#include "runtime/device/LoadCuda.h"
+#include "runtime/plugins/LoadCuda.h"
 
 #include "core/Error.h"
-#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/plugins/CudaLibrary.h"
 
 #include <dlfcn.h>
 #include <filesystem>

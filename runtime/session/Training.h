@@ -4,10 +4,10 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/executor/LocalRanks.h"
-#include "runtime/executor/MetricsFile.h"
-#include "runtime/executor/StepReport.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/LocalRanks.h"
+#include "runtime/session/MetricsFile.h"
+#include "runtime/session/StepReport.h"
 #include "runtime/trace/Trace.h"
 
 #include <atomic>
@@ -74,7 +74,7 @@ public:
   /// Whether this process has rank 0, which writes metrics, trace and export, and is to show progress.
   bool hasRankZero() const { return ranks_->hasRankZero(); }
   /// Of this process's first rank.
-  SummaryReport summary() const noexcept { return ranks_->summary(ranks_->first().place().rank); }
+  SummaryReport summary() const noexcept { return ranks_->summary(ranks_->first().position().rank); }
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedWeights() const { return unusedWeights_; }
 

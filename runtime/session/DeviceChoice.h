@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
-#include "runtime/device/cuda/CudaLibrary.h"
-#include "runtime/executor/LocalRanks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plugins/CudaLibrary.h"
+#include "runtime/session/LocalRanks.h"
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 //===- CudaLibrary.cpp - what libds-cuda.so offers ds-run -----------------===//
-#include "runtime/device/cuda/CudaLibrary.h"
+#include "runtime/plugins/CudaLibrary.h"
 
 #include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"

@@ -1,5 +1,5 @@
 //===- LoadMpi.cpp - the MPI transport, where it is installed -------------===//
-#include "runtime/comm/LoadMpi.h"
+#include "runtime/plugins/LoadMpi.h"
 
 #include "core/Error.h"
 #include "runtime/comm/Transport.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/Status.h"
-#include "runtime/executor/StepReport.h"
+#include "runtime/session/StepReport.h"
 
 #include <array>
 #include <cstdint>
