@@ -148,6 +148,9 @@ LogicalResult Exporter::exportRole(plan::RoleOp role) {
     members_[routine] = message.routines_size();
     proto::Routine &field = *message.add_routines();
     field.set_name(routine.getSymName().str());
+    field.set_phase(proto::Routine::Phase(routine.getPhase()));
+    if (routine.getStage())
+      field.set_stage(*routine.getStage());
     for (Operation &op : routine.getBody().front())
       if (failed(exportCommand(op, *field.add_commands())))
         return failure();

@@ -61,7 +61,33 @@ LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult FragmentOp::verify() {
   if (getBody().getNumArguments() != 0) // fragment_c1
     return emitOpError() << "body has arguments; dist.load reads what others kept";
+  const bool ofRank = getPipe().has_value(), isReceive = getPhase() == Phase::Receive;
+  if (ofRank == getStage().has_value() || (!isReceive && ofRank != isOfRank(getPhase()))) // fragment_c2
+    return emitOpError() << "of phase " << stringifyPhase(getPhase()) << " has " << (getStage() ? "a" : "no")
+                         << " stage and " << (ofRank ? "a" : "no") << " pipe; it must have "
+                         << (isReceive              ? "one of the two"
+                             : isOfRank(getPhase()) ? "a pipe alone"
+                                                    : "a stage alone");
+  if (const auto number = static_cast<int64_t>(ofRank ? *getPipe() : *getStage()); number < 0) // fragment_c2
+    return emitOpError() << (ofRank ? "pipe " : "stage ") << number << " is negative";
+  if (isReceive != getAheadOf().has_value()) // fragment_c3
+    return emitOpError() << "of phase " << stringifyPhase(getPhase())
+                         << (isReceive ? " must say for which fragment it is" : " is for no other fragment");
   return success();
+}
+
+LogicalResult FragmentOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getAheadOf())
+    return success();
+  auto served = symbols.lookupNearestSymbolFrom<FragmentOp>((*this)->getParentOp(), getAheadOfAttr());
+  if (!served) // fragment_c3
+    return emitOpError() << getAheadOfAttr() << " is not a dist.fragment";
+  if (served.getPhase() != Phase::Receive && served.getStage() == getStage() && served.getPipe() == getPipe())
+    return success();
+  InFlightDiagnostic error = emitOpError() << "is for " << getAheadOfAttr() // fragment_c3
+                                           << ", which receives itself or is of another stage or coordinate";
+  error.attachNote(served.getLoc()) << "declared here";
+  return error;
 }
 
 LogicalResult RoleOp::verify() {

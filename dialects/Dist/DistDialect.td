@@ -40,6 +40,14 @@ def Dist_Held : I32EnumAttr<"Held", "what of a bucket a rank keeps", [
     I32EnumAttrCase<"Whole", 1, "whole">, I32EnumAttrCase<"Slice", 2, "slice">]> {
   let cppNamespace = "::ds::dist";
 }
+/// Numbers of plan.proto's Routine.Phase; a plan has `begin` (1), too.
+def Dist_Phase : I32EnumAttr<"Phase", "the part of a step that a fragment runs", [
+    I32EnumAttrCase<"Feed", 2, "feed">, I32EnumAttrCase<"Receive", 3, "receive">, I32EnumAttrCase<"Gather", 4, "gather">,
+    I32EnumAttrCase<"Forward", 5, "forward">, I32EnumAttrCase<"Backward", 6, "backward">,
+    I32EnumAttrCase<"Weight", 7, "weight">, I32EnumAttrCase<"Update", 8, "update">,
+    I32EnumAttrCase<"Metric", 9, "metric">, I32EnumAttrCase<"Evaluate", 10, "evaluate">]> {
+  let cppNamespace = "::ds::dist";
+}
 /// Numbers of plan.proto's CollectiveCommand.Kind.
 def Dist_CollectiveKind : I32EnumAttr<"CollectiveKind", "what a collective does", [
     I32EnumAttrCase<"AllGather", 1, "all_gather">, I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,

@@ -55,25 +55,63 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   let hasVerifier = 1;
 }
 
-def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock,
+                                           DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "ops that run together, once per call";
   let description = [{
-    Its body holds train ops and `dist.load`, `dist.store`, `dist.feed`.
+    Its body holds train ops and `dist.load`, `dist.store`, `dist.feed`. What it is for stands in attributes; its name is for
+    people.
 
     ```mlir
-    dist.fragment @backward {
-      %x = dist.load @"h.0/add" : tensor<4x64xf32>
+    dist.fragment @"receive::backward::0" phase receive stage 0 for @"backward::0" {
+      dist.receive [@"h.0/add::grad"] on @"backward::1-0"
+    }
+    dist.fragment @"backward::0" phase backward stage 0 {
+      %x = dist.load @"h.0/add::grad" : tensor<4x64xf32>
+      ...
+    }
+    dist.fragment @"update::0" phase update pipe 0 {
       ...
     }
     ```
 
+    | phase | runs |
+    |---|---|
+    | `feed` | graph inputs of a micro-batch are written, ahead of use |
+    | `receive` | messages are received, ahead of the fragment `for` which they are |
+    | `gather` | parameters are made whole for a step |
+    | `forward`, `backward` | the two passes of a micro-batch |
+    | `weight` | gradients of parameters, where the schedule delays them |
+    | `update` | the optimizer, once a step |
+    | `metric` | what another rank has measured is stored |
+    | `evaluate` | the forward of an evaluation |
+
     **Constraints**
     - (fragment_c1) its body has no arguments.
+    - (fragment_c2) `stage`, a stage of the pipeline, or `pipe`, a coordinate of the mesh's axis pipe, is there, and not both: an
+      update and a metric serve all stages of a coordinate, other phases one stage. None is negative.
+    - (fragment_c3) exactly a receive is `for` a dist.fragment, which has its stage or coordinate and is itself no receive.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins SymbolNameAttr:$sym_name, Dist_Phase:$phase,
+                       OptionalAttr<I64Attr>:$stage, OptionalAttr<I64Attr>:$pipe, // fragment_c2
+                       OptionalAttr<FlatSymbolRefAttr>:$ahead_of);                // fragment_c3
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name `phase` $phase (`stage` $stage^)? (`pipe` $pipe^)? (`for` $ahead_of^)? attr-dict-with-keyword $body
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "Phase":$phase, "std::optional<int64_t>":$stage,
+                                 "std::optional<int64_t>":$pipe, CArg<"::mlir::FlatSymbolRefAttr", "{}">:$aheadOf), [{
+    const auto number = [&](std::optional<int64_t> value) {
+      return value ? $_builder.getI64IntegerAttr(*value) : ::mlir::IntegerAttr();
+    };
+    build($_builder, $_state, $_builder.getStringAttr(name), PhaseAttr::get($_builder.getContext(), phase), number(stage),
+          number(pipe), aheadOf);
+  }]>];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether fragments of a phase serve all stages of a coordinate of axis pipe.
+    static bool isOfRank(Phase phase) { return phase == Phase::Update || phase == Phase::Metric; }
+  }];
 }
 
 class Dist_ValueUser<string mnemonic, list<Trait> traits>

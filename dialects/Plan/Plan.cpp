@@ -62,6 +62,12 @@ LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<KernelOp, FillOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1
       return emitOpError() << "holds '" << op.getName() << "', which is no command";
+  const bool ofRole = getPhase() == Phase::Begin || getPhase() == Phase::Update || getPhase() == Phase::Metric;
+  if (getPhase() != Phase::Receive && ofRole == getStage().has_value()) // routine_c2
+    return emitOpError() << "of phase " << stringifyPhase(getPhase())
+                         << (ofRole ? " serves all stages of its role and has none" : " must say of which stage it is");
+  if (getStage() && static_cast<int64_t>(*getStage()) < 0) // routine_c2
+    return emitOpError() << "stage " << static_cast<int64_t>(*getStage()) << " is negative";
   return success();
 }
 

@@ -43,6 +43,13 @@ def Plan_QueueKind : Plan_Enum<"QueueKind", "what a queue's commands use", [
     I32EnumAttrCase<"Compute", 1, "compute">, I32EnumAttrCase<"Collective", 2, "collective">,
     I32EnumAttrCase<"CopyIn", 3, "copy_in">, I32EnumAttrCase<"CopyOut", 4, "copy_out">, I32EnumAttrCase<"Io", 5, "io">,
     I32EnumAttrCase<"Message", 6, "message">]>;
+/// Numbers of Routine.Phase.
+def Plan_Phase : Plan_Enum<"Phase", "the part of a run that a routine is", [
+    I32EnumAttrCase<"Begin", 1, "begin">, I32EnumAttrCase<"Feed", 2, "feed">, I32EnumAttrCase<"Receive", 3, "receive">,
+    I32EnumAttrCase<"Gather", 4, "gather">, I32EnumAttrCase<"Forward", 5, "forward">,
+    I32EnumAttrCase<"Backward", 6, "backward">, I32EnumAttrCase<"Weight", 7, "weight">,
+    I32EnumAttrCase<"Update", 8, "update">, I32EnumAttrCase<"Metric", 9, "metric">,
+    I32EnumAttrCase<"Evaluate", 10, "evaluate">]>;
 /// Numbers of Operand.Access.
 def Plan_Access : Plan_Enum<"Access", "what a command does to an operand", [
     I32EnumAttrCase<"Read", 1, "read">, I32EnumAttrCase<"Write", 2, "write">,

@@ -101,12 +101,23 @@ def Plan_EventOp : Plan_RoleMember<"event", [Symbol]> {
 def Plan_RoutineOp : Plan_RoleMember<"routine", [Symbol, NoTerminator, SingleBlock]> {
   let summary = "the commands of one call, in issue order";
   let description = [{
+    `stage` is there where the routine serves one stage of the pipeline alone.
+
+    ```mlir
+    plan.routine @"forward::1" phase forward stage 1 {
+      plan.kernel "matmul" ...
+    }
+    plan.routine @"update::1" phase update {
+    }
+    ```
+
     **Constraints**
     - (routine_c1) the body holds commands only.
+    - (routine_c2) beginnings, updates and metrics have no stage, feeds, gathers and passes over a micro-batch one, not negative.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_Phase:$phase, OptionalAttr<I64Attr>:$stage);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `phase` $phase (`stage` $stage^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 

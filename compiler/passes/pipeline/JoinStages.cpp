@@ -28,7 +28,7 @@ struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
     roles_.assign(module.getOps<dist::RoleOp>().begin(), module.getOps<dist::RoleOp>().end());
     if (roles_.size() < 2)
       return;
-    updates_ = fragmentsOf(module, "update");
+    updates_ = fragmentsOf(module, dist::Phase::Update);
     if (updates_.size() != roles_.size()) {
       module.emitError() << "has " << roles_.size() << " roles and " << updates_.size()
                          << " updates; ds-outline-fragments makes one for each";
@@ -56,10 +56,11 @@ private:
     return FlatSymbolRefAttr::get(symbols_->insert(value));
   }
 
-  /// A fragment before those that use what it receives.
-  dist::FragmentOp makeFragment(StringRef name) {
+  /// A fragment of a role; one that receives is called ahead of the fragment named `aheadOf`.
+  dist::FragmentOp makeFragment(const Twine &name, dist::Phase phase, int64_t role, FlatSymbolRefAttr aheadOf = {}) {
     OpBuilder builder(roles_.front());
-    auto fragment = dist::FragmentOp::create(builder, getOperation().getLoc(), name);
+    auto fragment =
+        dist::FragmentOp::create(builder, getOperation().getLoc(), name.str(), phase, std::nullopt, role, aheadOf);
     fragment.getBody().emplaceBlock();
     symbols_->insert(fragment);
     return fragment;
@@ -150,17 +151,18 @@ private:
     addReceive(receiveFragment(other), received, down);
   }
 
-  /// @"receive::update::R", which role R calls ahead of its update.
+  /// The fragment that a role calls ahead of its update, to receive.
   dist::FragmentOp receiveFragment(int64_t role) {
-    const std::string name = fragmentName("receive::update", role, int64_t(roles_.size()));
-    if (auto known = symbols_->lookup<dist::FragmentOp>(name))
+    dist::FragmentOp update = updates_[size_t(role)];
+    if (dist::FragmentOp known = FragmentIndex(getOperation()).receiverFor(update))
       return known;
-    dist::FragmentOp fragment = makeFragment(name);
+    dist::FragmentOp fragment = makeFragment("receive::" + update.getSymName(), dist::Phase::Receive, role,
+                                             FlatSymbolRefAttr::get(update.getSymNameAttr()));
     roles_[size_t(role)].walk([&](dist::CallOp call) {
-      if (call.getFragment() != updates_[size_t(role)].getSymName())
+      if (call.getFragment() != update.getSymName())
         return;
       OpBuilder builder(call);
-      dist::CallOp::create(builder, call.getLoc(), name, call.getMicrobatch());
+      dist::CallOp::create(builder, call.getLoc(), fragment.getSymName(), call.getMicrobatch());
     });
     return fragment;
   }
@@ -241,8 +243,10 @@ private:
     FlatSymbolRefAttr value = makeValue(name + "::loss::value", loss.getTensorType());
     Value mine = train::ReadOp::create(sender, loss.getTensorType(), state);
     dist::SendOp::create(sender, mine, channel);
-    dist::FragmentOp receive = makeFragment(("receive::" + name + "::loss").str()),
-                     store = makeFragment((name + "::stored_loss").str());
+    const std::string stored = (name + "::stored_loss").str();
+    dist::FragmentOp receive = makeFragment("receive::" + name + "::loss", dist::Phase::Receive, 0,
+                                            FlatSymbolRefAttr::get(&getContext(), stored)),
+                     store = makeFragment(stored, dist::Phase::Metric, 0);
     addReceive(receive, {value}, channel);
     auto b = ImplicitLocOpBuilder::atBlockEnd(loss.getLoc(), &store.getBody().front());
     Value theirs = dist::LoadOp::create(b, loss.getTensorType(), value);

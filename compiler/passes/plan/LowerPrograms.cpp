@@ -60,7 +60,8 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
       }
   if (accumulators.empty())
     return false;
-  auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), name);
+  auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), buffers_.getStringAttr(name), plan::Phase::Begin,
+                                         IntegerAttr());
   buffers_.setInsertionPoint(routine);
   writer_.beginRoutine(routine);
   for (StringAttr accumulator : accumulators) {

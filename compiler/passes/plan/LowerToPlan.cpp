@@ -152,7 +152,8 @@ private:
 
   LogicalResult lowerFragment(dist::FragmentOp fragment, OrderMessages &order) {
     buffers_.setInsertionPointToEnd(&plan_.getBody().front());
-    auto routine = plan::RoutineOp::create(buffers_, fragment.getLoc(), fragment.getSymName());
+    auto routine = plan::RoutineOp::create(buffers_, fragment.getLoc(), fragment.getSymNameAttr(),
+                                           plan::Phase(fragment.getPhase()), fragment.getStageAttr());
     buffers_.setInsertionPoint(routine);
     writer_.beginRoutine(routine);
     placed_.clear();

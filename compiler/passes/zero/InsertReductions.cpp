@@ -23,7 +23,7 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     auto meshes = module.getOps<dist::MeshOp>();
-    const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, "update");
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, dist::Phase::Update);
     if (meshes.empty() || updates.empty()) {
       module.emitError("has no dist.mesh or no fragment @update; ds-outline-fragments and ds-schedule-calls make them");
       return signalPassFailure();
@@ -122,7 +122,7 @@ private:
                                                  into(name.getAttr()), b.getUnitAttr());
       if (Attribute reference = op->getAttr(referenceAttribute))
         sum->setAttr(referenceAttribute, reference);
-      if (fragmentKind(fragment.getSymName()) == "evaluate") {
+      if (fragment.getPhase() == dist::Phase::Evaluate) {
         RankedTensorType type = variable.getTensorType();
         Value total = train::ReadOp::create(b, type, name);
         auto scalar = RankedTensorType::get({}, type.getElementType());

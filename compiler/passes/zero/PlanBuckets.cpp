@@ -90,7 +90,7 @@ private:
   }
 
   void noteReaders() {
-    for (dist::FragmentOp forward : fragmentsOf(getOperation(), "forward")) {
+    for (dist::FragmentOp forward : fragmentsOf(getOperation(), dist::Phase::Forward)) {
       auto &named = readers_.emplace_back();
       for (auto read : forward.getOps<train::ReadOp>())
         named.insert(read.getVariableAttr().getAttr());

@@ -21,7 +21,7 @@ namespace {
 
 struct ShardOptimizer : ds::impl::ShardOptimizerBase<ShardOptimizer> {
   void runOnOperation() override {
-    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), "update");
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), dist::Phase::Update);
     if (updates.empty()) {
       getOperation().emitError("has no fragment @update; ds-outline-fragments makes it");
       return signalPassFailure();

@@ -13,7 +13,7 @@ plan.role @reuse ranks [0, 0] {
   %a = plan.buffer "a" in @device bytes 256 scope call category activations slots 1  // live in [0, 2)  +0
   %b = plan.buffer "b" in @device bytes 128 scope call category activations slots 1  // live in [1, 3)  +256
   %c = plan.buffer "c" in @device bytes 256 scope call category activations slots 1  // live in [2, 3)  +0
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%a) : [tensor<64xf32>] access [2] at [0] on @compute
     plan.kernel "reduce_sum" {} (%a, %b) : [tensor<64xf32>, tensor<32xf32>] access [1, 2] at [0, 0] on @compute
     plan.kernel "gather" {} (%b, %c) : [tensor<32xf32>, tensor<64xf32>] access [1, 2] at [0, 0] on @compute
@@ -42,17 +42,17 @@ plan.role @scopes ranks [0, 0] {
   %g = plan.buffer "gradient" in @device bytes 64 scope step category gradients slots 1         // [0, 5)
   %s = plan.buffer "scratch" in @device bytes 64 scope call category activations slots 1        // [2, 4)
   %l = plan.buffer "late" in @device bytes 64 scope call category activations slots 1           // [4, 5)
-  plan.routine @begin {
+  plan.routine @begin phase begin {
     plan.fill (%g) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @feed {
+  plan.routine @feed phase feed stage 0 {
     plan.fill (%x) : [tensor<10xf32>] access [2] at [0] on @compute
   }
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     plan.kernel "slice" {} (%x, %s) : [tensor<10xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
     plan.kernel "elementwise" {} (%g, %s, %g) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
   }
-  plan.routine @update {
+  plan.routine @update phase update {
     plan.kernel "sgd" {} (%w, %g, %l) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [3, 1, 2] at [0, 0, 0] on @compute
   }
   plan.program "step" {
@@ -78,11 +78,11 @@ plan.role @repeated ranks [0, 0] {
   plan.queue @compute kind compute
   %e = plan.buffer "early" in @device bytes 64 scope call category activations slots 1  // [0, 1)
   %s = plan.buffer "kept" in @device bytes 64 scope step category gradients slots 1     // [0, 3), though first used at 1
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     plan.fill (%e) : [tensor<16xf32>] access [2] at [0] on @compute
     plan.fill (%s) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @update {
+  plan.routine @update phase update {
     plan.kernel "block_sum_squares" {} (%s) : [tensor<16xf32>] access [1] at [0] on @compute
   }
   plan.program "step" {
@@ -106,14 +106,14 @@ plan.role @metric ranks [0, 0] {
   %loss = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1    // [0, 2), though last used at 0
   %after = plan.buffer "after" in @device bytes 64 scope call category activations slots 1 // [1, 2)
   %other = plan.buffer "other" in @device bytes 64 scope call category activations slots 1 // [2, 3)
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%loss) : [tensor<f32>] access [2] at [0] on @compute
     plan.fill (%after) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @evaluate {
+  plan.routine @evaluate phase evaluate stage 0 {
     plan.fill (%other) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @nothing {
+  plan.routine @nothing phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -162,7 +162,7 @@ plan.role @queues ranks [0, 1] {
   %b = plan.buffer "b" in @device bytes 64 scope call category activations slots 1
   %c = plan.buffer "c" in @device bytes 64 scope call category activations slots 1
   %d = plan.buffer "d" in @device bytes 64 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute signal [@ready]
     plan.collective broadcast (%t, %t) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] over @data_ranks on @collective wait [@ready] [0] signal [@done]
     plan.kernel "x" {} (%a, %b) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
@@ -188,16 +188,16 @@ plan.role @between ranks [0, 0] {
   %kept = plan.buffer "kept" in @device bytes 64 scope step category communication slots 1      // gather to backward
   %scratch = plan.buffer "scratch" in @device bytes 64 scope call category workspace slots 1    // backward
   %late = plan.buffer "late" in @device bytes 64 scope call category workspace slots 1          // update
-  plan.routine @gather {
+  plan.routine @gather phase gather stage 0 {
     plan.fill (%kept) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.kernel "f" {} (%kept) : [tensor<16xf32>] access [1] at [0] on @compute
   }
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     plan.fill (%scratch) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @update {
+  plan.routine @update phase update {
     plan.fill (%late) : [tensor<16xf32>] access [2] at [0] on @compute
   }
   plan.program "step" {
@@ -223,14 +223,14 @@ plan.role @turns ranks [0, 0] {
   plan.queue @compute kind compute
   %k = plan.buffer "kept" in @device bytes 256 scope slot category activations slots 2
   %g = plan.buffer "grown" in @device bytes 256 scope slot category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%k) : [tensor<64xf32>] access [2] at [0] on @compute
   }
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     plan.kernel "f" {} (%k) : [tensor<64xf32>] access [1] at [0] on @compute
     plan.fill (%g) : [tensor<64xf32>] access [2] at [0] on @compute
   }
-  plan.routine @weight {
+  plan.routine @weight phase weight stage 0 {
     plan.kernel "f" {} (%g) : [tensor<64xf32>] access [1] at [0] on @compute
   }
   plan.program "step" {
@@ -273,17 +273,17 @@ plan.role @messages ranks [1, 1] {
   %late = plan.buffer "late" in @device bytes 256 scope slot category activations slots 1
   %early = plan.buffer "early" in @device bytes 128 scope slot category activations slots 1
   %sent = plan.buffer "sent" in @device bytes 64 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%sent) : [tensor<16xf32>] access [2] at [0] on @compute signal [@ready]
     plan.send @out(%sent) : [tensor<16xf32>] access [1] at [0] on @out wait [@ready] [0] signal [@left]
     plan.fill (%scratch) : [tensor<64xf32>] access [2] at [0] on @compute
     plan.kernel "f" {} (%scratch) : [tensor<64xf32>] access [1] at [0] on @compute wait [@left] [0] signal [@computed]
   }
-  plan.routine @receive {
+  plan.routine @receive phase receive stage 0 {
     plan.receive @in(%late) : [tensor<64xf32>] access [2] at [0] on @in wait [@computed] [0] signal [@received]
     plan.receive @other(%early) : [tensor<32xf32>] access [2] at [0] on @other
   }
-  plan.routine @update {
+  plan.routine @update phase update {
     plan.kernel "f" {} (%late) : [tensor<64xf32>] access [1] at [0] on @compute wait [@received] [0]
     plan.kernel "f" {} (%early) : [tensor<32xf32>] access [1] at [0] on @compute
   }

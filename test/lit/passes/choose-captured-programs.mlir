@@ -11,7 +11,7 @@ plan.role @first ranks [0, 0] {
   plan.arena @host space "host"
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill(%b) : [tensor<1xf32>] access [2] at [0] on @compute
     plan.fill(%b) : [tensor<1xf32>] access [2] at [0] on @compute
   }
@@ -26,7 +26,7 @@ plan.role @first ranks [0, 0] {
 }
 plan.role @second ranks [1, 1] {
   plan.arena @device space "device"
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -42,7 +42,7 @@ plan.role @second ranks [1, 1] {
 // CHECK:         plan.program "step" {
 plan.role @few ranks [0, 0] {
   plan.arena @device space "device"
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -52,7 +52,7 @@ plan.role @many ranks [1, 1] {
   plan.arena @device space "device"
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill(%b) : [tensor<1xf32>] access [2] at [0] on @compute
   }
   plan.program "step" {
@@ -74,7 +74,7 @@ plan.role @many ranks [1, 1] {
 plan.role @offloaded ranks [0, 0] {
   plan.arena @device space "device"
   plan.arena @file space "nvme"
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0

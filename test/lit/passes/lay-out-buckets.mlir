@@ -14,7 +14,7 @@ train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -38,7 +38,7 @@ train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -62,7 +62,7 @@ train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -86,7 +86,7 @@ train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()

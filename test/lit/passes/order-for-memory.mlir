@@ -15,7 +15,7 @@ plan.role @early ranks [0, 0] {
   %big = plan.buffer "big" in @device bytes 1024 scope call category activations slots 1
   %sum = plan.buffer "sum" in @device bytes 64 scope call category activations slots 1
   %other = plan.buffer "other" in @device bytes 512 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.kernel "first" {} (%big) : [tensor<256xf32>] access [2] at [0] on @compute
     plan.kernel "second" {} (%other) : [tensor<128xf32>] access [2] at [0] on @compute
     plan.kernel "reader" {} (%big, %sum) : [tensor<256xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
@@ -41,7 +41,7 @@ plan.role @same_bytes ranks [0, 0] {
   %sum = plan.buffer "sum" in @device bytes 64 scope plan category gradients slots 1 of @g
   %a = plan.buffer "a" in @device bytes 512 scope call category activations slots 1
   %b = plan.buffer "b" in @device bytes 1024 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.kernel "first" {} (%a) : [tensor<128xf32>] access [2] at [0] on @compute
     plan.kernel "second" {} (%b, %sum) : [tensor<256xf32>, tensor<16xf32>] access [2, 3] at [0, 0] on @compute
     plan.kernel "third" {} (%a, %sum) : [tensor<128xf32>, tensor<16xf32>] access [1, 3] at [0, 0] on @compute
@@ -66,7 +66,7 @@ plan.role @fence ranks [0, 0] {
   %big = plan.buffer "big" in @device bytes 1024 scope call category activations slots 1
   %sum = plan.buffer "sum" in @device bytes 64 scope call category activations slots 1
   %other = plan.buffer "other" in @device bytes 512 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.kernel "first" {} (%big) : [tensor<256xf32>] access [2] at [0] on @compute
     plan.kernel "second" {} (%other) : [tensor<128xf32>] access [2] at [0] on @compute signal [@ready]
     plan.kernel "reader" {} (%big, %sum) : [tensor<256xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
@@ -90,7 +90,7 @@ plan.role @parts ranks [0, 0] {
   %big = plan.buffer "big" in @device bytes 1024 scope call category activations slots 1
   %parts = plan.buffer "parts" in @device bytes 128 scope plan category gradients slots 1 of @g
   %other = plan.buffer "other" in @device bytes 512 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.kernel "first" {} (%big) : [tensor<256xf32>] access [2] at [0] on @compute
     plan.kernel "second" {} (%other, %parts) : [tensor<128xf32>, tensor<16xf32>] access [2, 2] at [0, 64] on @compute
     plan.kernel "reader" {} (%big, %parts) : [tensor<256xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute

@@ -26,7 +26,7 @@ train.variable gradient @"b::gradient" : tensor<1000xf32>
 train.variable parameter @c : tensor<64x64xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"c::gradient" : tensor<64x64xf32>
 train.variable parameter @frozen : tensor<8xf32> from #train.fill<0.0>
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
   %c = train.constant dense<1.0> : tensor<64x64xf32>

@@ -6,18 +6,18 @@
 // COUNT: error: a pipeline of 1 ranks, 1 chunks and 0 micro-batches has nothing to run; each must be at least 1
 
 //--- no-backward.mlir
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
 //--- fragments.mlir
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
-dist.fragment @evaluate {
+dist.fragment @evaluate phase evaluate stage 0 {
 }

@@ -33,25 +33,25 @@
 // GPIPE:         dist.call @"forward::1" microbatch 2
 // GPIPE:         dist.call @"backward::1" microbatch 0
 // NAME: error: schedule "2f2b" is none of gpipe, 1f1b, interleaved, zb-h1
-dist.fragment @"feed::0" {
+dist.fragment @"feed::0" phase feed stage 0 {
 }
-dist.fragment @"forward::0" {
+dist.fragment @"forward::0" phase forward stage 0 {
 }
-dist.fragment @"receive::forward::1" {
+dist.fragment @"receive::forward::1" phase receive stage 1 for @"forward::1" {
 }
-dist.fragment @"forward::1" {
+dist.fragment @"forward::1" phase forward stage 1 {
 }
-dist.fragment @"backward::1" {
+dist.fragment @"backward::1" phase backward stage 1 {
 }
-dist.fragment @"receive::backward::0" {
+dist.fragment @"receive::backward::0" phase receive stage 0 for @"backward::0" {
 }
-dist.fragment @"backward::0" {
+dist.fragment @"backward::0" phase backward stage 0 {
 }
-dist.fragment @"update::0" {
+dist.fragment @"update::0" phase update pipe 0 {
 }
-dist.fragment @"update::1" {
+dist.fragment @"update::1" phase update pipe 1 {
 }
-dist.fragment @"evaluate::0" {
+dist.fragment @"evaluate::0" phase evaluate stage 0 {
 }
-dist.fragment @"evaluate::1" {
+dist.fragment @"evaluate::1" phase evaluate stage 1 {
 }

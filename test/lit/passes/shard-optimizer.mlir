@@ -25,7 +25,7 @@ dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> h
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
 dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %ga = train.read @"a::gradient" : tensor<32x32xf32>
   %pa = train.block_sum_squares %ga : (tensor<32x32xf32>) -> tensor<1xf64>
@@ -56,7 +56,7 @@ dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> h
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
 dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -80,7 +80,7 @@ train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0
 train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %ga = train.read @"a::gradient" : tensor<32x32xf32>
   %pa = train.block_sum_squares %ga : (tensor<32x32xf32>) -> tensor<1xf64>
@@ -109,7 +109,7 @@ train.variable gradient @"b::gradient" : tensor<1000xf32>
 train.variable optimizer @"a::momentum" : tensor<32x32xf32> from #train.fill<0.0>
 dist.bucket @z on @mesh axis "data" : tensor<1024xf32> slices tensor<256xf32> held whole members [@a] at [0]
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<1024xf32> slices tensor<256xf32> held slice members [@"a::gradient"] at [0]
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %ga = train.read @"a::gradient" : tensor<32x32xf32>
   %pa = train.block_sum_squares %ga : (tensor<32x32xf32>) -> tensor<1xf64>
   %gb = train.read @"b::gradient" : tensor<1000xf32>

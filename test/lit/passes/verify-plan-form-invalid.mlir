@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-verify-plan-form --split-input-file --verify-diagnostics
 
 // expected-error @+1 {{op is left over; ds-lower-to-plan should have lowered it}}
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
 
 // -----
@@ -35,10 +35,10 @@ plan.role @main ranks [0, 0] {
   plan.arena @device space "device" bytes 64 peak 64
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     // What another call wrote into its scratch is gone.
     // expected-error @+1 {{op reads "a", which nothing has written}}
     plan.kernel "exp" {} (%a) : [tensor<16xf32>] access [1] at [0] on @compute
@@ -55,7 +55,7 @@ plan.role @main ranks [0, 0] {
   plan.arena @device space "device" bytes 64 peak 64
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     // Scratch leaves nothing to read.
     plan.kernel "matmul" {} (%a) : [tensor<16xf32>] access [4] at [0] on @compute
     // expected-error @+1 {{op reads "a", which nothing has written}}

@@ -6,12 +6,12 @@
 // CHECK-NOT:     plan.buffer {{.*}} slots {{[12]}}{{$}}
 // CHECK-DAG:     %[[GB:.*]] = plan.buffer "b::gradient"
 // CHECK-DAG:     %[[GW:.*]] = plan.buffer "w::gradient"
-// CHECK-LABEL:   plan.routine @backward {
+// CHECK-LABEL:   plan.routine @backward phase backward stage 0 {
 // CHECK-NEXT:      plan.kernel "cross_entropy_grad"
 // CHECK-NEXT:      plan.kernel "reduce_sum" {axes = array<i64: 0>}(%{{.*}}, %[[GB]])
 // CHECK-NEXT:      plan.kernel "matmul" {{.*}}(%{{.*}}, %{{.*}}, %[[GW]]) {{.*}} signal [@input_done]
 // CHECK-NEXT:    }
-// CHECK-LABEL:   plan.routine @update {
+// CHECK-LABEL:   plan.routine @update phase update {
 // CHECK:           plan.kernel "adamw" {{.*}}(%{{.*}}, %[[GW]],
 // CHECK:           plan.kernel "adamw" {{.*}}(%{{.*}}, %[[GB]],
 // CHECK-LABEL:   plan.program "step" {

@@ -14,7 +14,7 @@ dist.value @gathered : tensor<4096xf32> of @whole for_step
 
 // Tests that ops over state see this rank's slice of a bucket.
 // CHECK-LABEL: dist.fragment @reads
-dist.fragment @reads {
+dist.fragment @reads phase forward stage 0 {
   // CHECK: train.read @whole : tensor<1024xf32>
   %0 = train.read @whole : tensor<1024xf32>
   // CHECK: dist.read_whole @whole : tensor<4096xf32>

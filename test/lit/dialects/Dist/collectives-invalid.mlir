@@ -4,7 +4,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c1 {
+dist.fragment @collective_c1 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -18,7 +18,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c2_flat {
+dist.fragment @collective_c2_flat phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -32,7 +32,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c2_float {
+dist.fragment @collective_c2_float phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -46,7 +46,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c2_divisible {
+dist.fragment @collective_c2_divisible phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -61,7 +61,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c3 {
+dist.fragment @collective_c3 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -76,7 +76,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c4_type {
+dist.fragment @collective_c4_type phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -91,7 +91,7 @@ train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 // expected-note @+1 {{declared here}}
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c4_slice {
+dist.fragment @collective_c4_slice phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -105,7 +105,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c4_count {
+dist.fragment @collective_c4_count phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -119,7 +119,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @collective_c5 {
+dist.fragment @collective_c5 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -133,7 +133,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @done_c1 {
+dist.fragment @done_c1 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -148,7 +148,7 @@ dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @done_c2 {
+dist.fragment @done_c2 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>

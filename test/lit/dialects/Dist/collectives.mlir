@@ -8,7 +8,7 @@ train.variable metric @loss : tensor<f32>
 
 // Tests the four collectives as one op, with several parts, and into state.
 // CHECK-LABEL: dist.fragment @whole_collectives
-dist.fragment @whole_collectives {
+dist.fragment @whole_collectives phase forward stage 0 {
   %own = train.read @whole : tensor<1024xf32>
   %all = dist.read_whole @whole : tensor<4096xf32>
   %loss = train.read @loss : tensor<f32>
@@ -26,7 +26,7 @@ dist.fragment @whole_collectives {
 
 // Tests the asynchronous forms.
 // CHECK-LABEL: dist.fragment @asynchronous
-dist.fragment @asynchronous {
+dist.fragment @asynchronous phase forward stage 0 {
   %own = train.read @whole : tensor<1024xf32>
   %loss = train.read @loss : tensor<f32>
   // CHECK: %[[T:.*]] = dist.all_gather_start %{{.*}} on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token

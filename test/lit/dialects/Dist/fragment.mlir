@@ -4,13 +4,13 @@ dist.value @x : tensor<4xf32> input "x"
 dist.value @y : tensor<4xf32>
 
 // Tests that a fragment feeds, takes and keeps, and that an empty one has a body.
-// CHECK-LABEL: dist.fragment @feed {
+// CHECK-LABEL: dist.fragment @feed phase feed stage 0 {
 // CHECK-NEXT:    dist.feed @x
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
   dist.feed @x
 }
-// CHECK-LABEL: dist.fragment @forward {
-dist.fragment @forward {
+// CHECK-LABEL: dist.fragment @forward phase forward stage 0 {
+dist.fragment @forward phase forward stage 0 {
   // CHECK: %[[X:.*]] = dist.load @x : tensor<4xf32>
   %x = dist.load @x : tensor<4xf32>
   // CHECK: %[[Y:.*]] = train.exp %[[X]]
@@ -18,6 +18,6 @@ dist.fragment @forward {
   // CHECK: dist.store %[[Y]] as @y : tensor<4xf32>
   dist.store %y as @y : tensor<4xf32>
 }
-// CHECK-LABEL: dist.fragment @nothing {
-dist.fragment @nothing {
+// CHECK-LABEL: dist.fragment @nothing phase forward stage 0 {
+dist.fragment @nothing phase forward stage 0 {
 }
