@@ -38,6 +38,7 @@ struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    symbols_ = &symbols;
     auto microbatch = symbols.lookup<func::FuncOp>("microbatch"), evaluate = symbols.lookup<func::FuncOp>("evaluate");
     if (!microbatch || !evaluate || !microbatch.getBody().hasOneBlock() || !evaluate.getBody().hasOneBlock()) {
       module.emitError("needs @microbatch and @evaluate, of one block each; see ds-verify-train-form");
@@ -223,11 +224,12 @@ private:
   }
 
   /// The parameter whose gradient an op adds up or, with one micro-batch, stores; null for other ops.
-  static StringAttr parameterOf(Operation *op) {
+  StringAttr parameterOf(Operation *op) const {
     if (!isa<train::AccumulateOp, train::StoreOp>(op))
       return {};
-    StringRef name = op->getAttrOfType<FlatSymbolRefAttr>("variable").getValue();
-    return name.consume_back(gradientName("")) ? StringAttr::get(op->getContext(), name) : StringAttr();
+    auto variable = symbols_->lookup<train::VariableOp>(op->getAttrOfType<FlatSymbolRefAttr>("variable").getValue());
+    const bool isGradient = variable && variable.getKind() == train::VariableKind::Gradient && variable.getOf();
+    return isGradient ? variable.getOfAttr().getAttr() : StringAttr();
   }
 
   /// A sum over uses in several stages becomes one a stage.
@@ -287,6 +289,7 @@ private:
     }
   }
 
+  const SymbolTable *symbols_ = nullptr;
   int64_t stages_ = 1;
   llvm::StringMap<int64_t> byName_;                                      // looked up
   llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, by variable; looked up

@@ -1,5 +1,6 @@
 //===- JoinStages.cpp - what pipeline stages tell each other once a step ------===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/pipeline/Passes.h"
@@ -76,12 +77,13 @@ private:
 
   void sumTies(const RoleUses &uses) {
     const BucketIndex buckets(getOperation());
+    const Gradients gradients(getOperation());
     llvm::MapVector<ArrayRef<int64_t>, llvm::MapVector<StringAttr, Tied>> ties; // by roles
     for (auto parameter : getOperation().getOps<train::VariableOp>()) {
       ArrayRef<int64_t> roles = parameter.getKind() == train::VariableKind::Parameter
                                     ? uses.rolesOf(parameter.getSymNameAttr())
                                     : ArrayRef<int64_t>();
-      auto gradient = symbols_->lookup<train::VariableOp>(gradientName(parameter.getSymName()));
+      train::VariableOp gradient = gradients.of(parameter.getSymNameAttr());
       if (roles.size() < 2 || !gradient)
         continue;
       // Stages 1 to 3 have summed slices; else every rank has the whole.
@@ -178,9 +180,9 @@ private:
   /// it lies.
   void shareNorm(const RoleUses &uses) {
     SmallVector<int64_t> owners; // by operand of the norm: trained parameters as they are declared
+    const Gradients gradients(getOperation());
     for (auto parameter : getOperation().getOps<train::VariableOp>())
-      if (parameter.getKind() == train::VariableKind::Parameter &&
-          symbols_->lookup<train::VariableOp>(gradientName(parameter.getSymName()))) {
+      if (gradients.of(parameter.getSymNameAttr())) {
         ArrayRef<int64_t> roles = uses.rolesOf(parameter.getSymNameAttr());
         owners.push_back(roles.empty() ? 0 : roles.front());
       }

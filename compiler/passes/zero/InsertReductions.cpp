@@ -88,11 +88,8 @@ private:
     OpBuilder builder(&getContext());
     builder.setInsertionPointToStart(&update.getBody().front());
     for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
-      if (bucket.getHeld() != dist::Held::Whole || !isGradient(bucket))
-        continue;
-      const StringRef first = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue();
-      auto parameter = StringAttr::get(&getContext(), first.drop_back(gradientName("").size()));
-      if (!isHeld(parameter))
+      const StringAttr parameter = buckets.parameterOf(bucket);
+      if (bucket.getHeld() != dist::Held::Whole || !isGradient(bucket) || !isHeld(parameter))
         continue;
       Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))

@@ -1,5 +1,6 @@
 //===- LayOutBuckets.cpp - make the buckets that parameters are assigned to ---===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
 
@@ -38,9 +39,11 @@ struct LayOutBuckets : ds::impl::LayOutBucketsBase<LayOutBuckets> {
     builder_ = OpBuilder(mesh_);
     builder_.setInsertionPointAfter(mesh_);
     findMoments();
+    const Gradients gradients(module);
+    gradients_ = &gradients;
     llvm::MapVector<StringAttr, Plan> plans;
     for (auto variable : module.getOps<train::VariableOp>())
-      if (variable->hasAttr(bucketAttribute) && failed(collect(variable, symbols, plans)))
+      if (variable->hasAttr(bucketAttribute) && failed(collect(variable, plans)))
         return signalPassFailure();
     for (auto &[name, plan] : plans)
       lay(name, plan, symbols);
@@ -61,15 +64,14 @@ private:
       }
   }
 
-  static LogicalResult collect(train::VariableOp variable, SymbolTable &symbols,
-                               llvm::MapVector<StringAttr, Plan> &plans) {
+  LogicalResult collect(train::VariableOp variable, llvm::MapVector<StringAttr, Plan> &plans) {
     auto name = variable->getAttrOfType<StringAttr>(bucketAttribute);
     auto stage = variable->getAttrOfType<IntegerAttr>(stageAttribute);
     if (!name || !stage || stage.getInt() < 0 || stage.getInt() > 3 ||
         variable.getKind() != train::VariableKind::Parameter)
       return variable.emitOpError() << "must be a parameter with the name of a bucket in " << bucketAttribute
                                     << " and a stage from 0 to 3 in " << stageAttribute;
-    const bool trained = symbols.lookup(gradientName(variable.getSymName()));
+    const bool trained = bool(gradients_->of(variable.getSymNameAttr()));
     if (!trained && stage.getInt() < 3)
       return variable.emitOpError() << "has no gradient, and only stage 3 shares out parameters; leave " << name
                                     << " out";
@@ -93,7 +95,8 @@ private:
     SmallVector<Attribute> parameters, gradients;
     for (train::VariableOp parameter : plan.parameters) {
       parameters.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
-      gradients.push_back(FlatSymbolRefAttr::get(&getContext(), gradientName(parameter.getSymName())));
+      if (train::VariableOp gradient = gradients_->of(parameter.getSymNameAttr()))
+        gradients.push_back(FlatSymbolRefAttr::get(gradient.getSymNameAttr()));
     }
     const dist::Held sharded = dist::Held::Slice, whole = dist::Held::Whole;
     if (plan.stage > 0)
@@ -135,6 +138,7 @@ private:
   }
 
   dist::MeshOp mesh_;
+  const Gradients *gradients_ = nullptr;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
   llvm::DenseMap<StringAttr, SmallVector<StringAttr, 2>> moments_; // by parameter; looked up
 };

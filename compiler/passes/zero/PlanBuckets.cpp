@@ -1,5 +1,6 @@
 //===- PlanBuckets.cpp - which parameters share a bucket ----------------------===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
@@ -31,31 +32,29 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
                          << "; they must be 0 to 3, at least 1, and not negative";
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    const SmallVector<train::VariableOp> parameters = inOrderOfUse(symbols);
+    const Gradients gradients(module);
+    const SmallVector<train::VariableOp> parameters = inOrderOfUse();
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
     noteReaders();
     for (train::VariableOp parameter : parameters)
-      place(parameter, bool(symbols.lookup(gradientName(parameter.getSymName()))));
+      place(parameter, bool(gradients.of(parameter.getSymNameAttr())));
   }
 
 private:
   /// Parameters with a gradient in the reverse of the order in which their gradients are complete, which is about that
   /// of their first use: a bucket's gathers and its reduction then lie close together. The others follow as declared.
-  SmallVector<train::VariableOp> inOrderOfUse(SymbolTable &symbols) {
-    llvm::MapVector<StringAttr, train::VariableOp> byGradient;
-    for (auto variable : getOperation().getOps<train::VariableOp>())
-      if (variable.getKind() == train::VariableKind::Parameter)
-        byGradient[StringAttr::get(&getContext(), gradientName(variable.getSymName()))] = variable;
+  SmallVector<train::VariableOp> inOrderOfUse() {
+    const SymbolTable symbols(getOperation());
     llvm::SetVector<Operation *> order;
     SmallVector<dist::FragmentOp> fragments(getOperation().getOps<dist::FragmentOp>());
     for (dist::FragmentOp fragment : llvm::reverse(fragments))
       for (Operation &op : llvm::reverse(fragment.getBody().front()))
         if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-          if (train::VariableOp parameter = byGradient.lookup(accumulate.getVariableAttr().getAttr()))
-            order.insert(parameter);
-    for (auto &[gradient, parameter] : byGradient)
-      order.insert(parameter);
+          if (auto variable = symbols.lookup<train::VariableOp>(accumulate.getVariable()); variable && variable.getOf())
+            order.insert(symbols.lookup(*variable.getOf()));
+    for (auto variable : getOperation().getOps<train::VariableOp>())
+      if (variable.getKind() == train::VariableKind::Parameter)
+        order.insert(variable);
     return llvm::map_to_vector(order, [](Operation *op) { return cast<train::VariableOp>(op); });
   }
 

@@ -149,8 +149,7 @@ private:
 
   /// Whether a rank needs its slice of these gradients alone: their parameters lie in a bucket.
   static bool isShared(dist::BucketOp gradients, const BucketIndex &buckets) {
-    const StringRef first = cast<FlatSymbolRefAttr>(gradients.getMembers()[0]).getValue();
-    return bool(buckets.bucketOf(StringAttr::get(gradients.getContext(), first.drop_back(gradientName("").size()))));
+    return bool(buckets.bucketOf(buckets.parameterOf(gradients)));
   }
 };
 

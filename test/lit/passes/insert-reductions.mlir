@@ -9,9 +9,9 @@
 // CHECK-NEXT:    train.exp
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {
@@ -35,9 +35,9 @@ dist.fragment @update phase update pipe 0 {
 // CHECK-NEXT:    dist.reduce_scatter %[[G]] into [@"z::gradient"] on @mesh axis "data"
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {
@@ -59,9 +59,9 @@ dist.fragment @update phase update pipe 0 {
 // CHECK-NEXT:    dist.all_reduce %[[G]] into [@"z::gradient"] on @mesh axis "data"
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>

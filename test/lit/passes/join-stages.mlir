@@ -43,9 +43,9 @@
 // CHECK-NEXT:  }
 dist.mesh @mesh ["pipe", "data", "tensor"] [2, 1, 1]
 train.variable parameter @t : tensor<1500xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"t::gradient" : tensor<1500xf32>
+train.variable gradient @"t::gradient" of @t : tensor<1500xf32>
 train.variable parameter @v : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"v::gradient" : tensor<4xf32>
+train.variable gradient @"v::gradient" of @v : tensor<4xf32>
 train.variable metric @loss : tensor<f32>
 train.variable metric @grad_norm : tensor<f64>
 dist.fragment @"forward::0" phase forward stage 0 {

@@ -7,13 +7,13 @@
 // CHECK-NOT: dist.bucket @
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
@@ -31,13 +31,13 @@ dist.fragment @update phase update pipe 0 {
 // CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
@@ -55,13 +55,13 @@ dist.fragment @update phase update pipe 0 {
 // CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
@@ -79,13 +79,13 @@ dist.fragment @update phase update pipe 0 {
 // CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>

@@ -44,7 +44,7 @@ dist.role @main ranks [0, 0] {
 // CHECK:         plan.collective reduce_scatter({{.*}}) : [tensor<4096xf32>, tensor<1024xf32>, tensor<16xi8>]
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<4096xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"p::gradient" : tensor<4096xf32>
+train.variable gradient @"p::gradient" of @p : tensor<4096xf32>
 train.variable gradient @"q::gradient" : tensor<4096xf32>
 dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"p::gradient"] at [0]
 dist.bucket @h on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"q::gradient"] at [0]

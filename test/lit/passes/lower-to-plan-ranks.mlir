@@ -21,8 +21,8 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"p::gradient" : tensor<1024xf32>
-train.variable gradient @"q::gradient" : tensor<1000xf32>
+train.variable gradient @"p::gradient" of @p : tensor<1024xf32>
+train.variable gradient @"q::gradient" of @q : tensor<1000xf32>
 dist.bucket @w on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@p, @q] at [0, 1024]
 dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"p::gradient", @"q::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {

@@ -35,7 +35,7 @@
 // CHECK-NEXT:      plan.call @forward microbatch 0
 // CHECK-NEXT:      plan.call @backward microbatch 0
 train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<4xf32>
+train.variable gradient @"w::gradient" of @w : tensor<4xf32>
 dist.value @x : tensor<2x2xf32> input "x" {train.limit = 9 : i64}
 dist.value @y : tensor<4xf32> input "y"
 dist.value @h : tensor<4xf32>

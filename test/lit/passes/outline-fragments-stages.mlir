@@ -62,9 +62,9 @@
 // WEIGHTS-LABEL: dist.fragment @"weight::0" phase weight stage 0 {
 // WEIGHTS:         train.accumulate %{{.*}} into @"w::gradient"
 train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<4xf32>
+train.variable gradient @"w::gradient" of @w : tensor<4xf32>
 train.variable parameter @v : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"v::gradient" : tensor<4xf32>
+train.variable gradient @"v::gradient" of @v : tensor<4xf32>
 train.variable optimizer @"optimizer::step" : tensor<i64> from #train.fill<0.0>
 train.variable metric @loss : tensor<f32>
 func.func @microbatch(%x: tensor<4xf32> {train.input = "x"}, %y: tensor<4xf32> {train.input = "y"}) {

@@ -33,7 +33,7 @@
 // CHECK-NEXT:    %[[XE:.*]] = dist.load @x
 // CHECK-NEXT:    train.exp %[[XE]]
 train.variable parameter @w : tensor<6xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<6xf32>
+train.variable gradient @"w::gradient" of @w : tensor<6xf32>
 train.variable metric @loss : tensor<f32>
 func.func @microbatch(%x: tensor<2x3xf32> {train.input = "x", train.tokens = "same", train.limit = 9 : i64}) {
   %w = train.read @w : tensor<6xf32>

@@ -14,13 +14,13 @@
 // CHECK-NOT:     train.adamw
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
@@ -45,13 +45,13 @@ dist.fragment @update phase update pipe 0 {
 // CHECK-NOT:     dist.all_gather
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@a, @b] at [0, 1024]
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
@@ -72,13 +72,13 @@ dist.fragment @update phase update pipe 0 {
 // CHECK:         train.adamw @b
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
@@ -104,8 +104,8 @@ dist.fragment @update phase update pipe 0 {
 // CHECK-NEXT:    train.global_norm %[[B]], %[[A]] by [1024, 256]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
-train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable optimizer @"a::momentum" : tensor<32x32xf32> from #train.fill<0.0>
 dist.bucket @z on @mesh axis "data" : tensor<1024xf32> slices tensor<256xf32> held whole members [@a] at [0]
 dist.bucket @"z::gradient" on @mesh axis "data" : tensor<1024xf32> slices tensor<256xf32> held slice members [@"a::gradient"] at [0]

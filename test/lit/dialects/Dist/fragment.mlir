@@ -18,6 +18,13 @@ dist.fragment @forward phase forward stage 0 {
   // CHECK: dist.store %[[Y]] as @y : tensor<4xf32>
   dist.store %y as @y : tensor<4xf32>
 }
+// Tests an update, which is of a coordinate of axis pipe, and what is received ahead of it.
+// CHECK-LABEL: dist.fragment @"update::1" phase update pipe 1 {
+dist.fragment @"update::1" phase update pipe 1 {
+}
+// CHECK-LABEL: dist.fragment @"receive::update::1" phase receive pipe 1 for @"update::1" {
+dist.fragment @"receive::update::1" phase receive pipe 1 for @"update::1" {
+}
 // CHECK-LABEL: dist.fragment @nothing phase forward stage 0 {
 dist.fragment @nothing phase forward stage 0 {
 }

@@ -108,3 +108,27 @@ plan.role @main ranks [0, 0] {
     %0 = train.constant dense<1.0> : tensor<f32>
   }
 }
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  // expected-error @+1 {{op of phase forward must say of which stage it is}}
+  plan.routine @routine_c2_none phase forward {
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  // expected-error @+1 {{op of phase update serves all stages of its role and has none}}
+  plan.routine @routine_c2_update phase update stage 0 {
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  // expected-error @+1 {{op stage -1 is negative}}
+  plan.routine @routine_c2_negative phase feed stage -1 {
+  }
+}
