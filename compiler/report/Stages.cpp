@@ -77,7 +77,7 @@ std::vector<std::vector<uint64_t>> stagesOfVariables(const Plan &plan) {
   std::vector<std::set<uint64_t>> stages(size_t(plan.variables_size()));
   const WorldSize world = worldSize(plan);
   for (const Role &role : plan.roles()) {
-    const uint64_t at = role.ranks(0) / (world.data * world.tensor);
+    const uint64_t at = role.ranks(0) / (world.ranks() / world.pipe);
     const auto readers =
         plan.pipeline().chunks() > 1 ? readersOf(plan, role) : std::map<uint32_t, std::set<uint64_t>>();
     for (uint32_t variable : variablesHeld(plan, role))

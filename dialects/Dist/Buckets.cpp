@@ -1,15 +1,8 @@
 //===- Buckets.cpp - verifiers of buckets and of tensors in them ----------===//
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 using namespace mlir;
 using namespace ds::dist;
-
-int64_t ds::dist::axisSize(MeshOp mesh, StringRef axis) {
-  for (auto [name, size] : llvm::zip(mesh.getAxes().getAsValueRange<StringAttr>(), mesh.getSizes()))
-    if (name == axis)
-      return size;
-  return 0;
-}
 
 RankedTensorType BucketOp::getStateType() { return getSliceType(); }
 
@@ -26,9 +19,9 @@ static bool liesWithin(ArrayRef<int64_t> offsets, ArrayRef<int64_t> counts, int6
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
-  const int64_t ranks = mesh ? axisSize(mesh, getAxis()) : 0;
-  if (ranks == 0) // bucket_c1
+  if (!mesh || !axisIndex(mesh, getAxis())) // bucket_c1
     return emitOpError() << getMeshAttr() << " is not a dist.mesh with an axis \"" << getAxis() << "\"";
+  const int64_t ranks = axisSize(mesh, getAxis());
   const RankedTensorType whole = getWholeType(), slice = getSliceType();
   const bool flat = whole.getRank() == 1 && slice.getRank() == 1 && whole.hasStaticShape() && slice.hasStaticShape();
   if (!flat || whole.getElementType() != slice.getElementType() || // bucket_c1

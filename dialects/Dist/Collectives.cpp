@@ -1,5 +1,5 @@
 //===- Collectives.cpp - verifiers of collectives -------------------------===//
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 using namespace mlir;
 using namespace ds::dist;
@@ -42,10 +42,9 @@ static bool takes(Operation *state, CollectiveKind kind, Type type) {
 /// collective_c1 to c5, but for the results; those types where there are any.
 static FailureOr<SmallVector<Type>> verifyParts(CollectiveOpInterface op, SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(op->getParentOp(), op.getMeshAttr());
-  const int64_t ranks = mesh ? axisSize(mesh, op.getAxisAttr()) : 0;
-  if (ranks == 0) // collective_c1
+  if (!mesh || !axisIndex(mesh, op.getAxisAttr())) // collective_c1
     return op->emitOpError() << op.getMeshAttr() << " is not a dist.mesh with an axis " << op.getAxisAttr();
-  FailureOr<SmallVector<Type>> types = resultTypes(op, ranks);
+  FailureOr<SmallVector<Type>> types = resultTypes(op, axisSize(mesh, op.getAxisAttr()));
   if (failed(types))
     return failure();
   if (op.getAccumulate() && (!isSum(op.getKind()) || !op.getIntoAttr())) // collective_c5

@@ -4,7 +4,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -27,19 +26,6 @@ void DistDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Dist/DistOps.cpp.inc"
       >();
-}
-
-LogicalResult MeshOp::verify() {
-  if (getAxes().size() != getSizes().size()) // mesh_c1
-    return emitOpError() << "has " << getAxes().size() << " axes and " << getSizes().size() << " sizes";
-  llvm::StringSet<> seen;
-  for (auto [axis, size] : llvm::zip(getAxes().getAsValueRange<StringAttr>(), getSizes())) {
-    if (!seen.insert(axis).second) // mesh_c1
-      return emitOpError() << "axis \"" << axis << "\" stands twice";
-    if (size < 1) // mesh_c2
-      return emitOpError() << "axis \"" << axis << "\" has size " << size << "; it must be at least 1";
-  }
-  return success();
 }
 
 LogicalResult ValueOp::verify() {

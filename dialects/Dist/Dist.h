@@ -31,9 +31,6 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
 
 namespace ds::dist {
 
-/// The size of an axis, or 0 where the mesh has none of that name.
-int64_t axisSize(MeshOp mesh, llvm::StringRef axis);
-
 /// The types that a collective over `ranks` makes of its inputs (collective_c2, c3), or a failure after a diagnostic.
 llvm::FailureOr<llvm::SmallVector<mlir::Type>> resultTypes(CollectiveOpInterface op, int64_t ranks);
 

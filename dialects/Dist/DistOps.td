@@ -11,10 +11,11 @@ def Dist_Values : Resource<"::ds::dist::ValueResource">;
 def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
   let summary = "the ranks as a grid with named axes";
   let description = [{
-    Row-major, the last axis fastest: rank = (pipe * D + data) * T + tensor. Cf. torch.distributed.DeviceMesh.
+    Row-major, the last axis fastest; in the mesh below rank = ((pipe * D + data) * E + expert) * T + tensor, of which E and T are 1
+    as yet. Cf. torch.distributed.DeviceMesh.
 
     ```mlir
-    dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+    dist.mesh @mesh ["pipe", "data", "expert", "tensor"] [2, 4, 1, 1]
     ```
 
     **Constraints**

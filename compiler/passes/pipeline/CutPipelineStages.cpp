@@ -16,6 +16,7 @@
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/scheduling/PartitionMethod.h"
 #include "compiler/scheduling/PipelineSchedule.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Train/LocationName.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -44,6 +45,10 @@ struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
       module.emitError("needs @microbatch and @evaluate, of one block each; see ds-verify-train-form");
       return signalPassFailure();
     }
+    dist::MeshOp mesh = dist::requireMesh(module);
+    if (!mesh)
+      return signalPassFailure();
+    ranks_ = dist::axisSize(mesh, dist::pipeAxis);
     if (stages < 1) {
       module.emitError() << "stages is " << stages.getValue() << "; it must be at least 1";
       return signalPassFailure();
@@ -104,12 +109,12 @@ private:
   /// Each stage has its share of a rank's memory.
   void limitMemory(scheduling::PartitionProblem &problem) {
     const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
-    if (memory <= 0 || !kind || stages % ranks != 0)
+    if (memory <= 0 || !kind || stages % ranks_ != 0)
       return;
     scheduling::ScheduleProblem calls;
     calls.kind = *kind;
-    calls.ranks = ranks;
-    calls.chunks = stages / ranks;
+    calls.ranks = ranks_;
+    calls.chunks = stages / ranks_;
     calls.microbatches = microbatches;
     if (calls.check())
       return;
@@ -290,7 +295,7 @@ private:
   }
 
   const SymbolTable *symbols_ = nullptr;
-  int64_t stages_ = 1;
+  int64_t stages_ = 1, ranks_ = 1;
   llvm::StringMap<int64_t> byName_;                                      // looked up
   llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, by variable; looked up
   llvm::DenseSet<Operation *> later_;                                    // of the backward; looked up

@@ -4,6 +4,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/pipeline/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -26,6 +27,9 @@ struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     symbols_ = &symbols;
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
+      return signalPassFailure();
     roles_.assign(module.getOps<dist::RoleOp>().begin(), module.getOps<dist::RoleOp>().end());
     if (roles_.size() < 2)
       return;
@@ -47,7 +51,7 @@ private:
 
   FlatSymbolRefAttr makeChannel(const Twine &name, int64_t from, int64_t to) {
     OpBuilder builder(roles_.front());
-    auto channel = dist::ChannelOp::create(builder, getOperation().getLoc(), name.str(), "pipe", from, to);
+    auto channel = dist::ChannelOp::create(builder, getOperation().getLoc(), name.str(), dist::pipeAxis, from, to);
     return FlatSymbolRefAttr::get(symbols_->insert(channel));
   }
 
@@ -216,7 +220,7 @@ private:
       }
     Value packed = dist::PackOp::create(b, type(length), own, ownOffsets);
     Value all = dist::AllGatherOp::create(b, TypeRange(type(length * int64_t(roles_.size()))), packed,
-                                          FlatSymbolRefAttr::get(b.getContext(), "mesh"), b.getStringAttr("pipe"),
+                                          FlatSymbolRefAttr::get(mesh_), b.getStringAttr(dist::pipeAxis),
                                           ArrayAttr(), UnitAttr())
                     .getResult(0);
     for (auto [index, owner] : llvm::enumerate(owners)) {
@@ -266,6 +270,7 @@ private:
   }
 
   SymbolTable *symbols_ = nullptr;
+  dist::MeshOp mesh_;
   std::vector<dist::RoleOp> roles_;
   SmallVector<dist::FragmentOp> updates_;                         // by role
   std::map<std::pair<int64_t, int64_t>, FlatSymbolRefAttr> down_; // channels back, by roles

@@ -3,7 +3,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/pipeline/Passes.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Train/LocationName.h"
 #include "dialects/Train/Train.h"
 
@@ -58,12 +58,17 @@ struct OutlineFragments : ds::impl::OutlineFragmentsBase<OutlineFragments> {
         function.emitError("must have one block and @microbatch's arguments, or none; see ds-verify-train-form");
         return signalPassFailure();
       }
+    dist::MeshOp mesh = dist::requireMesh(module);
+    if (!mesh)
+      return signalPassFailure();
+    ranks_ = dist::axisSize(mesh, dist::pipeAxis);
     symbols_ = &symbols;
     builder_ = OpBuilder::atBlockEnd(module.getBody());
     countStages({microbatch, evaluate});
-    if (ranks < 1 || stages_ % ranks != 0) {
-      module.emitError() << "has ops of " << stages_ << " stages, which " << ranks.getValue()
-                         << " ranks cannot share equally";
+    if (stages_ % ranks_ != 0) {
+      InFlightDiagnostic error = module.emitError() << "has ops of " << stages_ << " stages, which " << ranks_
+                                                    << " ranks cannot share equally";
+      error.attachNote(mesh.getLoc()) << "mesh declared here";
       return signalPassFailure();
     }
     // Names that fragments and the passes behind this one look for are theirs.
@@ -271,7 +276,7 @@ private:
   /// `value` goes from the piece that makes it to the stage of a reader on another rank, once.
   void addToMessage(ArrayRef<Piece> pieces, size_t from, size_t reader, Value value) {
     const Piece &sender = pieces[from], &receiver = pieces[reader];
-    if (sender.stage % ranks == receiver.stage % ranks)
+    if (sender.stage % ranks_ == receiver.stage % ranks_)
       return;
     Message &message = messages_[{from, receiver.stage}];
     if (!message.channel) {
@@ -279,7 +284,7 @@ private:
           (stringifyPhase(sender.phase) + "::" + Twine(sender.stage) + "-" + Twine(receiver.stage)).str();
       message.receiver = reader;
       message.channel =
-          dist::ChannelOp::create(builder_, value.getLoc(), name, "pipe", sender.stage % ranks, receiver.stage % ranks);
+          dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, sender.stage % ranks_, receiver.stage % ranks_);
       symbols_->insert(message.channel);
     }
     message.receiver = std::min(message.receiver, reader);
@@ -356,19 +361,19 @@ private:
   /// of all gradients; ds-join-stages brings what a rank does not have.
   void outlineUpdates(func::FuncOp function) {
     kept_.clear();
-    for (int64_t rank = 0; rank < ranks; ++rank) {
+    for (int64_t rank = 0; rank < ranks_; ++rank) {
       llvm::DenseSet<StringAttr> named; // symbols, by this rank's fragments
       for (auto fragment : getOperation().getOps<dist::FragmentOp>())
-        if (fragment.getStage() && int64_t(*fragment.getStage()) % ranks == rank)
+        if (fragment.getStage() && int64_t(*fragment.getStage()) % ranks_ == rank)
           for (Operation &op : fragment.getBody().front())
             for (NamedAttribute attribute : op.getAttrDictionary())
               if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
                 named.insert(name.getAttr());
       Piece update{dist::Phase::Update, rank, {}};
       for (Operation &op : function.getBody().front().without_terminator())
-        if (ranks == 1 || isOfRank(&op, named))
+        if (ranks_ == 1 || isOfRank(&op, named))
           update.ops.push_back(&op);
-      outline(function, update, ranks, {});
+      outline(function, update, ranks_, {});
     }
   }
 
@@ -392,7 +397,7 @@ private:
 
   SymbolTable *symbols_ = nullptr;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
-  int64_t stages_ = 1;
+  int64_t stages_ = 1, ranks_ = 1;
   std::vector<SmallVector<StringAttr>> inputs_; // by stage and argument; null where a stage does not need one
   llvm::DenseMap<Value, StringAttr> kept_;
   std::map<std::pair<size_t, int64_t>, Message> messages_; // by piece that sends and stage that receives

@@ -3,7 +3,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/scheduling/PipelineSchedule.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Train/LocationName.h"
 
 #include "mlir/IR/Builders.h"
@@ -39,10 +39,9 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
     ModuleOp module = getOperation();
     const FragmentIndex fragments(module);
     fragments_ = &fragments;
-    if (dataParallel < 1) {
-      module.emitError() << "data-parallel is " << dataParallel.getValue() << "; it must be at least 1";
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
       return signalPassFailure();
-    }
     const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
     if (!kind) {
       module.emitError() << "schedule \"" << schedule.getValue() << "\" is none of "
@@ -50,8 +49,8 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
       return signalPassFailure();
     }
     problem_.kind = *kind;
-    problem_.ranks = ranks;
-    problem_.chunks = ranks > 0 ? fragments.stages() / ranks : 0;
+    problem_.ranks = dist::axisSize(mesh_, dist::pipeAxis);
+    problem_.chunks = fragments.stages() / problem_.ranks;
     problem_.microbatches = microbatches;
     if (problem_.splitsWeights())
       problem_.backward = problem_.weight = 1;
@@ -62,12 +61,10 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
       return signalPassFailure();
     }
     builder_ = OpBuilder::atBlockEnd(module.getBody());
-    dist::MeshOp::create(builder_, module.getLoc(), "mesh", builder_.getStrArrayAttr({"pipe", "data", "tensor"}),
-                         ArrayRef<int64_t>{ranks, dataParallel, 1});
     const scheduling::TaskOrder order = scheduling::schedulePipeline(problem_);
-    for (int64_t rank = 0; rank < ranks; ++rank)
+    for (int64_t rank = 0; rank < problem_.ranks; ++rank)
       makeRole(rank, order.byRank[size_t(rank)]);
-    if (ranks > 1)
+    if (problem_.ranks > 1)
       describe(order);
   }
 
@@ -80,7 +77,7 @@ private:
       phases.push_back(dist::Phase::Weight);
     for (dist::Phase phase : phases) {
       const bool ofRank = dist::FragmentOp::isOfRank(phase);
-      for (int64_t number = 0; number < (ofRank ? ranks : fragments_->stages()); ++number)
+      for (int64_t number = 0; number < (ofRank ? problem_.ranks : fragments_->stages()); ++number)
         if (!fragments_->find(phase, number))
           return getOperation().emitError()
                  << "has no fragment of phase " << stringifyPhase(phase) << (ofRank ? " and pipe " : " and stage ")
@@ -158,13 +155,13 @@ private:
 
   void makeRole(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
-    const std::string name = ranks == 1 ? "main" : "stage" + std::to_string(rank);
+    const std::string name = problem_.ranks == 1 ? "main" : "stage" + std::to_string(rank);
     auto role = dist::RoleOp::create(builder_, getOperation().getLoc(), name,
-                                     ArrayRef<int64_t>{rank * dataParallel, (rank + 1) * dataParallel - 1});
+                                     dist::ranksAt(mesh_, dist::pipeAxis, rank));
     builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
     scheduleStep(rank, tasks);
     startProgram("evaluate");
-    for (int64_t stage = rank; stage < fragments_->stages(); stage += ranks) {
+    for (int64_t stage = rank; stage < fragments_->stages(); stage += problem_.ranks) {
       call(fragments_->find(dist::Phase::Feed, stage), 0);
       dist::FragmentOp evaluate = fragments_->find(dist::Phase::Evaluate, stage);
       call(fragments_->receiverFor(evaluate), 0);
@@ -176,7 +173,7 @@ private:
   void scheduleStep(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
     startProgram("step");
-    for (int64_t stage = rank; stage < fragments_->stages(); stage += ranks)
+    for (int64_t stage = rank; stage < fragments_->stages(); stage += problem_.ranks)
       call(fragments_->find(dist::Phase::Feed, stage), 0);
     if (!tasks.empty())
       receive(tasks.front());
@@ -207,6 +204,7 @@ private:
   }
 
   const FragmentIndex *fragments_ = nullptr;
+  dist::MeshOp mesh_;
   scheduling::ScheduleProblem problem_;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
 };

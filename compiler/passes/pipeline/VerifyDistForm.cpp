@@ -1,7 +1,7 @@
 //===- VerifyDistForm.cpp - check that every value is kept before it is taken -===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/passes/pipeline/Passes.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -88,8 +88,10 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     }
     const SymbolTable symbols(getOperation());
     for (auto channel : getOperation().getOps<dist::ChannelOp>()) {
-      auto meshes = getOperation().getOps<dist::MeshOp>();
-      const int64_t size = meshes.empty() ? 0 : dist::axisSize(*meshes.begin(), channel.getAxisAttr());
+      dist::MeshOp mesh = dist::requireMesh(getOperation());
+      if (!mesh)
+        return failure();
+      const int64_t size = dist::axisSize(mesh, channel.getAxis());
       if (int64_t(channel.getFrom()) >= size || int64_t(channel.getTo()) >= size)
         return channel.emitOpError() << "leads from " << channel.getFrom() << " to " << channel.getTo()
                                      << "; the mesh's axis \"" << channel.getAxis() << "\" has " << size << " ranks";

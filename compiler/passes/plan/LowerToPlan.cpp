@@ -15,7 +15,7 @@
 #include "compiler/passes/plan/OrderMessages.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/Placement.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/LocationName.h"
 #include "kernels/KernelSignatures.h"
@@ -426,10 +426,9 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
   /// Channels keep their names.
   void lowerChannels() {
     for (auto channel : llvm::make_early_inc_range(getOperation().getOps<dist::ChannelOp>())) {
-      auto mesh = *getOperation().getOps<dist::MeshOp>().begin();
-      const int64_t axis = llvm::find(mesh.getAxes(), channel.getAxisAttr()) - mesh.getAxes().begin();
+      const std::optional<int64_t> axis = dist::axisIndex(dist::meshOf(getOperation()), channel.getAxis());
       OpBuilder builder(channel);
-      plan::ChannelOp::create(builder, channel.getLoc(), channel.getSymName(), axis, channel.getFrom(),
+      plan::ChannelOp::create(builder, channel.getLoc(), channel.getSymName(), *axis, channel.getFrom(),
                               channel.getTo());
       channel.erase();
     }

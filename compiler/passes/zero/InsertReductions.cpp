@@ -3,6 +3,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -22,14 +23,14 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    auto meshes = module.getOps<dist::MeshOp>();
+    dist::MeshOp mesh = dist::requireMesh(module);
     const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, dist::Phase::Update);
-    if (meshes.empty() || updates.empty()) {
-      module.emitError("has no dist.mesh or no fragment @update; ds-outline-fragments and ds-schedule-calls make them");
+    if (mesh && updates.empty())
+      module.emitError("has no fragment of phase update; ds-outline-fragments makes it");
+    if (!mesh || updates.empty())
       return signalPassFailure();
-    }
-    mesh_ = FlatSymbolRefAttr::get(*meshes.begin());
-    ranks_ = dist::axisSize(*meshes.begin(), "data");
+    mesh_ = FlatSymbolRefAttr::get(mesh);
+    ranks_ = dist::axisSize(mesh, dist::dataAxis);
     if (ranks_ == 1)
       return;
     const BucketIndex buckets(module);
@@ -68,7 +69,7 @@ private:
           llvm::append_range(reference, numbers.asArrayRef());
       }
       Value flat = dist::PackOp::create(b, bucket.getWholeType(), inputs, offsets);
-      Operation *sum = dist::ReduceScatterOp::create(b, TypeRange(), flat, mesh_, b.getStringAttr("data"),
+      Operation *sum = dist::ReduceScatterOp::create(b, TypeRange(), flat, mesh_, b.getStringAttr(dist::dataAxis),
                                                      into(bucket.getSymNameAttr()), b.getUnitAttr());
       if (!reference.empty())
         sum->setAttr(referenceAttribute, b.getDenseI64ArrayAttr(reference));
@@ -94,9 +95,9 @@ private:
       Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))
         dist::ReduceScatterOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,
-                                      builder.getStringAttr("data"), into(bucket.getSymNameAttr()), UnitAttr());
+                                      builder.getStringAttr(dist::dataAxis), into(bucket.getSymNameAttr()), UnitAttr());
       else
-        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_, builder.getStringAttr("data"),
+        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_, builder.getStringAttr(dist::dataAxis),
                                   into(bucket.getSymNameAttr()), UnitAttr());
     }
   }
@@ -115,7 +116,7 @@ private:
         continue;
       ImplicitLocOpBuilder b(op.getLoc(), op);
       auto name = op.getVariableAttr();
-      Operation *sum = dist::AllReduceOp::create(b, TypeRange(), op.getValue(), mesh_, b.getStringAttr("data"),
+      Operation *sum = dist::AllReduceOp::create(b, TypeRange(), op.getValue(), mesh_, b.getStringAttr(dist::dataAxis),
                                                  into(name.getAttr()), b.getUnitAttr());
       if (Attribute reference = op->getAttr(referenceAttribute))
         sum->setAttr(referenceAttribute, reference);

@@ -3,6 +3,7 @@
 #include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -29,13 +30,10 @@ struct Plan {
 struct LayOutBuckets : ds::impl::LayOutBucketsBase<LayOutBuckets> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto meshes = module.getOps<dist::MeshOp>();
-    if (meshes.empty()) {
-      module.emitError("has no dist.mesh; ds-schedule-calls makes it");
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
       return signalPassFailure();
-    }
     SymbolTable symbols(module);
-    mesh_ = *meshes.begin();
     builder_ = OpBuilder(mesh_);
     builder_.setInsertionPointAfter(mesh_);
     findMoments();
@@ -126,12 +124,12 @@ private:
       offsets.push_back(end);
       end += llvm::alignTo(parameter.getTensorType().getNumElements(), block);
     }
-    const int64_t ranks = dist::axisSize(mesh_, "data");
+    const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis);
     const int64_t slice = dist::BucketOp::sliceElements(end, ranks);
     Type element = plan.parameters.front().getTensorType().getElementType();
     auto bucket = dist::BucketOp::create(
         builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name), FlatSymbolRefAttr::get(mesh_),
-        builder_.getStringAttr("data"), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
+        builder_.getStringAttr(dist::dataAxis), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
         TypeAttr::get(RankedTensorType::get({slice}, element)), dist::HeldAttr::get(&getContext(), held),
         builder_.getArrayAttr(members), builder_.getDenseI64ArrayAttr(offsets));
     symbols.insert(bucket);

@@ -4,6 +4,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,6 +33,9 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
                          << "; they must be 0 to 3, at least 1, and not negative";
       return signalPassFailure();
     }
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
+      return signalPassFailure();
     const Gradients gradients(module);
     const SmallVector<train::VariableOp> parameters = inOrderOfUse();
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
@@ -61,10 +65,7 @@ private:
   /// Whether padding of the bucket that every rank keeps whole would be more than one in 128 of what a rank holds: with
   /// very many ranks, which own at least a part of a block each.
   bool isPersistenceWasteful(ArrayRef<train::VariableOp> parameters) {
-    auto meshes = getOperation().getOps<dist::MeshOp>();
-    if (meshes.empty())
-      return false;
-    const int64_t ranks = dist::axisSize(*meshes.begin(), "data");
+    const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis);
     int64_t all = 0, kept = 0, laidOut = 0;
     for (train::VariableOp parameter : parameters) {
       const int64_t elements = parameter.getTensorType().getNumElements();
@@ -122,6 +123,7 @@ private:
     std::string name;
     int64_t elements = 0;
   };
+  dist::MeshOp mesh_;
   // By (element type, (treatment, trained, small), pipeline stages that read them); looked up.
   llvm::DenseMap<std::tuple<Type, int64_t, int64_t>, Open> open_;
   llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers

@@ -23,7 +23,7 @@ struct ShardOptimizer : ds::impl::ShardOptimizerBase<ShardOptimizer> {
   void runOnOperation() override {
     const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), dist::Phase::Update);
     if (updates.empty()) {
-      getOperation().emitError("has no fragment @update; ds-outline-fragments makes it");
+      getOperation().emitError("has no fragment of phase update; ds-outline-fragments makes it");
       return signalPassFailure();
     }
     const BucketIndex buckets(getOperation());

@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --ds-outline-fragments=ranks=2 | FileCheck %s
-// RUN: ds-opt %s --ds-outline-fragments="ranks=2 split-weights" | FileCheck %s --check-prefix=WEIGHTS
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-outline-fragments | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-outline-fragments=split-weights | FileCheck %s --check-prefix=WEIGHTS
 
 // Tests that each stage feeds the inputs that it needs, computes what has no stage for itself, keeps what its backward needs, and sends
 // what the other stage's rank needs, once; that each rank updates its own parameters and reads all gradients for the norm.

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-outline-fragments --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-outline-fragments --split-input-file | FileCheck %s
 
 // Tests the cut: the backward takes what the forward computed and inputs by name, and repeats reads, reshapes, constants.
 // CHECK-LABEL: module {

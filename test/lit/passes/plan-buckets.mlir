@@ -19,6 +19,7 @@
 // MODEL: parameter @a {{.*}}dist.stage = 2
 // MODEL: parameter @b {{.*}}dist.stage = 3
 // MODEL: parameter @c {{.*}}dist.stage = 3
+dist.mesh @mesh ["data"] [4]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}

@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --ds-schedule-calls=microbatches=3 | FileCheck %s
-// RUN: ds-opt %s --ds-schedule-calls | FileCheck %s --check-prefix=ONE
+// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls=microbatches=3 | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls | FileCheck %s --check-prefix=ONE
 
 dist.fragment @feed phase feed stage 0 {
 }
@@ -13,7 +13,6 @@ dist.fragment @evaluate phase evaluate stage 0 {
 }
 
 // Tests that feeds run one micro-batch ahead, and that the update follows the last backward.
-// CHECK:       dist.mesh @mesh ["pipe", "data", "tensor"] [1, 1, 1]
 // CHECK-LABEL: dist.role @main ranks [0, 0] {
 // CHECK-NEXT:    dist.program @step {
 // CHECK-NEXT:      dist.call @feed microbatch 0

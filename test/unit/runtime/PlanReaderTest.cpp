@@ -93,7 +93,7 @@ const std::vector<BadPlan> modelRules = {
     BAD(Threads, "0 threads", p.mutable_machine()->set_threads(0)),
     BAD(Alignment, "no power of two", p.mutable_machine()->set_alignment(48)),
     BAD(AlignmentZero, "no power of two", p.mutable_machine()->set_alignment(0)),
-    BAD(Axis, "neither pipe, data nor tensor", p.mutable_world()->add_axes()->set_name("depth")),
+    BAD(Axis, "none of pipe, data, expert, tensor", p.mutable_world()->add_axes()->set_name("depth")),
     BAD(AxisZero, "of size 0", p.mutable_world()->add_axes()->set_name("data")),
     BAD(
         AxisTwice, "two axes data",
