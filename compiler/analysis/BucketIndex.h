@@ -46,9 +46,9 @@ public:
   Membership find(mlir::StringAttr variable) const { return memberships_.lookup(variable); }
   dist::BucketOp bucketOf(mlir::StringAttr variable) const { return find(variable).bucket; }
   /// Whether a rank holds but a slice of the variable's bucket.
-  bool isSliced(mlir::StringAttr variable) const {
+  bool isSharded(mlir::StringAttr variable) const {
     dist::BucketOp bucket = bucketOf(variable);
-    return bucket && bucket.getHeld() == dist::Held::Slice;
+    return bucket && bucket.isSharded();
   }
   /// The parameter whose gradient or state is a bucket's first member; null where that is neither.
   mlir::StringAttr parameterOf(dist::BucketOp bucket) const {

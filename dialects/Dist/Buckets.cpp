@@ -42,6 +42,9 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
       llvm::any_of(getOffsets(), [](int64_t offset) { return offset % block != 0; })) // bucket_c3
     return emitOpError() << "slices of " << slice.getNumElements() << " elements must be multiples of " << smallestPart
                          << ", and offsets [" << getOffsets() << "] of " << block;
+  if (isSharded() && getSharding() != ShardingAttr::getSharded(getAxisAttr(), 0)) // bucket_c4
+    return emitOpError() << "has sharding " << getSharding() << "; it must be replicated, or sharded by axis \""
+                         << getAxis() << "\" alone, along dimension 0";
   return success();
 }
 
@@ -61,9 +64,8 @@ int64_t BucketOp::sliceElements(int64_t elements, int64_t ranks) {
 
 LogicalResult ReadWholeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
-  if (!bucket || bucket.getHeld() != Held::Whole || bucket.getType() != getResult().getType()) // read_whole_c1
-    return emitOpError() << getBucketAttr() << " is not a dist.bucket of " << getResult().getType()
-                         << " that is held whole";
+  if (!bucket || bucket.isSharded() || bucket.getType() != getResult().getType()) // read_whole_c1
+    return emitOpError() << getBucketAttr() << " is not a replicated dist.bucket of " << getResult().getType();
   return success();
 }
 

@@ -1,5 +1,5 @@
 //===- Dist.cpp - registration and verifiers of the dist dialect ----------===//
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -18,6 +18,7 @@ using namespace ds::dist;
 #include "dialects/Dist/DistOps.cpp.inc"
 
 void DistDialect::initialize() {
+  addShardings();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/Dist/DistTypes.cpp.inc"
@@ -34,7 +35,27 @@ LogicalResult ValueOp::verify() {
   return success();
 }
 
+/// Axes of the module's mesh, dimensions of the type.
+static LogicalResult verifySharding(ValueOp value) {
+  auto module = value->getParentOfType<ModuleOp>();
+  MeshOp mesh = module ? meshOf(module) : MeshOp();
+  for (const AxisPlacement &placement : value.getShardingAttr().getPlacements()) {
+    if (!mesh || !axisIndex(mesh, placement.axis)) { // value_c3
+      InFlightDiagnostic error = value.emitOpError() << "is sharded by axis " << placement.axis << ", which the mesh does not have";
+      if (mesh)
+        error.attachNote(mesh.getLoc()) << "mesh declared here";
+      return error;
+    }
+    if (placement.dim && *placement.dim >= cast<RankedTensorType>(value.getType()).getRank()) // value_c3
+      return value.emitOpError() << "is sharded along dimension " << *placement.dim << ", and " << value.getType()
+                                 << " has none";
+  }
+  return success();
+}
+
 LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (getSharding() && failed(verifySharding(*this)))
+    return failure();
   if (!getBucket() && !getForStep())
     return success();
   auto bucket = getBucket() ? symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr()) : BucketOp();

@@ -19,10 +19,23 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
   llvm::StringRef getName() final { return "dist.value"; }
 };
 
+/// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a sum.
+struct AxisPlacement {
+  mlir::StringAttr axis;
+  std::optional<int64_t> dim;
+
+  bool operator==(const AxisPlacement &) const = default;
+  friend llvm::hash_code hash_value(const AxisPlacement &placement) {
+    return llvm::hash_combine(placement.axis, placement.dim.value_or(-1));
+  }
+};
+
 } // namespace ds::dist
 
 #include "dialects/Dist/DistDialect.h.inc"
 #include "dialects/Dist/DistEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Dist/DistAttributes.h.inc"
 #include "dialects/Dist/DistInterfaces.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Dist/DistTypes.h.inc"

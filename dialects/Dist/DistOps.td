@@ -37,21 +37,26 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     dist.value @"h.0/add" : tensor<4x128x64xf32>
     dist.value @input_ids : tensor<4x128xi64> input "input_ids"
     dist.value @"zero.0::whole" : tensor<8192xf32> of @zero.0 for_step
+    dist.value @"h.0/mul" : tensor<4x128x32xf32> sharding <sharded "tensor" dim 2>
     ```
+
+    `sharding` says what the type, a rank's, is of the whole; nothing said: not known to be the same anywhere else.
 
     **Constraints**
     - (value_c1) the type is a static tensor.
     - (value_c2) `of` names a dist.bucket whose whole is of the type; only such a value is `for_step`.
+    - (value_c3) `sharding` names axes of the mesh and dimensions of the type.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input,
-                       OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step);
+                       OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step,
+                       OptionalAttr<Dist_Sharding>:$sharding);
   let assemblyFormat = [{
-    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? attr-dict
+    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? (`sharding` $sharding^)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
                                  CArg<"::mlir::StringAttr", "{}">:$input), [{
     build($_builder, $_state, $_builder.getStringAttr(name), ::mlir::TypeAttr::get(type), input, /*bucket=*/nullptr,
-          /*for_step=*/nullptr);
+          /*for_step=*/nullptr, /*sharding=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }

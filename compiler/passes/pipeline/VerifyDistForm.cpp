@@ -66,7 +66,7 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
       for (Operation &op : fragment.getBody().front())
         for (NamedAttribute attribute : op.getAttrDictionary())
-          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()); name && buckets.isSliced(name.getAttr()))
+          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()); name && buckets.isSharded(name.getAttr()))
             return op.emitOpError() << "names " << name << ", of which a rank holds a slice in bucket @"
                                     << buckets.bucketOf(name.getAttr()).getSymName()
                                     << "; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers";

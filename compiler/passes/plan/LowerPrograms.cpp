@@ -67,7 +67,7 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
   for (StringAttr accumulator : accumulators) {
     auto bucket = symbols_.lookup<dist::BucketOp>(accumulator);
     auto held =
-        cast<RankedTensorType>(bucket && bucket.getHeld() == dist::Held::Whole
+        cast<RankedTensorType>(bucket && !bucket.isSharded()
                                    ? bucket.getType()
                                    : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
     writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());

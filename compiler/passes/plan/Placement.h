@@ -33,7 +33,7 @@ public:
 
   /// Of a variable, or of this rank's slice of a bucket.
   Place ofState(mlir::StringAttr name);
-  /// Of all of a bucket that is held whole.
+  /// Of all of a bucket that is sharding <replicated>.
   Place ofWhole(dist::BucketOp bucket);
   Place ofValue(mlir::StringAttr name);
   /// A constant that a kernel reads from memory is a variable with a literal value; equal constants share one.

@@ -51,7 +51,7 @@ private:
   void reduceMicrobatch(dist::FragmentOp fragment, const BucketIndex &buckets) {
     llvm::MapVector<Operation *, SmallVector<train::AccumulateOp>> contributions; // by bucket
     for (auto op : fragment.getOps<train::AccumulateOp>())
-      if (buckets.isSliced(op.getVariableAttr().getAttr()))
+      if (buckets.isSharded(op.getVariableAttr().getAttr()))
         contributions[buckets.bucketOf(op.getVariableAttr().getAttr())].push_back(op);
     for (auto &[op, accumulations] : contributions) {
       auto bucket = cast<dist::BucketOp>(op);
@@ -90,7 +90,7 @@ private:
     builder.setInsertionPointToStart(&update.getBody().front());
     for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
       const StringAttr parameter = buckets.parameterOf(bucket);
-      if (bucket.getHeld() != dist::Held::Whole || !isGradient(bucket) || !isHeld(parameter))
+      if (bucket.isSharded() || !isGradient(bucket) || !isHeld(parameter))
         continue;
       Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))

@@ -96,12 +96,13 @@ private:
       if (train::VariableOp gradient = gradients_->of(parameter.getSymNameAttr()))
         gradients.push_back(FlatSymbolRefAttr::get(gradient.getSymNameAttr()));
     }
-    const dist::Held sharded = dist::Held::Slice, whole = dist::Held::Whole;
+    const auto replicated = dist::ShardingAttr::getReplicated(&getContext()),
+               sharded = dist::ShardingAttr::getSharded(builder_.getStringAttr(dist::dataAxis), 0);
     if (plan.stage > 0)
-      make(name, plan.stage == 3 ? sharded : whole, parameters, plan, symbols);
+      make(name, plan.stage == 3 ? sharded : replicated, parameters, plan, symbols);
     if (!plan.trained)
       return;
-    make(gradientName(name), plan.stage >= 2 ? sharded : whole, gradients, plan, symbols);
+    make(gradientName(name), plan.stage >= 2 ? sharded : replicated, gradients, plan, symbols);
     if (plan.stage == 0)
       return;
     const size_t kinds = moments_.lookup(plan.parameters.front().getSymNameAttr()).size();
@@ -116,7 +117,7 @@ private:
     }
   }
 
-  void make(StringRef name, dist::Held held, ArrayRef<Attribute> members, Plan &plan, SymbolTable &symbols) {
+  void make(StringRef name, dist::ShardingAttr sharding, ArrayRef<Attribute> members, Plan &plan, SymbolTable &symbols) {
     constexpr int64_t block = dist::BucketOp::block;
     SmallVector<int64_t> offsets;
     int64_t end = 0;
@@ -130,7 +131,7 @@ private:
     auto bucket = dist::BucketOp::create(
         builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name), FlatSymbolRefAttr::get(mesh_),
         builder_.getStringAttr(dist::dataAxis), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
-        TypeAttr::get(RankedTensorType::get({slice}, element)), dist::HeldAttr::get(&getContext(), held),
+        TypeAttr::get(RankedTensorType::get({slice}, element)), sharding,
         builder_.getArrayAttr(members), builder_.getDenseI64ArrayAttr(offsets));
     symbols.insert(bucket);
   }

@@ -89,7 +89,7 @@ private:
       merged.set(referenceAttribute, b.getDenseI64ArrayAttr(reference));
     static_cast<OpBuilder &>(b).create(OperationState(bucket.getLoc(), members.front()->getName().getStringRef(),
                                                       members.front()->getOperands(), TypeRange(), merged));
-    if (bucket.getHeld() == dist::Held::Whole) {
+    if (!bucket.isSharded()) {
       Value own = train::ReadOp::create(b, bucket.getSliceType(), bucket.getSymNameAttr());
       dist::AllGatherOp::create(b, TypeRange(), own, bucket.getMeshAttr(), bucket.getAxisAttr(),
                                 b.getArrayAttr({FlatSymbolRefAttr::get(bucket.getSymNameAttr())}), UnitAttr());

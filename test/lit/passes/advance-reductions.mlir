@@ -18,8 +18,8 @@
 dist.mesh @mesh ["data"] [4]
 train.variable gradient @"p::gradient" : tensor<1024xf32>
 train.variable gradient @"q::gradient" : tensor<1000xf32>
-dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"p::gradient"] at [0]
-dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"q::gradient"] at [0]
+dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"p::gradient"] at [0]
+dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"q::gradient"] at [0]
 dist.fragment @backward phase backward stage 0 {
   %q = train.constant dense<1.0> : tensor<1000xf32>
   train.accumulate %q into @"q::gradient" : tensor<1000xf32>

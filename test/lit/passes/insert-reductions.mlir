@@ -12,8 +12,8 @@ train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
@@ -38,8 +38,8 @@ train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
@@ -62,7 +62,7 @@ train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
 dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>

@@ -3,7 +3,7 @@
 // Tests stage 0: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
 // CHECK-NOT: dist.bucket @mine on
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
 // CHECK-NOT: dist.bucket @
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
@@ -25,10 +25,10 @@ dist.fragment @update phase update pipe 0 {
 
 // Tests stage 1: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
@@ -49,10 +49,10 @@ dist.fragment @update phase update pipe 0 {
 
 // Tests stage 2: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
@@ -73,10 +73,10 @@ dist.fragment @update phase update pipe 0 {
 
 // Tests stage 3: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>

@@ -46,8 +46,8 @@ dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<4096xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"p::gradient" of @p : tensor<4096xf32>
 train.variable gradient @"q::gradient" : tensor<4096xf32>
-dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"p::gradient"] at [0]
-dist.bucket @h on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"q::gradient"] at [0]
+dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"p::gradient"] at [0]
+dist.bucket @h on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"q::gradient"] at [0]
 dist.fragment @backward phase backward stage 0 {
   %p = train.read @p : tensor<4096xf32>
   %0 = train.exp %p : (tensor<4096xf32>) -> tensor<4096xf32>

@@ -50,7 +50,7 @@ dist.role @main ranks [0, 0] {
 
 dist.mesh @mesh ["data"] [2]
 train.variable parameter @w : tensor<8xf32> from #train.fill<0.0>
-dist.bucket @zero.0 on @mesh axis "data" : tensor<2048xf32> slices tensor<1024xf32> held slice members [@w] at [0]
+dist.bucket @zero.0 on @mesh axis "data" : tensor<2048xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@w] at [0]
 dist.fragment @forward phase forward stage 0 {
   // expected-error @+1 {{op names @w, of which a rank holds a slice in bucket @zero.0; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers}}
   %0 = train.read @w : tensor<8xf32>

@@ -3,7 +3,7 @@
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
-dist.bucket @whole on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@w, @b] at [0, 2048]
+dist.bucket @whole on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@w, @b] at [0, 2048]
 train.variable metric @loss : tensor<f32>
 
 // Tests the four collectives as one op, with several parts, and into state.
