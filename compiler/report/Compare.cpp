@@ -173,6 +173,7 @@ Facts wireFacts(const Plan &plan) {
     facts.emplace_back(place + "reduce_scatter", grouped(wire.reduceScatter));
     facts.emplace_back(place + "all_reduce", grouped(wire.allReduce));
     facts.emplace_back(place + "broadcast", grouped(wire.broadcast));
+    facts.emplace_back(place + "all_to_all", grouped(wire.allToAll));
     facts.emplace_back(place + "send", grouped(wire.send));
     facts.emplace_back(place + "receive", grouped(wire.receive));
   }

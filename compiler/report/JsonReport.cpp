@@ -132,6 +132,8 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
                                    {"recv", wire.receive}};
   if (wire.broadcast > 0)
     result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
+  if (wire.allToAll > 0)
+    result["wire_bytes_per_step"]["all_to_all"] = wire.allToAll;
   return result;
 }
 

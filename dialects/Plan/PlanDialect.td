@@ -57,6 +57,7 @@ def Plan_Access : Plan_Enum<"Access", "what a command does to an operand", [
 /// Numbers of CollectiveCommand.Kind.
 def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", [
     I32EnumAttrCase<"AllGather", 1, "all_gather">, I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
-    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">]>;
+    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">,
+    I32EnumAttrCase<"AllToAll", 5, "all_to_all">]>;
 
 #endif // DS_PLAN_DIALECT_TD

@@ -180,7 +180,7 @@ def Plan_CollectiveOp : Plan_Command<"collective", (ins Plan_CollectiveKind:$kin
   let extraClassDeclaration = [{
     /// Buffers of one part.
     unsigned partSize() {
-      return getKind() == CollectiveKind::AllGather || getKind() == CollectiveKind::Broadcast ? 2 : 3;
+      return getKind() == CollectiveKind::ReduceScatter || getKind() == CollectiveKind::AllReduce ? 3 : 2;
     }
   }];
 }

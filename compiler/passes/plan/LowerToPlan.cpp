@@ -283,6 +283,9 @@ private:
       return success();
     }
     if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op)) {
+      if (collective.getDim() != 0)
+        return op->emitOpError() << "cuts or joins dimension " << collective.getDim()
+                                 << "; a plan's slices lie in one piece, which those of dimension 0 do";
       if (op->getNumResults() == 1 && isa<dist::TokenType>(op->getResult(0).getType()))
         writer_.start(collective, partsOf(collective, (*op->getUsers().begin())->getResults()));
       else
