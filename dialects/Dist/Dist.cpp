@@ -173,6 +173,28 @@ LogicalResult ReceiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyChannel(*this, getChannelAttr(), symbols);
 }
 
+LogicalResult TransferOp::verify() {
+  const StringRef from = stringifyMemorySpace(getFrom()), to = stringifyMemorySpace(getTo());
+  if (getFrom() == getTo()) // transfer_c1
+    return emitOpError() << "leads from " << from << " to " << to << "; these must be two memory spaces";
+  auto before = getTensor().getDefiningOp<TransferOp>();
+  if (const MemorySpace space = before ? before.getTo() : MemorySpace::Device; space != getFrom()) { // transfer_c2
+    InFlightDiagnostic error = emitOpError() << "takes a tensor from " << from << " that lies in "
+                                             << stringifyMemorySpace(space);
+    if (before)
+      error.attachNote(before.getLoc()) << "put there here";
+    return error;
+  }
+  for (Operation *user : getResult().getUsers())
+    if (getTo() != MemorySpace::Device && !isa<TransferOp>(user)) { // transfer_c3
+      InFlightDiagnostic error = emitOpError() << "leaves its result in " << to << " for '" << user->getName()
+                                               << "'; only a transfer reads it there";
+      error.attachNote(user->getLoc()) << "used here";
+      return error;
+    }
+  return success();
+}
+
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto module = (*this)->getParentOfType<ModuleOp>();
   if (!module || !symbols.lookupSymbolIn<FragmentOp>(module, getFragmentAttr())) // call_c1

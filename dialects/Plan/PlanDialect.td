@@ -34,6 +34,9 @@ class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32E
 def Plan_Scope : Plan_Enum<"Scope", "how long a buffer lives", [
     I32EnumAttrCase<"Plan", 1, "plan">, I32EnumAttrCase<"Step", 2, "step">, I32EnumAttrCase<"Slot", 3, "slot">,
     I32EnumAttrCase<"Call", 4, "call">]>;
+/// Names of Arena.space.
+def Plan_MemorySpace : Plan_Enum<"MemorySpace", "where an arena lies", [
+    I32EnumAttrCase<"Device", 1, "device">, I32EnumAttrCase<"Host", 2, "host">, I32EnumAttrCase<"Nvme", 3, "nvme">]>;
 def Plan_Category : Plan_Enum<"Category", "what a buffer is for", [
     I32EnumAttrCase<"Weights", 1, "weights">, I32EnumAttrCase<"Gradients", 2, "gradients">,
     I32EnumAttrCase<"Optimizer", 3, "optimizer">, I32EnumAttrCase<"Activations", 4, "activations">,

@@ -49,15 +49,15 @@ class Plan_RoleMember<string mnemonic, list<Trait> traits = []>
 def Plan_ArenaOp : Plan_RoleMember<"arena", [Symbol]> {
   let summary = "one allocation of a memory space";
   let description = [{
-    `bytes` and `peak_live_bytes` are set by `ds-assign-offsets`.
+    A role has one a memory space, of its name. `bytes` and `peak_live_bytes` are set by `ds-assign-offsets`.
 
-    **Constraints**
-    - (arena_c1) `space` is "device", "host" or "nvme".
+    ```mlir
+    plan.arena @device space device bytes 4096 peak 4032
+    ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$space, OptionalAttr<I64Attr>:$bytes,
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_MemorySpace:$space, OptionalAttr<I64Attr>:$bytes,
                        OptionalAttr<I64Attr>:$peak_live_bytes);
   let assemblyFormat = "$sym_name `space` $space (`bytes` $bytes^)? (`peak` $peak_live_bytes^)? attr-dict";
-  let hasVerifier = 1;
 }
 
 def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -156,6 +156,21 @@ def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:
 def Plan_FillOp : Plan_Command<"fill"> {
   let summary = "every byte of the operand becomes 0";
   let description = "Constraints command_c1 to command_c4 hold.";
+  let assemblyFormat = [{
+    `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)? (`over` $communicator^)?
+    `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
+def Plan_CopyOp : Plan_Command<"copy"> {
+  let summary = "copy a tensor, within an arena or to that of another memory space";
+  let description = [{
+    Buffers are source and target. Constraints command_c1 to command_c4 hold.
+
+    **Constraints**
+    - (copy_c1) there are two buffers, the first read, the second written, both seen as one type.
+  }];
   let assemblyFormat = [{
     `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)? (`over` $communicator^)?
     `on` $queue

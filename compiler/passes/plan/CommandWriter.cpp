@@ -130,6 +130,16 @@ void CommandWriter::fill(const Place &place, RankedTensorType type, Location loc
                                  communicatorOf(parts)));
 }
 
+void CommandWriter::copy(const Place &source, const Place &target, Type type, Location location) {
+  CommandParts parts;
+  parts.add(source, plan::Access::Read, type);
+  parts.add(target, plan::Access::Write, type);
+  onCompute(plan::CopyOp::create(builder_, location, parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
+                                 builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
+                                 name("compute"), nothing(), noNumbers(), nothing(), noNumbers(), stridesOf(parts),
+                                 communicatorOf(parts)));
+}
+
 void CommandWriter::feed(StringRef input, const Place &place, Type type, const Arrival &arrival, Location location) {
   CommandParts parts;
   parts.add(place, plan::Access::Write, type);

@@ -31,6 +31,7 @@ public:
 
   void kernel(const KernelCall &call, const CommandParts &parts, mlir::Operation *op);
   void fill(const Place &place, mlir::RankedTensorType type, mlir::Location location);
+  void copy(const Place &source, const Place &target, mlir::Type type, mlir::Location location);
   void feed(llvm::StringRef input, const Place &place, mlir::Type type, const Arrival &arrival,
             mlir::Location location);
   /// On the channel's queue, ahead of use.

@@ -57,7 +57,8 @@ public:
 
   LogicalResult run() {
     buffers_.setInsertionPointToStart(&plan_.getBody().front());
-    plan::ArenaOp::create(buffers_, role_.getLoc(), "device", "device", IntegerAttr(), IntegerAttr());
+    for (plan::MemorySpace space : spacesUsed())
+      plan::ArenaOp::create(buffers_, role_.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
     plan::QueueOp::create(buffers_, role_.getLoc(), "compute", plan::QueueKind::Compute);
     plan::QueueOp::create(buffers_, role_.getLoc(), "copy_in", plan::QueueKind::CopyIn);
     if (isAsynchronous())
@@ -96,6 +97,17 @@ private:
     auto made = plan::RoleOp::create(builder, role.getLoc(), (role.getSymName() + "_plan").str(), role.getRanks());
     made.getBody().emplaceBlock();
     return made;
+  }
+
+  /// Device memory, and what the role's fragments transfer to.
+  SmallVector<plan::MemorySpace> spacesUsed() {
+    llvm::SmallDenseSet<plan::MemorySpace> used{plan::MemorySpace::Device};
+    for (dist::FragmentOp fragment : calledFragments())
+      for (auto transfer : fragment.getOps<dist::TransferOp>())
+        used.insert(plan::MemorySpace(transfer.getTo()));
+    SmallVector<plan::MemorySpace> spaces{plan::MemorySpace::Device, plan::MemorySpace::Host, plan::MemorySpace::Nvme};
+    llvm::erase_if(spaces, [&](plan::MemorySpace space) { return !used.contains(space); });
+    return spaces;
   }
 
   /// Whether some collective has a start and a done.
@@ -142,6 +154,11 @@ private:
       scale.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
       return placed_[value] = placement_.ofConstant(DenseElementsAttr::get(type, scale), op->getLoc());
     }
+    if (auto transfer = dyn_cast<dist::TransferOp>(op))
+      return placed_[value] = {placement_.make(plan::MemorySpace(transfer.getTo()), nameOf(value),
+                                               plan::tensorBytes(value.getType()), plan::Scope::Call,
+                                               plan::Category::Activations),
+                               0, 0};
     const bool whole = isa<dist::PackOp, dist::CollectiveOpInterface>(op) || isDone(op);
     Value buffer = placement_.make(nameOf(value), plan::tensorBytes(value.getType()), plan::Scope::Call,
                                    whole ? plan::Category::Communication : plan::Category::Activations);
@@ -276,6 +293,10 @@ private:
       for (Value tensor : send.getTensors())
         parts.add(placeOf(tensor), plan::Access::Read, tensor.getType());
       writer_.send(send, parts, inFlight_.departures().find(op)->second, inFlight_.sentBefore(send));
+      return success();
+    }
+    if (auto transfer = dyn_cast<dist::TransferOp>(op)) {
+      writer_.copy(placeOf(transfer.getTensor()), placeOf(transfer.getResult()), transfer.getType(), op->getLoc());
       return success();
     }
     if (auto pack = dyn_cast<dist::PackOp>(op)) {

@@ -8,10 +8,10 @@ Placement::Placement(SymbolTable &symbols, dist::RoleOp role, OpBuilder &builder
     : buckets_(role->getParentOfType<ModuleOp>()), symbols_(symbols), role_(role), builder_(builder),
       inFlight_(inFlight) {}
 
-Value Placement::make(StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots,
+Value Placement::make(plan::MemorySpace space, StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots,
                       FlatSymbolRefAttr holds, bool shard) {
   return plan::BufferOp::create(builder_, builder_.getUnknownLoc(), plan::BufferType::get(builder_.getContext()),
-                                builder_.getStringAttr(name), FlatSymbolRefAttr::get(builder_.getContext(), "device"),
+                                builder_.getStringAttr(name), FlatSymbolRefAttr::get(builder_.getContext(), stringifyMemorySpace(space)),
                                 builder_.getI64IntegerAttr(bytes), plan::ScopeAttr::get(builder_.getContext(), scope),
                                 plan::CategoryAttr::get(builder_.getContext(), category),
                                 builder_.getI64IntegerAttr(slots), holds, shard ? builder_.getUnitAttr() : UnitAttr(),

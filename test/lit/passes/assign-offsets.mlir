@@ -3,12 +3,12 @@
 // Tests that a buffer takes over the bytes of one that died before it was written; what dies with the command that writes the
 // next does not.
 // CHECK-LABEL: plan.role @reuse
-// CHECK-NEXT:  plan.arena @device space "device" bytes 384 peak 384
+// CHECK-NEXT:  plan.arena @device space device bytes 384 peak 384
 // CHECK:       plan.buffer "a" in @device bytes 256 {{.*}} at 0 lives [0, 0, 0, 0, 1]
 // CHECK-NEXT:  plan.buffer "b" in @device bytes 128 {{.*}} at 256 lives [0, 0, 1, 0, 2]
 // CHECK-NEXT:  plan.buffer "c" in @device bytes 256 {{.*}} at 0 lives [0, 0, 2, 0, 2]
 plan.role @reuse ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 256 scope call category activations slots 1  // live in [0, 2)  +0
   %b = plan.buffer "b" in @device bytes 128 scope call category activations slots 1  // live in [1, 3)  +256
@@ -35,7 +35,7 @@ plan.role @reuse ranks [0, 0] {
 // CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 256 lives [0, 2, 0, 2, 1]
 // CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 256 lives [0, 3, 0, 3, 0]
 plan.role @scopes ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w           // always
   %x = plan.buffer "x" in @device bytes 40 scope slot category inputs slots 2                   // [0, 5), 2 * 64 bytes
@@ -74,7 +74,7 @@ plan.role @scopes ranks [0, 0] {
 // CHECK-NOT:   at [[EARLY]] lives
 // CHECK:       plan.routine
 plan.role @repeated ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %e = plan.buffer "early" in @device bytes 64 scope call category activations slots 1  // [0, 1)
   %s = plan.buffer "kept" in @device bytes 64 scope step category gradients slots 1     // [0, 3), though first used at 1
@@ -96,12 +96,12 @@ plan.role @repeated ranks [0, 0] {
 
 // Tests that a metric lives to the end of its program, where the host reads it, and that a second program reuses its bytes.
 // CHECK-LABEL: plan.role @metric
-// CHECK-NEXT:  plan.arena @device space "device" bytes 128 peak 68
+// CHECK-NEXT:  plan.arena @device space device bytes 128 peak 68
 // CHECK:       plan.buffer "loss" in @device bytes 4 {{.*}} at 64 lives [0, 0, 0, 0, 1]
 // CHECK-NEXT:  plan.buffer "after" in @device bytes 64 {{.*}} at 0 lives [0, 0, 1, 0, 1]
 // CHECK-NEXT:  plan.buffer "other" in @device bytes 64 {{.*}} at 0 lives [1, 1, 0, 1, 0]
 plan.role @metric ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %loss = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1    // [0, 2), though last used at 0
   %after = plan.buffer "after" in @device bytes 64 scope call category activations slots 1 // [1, 2)
@@ -129,13 +129,13 @@ plan.role @metric ranks [0, 0] {
 
 // Tests that arenas are laid out apart, and that a role without programs has one, too.
 // CHECK-LABEL: plan.role @arenas
-// CHECK:       plan.arena @device space "device" bytes 64 peak 64
-// CHECK:       plan.arena @host space "host" bytes 64 peak 8
+// CHECK:       plan.arena @device space device bytes 64 peak 64
+// CHECK:       plan.arena @host space host bytes 64 peak 8
 // CHECK:       plan.buffer "a" {{.*}} at 0
 // CHECK:       plan.buffer "b" {{.*}} at 0
 plan.role @arenas ranks [0, 0] {
-  plan.arena @device space "device"
-  plan.arena @host space "host"
+  plan.arena @device space device
+  plan.arena @host space host
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
   %b = plan.buffer "b" in @host bytes 8 scope call category activations slots 1
 }
@@ -152,7 +152,7 @@ plan.role @arenas ranks [0, 0] {
 // CHECK:       plan.buffer "d" {{.*}} at 128 lives [0, 0, 4, 0, 5]
 plan.communicator @data_ranks axes [0]
 plan.role @queues ranks [0, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   plan.queue @collective kind collective
   plan.event @ready
@@ -183,7 +183,7 @@ plan.role @queues ranks [0, 1] {
 // CHECK-NEXT:  plan.buffer "scratch" in @device bytes 64 scope call {{.*}} at 64
 // CHECK-NEXT:  plan.buffer "late" in @device bytes 64 scope call {{.*}} at 0
 plan.role @between ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %kept = plan.buffer "kept" in @device bytes 64 scope step category communication slots 1      // gather to backward
   %scratch = plan.buffer "scratch" in @device bytes 64 scope call category workspace slots 1    // backward
@@ -215,11 +215,11 @@ plan.role @between ranks [0, 0] {
 // Tests micro-batches in flight: "kept" is held for two of them, "grown" comes to life in the backward in which "kept" dies, and every
 // copy of it takes the bytes of its own micro-batch, though only one is ever alive. The peak is that of the calls: two of "kept".
 // CHECK-LABEL: plan.role @turns
-// CHECK-NEXT:  plan.arena @device space "device" bytes 512 peak 512
+// CHECK-NEXT:  plan.arena @device space device bytes 512 peak 512
 // CHECK:       plan.buffer "kept" in @device bytes 256 scope slot category activations slots 2 at [[FIRST:[0-9]+]] then {{\[}}[[SECOND:[0-9]+]]]
 // CHECK-NEXT:  plan.buffer "grown" in @device bytes 256 scope slot category activations slots 2 at [[FIRST]] then {{\[}}[[SECOND]]]
 plan.role @turns ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %k = plan.buffer "kept" in @device bytes 256 scope slot category activations slots 2
   %g = plan.buffer "grown" in @device bytes 256 scope slot category activations slots 1
@@ -260,7 +260,7 @@ plan.channel @in axis 0 from 0 to 1
 plan.channel @other axis 0 from 0 to 1
 plan.channel @out axis 0 from 1 to 0
 plan.role @messages ranks [1, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   plan.queue @in kind message
   plan.queue @other kind message

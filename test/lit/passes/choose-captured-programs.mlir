@@ -7,8 +7,8 @@
 // CHECK-LABEL: plan.role @second
 // CHECK:         plan.program "step" captured {
 plan.role @first ranks [0, 0] {
-  plan.arena @device space "device"
-  plan.arena @host space "host"
+  plan.arena @device space device
+  plan.arena @host space host
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
   plan.routine @forward phase forward stage 0 {
@@ -25,7 +25,7 @@ plan.role @first ranks [0, 0] {
   }
 }
 plan.role @second ranks [1, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
@@ -41,7 +41,7 @@ plan.role @second ranks [1, 1] {
 // CHECK-LABEL: plan.role @many
 // CHECK:         plan.program "step" {
 plan.role @few ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
@@ -49,7 +49,7 @@ plan.role @few ranks [0, 0] {
   }
 }
 plan.role @many ranks [1, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
   plan.routine @forward phase forward stage 0 {
@@ -72,8 +72,8 @@ plan.role @many ranks [1, 1] {
 // CHECK-LABEL: plan.role @offloaded
 // CHECK:         plan.program "step" {
 plan.role @offloaded ranks [0, 0] {
-  plan.arena @device space "device"
-  plan.arena @file space "nvme"
+  plan.arena @device space device
+  plan.arena @file space nvme
   plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
@@ -87,7 +87,7 @@ plan.role @offloaded ranks [0, 0] {
 // CHECK-LABEL: plan.role @marked
 // CHECK:         plan.program "evaluate" captured {
 plan.role @marked ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.program "evaluate" captured {
   }
 }

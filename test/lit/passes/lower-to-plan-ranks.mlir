@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-lower-to-plan --split-input-file | FileCheck %s
 
-// Tests slices, members and places: this rank's slice of a bucket sharding <replicated> is strided; what is packed is computed in place, and
+// Tests slices, members and places: this rank's slice of a replicated bucket is strided; what is packed is computed in place, and
 // only the padding is filled; a sum has scratch and adds onto the slice.
 // CHECK-LABEL: module
 // CHECK:       plan.communicator @data_ranks axes [0]

@@ -7,7 +7,7 @@
 // CHECK-NOT:   dist.value
 // CHECK-NOT:   dist.fragment
 // CHECK:       plan.role @main ranks [0, 0] {
-// CHECK-NEXT:    plan.arena @device space "device"
+// CHECK-NEXT:    plan.arena @device space device
 // CHECK-NEXT:    plan.queue @compute kind compute
 // CHECK-NEXT:    plan.queue @copy_in kind copy_in
 // CHECK-NEXT:    plan.event @input_ready

@@ -3,14 +3,14 @@
 // Tests that what takes bytes away comes first, and large temporaries apart: "big" is done with before "small" is made into
 // "other", whose reader is the last command. 1024 + 512 bytes at once become 1024 + 64.
 // CHECK-LABEL: plan.role @early
-// CHECK-NEXT:  plan.arena @device space "device" bytes 1088 peak 1088
+// CHECK-NEXT:  plan.arena @device space device bytes 1088 peak 1088
 // CHECK:       plan.routine @forward
 // CHECK-NEXT:    plan.kernel "first"
 // CHECK-NEXT:    plan.kernel "reader"
 // CHECK-NEXT:    plan.kernel "second"
 // CHECK-NEXT:    plan.kernel "last"
 plan.role @early ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %big = plan.buffer "big" in @device bytes 1024 scope call category activations slots 1
   %sum = plan.buffer "sum" in @device bytes 64 scope call category activations slots 1
@@ -36,7 +36,7 @@ plan.role @early ranks [0, 0] {
 // CHECK-NEXT:    plan.kernel "third"
 // CHECK-NEXT:    plan.kernel "fourth"
 plan.role @same_bytes ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %sum = plan.buffer "sum" in @device bytes 64 scope plan category gradients slots 1 of @g
   %a = plan.buffer "a" in @device bytes 512 scope call category activations slots 1
@@ -60,7 +60,7 @@ plan.role @same_bytes ranks [0, 0] {
 // CHECK-NEXT:    plan.kernel "second"
 // CHECK-NEXT:    plan.kernel "reader"
 plan.role @fence ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   plan.event @ready
   %big = plan.buffer "big" in @device bytes 1024 scope call category activations slots 1
@@ -85,7 +85,7 @@ plan.role @fence ranks [0, 0] {
 // CHECK-NEXT:    plan.kernel "reader"
 // CHECK-NEXT:    plan.kernel "second"
 plan.role @parts ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %big = plan.buffer "big" in @device bytes 1024 scope call category activations slots 1
   %parts = plan.buffer "parts" in @device bytes 128 scope plan category gradients slots 1 of @g

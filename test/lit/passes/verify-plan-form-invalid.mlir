@@ -15,7 +15,7 @@ module {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 64 peak 64
+  plan.arena @device space device bytes 64 peak 64
   // expected-error @+1 {{op "a" has no offset; ds-assign-offsets gives it one}}
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
 }
@@ -23,7 +23,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 128 peak 64
+  plan.arena @device space device bytes 128 peak 64
   // 2 slots of 64 from 64 on
   // expected-error @+1 {{op "a" ends at 192, past its arena's 128 bytes}}
   %a = plan.buffer "a" in @device bytes 64 scope slot category activations slots 2 at 64 then [128]
@@ -32,7 +32,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 64 peak 64
+  plan.arena @device space device bytes 64 peak 64
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
   plan.routine @forward phase forward stage 0 {
@@ -52,7 +52,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 64 peak 64
+  plan.arena @device space device bytes 64 peak 64
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
   plan.routine @forward phase forward stage 0 {

@@ -7,7 +7,7 @@ dist.mesh @mesh ["data"] [1]
 module @reference {
 }
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 192 peak 192
+  plan.arena @device space device bytes 192 peak 192
   plan.queue @compute kind compute
   %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0
   %h = plan.buffer "h" in @device bytes 64 scope slot category activations slots 1 at 64

@@ -2,7 +2,7 @@
 
 // Tests the whole way: every buffer has its place, gradients are written where the update reads them, and no dist op is left.
 // CHECK-LABEL: plan.role @main ranks [0, 0] {
-// CHECK-NEXT:    plan.arena @device space "device" bytes {{[0-9]+}} peak {{[0-9]+}}
+// CHECK-NEXT:    plan.arena @device space device bytes {{[0-9]+}} peak {{[0-9]+}}
 // CHECK-NOT:     plan.buffer {{.*}} slots {{[12]}}{{$}}
 // CHECK-DAG:     %[[GB:.*]] = plan.buffer "b::gradient"
 // CHECK-DAG:     %[[GW:.*]] = plan.buffer "w::gradient"

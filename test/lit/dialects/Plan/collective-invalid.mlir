@@ -7,7 +7,7 @@ plan.communicator @communicator_c1 axes [1, 0]
 
 plan.communicator @all axes [0]
 plan.role @r ranks [0, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category communication slots 1
   plan.routine @collective_c1 phase forward stage 0 {
@@ -19,7 +19,7 @@ plan.role @r ranks [0, 1] {
 // -----
 
 plan.role @r ranks [0, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category communication slots 1
   plan.routine @command_c4_strides phase forward stage 0 {
@@ -31,7 +31,7 @@ plan.role @r ranks [0, 1] {
 // -----
 
 plan.role @r ranks [0, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category communication slots 1
   plan.routine @command_c4_communicator phase forward stage 0 {
@@ -44,7 +44,7 @@ plan.role @r ranks [0, 1] {
 
 plan.communicator @all axes [0]
 plan.role @r ranks [0, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category communication slots 1
   plan.routine @command_c3_second_rank phase forward stage 0 {

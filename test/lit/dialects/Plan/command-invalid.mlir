@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
   plan.routine @command_c1_operands phase forward stage 0 {
@@ -13,7 +13,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   plan.event @e
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
@@ -55,7 +55,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
   plan.routine @command_c3_end phase forward stage 0 {
@@ -67,7 +67,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
   plan.routine @command_c3_huge phase forward stage 0 {
@@ -79,7 +79,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
   plan.routine @command_c3_type phase forward stage 0 {
@@ -91,7 +91,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
   plan.routine @command_c3_scalar phase forward stage 0 {
@@ -130,5 +130,17 @@ plan.role @main ranks [0, 0] {
 plan.role @main ranks [0, 0] {
   // expected-error @+1 {{op stage -1 is negative}}
   plan.routine @routine_c2_negative phase feed stage -1 {
+  }
+}
+
+// -----
+
+plan.role @main ranks [0, 0] {
+  plan.arena @device space device
+  plan.queue @compute kind compute
+  %b = plan.buffer "b" in @device bytes 8 scope call category activations slots 1
+  plan.routine @copy_c1 phase forward stage 0 {
+    // expected-error @+1 {{op has 2 buffers, accesses [2, 2] and types [tensor<2xf32>, tensor<2xf32>]; it reads the first of two and writes the second, of one type}}
+    plan.copy (%b, %b) : [tensor<2xf32>, tensor<2xf32>] access [2, 2] at [0, 0] on @compute
   }
 }

@@ -5,10 +5,10 @@ train.variable parameter @w : tensor<16xf32> from #train.fill<0.0>
 // Tests everything that a role owns.
 // CHECK-LABEL: plan.role @main ranks [0, 3] {
 plan.role @main ranks [0, 3] {
-  // CHECK-NEXT: plan.arena @device space "device" bytes 1024 peak 960
-  plan.arena @device space "device" bytes 1024 peak 960
-  // CHECK-NEXT: plan.arena @host space "host"
-  plan.arena @host space "host"
+  // CHECK-NEXT: plan.arena @device space device bytes 1024 peak 960
+  plan.arena @device space device bytes 1024 peak 960
+  // CHECK-NEXT: plan.arena @host space host
+  plan.arena @host space host
   // CHECK-NEXT: plan.queue @compute kind compute
   plan.queue @compute kind compute
   // CHECK-NEXT: plan.queue @copy_in kind copy_in
@@ -30,6 +30,8 @@ plan.role @main ranks [0, 3] {
   plan.routine @forward phase forward stage 0 {
     // CHECK-NEXT: plan.fill(%[[L]]) : [tensor<f32>] access [2] at [0] on @compute
     plan.fill (%l) : [tensor<f32>] access [2] at [0] on @compute
+    // CHECK-NEXT: plan.copy(%[[W]], %[[X]]) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
+    plan.copy (%w, %x) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
     // CHECK-NEXT: plan.kernel "reduce_sum" {axes = array<i64: 0>}(%[[X]], %[[L]]) : [tensor<16xf32>, tensor<f32>] access [1, 2] at [0, 0] on @compute wait [@input_ready] [0] reference [3, 4]
     plan.kernel "reduce_sum" {axes = array<i64: 0>} (%x, %l) : [tensor<16xf32>, tensor<f32>] access [1, 2] at [0, 0] on @compute wait [@input_ready] [0] reference [3, 4]
   }
