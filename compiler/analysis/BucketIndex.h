@@ -34,6 +34,9 @@ struct Membership {
 class BucketIndex {
 public:
   explicit BucketIndex(mlir::ModuleOp module) {
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (variable.getOf())
+        parameters_[variable.getSymNameAttr()] = variable.getOfAttr().getAttr();
     for (auto bucket : module.getOps<dist::BucketOp>())
       for (auto [member, offset] :
            llvm::zip(bucket.getMembers().getAsRange<mlir::FlatSymbolRefAttr>(), bucket.getOffsets()))
@@ -43,13 +46,21 @@ public:
   Membership find(mlir::StringAttr variable) const { return memberships_.lookup(variable); }
   dist::BucketOp bucketOf(mlir::StringAttr variable) const { return find(variable).bucket; }
   /// Whether a rank holds but a slice of the variable's bucket.
-  bool isSliced(mlir::StringAttr variable) const {
+  bool isSharded(mlir::StringAttr variable) const {
     dist::BucketOp bucket = bucketOf(variable);
-    return bucket && bucket.getHeld() == dist::Held::Slice;
+    return bucket && bucket.isSharded();
+  }
+  /// The parameter whose gradient or state is a bucket's first member; null where that is neither.
+  mlir::StringAttr parameterOf(dist::BucketOp bucket) const {
+    return bucket.getMembers().empty()
+               ? mlir::StringAttr()
+               : parameters_.lookup(mlir::cast<mlir::FlatSymbolRefAttr>(bucket.getMembers()[0]).getAttr());
   }
 
 private:
-  llvm::DenseMap<mlir::StringAttr, Membership> memberships_; // looked up, never iterated
+  // Looked up, never iterated.
+  llvm::DenseMap<mlir::StringAttr, Membership> memberships_;
+  llvm::DenseMap<mlir::StringAttr, mlir::StringAttr> parameters_; // by gradient or state
 };
 
 } // namespace ds

@@ -15,7 +15,7 @@ static dist::BucketOp gatheredBy(Operation *op, const SymbolTable &symbols) {
     return {};
   auto read = gather.getInputs().front().getDefiningOp<train::ReadOp>();
   auto bucket = read ? symbols.lookup<dist::BucketOp>(read.getVariable()) : dist::BucketOp();
-  return bucket && bucket.getHeld() == dist::Held::Slice ? bucket : dist::BucketOp();
+  return bucket && bucket.isSharded() ? bucket : dist::BucketOp();
 }
 
 GatherUses::GatherUses(dist::FragmentOp fragment, const SymbolTable &symbols) {

@@ -6,7 +6,8 @@
 using namespace mlir;
 using namespace ds;
 
-InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols) {
+InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols)
+    : stages_(FragmentIndex(role->getParentOfType<ModuleOp>()).stages()) {
   llvm::SetVector<dist::FragmentOp> fragments;
   role.walk([&](dist::CallOp call) { fragments.insert(symbols.lookup<dist::FragmentOp>(call.getFragment())); });
   for (dist::FragmentOp fragment : fragments)
@@ -30,12 +31,6 @@ InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols) {
   }
 }
 
-/// "input_ready" of the one stage's feed, "input_ready::2" of a stage's.
-static std::string feedEvent(dist::FragmentOp fragment, StringRef event) {
-  const std::optional<int64_t> stage = fragmentNumber(fragment.getSymName());
-  return stage ? (event + "::" + Twine(*stage)).str() : event.str();
-}
-
 void InFlight::noteFragment(dist::FragmentOp fragment) {
   auto &touched = touched_[fragment], &taken = taken_[fragment];
   Arrival *feeds = nullptr;
@@ -43,8 +38,9 @@ void InFlight::noteFragment(dist::FragmentOp fragment) {
     if (auto feed = dyn_cast<dist::FeedOp>(op)) {
       if (!feeds) {
         feeds = &arrivals_[&op];
-        feeds->ready = feedEvent(fragment, "input_ready");
-        feeds->taken = feedEvent(fragment, "input_done");
+        const auto stage = int64_t(fragment.getStage().value_or(0));
+        feeds->ready = numberedName("input_ready", stage, stages_);
+        feeds->taken = numberedName("input_done", stage, stages_);
       }
       feeds->values.insert(feed.getValueAttr().getAttr());
       touched.insert(feed.getValueAttr().getAttr());

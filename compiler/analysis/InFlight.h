@@ -53,6 +53,7 @@ private:
   void noteLastTakers(dist::ProgramOp step, const mlir::SymbolTable &symbols);
   void holdBack(dist::ProgramOp step, const mlir::SymbolTable &symbols);
 
+  int64_t stages_;                                                                       // of the module
   llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::StringAttr>> touched_, taken_; // by fragment; looked up
   llvm::DenseMap<mlir::StringAttr, int64_t> slots_;                                      // looked up
   llvm::MapVector<mlir::Operation *, Arrival> arrivals_;

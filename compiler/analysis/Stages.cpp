@@ -1,15 +1,32 @@
-//===- Stages.cpp - pipeline stages, and how their fragments are called -------===//
+//===- Stages.cpp - pipeline stages and their fragments -----------------------===//
 #include "compiler/analysis/Stages.h"
 
 using namespace mlir;
 using namespace ds;
 
-SmallVector<dist::FragmentOp> ds::fragmentsOf(ModuleOp module, StringRef kind) {
+/// A fragment's stage or coordinate.
+static int64_t numberOf(dist::FragmentOp fragment) {
+  return int64_t(fragment.getStage() ? *fragment.getStage() : *fragment.getPipe());
+}
+
+SmallVector<dist::FragmentOp> ds::fragmentsOf(ModuleOp module, dist::Phase phase) {
   SmallVector<dist::FragmentOp> fragments;
   for (auto fragment : module.getOps<dist::FragmentOp>())
-    if (fragmentKind(fragment.getSymName()) == kind)
+    if (fragment.getPhase() == phase)
       fragments.push_back(fragment);
+  llvm::stable_sort(fragments, [](auto a, auto b) { return numberOf(a) < numberOf(b); });
   return fragments;
+}
+
+FragmentIndex::FragmentIndex(ModuleOp module) {
+  for (auto fragment : module.getOps<dist::FragmentOp>()) {
+    if (fragment.getStage())
+      stages_ = std::max(stages_, int64_t(*fragment.getStage()) + 1);
+    if (fragment.getAheadOf())
+      receivers_[fragment.getAheadOfAttr().getAttr()] = fragment;
+    else
+      byNumber_[{int64_t(fragment.getPhase()), numberOf(fragment)}] = fragment;
+  }
 }
 
 RoleUses::RoleUses(ModuleOp module) {

@@ -1,8 +1,8 @@
-//===- Stages.h - pipeline stages, and how their fragments are called ---------===//
+//===- Stages.h - pipeline stages and their fragments -------------------------===//
 //
-// A module of one stage has @forward, @backward, @update, @evaluate, @feed; one of several has @"forward::0",
-// @"forward::1",
-// ... and, for ranks, @"update::0", ... Stage s runs on coordinate s mod P of the P of axis "pipe".
+// Stage s runs on coordinate s mod P of the P of the mesh's axis pipe. A fragment says in attributes of which phase and
+// stage it is (dist.fragment); an update is of a coordinate. Names are for people: @forward of one stage, @"forward::1"
+// of several.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -32,21 +32,31 @@ inline std::optional<int64_t> stageOf(mlir::Operation *op) {
   return stage ? std::optional(stage.getInt()) : std::nullopt;
 }
 
-/// "forward" of one stage, "forward::2" of several.
-inline std::string fragmentName(llvm::StringRef kind, int64_t number, int64_t count) {
-  return count == 1 ? kind.str() : (kind + "::" + llvm::Twine(number)).str();
-}
-/// "forward" of "forward::2".
-inline llvm::StringRef fragmentKind(llvm::StringRef name) { return name.split("::").first; }
-
-/// 2 of "forward::2"; nothing for a name without a number.
-inline std::optional<int64_t> fragmentNumber(llvm::StringRef name) {
-  int64_t number = 0;
-  return name.rsplit("::").second.getAsInteger(10, number) ? std::nullopt : std::optional(number);
+/// What number `number` of `count` is called: "forward" of one, "forward::2" of several.
+inline std::string numberedName(llvm::StringRef name, int64_t number, int64_t count) {
+  return count == 1 ? name.str() : (name + "::" + llvm::Twine(number)).str();
 }
 
-/// The fragments of a kind, by number.
-llvm::SmallVector<dist::FragmentOp> fragmentsOf(mlir::ModuleOp module, llvm::StringRef kind);
+/// The fragments of a phase, by stage or coordinate.
+llvm::SmallVector<dist::FragmentOp> fragmentsOf(mlir::ModuleOp module, dist::Phase phase);
+
+/// Looks the fragments of a module up by what they are.
+class FragmentIndex {
+public:
+  explicit FragmentIndex(mlir::ModuleOp module);
+
+  int64_t stages() const { return stages_; } ///< at least 1
+  /// The fragment of a phase and a stage or, of an update, a coordinate of axis pipe; null if there is none.
+  dist::FragmentOp find(dist::Phase phase, int64_t number) const { return byNumber_.lookup({int64_t(phase), number}); }
+  /// The fragment that receives ahead of `fragment`, or null.
+  dist::FragmentOp receiverFor(dist::FragmentOp fragment) const { return receivers_.lookup(fragment.getSymNameAttr()); }
+
+private:
+  int64_t stages_ = 1;
+  // Looked up, never iterated.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, dist::FragmentOp> byNumber_;
+  llvm::DenseMap<mlir::StringAttr, dist::FragmentOp> receivers_;
+};
 
 /// Which roles' fragments name a symbol: a variable, a bucket. Made once calls are scheduled.
 class RoleUses {

@@ -65,13 +65,10 @@ std::vector<Member> Layout::within(uint64_t offset, uint64_t bytes) const {
 }
 
 std::set<std::string> trainedParameters(const proto::Plan &plan) {
-  std::set<std::string> names, trained;
+  std::set<std::string> trained;
   for (const proto::Variable &variable : plan.variables())
-    if (variable.kind() == proto::Variable::GRADIENT)
-      names.insert(variable.name());
-  for (const proto::Variable &variable : plan.variables())
-    if (variable.kind() == proto::Variable::PARAMETER && names.contains(variable.name() + "::gradient"))
-      trained.insert(variable.name());
+    if (variable.kind() == proto::Variable::GRADIENT && variable.has_of())
+      trained.insert(plan.variables(int(variable.of())).name());
   return trained;
 }
 

@@ -303,6 +303,8 @@ std::vector<Piece> Run::valueOfCollective(const proto::CollectiveCommand &collec
     const bool updated = !own.empty() && std::ranges::all_of(own, [](const Piece &p) { return p.updated; });
     return gathered(part, bytes, updated);
   }
+  if (collective.kind() == proto::CollectiveCommand::ALL_TO_ALL)
+    return {Piece{0, bytes}}; // of other ranks' micro-batches: nothing is known of it
   const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
   const uint64_t skip = scatters ? plan::groupCoordinate(plan_, collective.communicator(), rank_) * bytes : 0;
   std::vector<Piece> pieces = piecesOf(part.source(), skip, bytes, microbatch);

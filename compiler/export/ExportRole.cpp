@@ -81,6 +81,12 @@ LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
         exportOperand(fill, 0, *message.mutable_fill()->mutable_target());
         return success();
       })
+      .Case([&](plan::CopyOp copy) {
+        exportCommandBase(copy, message);
+        exportOperand(copy, 0, *message.mutable_copy()->mutable_source());
+        exportOperand(copy, 1, *message.mutable_copy()->mutable_target());
+        return success();
+      })
       .Case([&](plan::CollectiveOp collective) {
         exportCommandBase(collective, message);
         proto::CollectiveCommand &field = *message.mutable_collective();
@@ -127,7 +133,7 @@ LogicalResult Exporter::exportRole(plan::RoleOp role) {
   for (auto arena : role.getOps<plan::ArenaOp>()) {
     members_[arena] = message.arenas_size();
     proto::Arena &field = *message.add_arenas();
-    field.set_space(arena.getSpace().str());
+    field.set_space(stringifyMemorySpace(arena.getSpace()).str());
     field.set_bytes(*arena.getBytes());
     field.set_peak_live_bytes(*arena.getPeakLiveBytes());
   }
@@ -148,6 +154,9 @@ LogicalResult Exporter::exportRole(plan::RoleOp role) {
     members_[routine] = message.routines_size();
     proto::Routine &field = *message.add_routines();
     field.set_name(routine.getSymName().str());
+    field.set_phase(proto::Routine::Phase(routine.getPhase()));
+    if (routine.getStage())
+      field.set_stage(*routine.getStage());
     for (Operation &op : routine.getBody().front())
       if (failed(exportCommand(op, *field.add_commands())))
         return failure();

@@ -33,6 +33,7 @@ static Variable::Kind kindOf(train::VariableKind kind) {
 }
 
 LogicalResult Exporter::exportVariables() {
+  SmallVector<std::pair<int, StringAttr>> parameters; // of gradients and state, which may stand before them
   for (auto variable : module_.getOps<train::VariableOp>()) {
     variables_[variable.getSymNameAttr()] = plan_.variables_size();
     Variable &message = *plan_.add_variables();
@@ -44,11 +45,15 @@ LogicalResult Exporter::exportVariables() {
     if (variable.getAliases())
       for (StringRef alias : variable.getAliases()->getAsValueRange<StringAttr>())
         message.add_aliases(alias.str());
+    if (variable.getOf())
+      parameters.emplace_back(variables_.size() - 1, variable.getOfAttr().getAttr());
     if (variable.getSource() && failed(exportSource(variable, *message.mutable_source())))
       return failure();
     if (!variable.getSource())
       message.mutable_source()->set_fill(0);
   }
+  for (auto [variable, parameter] : parameters)
+    plan_.mutable_variables(variable)->set_of(variables_.lookup(parameter));
   return success();
 }
 

@@ -67,12 +67,14 @@ static double heldBytes(const CompileOptions &options) {
 }
 
 void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
+  // First, so that whoever needs to know how many ranks there are asks one place.
+  pm.addPass(createDeclareMesh({options.pipeline.ranks, options.dataParallel, /*expert=*/1, /*tensor=*/1}));
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
   // Before anything is computed twice or fused: no chain leads from one stage into another.
   const PipelineOptions &pipeline = options.pipeline;
   if (pipeline.ranks > 1)
-    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition, pipeline.ranks,
+    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition,
                                         options.microbatches, pipeline.schedule, pipeline.memory, heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise());
@@ -86,8 +88,8 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createRecompute());
   }
   addOptional(pm, options, createFuseElementwise());
-  pm.addPass(createOutlineFragments({pipeline.ranks, pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
-  pm.addPass(createScheduleCalls({options.microbatches, options.dataParallel, pipeline.ranks, pipeline.schedule}));
+  pm.addPass(createOutlineFragments({pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
+  pm.addPass(createScheduleCalls({options.microbatches, pipeline.schedule}));
   buildZeroPipeline(pm, options);
   pm.addPass(createVerifyDistForm());
 }

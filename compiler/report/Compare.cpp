@@ -69,6 +69,7 @@ void requireComparable(const Plan &a, const Plan &b) {
 //===-- facts -----------------------------------------------------------------===//
 
 Facts worldFacts(const Plan &plan) {
+  const WorldSize world = worldSize(plan);
   Facts facts = {{"compiler", plan.compiler_revision()},
                  {"machine", plan.machine().name() + " (" + plan.machine().device() + ")"},
                  {"threads", grouped(plan.machine().threads())},
@@ -76,9 +77,11 @@ Facts worldFacts(const Plan &plan) {
                  {"reserve", grouped(plan.machine().reserve())},
                  {"device memory", grouped(plan.machine().device_memory())},
                  {"host memory", grouped(plan.machine().host_memory())},
-                 {"ranks", grouped(worldSize(plan).ranks())}};
-  for (const plan::proto::Axis &axis : plan.world().axes())
-    facts.emplace_back(axis.name() + " ranks", grouped(axis.size()));
+                 {"ranks", grouped(world.ranks())},
+                 {"pipe ranks", grouped(world.pipe)},
+                 {"data ranks", grouped(world.data)},
+                 {"expert ranks", grouped(world.expert)},
+                 {"tensor ranks", grouped(world.tensor)}};
   facts.emplace_back("micro-batch size", grouped(plan.training().micro_batch_size()));
   facts.emplace_back("accumulation steps", grouped(plan.training().accumulation_steps()));
   facts.emplace_back("train batch size", grouped(plan.training().train_batch_size()));
@@ -170,6 +173,7 @@ Facts wireFacts(const Plan &plan) {
     facts.emplace_back(place + "reduce_scatter", grouped(wire.reduceScatter));
     facts.emplace_back(place + "all_reduce", grouped(wire.allReduce));
     facts.emplace_back(place + "broadcast", grouped(wire.broadcast));
+    facts.emplace_back(place + "all_to_all", grouped(wire.allToAll));
     facts.emplace_back(place + "send", grouped(wire.send));
     facts.emplace_back(place + "receive", grouped(wire.receive));
   }

@@ -93,6 +93,8 @@ WorldSize worldSize(const plan::proto::Plan &plan) {
       world.pipe = axis.size();
     else if (axis.name() == "data")
       world.data = axis.size();
+    else if (axis.name() == "expert")
+      world.expert = axis.size();
     else if (axis.name() == "tensor")
       world.tensor = axis.size();
   }

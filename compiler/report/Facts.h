@@ -9,10 +9,10 @@
 
 namespace ds::report {
 
-/// The sizes of the axes "pipe", "data" and "tensor"; 1 where the plan names none. All ranks: their product.
+/// The sizes of the axes, the slowest first; 1 where the plan names none. All ranks: their product.
 struct WorldSize {
-  uint64_t pipe = 1, data = 1, tensor = 1;
-  uint64_t ranks() const { return pipe * data * tensor; }
+  uint64_t pipe = 1, data = 1, expert = 1, tensor = 1;
+  uint64_t ranks() const { return pipe * data * expert * tensor; }
 };
 WorldSize worldSize(const plan::proto::Plan &plan);
 

@@ -120,8 +120,8 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
   json result = {{"rank", rank},
                  {"role", role.name()},
                  {"coords",
-                  {{"data", rank / world.tensor % world.data},
-                   {"pipe", rank / (world.tensor * world.data)},
+                  {{"data", rank / (world.tensor * world.expert) % world.data},
+                   {"pipe", rank / (world.tensor * world.expert * world.data)},
                    {"tensor", rank % world.tensor}}}};
   result.update(common);
   const WireBytes wire = wireBytesPerStep(plan, role, rank);
@@ -132,6 +132,8 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
                                    {"recv", wire.receive}};
   if (wire.broadcast > 0)
     result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
+  if (wire.allToAll > 0)
+    result["wire_bytes_per_step"]["all_to_all"] = wire.allToAll;
   return result;
 }
 

@@ -135,7 +135,7 @@ private:
   int64_t commandsOf(int call) const { return lives_.instantOf(call + 1, 0) - lives_.instantOf(call, 0); }
 
   bool isBackward(int call) const {
-    return role_.routines(int(program_.calls(call).routine())).name().starts_with("backward");
+    return role_.routines(int(program_.calls(call).routine())).phase() == plan::proto::Routine::BACKWARD;
   }
 
   /// "forward 3".

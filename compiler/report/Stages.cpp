@@ -32,19 +32,6 @@ std::string percent(double share) {
   return text.data();
 }
 
-/// 2 of "forward::2", which is stage 2's; 0 of "forward".
-std::optional<uint64_t> stageOfForward(const std::string &routine) {
-  static const std::string forward = "forward";
-  if (!routine.starts_with(forward))
-    return std::nullopt;
-  const std::string rest = routine.substr(forward.size());
-  if (rest.empty())
-    return 0;
-  const bool numbered = rest.starts_with("::") && rest.size() > 2 && rest.size() < 12 &&
-                        rest.find_first_not_of("0123456789", 2) == std::string::npos;
-  return numbered ? std::optional(std::stoull(rest.substr(2))) : std::nullopt;
-}
-
 /// By variable, the stages of a role whose forwards read it.
 std::map<uint32_t, std::set<uint64_t>> readersOf(const Plan &plan, const Role &role) {
   std::map<uint32_t, uint32_t> variableIn; // by reference value
@@ -53,14 +40,13 @@ std::map<uint32_t, std::set<uint64_t>> readersOf(const Plan &plan, const Role &r
       variableIn[op.results(0)] = op.variables(0);
   std::map<uint32_t, std::set<uint64_t>> readers;
   for (const plan::proto::Routine &routine : role.routines()) {
-    const auto stage = stageOfForward(routine.name());
-    if (!stage)
+    if (routine.phase() != plan::proto::Routine::FORWARD)
       continue;
     for (const plan::proto::Command &command : routine.commands())
       for (uint32_t index : command.reference())
         for (uint32_t operand : plan.reference().ops(int(index)).operands())
           if (const auto variable = variableIn.find(operand); variable != variableIn.end())
-            readers[variable->second].insert(*stage);
+            readers[variable->second].insert(routine.stage());
   }
   return readers;
 }
@@ -91,7 +77,7 @@ std::vector<std::vector<uint64_t>> stagesOfVariables(const Plan &plan) {
   std::vector<std::set<uint64_t>> stages(size_t(plan.variables_size()));
   const WorldSize world = worldSize(plan);
   for (const Role &role : plan.roles()) {
-    const uint64_t at = role.ranks(0) / (world.data * world.tensor);
+    const uint64_t at = role.ranks(0) / (world.ranks() / world.pipe);
     const auto readers =
         plan.pipeline().chunks() > 1 ? readersOf(plan, role) : std::map<uint32_t, std::set<uint64_t>>();
     for (uint32_t variable : variablesHeld(plan, role))

@@ -238,6 +238,7 @@ Table wireTable(const WireBytes &wire) {
                                     {"reduce_scatter", wire.reduceScatter},
                                     {"all_reduce", wire.allReduce},
                                     {"broadcast", wire.broadcast},
+                                    {"all_to_all", wire.allToAll},
                                     {"send", wire.send}})
     if (bytes > 0)
       table.add({kind, grouped(bytes), bytesText(bytes)});

@@ -51,6 +51,9 @@ void add(const plan::proto::Plan &plan, const CollectiveCommand &collective, uin
     case CollectiveCommand::BROADCAST:
       sum.broadcast += r == 0 ? bytes * (n - 1) : 0;
       break;
+    case CollectiveCommand::ALL_TO_ALL:
+      sum.allToAll += bytes - bytes / n;
+      break;
     default:
       break;
     }
@@ -80,6 +83,7 @@ WireBytes wireBytesPerStep(const plan::proto::Plan &plan, const plan::proto::Rol
     sum.reduceScatter += once.reduceScatter * calls[size_t(i)];
     sum.allReduce += once.allReduce * calls[size_t(i)];
     sum.broadcast += once.broadcast * calls[size_t(i)];
+    sum.allToAll += once.allToAll * calls[size_t(i)];
     sum.send += once.send * calls[size_t(i)];
     sum.receive += once.receive * calls[size_t(i)];
   }

@@ -10,12 +10,12 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<StateOp
   let summary = "variables laid end to end, in equal slices over an axis";
   let description = [{
     The rank at coordinate c of the n ranks of `axis` owns elements [c * E / n, (c + 1) * E / n) of the E of `type`,
-    whatever variables they belong to; what lies between and after the members is padding and stays zero. A rank holds
-    the `whole`, or its `slice` alone. An op over state that names a bucket acts on this rank's slice; one that names a
-    member of a bucket held whole acts on the member where it lies.
+    whatever variables they belong to; what lies between and after the members is padding and stays zero. By its `sharding` a bucket
+    is replicated, every rank has the whole, or sharded, a rank has its slice alone. An op over state that names a bucket acts on
+    this rank's slice; one that names a member of a replicated bucket acts on the member where it lies.
 
     ```mlir
-    dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> held whole members [@w, @b] at [0, 3072]
+    dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> sharding <replicated> members [@w, @b] at [0, 3072]
     ```
 
     **Constraints**
@@ -23,16 +23,19 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<StateOp
     - (bucket_c2) members are state of the element type, as many as offsets, ascending, apart, within the bucket.
     - (bucket_c3) offsets are multiples of 1024, so that no block of the gradient norm straddles two members; the slice is one of
       64, so that no part of a block, by which sums of squares are made, straddles two ranks.
+    - (bucket_c4) it is replicated, or sharded by `axis` alone, along dimension 0.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, StrAttr:$axis,  // bucket_c1
                        TypeAttrOf<AnyRankedTensor>:$type, TypeAttrOf<AnyRankedTensor>:$slice, // bucket_c1, bucket_c3
-                       Dist_Held:$held, FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets); // bucket_c2
+                       Dist_Sharding:$sharding,                                               // bucket_c4
+                       FlatSymbolRefArrayAttr:$members, DenseI64ArrayAttr:$offsets);          // bucket_c2
   let assemblyFormat = [{
-    $sym_name `on` $mesh `axis` $axis `:` $type `slices` $slice `held` $held `members` $members `at` $offsets attr-dict
+    $sym_name `on` $mesh `axis` $axis `:` $type `slices` $slice `sharding` $sharding `members` $members `at` $offsets attr-dict
   }];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getWholeType() { return ::mlir::cast<::mlir::RankedTensorType>(getType()); }
     ::mlir::RankedTensorType getSliceType() { return ::mlir::cast<::mlir::RankedTensorType>(getSlice()); }
+    bool isSharded() { return !getSharding().isReplicated(); }
     /// Blocks of the gradient norm, and their smallest parts, in elements.
     static constexpr int64_t block = 1024, smallestPart = 64;
     /// The largest part of a block that never straddles two ranks.
@@ -54,7 +57,7 @@ def Dist_ReadWholeOp : Dist_Op<"read_whole", [DeclareOpInterfaceMethods<SymbolUs
     ```
 
     **Constraints**
-    - (read_whole_c1) `bucket` names a dist.bucket held whole, and the result is its type.
+    - (read_whole_c1) `bucket` names a replicated dist.bucket, and the result is its type.
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket);
   let results = (outs Dist_Static:$result);

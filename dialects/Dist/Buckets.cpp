@@ -1,15 +1,8 @@
 //===- Buckets.cpp - verifiers of buckets and of tensors in them ----------===//
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 using namespace mlir;
 using namespace ds::dist;
-
-int64_t ds::dist::axisSize(MeshOp mesh, StringRef axis) {
-  for (auto [name, size] : llvm::zip(mesh.getAxes().getAsValueRange<StringAttr>(), mesh.getSizes()))
-    if (name == axis)
-      return size;
-  return 0;
-}
 
 RankedTensorType BucketOp::getStateType() { return getSliceType(); }
 
@@ -26,9 +19,9 @@ static bool liesWithin(ArrayRef<int64_t> offsets, ArrayRef<int64_t> counts, int6
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
-  const int64_t ranks = mesh ? axisSize(mesh, getAxis()) : 0;
-  if (ranks == 0) // bucket_c1
+  if (!mesh || !axisIndex(mesh, getAxis())) // bucket_c1
     return emitOpError() << getMeshAttr() << " is not a dist.mesh with an axis \"" << getAxis() << "\"";
+  const int64_t ranks = axisSize(mesh, getAxis());
   const RankedTensorType whole = getWholeType(), slice = getSliceType();
   const bool flat = whole.getRank() == 1 && slice.getRank() == 1 && whole.hasStaticShape() && slice.hasStaticShape();
   if (!flat || whole.getElementType() != slice.getElementType() || // bucket_c1
@@ -49,6 +42,9 @@ LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
       llvm::any_of(getOffsets(), [](int64_t offset) { return offset % block != 0; })) // bucket_c3
     return emitOpError() << "slices of " << slice.getNumElements() << " elements must be multiples of " << smallestPart
                          << ", and offsets [" << getOffsets() << "] of " << block;
+  if (isSharded() && getSharding() != ShardingAttr::getSharded(getAxisAttr(), 0)) // bucket_c4
+    return emitOpError() << "has sharding " << getSharding() << "; it must be replicated, or sharded by axis \""
+                         << getAxis() << "\" alone, along dimension 0";
   return success();
 }
 
@@ -68,9 +64,8 @@ int64_t BucketOp::sliceElements(int64_t elements, int64_t ranks) {
 
 LogicalResult ReadWholeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
-  if (!bucket || bucket.getHeld() != Held::Whole || bucket.getType() != getResult().getType()) // read_whole_c1
-    return emitOpError() << getBucketAttr() << " is not a dist.bucket of " << getResult().getType()
-                         << " that is held whole";
+  if (!bucket || bucket.isSharded() || bucket.getType() != getResult().getType()) // read_whole_c1
+    return emitOpError() << getBucketAttr() << " is not a replicated dist.bucket of " << getResult().getType();
   return success();
 }
 

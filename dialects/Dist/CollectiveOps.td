@@ -14,30 +14,40 @@ defvar Dist_CollectiveConstraints = [{
 
     **Constraints**
     - (collective_c1) `axis` is an axis of `mesh`.
-    - (collective_c2) slices are of flat tensors: an input of all_gather is flat, one of reduce_scatter is flat and the axis
-      size divides it. Sums are of floats.
-    - (collective_c3) there is one result an input: gathered n times as large, scattered n times smaller, else of the
-      input's type. With `into` there is none.
+    - (collective_c2) where slices are cut or joined, `dim` is a dimension of every input, and the axis size divides it where it is
+      cut; else `dim` is 0. Sums are of floats.
+    - (collective_c3) there is one result an input: `dim` n times as large when gathered, n times smaller when scattered, else of
+      the input's type. With `into` there is none.
     - (collective_c4) `into` names one state an input, which is of the result's type: gathers, all-reduces and broadcasts
-      fill a bucket held whole or a variable, scatters this rank's slice of a bucket.
+      fill a replicated bucket or a variable, scatters this rank's slice of a bucket.
     - (collective_c5) only a sum into state accumulates.
+    - (collective_c6) `sharding`, of the results, names axes of `mesh`; along `axis` results are sharded by `dim` if this is a
+      reduce_scatter or an all_to_all, else the same.
 }];
 
 class Dist_Collective<string mnemonic, string kind, dag outs, list<Trait> traits>
     : Dist_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                      DeclareOpInterfaceMethods<CollectiveOpInterface, ["getKind"]>], traits)> {
   let arguments = (ins Variadic<Dist_Static>:$inputs, FlatSymbolRefAttr:$mesh, StrAttr:$axis,
-                       OptionalAttr<FlatSymbolRefArrayAttr>:$into, UnitAttr:$accumulate);
+                       OptionalAttr<FlatSymbolRefArrayAttr>:$into, UnitAttr:$accumulate,
+                       DefaultValuedAttr<I64Attr, "0">:$dim, OptionalAttr<Dist_Sharding>:$sharding);
   let results = outs;
   let assemblyFormat = [{
-    $inputs (`into` $into^)? (`accumulate` $accumulate^)? `on` $mesh `axis` $axis attr-dict
-    `:` functional-type(operands, results)
+    $inputs (`into` $into^)? (`accumulate` $accumulate^)? `on` $mesh `axis` $axis (`dim` $dim^)? (`sharding` $sharding^)?
+    attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDefinition = "::ds::dist::CollectiveKind $cppClass::getKind() { return CollectiveKind::" # kind # "; }";
 }
 
 class Dist_WholeCollective<string mnemonic, string kind>
-    : Dist_Collective<mnemonic, kind, (outs Variadic<Dist_Static>:$results), []>;
+    : Dist_Collective<mnemonic, kind, (outs Variadic<Dist_Static>:$results), []> {
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::ValueRange":$inputs,
+                                 "::mlir::FlatSymbolRefAttr":$mesh, "::mlir::StringAttr":$axis, "::mlir::ArrayAttr":$into,
+                                 "::mlir::UnitAttr":$accumulate), [{
+    build($_builder, $_state, results, inputs, mesh, axis, into, accumulate, $_builder.getI64IntegerAttr(0),
+          /*sharding=*/nullptr);
+  }]>];
+}
 
 class Dist_StartCollective<string mnemonic, string kind>
     : Dist_Collective<mnemonic # "_start", kind, (outs Dist_Token:$token), []> {
@@ -113,5 +123,21 @@ def Dist_BroadcastOp : Dist_WholeCollective<"broadcast", "Broadcast"> {
 }
 def Dist_BroadcastStartOp : Dist_StartCollective<"broadcast", "Broadcast">;
 def Dist_BroadcastDoneOp : Dist_DoneCollective<"broadcast">;
+
+def Dist_AllToAllOp : Dist_WholeCollective<"all_to_all", "AllToAll"> {
+  let summary = "every rank sends each a slice";
+  let description = [{
+    The rank at coordinate c gets slice c of every rank's input and joins them in rank order, so that pieces of one dimension change
+    places: tokens go to the ranks of their experts, and come back by a second one. Its own dual. Cf. MPI_Alltoall,
+    torch.distributed.all_to_all_single.
+
+    On `dist.mesh @mesh ["data"] [4]`:
+    ```mlir
+    %0 = dist.all_to_all %tokens on @mesh axis "data" : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    ```
+  }] # Dist_CollectiveConstraints;
+}
+def Dist_AllToAllStartOp : Dist_StartCollective<"all_to_all", "AllToAll">;
+def Dist_AllToAllDoneOp : Dist_DoneCollective<"all_to_all">;
 
 #endif // DS_DIST_COLLECTIVE_OPS_TD

@@ -1,5 +1,5 @@
 //===- Collectives.cpp - verifiers of collectives -------------------------===//
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 using namespace mlir;
 using namespace ds::dist;
@@ -8,33 +8,73 @@ static bool isSum(CollectiveKind kind) {
   return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllReduce;
 }
 
+/// How many times as long `dim` is in a result: n, 1, or -n for one n-th.
+static int64_t growth(CollectiveKind kind, int64_t ranks) {
+  return kind == CollectiveKind::AllGather ? ranks : kind == CollectiveKind::ReduceScatter ? -ranks : 1;
+}
+
 FailureOr<SmallVector<Type>> ds::dist::resultTypes(CollectiveOpInterface op, int64_t ranks) {
   SmallVector<Type> types;
   const CollectiveKind kind = op.getKind();
+  const auto dim = static_cast<int64_t>(op.getDim());
+  const bool cuts = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
+  const bool hasDim = cuts || kind == CollectiveKind::AllGather;
+  if (!hasDim && dim != 0) // collective_c2
+    return op->emitOpError() << "has dim " << dim << ", and cuts and joins nothing";
   for (Value input : op.getInputs()) {
     auto type = cast<RankedTensorType>(input.getType());
-    const bool cuts = kind == CollectiveKind::AllGather || kind == CollectiveKind::ReduceScatter;
-    if (cuts && type.getRank() != 1) // collective_c2
-      return op->emitOpError() << "takes " << type << "; only a flat tensor has slices";
+    if (hasDim && (dim < 0 || dim >= type.getRank())) // collective_c2
+      return op->emitOpError() << "takes " << type << ", which has no dimension " << dim;
     if (isSum(kind) && !isa<FloatType>(type.getElementType())) // collective_c2
       return op->emitOpError() << "sums " << type << "; only floats are summed";
-    const int64_t count = type.getNumElements();
-    if (kind == CollectiveKind::ReduceScatter && count % ranks != 0) // collective_c2
-      return op->emitOpError() << "cuts " << type << " into " << ranks << " slices; pad it to "
-                               << (count / ranks + 1) * ranks << " elements";
-    if (kind == CollectiveKind::AllGather)
-      types.push_back(type.clone({count * ranks}));
-    else
-      types.push_back(kind == CollectiveKind::ReduceScatter ? type.clone({count / ranks}) : type);
+    SmallVector<int64_t> shape(type.getShape());
+    if (cuts && shape[size_t(dim)] % ranks != 0) // collective_c2
+      return op->emitOpError() << "cuts dimension " << dim << " of " << type << " into " << ranks << " slices; pad it to "
+                               << (shape[size_t(dim)] / ranks + 1) * ranks;
+    if (const int64_t times = growth(kind, ranks); times > 1)
+      shape[size_t(dim)] *= times;
+    else if (times < 0)
+      shape[size_t(dim)] /= -times;
+    types.push_back(type.clone(shape));
   }
   return types;
+}
+
+/// collective_c6, results being of `types`.
+static LogicalResult verifySharding(CollectiveOpInterface op, MeshOp mesh, ArrayRef<Type> types) {
+  const bool scatters = op.getKind() == CollectiveKind::ReduceScatter || op.getKind() == CollectiveKind::AllToAll;
+  std::optional<int64_t> along; // the dimension by which results are said to be sharded along `axis`
+  bool same = true;             // or that they are the same
+  for (const AxisPlacement &placement : op.getShardingAttr().getPlacements()) {
+    if (!axisIndex(mesh, placement.axis)) {
+      InFlightDiagnostic error = op->emitOpError() << "says " << op.getShardingAttr() << ", and the mesh has no axis "
+                                                   << placement.axis;
+      error.attachNote(mesh.getLoc()) << "mesh declared here";
+      return error;
+    }
+    for (Type type : types)
+      if (placement.dim && *placement.dim >= cast<RankedTensorType>(type).getRank())
+        return op->emitOpError() << "says " << op.getShardingAttr() << ", and a result is " << type;
+    if (placement.axis == op.getAxisAttr()) {
+      same = false;
+      along = placement.dim;
+    }
+  }
+  if (scatters ? along == int64_t(op.getDim()) : same)
+    return success();
+  InFlightDiagnostic error = op->emitOpError() << "makes something that is ";
+  if (scatters)
+    error << "sharded by axis " << op.getAxisAttr() << " along dimension " << op.getDim();
+  else
+    error << "the same along axis " << op.getAxisAttr();
+  return error << ", and says " << op.getShardingAttr();
 }
 
 /// Whether the state named `name` takes a result of `type`, as a whole or, for a scatter, as this rank's slice.
 static bool takes(Operation *state, CollectiveKind kind, Type type) {
   if (auto bucket = dyn_cast_or_null<BucketOp>(state))
     return kind == CollectiveKind::ReduceScatter ? bucket.getSlice() == type
-                                                 : bucket.getHeld() == Held::Whole && bucket.getType() == type;
+                                                 : !bucket.isSharded() && bucket.getType() == type;
   auto variable = dyn_cast_or_null<ds::train::StateOpInterface>(state);
   return variable && kind != CollectiveKind::ReduceScatter && variable.getStateType() == type;
 }
@@ -42,11 +82,10 @@ static bool takes(Operation *state, CollectiveKind kind, Type type) {
 /// collective_c1 to c5, but for the results; those types where there are any.
 static FailureOr<SmallVector<Type>> verifyParts(CollectiveOpInterface op, SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(op->getParentOp(), op.getMeshAttr());
-  const int64_t ranks = mesh ? axisSize(mesh, op.getAxisAttr()) : 0;
-  if (ranks == 0) // collective_c1
+  if (!mesh || !axisIndex(mesh, op.getAxisAttr())) // collective_c1
     return op->emitOpError() << op.getMeshAttr() << " is not a dist.mesh with an axis " << op.getAxisAttr();
-  FailureOr<SmallVector<Type>> types = resultTypes(op, ranks);
-  if (failed(types))
+  FailureOr<SmallVector<Type>> types = resultTypes(op, axisSize(mesh, op.getAxisAttr()));
+  if (failed(types) || (op.getShardingAttr() && failed(verifySharding(op, mesh, *types))))
     return failure();
   if (op.getAccumulate() && (!isSum(op.getKind()) || !op.getIntoAttr())) // collective_c5
     return op->emitOpError() << "accumulates; only a sum into state does";
@@ -109,4 +148,5 @@ DS_COLLECTIVE(AllGather)
 DS_COLLECTIVE(ReduceScatter)
 DS_COLLECTIVE(AllReduce)
 DS_COLLECTIVE(Broadcast)
+DS_COLLECTIVE(AllToAll)
 #undef DS_COLLECTIVE

@@ -1,10 +1,9 @@
 //===- Dist.cpp - registration and verifiers of the dist dialect ----------===//
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 
-#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -17,24 +16,12 @@ using namespace ds::dist;
 #include "dialects/Dist/DistTypes.cpp.inc"
 
 void DistDialect::initialize() {
+  addShardings();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/Dist/DistTypes.cpp.inc"
       >();
   registerDistDialectOperations(this);
-}
-
-LogicalResult MeshOp::verify() {
-  if (getAxes().size() != getSizes().size()) // mesh_c1
-    return emitOpError() << "has " << getAxes().size() << " axes and " << getSizes().size() << " sizes";
-  llvm::StringSet<> seen;
-  for (auto [axis, size] : llvm::zip(getAxes().getAsValueRange<StringAttr>(), getSizes())) {
-    if (!seen.insert(axis).second) // mesh_c1
-      return emitOpError() << "axis \"" << axis << "\" stands twice";
-    if (size < 1) // mesh_c2
-      return emitOpError() << "axis \"" << axis << "\" has size " << size << "; it must be at least 1";
-  }
-  return success();
 }
 
 LogicalResult ValueOp::verify() {
@@ -43,7 +30,27 @@ LogicalResult ValueOp::verify() {
   return success();
 }
 
+/// Axes of the module's mesh, dimensions of the type.
+static LogicalResult verifySharding(ValueOp value) {
+  auto module = value->getParentOfType<ModuleOp>();
+  MeshOp mesh = module ? meshOf(module) : MeshOp();
+  for (const AxisPlacement &placement : value.getShardingAttr().getPlacements()) {
+    if (!mesh || !axisIndex(mesh, placement.axis)) { // value_c3
+      InFlightDiagnostic error = value.emitOpError() << "is sharded by axis " << placement.axis << ", which the mesh does not have";
+      if (mesh)
+        error.attachNote(mesh.getLoc()) << "mesh declared here";
+      return error;
+    }
+    if (placement.dim && *placement.dim >= cast<RankedTensorType>(value.getType()).getRank()) // value_c3
+      return value.emitOpError() << "is sharded along dimension " << *placement.dim << ", and " << value.getType()
+                                 << " has none";
+  }
+  return success();
+}
+
 LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (getSharding() && failed(verifySharding(*this)))
+    return failure();
   if (!getBucket() && !getForStep())
     return success();
   auto bucket = getBucket() ? symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr()) : BucketOp();
@@ -56,7 +63,33 @@ LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult FragmentOp::verify() {
   if (getBody().getNumArguments() != 0) // fragment_c1
     return emitOpError() << "body has arguments; dist.load reads what others kept";
+  const bool ofRank = getPipe().has_value(), isReceive = getPhase() == Phase::Receive;
+  if (ofRank == getStage().has_value() || (!isReceive && ofRank != isOfRank(getPhase()))) // fragment_c2
+    return emitOpError() << "of phase " << stringifyPhase(getPhase()) << " has " << (getStage() ? "a" : "no")
+                         << " stage and " << (ofRank ? "a" : "no") << " pipe; it must have "
+                         << (isReceive              ? "one of the two"
+                             : isOfRank(getPhase()) ? "a pipe alone"
+                                                    : "a stage alone");
+  if (const auto number = static_cast<int64_t>(ofRank ? *getPipe() : *getStage()); number < 0) // fragment_c2
+    return emitOpError() << (ofRank ? "pipe " : "stage ") << number << " is negative";
+  if (isReceive != getAheadOf().has_value()) // fragment_c3
+    return emitOpError() << "of phase " << stringifyPhase(getPhase())
+                         << (isReceive ? " must say for which fragment it is" : " is for no other fragment");
   return success();
+}
+
+LogicalResult FragmentOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getAheadOf())
+    return success();
+  auto served = symbols.lookupNearestSymbolFrom<FragmentOp>((*this)->getParentOp(), getAheadOfAttr());
+  if (!served) // fragment_c3
+    return emitOpError() << getAheadOfAttr() << " is not a dist.fragment";
+  if (served.getPhase() != Phase::Receive && served.getStage() == getStage() && served.getPipe() == getPipe())
+    return success();
+  InFlightDiagnostic error = emitOpError() << "is for " << getAheadOfAttr() // fragment_c3
+                                           << ", which receives itself or is of another stage or coordinate";
+  error.attachNote(served.getLoc()) << "declared here";
+  return error;
 }
 
 LogicalResult RoleOp::verify() {
@@ -133,6 +166,28 @@ LogicalResult ReceiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return emitOpError() << name << " is the graph input \"" << *value.getInput() << "\"; only a feed writes it";
   }
   return verifyChannel(*this, getChannelAttr(), symbols);
+}
+
+LogicalResult TransferOp::verify() {
+  const StringRef from = stringifyMemorySpace(getFrom()), to = stringifyMemorySpace(getTo());
+  if (getFrom() == getTo()) // transfer_c1
+    return emitOpError() << "leads from " << from << " to " << to << "; these must be two memory spaces";
+  auto before = getTensor().getDefiningOp<TransferOp>();
+  if (const MemorySpace space = before ? before.getTo() : MemorySpace::Device; space != getFrom()) { // transfer_c2
+    InFlightDiagnostic error = emitOpError() << "takes a tensor from " << from << " that lies in "
+                                             << stringifyMemorySpace(space);
+    if (before)
+      error.attachNote(before.getLoc()) << "put there here";
+    return error;
+  }
+  for (Operation *user : getResult().getUsers())
+    if (getTo() != MemorySpace::Device && !isa<TransferOp>(user)) { // transfer_c3
+      InFlightDiagnostic error = emitOpError() << "leaves its result in " << to << " for '" << user->getName()
+                                               << "'; only a transfer reads it there";
+      error.attachNote(user->getLoc()) << "used here";
+      return error;
+    }
+  return success();
 }
 
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -19,10 +19,23 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
   llvm::StringRef getName() final { return "dist.value"; }
 };
 
+/// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a sum.
+struct AxisPlacement {
+  mlir::StringAttr axis;
+  std::optional<int64_t> dim;
+
+  bool operator==(const AxisPlacement &) const = default;
+  friend llvm::hash_code hash_value(const AxisPlacement &placement) {
+    return llvm::hash_combine(placement.axis, placement.dim.value_or(-1));
+  }
+};
+
 } // namespace ds::dist
 
 #include "dialects/Dist/DistDialect.h.inc"
 #include "dialects/Dist/DistEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Dist/DistAttributes.h.inc"
 #include "dialects/Dist/DistInterfaces.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Dist/DistTypes.h.inc"
@@ -30,9 +43,6 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
 #include "dialects/Dist/DistOps.h.inc"
 
 namespace ds::dist {
-
-/// The size of an axis, or 0 where the mesh has none of that name.
-int64_t axisSize(MeshOp mesh, llvm::StringRef axis);
 
 /// The types that a collective over `ranks` makes of its inputs (collective_c2, c3), or a failure after a diagnostic.
 llvm::FailureOr<llvm::SmallVector<mlir::Type>> resultTypes(CollectiveOpInterface op, int64_t ranks);

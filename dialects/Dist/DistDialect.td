@@ -24,6 +24,8 @@ def Dist_Dialect : Dialect {
     this rank's slice. A collective is an op on tensors; asynchrony is a token between its start and its done.
   }];
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = "void addShardings();";
   let usePropertiesForAttributes = 1;
 }
 
@@ -36,14 +38,49 @@ def Dist_Token : TypeDef<Dist_Dialect, "Token"> {
   let summary = "a collective under way, from its start to its done";
 }
 
-def Dist_Held : I32EnumAttr<"Held", "what of a bucket a rank keeps", [
-    I32EnumAttrCase<"Whole", 1, "whole">, I32EnumAttrCase<"Slice", 2, "slice">]> {
+def Dist_Sharding : AttrDef<Dist_Dialect, "Sharding"> {
+  let mnemonic = "sharding";
+  let summary = "what a rank holds of a tensor";
+  let description = [{
+    The whole, unless something is said of an axis of the mesh: `sharded` by it, a rank at coordinate c of n holds the c-th of n equal
+    pieces of dimension `dim`; `partial`, the tensor is the sum of what the ranks along it hold. Cf. the placements of
+    torch.distributed.tensor.DTensor: Replicate, Shard(dim), Partial.
+
+    ```mlir
+    #dist.sharding<replicated>
+    #dist.sharding<sharded "data" dim 0>
+    #dist.sharding<sharded "data" dim 0, partial "tensor">
+    ```
+
+    **Constraints**
+    - (sharding_c1) no axis stands twice.
+    - (sharding_c2) a dimension is not negative.
+  }];
+  let parameters = (ins ArrayRefParameter<"::ds::dist::AxisPlacement">:$placements);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static ShardingAttr getReplicated(::mlir::MLIRContext *context) { return get(context, {}); }
+    static ShardingAttr getSharded(::mlir::StringAttr axis, int64_t dim) {
+      return get(axis.getContext(), {AxisPlacement{axis, dim}});
+    }
+    bool isReplicated() const { return getPlacements().empty(); }
+  }];
+}
+
+/// Numbers of plan.proto's Routine.Phase; a plan has `begin` (1), too.
+def Dist_Phase : I32EnumAttr<"Phase", "the part of a step that a fragment runs", [
+    I32EnumAttrCase<"Feed", 2, "feed">, I32EnumAttrCase<"Receive", 3, "receive">, I32EnumAttrCase<"Gather", 4, "gather">,
+    I32EnumAttrCase<"Forward", 5, "forward">, I32EnumAttrCase<"Backward", 6, "backward">,
+    I32EnumAttrCase<"Weight", 7, "weight">, I32EnumAttrCase<"Update", 8, "update">,
+    I32EnumAttrCase<"Metric", 9, "metric">, I32EnumAttrCase<"Evaluate", 10, "evaluate">]> {
   let cppNamespace = "::ds::dist";
 }
 /// Numbers of plan.proto's CollectiveCommand.Kind.
 def Dist_CollectiveKind : I32EnumAttr<"CollectiveKind", "what a collective does", [
     I32EnumAttrCase<"AllGather", 1, "all_gather">, I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
-    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">]> {
+    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">,
+    I32EnumAttrCase<"AllToAll", 5, "all_to_all">]> {
   let cppNamespace = "::ds::dist";
 }
 

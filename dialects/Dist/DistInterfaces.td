@@ -14,7 +14,10 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
     InterfaceMethod<"Ranks whose coordinates differ on this axis alone take part.", "::mlir::StringAttr", "getAxisAttr">,
     InterfaceMethod<"The state that takes each part's result, or null: then it is a tensor.", "::mlir::ArrayAttr",
                     "getIntoAttr">,
-    InterfaceMethod<"Whether sums are added to what is there.", "bool", "getAccumulate">];
+    InterfaceMethod<"Whether sums are added to what is there.", "bool", "getAccumulate">,
+    InterfaceMethod<"The dimension that is cut or joined.", "uint64_t", "getDim">,
+    InterfaceMethod<"What a rank has of the results, or null: that is not said.", "::ds::dist::ShardingAttr",
+                    "getShardingAttr">];
 }
 
 #endif // DS_DIST_INTERFACES_TD

@@ -5,16 +5,18 @@
 include "dialects/Dist/BucketOps.td"
 include "dialects/Dist/CollectiveOps.td"
 include "dialects/Dist/DistDialect.td"
+include "dialects/Dist/TransferOps.td"
 
 def Dist_Values : Resource<"::ds::dist::ValueResource">;
 
 def Dist_MeshOp : Dist_Op<"mesh", [Symbol]> {
   let summary = "the ranks as a grid with named axes";
   let description = [{
-    Row-major, the last axis fastest: rank = (pipe * D + data) * T + tensor. Cf. torch.distributed.DeviceMesh.
+    Row-major, the last axis fastest; in the mesh below rank = ((pipe * D + data) * E + expert) * T + tensor, of which E and T are 1
+    as yet. Cf. torch.distributed.DeviceMesh.
 
     ```mlir
-    dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+    dist.mesh @mesh ["pipe", "data", "expert", "tensor"] [2, 4, 1, 1]
     ```
 
     **Constraints**
@@ -36,44 +38,87 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     dist.value @"h.0/add" : tensor<4x128x64xf32>
     dist.value @input_ids : tensor<4x128xi64> input "input_ids"
     dist.value @"zero.0::whole" : tensor<8192xf32> of @zero.0 for_step
+    dist.value @"h.0/mul" : tensor<4x128x32xf32> sharding <sharded "tensor" dim 2>
     ```
+
+    `sharding` says what the type, a rank's, is of the whole; nothing said: not known to be the same anywhere else.
 
     **Constraints**
     - (value_c1) the type is a static tensor.
     - (value_c2) `of` names a dist.bucket whose whole is of the type; only such a value is `for_step`.
+    - (value_c3) `sharding` names axes of the mesh and dimensions of the type.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input,
-                       OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step);
+                       OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step,
+                       OptionalAttr<Dist_Sharding>:$sharding);
   let assemblyFormat = [{
-    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? attr-dict
+    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? (`sharding` $sharding^)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
                                  CArg<"::mlir::StringAttr", "{}">:$input), [{
     build($_builder, $_state, $_builder.getStringAttr(name), ::mlir::TypeAttr::get(type), input, /*bucket=*/nullptr,
-          /*for_step=*/nullptr);
+          /*for_step=*/nullptr, /*sharding=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }
 
-def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock]> {
+def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminator, SingleBlock,
+                                           DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "ops that run together, once per call";
   let description = [{
-    Its body holds train ops and `dist.load`, `dist.store`, `dist.feed`.
+    Its body holds train ops and `dist.load`, `dist.store`, `dist.feed`. What it is for stands in attributes; its name is for
+    people.
 
     ```mlir
-    dist.fragment @backward {
-      %x = dist.load @"h.0/add" : tensor<4x64xf32>
+    dist.fragment @"receive::backward::0" phase receive stage 0 for @"backward::0" {
+      dist.receive [@"h.0/add::grad"] on @"backward::1-0"
+    }
+    dist.fragment @"backward::0" phase backward stage 0 {
+      %x = dist.load @"h.0/add::grad" : tensor<4x64xf32>
+      ...
+    }
+    dist.fragment @"update::0" phase update pipe 0 {
       ...
     }
     ```
 
+    | phase | runs |
+    |---|---|
+    | `feed` | graph inputs of a micro-batch are written, ahead of use |
+    | `receive` | messages are received, ahead of the fragment `for` which they are |
+    | `gather` | parameters are made whole for a step |
+    | `forward`, `backward` | the two passes of a micro-batch |
+    | `weight` | gradients of parameters, where the schedule delays them |
+    | `update` | the optimizer, once a step |
+    | `metric` | what another rank has measured is stored |
+    | `evaluate` | the forward of an evaluation |
+
     **Constraints**
     - (fragment_c1) its body has no arguments.
+    - (fragment_c2) `stage`, a stage of the pipeline, or `pipe`, a coordinate of the mesh's axis pipe, is there, and not both: an
+      update and a metric serve all stages of a coordinate, other phases one stage. None is negative.
+    - (fragment_c3) exactly a receive is `for` a dist.fragment, which has its stage or coordinate and is itself no receive.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins SymbolNameAttr:$sym_name, Dist_Phase:$phase,
+                       OptionalAttr<I64Attr>:$stage, OptionalAttr<I64Attr>:$pipe, // fragment_c2
+                       OptionalAttr<FlatSymbolRefAttr>:$ahead_of);                // fragment_c3
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name `phase` $phase (`stage` $stage^)? (`pipe` $pipe^)? (`for` $ahead_of^)? attr-dict-with-keyword $body
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "Phase":$phase, "std::optional<int64_t>":$stage,
+                                 "std::optional<int64_t>":$pipe, CArg<"::mlir::FlatSymbolRefAttr", "{}">:$aheadOf), [{
+    const auto number = [&](std::optional<int64_t> value) {
+      return value ? $_builder.getI64IntegerAttr(*value) : ::mlir::IntegerAttr();
+    };
+    build($_builder, $_state, $_builder.getStringAttr(name), PhaseAttr::get($_builder.getContext(), phase), number(stage),
+          number(pipe), aheadOf);
+  }]>];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether fragments of a phase serve all stages of a coordinate of axis pipe.
+    static bool isOfRank(Phase phase) { return phase == Phase::Update || phase == Phase::Metric; }
+  }];
 }
 
 class Dist_ValueUser<string mnemonic, list<Trait> traits>

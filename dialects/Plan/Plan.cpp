@@ -28,12 +28,6 @@ int64_t ds::plan::tensorBytes(Type type) {
   return tensor.getNumElements() * (bits == 1 ? 1 : bits / 8);
 }
 
-LogicalResult ArenaOp::verify() {
-  if (!llvm::is_contained({"device", "host", "nvme"}, getSpace())) // arena_c1
-    return emitOpError() << "space \"" << getSpace() << "\" is none of device, host, nvme";
-  return success();
-}
-
 LogicalResult CommunicatorOp::verify() {
   int64_t next = 0;
   for (int64_t axis : getAxes()) {
@@ -55,8 +49,14 @@ LogicalResult ChannelOp::verify() {
 
 LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<KernelOp, FillOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1
+    if (!isa<KernelOp, FillOp, CopyOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1
       return emitOpError() << "holds '" << op.getName() << "', which is no command";
+  const bool ofRole = getPhase() == Phase::Begin || getPhase() == Phase::Update || getPhase() == Phase::Metric;
+  if (getPhase() != Phase::Receive && ofRole == getStage().has_value()) // routine_c2
+    return emitOpError() << "of phase " << stringifyPhase(getPhase())
+                         << (ofRole ? " serves all stages of its role and has none" : " must say of which stage it is");
+  if (getStage() && static_cast<int64_t>(*getStage()) < 0) // routine_c2
+    return emitOpError() << "stage " << static_cast<int64_t>(*getStage()) << " is negative";
   return success();
 }
 
@@ -125,6 +125,13 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getCommunicator() || getBuffers().empty() || getBuffers().size() % partSize() != 0) // collective_c1
     return emitOpError() << "has " << getBuffers().size() << " buffers; it must name a communicator and have "
                          << partSize() << " buffers a part";
+  return verifyCommand(*this, symbols);
+}
+LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  const bool isPair = getBuffers().size() == 2 && getAccesses() == ArrayRef({int32_t(Access::Read), int32_t(Access::Write)});
+  if (!isPair || getTypes().size() != 2 || getTypes()[0] != getTypes()[1]) // copy_c1
+    return emitOpError() << "has " << getBuffers().size() << " buffers, accesses [" << getAccesses() << "] and types "
+                         << getTypes() << "; it reads the first of two and writes the second, of one type";
   return verifyCommand(*this, symbols);
 }
 LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }

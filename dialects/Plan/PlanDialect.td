@@ -34,6 +34,9 @@ class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32E
 def Plan_Scope : Plan_Enum<"Scope", "how long a buffer lives", [
     I32EnumAttrCase<"Plan", 1, "plan">, I32EnumAttrCase<"Step", 2, "step">, I32EnumAttrCase<"Slot", 3, "slot">,
     I32EnumAttrCase<"Call", 4, "call">]>;
+/// Names of Arena.space.
+def Plan_MemorySpace : Plan_Enum<"MemorySpace", "where an arena lies", [
+    I32EnumAttrCase<"Device", 1, "device">, I32EnumAttrCase<"Host", 2, "host">, I32EnumAttrCase<"Nvme", 3, "nvme">]>;
 def Plan_Category : Plan_Enum<"Category", "what a buffer is for", [
     I32EnumAttrCase<"Weights", 1, "weights">, I32EnumAttrCase<"Gradients", 2, "gradients">,
     I32EnumAttrCase<"Optimizer", 3, "optimizer">, I32EnumAttrCase<"Activations", 4, "activations">,
@@ -43,6 +46,13 @@ def Plan_QueueKind : Plan_Enum<"QueueKind", "what a queue's commands use", [
     I32EnumAttrCase<"Compute", 1, "compute">, I32EnumAttrCase<"Collective", 2, "collective">,
     I32EnumAttrCase<"CopyIn", 3, "copy_in">, I32EnumAttrCase<"CopyOut", 4, "copy_out">, I32EnumAttrCase<"Io", 5, "io">,
     I32EnumAttrCase<"Message", 6, "message">]>;
+/// Numbers of Routine.Phase.
+def Plan_Phase : Plan_Enum<"Phase", "the part of a run that a routine is", [
+    I32EnumAttrCase<"Begin", 1, "begin">, I32EnumAttrCase<"Feed", 2, "feed">, I32EnumAttrCase<"Receive", 3, "receive">,
+    I32EnumAttrCase<"Gather", 4, "gather">, I32EnumAttrCase<"Forward", 5, "forward">,
+    I32EnumAttrCase<"Backward", 6, "backward">, I32EnumAttrCase<"Weight", 7, "weight">,
+    I32EnumAttrCase<"Update", 8, "update">, I32EnumAttrCase<"Metric", 9, "metric">,
+    I32EnumAttrCase<"Evaluate", 10, "evaluate">]>;
 /// Numbers of Operand.Access.
 def Plan_Access : Plan_Enum<"Access", "what a command does to an operand", [
     I32EnumAttrCase<"Read", 1, "read">, I32EnumAttrCase<"Write", 2, "write">,
@@ -50,6 +60,7 @@ def Plan_Access : Plan_Enum<"Access", "what a command does to an operand", [
 /// Numbers of CollectiveCommand.Kind.
 def Plan_CollectiveKind : Plan_Enum<"CollectiveKind", "what a collective does", [
     I32EnumAttrCase<"AllGather", 1, "all_gather">, I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
-    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">]>;
+    I32EnumAttrCase<"AllReduce", 3, "all_reduce">, I32EnumAttrCase<"Broadcast", 4, "broadcast">,
+    I32EnumAttrCase<"AllToAll", 5, "all_to_all">]>;
 
 #endif // DS_PLAN_DIALECT_TD

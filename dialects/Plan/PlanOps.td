@@ -49,15 +49,15 @@ class Plan_RoleMember<string mnemonic, list<Trait> traits = []>
 def Plan_ArenaOp : Plan_RoleMember<"arena", [Symbol]> {
   let summary = "one allocation of a memory space";
   let description = [{
-    `bytes` and `peak_live_bytes` are set by `ds-assign-offsets`.
+    A role has one a memory space, of its name. `bytes` and `peak_live_bytes` are set by `ds-assign-offsets`.
 
-    **Constraints**
-    - (arena_c1) `space` is "device", "host" or "nvme".
+    ```mlir
+    plan.arena @device space device bytes 4096 peak 4032
+    ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$space, OptionalAttr<I64Attr>:$bytes,
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_MemorySpace:$space, OptionalAttr<I64Attr>:$bytes,
                        OptionalAttr<I64Attr>:$peak_live_bytes);
   let assemblyFormat = "$sym_name `space` $space (`bytes` $bytes^)? (`peak` $peak_live_bytes^)? attr-dict";
-  let hasVerifier = 1;
 }
 
 def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -101,12 +101,23 @@ def Plan_EventOp : Plan_RoleMember<"event", [Symbol]> {
 def Plan_RoutineOp : Plan_RoleMember<"routine", [Symbol, NoTerminator, SingleBlock]> {
   let summary = "the commands of one call, in issue order";
   let description = [{
+    `stage` is there where the routine serves one stage of the pipeline alone.
+
+    ```mlir
+    plan.routine @"forward::1" phase forward stage 1 {
+      plan.kernel "matmul" ...
+    }
+    plan.routine @"update::1" phase update {
+    }
+    ```
+
     **Constraints**
     - (routine_c1) the body holds commands only.
+    - (routine_c2) beginnings, updates and metrics have no stage, feeds, gathers and passes over a micro-batch one, not negative.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins SymbolNameAttr:$sym_name, Plan_Phase:$phase, OptionalAttr<I64Attr>:$stage);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `phase` $phase (`stage` $stage^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 
@@ -152,6 +163,21 @@ def Plan_FillOp : Plan_Command<"fill"> {
   }];
 }
 
+def Plan_CopyOp : Plan_Command<"copy"> {
+  let summary = "copy a tensor, within an arena or to that of another memory space";
+  let description = [{
+    Buffers are source and target. Constraints command_c1 to command_c4 hold.
+
+    **Constraints**
+    - (copy_c1) there are two buffers, the first read, the second written, both seen as one type.
+  }];
+  let assemblyFormat = [{
+    `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)? (`over` $communicator^)?
+    `on` $queue
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+  }];
+}
+
 def Plan_CollectiveOp : Plan_Command<"collective", (ins Plan_CollectiveKind:$kind, UnitAttr:$accumulate)> {
   let summary = "what the ranks of a communicator do together";
   let description = [{
@@ -169,7 +195,7 @@ def Plan_CollectiveOp : Plan_Command<"collective", (ins Plan_CollectiveKind:$kin
   let extraClassDeclaration = [{
     /// Buffers of one part.
     unsigned partSize() {
-      return getKind() == CollectiveKind::AllGather || getKind() == CollectiveKind::Broadcast ? 2 : 3;
+      return getKind() == CollectiveKind::ReduceScatter || getKind() == CollectiveKind::AllReduce ? 3 : 2;
     }
   }];
 }

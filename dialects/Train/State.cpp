@@ -121,6 +121,23 @@ LogicalResult IncrementOp::verifySymbolUses(SymbolTableCollection &symbols) { //
   return success(bool(lookup(*this, getVariableAttr(), symbols, scalar)));
 }
 
+LogicalResult VariableOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getOf())
+    return success();
+  if (getKind() != VariableKind::Gradient && getKind() != VariableKind::Optimizer) // variable_c5
+    return emitOpError() << "is a " << stringifyVariableKind(getKind())
+                         << "; only gradients and optimizer state are of a parameter";
+  auto parameter = symbols.lookupNearestSymbolFrom<VariableOp>((*this)->getParentOp(), getOfAttr());
+  if (!parameter) // variable_c5
+    return emitOpError() << getOfAttr() << " is not a train.variable";
+  if (parameter.getKind() == VariableKind::Parameter && parameter.getType() == getType())
+    return success();
+  InFlightDiagnostic error = emitOpError() << "of " << getType() << " is of " << getOfAttr() // variable_c5
+                                           << ", which must be a parameter of that type";
+  error.attachNote(parameter.getLoc()) << "declared here";
+  return error;
+}
+
 /// Whether all `names` are variables of the type of the first, a float type.
 static LogicalResult oneType(Operation *op, ArrayRef<FlatSymbolRefAttr> names, SymbolTableCollection &symbols) {
   StateOpInterface parameter = lookup(op, names.front(), symbols);

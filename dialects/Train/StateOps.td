@@ -50,15 +50,17 @@ def Train_VariableKindAttr : EnumAttr<Train_Dialect, Train_VariableKind, "variab
 
 //===-- the variable --------------------------------------------------------===//
 
-def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<StateOpInterface>]> {
+def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<StateOpInterface>,
+                                           DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a named tensor that outlives functions";
   let description = [{
     A parameter keeps PyTorch's name; a tied weight is one variable read twice, its other names are `aliases`. Gradient
-    accumulators and metrics are zero at the start of every optimizer step, all else lives as long as the run.
+    accumulators and metrics are zero at the start of every optimizer step, all else lives as long as the run. A gradient that
+    our optimizers apply, and their state, say `of` which parameter they are.
 
     ```mlir
     train.variable parameter @"wte.weight" : tensor<50257x768xf32> from #train.file<"model.onnx.data", 0, 154389504> {trainable}
-    train.variable gradient @"wte.weight::gradient" : tensor<50257x768xf32>
+    train.variable gradient @"wte.weight::gradient" of @"wte.weight" : tensor<50257x768xf32>
     ```
 
     **Constraints**
@@ -66,15 +68,16 @@ def Train_VariableOp : Train_Op<"variable", [Symbol, DeclareOpInterfaceMethods<S
     - (variable_c2) parameters, buffers and optimizer state have a source, gradients and metrics none.
     - (variable_c3) a file source is as long as the tensor.
     - (variable_c4) only a parameter of a float type is trainable.
+    - (variable_c5) only a gradient or optimizer state is `of` something: a parameter of its type.
   }];
-  let arguments = (ins Train_VariableKindAttr:$kind, SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type,
-                       OptionalAttr<AnyAttr>:$source, UnitAttr:$trainable, UnitAttr:$persistent,
-                       OptionalAttr<StrArrayAttr>:$aliases);
-  let assemblyFormat = "$kind $sym_name `:` $type (`from` $source^)? attr-dict";
+  let arguments = (ins Train_VariableKindAttr:$kind, SymbolNameAttr:$sym_name, OptionalAttr<FlatSymbolRefAttr>:$of,
+                       TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<AnyAttr>:$source, UnitAttr:$trainable,
+                       UnitAttr:$persistent, OptionalAttr<StrArrayAttr>:$aliases);
+  let assemblyFormat = "$kind $sym_name (`of` $of^)? `:` $type (`from` $source^)? attr-dict";
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "VariableKind":$kind, "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
-                                 CArg<"::mlir::Attribute", "{}">:$source), [{
-    build($_builder, $_state, VariableKindAttr::get($_builder.getContext(), kind), $_builder.getStringAttr(name),
+                                 CArg<"::mlir::Attribute", "{}">:$source, CArg<"::mlir::FlatSymbolRefAttr", "{}">:$of), [{
+    build($_builder, $_state, VariableKindAttr::get($_builder.getContext(), kind), $_builder.getStringAttr(name), of,
           ::mlir::TypeAttr::get(type), source, /*trainable=*/nullptr, /*persistent=*/nullptr, /*aliases=*/nullptr);
   }]>];
   let extraClassDeclaration = [{

@@ -18,20 +18,22 @@ enum class CollectiveKind : uint8_t {
                  ///< MPI_Ireduce_scatter_block
   AllReduce,     ///< target [c] = sum of the sources [c]. Cf. ncclAllReduce, MPI_Iallreduce
   Broadcast,     ///< target [c] = rank 0's source [c]. Cf. ncclBroadcast, MPI_Ibcast
+  AllToAll,      ///< slice k of target [n * c] = slice `rank` of rank k's source [n * c]. Cf. MPI_Ialltoall
 };
-inline constexpr size_t collectiveKinds = 4;
+inline constexpr size_t collectiveKinds = 5;
 
 /// "all_gather", as traces, metrics and errors call it.
 constexpr const char *name(CollectiveKind kind) {
   constexpr std::array<const char *, collectiveKinds> names = {"all_gather", "reduce_scatter", "all_reduce",
-                                                               "broadcast"};
+                                                               "broadcast", "all_to_all"};
   return names[size_t(kind)];
 }
 
 /// One tensor of a collective, as this rank sees it.
 struct CollectivePart {
   const std::byte *source = nullptr;
-  /// The source itself, this rank's slice of it (reduce_scatter) or what it is a slice of (all_gather), or elsewhere.
+  /// The source itself (all_to_all: not), this rank's slice of it (reduce_scatter) or what it is a slice of (all_gather),
+  /// or elsewhere.
   std::byte *target = nullptr;
   uint64_t count = 0;       ///< elements of `source`
   DType dtype = DType::F32; ///< sums: F32, F64 or I64
@@ -87,6 +89,7 @@ constexpr uint64_t wireBytesOf(CollectiveKind kind, uint64_t count, uint64_t ele
   case CollectiveKind::AllGather:
     return bytes * (n - 1);
   case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllToAll:
     return bytes - own;
   case CollectiveKind::AllReduce:
     return bytes - own + own * (n - 1);

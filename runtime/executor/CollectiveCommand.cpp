@@ -26,6 +26,8 @@ CollectiveKind kindOf(const plan::proto::CollectiveCommand &collective) {
     return CollectiveKind::AllReduce;
   case plan::proto::CollectiveCommand::BROADCAST:
     return CollectiveKind::Broadcast;
+  case plan::proto::CollectiveCommand::ALL_TO_ALL:
+    return CollectiveKind::AllToAll;
   default: // PlanReader refuses other numbers
     return CollectiveKind::AllGather;
   }

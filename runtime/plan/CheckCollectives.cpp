@@ -38,13 +38,15 @@ void checkPlaces(const proto::Operand &source, const proto::Operand &target, Col
   const bool gathers = kind == Collective::ALL_GATHER, scatters = kind == Collective::REDUCE_SCATTER;
   const auto [sourceBegin, sourceStride] = beginOf(source);
   const auto [targetBegin, targetStride] = beginOf(target);
-  const bool inPlace = sourceBegin == targetBegin && sourceStride == (gathers ? sliceBytes : 0) &&
+  const bool inPlace = kind != Collective::ALL_TO_ALL && sourceBegin == targetBegin && sourceStride == (gathers ? sliceBytes : 0) &&
                        targetStride == (scatters ? sliceBytes : 0);
   const bool apart = sourceStride == targetStride &&
                      (sourceBegin + sourceBytes <= targetBegin || targetBegin + targetBytes <= sourceBegin);
   if (!inPlace && !apart)
-    refuse(place, "source and target lie in one buffer and are neither apart nor in place: the smaller must be "
-                  "this rank's slice of the larger");
+    refuse(place, kind == Collective::ALL_TO_ALL
+                      ? "source and target lie in one buffer and are not apart"
+                      : "source and target lie in one buffer and are neither apart nor in place: the smaller must be "
+                        "this rank's slice of the larger");
 }
 
 void checkCounts(Collective::Kind kind, uint64_t ranks, uint64_t sourceBytes, uint64_t targetBytes,
@@ -52,7 +54,8 @@ void checkCounts(Collective::Kind kind, uint64_t ranks, uint64_t sourceBytes, ui
   const uint64_t expected = kind == Collective::ALL_GATHER       ? sourceBytes * ranks
                             : kind == Collective::REDUCE_SCATTER ? sourceBytes / ranks
                                                                  : sourceBytes;
-  if (targetBytes != expected || (kind == Collective::REDUCE_SCATTER && sourceBytes % ranks != 0))
+  const bool cuts = kind == Collective::REDUCE_SCATTER || kind == Collective::ALL_TO_ALL;
+  if (targetBytes != expected || (cuts && sourceBytes % ranks != 0))
     refuse(place, Collective::Kind_Name(kind) + " over " + std::to_string(ranks) + " ranks makes of " +
                       std::to_string(sourceBytes) + " bytes no " + std::to_string(targetBytes));
 }
@@ -137,7 +140,7 @@ Order orderOf(const proto::Role &role, const std::string &program, uint32_t comm
 
 void checkCollective(const proto::Plan &plan, const proto::Role &role, const proto::CollectiveCommand &collective,
                      const std::string &place) {
-  if (collective.kind() < Collective::ALL_GATHER || collective.kind() > Collective::BROADCAST)
+  if (collective.kind() < Collective::ALL_GATHER || collective.kind() > Collective::ALL_TO_ALL)
     refuse(place, "there is no kind of collective " + std::to_string(collective.kind()));
   checkIndex(collective.communicator(), plan.communicators_size(), "communicator", place);
   if (collective.parts_size() == 0)

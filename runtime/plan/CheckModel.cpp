@@ -32,8 +32,8 @@ uint64_t checkWorld(const proto::World &world) {
   std::set<std::string> names;
   uint64_t ranks = 1;
   for (const proto::Axis &axis : world.axes()) {
-    if (axis.name() != "pipe" && axis.name() != "data" && axis.name() != "tensor")
-      refuse("world", "it has an axis that is neither pipe, data nor tensor");
+    if (axis.name() != "pipe" && axis.name() != "data" && axis.name() != "expert" && axis.name() != "tensor")
+      refuse("world", "it has an axis that is none of pipe, data, expert, tensor");
     if (!names.insert(axis.name()).second)
       refuse("world", "it has two axes " + axis.name());
     if (axis.size() == 0 || axis.size() > maxRanks / ranks)

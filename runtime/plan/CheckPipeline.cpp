@@ -1,7 +1,9 @@
 //===- CheckPipeline.cpp - what is said of a model's stages ---------------===//
+#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -23,7 +25,40 @@ void checkStage(const proto::Stage &stage, int stages, const std::string &place)
   }
 }
 
+/// The coordinate of a role's first rank along axis pipe; 0 where the world has none.
+uint64_t pipeCoordinate(const proto::Plan &plan, const proto::Role &role) {
+  for (int axis = 0; axis < plan.world().axes_size(); ++axis)
+    if (plan.world().axes(axis).name() == "pipe")
+      return axisCoordinate(plan.world(), uint32_t(axis), role.ranks(0));
+  return 0;
+}
+
+void checkPhase(const proto::Plan &plan, const proto::Role &role, const proto::Routine &routine,
+                const std::string &place) {
+  using Routine = proto::Routine;
+  if (routine.phase() < Routine::PHASE_UNSPECIFIED || routine.phase() > Routine::EVALUATE)
+    refuse(place, "there is no phase " + std::to_string(routine.phase()));
+  const bool ofRole = routine.phase() == Routine::PHASE_UNSPECIFIED || routine.phase() == Routine::BEGIN ||
+                      routine.phase() == Routine::UPDATE || routine.phase() == Routine::METRIC;
+  if (routine.phase() != Routine::RECEIVE && ofRole == routine.has_stage())
+    refuse(place, "its phase is " + Routine::Phase_Name(routine.phase()) +
+                      (ofRole ? ", which is of no stage" : ", and it does not say of which stage"));
+  if (!routine.has_stage())
+    return;
+  checkIndex(routine.stage(), std::max(1, plan.pipeline().stages_size()), "stage", place);
+  const uint64_t ranks = axisSize(plan.world(), "pipe"), at = pipeCoordinate(plan, role);
+  if (routine.stage() % ranks != at)
+    refuse(place, "its stage " + std::to_string(routine.stage()) + " runs at coordinate " +
+                      std::to_string(routine.stage() % ranks) + " of axis pipe, and role " + role.name() +
+                      " stands at " + std::to_string(at));
+}
+
 } // namespace
+
+void checkPhases(const proto::Plan &plan, const proto::Role &role) {
+  for (int i = 0; i < role.routines_size(); ++i)
+    checkPhase(plan, role, role.routines(i), describe("routine", i, role.routines(i).name()));
+}
 
 void checkPipeline(const proto::Plan &plan) {
   if (!plan.has_pipeline())

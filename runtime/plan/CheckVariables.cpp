@@ -3,6 +3,7 @@
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -84,6 +85,18 @@ void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint6
   }
 }
 
+/// A gradient, or state, is as large as the parameter that it is of.
+void checkOf(const proto::Plan &plan, const proto::Variable &variable, const std::string &place) {
+  checkIndex(variable.of(), plan.variables_size(), "variable", place);
+  const proto::Variable &parameter = plan.variables(int(variable.of()));
+  if (variable.kind() != proto::Variable::GRADIENT && variable.kind() != proto::Variable::OPTIMIZER)
+    refuse(place, "it is of variable " + parameter.name() + ", but only gradients and optimizer state are");
+  if (parameter.kind() != proto::Variable::PARAMETER)
+    refuse(place, "it is of variable " + parameter.name() + ", which is no parameter");
+  if (parameter.dtype() != variable.dtype() || !std::ranges::equal(parameter.shape(), variable.shape()))
+    refuse(place, "its dtype or shape is not that of parameter " + parameter.name());
+}
+
 void checkVariable(const proto::Plan &plan, int index, std::unordered_set<std::string_view> &names) {
   const proto::Variable &variable = plan.variables(index);
   const std::string place = describe("variable", index, variable.name());
@@ -100,6 +113,8 @@ void checkVariable(const proto::Plan &plan, int index, std::unordered_set<std::s
   if (variable.kind() < proto::Variable::PARAMETER || variable.kind() > proto::Variable::CONSTANT)
     refuse(place, "there is no variable kind " + std::to_string(variable.kind()));
   checkSource(plan, variable, checkTensorBytes(variable.dtype(), variable.shape(), place), place);
+  if (variable.has_of())
+    checkOf(plan, variable, place);
 }
 
 void checkInput(const proto::Plan &plan, int index, std::unordered_set<std::string_view> &names) {

@@ -26,6 +26,7 @@ void checkChannels(const proto::Plan &plan);                         // CheckMes
 void checkPipeline(const proto::Plan &plan);                         // CheckPipeline.cpp: what is said of stages
 void checkStorage(const proto::Plan &plan, const proto::Role &);     // CheckStorage.cpp: arenas, buffers
 void checkCommands(const proto::Plan &plan, const proto::Role &);    // CheckCommands.cpp: queues, events, routines
+void checkPhases(const proto::Plan &plan, const proto::Role &);      // CheckPipeline.cpp: what routines are for
 void checkPrograms(const proto::Plan &plan, const proto::Role &);    // CheckPrograms.cpp: calls, metrics, lives
 
 // Of all roles together.

@@ -78,6 +78,7 @@ void validatePlan(const proto::Plan &plan) {
     checkStorage(plan, role);
     checkHeldBuckets(plan, role);
     checkCommands(plan, role);
+    checkPhases(plan, role);
     checkPrograms(plan, role);
   }
   RoleMeetings meetings(plan);

@@ -118,6 +118,8 @@ Status MetricsFile::write(std::span<const SummaryReport> ranks) {
     add(", \"all_reduce\": ", wire(CollectiveKind::AllReduce));
     if (wire(CollectiveKind::Broadcast) > 0)
       add(", \"broadcast\": ", wire(CollectiveKind::Broadcast));
+    if (wire(CollectiveKind::AllToAll) > 0)
+      add(", \"all_to_all\": ", wire(CollectiveKind::AllToAll));
     add(", \"send\": ", report.trafficPerStep.sent);
     add(", \"recv\": ", report.trafficPerStep.received);
     add("}, \"rss_anon_bytes\": ", report.anonymousResidentBytes);

@@ -16,6 +16,7 @@
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/scheduling/PartitionMethod.h"
 #include "compiler/scheduling/PipelineSchedule.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Train/LocationName.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -38,11 +39,16 @@ struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    symbols_ = &symbols;
     auto microbatch = symbols.lookup<func::FuncOp>("microbatch"), evaluate = symbols.lookup<func::FuncOp>("evaluate");
     if (!microbatch || !evaluate || !microbatch.getBody().hasOneBlock() || !evaluate.getBody().hasOneBlock()) {
       module.emitError("needs @microbatch and @evaluate, of one block each; see ds-verify-train-form");
       return signalPassFailure();
     }
+    dist::MeshOp mesh = dist::requireMesh(module);
+    if (!mesh)
+      return signalPassFailure();
+    ranks_ = dist::axisSize(mesh, dist::pipeAxis);
     if (stages < 1) {
       module.emitError() << "stages is " << stages.getValue() << "; it must be at least 1";
       return signalPassFailure();
@@ -103,12 +109,12 @@ private:
   /// Each stage has its share of a rank's memory.
   void limitMemory(scheduling::PartitionProblem &problem) {
     const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
-    if (memory <= 0 || !kind || stages % ranks != 0)
+    if (memory <= 0 || !kind || stages % ranks_ != 0)
       return;
     scheduling::ScheduleProblem calls;
     calls.kind = *kind;
-    calls.ranks = ranks;
-    calls.chunks = stages / ranks;
+    calls.ranks = ranks_;
+    calls.chunks = stages / ranks_;
     calls.microbatches = microbatches;
     if (calls.check())
       return;
@@ -223,11 +229,12 @@ private:
   }
 
   /// The parameter whose gradient an op adds up or, with one micro-batch, stores; null for other ops.
-  static StringAttr parameterOf(Operation *op) {
+  StringAttr parameterOf(Operation *op) const {
     if (!isa<train::AccumulateOp, train::StoreOp>(op))
       return {};
-    StringRef name = op->getAttrOfType<FlatSymbolRefAttr>("variable").getValue();
-    return name.consume_back(gradientName("")) ? StringAttr::get(op->getContext(), name) : StringAttr();
+    auto variable = symbols_->lookup<train::VariableOp>(op->getAttrOfType<FlatSymbolRefAttr>("variable").getValue());
+    const bool isGradient = variable && variable.getKind() == train::VariableKind::Gradient && variable.getOf();
+    return isGradient ? variable.getOfAttr().getAttr() : StringAttr();
   }
 
   /// A sum over uses in several stages becomes one a stage.
@@ -287,7 +294,8 @@ private:
     }
   }
 
-  int64_t stages_ = 1;
+  const SymbolTable *symbols_ = nullptr;
+  int64_t stages_ = 1, ranks_ = 1;
   llvm::StringMap<int64_t> byName_;                                      // looked up
   llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, by variable; looked up
   llvm::DenseSet<Operation *> later_;                                    // of the backward; looked up

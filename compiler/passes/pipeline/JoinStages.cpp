@@ -1,8 +1,10 @@
 //===- JoinStages.cpp - what pipeline stages tell each other once a step ------===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/pipeline/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -25,10 +27,13 @@ struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     symbols_ = &symbols;
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
+      return signalPassFailure();
     roles_.assign(module.getOps<dist::RoleOp>().begin(), module.getOps<dist::RoleOp>().end());
     if (roles_.size() < 2)
       return;
-    updates_ = fragmentsOf(module, "update");
+    updates_ = fragmentsOf(module, dist::Phase::Update);
     if (updates_.size() != roles_.size()) {
       module.emitError() << "has " << roles_.size() << " roles and " << updates_.size()
                          << " updates; ds-outline-fragments makes one for each";
@@ -46,7 +51,7 @@ private:
 
   FlatSymbolRefAttr makeChannel(const Twine &name, int64_t from, int64_t to) {
     OpBuilder builder(roles_.front());
-    auto channel = dist::ChannelOp::create(builder, getOperation().getLoc(), name.str(), "pipe", from, to);
+    auto channel = dist::ChannelOp::create(builder, getOperation().getLoc(), name.str(), dist::pipeAxis, from, to);
     return FlatSymbolRefAttr::get(symbols_->insert(channel));
   }
 
@@ -56,10 +61,11 @@ private:
     return FlatSymbolRefAttr::get(symbols_->insert(value));
   }
 
-  /// A fragment before those that use what it receives.
-  dist::FragmentOp makeFragment(StringRef name) {
+  /// A fragment of a role; one that receives is called ahead of the fragment named `aheadOf`.
+  dist::FragmentOp makeFragment(const Twine &name, dist::Phase phase, int64_t role, FlatSymbolRefAttr aheadOf = {}) {
     OpBuilder builder(roles_.front());
-    auto fragment = dist::FragmentOp::create(builder, getOperation().getLoc(), name);
+    auto fragment =
+        dist::FragmentOp::create(builder, getOperation().getLoc(), name.str(), phase, std::nullopt, role, aheadOf);
     fragment.getBody().emplaceBlock();
     symbols_->insert(fragment);
     return fragment;
@@ -75,12 +81,13 @@ private:
 
   void sumTies(const RoleUses &uses) {
     const BucketIndex buckets(getOperation());
+    const Gradients gradients(getOperation());
     llvm::MapVector<ArrayRef<int64_t>, llvm::MapVector<StringAttr, Tied>> ties; // by roles
     for (auto parameter : getOperation().getOps<train::VariableOp>()) {
       ArrayRef<int64_t> roles = parameter.getKind() == train::VariableKind::Parameter
                                     ? uses.rolesOf(parameter.getSymNameAttr())
                                     : ArrayRef<int64_t>();
-      auto gradient = symbols_->lookup<train::VariableOp>(gradientName(parameter.getSymName()));
+      train::VariableOp gradient = gradients.of(parameter.getSymNameAttr());
       if (roles.size() < 2 || !gradient)
         continue;
       // Stages 1 to 3 have summed slices; else every rank has the whole.
@@ -150,17 +157,18 @@ private:
     addReceive(receiveFragment(other), received, down);
   }
 
-  /// @"receive::update::R", which role R calls ahead of its update.
+  /// The fragment that a role calls ahead of its update, to receive.
   dist::FragmentOp receiveFragment(int64_t role) {
-    const std::string name = fragmentName("receive::update", role, int64_t(roles_.size()));
-    if (auto known = symbols_->lookup<dist::FragmentOp>(name))
+    dist::FragmentOp update = updates_[size_t(role)];
+    if (dist::FragmentOp known = FragmentIndex(getOperation()).receiverFor(update))
       return known;
-    dist::FragmentOp fragment = makeFragment(name);
+    dist::FragmentOp fragment = makeFragment("receive::" + update.getSymName(), dist::Phase::Receive, role,
+                                             FlatSymbolRefAttr::get(update.getSymNameAttr()));
     roles_[size_t(role)].walk([&](dist::CallOp call) {
-      if (call.getFragment() != updates_[size_t(role)].getSymName())
+      if (call.getFragment() != update.getSymName())
         return;
       OpBuilder builder(call);
-      dist::CallOp::create(builder, call.getLoc(), name, call.getMicrobatch());
+      dist::CallOp::create(builder, call.getLoc(), fragment.getSymName(), call.getMicrobatch());
     });
     return fragment;
   }
@@ -176,9 +184,9 @@ private:
   /// it lies.
   void shareNorm(const RoleUses &uses) {
     SmallVector<int64_t> owners; // by operand of the norm: trained parameters as they are declared
+    const Gradients gradients(getOperation());
     for (auto parameter : getOperation().getOps<train::VariableOp>())
-      if (parameter.getKind() == train::VariableKind::Parameter &&
-          symbols_->lookup<train::VariableOp>(gradientName(parameter.getSymName()))) {
+      if (gradients.of(parameter.getSymNameAttr())) {
         ArrayRef<int64_t> roles = uses.rolesOf(parameter.getSymNameAttr());
         owners.push_back(roles.empty() ? 0 : roles.front());
       }
@@ -212,7 +220,7 @@ private:
       }
     Value packed = dist::PackOp::create(b, type(length), own, ownOffsets);
     Value all = dist::AllGatherOp::create(b, TypeRange(type(length * int64_t(roles_.size()))), packed,
-                                          FlatSymbolRefAttr::get(b.getContext(), "mesh"), b.getStringAttr("pipe"),
+                                          FlatSymbolRefAttr::get(mesh_), b.getStringAttr(dist::pipeAxis),
                                           ArrayAttr(), UnitAttr())
                     .getResult(0);
     for (auto [index, owner] : llvm::enumerate(owners)) {
@@ -241,8 +249,10 @@ private:
     FlatSymbolRefAttr value = makeValue(name + "::loss::value", loss.getTensorType());
     Value mine = train::ReadOp::create(sender, loss.getTensorType(), state);
     dist::SendOp::create(sender, mine, channel);
-    dist::FragmentOp receive = makeFragment(("receive::" + name + "::loss").str()),
-                     store = makeFragment((name + "::stored_loss").str());
+    const std::string stored = (name + "::stored_loss").str();
+    dist::FragmentOp receive = makeFragment("receive::" + name + "::loss", dist::Phase::Receive, 0,
+                                            FlatSymbolRefAttr::get(&getContext(), stored)),
+                     store = makeFragment(stored, dist::Phase::Metric, 0);
     addReceive(receive, {value}, channel);
     auto b = ImplicitLocOpBuilder::atBlockEnd(loss.getLoc(), &store.getBody().front());
     Value theirs = dist::LoadOp::create(b, loss.getTensorType(), value);
@@ -260,6 +270,7 @@ private:
   }
 
   SymbolTable *symbols_ = nullptr;
+  dist::MeshOp mesh_;
   std::vector<dist::RoleOp> roles_;
   SmallVector<dist::FragmentOp> updates_;                         // by role
   std::map<std::pair<int64_t, int64_t>, FlatSymbolRefAttr> down_; // channels back, by roles

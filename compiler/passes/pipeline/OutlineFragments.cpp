@@ -3,7 +3,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/pipeline/Passes.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Train/LocationName.h"
 #include "dialects/Train/Train.h"
 
@@ -33,9 +33,9 @@ std::string nameOf(Location location) {
   return name.empty() ? "value" : valueName(name);
 }
 
-/// Ops that one fragment runs: those of a phase ("forward") of a stage.
+/// Ops that one fragment runs: those of a phase of a stage; of the update, of a rank along the pipeline.
 struct Piece {
-  std::string phase;
+  dist::Phase phase;
   int64_t stage;
   SmallVector<Operation *> ops;
 };
@@ -58,12 +58,17 @@ struct OutlineFragments : ds::impl::OutlineFragmentsBase<OutlineFragments> {
         function.emitError("must have one block and @microbatch's arguments, or none; see ds-verify-train-form");
         return signalPassFailure();
       }
+    dist::MeshOp mesh = dist::requireMesh(module);
+    if (!mesh)
+      return signalPassFailure();
+    ranks_ = dist::axisSize(mesh, dist::pipeAxis);
     symbols_ = &symbols;
     builder_ = OpBuilder::atBlockEnd(module.getBody());
     countStages({microbatch, evaluate});
-    if (ranks < 1 || stages_ % ranks != 0) {
-      module.emitError() << "has ops of " << stages_ << " stages, which " << ranks.getValue()
-                         << " ranks cannot share equally";
+    if (stages_ % ranks_ != 0) {
+      InFlightDiagnostic error = module.emitError() << "has ops of " << stages_ << " stages, which " << ranks_
+                                                    << " ranks cannot share equally";
+      error.attachNote(mesh.getLoc()) << "mesh declared here";
       return signalPassFailure();
     }
     // Names that fragments and the passes behind this one look for are theirs.
@@ -98,14 +103,14 @@ private:
   std::vector<Piece> piecesOf(func::FuncOp function) const {
     std::vector<Piece> pieces;
     for (int64_t stage = 0; stage < stages_; ++stage)
-      pieces.push_back({"forward", stage, {}});
+      pieces.push_back({dist::Phase::Forward, stage, {}});
     const llvm::DenseSet<Operation *> weights =
         splitWeights ? weightGradients(function) : llvm::DenseSet<Operation *>();
     const int64_t behind = splitWeights ? 2 : 1;
     for (int64_t stage = stages_; stage-- > 0;) {
-      pieces.push_back({"backward", stage, {}});
+      pieces.push_back({dist::Phase::Backward, stage, {}});
       if (splitWeights)
-        pieces.push_back({"weight", stage, {}});
+        pieces.push_back({dist::Phase::Weight, stage, {}});
     }
     bool backward = false;
     for (Operation &op : function.getBody().front().without_terminator()) {
@@ -122,7 +127,7 @@ private:
   std::vector<Piece> evaluationPieces(func::FuncOp function) const {
     std::vector<Piece> pieces;
     for (int64_t stage = 0; stage < stages_; ++stage)
-      pieces.push_back({"evaluate", stage, {}});
+      pieces.push_back({dist::Phase::Evaluate, stage, {}});
     for (Operation &op : function.getBody().front().without_terminator())
       if (const std::optional<int64_t> stage = placeOf(&op))
         pieces[size_t(*stage)].ops.push_back(&op);
@@ -163,7 +168,7 @@ private:
       if (values.empty() && stages_ > 1)
         continue;
       OpBuilder::InsertionGuard guard(builder_);
-      makeFragment(function.getLoc(), fragmentName("feed", stage, stages_));
+      makeFragment(function.getLoc(), numberedName("feed", stage, stages_), dist::Phase::Feed, stage);
       for (dist::ValueOp value : values)
         dist::FeedOp::create(builder_, value.getLoc(), value.getSymNameAttr());
     }
@@ -182,7 +187,7 @@ private:
     auto input = function.getArgAttrOfType<StringAttr>(i, inputAttribute);
     std::string name = input ? input.str() : "input" + std::to_string(i);
     auto value =
-        dist::ValueOp::create(builder_, function.getArgument(i).getLoc(), fragmentName(valueName(name), stage, stages_),
+        dist::ValueOp::create(builder_, function.getArgument(i).getLoc(), numberedName(valueName(name), stage, stages_),
                               cast<RankedTensorType>(function.getArgument(i).getType()), builder_.getStringAttr(name));
     for (StringRef about : {tokensAttribute, limitAttribute, ignoredAttribute})
       if (Attribute attribute = function.getArgAttr(i, about))
@@ -202,10 +207,14 @@ private:
     return isa<train::ReshapeOp, train::ConstantOp, train::LossGradientOp>(op) || !placeOf(op);
   }
 
-  /// An empty fragment; the builder is left inside it.
-  dist::FragmentOp makeFragment(Location location, StringRef name) {
+  /// An empty fragment of a stage or, of an update, a rank; the builder is left inside it.
+  dist::FragmentOp makeFragment(Location location, StringRef name, dist::Phase phase, int64_t number,
+                                FlatSymbolRefAttr aheadOf = {}) {
     builder_.setInsertionPointToEnd(getOperation().getBody());
-    auto fragment = dist::FragmentOp::create(builder_, location, name);
+    const bool ofRank = dist::FragmentOp::isOfRank(phase);
+    auto fragment =
+        dist::FragmentOp::create(builder_, location, name, phase, ofRank ? std::nullopt : std::optional(number),
+                                 ofRank ? std::optional(number) : std::nullopt, aheadOf);
     symbols_->insert(fragment);
     builder_.setInsertionPointToStart(&fragment.getBody().emplaceBlock());
     return fragment;
@@ -223,7 +232,7 @@ private:
     nameKept(function, pieces);
     for (auto [index, piece] : llvm::enumerate(pieces)) {
       makeReceives(pieces, index);
-      outline(function, fragmentName(piece.phase, piece.stage, stages_), piece.stage, piece.ops, messagesFrom(index));
+      outline(function, piece, stages_, messagesFrom(index));
     }
     messages_.clear();
   }
@@ -267,15 +276,15 @@ private:
   /// `value` goes from the piece that makes it to the stage of a reader on another rank, once.
   void addToMessage(ArrayRef<Piece> pieces, size_t from, size_t reader, Value value) {
     const Piece &sender = pieces[from], &receiver = pieces[reader];
-    if (sender.stage % ranks == receiver.stage % ranks)
+    if (sender.stage % ranks_ == receiver.stage % ranks_)
       return;
     Message &message = messages_[{from, receiver.stage}];
     if (!message.channel) {
       const std::string name =
-          sender.phase + "::" + std::to_string(sender.stage) + "-" + std::to_string(receiver.stage);
+          (stringifyPhase(sender.phase) + "::" + Twine(sender.stage) + "-" + Twine(receiver.stage)).str();
       message.receiver = reader;
       message.channel =
-          dist::ChannelOp::create(builder_, value.getLoc(), name, "pipe", sender.stage % ranks, receiver.stage % ranks);
+          dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, sender.stage % ranks_, receiver.stage % ranks_);
       symbols_->insert(message.channel);
     }
     message.receiver = std::min(message.receiver, reader);
@@ -296,12 +305,14 @@ private:
   /// The fragment that receives what a piece is the first of its stage to need.
   void makeReceives(ArrayRef<Piece> pieces, size_t index) {
     const Piece &piece = pieces[index];
+    const std::string served = numberedName(stringifyPhase(piece.phase), piece.stage, stages_);
     dist::FragmentOp fragment;
     for (auto &[key, message] : messages_) {
       if (message.receiver != index)
         continue;
       if (!fragment)
-        fragment = makeFragment(getOperation().getLoc(), fragmentName("receive::" + piece.phase, piece.stage, stages_));
+        fragment = makeFragment(getOperation().getLoc(), "receive::" + served, dist::Phase::Receive, piece.stage,
+                                FlatSymbolRefAttr::get(&getContext(), served));
       SmallVector<Attribute> values;
       for (Value value : message.values)
         values.push_back(FlatSymbolRefAttr::get(kept_.lookup(value)));
@@ -310,16 +321,17 @@ private:
     }
   }
 
-  /// Clones `ops` into a new fragment; takes what others computed, keeps what others need, and sends it.
-  void outline(func::FuncOp function, StringRef name, int64_t stage, ArrayRef<Operation *> ops,
-               ArrayRef<Message *> messages) {
-    makeFragment(function.getLoc(), name);
+  /// Clones a piece, one of `count` of its phase, into a new fragment; takes what others computed, keeps what others
+  /// need, and sends it.
+  void outline(func::FuncOp function, const Piece &piece, int64_t count, ArrayRef<Message *> messages) {
+    makeFragment(function.getLoc(), numberedName(stringifyPhase(piece.phase), piece.stage, count), piece.phase,
+                 piece.stage);
     IRMapping mapping;
     std::function<void(Value)> provide = [&](Value value) {
       if (mapping.contains(value))
         return;
       if (auto argument = dyn_cast<BlockArgument>(value)) {
-        mapping.map(value, take(inputs_[size_t(stage)][argument.getArgNumber()], value));
+        mapping.map(value, take(inputs_[size_t(piece.stage)][argument.getArgNumber()], value));
       } else if (StringAttr kept = kept_.lookup(value)) {
         mapping.map(value, take(kept, value));
       } else {
@@ -327,7 +339,7 @@ private:
         builder_.clone(*value.getDefiningOp(), mapping)->removeAttr(pipelineStageAttribute);
       }
     };
-    for (Operation *op : ops) {
+    for (Operation *op : piece.ops) {
       llvm::for_each(op->getOperands(), provide);
       Operation *clone = builder_.clone(*op, mapping);
       clone->removeAttr(pipelineStageAttribute);
@@ -349,19 +361,19 @@ private:
   /// of all gradients; ds-join-stages brings what a rank does not have.
   void outlineUpdates(func::FuncOp function) {
     kept_.clear();
-    for (int64_t rank = 0; rank < ranks; ++rank) {
+    for (int64_t rank = 0; rank < ranks_; ++rank) {
       llvm::DenseSet<StringAttr> named; // symbols, by this rank's fragments
       for (auto fragment : getOperation().getOps<dist::FragmentOp>())
-        if (fragmentNumber(fragment.getSymName()).value_or(0) % ranks == rank)
+        if (fragment.getStage() && int64_t(*fragment.getStage()) % ranks_ == rank)
           for (Operation &op : fragment.getBody().front())
             for (NamedAttribute attribute : op.getAttrDictionary())
               if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
                 named.insert(name.getAttr());
-      SmallVector<Operation *> ops;
+      Piece update{dist::Phase::Update, rank, {}};
       for (Operation &op : function.getBody().front().without_terminator())
-        if (ranks == 1 || isOfRank(&op, named))
-          ops.push_back(&op);
-      outline(function, fragmentName("update", rank, ranks), 0, ops, {});
+        if (ranks_ == 1 || isOfRank(&op, named))
+          update.ops.push_back(&op);
+      outline(function, update, ranks_, {});
     }
   }
 
@@ -385,7 +397,7 @@ private:
 
   SymbolTable *symbols_ = nullptr;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
-  int64_t stages_ = 1;
+  int64_t stages_ = 1, ranks_ = 1;
   std::vector<SmallVector<StringAttr>> inputs_; // by stage and argument; null where a stage does not need one
   llvm::DenseMap<Value, StringAttr> kept_;
   std::map<std::pair<size_t, int64_t>, Message> messages_; // by piece that sends and stage that receives

@@ -4,6 +4,21 @@
 
 include "compiler/passes/base/PassBase.td"
 
+def DeclareMesh : DsPass<"ds-declare-mesh", ["::ds::dist::DistDialect"]> {
+  let summary = "lay the ranks out as a grid with named axes";
+  let description = [{
+    ```mlir
+    dist.mesh @mesh ["pipe", "data", "expert", "tensor"] [2, 4, 1, 1]
+    ```
+    Comes first: all that follows asks the mesh for an axis by its name. A mesh that a user has written stays, if it has the
+    same sizes.
+  }];
+  let options = [Option<"pipe", "pipe", "int64_t", "1", "ranks along the pipeline">,
+                 Option<"data", "data", "int64_t", "1", "ranks that share out micro-batches">,
+                 Option<"expert", "expert", "int64_t", "1", "ranks that share out experts">,
+                 Option<"tensor", "tensor", "int64_t", "1", "ranks that share out a tensor">];
+}
+
 def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
   let summary = "decide which pipeline stage runs each op";
   let description = [{
@@ -19,7 +34,6 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
   let options = [Option<"stages", "stages", "int64_t", "1", "stages, those of all ranks">,
                  Option<"partition", "partition", "std::string", "\"best\"",
                         "best, or what DeepSpeed balances: uniform, parameters, type:REGEX">,
-                 Option<"ranks", "ranks", "int64_t", "1", "ranks along the pipeline">,
                  Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
                  Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or zb-h1">,
                  Option<"memory", "memory", "int64_t", "0", "bytes of a rank; 0: unknown">,
@@ -33,26 +47,23 @@ def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"
     `@evaluate` one each, and `@feed` writes the graph inputs. What the backward reads of the forward is kept by name;
     reshapes, constants and reads of variables are repeated instead.
 
-    Ops with `dist.pipeline_stage` go to the fragments of their stage, `@"forward::0"`, `@"forward::1"` and so on; stage s runs on
-    rank s mod `ranks`. What a stage of another rank needs is sent at the end of the fragment that makes it, and received by
+    Ops with `dist.pipeline_stage` go to the fragments of their stage, `@"forward::0"`, `@"forward::1"` and so on; stage s runs at
+    coordinate s mod P of the P of the mesh's axis pipe. What a stage of another rank needs is sent at the end of the fragment that makes it, and received by
     `@"receive::forward::1"`. There is an update for each rank: of the parameters that its stages read.
   }];
-  let options = [Option<"ranks", "ranks", "int64_t", "1", "ranks along the pipeline">,
-                 Option<"splitWeights", "split-weights", "bool", "false",
+  let options = [Option<"splitWeights", "split-weights", "bool", "false",
                         "gradients of parameters have fragments of their own, @weight">];
 }
 
 def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
   let summary = "list the calls of every role";
   let description = [{
-    A role for each rank along the pipeline, with the programs `@step` and `@evaluate`, and the mesh. Feeds run one micro-batch
+    A role for each coordinate of the mesh's axis pipe, with the programs `@step` and `@evaluate`. Feeds run one micro-batch
     ahead of what reads them, receives one task ahead; the tasks' order is that of the schedule
     (`compiler/scheduling/PipelineSchedule.h`).
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-    Option<"dataParallel", "data-parallel", "int64_t", "1", "ranks of the data axis">,
-    Option<"ranks", "ranks", "int64_t", "1", "ranks of the pipe axis">,
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or zb-h1">];
 }
 

@@ -3,7 +3,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/scheduling/PipelineSchedule.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Train/LocationName.h"
 
 #include "mlir/IR/Builders.h"
@@ -20,14 +20,14 @@ using namespace ds;
 
 namespace {
 
-StringRef phaseOf(scheduling::TaskKind kind) {
+dist::Phase phaseOf(scheduling::TaskKind kind) {
   switch (kind) {
   case scheduling::TaskKind::Forward:
-    return "forward";
+    return dist::Phase::Forward;
   case scheduling::TaskKind::Backward:
-    return "backward";
+    return dist::Phase::Backward;
   case scheduling::TaskKind::Weight:
-    return "weight";
+    return dist::Phase::Weight;
   }
   llvm_unreachable("a task of no kind");
 }
@@ -37,19 +37,11 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SymbolTable symbols(module);
-    symbols_ = &symbols;
-    stages_ = std::max<int64_t>(1, int64_t(fragmentsOf(module, "forward").size()));
-    for (StringRef kind : {"forward", "backward", "update", "evaluate"})
-      if (const std::string name = fragmentName(kind, 0, kind == "update" ? ranks : stages_);
-          !symbols.lookup<dist::FragmentOp>(name)) {
-        module.emitError() << "has no fragment @" << name << "; ds-outline-fragments makes it";
-        return signalPassFailure();
-      }
-    if (dataParallel < 1) {
-      module.emitError() << "data-parallel is " << dataParallel.getValue() << "; it must be at least 1";
+    const FragmentIndex fragments(module);
+    fragments_ = &fragments;
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
       return signalPassFailure();
-    }
     const std::optional<scheduling::PipelineSchedule> kind = scheduling::pipelineScheduleFromName(schedule);
     if (!kind) {
       module.emitError() << "schedule \"" << schedule.getValue() << "\" is none of "
@@ -57,31 +49,48 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
       return signalPassFailure();
     }
     problem_.kind = *kind;
-    problem_.ranks = ranks;
-    problem_.chunks = ranks > 0 ? stages_ / ranks : 0;
+    problem_.ranks = dist::axisSize(mesh_, dist::pipeAxis);
+    problem_.chunks = fragments.stages() / problem_.ranks;
     problem_.microbatches = microbatches;
     if (problem_.splitsWeights())
       problem_.backward = problem_.weight = 1;
+    if (failed(checkFragments()))
+      return signalPassFailure();
     if (const std::optional<std::string> reason = problem_.check()) {
       module.emitError() << *reason;
       return signalPassFailure();
     }
     builder_ = OpBuilder::atBlockEnd(module.getBody());
-    dist::MeshOp::create(builder_, module.getLoc(), "mesh", builder_.getStrArrayAttr({"pipe", "data", "tensor"}),
-                         ArrayRef<int64_t>{ranks, dataParallel, 1});
     const scheduling::TaskOrder order = scheduling::schedulePipeline(problem_);
-    for (int64_t rank = 0; rank < ranks; ++rank)
+    for (int64_t rank = 0; rank < problem_.ranks; ++rank)
       makeRole(rank, order.byRank[size_t(rank)]);
-    if (ranks > 1)
+    if (problem_.ranks > 1)
       describe(order);
   }
 
 private:
+  /// Every stage has what the schedule calls of it, every rank an update.
+  LogicalResult checkFragments() {
+    SmallVector<dist::Phase> phases{dist::Phase::Forward, dist::Phase::Backward, dist::Phase::Update,
+                                    dist::Phase::Evaluate};
+    if (problem_.splitsWeights())
+      phases.push_back(dist::Phase::Weight);
+    for (dist::Phase phase : phases) {
+      const bool ofRank = dist::FragmentOp::isOfRank(phase);
+      for (int64_t number = 0; number < (ofRank ? problem_.ranks : fragments_->stages()); ++number)
+        if (!fragments_->find(phase, number))
+          return getOperation().emitError()
+                 << "has no fragment of phase " << stringifyPhase(phase) << (ofRank ? " and pipe " : " and stage ")
+                 << number << "; ds-outline-fragments makes it";
+    }
+    return success();
+  }
+
   //===-- what the report says -----------------------------------------------------===//
 
-  double secondsOf(StringRef kind, int64_t stage) {
+  double secondsOf(dist::Phase phase, int64_t stage) {
     double sum = 0;
-    if (auto fragment = symbols_->lookup<dist::FragmentOp>(fragmentName(kind, stage, stages_)))
+    if (dist::FragmentOp fragment = fragments_->find(phase, stage))
       for (Operation &op : fragment.getBody().front())
         sum += isa<dist::DistDialect>(op.getDialect()) ? 0 : seconds(&op);
     return sum;
@@ -91,11 +100,11 @@ private:
   void describe(const scheduling::TaskOrder &order) {
     scheduling::StageCosts costs;
     SmallVector<Attribute> stages;
-    for (int64_t stage = 0; stage < stages_; ++stage) {
-      costs.forward.push_back(secondsOf("forward", stage));
-      costs.backward.push_back(secondsOf("backward", stage));
-      costs.weight.push_back(secondsOf("weight", stage));
-      auto forward = symbols_->lookup<dist::FragmentOp>(fragmentName("forward", stage, stages_));
+    for (int64_t stage = 0; stage < fragments_->stages(); ++stage) {
+      costs.forward.push_back(secondsOf(dist::Phase::Forward, stage));
+      costs.backward.push_back(secondsOf(dist::Phase::Backward, stage));
+      costs.weight.push_back(secondsOf(dist::Phase::Weight, stage));
+      dist::FragmentOp forward = fragments_->find(dist::Phase::Forward, stage);
       SmallVector<std::string> names;
       for (Operation &op : forward.getBody().front())
         if (seconds(&op) > 0 && !isa<dist::DistDialect>(op.getDialect()))
@@ -135,10 +144,10 @@ private:
   }
 
   int64_t receiverOf(StringRef channel) {
-    for (dist::FragmentOp fragment : fragmentsOf(getOperation(), "receive"))
+    for (dist::FragmentOp fragment : fragmentsOf(getOperation(), dist::Phase::Receive))
       for (auto receive : fragment.getOps<dist::ReceiveOp>())
         if (receive.getChannel() == channel)
-          return fragmentNumber(fragment.getSymName()).value_or(0);
+          return int64_t(fragment.getStage().value_or(0));
     return 0;
   }
 
@@ -146,16 +155,17 @@ private:
 
   void makeRole(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
-    const std::string name = ranks == 1 ? "main" : "stage" + std::to_string(rank);
+    const std::string name = problem_.ranks == 1 ? "main" : "stage" + std::to_string(rank);
     auto role = dist::RoleOp::create(builder_, getOperation().getLoc(), name,
-                                     ArrayRef<int64_t>{rank * dataParallel, (rank + 1) * dataParallel - 1});
+                                     dist::ranksAt(mesh_, dist::pipeAxis, rank));
     builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
     scheduleStep(rank, tasks);
     startProgram("evaluate");
-    for (int64_t stage = rank; stage < stages_; stage += ranks) {
-      callIfThere(fragmentName("feed", stage, stages_), 0);
-      callIfThere(fragmentName("receive::evaluate", stage, stages_), 0);
-      call(fragmentName("evaluate", stage, stages_), 0);
+    for (int64_t stage = rank; stage < fragments_->stages(); stage += problem_.ranks) {
+      call(fragments_->find(dist::Phase::Feed, stage), 0);
+      dist::FragmentOp evaluate = fragments_->find(dist::Phase::Evaluate, stage);
+      call(fragments_->receiverFor(evaluate), 0);
+      call(evaluate, 0);
     }
   }
 
@@ -163,23 +173,23 @@ private:
   void scheduleStep(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
     startProgram("step");
-    for (int64_t stage = rank; stage < stages_; stage += ranks)
-      callIfThere(fragmentName("feed", stage, stages_), 0);
+    for (int64_t stage = rank; stage < fragments_->stages(); stage += problem_.ranks)
+      call(fragments_->find(dist::Phase::Feed, stage), 0);
     if (!tasks.empty())
       receive(tasks.front());
     for (size_t i = 0; i < tasks.size(); ++i) {
       const scheduling::PipelineTask &task = tasks[i];
       if (task.kind == scheduling::TaskKind::Forward && task.microbatch + 1 < microbatches)
-        callIfThere(fragmentName("feed", task.stage, stages_), task.microbatch + 1);
+        call(fragments_->find(dist::Phase::Feed, task.stage), task.microbatch + 1);
       if (i + 1 < tasks.size())
         receive(tasks[i + 1]);
-      call(fragmentName(phaseOf(task.kind), task.stage, stages_), task.microbatch);
+      call(fragments_->find(phaseOf(task.kind), task.stage), task.microbatch);
     }
-    call(fragmentName("update", rank, ranks), microbatches - 1);
+    call(fragments_->find(dist::Phase::Update, rank), microbatches - 1);
   }
 
   void receive(const scheduling::PipelineTask &task) {
-    callIfThere(fragmentName(("receive::" + phaseOf(task.kind)).str(), task.stage, stages_), task.microbatch);
+    call(fragments_->receiverFor(fragments_->find(phaseOf(task.kind), task.stage)), task.microbatch);
   }
 
   void startProgram(StringRef name) {
@@ -187,17 +197,15 @@ private:
     builder_.setInsertionPointToStart(&program.getBody().emplaceBlock());
   }
 
-  void call(StringRef fragment, int64_t microbatch) {
-    dist::CallOp::create(builder_, builder_.getUnknownLoc(), fragment, microbatch);
-  }
-  void callIfThere(StringRef fragment, int64_t microbatch) {
-    if (symbols_->lookup<dist::FragmentOp>(fragment))
-      call(fragment, microbatch);
+  /// A stage may have nothing to feed, and a task nothing to receive: then `fragment` is null.
+  void call(dist::FragmentOp fragment, int64_t microbatch) {
+    if (fragment)
+      dist::CallOp::create(builder_, builder_.getUnknownLoc(), fragment.getSymName(), microbatch);
   }
 
-  SymbolTable *symbols_ = nullptr;
+  const FragmentIndex *fragments_ = nullptr;
+  dist::MeshOp mesh_;
   scheduling::ScheduleProblem problem_;
-  int64_t stages_ = 1;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
 };
 

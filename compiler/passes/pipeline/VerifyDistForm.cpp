@@ -1,7 +1,7 @@
 //===- VerifyDistForm.cpp - check that every value is kept before it is taken -===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/passes/pipeline/Passes.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -66,7 +66,7 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
       for (Operation &op : fragment.getBody().front())
         for (NamedAttribute attribute : op.getAttrDictionary())
-          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()); name && buckets.isSliced(name.getAttr()))
+          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()); name && buckets.isSharded(name.getAttr()))
             return op.emitOpError() << "names " << name << ", of which a rank holds a slice in bucket @"
                                     << buckets.bucketOf(name.getAttr()).getSymName()
                                     << "; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers";
@@ -88,8 +88,10 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     }
     const SymbolTable symbols(getOperation());
     for (auto channel : getOperation().getOps<dist::ChannelOp>()) {
-      auto meshes = getOperation().getOps<dist::MeshOp>();
-      const int64_t size = meshes.empty() ? 0 : dist::axisSize(*meshes.begin(), channel.getAxisAttr());
+      dist::MeshOp mesh = dist::requireMesh(getOperation());
+      if (!mesh)
+        return failure();
+      const int64_t size = dist::axisSize(mesh, channel.getAxis());
       if (int64_t(channel.getFrom()) >= size || int64_t(channel.getTo()) >= size)
         return channel.emitOpError() << "leads from " << channel.getFrom() << " to " << channel.getTo()
                                      << "; the mesh's axis \"" << channel.getAxis() << "\" has " << size << " ranks";

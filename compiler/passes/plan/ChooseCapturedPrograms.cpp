@@ -15,7 +15,7 @@ namespace {
 /// The arena of the role that the host reads and writes itself while a program runs, or null.
 plan::ArenaOp hostDrivenArena(plan::RoleOp role) {
   for (auto arena : role.getOps<plan::ArenaOp>())
-    if (arena.getSpace() == "nvme")
+    if (arena.getSpace() == plan::MemorySpace::Nvme)
       return arena;
   return {};
 }

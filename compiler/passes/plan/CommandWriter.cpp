@@ -2,6 +2,7 @@
 #include "compiler/passes/plan/CommandWriter.h"
 
 #include "compiler/analysis/TrainStep.h"
+#include "dialects/Dist/Mesh.h"
 
 using namespace mlir;
 using namespace ds;
@@ -29,10 +30,30 @@ void CommandWriter::endRoutine(plan::RoutineOp routine) {
 
 /// `command` was put on the compute queue; it waits for the collectives that are due.
 void CommandWriter::onCompute(Operation *command) {
-  for (const std::string &event : due_)
-    addWait(command, event);
+  for (const Beside &due : due_)
+    addWait(command, due.event);
   due_.clear();
   last_ = command;
+}
+
+/// Whether two commands use a buffer that one of them writes.
+static bool conflict(Operation *a, Operation *b) {
+  const auto uses = [](Operation *command) {
+    return llvm::zip(command->getOperands(), command->getAttrOfType<DenseI32ArrayAttr>("accesses").asArrayRef());
+  };
+  for (auto [buffer, access] : uses(a))
+    for (auto [other, otherAccess] : uses(b))
+      if (buffer == other &&
+          (access != int32_t(plan::Access::Read) || otherAccess != int32_t(plan::Access::Read)))
+        return true;
+  return false;
+}
+
+/// `command` runs beside compute, too: no compute command that has waited for what is due stands between.
+void CommandWriter::awaitDue(Operation *command) {
+  for (const Beside &due : due_)
+    if (due.command->getAttr("queue") != command->getAttr("queue") && conflict(due.command, command))
+      addWait(command, due.event);
 }
 
 void CommandWriter::addWait(Operation *command, StringRef event, int64_t delay) {
@@ -77,9 +98,10 @@ void CommandWriter::start(dist::CollectiveOpInterface op, const CommandParts &pa
   const std::string ready = readySignal(op.getLoc());
   Operation *command = writeCollective(op, parts, "collective");
   addWait(command, ready);
+  awaitDue(command);
   const std::string done = makeEvent("done");
   addSignal(command, done);
-  done_[op->getResult(0)] = done;
+  done_[op->getResult(0)] = {done, command};
 }
 
 void CommandWriter::done(Value token) { due_.push_back(done_.lookup(token)); }
@@ -103,6 +125,16 @@ void CommandWriter::fill(const Place &place, RankedTensorType type, Location loc
   CommandParts parts;
   parts.add(place, plan::Access::Write, type);
   onCompute(plan::FillOp::create(builder_, location, parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
+                                 builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
+                                 name("compute"), nothing(), noNumbers(), nothing(), noNumbers(), stridesOf(parts),
+                                 communicatorOf(parts)));
+}
+
+void CommandWriter::copy(const Place &source, const Place &target, Type type, Location location) {
+  CommandParts parts;
+  parts.add(source, plan::Access::Read, type);
+  parts.add(target, plan::Access::Write, type);
+  onCompute(plan::CopyOp::create(builder_, location, parts.buffers, builder_.getDenseI32ArrayAttr(parts.accesses),
                                  builder_.getArrayAttr(parts.types), builder_.getDenseI64ArrayAttr(parts.offsets),
                                  name("compute"), nothing(), noNumbers(), nothing(), noNumbers(), stridesOf(parts),
                                  communicatorOf(parts)));
@@ -144,8 +176,9 @@ void CommandWriter::send(dist::SendOp op, const CommandParts &parts, const Depar
                            noNumbers(), stridesOf(parts), communicatorOf(parts), op.getChannelAttr());
   for (const std::string &event : before)
     addWait(command, event);
+  awaitDue(command);
   if (departure.values.empty())
-    due_.push_back(departure.sent);
+    due_.push_back({departure.sent, command});
 }
 
 void CommandWriter::collective(dist::CollectiveOpInterface op, const CommandParts &parts) {
@@ -173,7 +206,7 @@ DenseI64ArrayAttr CommandWriter::stridesOf(const CommandParts &parts) {
 
 /// Slices are of the data axis.
 FlatSymbolRefAttr CommandWriter::communicatorOf(const CommandParts &parts) {
-  return isStrided(parts) ? communicator(builder_.getStringAttr("data")) : FlatSymbolRefAttr();
+  return isStrided(parts) ? communicator(builder_.getStringAttr(dist::dataAxis)) : FlatSymbolRefAttr();
 }
 
 /// The ranks along an axis; made at the first use.
@@ -182,8 +215,8 @@ FlatSymbolRefAttr CommandWriter::communicator(StringAttr axis) {
   if (known)
     return known;
   auto module = role_->getParentOfType<ModuleOp>();
-  auto mesh = *module.getOps<dist::MeshOp>().begin();
-  const int64_t index = llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin();
+  dist::MeshOp mesh = dist::meshOf(module);
+  const int64_t index = *dist::axisIndex(mesh, axis);
   for (auto made : module.getOps<plan::CommunicatorOp>())
     if (made.getAxes() == ArrayRef(index)) // by an earlier role
       return known = FlatSymbolRefAttr::get(made.getSymNameAttr());

@@ -31,6 +31,7 @@ public:
 
   void kernel(const KernelCall &call, const CommandParts &parts, mlir::Operation *op);
   void fill(const Place &place, mlir::RankedTensorType type, mlir::Location location);
+  void copy(const Place &source, const Place &target, mlir::Type type, mlir::Location location);
   void feed(llvm::StringRef input, const Place &place, mlir::Type type, const Arrival &arrival,
             mlir::Location location);
   /// On the channel's queue, ahead of use.
@@ -50,7 +51,14 @@ public:
   void addSignal(mlir::Operation *command, llvm::StringRef event);
 
 private:
+  /// A command on a queue of its own, and what it signals.
+  struct Beside {
+    std::string event;
+    mlir::Operation *command;
+  };
+
   void onCompute(mlir::Operation *command);
+  void awaitDue(mlir::Operation *command);
   /// What the last compute command signals to queues that go on from there.
   std::string readySignal(mlir::Location location);
   mlir::Operation *writeCollective(dist::CollectiveOpInterface op, const CommandParts &parts, llvm::StringRef queue);
@@ -71,12 +79,12 @@ private:
   mlir::OpBuilder &members_, builder_;
   Placement &placement_;
   mlir::Operation *last_ = nullptr;    // command of the routine on the compute queue
-  llvm::SmallVector<std::string> due_; // events that the next command on the compute queue waits for
+  llvm::SmallVector<Beside> due_;      // what the next command on the compute queue waits for
   int64_t events_ = 0;
   // Looked up, never iterated.
   llvm::DenseMap<mlir::StringAttr, mlir::FlatSymbolRefAttr> communicators_; // by axis
   llvm::DenseMap<mlir::Operation *, std::string> ready_; // what commands of the routine signal to collectives
-  llvm::DenseMap<mlir::Value, std::string> done_;        // by token
+  llvm::DenseMap<mlir::Value, Beside> done_;             // by token
 };
 
 } // namespace ds

@@ -60,13 +60,14 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
       }
   if (accumulators.empty())
     return false;
-  auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), name);
+  auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), buffers_.getStringAttr(name), plan::Phase::Begin,
+                                         IntegerAttr());
   buffers_.setInsertionPoint(routine);
   writer_.beginRoutine(routine);
   for (StringAttr accumulator : accumulators) {
     auto bucket = symbols_.lookup<dist::BucketOp>(accumulator);
     auto held =
-        cast<RankedTensorType>(bucket && bucket.getHeld() == dist::Held::Whole
+        cast<RankedTensorType>(bucket && !bucket.isSharded()
                                    ? bucket.getType()
                                    : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
     writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());

@@ -15,7 +15,7 @@
 #include "compiler/passes/plan/OrderMessages.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/Placement.h"
-#include "dialects/Dist/Dist.h"
+#include "dialects/Dist/Mesh.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/LocationName.h"
 #include "kernels/KernelSignatures.h"
@@ -57,7 +57,8 @@ public:
 
   LogicalResult run() {
     buffers_.setInsertionPointToStart(&plan_.getBody().front());
-    plan::ArenaOp::create(buffers_, role_.getLoc(), "device", "device", IntegerAttr(), IntegerAttr());
+    for (plan::MemorySpace space : spacesUsed())
+      plan::ArenaOp::create(buffers_, role_.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
     plan::QueueOp::create(buffers_, role_.getLoc(), "compute", plan::QueueKind::Compute);
     plan::QueueOp::create(buffers_, role_.getLoc(), "copy_in", plan::QueueKind::CopyIn);
     if (isAsynchronous())
@@ -96,6 +97,17 @@ private:
     auto made = plan::RoleOp::create(builder, role.getLoc(), (role.getSymName() + "_plan").str(), role.getRanks());
     made.getBody().emplaceBlock();
     return made;
+  }
+
+  /// Device memory, and what the role's fragments transfer to.
+  SmallVector<plan::MemorySpace> spacesUsed() {
+    llvm::SmallDenseSet<plan::MemorySpace> used{plan::MemorySpace::Device};
+    for (dist::FragmentOp fragment : calledFragments())
+      for (auto transfer : fragment.getOps<dist::TransferOp>())
+        used.insert(plan::MemorySpace(transfer.getTo()));
+    SmallVector<plan::MemorySpace> spaces{plan::MemorySpace::Device, plan::MemorySpace::Host, plan::MemorySpace::Nvme};
+    llvm::erase_if(spaces, [&](plan::MemorySpace space) { return !used.contains(space); });
+    return spaces;
   }
 
   /// Whether some collective has a start and a done.
@@ -142,6 +154,11 @@ private:
       scale.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
       return placed_[value] = placement_.ofConstant(DenseElementsAttr::get(type, scale), op->getLoc());
     }
+    if (auto transfer = dyn_cast<dist::TransferOp>(op))
+      return placed_[value] = {placement_.make(plan::MemorySpace(transfer.getTo()), nameOf(value),
+                                               plan::tensorBytes(value.getType()), plan::Scope::Call,
+                                               plan::Category::Activations),
+                               0, 0};
     const bool whole = isa<dist::PackOp, dist::CollectiveOpInterface>(op) || isDone(op);
     Value buffer = placement_.make(nameOf(value), plan::tensorBytes(value.getType()), plan::Scope::Call,
                                    whole ? plan::Category::Communication : plan::Category::Activations);
@@ -152,7 +169,8 @@ private:
 
   LogicalResult lowerFragment(dist::FragmentOp fragment, OrderMessages &order) {
     buffers_.setInsertionPointToEnd(&plan_.getBody().front());
-    auto routine = plan::RoutineOp::create(buffers_, fragment.getLoc(), fragment.getSymName());
+    auto routine = plan::RoutineOp::create(buffers_, fragment.getLoc(), fragment.getSymNameAttr(),
+                                           plan::Phase(fragment.getPhase()), fragment.getStageAttr());
     buffers_.setInsertionPoint(routine);
     writer_.beginRoutine(routine);
     placed_.clear();
@@ -277,11 +295,18 @@ private:
       writer_.send(send, parts, inFlight_.departures().find(op)->second, inFlight_.sentBefore(send));
       return success();
     }
+    if (auto transfer = dyn_cast<dist::TransferOp>(op)) {
+      writer_.copy(placeOf(transfer.getTensor()), placeOf(transfer.getResult()), transfer.getType(), op->getLoc());
+      return success();
+    }
     if (auto pack = dyn_cast<dist::PackOp>(op)) {
       lowerPack(pack);
       return success();
     }
     if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op)) {
+      if (collective.getDim() != 0)
+        return op->emitOpError() << "cuts or joins dimension " << collective.getDim()
+                                 << "; a plan's slices lie in one piece, which those of dimension 0 do";
       if (op->getNumResults() == 1 && isa<dist::TokenType>(op->getResult(0).getType()))
         writer_.start(collective, partsOf(collective, (*op->getUsers().begin())->getResults()));
       else
@@ -425,10 +450,9 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
   /// Channels keep their names.
   void lowerChannels() {
     for (auto channel : llvm::make_early_inc_range(getOperation().getOps<dist::ChannelOp>())) {
-      auto mesh = *getOperation().getOps<dist::MeshOp>().begin();
-      const int64_t axis = llvm::find(mesh.getAxes(), channel.getAxisAttr()) - mesh.getAxes().begin();
+      const std::optional<int64_t> axis = dist::axisIndex(dist::meshOf(getOperation()), channel.getAxis());
       OpBuilder builder(channel);
-      plan::ChannelOp::create(builder, channel.getLoc(), channel.getSymName(), axis, channel.getFrom(),
+      plan::ChannelOp::create(builder, channel.getLoc(), channel.getSymName(), *axis, channel.getFrom(),
                               channel.getTo());
       channel.erase();
     }

@@ -28,12 +28,17 @@ public:
   /// Buffers of the role go where `builder` stands; constants become variables before `role`.
   Placement(mlir::SymbolTable &symbols, dist::RoleOp role, mlir::OpBuilder &builder, const InFlight &inFlight);
 
+  /// In device memory.
   mlir::Value make(llvm::StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots = 1,
-                   mlir::FlatSymbolRefAttr holds = {}, bool shard = false);
+                   mlir::FlatSymbolRefAttr holds = {}, bool shard = false) {
+    return make(plan::MemorySpace::Device, name, bytes, scope, category, slots, holds, shard);
+  }
+  mlir::Value make(plan::MemorySpace space, llvm::StringRef name, int64_t bytes, plan::Scope scope,
+                   plan::Category category, int64_t slots = 1, mlir::FlatSymbolRefAttr holds = {}, bool shard = false);
 
   /// Of a variable, or of this rank's slice of a bucket.
   Place ofState(mlir::StringAttr name);
-  /// Of all of a bucket that is held whole.
+  /// Of all of a replicated bucket.
   Place ofWhole(dist::BucketOp bucket);
   Place ofValue(mlir::StringAttr name);
   /// A constant that a kernel reads from memory is a variable with a literal value; equal constants share one.

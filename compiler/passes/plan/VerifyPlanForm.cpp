@@ -25,6 +25,8 @@ Operands operandsOf(Operation *command) {
     return {kernel.getBuffers(), kernel.getAccesses()};
   if (auto fill = dyn_cast<plan::FillOp>(command))
     return {fill.getBuffers(), fill.getAccesses()};
+  if (auto copy = dyn_cast<plan::CopyOp>(command))
+    return {copy.getBuffers(), copy.getAccesses()};
   if (auto collective = dyn_cast<plan::CollectiveOp>(command))
     return {collective.getBuffers(), collective.getAccesses()};
   if (auto send = dyn_cast<plan::SendOp>(command))

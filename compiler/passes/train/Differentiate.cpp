@@ -78,15 +78,13 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
   /// The gradient of a parameter is complete: into its accumulator, once.
   static void accumulate(OpBuilder &builder, SymbolTable &symbols, train::ReadOp read, Value gradient) {
     auto parameter = symbols.lookup<train::VariableOp>(read.getVariable());
-    const std::string name = gradientName(parameter.getSymName());
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointAfter(parameter);
-      auto variable = train::VariableOp::create(builder, parameter.getLoc(), train::VariableKind::Gradient, name,
-                                                parameter.getTensorType());
-      symbols.insert(variable);
-    }
-    train::AccumulateOp::create(builder, read.getLoc(), FlatSymbolRefAttr::get(builder.getContext(), name), gradient);
+    OpBuilder atParameter(parameter->getContext());
+    atParameter.setInsertionPointAfter(parameter);
+    auto variable = train::VariableOp::create(atParameter, parameter.getLoc(), train::VariableKind::Gradient,
+                                              gradientName(parameter.getSymName()), parameter.getTensorType(),
+                                              Attribute(), FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+    symbols.insert(variable);
+    train::AccumulateOp::create(builder, read.getLoc(), FlatSymbolRefAttr::get(variable.getSymNameAttr()), gradient);
   }
 };
 

@@ -1,4 +1,5 @@
 //===- InsertOptimizer.cpp - make @update ---------------------------------===//
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/StepFunctions.h"
@@ -14,6 +15,10 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
+
+struct Trained {
+  train::VariableOp parameter, gradient;
+};
 
 struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
   using InsertOptimizerBase::InsertOptimizerBase;
@@ -31,10 +36,11 @@ struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
       module.emitError() << "has no metric @" << lossMetric << "; ds-differentiate makes it";
       return signalPassFailure();
     }
-    SmallVector<train::VariableOp> trained;
+    SmallVector<Trained> trained;
+    const Gradients gradients(module);
     for (auto variable : module.getOps<train::VariableOp>())
-      if (symbols.lookup<train::VariableOp>(gradientName(variable.getSymName())))
-        trained.push_back(variable);
+      if (train::VariableOp gradient = gradients.of(variable.getSymNameAttr()))
+        trained.push_back({variable, gradient});
     buildUpdate(symbols, trained, parameters);
   }
 
@@ -64,7 +70,7 @@ private:
     return parsed;
   }
 
-  void buildUpdate(SymbolTable &symbols, ArrayRef<train::VariableOp> trained, DictionaryAttr parameters) {
+  void buildUpdate(SymbolTable &symbols, ArrayRef<Trained> trained, DictionaryAttr parameters) {
     ModuleOp module = getOperation();
     auto b = ImplicitLocOpBuilder::atBlockEnd(module.getLoc(), module.getBody());
     // Every op has a name of its own: the module's is the path that the model was read from.
@@ -72,14 +78,15 @@ private:
     auto update = func::FuncOp::create(b, "update", b.getFunctionType({}, {}));
     b.setInsertionPointToStart(update.addEntryBlock());
     auto counter = RankedTensorType::get({}, b.getI64Type());
-    Value step = train::ReadOp::create(b, counter, variable(b, symbols, stepVariable, counter));
+    Value step = train::ReadOp::create(b, counter, variable(b, symbols, stepVariable, counter, {}));
     setName(b, learningRateMetric);
     Value rate = train::LearningRateOp::create(b, step, schedule, parameters);
-    Value norm = buildNorm(b, symbols, trained);
+    // The global norm over all accumulators, in the order of their parameters.
+    Value norm = buildGradientNorm(b, llvm::map_to_vector(trained, [](const Trained &one) { return one.gradient; }));
     Value factor = clip > 0 ? train::ClipFactorOp::create(b, norm, APFloat(clip.getValue())).getResult()
                             : constant(b, b.getF64Type(), 1.0);
-    for (train::VariableOp parameter : trained)
-      updateParameter(b, symbols, parameter, rate, step, factor);
+    for (const Trained &one : trained)
+      updateParameter(b, symbols, one, rate, step, factor);
     setName(b, stepVariable);
     train::IncrementOp::create(b, FlatSymbolRefAttr::get(b.getContext(), stepVariable));
     storeMetric(b, symbols, gradientNormMetric, norm);
@@ -95,45 +102,39 @@ private:
     return train::ConstantOp::create(b, type, DenseElementsAttr::get(type, b.getFloatAttr(element, value)));
   }
 
-  /// The global norm over all accumulators, in the order of their parameters.
-  static Value buildNorm(ImplicitLocOpBuilder &b, SymbolTable &symbols, ArrayRef<train::VariableOp> trained) {
-    SmallVector<train::VariableOp> gradients;
-    for (train::VariableOp parameter : trained)
-      gradients.push_back(symbols.lookup<train::VariableOp>(gradientName(parameter.getSymName())));
-    return buildGradientNorm(b, gradients);
-  }
-
-  void updateParameter(ImplicitLocOpBuilder &b, SymbolTable &symbols, train::VariableOp parameter, Value rate,
-                       Value step, Value factor) {
+  void updateParameter(ImplicitLocOpBuilder &b, SymbolTable &symbols, const Trained &trained, Value rate, Value step,
+                       Value factor) {
+    train::VariableOp parameter = trained.parameter;
     b.setLoc(parameter.getLoc());
     StringRef name = parameter.getSymName();
     RankedTensorType type = parameter.getTensorType();
     auto symbol = FlatSymbolRefAttr::get(b.getContext(), name);
-    auto gradient = FlatSymbolRefAttr::get(b.getContext(), gradientName(name));
+    auto gradient = FlatSymbolRefAttr::get(b.getContext(), trained.gradient.getSymName());
     if (optimizer == "adamw") {
-      auto first = variable(b, symbols, firstMomentName(name), type);
-      auto second = variable(b, symbols, secondMomentName(name), type);
+      auto first = variable(b, symbols, firstMomentName(name), type, symbol);
+      auto second = variable(b, symbols, secondMomentName(name), type, symbol);
       train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, b.getF64FloatAttr(beta1),
                              b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon), b.getF64FloatAttr(weightDecay),
                              b.getBoolAttr(decoupled));
     } else if (optimizer == "adagrad") {
-      auto sum = variable(b, symbols, squareSumName(name), type);
+      auto sum = variable(b, symbols, squareSumName(name), type, symbol);
       train::AdagradOp::create(b, symbol, gradient, sum, rate, step, factor, b.getF64FloatAttr(epsilon),
                                b.getF64FloatAttr(weightDecay), b.getF64FloatAttr(lrDecay));
     } else {
-      FlatSymbolRefAttr buffer = momentum != 0 ? variable(b, symbols, momentumName(name), type) : FlatSymbolRefAttr();
+      FlatSymbolRefAttr buffer =
+          momentum != 0 ? variable(b, symbols, momentumName(name), type, symbol) : FlatSymbolRefAttr();
       train::SgdOp::create(b, symbol, gradient, buffer, rate, step, factor, b.getF64FloatAttr(momentum),
                            b.getF64FloatAttr(weightDecay), b.getBoolAttr(nesterov));
     }
   }
 
-  /// A new variable of optimizer state that starts at zero.
+  /// A new variable of optimizer state that starts at zero, of a parameter or, where that is null, of all.
   static FlatSymbolRefAttr variable(ImplicitLocOpBuilder &b, SymbolTable &symbols, StringRef name,
-                                    RankedTensorType type) {
+                                    RankedTensorType type, FlatSymbolRefAttr parameter) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(b.getInsertionBlock()->getParentOp());
     auto zero = train::FillSourceAttr::get(b.getContext(), b.getF64FloatAttr(0));
-    auto op = train::VariableOp::create(b, train::VariableKind::Optimizer, name, type, zero);
+    auto op = train::VariableOp::create(b, train::VariableKind::Optimizer, name, type, zero, parameter);
     symbols.insert(op);
     return FlatSymbolRefAttr::get(op.getSymNameAttr());
   }

@@ -111,8 +111,8 @@ private:
     return variable;
   }
 
-  /// "w::derivative" of a parameter, else after the value's own name. Not "w::gradient": that name promises an update
-  /// by one of our optimizers, which the checker of plans holds plans to.
+  /// "w::derivative" of a parameter, else after the value's own name. The variable is not `of` the parameter: that
+  /// promises an update by one of our optimizers, which the checker of plans holds plans to.
   static std::string nameOf(Value value) {
     if (auto gradient = value.getDefiningOp<train::GradientOp>())
       if (auto read = gradient.getXs()[cast<OpResult>(value).getResultNumber()].getDefiningOp<train::ReadOp>())

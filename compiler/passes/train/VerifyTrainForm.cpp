@@ -53,7 +53,7 @@ struct VerifyTrainForm : ds::impl::VerifyTrainFormBase<VerifyTrainForm> {
     return failure(result.wasInterrupted());
   }
 
-  /// Every accumulator is written by @microbatch.
+  /// Every accumulator is written by @microbatch, and no parameter has two.
   static LogicalResult verifyGradients(ModuleOp module, func::FuncOp microbatch) {
     llvm::StringSet<> written;
     for (auto op : microbatch.getOps<train::AccumulateOp>())
@@ -63,6 +63,14 @@ struct VerifyTrainForm : ds::impl::VerifyTrainFormBase<VerifyTrainForm> {
     for (auto variable : module.getOps<train::VariableOp>())
       if (variable.getKind() == train::VariableKind::Gradient && !written.contains(variable.getSymName()))
         return variable.emitOpError("is a gradient that @microbatch never writes");
+    llvm::DenseMap<StringAttr, train::VariableOp> gradients; // by parameter; looked up
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (variable.getKind() == train::VariableKind::Gradient && variable.getOf())
+        if (auto [other, isFirst] = gradients.try_emplace(variable.getOfAttr().getAttr(), variable); !isFirst) {
+          InFlightDiagnostic error = variable.emitOpError() << "is the second gradient of " << variable.getOfAttr();
+          error.attachNote(other->second.getLoc()) << "the first";
+          return error;
+        }
     return success();
   }
 };

@@ -19,7 +19,7 @@ struct AdvanceReductions : ds::impl::AdvanceReductionsBase<AdvanceReductions> {
   void runOnOperation() override {
     if (microbatches != 1)
       return; // a gradient is complete with the last micro-batch only
-    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), "update");
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), dist::Phase::Update);
     if (updates.size() == 1)
       return advance(updates.front(), llvm::to_vector(getOperation().getOps<dist::FragmentOp>()));
     const RoleUses uses(getOperation());

@@ -20,7 +20,7 @@ bool isCheap(Operation *op) {
 }
 
 bool isWhole(Operation *op) {
-  return isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::BroadcastOp>(op);
+  return isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::BroadcastOp, dist::AllToAllOp>(op);
 }
 
 int64_t elementsOf(dist::CollectiveOpInterface op) {
@@ -68,6 +68,7 @@ private:
 
   bool matches(dist::CollectiveOpInterface a, dist::CollectiveOpInterface b) const {
     return a.getKind() == b.getKind() && a.getMeshAttr() == b.getMeshAttr() && a.getAxisAttr() == b.getAxisAttr() &&
+           a.getDim() == b.getDim() && a.getShardingAttr() == b.getShardingAttr() &&
            !a.getIntoAttr() == !b.getIntoAttr() && a.getAccumulate() == b.getAccumulate() &&
            elementsOf(a) + elementsOf(b) <= elements;
   }

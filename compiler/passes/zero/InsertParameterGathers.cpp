@@ -19,7 +19,7 @@ struct InsertParameterGathers : ds::impl::InsertParameterGathersBase<InsertParam
     const BucketIndex buckets(getOperation());
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
       for (auto read : llvm::make_early_inc_range(fragment.getOps<train::ReadOp>()))
-        if (buckets.isSliced(read.getVariableAttr().getAttr()))
+        if (buckets.isSharded(read.getVariableAttr().getAttr()))
           gatherAtUses(read, read.getResult(), buckets.find(read.getVariableAttr().getAttr()));
   }
 

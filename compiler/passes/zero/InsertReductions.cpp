@@ -3,6 +3,7 @@
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -22,14 +23,14 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    auto meshes = module.getOps<dist::MeshOp>();
-    const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, "update");
-    if (meshes.empty() || updates.empty()) {
-      module.emitError("has no dist.mesh or no fragment @update; ds-outline-fragments and ds-schedule-calls make them");
+    dist::MeshOp mesh = dist::requireMesh(module);
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(module, dist::Phase::Update);
+    if (mesh && updates.empty())
+      module.emitError("has no fragment of phase update; ds-outline-fragments makes it");
+    if (!mesh || updates.empty())
       return signalPassFailure();
-    }
-    mesh_ = FlatSymbolRefAttr::get(*meshes.begin());
-    ranks_ = dist::axisSize(*meshes.begin(), "data");
+    mesh_ = FlatSymbolRefAttr::get(mesh);
+    ranks_ = dist::axisSize(mesh, dist::dataAxis);
     if (ranks_ == 1)
       return;
     const BucketIndex buckets(module);
@@ -50,7 +51,7 @@ private:
   void reduceMicrobatch(dist::FragmentOp fragment, const BucketIndex &buckets) {
     llvm::MapVector<Operation *, SmallVector<train::AccumulateOp>> contributions; // by bucket
     for (auto op : fragment.getOps<train::AccumulateOp>())
-      if (buckets.isSliced(op.getVariableAttr().getAttr()))
+      if (buckets.isSharded(op.getVariableAttr().getAttr()))
         contributions[buckets.bucketOf(op.getVariableAttr().getAttr())].push_back(op);
     for (auto &[op, accumulations] : contributions) {
       auto bucket = cast<dist::BucketOp>(op);
@@ -68,7 +69,7 @@ private:
           llvm::append_range(reference, numbers.asArrayRef());
       }
       Value flat = dist::PackOp::create(b, bucket.getWholeType(), inputs, offsets);
-      Operation *sum = dist::ReduceScatterOp::create(b, TypeRange(), flat, mesh_, b.getStringAttr("data"),
+      Operation *sum = dist::ReduceScatterOp::create(b, TypeRange(), flat, mesh_, b.getStringAttr(dist::dataAxis),
                                                      into(bucket.getSymNameAttr()), b.getUnitAttr());
       if (!reference.empty())
         sum->setAttr(referenceAttribute, b.getDenseI64ArrayAttr(reference));
@@ -88,18 +89,15 @@ private:
     OpBuilder builder(&getContext());
     builder.setInsertionPointToStart(&update.getBody().front());
     for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
-      if (bucket.getHeld() != dist::Held::Whole || !isGradient(bucket))
-        continue;
-      const StringRef first = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue();
-      auto parameter = StringAttr::get(&getContext(), first.drop_back(gradientName("").size()));
-      if (!isHeld(parameter))
+      const StringAttr parameter = buckets.parameterOf(bucket);
+      if (bucket.isSharded() || !isGradient(bucket) || !isHeld(parameter))
         continue;
       Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))
         dist::ReduceScatterOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,
-                                      builder.getStringAttr("data"), into(bucket.getSymNameAttr()), UnitAttr());
+                                      builder.getStringAttr(dist::dataAxis), into(bucket.getSymNameAttr()), UnitAttr());
       else
-        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_, builder.getStringAttr("data"),
+        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_, builder.getStringAttr(dist::dataAxis),
                                   into(bucket.getSymNameAttr()), UnitAttr());
     }
   }
@@ -118,11 +116,11 @@ private:
         continue;
       ImplicitLocOpBuilder b(op.getLoc(), op);
       auto name = op.getVariableAttr();
-      Operation *sum = dist::AllReduceOp::create(b, TypeRange(), op.getValue(), mesh_, b.getStringAttr("data"),
+      Operation *sum = dist::AllReduceOp::create(b, TypeRange(), op.getValue(), mesh_, b.getStringAttr(dist::dataAxis),
                                                  into(name.getAttr()), b.getUnitAttr());
       if (Attribute reference = op->getAttr(referenceAttribute))
         sum->setAttr(referenceAttribute, reference);
-      if (fragmentKind(fragment.getSymName()) == "evaluate") {
+      if (fragment.getPhase() == dist::Phase::Evaluate) {
         RankedTensorType type = variable.getTensorType();
         Value total = train::ReadOp::create(b, type, name);
         auto scalar = RankedTensorType::get({}, type.getElementType());

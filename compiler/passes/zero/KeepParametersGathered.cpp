@@ -33,21 +33,21 @@ struct KeepParametersGathered : ds::impl::KeepParametersGatheredBase<KeepParamet
                          << maxReuseDistance.getValue() << "; they must not be negative";
       return signalPassFailure();
     }
-    const SmallVector<dist::FragmentOp> forwards = fragmentsOf(module, "forward");
-    for (dist::FragmentOp forward : forwards)
-      keep(forward, int64_t(forwards.size()));
+    const FragmentIndex fragments(module);
+    for (dist::FragmentOp forward : fragmentsOf(module, dist::Phase::Forward))
+      keep(forward, fragments);
   }
 
 private:
   /// Of one stage. With several, more than one micro-batch is in flight: what passes from a forward to its backward
   /// would be there as often, so parameters stay for the step or not at all.
-  void keep(dist::FragmentOp forward, int64_t stages) {
+  void keep(dist::FragmentOp forward, const FragmentIndex &fragments) {
     SymbolTable symbols(getOperation());
-    auto backward = symbols.lookup<dist::FragmentOp>(
-        fragmentName("backward", fragmentNumber(forward.getSymName()).value_or(0), stages));
+    dist::FragmentOp backward = fragments.find(dist::Phase::Backward, int64_t(*forward.getStage()));
     if (!backward)
       return;
-    onlyForStep_ = stages > 1 && microbatches > 1;
+    stages_ = fragments.stages();
+    onlyForStep_ = stages_ > 1 && microbatches > 1;
     once_ = {};
     GatherUses before(forward, symbols), after(backward, symbols);
     for (const Candidate &candidate : candidatesOf(before, after))
@@ -176,9 +176,9 @@ private:
   void gatherOnce(dist::AllGatherOp gather, FlatSymbolRefAttr value, dist::FragmentOp forward, SymbolTable &symbols) {
     if (!once_) {
       OpBuilder builder(forward);
-      const std::optional<int64_t> stage = fragmentNumber(forward.getSymName());
-      once_ =
-          dist::FragmentOp::create(builder, forward.getLoc(), stage ? "gather::" + std::to_string(*stage) : "gather");
+      const auto stage = int64_t(*forward.getStage());
+      once_ = dist::FragmentOp::create(builder, forward.getLoc(), numberedName("gather", stage, stages_),
+                                       dist::Phase::Gather, stage, std::nullopt);
       once_.getBody().emplaceBlock();
       symbols.insert(once_);
       callOnce(forward);
@@ -208,6 +208,7 @@ private:
   }
 
   dist::FragmentOp once_; // of the stage
+  int64_t stages_ = 1;
   bool onlyForStep_ = false;
 };
 

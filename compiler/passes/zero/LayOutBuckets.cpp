@@ -1,7 +1,9 @@
 //===- LayOutBuckets.cpp - make the buckets that parameters are assigned to ---===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -28,19 +30,18 @@ struct Plan {
 struct LayOutBuckets : ds::impl::LayOutBucketsBase<LayOutBuckets> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto meshes = module.getOps<dist::MeshOp>();
-    if (meshes.empty()) {
-      module.emitError("has no dist.mesh; ds-schedule-calls makes it");
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
       return signalPassFailure();
-    }
     SymbolTable symbols(module);
-    mesh_ = *meshes.begin();
     builder_ = OpBuilder(mesh_);
     builder_.setInsertionPointAfter(mesh_);
     findMoments();
+    const Gradients gradients(module);
+    gradients_ = &gradients;
     llvm::MapVector<StringAttr, Plan> plans;
     for (auto variable : module.getOps<train::VariableOp>())
-      if (variable->hasAttr(bucketAttribute) && failed(collect(variable, symbols, plans)))
+      if (variable->hasAttr(bucketAttribute) && failed(collect(variable, plans)))
         return signalPassFailure();
     for (auto &[name, plan] : plans)
       lay(name, plan, symbols);
@@ -61,15 +62,14 @@ private:
       }
   }
 
-  static LogicalResult collect(train::VariableOp variable, SymbolTable &symbols,
-                               llvm::MapVector<StringAttr, Plan> &plans) {
+  LogicalResult collect(train::VariableOp variable, llvm::MapVector<StringAttr, Plan> &plans) {
     auto name = variable->getAttrOfType<StringAttr>(bucketAttribute);
     auto stage = variable->getAttrOfType<IntegerAttr>(stageAttribute);
     if (!name || !stage || stage.getInt() < 0 || stage.getInt() > 3 ||
         variable.getKind() != train::VariableKind::Parameter)
       return variable.emitOpError() << "must be a parameter with the name of a bucket in " << bucketAttribute
                                     << " and a stage from 0 to 3 in " << stageAttribute;
-    const bool trained = symbols.lookup(gradientName(variable.getSymName()));
+    const bool trained = bool(gradients_->of(variable.getSymNameAttr()));
     if (!trained && stage.getInt() < 3)
       return variable.emitOpError() << "has no gradient, and only stage 3 shares out parameters; leave " << name
                                     << " out";
@@ -93,14 +93,16 @@ private:
     SmallVector<Attribute> parameters, gradients;
     for (train::VariableOp parameter : plan.parameters) {
       parameters.push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
-      gradients.push_back(FlatSymbolRefAttr::get(&getContext(), gradientName(parameter.getSymName())));
+      if (train::VariableOp gradient = gradients_->of(parameter.getSymNameAttr()))
+        gradients.push_back(FlatSymbolRefAttr::get(gradient.getSymNameAttr()));
     }
-    const dist::Held sharded = dist::Held::Slice, whole = dist::Held::Whole;
+    const auto replicated = dist::ShardingAttr::getReplicated(&getContext()),
+               sharded = dist::ShardingAttr::getSharded(builder_.getStringAttr(dist::dataAxis), 0);
     if (plan.stage > 0)
-      make(name, plan.stage == 3 ? sharded : whole, parameters, plan, symbols);
+      make(name, plan.stage == 3 ? sharded : replicated, parameters, plan, symbols);
     if (!plan.trained)
       return;
-    make(gradientName(name), plan.stage >= 2 ? sharded : whole, gradients, plan, symbols);
+    make(gradientName(name), plan.stage >= 2 ? sharded : replicated, gradients, plan, symbols);
     if (plan.stage == 0)
       return;
     const size_t kinds = moments_.lookup(plan.parameters.front().getSymNameAttr()).size();
@@ -115,7 +117,7 @@ private:
     }
   }
 
-  void make(StringRef name, dist::Held held, ArrayRef<Attribute> members, Plan &plan, SymbolTable &symbols) {
+  void make(StringRef name, dist::ShardingAttr sharding, ArrayRef<Attribute> members, Plan &plan, SymbolTable &symbols) {
     constexpr int64_t block = dist::BucketOp::block;
     SmallVector<int64_t> offsets;
     int64_t end = 0;
@@ -123,18 +125,19 @@ private:
       offsets.push_back(end);
       end += llvm::alignTo(parameter.getTensorType().getNumElements(), block);
     }
-    const int64_t ranks = dist::axisSize(mesh_, "data");
+    const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis);
     const int64_t slice = dist::BucketOp::sliceElements(end, ranks);
     Type element = plan.parameters.front().getTensorType().getElementType();
     auto bucket = dist::BucketOp::create(
         builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name), FlatSymbolRefAttr::get(mesh_),
-        builder_.getStringAttr("data"), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
-        TypeAttr::get(RankedTensorType::get({slice}, element)), dist::HeldAttr::get(&getContext(), held),
+        builder_.getStringAttr(dist::dataAxis), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
+        TypeAttr::get(RankedTensorType::get({slice}, element)), sharding,
         builder_.getArrayAttr(members), builder_.getDenseI64ArrayAttr(offsets));
     symbols.insert(bucket);
   }
 
   dist::MeshOp mesh_;
+  const Gradients *gradients_ = nullptr;
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
   llvm::DenseMap<StringAttr, SmallVector<StringAttr, 2>> moments_; // by parameter; looked up
 };

@@ -32,8 +32,8 @@ def LayOutBuckets : DsPass<"ds-lay-out-buckets", ["::ds::dist::DistDialect"]> {
     state, all with one layout: members from multiples of 1024 elements on, in the order of their declaration. A
     slice is a multiple of 1024 too, or of 512, 256, 128 or 64 where padding would be more than one in 256.
     ```mlir
-    dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> held whole members [@w, @b] at [0, 2048]
-    dist.bucket @"zero.0::gradient" ... held slice members [@"w::gradient", @"b::gradient"] at [0, 2048]
+    dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> sharding <replicated> members [@w, @b] at [0, 2048]
+    dist.bucket @"zero.0::gradient" ... sharding <sharded "data" dim 0> members [@"w::gradient", @"b::gradient"] at [0, 2048]
     ```
   }];
 }

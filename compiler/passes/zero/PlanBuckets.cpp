@@ -1,8 +1,10 @@
 //===- PlanBuckets.cpp - which parameters share a bucket ----------------------===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
+#include "dialects/Dist/Mesh.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -31,41 +33,39 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
                          << "; they must be 0 to 3, at least 1, and not negative";
       return signalPassFailure();
     }
-    SymbolTable symbols(module);
-    const SmallVector<train::VariableOp> parameters = inOrderOfUse(symbols);
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_)
+      return signalPassFailure();
+    const Gradients gradients(module);
+    const SmallVector<train::VariableOp> parameters = inOrderOfUse();
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
     noteReaders();
     for (train::VariableOp parameter : parameters)
-      place(parameter, bool(symbols.lookup(gradientName(parameter.getSymName()))));
+      place(parameter, bool(gradients.of(parameter.getSymNameAttr())));
   }
 
 private:
   /// Parameters with a gradient in the reverse of the order in which their gradients are complete, which is about that
   /// of their first use: a bucket's gathers and its reduction then lie close together. The others follow as declared.
-  SmallVector<train::VariableOp> inOrderOfUse(SymbolTable &symbols) {
-    llvm::MapVector<StringAttr, train::VariableOp> byGradient;
-    for (auto variable : getOperation().getOps<train::VariableOp>())
-      if (variable.getKind() == train::VariableKind::Parameter)
-        byGradient[StringAttr::get(&getContext(), gradientName(variable.getSymName()))] = variable;
+  SmallVector<train::VariableOp> inOrderOfUse() {
+    const SymbolTable symbols(getOperation());
     llvm::SetVector<Operation *> order;
     SmallVector<dist::FragmentOp> fragments(getOperation().getOps<dist::FragmentOp>());
     for (dist::FragmentOp fragment : llvm::reverse(fragments))
       for (Operation &op : llvm::reverse(fragment.getBody().front()))
         if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-          if (train::VariableOp parameter = byGradient.lookup(accumulate.getVariableAttr().getAttr()))
-            order.insert(parameter);
-    for (auto &[gradient, parameter] : byGradient)
-      order.insert(parameter);
+          if (auto variable = symbols.lookup<train::VariableOp>(accumulate.getVariable()); variable && variable.getOf())
+            order.insert(symbols.lookup(*variable.getOf()));
+    for (auto variable : getOperation().getOps<train::VariableOp>())
+      if (variable.getKind() == train::VariableKind::Parameter)
+        order.insert(variable);
     return llvm::map_to_vector(order, [](Operation *op) { return cast<train::VariableOp>(op); });
   }
 
   /// Whether padding of the bucket that every rank keeps whole would be more than one in 128 of what a rank holds: with
   /// very many ranks, which own at least a part of a block each.
   bool isPersistenceWasteful(ArrayRef<train::VariableOp> parameters) {
-    auto meshes = getOperation().getOps<dist::MeshOp>();
-    if (meshes.empty())
-      return false;
-    const int64_t ranks = dist::axisSize(*meshes.begin(), "data");
+    const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis);
     int64_t all = 0, kept = 0, laidOut = 0;
     for (train::VariableOp parameter : parameters) {
       const int64_t elements = parameter.getTensorType().getNumElements();
@@ -90,7 +90,7 @@ private:
   }
 
   void noteReaders() {
-    for (dist::FragmentOp forward : fragmentsOf(getOperation(), "forward")) {
+    for (dist::FragmentOp forward : fragmentsOf(getOperation(), dist::Phase::Forward)) {
       auto &named = readers_.emplace_back();
       for (auto read : forward.getOps<train::ReadOp>())
         named.insert(read.getVariableAttr().getAttr());
@@ -123,6 +123,7 @@ private:
     std::string name;
     int64_t elements = 0;
   };
+  dist::MeshOp mesh_;
   // By (element type, (treatment, trained, small), pipeline stages that read them); looked up.
   llvm::DenseMap<std::tuple<Type, int64_t, int64_t>, Open> open_;
   llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers

@@ -21,9 +21,9 @@ namespace {
 
 struct ShardOptimizer : ds::impl::ShardOptimizerBase<ShardOptimizer> {
   void runOnOperation() override {
-    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), "update");
+    const SmallVector<dist::FragmentOp> updates = fragmentsOf(getOperation(), dist::Phase::Update);
     if (updates.empty()) {
-      getOperation().emitError("has no fragment @update; ds-outline-fragments makes it");
+      getOperation().emitError("has no fragment of phase update; ds-outline-fragments makes it");
       return signalPassFailure();
     }
     const BucketIndex buckets(getOperation());
@@ -89,7 +89,7 @@ private:
       merged.set(referenceAttribute, b.getDenseI64ArrayAttr(reference));
     static_cast<OpBuilder &>(b).create(OperationState(bucket.getLoc(), members.front()->getName().getStringRef(),
                                                       members.front()->getOperands(), TypeRange(), merged));
-    if (bucket.getHeld() == dist::Held::Whole) {
+    if (!bucket.isSharded()) {
       Value own = train::ReadOp::create(b, bucket.getSliceType(), bucket.getSymNameAttr());
       dist::AllGatherOp::create(b, TypeRange(), own, bucket.getMeshAttr(), bucket.getAxisAttr(),
                                 b.getArrayAttr({FlatSymbolRefAttr::get(bucket.getSymNameAttr())}), UnitAttr());
@@ -149,8 +149,7 @@ private:
 
   /// Whether a rank needs its slice of these gradients alone: their parameters lie in a bucket.
   static bool isShared(dist::BucketOp gradients, const BucketIndex &buckets) {
-    const StringRef first = cast<FlatSymbolRefAttr>(gradients.getMembers()[0]).getValue();
-    return bool(buckets.bucketOf(StringAttr::get(gradients.getContext(), first.drop_back(gradientName("").size()))));
+    return bool(buckets.bucketOf(buckets.parameterOf(gradients)));
   }
 };
 

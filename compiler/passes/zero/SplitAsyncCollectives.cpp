@@ -35,7 +35,7 @@ struct SplitAsyncCollectives : ds::impl::SplitAsyncCollectivesBase<SplitAsyncCol
     const BucketIndex buckets(getOperation());
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
       for (Operation &op : llvm::make_early_inc_range(fragment.getBody().front()))
-        if (isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::BroadcastOp>(op))
+        if (isa<dist::AllGatherOp, dist::ReduceScatterOp, dist::AllReduceOp, dist::BroadcastOp, dist::AllToAllOp>(op))
           split(cast<dist::CollectiveOpInterface>(op), buckets);
   }
 

@@ -82,6 +82,15 @@ private:
     }
     case CollectiveKind::Broadcast:
       return mover_.copy(part.target, partOf(0, index).source, bytes, collective.stream);
+    case CollectiveKind::AllToAll: {
+      const uint64_t slice = bytes / size();
+      for (uint32_t k = 0; k < size(); ++k)
+        if (Status status = mover_.copy(part.target + k * slice, partOf(k, index).source + rank_ * slice, slice,
+                                        collective.stream);
+            !status.ok())
+          return status;
+      return Status::success();
+    }
     }
     return Status::failure("there is no such collective");
   }

@@ -66,6 +66,8 @@ Status MpiCommunicator::runPart(const Collective &collective, const CollectivePa
     return handOutSlices(collective, part);
   case CollectiveKind::Broadcast:
     return broadcast(collective, part);
+  case CollectiveKind::AllToAll:
+    return allToAll(collective, part);
   }
   return Status::failure("there is no such collective");
 }
@@ -146,6 +148,23 @@ Status MpiCommunicator::broadcast(const Collective &collective, const Collective
       startReceive(0, part.target + first, length);
     for (uint32_t to = 1; to < size() && rank_ == 0; ++to)
       startSend(to, part.source + first, length, collective.kind);
+    if (Status status = wait(collective); !status.ok())
+      return status;
+  }
+  return Status::success();
+}
+
+Status MpiCommunicator::allToAll(const Collective &collective, const CollectivePart &part) noexcept {
+  const uint64_t slice = part.count / size() * uint64_t(byteSize(part.dtype));
+  if (slice > 0)
+    std::memcpy(part.target + rank_ * slice, part.source + rank_ * slice, slice);
+  for (uint64_t first = 0; first < slice; first += maxMessageBytes) {
+    const uint64_t length = clipped(slice, first, maxMessageBytes);
+    for (uint32_t i = 1; i < size(); ++i) {
+      const uint32_t to = (rank_ + i) % size(), from = (rank_ + size() - i) % size();
+      startReceive(from, part.target + from * slice + first, length);
+      startSend(to, part.source + to * slice + first, length, collective.kind);
+    }
     if (Status status = wait(collective); !status.ok())
       return status;
   }

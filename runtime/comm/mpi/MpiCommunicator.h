@@ -42,6 +42,7 @@ private:
   Status reduceSlices(const Collective &collective, const CollectivePart &part, std::byte *target) noexcept;
   Status handOutSlices(const Collective &collective, const CollectivePart &part) noexcept;
   Status broadcast(const Collective &collective, const CollectivePart &part) noexcept;
+  Status allToAll(const Collective &collective, const CollectivePart &part) noexcept;
 
   /// Bytes [first, first + count) of a tensor that some rank owns, for messages of at most 1 GiB.
   void startSend(uint32_t peer, const std::byte *bytes, uint64_t count, CollectiveKind kind) noexcept;

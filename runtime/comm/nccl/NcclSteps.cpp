@@ -62,6 +62,9 @@ private:
       return call({NcclCall::Kind::AllReduce, part.source, part.target, part.count, part.dtype});
     case CollectiveKind::Broadcast:
       return call({NcclCall::Kind::Broadcast, part.source, part.target, bytes, DType::U8, 0});
+    case CollectiveKind::AllToAll:
+      return Status::failure("all_to_all of %s: ranks on GPUs exchange no slices as yet; only those on CPUs do",
+                             collective_.what);
     }
     return Status::failure("there is no such collective");
   }

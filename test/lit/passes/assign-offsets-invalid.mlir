@@ -12,7 +12,7 @@ plan.role @main ranks [0, 0] {
 }
 //--- huge.mlir
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   %a = plan.buffer "a" in @device bytes 4611686018427387904 scope slot category activations slots 3
   %b = plan.buffer "b" in @device bytes 9223372036854775807 scope call category activations slots 1
 }

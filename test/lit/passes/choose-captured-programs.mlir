@@ -7,11 +7,11 @@
 // CHECK-LABEL: plan.role @second
 // CHECK:         plan.program "step" captured {
 plan.role @first ranks [0, 0] {
-  plan.arena @device space "device"
-  plan.arena @host space "host"
+  plan.arena @device space device
+  plan.arena @host space host
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill(%b) : [tensor<1xf32>] access [2] at [0] on @compute
     plan.fill(%b) : [tensor<1xf32>] access [2] at [0] on @compute
   }
@@ -25,8 +25,8 @@ plan.role @first ranks [0, 0] {
   }
 }
 plan.role @second ranks [1, 1] {
-  plan.arena @device space "device"
-  plan.routine @forward {
+  plan.arena @device space device
+  plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -41,18 +41,18 @@ plan.role @second ranks [1, 1] {
 // CHECK-LABEL: plan.role @many
 // CHECK:         plan.program "step" {
 plan.role @few ranks [0, 0] {
-  plan.arena @device space "device"
-  plan.routine @forward {
+  plan.arena @device space device
+  plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
   }
 }
 plan.role @many ranks [1, 1] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.queue @compute kind compute
   %b = plan.buffer "b" in @device bytes 4 scope call category activations slots 1
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill(%b) : [tensor<1xf32>] access [2] at [0] on @compute
   }
   plan.program "step" {
@@ -72,9 +72,9 @@ plan.role @many ranks [1, 1] {
 // CHECK-LABEL: plan.role @offloaded
 // CHECK:         plan.program "step" {
 plan.role @offloaded ranks [0, 0] {
-  plan.arena @device space "device"
-  plan.arena @file space "nvme"
-  plan.routine @forward {
+  plan.arena @device space device
+  plan.arena @file space nvme
+  plan.routine @forward phase forward stage 0 {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -87,7 +87,7 @@ plan.role @offloaded ranks [0, 0] {
 // CHECK-LABEL: plan.role @marked
 // CHECK:         plan.program "evaluate" captured {
 plan.role @marked ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
   plan.program "evaluate" captured {
   }
 }

@@ -86,9 +86,9 @@ train.variable metric @loss : tensor<f32>
 train.variable parameter @u : tensor<16x16xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @v : tensor<16x16xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @w : tensor<16x16xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"u::gradient" : tensor<16x16xf32>
-train.variable gradient @"v::gradient" : tensor<16x16xf32>
-train.variable gradient @"w::gradient" : tensor<16x16xf32>
+train.variable gradient @"u::gradient" of @u : tensor<16x16xf32>
+train.variable gradient @"v::gradient" of @v : tensor<16x16xf32>
+train.variable gradient @"w::gradient" of @w : tensor<16x16xf32>
 func.func @microbatch(%x: tensor<64x16xf32> {train.input = "x"}) {
   %u = train.read @u : tensor<16x16xf32> loc("u")
   %v = train.read @v : tensor<16x16xf32> loc("v")

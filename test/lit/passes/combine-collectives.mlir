@@ -20,13 +20,13 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@p] at [0]
-dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@q] at [0]
-train.variable gradient @"p::gradient" : tensor<1024xf32>
-train.variable gradient @"q::gradient" : tensor<1000xf32>
-dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"p::gradient"] at [0]
-dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"q::gradient"] at [0]
-dist.fragment @update {
+dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@p] at [0]
+dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@q] at [0]
+train.variable gradient @"p::gradient" of @p : tensor<1024xf32>
+train.variable gradient @"q::gradient" of @q : tensor<1000xf32>
+dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"p::gradient"] at [0]
+dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"q::gradient"] at [0]
+dist.fragment @update phase update pipe 0 {
   %g0 = dist.read_whole @gp : tensor<4096xf32>
   dist.all_reduce %g0 into [@gp] on @mesh axis "data" : (tensor<4096xf32>) -> ()
   %g1 = dist.read_whole @gq : tensor<4096xf32>
@@ -40,7 +40,7 @@ dist.fragment @update {
   %a1 = dist.all_gather %s1 on @mesh axis "data" : (tensor<1xf64>) -> tensor<4xf64>
   %v1 = dist.view %a1 at 0 : tensor<4xf64> -> tensor<1xf64>
 }
-dist.fragment @apart {
+dist.fragment @apart phase forward stage 0 {
   %o0 = train.read @zp : tensor<1024xf32>
   %a0 = dist.all_gather %o0 on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
   %e = train.exp %a0 : (tensor<4096xf32>) -> tensor<4096xf32>

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-cut-pipeline-stages=stages=2 --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-cut-pipeline-stages=stages=2 --split-input-file | FileCheck %s
 
 // Tests that the cut lies where one tensor crosses and the halves are equal; that the mask, which follows from an input, has no stage;
 // that backward ops follow their forward op by name, and the sum of gradients at the cut runs where its terms are made; that a
@@ -26,11 +26,11 @@
 // CHECK:         train.matmul %{{.*}} {dist.pipeline_stage = 1 : i64}
 // CHECK:         train.accumulate %{{.*}} into @loss {dist.pipeline_stage = 1 : i64}
 train.variable parameter @w : tensor<16x16xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<16x16xf32>
+train.variable gradient @"w::gradient" of @w : tensor<16x16xf32>
 train.variable parameter @v : tensor<16x16xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"v::gradient" : tensor<16x16xf32>
+train.variable gradient @"v::gradient" of @v : tensor<16x16xf32>
 train.variable parameter @t : tensor<16xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"t::gradient" : tensor<16xf32>
+train.variable gradient @"t::gradient" of @t : tensor<16xf32>
 train.variable metric @loss : tensor<f32>
 func.func @microbatch(%x: tensor<64x16xf32> {train.input = "x"}, %y: tensor<1xf32> {train.input = "y"}) {
   %zero = train.constant dense<0.0> : tensor<f32>

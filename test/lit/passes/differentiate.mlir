@@ -3,7 +3,7 @@
 // Tests the three functions, the loss metric, and that an accumulator stands behind its parameter.
 // CHECK-LABEL: module {
 // CHECK-NEXT: train.variable parameter @w
-// CHECK-NEXT: train.variable gradient @"w::gradient" : tensor<3xf32>
+// CHECK-NEXT: train.variable gradient @"w::gradient" of @w : tensor<3xf32>
 // CHECK-NEXT: train.variable metric @loss : tensor<f32>
 // CHECK-NOT:  @forward
 // CHECK:      func.func @microbatch(%[[X:.*]]: tensor<3xf32> {train.input = "x"}) {

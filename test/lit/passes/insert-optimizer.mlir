@@ -4,10 +4,10 @@
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adagrad lr-decay=0.5" | FileCheck %s --check-prefix=ADAGRAD
 
 train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<3xf32>
+train.variable gradient @"w::gradient" of @w : tensor<3xf32>
 train.variable parameter @frozen : tensor<3xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<2xf64> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<2xf64>
+train.variable gradient @"b::gradient" of @b : tensor<2xf64>
 train.variable metric @loss : tensor<f32>
 func.func @microbatch() {
   return
@@ -16,9 +16,9 @@ func.func @microbatch() {
 // Tests AdamW: the state is named after its parameter, the norm adds the gradients in the order of the parameters, and the
 // counter is increased once all updates have read it.
 // CHECK-DAG: train.variable optimizer @"optimizer::step" : tensor<i64> from #train.fill<0.000000e+00 : f64>
-// CHECK-DAG: train.variable optimizer @"w::exp_avg" : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
-// CHECK-DAG: train.variable optimizer @"w::exp_avg_sq" : tensor<3xf32>
-// CHECK-DAG: train.variable optimizer @"b::exp_avg" : tensor<2xf64>
+// CHECK-DAG: train.variable optimizer @"w::exp_avg" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+// CHECK-DAG: train.variable optimizer @"w::exp_avg_sq" of @w : tensor<3xf32>
+// CHECK-DAG: train.variable optimizer @"b::exp_avg" of @b : tensor<2xf64>
 // CHECK-DAG: train.variable metric @grad_norm : tensor<f64>
 // CHECK-DAG: train.variable metric @lr : tensor<f64>
 // CHECK-LABEL: func.func @update()
@@ -55,7 +55,7 @@ func.func @microbatch() {
 // PLAIN: train.sgd @w gradient @"w::gradient" rate
 
 // Tests Adagrad: one sum of squares a parameter.
-// ADAGRAD-DAG: train.variable optimizer @"w::sum" : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+// ADAGRAD-DAG: train.variable optimizer @"w::sum" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
 // ADAGRAD-LABEL: func.func @update()
 // ADAGRAD: train.adagrad @w gradient @"w::gradient" sum @"w::sum" rate %{{.*}} step %{{.*}} clip %{{.*}}lr_decay = 5.000000e-01
 // ADAGRAD: train.adagrad @b gradient @"b::gradient" sum @"b::sum"

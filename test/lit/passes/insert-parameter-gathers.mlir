@@ -17,11 +17,11 @@
 // CHECK-NEXT:    train.matmul
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@a, @b] at [0, 1024]
-dist.fragment @forward {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@a, @b] at [0, 1024]
+dist.fragment @forward phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<8x32xf32>
   %a = train.read @a : tensor<32x32xf32>
   %b = train.read @b : tensor<1000xf32>
@@ -39,11 +39,11 @@ dist.fragment @forward {
 // CHECK-NOT:     dist.all_gather
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.fragment @forward {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.fragment @forward phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<8x32xf32>
   %a = train.read @a : tensor<32x32xf32>
   %b = train.read @b : tensor<1000xf32>

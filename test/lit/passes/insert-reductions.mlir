@@ -9,12 +9,12 @@
 // CHECK-NEXT:    train.exp
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-dist.fragment @backward {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
   train.accumulate %b into @"b::gradient" {train.reference = array<i64: 4>} : tensor<1000xf32>
@@ -22,7 +22,7 @@ dist.fragment @backward {
   train.accumulate %0 into @"a::gradient" {train.reference = array<i64: 6>} : tensor<32x32xf32>
   %1 = train.exp %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
 
 // -----
@@ -35,12 +35,12 @@ dist.fragment @update {
 // CHECK-NEXT:    dist.reduce_scatter %[[G]] into [@"z::gradient"] on @mesh axis "data"
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
-dist.fragment @backward {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
   train.accumulate %b into @"b::gradient" {train.reference = array<i64: 4>} : tensor<1000xf32>
@@ -48,7 +48,7 @@ dist.fragment @backward {
   train.accumulate %0 into @"a::gradient" {train.reference = array<i64: 6>} : tensor<32x32xf32>
   %1 = train.exp %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
 
 // -----
@@ -59,11 +59,11 @@ dist.fragment @update {
 // CHECK-NEXT:    dist.all_reduce %[[G]] into [@"z::gradient"] on @mesh axis "data"
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
-dist.fragment @backward {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
   train.accumulate %b into @"b::gradient" {train.reference = array<i64: 4>} : tensor<1000xf32>
@@ -71,7 +71,7 @@ dist.fragment @backward {
   train.accumulate %0 into @"a::gradient" {train.reference = array<i64: 6>} : tensor<32x32xf32>
   %1 = train.exp %0 : (tensor<32x32xf32>) -> tensor<32x32xf32>
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
 
 // -----
@@ -88,13 +88,13 @@ dist.fragment @update {
 // CHECK-NEXT:    train.store %[[MEAN]] into @loss
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable metric @loss : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   train.accumulate %0 into @loss : tensor<f32>
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
-dist.fragment @evaluate {
+dist.fragment @evaluate phase evaluate stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   train.accumulate %0 into @loss : tensor<f32>
 }

@@ -2,7 +2,7 @@
 
 // CHECK: error: has 2 roles and 1 updates; ds-outline-fragments makes one for each
 dist.mesh @mesh ["pipe"] [2]
-dist.fragment @"update::0" {
+dist.fragment @"update::0" phase update pipe 0 {
 }
 dist.role @stage0 ranks [0, 0] {
 }

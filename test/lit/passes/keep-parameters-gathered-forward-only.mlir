@@ -23,9 +23,9 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@p] at [0]
-dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@q] at [0]
-dist.fragment @forward {
+dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@p] at [0]
+dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@q] at [0]
+dist.fragment @forward phase forward stage 0 {
   %own0 = train.read @zq : tensor<1024xf32>
   %all0 = dist.all_gather %own0 on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
   %q0 = dist.view %all0 at 0 : tensor<4096xf32> -> tensor<1000xf32>
@@ -35,7 +35,7 @@ dist.fragment @forward {
   %p1 = dist.view %all1 at 0 : tensor<4096xf32> -> tensor<1024xf32>
   %u1 = train.exp %p1 : (tensor<1024xf32>) -> tensor<1024xf32>
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %own0 = train.read @zq : tensor<1024xf32>
   %all0 = dist.all_gather %own0 on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
   %q0 = dist.view %all0 at 0 : tensor<4096xf32> -> tensor<1000xf32>

@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-lay-out-buckets --split-input-file --verify-diagnostics
 // RUN: echo "" | not ds-opt --ds-lay-out-buckets 2>&1 | FileCheck %s
 
-// CHECK: error: has no dist.mesh; ds-schedule-calls makes it
+// CHECK: error: has no dist.mesh; ds-declare-mesh makes it
 
 dist.mesh @mesh ["data"] [2]
 // expected-error @+1 {{op must be a parameter with the name of a bucket in dist.bucket and a stage from 0 to 3 in dist.stage}}

@@ -3,18 +3,18 @@
 // Tests stage 0: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
 // CHECK-NOT: dist.bucket @mine on
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
 // CHECK-NOT: dist.bucket @
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -25,20 +25,20 @@ dist.fragment @update {
 
 // Tests stage 1: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -49,20 +49,20 @@ dist.fragment @update {
 
 // Tests stage 2: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held whole members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
@@ -73,20 +73,20 @@ dist.fragment @update {
 
 // Tests stage 3: members from multiples of 1024 on, 2024 elements in 4 slices of half a block.
 // CHECK-LABEL: module
-// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@a, @b] at [0, 1024]
-// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+// CHECK: dist.bucket @mine on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@a, @b] at [0, 1024]
+// CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+// CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.fragment @update {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   train.adamw @a gradient @"a::gradient" moments @"a::exp_avg", @"a::exp_avg_sq" rate %rate step %step clip %rate {beta1 = 0.9, beta2 = 0.9, decoupled = true, epsilon = 0.1, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()

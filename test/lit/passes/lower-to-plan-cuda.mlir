@@ -16,7 +16,7 @@ train.variable parameter @c : tensor<4x2xf32> from #train.fill<0.0>
 train.variable parameter @d : tensor<4x8xf64> from #train.fill<0.0>
 train.variable parameter @e : tensor<8x2xf64> from #train.fill<0.0>
 train.variable parameter @f : tensor<4x2xf64> from #train.fill<0.0>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %a = train.read @a : tensor<4x8xf32>
   %b = train.read @b : tensor<8x2xf32>
   %c = train.matmul %a, %b : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
@@ -44,11 +44,11 @@ dist.role @main ranks [0, 0] {
 // CHECK:         plan.collective reduce_scatter({{.*}}) : [tensor<4096xf32>, tensor<1024xf32>, tensor<16xi8>]
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<4096xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"p::gradient" : tensor<4096xf32>
+train.variable gradient @"p::gradient" of @p : tensor<4096xf32>
 train.variable gradient @"q::gradient" : tensor<4096xf32>
-dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"p::gradient"] at [0]
-dist.bucket @h on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"q::gradient"] at [0]
-dist.fragment @backward {
+dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"p::gradient"] at [0]
+dist.bucket @h on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"q::gradient"] at [0]
+dist.fragment @backward phase backward stage 0 {
   %p = train.read @p : tensor<4096xf32>
   %0 = train.exp %p : (tensor<4096xf32>) -> tensor<4096xf32>
   dist.reduce_scatter %0 into [@g] accumulate on @mesh axis "data" : (tensor<4096xf32>) -> ()

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-lower-to-plan --split-input-file --verify-diagnostics
 
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   // expected-error @+1 {{op has no kernel}}
   %0 = "builtin.unrealized_conversion_cast"() : () -> tensor<f32>
 }
@@ -13,7 +13,7 @@ dist.role @main ranks [0, 0] {
 // -----
 
 dist.value @h : tensor<4xf32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<2x2xf32>
   %1 = train.reshape %0 to [4] : (tensor<2x2xf32>) -> tensor<4xf32>
   // expected-error @+1 {{op keeps a 'train.reshape', which is repeated where it is needed}}
@@ -28,7 +28,7 @@ dist.role @main ranks [0, 0] {
 // -----
 
 dist.value @h : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = dist.load @h : tensor<f32>
   %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
   // expected-error @+1 {{op @h is taken or kept by another op of the fragment}}
@@ -45,7 +45,7 @@ dist.role @main ranks [0, 0] {
 train.variable parameter @w : tensor<f32> from #train.fill<0.0>
 dist.value @h : tensor<f32>
 dist.value @k : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = train.read @w : tensor<f32>
   %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
   // expected-error @+1 {{op keeps a tensor that another op keeps; take it by that name}}
@@ -61,7 +61,7 @@ dist.role @main ranks [0, 0] {
 // -----
 
 train.variable parameter @w : tensor<i64> from #train.fill<0.0>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = train.read @w : tensor<i64>
   %1 = train.fused %0 {
   ^bb0(%a: tensor<i64>):

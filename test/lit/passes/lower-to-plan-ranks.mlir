@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-lower-to-plan --split-input-file | FileCheck %s
 
-// Tests slices, members and places: this rank's slice of a bucket held whole is strided; what is packed is computed in place, and
+// Tests slices, members and places: this rank's slice of a replicated bucket is strided; what is packed is computed in place, and
 // only the padding is filled; a sum has scratch and adds onto the slice.
 // CHECK-LABEL: module
 // CHECK:       plan.communicator @data_ranks axes [0]
@@ -21,11 +21,11 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"p::gradient" : tensor<1024xf32>
-train.variable gradient @"q::gradient" : tensor<1000xf32>
-dist.bucket @w on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@p, @q] at [0, 1024]
-dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"p::gradient", @"q::gradient"] at [0, 1024]
-dist.fragment @backward {
+train.variable gradient @"p::gradient" of @p : tensor<1024xf32>
+train.variable gradient @"q::gradient" of @q : tensor<1000xf32>
+dist.bucket @w on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@p, @q] at [0, 1024]
+dist.bucket @g on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"p::gradient", @"q::gradient"] at [0, 1024]
+dist.fragment @backward phase backward stage 0 {
   %p = train.read @p : tensor<1024xf32>
   %0 = train.exp %p : (tensor<1024xf32>) -> tensor<1024xf32>
   %q = train.read @q : tensor<1000xf32>
@@ -33,7 +33,7 @@ dist.fragment @backward {
   %f = dist.pack %0, %1 at [0, 1024] : (tensor<1024xf32>, tensor<1000xf32>) -> tensor<4096xf32>
   dist.reduce_scatter %f into [@g] accumulate on @mesh axis "data" : (tensor<4096xf32>) -> ()
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %own = train.read @w : tensor<1024xf32>
   dist.all_gather %own into [@w] on @mesh axis "data" : (tensor<1024xf32>) -> ()
 }
@@ -61,9 +61,9 @@ dist.role @main ranks [0, 3] {
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@p] at [0]
-dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@q] at [0]
-dist.fragment @forward {
+dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@p] at [0]
+dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@q] at [0]
+dist.fragment @forward phase forward stage 0 {
   %x = train.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %own = train.read @zp : tensor<1024xf32>
   %t = dist.all_gather_start %own on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token

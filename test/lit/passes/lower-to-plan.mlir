@@ -7,25 +7,25 @@
 // CHECK-NOT:   dist.value
 // CHECK-NOT:   dist.fragment
 // CHECK:       plan.role @main ranks [0, 0] {
-// CHECK-NEXT:    plan.arena @device space "device"
+// CHECK-NEXT:    plan.arena @device space device
 // CHECK-NEXT:    plan.queue @compute kind compute
 // CHECK-NEXT:    plan.queue @copy_in kind copy_in
 // CHECK-NEXT:    plan.event @input_ready
 // CHECK-NEXT:    plan.event @input_done
 // CHECK:         %[[X:.*]] = plan.buffer "x" in @device bytes 16 scope slot category inputs slots 2
 // CHECK:         %[[Y:.*]] = plan.buffer "y" in @device bytes 16 scope slot category inputs slots 2
-// CHECK-LABEL:   plan.routine @feed {
+// CHECK-LABEL:   plan.routine @feed phase feed stage 0 {
 // CHECK-NEXT:      plan.feed "x"(%[[X]]) : [tensor<2x2xf32>] access [2] at [0] on @copy_in wait [@input_done] [2]{{$}}
 // CHECK-NEXT:      plan.feed "y"(%[[Y]]) : [tensor<4xf32>] access [2] at [0] on @copy_in wait [@input_done] [2] signal [@input_ready]
 // CHECK:         %[[H:.*]] = plan.buffer "h" in @device bytes 16 scope slot category activations slots 1
 // CHECK:         %[[W:.*]] = plan.buffer "w" in @device bytes 16 scope plan category weights slots 1 of @w
-// CHECK-LABEL:   plan.routine @forward {
+// CHECK-LABEL:   plan.routine @forward phase forward stage 0 {
 // CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[X]], %[[W]], %[[H]]) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute wait [@input_ready] [0] reference [7]
 // CHECK:         %[[G:.*]] = plan.buffer "w::gradient" in @device bytes 16 scope step category gradients slots 1
-// CHECK-LABEL:   plan.routine @backward {
+// CHECK-LABEL:   plan.routine @backward phase backward stage 0 {
 // CHECK:           plan.kernel "elementwise" {{.*}}(%[[H]], %{{.*}}) {{.*}} on @compute{{$}}
 // CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[G]], %{{.*}}, %[[G]]) {{.*}} access [1, 1, 2] {{.*}} signal [@input_done]
-// CHECK-LABEL:   plan.routine @begin_step {
+// CHECK-LABEL:   plan.routine @begin_step phase begin {
 // CHECK-NEXT:      plan.fill(%[[G]]) : [tensor<4xf32>] access [2] at [0] on @compute
 // CHECK-NEXT:    }
 // CHECK-NEXT:    plan.program "step" {
@@ -35,22 +35,22 @@
 // CHECK-NEXT:      plan.call @forward microbatch 0
 // CHECK-NEXT:      plan.call @backward microbatch 0
 train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<4xf32>
+train.variable gradient @"w::gradient" of @w : tensor<4xf32>
 dist.value @x : tensor<2x2xf32> input "x" {train.limit = 9 : i64}
 dist.value @y : tensor<4xf32> input "y"
 dist.value @h : tensor<4xf32>
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
   dist.feed @x
   dist.feed @y
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %x = dist.load @x : tensor<2x2xf32>
   %flat = train.reshape %x to [4] : (tensor<2x2xf32>) -> tensor<4xf32>
   %w = train.read @w : tensor<4xf32>
   %0 = train.mul %flat, %w {train.reference = array<i64: 7>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   dist.store %0 as @h : tensor<4xf32>
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %y = dist.load @y : tensor<4xf32>
   %h = dist.load @h : tensor<4xf32>
   %0 = train.exp %h : (tensor<4xf32>) -> tensor<4xf32>
@@ -71,7 +71,7 @@ dist.role @main ranks [0, 0] {
 
 // Tests that a gradient that is stored is written in place, through a reshape too, and that constants have a variable while
 // splats go into the program.
-// CHECK-LABEL: plan.routine @backward {
+// CHECK-LABEL: plan.routine @backward phase backward stage 0 {
 // CHECK-NEXT:    plan.kernel "transpose" {perm = array<i64: 1, 0>}(%{{.*}}, %[[A:.*]]) : [tensor<2x3xf32>, tensor<3x2xf32>]
 // CHECK-NEXT:    plan.kernel "elementwise" {constants = array<f64: 2.000000e+00>,{{.*}}}(%[[A]], %[[B:.*]]) : [tensor<3x2xf32>, tensor<3x2xf32>]
 // CHECK-NOT:     plan.kernel
@@ -79,7 +79,7 @@ dist.role @main ranks [0, 0] {
 // CHECK:       train.variable constant @"constant::1" : tensor<2x3xf32> from #train.literal<dense<
 train.variable gradient @a : tensor<6xf32>
 train.variable gradient @b : tensor<3x2xf32>
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %0 = train.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
   %1 = train.transpose %0 by [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
   %2 = train.reshape %1 to [6] : (tensor<3x2xf32>) -> tensor<6xf32>
@@ -102,7 +102,7 @@ dist.role @main ranks [0, 0] {
 // CHECK:       %[[A:.*]] = plan.buffer "a"
 // CHECK:       %[[B:.*]] = plan.buffer "b"
 // CHECK:       %[[C:.*]] = plan.buffer "c"
-// CHECK-LABEL: plan.routine @forward {
+// CHECK-LABEL: plan.routine @forward phase forward stage 0 {
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%{{.*}}, %[[A]]) {{.*}} access [1, 2]
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[A]], %[[B]]) {{.*}} access [1, 2]
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[A]], %[[H]]) {{.*}} access [1, 2]
@@ -113,7 +113,7 @@ train.variable metric @a : tensor<f32>
 train.variable metric @b : tensor<f32>
 train.variable metric @c : tensor<f32>
 dist.value @h : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %w = train.read @w : tensor<f32>
   %0 = train.exp %w : (tensor<f32>) -> tensor<f32>
   train.store %0 into @a : tensor<f32>
@@ -135,14 +135,14 @@ dist.role @main ranks [0, 0] {
 // CHECK:       %[[EXP:.*]] = plan.buffer "train.exp"
 // CHECK:       %[[NEG:.*]] = plan.buffer "train.neg"
 // CHECK:       %[[A:.*]] = plan.buffer "a"
-// CHECK-LABEL: plan.routine @forward {
+// CHECK-LABEL: plan.routine @forward phase forward stage 0 {
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%{{.*}}, %[[EXP]])
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%{{.*}}, %[[NEG]])
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[NEG]], %[[A]])
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[EXP]], %[[A]])
 train.variable parameter @w : tensor<f32> from #train.fill<0.0>
 train.variable metric @a : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %w = train.read @w : tensor<f32>
   %0 = train.exp %w : (tensor<f32>) -> tensor<f32>
   %1 = train.neg %w : (tensor<f32>) -> tensor<f32>
@@ -161,13 +161,13 @@ dist.role @main ranks [0, 0] {
 // CHECK-LABEL: module
 // CHECK:       %[[EXP:.*]] = plan.buffer "train.exp"
 // CHECK:       %[[G:.*]] = plan.buffer "g"
-// CHECK-LABEL: plan.routine @update {
+// CHECK-LABEL: plan.routine @update phase update {
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[EXP]])
 // CHECK-NEXT:    plan.kernel "sgd" {{.*}}(%{{.*}}, %[[G]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[EXP]], %[[G]])
 train.variable parameter @w : tensor<f32> from #train.fill<0.0>
 train.variable gradient @g : tensor<f32>
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %f = train.constant dense<1.0> : tensor<f64>
   %i = train.constant dense<1> : tensor<i64>
   %c = train.constant dense<1.0> : tensor<f32>
@@ -187,7 +187,7 @@ dist.role @main ranks [0, 0] {
 // CHECK-LABEL: module
 // CHECK:       %[[OLD:.*]] = plan.buffer "mean" in @device bytes 8 scope call
 // CHECK:       %[[MEAN:.*]] = plan.buffer "mean" in @device bytes 8 scope plan
-// CHECK-LABEL: plan.routine @forward {
+// CHECK-LABEL: plan.routine @forward phase forward stage 0 {
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[MEAN]], %[[OLD]]) {{.*}} access [1, 2]
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[STEP:.*]], %{{.*}})
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%{{.*}}, %[[MEAN]])
@@ -195,7 +195,7 @@ dist.role @main ranks [0, 0] {
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[OLD]], %{{.*}}) : [tensor<1x2xf32>, tensor<1x2xf32>]
 train.variable buffer @mean : tensor<2xf32> from #train.fill<0.0>
 train.variable optimizer @step : tensor<i64> from #train.fill<0.0>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %old = train.read @mean : tensor<2xf32>
   %row = train.reshape %old to [1, 2] : (tensor<2xf32>) -> tensor<1x2xf32>
   %step = train.read @step : tensor<i64>
@@ -217,11 +217,11 @@ dist.role @main ranks [0, 0] {
 // CHECK-LABEL: module
 // CHECK:       %[[H:.*]] = plan.buffer "h"
 // CHECK:       %[[W:.*]] = plan.buffer "w"
-// CHECK-LABEL: plan.routine @forward {
+// CHECK-LABEL: plan.routine @forward phase forward stage 0 {
 // CHECK-NEXT:    plan.kernel "elementwise" {{.*}}(%[[W]], %[[H]]) {{.*}} access [1, 2]
 train.variable parameter @w : tensor<f32> from #train.fill<0.0>
 dist.value @h : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %w = train.read @w : tensor<f32>
   dist.store %w as @h : tensor<f32>
 }
@@ -236,7 +236,7 @@ dist.role @main ranks [0, 0] {
 // Tests the workspace of a gradient, the seed of the gradient as a constant, and the kernels that a fused loop and metrics become.
 // CHECK-LABEL: module
 // CHECK:         %[[WS:.*]] = plan.buffer "layer_norm_grad workspace" in @device bytes [[BYTES:[0-9]+]] scope call category workspace slots 1
-// CHECK-LABEL: plan.routine @forward {
+// CHECK-LABEL: plan.routine @forward phase forward stage 0 {
 // CHECK-NEXT:    plan.kernel "matmul" {bias = 0 : i64, pieces = 2 : i64, trans_a = 1 : i64, trans_b = 0 : i64}(%{{.*}}, %{{.*}}, %{{.*}}) : [tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>] access [1, 1, 2]
 // Registers: 0 the product, 1 = constant 0 (-0.5), 2 = register 0 * register 1, 3 = exp of register 2; opcodes 0, 12, 55; f32 is 7.
 // CHECK-NEXT:    plan.kernel "elementwise" {constants = array<f64: -5.000000e-01>, program = array<i64: 0, 7, 0, -1, -1, 12, 7, 0, 1, -1, 55, 7, 2, -1, -1>, results = array<i64: 2, 3>}
@@ -249,7 +249,7 @@ dist.role @main ranks [0, 0] {
 train.variable parameter @w : tensor<2x2xf32> from #train.fill<0.0>
 train.variable metric @loss : tensor<f32>
 train.variable metric @seed : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %w = train.read @w : tensor<2x2xf32>
   %0 = train.matmul %w transposed, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   %1:2 = train.fused %0 {
@@ -278,7 +278,7 @@ dist.role @main ranks [0, 0] {
 // CHECK-LABEL: plan.role @main
 // CHECK-DAG:     %[[LAST:.*]] = plan.buffer "last"
 // CHECK-DAG:     %[[MORE:.*]] = plan.buffer "more"
-// CHECK-LABEL:   plan.routine @backward {
+// CHECK-LABEL:   plan.routine @backward phase backward stage 0 {
 // CHECK-NEXT:      plan.kernel "cross_entropy_grad" {{{.*}}}(%[[LAST]], %{{.*}}, %{{.*}}, %{{.*}}, %[[LAST]])
 // CHECK-NOT:       plan.kernel "cross_entropy_grad" {{{.*}}}(%[[MORE]], %{{.*}}, %{{.*}}, %{{.*}}, %[[MORE]])
 // CHECK:           plan.kernel "cross_entropy_grad" {{{.*}}}(%[[MORE]],
@@ -288,7 +288,7 @@ dist.value @labels : tensor<4xi64> input "labels"
 dist.value @last : tensor<2x6xf32>
 dist.value @more : tensor<4x3xf32>
 dist.value @lse : tensor<4xf32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %w = train.read @w : tensor<4x3xf32>
   %labels = dist.load @labels : tensor<4xi64>
   %0 = train.exp %w : (tensor<4x3xf32>) -> tensor<4x3xf32>
@@ -299,7 +299,7 @@ dist.fragment @forward {
   %loss, %lse = train.cross_entropy sum %0, %labels ignore -1 : (tensor<4x3xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
   dist.store %lse as @lse : tensor<4xf32>
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %g = train.loss_gradient 1.0 : tensor<f32>
   %labels = dist.load @labels : tensor<4xi64>
   %lse = dist.load @lse : tensor<4xf32>
@@ -325,19 +325,19 @@ dist.role @main ranks [0, 0] {
 // nobody.
 // CHECK-LABEL: plan.role @main
 // CHECK:           plan.feed "x"{{.*}} wait [@input_done] [1] signal [@input_ready]
-// CHECK-LABEL:   plan.routine @backward {
+// CHECK-LABEL:   plan.routine @backward phase backward stage 0 {
 // CHECK-NEXT:      plan.fill{{.*}} signal [@input_done]
 // CHECK-NEXT:    }
 // CHECK:           plan.feed "y"{{.*}} on @copy_in signal [@"input_ready::1"]
 dist.value @x : tensor<2xf32> input "x"
 dist.value @y : tensor<2xf32> input "y"
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
   dist.feed @x
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %x = dist.load @x : tensor<2xf32>
 }
-dist.fragment @"feed::1" {
+dist.fragment @"feed::1" phase feed stage 1 {
   dist.feed @y
 }
 dist.role @main ranks [0, 0] {

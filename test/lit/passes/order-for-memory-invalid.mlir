@@ -7,5 +7,5 @@
 
 //--- unplaced.mlir
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device"
+  plan.arena @device space device
 }

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-outline-fragments --split-input-file --verify-diagnostics
+// RUN: ds-opt %s --ds-declare-mesh --ds-outline-fragments --split-input-file --verify-diagnostics
 
 // expected-error @+1 {{needs @microbatch, @update and @evaluate; see ds-verify-train-form}}
 module {

@@ -1,70 +1,70 @@
-// RUN: ds-opt %s --ds-outline-fragments=ranks=2 | FileCheck %s
-// RUN: ds-opt %s --ds-outline-fragments="ranks=2 split-weights" | FileCheck %s --check-prefix=WEIGHTS
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-outline-fragments | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-outline-fragments=split-weights | FileCheck %s --check-prefix=WEIGHTS
 
 // Tests that each stage feeds the inputs that it needs, computes what has no stage for itself, keeps what its backward needs, and sends
 // what the other stage's rank needs, once; that each rank updates its own parameters and reads all gradients for the norm.
-// CHECK-LABEL: dist.fragment @"feed::0" {
+// CHECK-LABEL: dist.fragment @"feed::0" phase feed stage 0 {
 // CHECK-NEXT:    dist.feed @"x::0"
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @"feed::1" {
+// CHECK-LABEL: dist.fragment @"feed::1" phase feed stage 1 {
 // CHECK-NEXT:    dist.feed @"y::1"
 // CHECK-NEXT:  }
 // CHECK:       dist.value @first : tensor<4xf32>
 // CHECK:       dist.channel @"forward::0-1" axis "pipe" from 0 to 1
 // CHECK:       dist.channel @"backward::1-0" axis "pipe" from 1 to 0
-// CHECK-LABEL: dist.fragment @"forward::0" {
+// CHECK-LABEL: dist.fragment @"forward::0" phase forward stage 0 {
 // CHECK:         %[[F:.*]] = train.mul
 // CHECK-NEXT:    dist.store %[[F]] as @first
 // CHECK-NEXT:    dist.send %[[F]] on @"forward::0-1"
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @"receive::forward::1" {
+// CHECK-LABEL: dist.fragment @"receive::forward::1" phase receive stage 1 for @"forward::1" {
 // CHECK-NEXT:    dist.receive [@first] on @"forward::0-1"
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @"forward::1" {
+// CHECK-LABEL: dist.fragment @"forward::1" phase forward stage 1 {
 // CHECK-DAG:     dist.load @first
 // CHECK-DAG:     dist.load @"y::1"
 // CHECK:         train.exp
 // CHECK:         train.accumulate %{{.*}} into @loss
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @"backward::1" {
+// CHECK-LABEL: dist.fragment @"backward::1" phase backward stage 1 {
 // CHECK:         dist.load @first
 // CHECK:         train.accumulate %{{.*}} into @"v::gradient"
 // CHECK-NEXT:    dist.send %{{.*}} on @"backward::1-0"
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @"receive::backward::0" {
-// CHECK-LABEL: dist.fragment @"backward::0" {
+// CHECK-LABEL: dist.fragment @"receive::backward::0" phase receive stage 0 for @"backward::0" {
+// CHECK-LABEL: dist.fragment @"backward::0" phase backward stage 0 {
 // CHECK:         dist.load @"x::0"
 // CHECK:         train.accumulate %{{.*}} into @"w::gradient"
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @"update::0" {
+// CHECK-LABEL: dist.fragment @"update::0" phase update pipe 0 {
 // CHECK:         train.read @"v::gradient"
 // CHECK:         train.sgd @w
 // CHECK-NOT:     train.sgd @v
 // CHECK-NOT:     into @loss
-// CHECK-LABEL: dist.fragment @"update::1" {
+// CHECK-LABEL: dist.fragment @"update::1" phase update pipe 1 {
 // CHECK-NOT:     train.sgd @w
 // CHECK:         train.sgd @v
 // CHECK:         train.store %{{.*}} into @loss
-// CHECK-LABEL: dist.fragment @"evaluate::0" {
+// CHECK-LABEL: dist.fragment @"evaluate::0" phase evaluate stage 0 {
 // CHECK:         dist.send %{{.*}} on @"evaluate::0-1"
-// CHECK-LABEL: dist.fragment @"receive::evaluate::1" {
-// CHECK-LABEL: dist.fragment @"evaluate::1" {
+// CHECK-LABEL: dist.fragment @"receive::evaluate::1" phase receive stage 1 for @"evaluate::1" {
+// CHECK-LABEL: dist.fragment @"evaluate::1" phase evaluate stage 1 {
 
 // What only a parameter's gradient needs runs by itself, and what is sent does not wait for it.
-// WEIGHTS-LABEL: dist.fragment @"backward::1" {
+// WEIGHTS-LABEL: dist.fragment @"backward::1" phase backward stage 1 {
 // WEIGHTS-NOT:     train.accumulate
 // WEIGHTS:         dist.store %{{.*}} as @second
 // WEIGHTS:         dist.send %{{.*}} on @"backward::1-0"
-// WEIGHTS-LABEL: dist.fragment @"weight::1" {
+// WEIGHTS-LABEL: dist.fragment @"weight::1" phase weight stage 1 {
 // WEIGHTS-DAG:     dist.load @second
 // WEIGHTS-DAG:     dist.load @first
 // WEIGHTS:         train.accumulate %{{.*}} into @"v::gradient"
-// WEIGHTS-LABEL: dist.fragment @"weight::0" {
+// WEIGHTS-LABEL: dist.fragment @"weight::0" phase weight stage 0 {
 // WEIGHTS:         train.accumulate %{{.*}} into @"w::gradient"
 train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<4xf32>
+train.variable gradient @"w::gradient" of @w : tensor<4xf32>
 train.variable parameter @v : tensor<4xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"v::gradient" : tensor<4xf32>
+train.variable gradient @"v::gradient" of @v : tensor<4xf32>
 train.variable optimizer @"optimizer::step" : tensor<i64> from #train.fill<0.0>
 train.variable metric @loss : tensor<f32>
 func.func @microbatch(%x: tensor<4xf32> {train.input = "x"}, %y: tensor<4xf32> {train.input = "y"}) {

@@ -1,14 +1,14 @@
-// RUN: ds-opt %s --ds-outline-fragments --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-outline-fragments --split-input-file | FileCheck %s
 
 // Tests the cut: the backward takes what the forward computed and inputs by name, and repeats reads, reshapes, constants.
 // CHECK-LABEL: module {
 // CHECK-NOT:   func.func
 // CHECK:       dist.value @x : tensor<2x3xf32> input "x" {train.limit = 9 : i64, train.tokens = "same"}
-// CHECK-LABEL: dist.fragment @feed {
+// CHECK-LABEL: dist.fragment @feed phase feed stage 0 {
 // CHECK-NEXT:    dist.feed @x
 // CHECK-NEXT:  }
 // CHECK-NEXT:  dist.value @value : tensor<6xf32>
-// CHECK-LABEL: dist.fragment @forward {
+// CHECK-LABEL: dist.fragment @forward phase forward stage 0 {
 // CHECK-NEXT:    %[[W:.*]] = train.read @w
 // CHECK-NEXT:    %[[X:.*]] = dist.load @x
 // CHECK-NEXT:    %[[FLAT:.*]] = train.reshape %[[X]]
@@ -17,7 +17,7 @@
 // CHECK-NEXT:    %[[SUM:.*]] = train.reduce_sum %[[E]]
 // CHECK-NEXT:    train.store %[[SUM]] into @loss
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @backward {
+// CHECK-LABEL: dist.fragment @backward phase backward stage 0 {
 // CHECK-NEXT:    %[[SEED:.*]] = train.loss_gradient
 // CHECK-NEXT:    %[[KEPT:.*]] = dist.load @value
 // CHECK-NEXT:    %[[A:.*]] = train.mul %[[KEPT]], %[[SEED]]
@@ -28,12 +28,12 @@
 // CHECK-NEXT:    %[[C:.*]] = train.mul %[[B]], %[[W2]]
 // CHECK-NEXT:    train.store %[[C]] into @"w::gradient"
 // CHECK-NEXT:  }
-// CHECK-LABEL: dist.fragment @update {
-// CHECK-LABEL: dist.fragment @evaluate {
+// CHECK-LABEL: dist.fragment @update phase update pipe 0 {
+// CHECK-LABEL: dist.fragment @evaluate phase evaluate stage 0 {
 // CHECK-NEXT:    %[[XE:.*]] = dist.load @x
 // CHECK-NEXT:    train.exp %[[XE]]
 train.variable parameter @w : tensor<6xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"w::gradient" : tensor<6xf32>
+train.variable gradient @"w::gradient" of @w : tensor<6xf32>
 train.variable metric @loss : tensor<f32>
 func.func @microbatch(%x: tensor<2x3xf32> {train.input = "x", train.tokens = "same", train.limit = 9 : i64}) {
   %w = train.read @w : tensor<6xf32>
@@ -64,10 +64,10 @@ func.func @evaluate(%x: tensor<2x3xf32>) {
 // CHECK-DAG:   dist.value @w_0 : tensor<f32> input "w"
 // CHECK-DAG:   dist.value @h : tensor<f32>
 // CHECK-DAG:   dist.value @h_1 : tensor<f32>
-// CHECK-LABEL: dist.fragment @forward {
+// CHECK-LABEL: dist.fragment @forward phase forward stage 0 {
 // CHECK:         dist.store %{{.*}} as @h
 // CHECK:         dist.store %{{.*}} as @h_1
-// CHECK-LABEL: dist.fragment @backward {
+// CHECK-LABEL: dist.fragment @backward phase backward stage 0 {
 // CHECK:         dist.load @h :
 // CHECK:         dist.load @h_1 :
 train.variable parameter @w : tensor<f32> from #train.fill<0.0> {trainable}
@@ -88,11 +88,11 @@ func.func @evaluate(%x: tensor<f32>, %y: tensor<f32>) {
 // -----
 
 // Tests that a read of a variable that the step writes is kept: read again it would see the new value.
-// CHECK-LABEL: dist.fragment @forward {
+// CHECK-LABEL: dist.fragment @forward phase forward stage 0 {
 // CHECK-NEXT:    %[[OLD:.*]] = train.read @mean
 // CHECK-NEXT:    dist.store %[[OLD]] as @value
 // CHECK:         train.store
-// CHECK-LABEL: dist.fragment @backward {
+// CHECK-LABEL: dist.fragment @backward phase backward stage 0 {
 // CHECK-NOT:     train.read
 // CHECK:         dist.load @value
 train.variable buffer @mean : tensor<f32> from #train.fill<0.0>

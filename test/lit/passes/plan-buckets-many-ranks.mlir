@@ -9,6 +9,6 @@
 // SHARED: parameter @small {{.*}}dist.bucket = "zero.1", dist.stage = 3
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, RANKS, 1]
 train.variable parameter @large : tensor<1000000x2000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"large::gradient" : tensor<1000000x2000xf32>
+train.variable gradient @"large::gradient" of @large : tensor<1000000x2000xf32>
 train.variable parameter @small : tensor<100000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"small::gradient" : tensor<100000xf32>
+train.variable gradient @"small::gradient" of @small : tensor<100000xf32>

@@ -19,14 +19,15 @@
 // MODEL: parameter @a {{.*}}dist.stage = 2
 // MODEL: parameter @b {{.*}}dist.stage = 3
 // MODEL: parameter @c {{.*}}dist.stage = 3
+dist.mesh @mesh ["data"] [4]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable parameter @c : tensor<64x64xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"c::gradient" : tensor<64x64xf32>
+train.variable gradient @"c::gradient" of @c : tensor<64x64xf32>
 train.variable parameter @frozen : tensor<8xf32> from #train.fill<0.0>
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %a = train.constant dense<1.0> : tensor<32x32xf32>
   %b = train.constant dense<1.0> : tensor<1000xf32>
   %c = train.constant dense<1.0> : tensor<64x64xf32>

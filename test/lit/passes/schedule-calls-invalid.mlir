@@ -1,23 +1,23 @@
 // RUN: split-file %s %t
-// RUN: not ds-opt %t/no-backward.mlir --ds-schedule-calls 2>&1 | FileCheck %s --check-prefix=BACKWARD
-// RUN: not ds-opt %t/fragments.mlir --ds-schedule-calls=microbatches=0 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: not ds-opt %t/no-backward.mlir --ds-declare-mesh --ds-schedule-calls 2>&1 | FileCheck %s --check-prefix=BACKWARD
+// RUN: not ds-opt %t/fragments.mlir --ds-declare-mesh --ds-schedule-calls=microbatches=0 2>&1 | FileCheck %s --check-prefix=COUNT
 
-// BACKWARD: error: has no fragment @backward; ds-outline-fragments makes it
+// BACKWARD: error: has no fragment of phase backward and stage 0; ds-outline-fragments makes it
 // COUNT: error: a pipeline of 1 ranks, 1 chunks and 0 micro-batches has nothing to run; each must be at least 1
 
 //--- no-backward.mlir
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
 //--- fragments.mlir
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
-dist.fragment @evaluate {
+dist.fragment @evaluate phase evaluate stage 0 {
 }

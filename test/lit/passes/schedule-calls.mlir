@@ -1,19 +1,18 @@
-// RUN: ds-opt %s --ds-schedule-calls=microbatches=3 | FileCheck %s
-// RUN: ds-opt %s --ds-schedule-calls | FileCheck %s --check-prefix=ONE
+// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls=microbatches=3 | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls | FileCheck %s --check-prefix=ONE
 
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
 }
-dist.fragment @evaluate {
+dist.fragment @evaluate phase evaluate stage 0 {
 }
 
 // Tests that feeds run one micro-batch ahead, and that the update follows the last backward.
-// CHECK:       dist.mesh @mesh ["pipe", "data", "tensor"] [1, 1, 1]
 // CHECK-LABEL: dist.role @main ranks [0, 0] {
 // CHECK-NEXT:    dist.program @step {
 // CHECK-NEXT:      dist.call @feed microbatch 0

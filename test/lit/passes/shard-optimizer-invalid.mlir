@@ -5,15 +5,15 @@
 
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.fragment @update {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   // expected-error @+1 {{op @"a::exp_avg" lies in no bucket; ds-lay-out-buckets makes one}}
@@ -25,18 +25,18 @@ dist.fragment @update {
 
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"a::gradient" : tensor<32x32xf32>
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
-train.variable gradient @"b::gradient" : tensor<1000xf32>
-train.variable optimizer @"a::exp_avg" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"a::exp_avg_sq" : tensor<32x32xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg" : tensor<1000xf32> from #train.fill<0.0>
-train.variable optimizer @"b::exp_avg_sq" : tensor<1000xf32> from #train.fill<0.0>
-dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@a, @b] at [0, 1024]
-dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::gradient", @"b::gradient"] at [0, 1024]
-dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
-dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
-dist.fragment @update {
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>
+train.variable optimizer @"b::exp_avg_sq" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @"z::exp_avg" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
+dist.bucket @"z::exp_avg_sq" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
+dist.fragment @update phase update pipe 0 {
   %rate = train.constant dense<1.0> : tensor<f64>
   %step = train.constant dense<1> : tensor<i64>
   // expected-note @+1 {{the other}}

@@ -23,12 +23,12 @@ train.variable gradient @q : tensor<1024xf32>
 train.variable gradient @r : tensor<1024xf32>
 train.variable gradient @s : tensor<4096xf32>
 train.variable gradient @t : tensor<1024xf32>
-dist.bucket @a on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@p] at [0]
-dist.bucket @b on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@q] at [0]
-dist.bucket @c on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@r] at [0]
-dist.bucket @d on @mesh axis "data" : tensor<16384xf32> slices tensor<4096xf32> held slice members [@s] at [0]
-dist.bucket @resident on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@t] at [0]
-dist.fragment @backward {
+dist.bucket @a on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@p] at [0]
+dist.bucket @b on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@q] at [0]
+dist.bucket @c on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@r] at [0]
+dist.bucket @d on @mesh axis "data" : tensor<16384xf32> slices tensor<4096xf32> sharding <sharded "data" dim 0> members [@s] at [0]
+dist.bucket @resident on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@t] at [0]
+dist.fragment @backward phase backward stage 0 {
   %x = train.constant dense<1.0> : tensor<4096xf32>
   %y = train.constant dense<1.0> : tensor<16384xf32>
   dist.reduce_scatter %x into [@a] accumulate on @mesh axis "data" : (tensor<4096xf32>) -> ()

@@ -8,9 +8,9 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@p] at [0]
-dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@q] at [0]
-dist.fragment @forward {
+dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@p] at [0]
+dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@q] at [0]
+dist.fragment @forward phase forward stage 0 {
   %own = train.read @zp : tensor<1024xf32>
   %t = dist.all_gather_start %own on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
   %all = dist.all_gather_done %t : (!dist.token) -> tensor<4096xf32>

@@ -27,13 +27,13 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1000xf32> from #train.fill<0.0> {trainable}
-dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@p] at [0]
-dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@q] at [0]
-train.variable gradient @"p::gradient" : tensor<1024xf32>
-train.variable gradient @"q::gradient" : tensor<1000xf32>
-dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"p::gradient"] at [0]
-dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held whole members [@"q::gradient"] at [0]
-dist.fragment @forward {
+dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@p] at [0]
+dist.bucket @zq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@q] at [0]
+train.variable gradient @"p::gradient" of @p : tensor<1024xf32>
+train.variable gradient @"q::gradient" of @q : tensor<1000xf32>
+dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"p::gradient"] at [0]
+dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"q::gradient"] at [0]
+dist.fragment @forward phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<8xf32>
   %own = train.read @zp : tensor<1024xf32>
   %all = dist.all_gather %own on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
@@ -43,7 +43,7 @@ dist.fragment @forward {
   %1 = train.exp %x : (tensor<8xf32>) -> tensor<8xf32>
   %g = train.read @gp : tensor<1024xf32>
 }
-dist.fragment @update {
+dist.fragment @update phase update pipe 0 {
   %x = train.constant dense<1.0> : tensor<1024xf32>
   %own = train.read @zp : tensor<1024xf32>
   %g = dist.read_whole @gp : tensor<4096xf32>

@@ -8,11 +8,11 @@ func.func @microbatch() {
 // -----
 
 dist.value @h : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   dist.store %0 as @h : tensor<f32>
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   // expected-note @+1 {{taken here}}
   %0 = dist.load @h : tensor<f32>
 }
@@ -27,11 +27,11 @@ dist.role @main ranks [0, 0] {
 // -----
 
 dist.value @h : tensor<f32>
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   dist.store %0 as @h : tensor<f32>
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   // expected-note @+1 {{taken here}}
   %0 = dist.load @h : tensor<f32>
 }
@@ -50,8 +50,8 @@ dist.role @main ranks [0, 0] {
 
 dist.mesh @mesh ["data"] [2]
 train.variable parameter @w : tensor<8xf32> from #train.fill<0.0>
-dist.bucket @zero.0 on @mesh axis "data" : tensor<2048xf32> slices tensor<1024xf32> held slice members [@w] at [0]
-dist.fragment @forward {
+dist.bucket @zero.0 on @mesh axis "data" : tensor<2048xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@w] at [0]
+dist.fragment @forward phase forward stage 0 {
   // expected-error @+1 {{op names @w, of which a rank holds a slice in bucket @zero.0; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers}}
   %0 = train.read @w : tensor<8xf32>
 }
@@ -67,7 +67,7 @@ dist.channel @far axis "pipe" from 0 to 2
 dist.mesh @mesh ["pipe"] [2]
 // expected-error @+1 {{op has no dist.receive}}
 dist.channel @c axis "pipe" from 0 to 1
-dist.fragment @a {
+dist.fragment @a phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   dist.send %0 on @c : tensor<f32>
 }
@@ -77,12 +77,12 @@ dist.fragment @a {
 dist.mesh @mesh ["pipe"] [2]
 dist.channel @c axis "pipe" from 0 to 1
 dist.value @x : tensor<4xf32>
-dist.fragment @a {
+dist.fragment @a phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   // expected-error @+1 {{op sends other types than are received on @c}}
   dist.send %0 on @c : tensor<f32>
 }
-dist.fragment @b {
+dist.fragment @b phase forward stage 0 {
   // expected-note @+1 {{received here}}
   dist.receive [@x] on @c
 }
@@ -91,7 +91,7 @@ dist.fragment @b {
 
 dist.mesh @mesh ["pipe"] [2]
 dist.channel @c axis "pipe" from 0 to 1
-dist.fragment @a {
+dist.fragment @a phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   dist.send %0 on @c : tensor<f32>
   // expected-error @+1 {{op sends on @c, on which another op sends}}
@@ -103,7 +103,7 @@ dist.fragment @a {
 dist.mesh @mesh ["pipe"] [2]
 dist.channel @c axis "pipe" from 0 to 1
 dist.value @x : tensor<4xf32>
-dist.fragment @a {
+dist.fragment @a phase forward stage 0 {
   dist.receive [@x] on @c
   // expected-error @+1 {{op receives on @c, on which another op receives}}
   dist.receive [@x] on @c

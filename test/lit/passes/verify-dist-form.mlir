@@ -4,15 +4,15 @@
 // CHECK-LABEL: dist.role @main
 dist.value @x : tensor<f32> input "x"
 dist.value @h : tensor<f32>
-dist.fragment @feed {
+dist.fragment @feed phase feed stage 0 {
   dist.feed @x
 }
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
   %0 = dist.load @x : tensor<f32>
   %1 = train.exp %0 : (tensor<f32>) -> tensor<f32>
   dist.store %1 as @h : tensor<f32>
 }
-dist.fragment @backward {
+dist.fragment @backward phase backward stage 0 {
   %0 = dist.load @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {

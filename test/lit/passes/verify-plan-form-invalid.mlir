@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-verify-plan-form --split-input-file --verify-diagnostics
 
 // expected-error @+1 {{op is left over; ds-lower-to-plan should have lowered it}}
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
 
 // -----
@@ -15,7 +15,7 @@ module {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 64 peak 64
+  plan.arena @device space device bytes 64 peak 64
   // expected-error @+1 {{op "a" has no offset; ds-assign-offsets gives it one}}
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1
 }
@@ -23,7 +23,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 128 peak 64
+  plan.arena @device space device bytes 128 peak 64
   // 2 slots of 64 from 64 on
   // expected-error @+1 {{op "a" ends at 192, past its arena's 128 bytes}}
   %a = plan.buffer "a" in @device bytes 64 scope slot category activations slots 2 at 64 then [128]
@@ -32,13 +32,13 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 64 peak 64
+  plan.arena @device space device bytes 64 peak 64
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute
   }
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     // What another call wrote into its scratch is gone.
     // expected-error @+1 {{op reads "a", which nothing has written}}
     plan.kernel "exp" {} (%a) : [tensor<16xf32>] access [1] at [0] on @compute
@@ -52,10 +52,10 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 64 peak 64
+  plan.arena @device space device bytes 64 peak 64
   plan.queue @compute kind compute
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     // Scratch leaves nothing to read.
     plan.kernel "matmul" {} (%a) : [tensor<16xf32>] access [4] at [0] on @compute
     // expected-error @+1 {{op reads "a", which nothing has written}}

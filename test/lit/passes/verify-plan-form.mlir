@@ -7,15 +7,15 @@ dist.mesh @mesh ["data"] [1]
 module @reference {
 }
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 192 peak 192
+  plan.arena @device space device bytes 192 peak 192
   plan.queue @compute kind compute
   %w = plan.buffer "w" in @device bytes 64 scope plan category weights slots 1 of @w at 0
   %h = plan.buffer "h" in @device bytes 64 scope slot category activations slots 1 at 64
   %g = plan.buffer "g" in @device bytes 64 scope step category gradients slots 1 at 128
-  plan.routine @backward {
+  plan.routine @backward phase backward stage 0 {
     plan.kernel "transpose" {} (%h, %g) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
   }
-  plan.routine @forward {
+  plan.routine @forward phase forward stage 0 {
     plan.kernel "transpose" {} (%w, %h) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.program "step" {

@@ -71,3 +71,23 @@ func.func @update() {
 func.func @evaluate() {
   return
 }
+
+// -----
+
+train.variable parameter @w : tensor<f32> from #train.fill<0.0>
+// expected-note @+1 {{the first}}
+train.variable gradient @g of @w : tensor<f32>
+// expected-error @+1 {{op is the second gradient of @w}}
+train.variable gradient @h of @w : tensor<f32>
+func.func @microbatch() {
+  %0 = train.constant dense<1.0> : tensor<f32>
+  train.accumulate %0 into @g : tensor<f32>
+  train.accumulate %0 into @h : tensor<f32>
+  return
+}
+func.func @update() {
+  return
+}
+func.func @evaluate() {
+  return
+}

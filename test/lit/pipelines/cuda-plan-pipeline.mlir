@@ -5,7 +5,7 @@
 // CHECK-LABEL: plan.role @main ranks [0, 0] {
 // CHECK-DAG:     %[[MATMUL:.*]] = plan.buffer "matmul workspace" in @device bytes 4194304 scope call category workspace
 // CHECK-DAG:     %[[LOSS:.*]] = plan.buffer "cross_entropy workspace" in @device bytes {{[1-9][0-9]*}} scope call category workspace
-// CHECK-LABEL:   plan.routine @forward {
+// CHECK-LABEL:   plan.routine @forward phase forward stage 0 {
 // CHECK:           plan.kernel "matmul" {{.*}}pieces = 1 : i64{{.*}}(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[MATMUL]]) : [{{.*}}, tensor<4194304xi8>] access [1, 1, 1, 2, 4]
 // CHECK:           plan.kernel "cross_entropy" {{.*}}, %[[LOSS]]) {{.*}} access [1, 1, 2, 2, 4]
 // CHECK-LABEL:   plan.program "step" captured {

@@ -35,8 +35,8 @@ struct TwoRanks {
     const uint32_t b = builder.bareVariable("b", DType::F32, {700}, 0.5);
     const uint32_t ma = builder.bareVariable("a::exp_avg", DType::F32, {1000}, 0, proto::Variable::OPTIMIZER);
     const uint32_t mb = builder.bareVariable("b::exp_avg", DType::F32, {700}, 0, proto::Variable::OPTIMIZER);
-    builder.bareVariable("a::gradient", DType::F32, {1000}, 0, proto::Variable::GRADIENT);
-    builder.bareVariable("b::gradient", DType::F32, {700}, 0, proto::Variable::GRADIENT);
+    builder.gradientOf(a);
+    builder.gradientOf(b);
     weights = builder.bucketTensor(builder.bucket("w", {a, b}, 1024), /*shard=*/false);
     moment = builder.bucketTensor(builder.bucket("m", {ma, mb}, 1024), /*shard=*/true);
     lr = builder.variable("lr", DType::F64, {}, 0.1, proto::Variable::OPTIMIZER);

@@ -64,7 +64,7 @@ struct TiedStages {
     b.channel("back", 0, 1, 0);
     for (uint32_t stage : {0u, 1u})
       addStage(stage);
-    b.bareVariable("t::gradient", DType::F32, {8}, 0, proto::Variable::GRADIENT);
+    b.gradientOf(0);
     addOp("train.read", {}, 3, {0}, "microbatch");
     addOp("train.relu", {3}, 0, {}, "microbatch");
     addOp("train.exp", {3}, 1, {}, "microbatch");

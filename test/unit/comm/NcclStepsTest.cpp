@@ -148,6 +148,8 @@ int64_t expected(CollectiveKind kind, size_t rank, size_t n, uint64_t slice, uin
     return summed(i);
   case CollectiveKind::Broadcast:
     return value(0, i);
+  case CollectiveKind::AllToAll: // refused
+    break;
   }
   return 0;
 }
@@ -210,6 +212,14 @@ TEST(NcclSteps, RefuseToAccumulateWithoutScratch) {
   Recorder recorder;
   EXPECT_STREQ(issue({CollectiveKind::ReduceScatter, {&part, 1}, "h.0"}, 0, 2, recorder).message(),
                "reduce_scatter of h.0: its scratch of 0 bytes does not hold one element");
+}
+
+TEST(NcclSteps, RefuseToExchangeSlices) {
+  Elements source(4), target(4);
+  const CollectivePart part{bytes(source), bytes(target), 4, DType::I64};
+  Recorder recorder;
+  EXPECT_STREQ(issue({CollectiveKind::AllToAll, {&part, 1}, "h.0"}, 0, 2, recorder).message(),
+               "all_to_all of h.0: ranks on GPUs exchange no slices as yet; only those on CPUs do");
 }
 
 TEST(NcclSteps, CutGroupsThatAreTooLong) {

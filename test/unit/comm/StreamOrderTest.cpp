@@ -118,6 +118,13 @@ TEST(StreamOrder, HoldsForBroadcast) {
         [](uint32_t, uint32_t round, uint64_t i) { return value(0, round, i); });
 }
 
+TEST(StreamOrder, HoldsForAllToAll) {
+  constexpr uint64_t slice = elements / ranks;
+  check(CollectiveKind::AllToAll, elements, elements, [](uint32_t rank, uint32_t round, uint64_t i) {
+    return value(uint32_t(i / slice), round, rank * slice + i % slice);
+  });
+}
+
 /// A ring of messages: each rank sends to the next, on a stream and thread beside the one that receives.
 TEST(StreamOrder, HoldsForMessages) {
   std::vector<Buffers> buffers(ranks);

@@ -156,8 +156,10 @@ TEST(PipelineReport, ChunksOfARank) {
   plan.mutable_reference()->mutable_ops(int(read))->add_variables(0);
   commandOf(plan, 0, "forward").add_reference(addOp(plan, "train.matmul", {x, a}, h));
   for (Routine &routine : *plan.mutable_roles(0)->mutable_routines())
-    if (routine.name() == "forward")
-      routine.set_name("forward::2");
+    if (routine.name() == "forward") {
+      routine.set_phase(Routine::FORWARD);
+      routine.set_stage(2);
+    }
   ASSERT_EQ(plan.variables(0).name(), "a");
   EXPECT_EQ(stagesOfVariables(plan)[0], (std::vector<uint64_t>{2}));
 }

@@ -45,9 +45,12 @@ void addLife(Buffer &buffer, uint32_t program, uint32_t birthRoutine, uint32_t b
 }
 
 /// A routine of fills of these buffers.
-void addRoutine(Role &role, const std::string &name, std::initializer_list<uint32_t> filled) {
+void addRoutine(Role &role, const std::string &name, Routine::Phase phase, std::initializer_list<uint32_t> filled) {
   Routine &routine = *role.add_routines();
   routine.set_name(name);
+  routine.set_phase(phase);
+  if (phase != Routine::UPDATE)
+    routine.set_stage(0);
   for (uint32_t buffer : filled) {
     Operand &target = *routine.add_commands()->mutable_fill()->mutable_target();
     target.set_buffer(buffer);
@@ -138,10 +141,10 @@ Plan smallPlan() {
   addBuffers(role);
   role.add_queues()->set_name("compute");
   role.mutable_queues(0)->set_kind(Queue::COMPUTE);
-  addRoutine(role, "forward", {3, 4});
-  addRoutine(role, "backward", {2, 5});
-  addRoutine(role, "update", {0});
-  addRoutine(role, "evaluate", {6});
+  addRoutine(role, "forward", Routine::FORWARD, {3, 4});
+  addRoutine(role, "backward", Routine::BACKWARD, {2, 5});
+  addRoutine(role, "update", Routine::UPDATE, {0});
+  addRoutine(role, "evaluate", Routine::EVALUATE, {6});
   role.mutable_routines(1)->mutable_commands(1)->add_reference(1);
   addPrograms(role);
   return plan;

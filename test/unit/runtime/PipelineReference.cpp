@@ -7,6 +7,7 @@
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,7 @@ class Reference {
 public:
   explicit Reference(PlanBuilder &b) : b_(b) {
     for (const char *name : {"a", "c"})
-      b.bareVariable(std::string(name) + "::gradient", DType::F32, name[0] == 'a' ? Shape{5, 3} : Shape{3, 2}, 0,
-                     proto::Variable::GRADIENT);
+      b.gradientOf(variableNamed(name));
     b.bareVariable("loss", DType::F32, {}, 0, proto::Variable::OPTIMIZER);
     value("x");
     op("h", "train.matmul", {"x", op("a", "train.read", {}, {"a"})});
@@ -53,6 +53,13 @@ public:
   }
 
 private:
+  uint32_t variableNamed(const std::string &name) const {
+    for (int i = 0; i < b_.plan.variables_size(); ++i)
+      if (b_.plan.variables(i).name() == name)
+        return uint32_t(i);
+    throw std::runtime_error("no variable " + name);
+  }
+
   uint32_t value(const std::string &name) {
     proto::Reference &reference = *b_.plan.mutable_reference();
     for (int i = 0; i < reference.values_size(); ++i)
@@ -72,9 +79,7 @@ private:
     for (const std::string &operand : operands)
       op.add_operands(value(operand));
     for (const std::string &variable : variables)
-      for (int i = 0; i < b_.plan.variables_size(); ++i)
-        if (b_.plan.variables(i).name() == variable)
-          op.add_variables(uint32_t(i));
+      op.add_variables(variableNamed(variable));
     if (kind != "train.accumulate" && kind != "train.sgd" && kind != "train.increment")
       op.add_results(value(name));
     return name;

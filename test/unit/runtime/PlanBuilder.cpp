@@ -163,6 +163,14 @@ uint32_t PlanBuilder::bareVariable(const std::string &name, DType dtype, const S
   return uint32_t(plan.variables_size() - 1);
 }
 
+uint32_t PlanBuilder::gradientOf(uint32_t parameter) {
+  const proto::Variable &of = plan.variables(int(parameter));
+  const uint32_t index = bareVariable(of.name() + "::gradient", DType(of.dtype()),
+                                      Shape(of.shape().begin(), of.shape().end()), 0, proto::Variable::GRADIENT);
+  plan.mutable_variables(int(index))->set_of(parameter);
+  return index;
+}
+
 uint32_t PlanBuilder::input(const std::string &name, DType dtype, const Shape &shape) {
   proto::Input &input = *plan.add_inputs();
   input.set_name(name);

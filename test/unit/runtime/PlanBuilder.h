@@ -48,6 +48,8 @@ public:
   /// A variable without a buffer of its own.
   uint32_t bareVariable(const std::string &name, DType dtype, const Shape &shape, double value,
                         proto::Variable::Kind kind = proto::Variable::PARAMETER);
+  /// The gradient of a parameter, likewise.
+  uint32_t gradientOf(uint32_t parameter);
 
   /// The access of each operand, in order: 'r', 'w', 'm' (read and write) or 's' (scratch).
   proto::Command &kernel(uint32_t routine, uint32_t queue, const std::string &kernel, const std::string &accesses,

@@ -132,6 +132,15 @@ const std::vector<BadPlan> rankRules = {
     BAD(ReduceCount, "ALL_REDUCE over 2 ranks makes of 16 bytes no 4",
         *part(p, 2).mutable_source() = part(p, 0).target();
         part(p, 2).mutable_source()->set_access(proto::Operand::READ)),
+    BAD(ExchangeCount, "ALL_TO_ALL over 2 ranks makes of 16 bytes no 32",
+        collective(p, 1).set_kind(proto::CollectiveCommand::ALL_TO_ALL)),
+    BAD(ExchangeInPlace, "source and target lie in one buffer and are not apart",
+        collective(p, 1).set_kind(proto::CollectiveCommand::ALL_TO_ALL);
+        part(p, 1).mutable_source()->set_shape(0, 8); part(p, 1).mutable_source()->set_rank_stride(0)),
+    BAD(ExchangeSum, "ALL_TO_ALL does not accumulate", collective(p, 0).set_kind(proto::CollectiveCommand::ALL_TO_ALL);
+        *part(p, 0).mutable_target() = part(p, 0).source();
+        part(p, 0).mutable_target()->set_access(proto::Operand::READ_WRITE);
+        part(p, 0).mutable_target()->set_buffer(0)),
     BAD(HalfInPlace, "neither apart nor in place", part(p, 1).mutable_source()->set_rank_stride(0)),
     BAD(SumDType, "it sums int32", part(p, 0).mutable_source()->set_dtype(proto::DTYPE_I32);
         part(p, 0).mutable_target()->set_dtype(proto::DTYPE_I32)),

@@ -56,10 +56,29 @@ proto::Plan soundPlan() {
 proto::Operand &operand(proto::Plan &plan, int i) { return *command(plan, 1).mutable_kernel()->mutable_operands(i); }
 proto::Life &life(proto::Plan &plan) { return *buffer(plan, 1).mutable_lives(0); }
 
+/// A second variable, the gradient of the first.
+proto::Variable &gradient(proto::Plan &plan) {
+  proto::Variable &variable = *plan.add_variables();
+  variable = plan.variables(0);
+  variable.set_name("gradient");
+  variable.set_kind(proto::Variable::GRADIENT);
+  variable.set_of(0);
+  return variable;
+}
+proto::Routine &routine(proto::Plan &plan) { return *role(plan).mutable_routines(0); }
+
 class PlanReaderRefuses : public testing::TestWithParam<BadPlan> {};
 
 TEST(PlanReader, TakesASoundPlan) {
   EXPECT_EQ(errorOf([] { plan::validatePlan(soundPlan()); }), "no error");
+}
+
+TEST(PlanReader, TakesAGradientAndAPhase) {
+  proto::Plan plan = soundPlan();
+  gradient(plan);
+  routine(plan).set_phase(proto::Routine::FORWARD);
+  routine(plan).set_stage(0);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 
 TEST_P(PlanReaderRefuses, ABrokenRule) {
@@ -74,7 +93,7 @@ const std::vector<BadPlan> modelRules = {
     BAD(Threads, "0 threads", p.mutable_machine()->set_threads(0)),
     BAD(Alignment, "no power of two", p.mutable_machine()->set_alignment(48)),
     BAD(AlignmentZero, "no power of two", p.mutable_machine()->set_alignment(0)),
-    BAD(Axis, "neither pipe, data nor tensor", p.mutable_world()->add_axes()->set_name("depth")),
+    BAD(Axis, "none of pipe, data, expert, tensor", p.mutable_world()->add_axes()->set_name("depth")),
     BAD(AxisZero, "of size 0", p.mutable_world()->add_axes()->set_name("data")),
     BAD(
         AxisTwice, "two axes data",
@@ -118,6 +137,13 @@ const std::vector<BadPlan> variableRules = {
     BAD(NameTwice, "another variable or alias", *p.add_variables() = variable(p, 0)),
     BAD(AliasTwice, "names something else too", variable(p, 0).add_aliases("weight")),
     BAD(Kind, "no variable kind 9", variable(p, 0).set_kind(proto::Variable::Kind(9))),
+    BAD(OfIndex, "names variable 7, but there are 2", gradient(p).set_of(7)),
+    BAD(OfKind, "it is of variable weight, but only gradients and optimizer state are",
+        gradient(p).set_kind(proto::Variable::BUFFER)),
+    BAD(OfNoParameter, "it is of variable weight, which is no parameter", gradient(p);
+        variable(p, 0).set_kind(proto::Variable::BUFFER)),
+    BAD(OfShape, "its dtype or shape is not that of parameter weight", gradient(p).set_shape(0, 2)),
+    BAD(OfDType, "its dtype or shape is not that of parameter weight", gradient(p).set_dtype(proto::DTYPE_F64)),
     BAD(DTypeUnknown, "no dtype 77", variable(p, 0).set_dtype(proto::DType(77))),
     BAD(DTypeNone, "no dtype 0", variable(p, 0).set_dtype(proto::DTYPE_UNSPECIFIED)),
     BAD(Negative, "negative dimension", variable(p, 0).set_shape(0, -4)),
@@ -267,6 +293,14 @@ INSTANTIATE_TEST_SUITE_P(Commands, PlanReaderRefuses, testing::ValuesIn(commandR
 const std::vector<BadPlan> programRules = {
     BAD(Name, "neither step nor evaluate", program(p).set_name("train")),
     BAD(NameTwice, "another program has it", *role(p).add_programs() = program(p)),
+    BAD(Phase, "routine 0 (forward): there is no phase 11", routine(p).set_phase(proto::Routine::Phase(11))),
+    BAD(PhaseWithoutStage, "routine 0 (forward): its phase is FORWARD, and it does not say of which stage",
+        routine(p).set_phase(proto::Routine::FORWARD)),
+    BAD(PhaseOfNoStage, "its phase is UPDATE, which is of no stage", routine(p).set_phase(proto::Routine::UPDATE);
+        routine(p).set_stage(0)),
+    BAD(StageOfNoPhase, "its phase is PHASE_UNSPECIFIED, which is of no stage", routine(p).set_stage(0)),
+    BAD(StageIndex, "names stage 1, but there are 1", routine(p).set_phase(proto::Routine::FORWARD);
+        routine(p).set_stage(1)),
     BAD(CallRoutine, "names routine 1", program(p).mutable_calls(0)->set_routine(1)),
     BAD(CallMicrobatch, "names micro-batch 3, but a run has 3", program(p).mutable_calls(0)->set_microbatch(3)),
     BAD(MetricTwice, "another metric has it", *program(p).add_metrics() = program(p).metrics(0)),

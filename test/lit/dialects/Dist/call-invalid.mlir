@@ -9,7 +9,7 @@ dist.role @main ranks [0, 0] {
 
 // -----
 
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
 dist.role @main ranks [0, 0] {
   dist.program @call_c2 {

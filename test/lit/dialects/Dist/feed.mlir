@@ -5,7 +5,7 @@ dist.value @x : tensor<4xf32> input "x"
 dist.value @y : tensor<4xf32>
 
 // CHECK-LABEL: dist.fragment @feeds
-dist.fragment @feeds {
+dist.fragment @feeds phase forward stage 0 {
   // CHECK: dist.feed @x
   dist.feed @x
 }

@@ -6,7 +6,7 @@ dist.value @y : tensor<4xf32>
 
 // Tests that two takes are one unless something is kept in between.
 // CHECK-LABEL: dist.fragment @takes
-dist.fragment @takes {
+dist.fragment @takes phase forward stage 0 {
   // CHECK: %[[X:.*]] = dist.load @x
   // CHECK-NEXT: %[[SUM:.*]] = train.add %[[X]], %[[X]]
   %0 = dist.load @x : tensor<4xf32>

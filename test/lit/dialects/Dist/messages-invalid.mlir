@@ -10,7 +10,7 @@ dist.channel @channel_c1_negative axis "pipe" from -1 to 1
 
 // -----
 
-dist.fragment @send_c1 {
+dist.fragment @send_c1 phase forward stage 0 {
   %0 = train.constant dense<0.0> : tensor<4xf32>
   // expected-error @+1 {{op @c is not a dist.channel}}
   dist.send %0 on @c : tensor<4xf32>
@@ -19,7 +19,7 @@ dist.fragment @send_c1 {
 // -----
 
 dist.value @x : tensor<4xf32>
-dist.fragment @receive_c1_channel {
+dist.fragment @receive_c1_channel phase forward stage 0 {
   // expected-error @+1 {{op @c is not a dist.channel}}
   dist.receive [@x] on @c
 }
@@ -27,7 +27,7 @@ dist.fragment @receive_c1_channel {
 // -----
 
 dist.channel @c axis "pipe" from 0 to 1
-dist.fragment @receive_c1_value {
+dist.fragment @receive_c1_value phase forward stage 0 {
   // expected-error @+1 {{op @x is not a dist.value}}
   dist.receive [@x] on @c
 }
@@ -36,7 +36,7 @@ dist.fragment @receive_c1_value {
 
 dist.channel @c axis "pipe" from 0 to 1
 dist.value @x : tensor<4xf32> input "x"
-dist.fragment @receive_c1_input {
+dist.fragment @receive_c1_input phase forward stage 0 {
   // expected-error @+1 {{op @x is the graph input "x"; only a feed writes it}}
   dist.receive [@x] on @c
 }

@@ -7,11 +7,11 @@
 dist.channel @"forward::0-1" axis "pipe" from 0 to 1
 dist.value @x : tensor<4xf32>
 dist.value @y : tensor<i64>
-dist.fragment @a {
+dist.fragment @a phase forward stage 0 {
   %0 = train.constant dense<0.0> : tensor<4xf32>
   %1 = train.constant dense<0> : tensor<i64>
   dist.send %0, %1 on @"forward::0-1" : tensor<4xf32>, tensor<i64>
 }
-dist.fragment @b {
+dist.fragment @b phase forward stage 0 {
   dist.receive [@x, @y] on @"forward::0-1"
 }

@@ -3,8 +3,8 @@
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
-dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @pack_c1 {
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@w, @b] at [0, 2048]
+dist.fragment @pack_c1 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
@@ -17,8 +17,8 @@ dist.fragment @pack_c1 {
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
-dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@w, @b] at [0, 2048]
-dist.fragment @pack_c2 {
+dist.bucket @s on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@w, @b] at [0, 2048]
+dist.fragment @pack_c2 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s | ds-opt | FileCheck %s
 
-dist.fragment @forward {
+dist.fragment @forward phase forward stage 0 {
 }
 
 // Tests a role of seven ranks, its programs and their calls.

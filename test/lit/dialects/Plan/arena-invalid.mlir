@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
 plan.role @main ranks [0, 0] {
-  // expected-error @+1 {{op space "disk" is none of device, host, nvme}}
-  plan.arena @arena_c1 space "disk"
+  // expected-error @+1 {{expected string or keyword containing one of the following enum values for attribute 'space' [device, host, nvme]}}
+  plan.arena @unknown_space space disk
 }

@@ -5,10 +5,10 @@ train.variable parameter @w : tensor<16xf32> from #train.fill<0.0>
 // Tests everything that a role owns.
 // CHECK-LABEL: plan.role @main ranks [0, 3] {
 plan.role @main ranks [0, 3] {
-  // CHECK-NEXT: plan.arena @device space "device" bytes 1024 peak 960
-  plan.arena @device space "device" bytes 1024 peak 960
-  // CHECK-NEXT: plan.arena @host space "host"
-  plan.arena @host space "host"
+  // CHECK-NEXT: plan.arena @device space device bytes 1024 peak 960
+  plan.arena @device space device bytes 1024 peak 960
+  // CHECK-NEXT: plan.arena @host space host
+  plan.arena @host space host
   // CHECK-NEXT: plan.queue @compute kind compute
   plan.queue @compute kind compute
   // CHECK-NEXT: plan.queue @copy_in kind copy_in
@@ -21,15 +21,17 @@ plan.role @main ranks [0, 3] {
   %x = plan.buffer "x" in @device bytes 64 scope slot category inputs slots 2 at 64 then [128] lives [0, 0, 0, 1, 0]
   // CHECK-NEXT: %[[L:.*]] = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1
   %l = plan.buffer "loss" in @device bytes 4 scope step category optimizer slots 1
-  // CHECK: plan.routine @feed {
-  plan.routine @feed {
+  // CHECK: plan.routine @feed phase feed stage 0 {
+  plan.routine @feed phase feed stage 0 {
     // CHECK-NEXT: plan.feed "x"(%[[X]]) : [tensor<16xf32>] access [2] at [0] on @copy_in wait [@input_ready] [2] signal [@input_ready]
     plan.feed "x" (%x) : [tensor<16xf32>] access [2] at [0] on @copy_in wait [@input_ready] [2] signal [@input_ready]
   }
-  // CHECK: plan.routine @forward {
-  plan.routine @forward {
+  // CHECK: plan.routine @forward phase forward stage 0 {
+  plan.routine @forward phase forward stage 0 {
     // CHECK-NEXT: plan.fill(%[[L]]) : [tensor<f32>] access [2] at [0] on @compute
     plan.fill (%l) : [tensor<f32>] access [2] at [0] on @compute
+    // CHECK-NEXT: plan.copy(%[[W]], %[[X]]) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
+    plan.copy (%w, %x) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
     // CHECK-NEXT: plan.kernel "reduce_sum" {axes = array<i64: 0>}(%[[X]], %[[L]]) : [tensor<16xf32>, tensor<f32>] access [1, 2] at [0, 0] on @compute wait [@input_ready] [0] reference [3, 4]
     plan.kernel "reduce_sum" {axes = array<i64: 0>} (%x, %l) : [tensor<16xf32>, tensor<f32>] access [1, 2] at [0, 0] on @compute wait [@input_ready] [0] reference [3, 4]
   }

@@ -49,3 +49,28 @@ train.variable buffer @variable_c4_buffer : tensor<2xf32> from #train.fill<0.0> 
 train.variable buffer @twice : tensor<2xf32> from #train.fill<0.0>
 // expected-error @+1 {{redefinition of symbol named 'twice'}}
 train.variable buffer @twice : tensor<2xf32> from #train.fill<0.0>
+
+// -----
+
+// expected-note @+1 {{declared here}}
+train.variable parameter @w : tensor<2xf32> from #train.fill<0.0>
+// expected-error @+1 {{op of 'tensor<3xf32>' is of @w, which must be a parameter of that type}}
+train.variable gradient @variable_c5_type of @w : tensor<3xf32>
+
+// -----
+
+// expected-note @+1 {{declared here}}
+train.variable buffer @b : tensor<2xf32> from #train.fill<0.0>
+// expected-error @+1 {{op of 'tensor<2xf32>' is of @b, which must be a parameter of that type}}
+train.variable optimizer @variable_c5_buffer of @b : tensor<2xf32> from #train.fill<0.0>
+
+// -----
+
+// expected-error @+1 {{op @w is not a train.variable}}
+train.variable gradient @variable_c5_name of @w : tensor<3xf32>
+
+// -----
+
+train.variable parameter @w : tensor<2xf32> from #train.fill<0.0>
+// expected-error @+1 {{op is a metric; only gradients and optimizer state are of a parameter}}
+train.variable metric @variable_c5_kind of @w : tensor<2xf32>

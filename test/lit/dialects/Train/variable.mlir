@@ -13,8 +13,8 @@ train.variable buffer @mask : tensor<2xi1> from #train.literal<dense<[true, fals
 train.variable optimizer @step : tensor<i64> from #train.fill<0.0>
 // CHECK: train.variable constant @table : tensor<1xi32> from #train.literal
 train.variable constant @table : tensor<1xi32> from #train.literal<dense<7> : tensor<1xi32>>
-// CHECK: train.variable gradient @"h.0.weight::gradient" : tensor<2x3xf32>
-train.variable gradient @"h.0.weight::gradient" : tensor<2x3xf32>
+// CHECK: train.variable gradient @"h.0.weight::gradient" of @h.0.weight : tensor<2x3xf32>
+train.variable gradient @"h.0.weight::gradient" of @h.0.weight : tensor<2x3xf32>
 // CHECK: train.variable metric @loss : tensor<f32>
 train.variable metric @loss : tensor<f32>
 // A file range of booleans counts a byte each.
