@@ -58,6 +58,18 @@ LogicalResult ChannelOp::verify() {
   return success();
 }
 
+LogicalResult InputOp::verify() {
+  if (!cast<RankedTensorType>(getType()).hasStaticShape()) // input_c1
+    return emitOpError() << "must be a static tensor, not " << getType();
+  if (getTokens() && *getTokens() != "same" && *getTokens() != "next") // input_c2
+    return emitOpError() << "tokens \"" << *getTokens() << "\" is none of same, next";
+  if (getLimitAttr() && getLimitAttr().getInt() < 0) // input_c3
+    return emitOpError() << "limit is " << getLimitAttr().getInt() << "; it must not be negative";
+  if (getIgnoredAttr() && !getLimitAttr()) // input_c3
+    return emitOpError() << "ignores " << getIgnoredAttr().getInt() << ", but has no limit that would refuse it";
+  return success();
+}
+
 LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<KernelOp, FillOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1

@@ -56,8 +56,8 @@ def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
 def VerifyPlanForm : DsPass<"ds-verify-plan-form"> {
   let summary = "check that nothing is left to decide";
   let description = [{
-    Every buffer has an offset inside its arena and is written before it is read; no op of another dialect is left outside
-    `@reference`.
+    Every buffer has an offset inside its arena and is written before it is read; every feed names a `plan.input`; no op of another
+    dialect is left outside `@reference`.
   }];
 }
 
