@@ -1,7 +1,6 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
-#include "compiler/analysis/Stages.h"
 #include "compiler/driver/Advice.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/FitMemory.h"
@@ -153,11 +152,6 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_status(answer.status);
     line.set_note(answer.note);
   }
-  // Ranks that add up their own micro-batches first sum in another order than one rank would, and so do the stages that
-  // share a parameter.
-  const bool sumsFirst = config.ranks > 1 && config.accumulationSteps > 1 && config.zero.stage < 2;
-  const bool anyOrder = config.ranks > 1 && machine.device == "cuda"; // NCCL's own
-  plan.set_numerics(sumsFirst || anyOrder || module->hasAttr(reassociatedAttribute) ? "reassociated" : "bit-equal");
   plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
   plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);

@@ -6,6 +6,18 @@ using namespace mlir;
 using namespace ds;
 using namespace ds::exporting;
 
+static const char *nameOf(train::Numerics numerics) {
+  switch (numerics) {
+  case train::Numerics::BitEqual:
+    return "bit-equal";
+  case train::Numerics::Reassociated:
+    return "reassociated";
+  case train::Numerics::Lossy:
+    return "lossy";
+  }
+  llvm_unreachable("a numerics class without a name");
+}
+
 void Exporter::exportWorld() {
   for (auto mesh : module_.getOps<dist::MeshOp>())
     for (auto [axis, size] : llvm::zip(mesh.getAxes().getAsValueRange<StringAttr>(), mesh.getSizes())) {
@@ -85,6 +97,7 @@ void Exporter::exportBuckets() {
 }
 
 LogicalResult Exporter::run() {
+  plan_.set_numerics(nameOf(train::numericsOf(module_)));
   exportWorld();
   if (failed(exportVariables()))
     return failure();

@@ -105,7 +105,7 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
       createPlanBuckets({zero.stage, zero.bucketElements, zero.persistenceThreshold, zero.modelPersistenceThreshold}));
   pm.addPass(createLayOutBuckets());
   // Right and slow: reduce when the last contribution is there, gather before every use.
-  pm.addPass(createInsertReductions());
+  pm.addPass(createInsertReductions({.microbatches = options.microbatches}));
   // After the reductions, which stand at the head of @update: what it reads of gradients are sums.
   pm.addPass(createShardOptimizer());
   // Sums over the ranks are there, and who reads a parameter still names it.

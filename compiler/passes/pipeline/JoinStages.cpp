@@ -91,7 +91,7 @@ private:
           name, Tied{FlatSymbolRefAttr::get(name), bucket ? bucket.getSliceType() : gradient.getTensorType()});
     }
     if (!ties.empty())
-      getOperation()->setAttr(reassociatedAttribute, UnitAttr::get(&getContext()));
+      train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
     for (auto &[roles, states] : ties)
       sum(roles, llvm::to_vector(llvm::make_second_range(states)));
   }

@@ -410,6 +410,7 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    noteOrderOfSums();
     lowerChannels();
     lowerInputs();
     SmallVector<dist::RoleOp> roles(module.getOps<dist::RoleOp>());
@@ -419,6 +420,20 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (isa<dist::FragmentOp, dist::ValueOp>(op))
         op.erase();
+  }
+
+  /// NCCL adds up in an order of its own.
+  void noteOrderOfSums() {
+    if (device != kernels::Device::Cuda)
+      return;
+    const SymbolTable symbols(getOperation());
+    getOperation().walk([&](dist::CollectiveOpInterface op) {
+      const dist::CollectiveKind kind = op.getKind();
+      auto mesh = symbols.lookup<dist::MeshOp>(op.getMeshAttr().getAttr());
+      if ((kind == dist::CollectiveKind::ReduceScatter || kind == dist::CollectiveKind::AllReduce) &&
+          dist::axisSize(mesh, op.getAxisAttr()) > 1)
+        train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
+    });
   }
 
   /// Channels keep their names.

@@ -147,14 +147,9 @@ private:
       return std::any_of(chain.units.begin() + layer.begin, chain.units.begin() + layer.end,
                          [](Operation *op) { return op->hasAttr(recomputeAttribute); });
     });
-    Builder builder(&getContext());
-    const auto entry = [&](StringRef name, int64_t number) {
-      return builder.getNamedAttr(name, builder.getI64IntegerAttr(number));
-    };
-    getOperation()->setAttr(
-        recomputeSummaryAttribute,
-        builder.getDictionaryAttr({entry("again", again), entry("layers", int64_t(layers.size())),
-                                   entry("level", std::min(level.getValue(), levels)), entry("levels", levels)}));
+    getOperation()->setAttr(recomputeSummaryAttribute,
+                            train::RecomputeSummaryAttr::get(&getContext(), std::min(level.getValue(), levels), levels,
+                                                             again, int64_t(layers.size())));
   }
 
   //===-- by name ------------------------------------------------------------------===//

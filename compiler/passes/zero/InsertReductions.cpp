@@ -19,6 +19,8 @@ using namespace ds;
 namespace {
 
 struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
+  using InsertReductionsBase::InsertReductionsBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
@@ -94,6 +96,8 @@ private:
       auto parameter = StringAttr::get(&getContext(), first.drop_back(gradientName("").size()));
       if (!isHeld(parameter))
         continue;
+      if (microbatches > 1) // one rank would add up the micro-batches of all ranks one by one
+        train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
       Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))
         dist::ReduceScatterOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,

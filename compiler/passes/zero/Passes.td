@@ -49,8 +49,10 @@ def InsertReductions : DsPass<"ds-insert-reductions", ["::ds::dist::DistDialect"
     %flat = dist.pack %dw, %db at [0, 2048]
     dist.reduce_scatter %flat into [@"zero.0::gradient"] accumulate
     ```
-    Those that are whole on every rank are reduced at the start of `@update`. A loss is summed by micro-batch and rank.
+    Those that are whole on every rank are reduced at the start of `@update`; with several micro-batches these are sums in another
+    order than one rank's, and `train.numerics` says so. A loss is summed by micro-batch and rank.
   }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">];
 }
 
 def ShardOptimizer : DsPass<"ds-shard-optimizer", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
