@@ -39,7 +39,7 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody()) {
       const bool allowed =
-          isa<train::VariableOp, dist::MeshOp, dist::BucketOp, plan::CommunicatorOp, plan::ChannelOp, plan::InputOp, plan::RoleOp>(
+          isa<train::VariableOp, dist::MeshOp, dist::BucketOp, dist::PipelineOp, plan::CommunicatorOp, plan::ChannelOp, plan::InputOp, plan::RoleOp>(
               op) ||
           (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
       if (!allowed) {
