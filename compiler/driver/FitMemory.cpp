@@ -104,14 +104,11 @@ private:
 
 } // namespace
 
-RecomputeSettings ds::driver::recomputeSettings(const config::Recompute &recompute) {
-  RecomputeSettings settings;
-  settings.level = recompute.level;
-  settings.full = recompute.mode == config::Recompute::Mode::Full;
-  settings.checkpoints = recompute.checkpoints;
-  for (const config::Recompute::Rule &rule : recompute.rules)
-    settings.rules.push_back(rule.modules + (rule.again ? "=recompute" : "=save"));
-  return settings;
+ChooseRecomputeOptions ds::driver::recomputeOptions(const config::Recompute &recompute) {
+  return {.level = recompute.level,
+          .full = recompute.mode == config::Recompute::Mode::Full,
+          .checkpoints = recompute.checkpoints,
+          .rules = {recompute.rules.begin(), recompute.rules.end()}};
 }
 
 OwningOpRef<ModuleOp> ds::driver::fitMemory(ModuleOp module, int64_t room, CompileOptions &options,

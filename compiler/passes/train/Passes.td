@@ -164,13 +164,13 @@ def InsertOptimizer
     after their parameter. The mean loss, the gradient norm and the learning rate become metrics.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, sgd or adagrad">,
-    Option<"lr", "lr", "double", "1e-3", "learning rate">,
-    Option<"beta1", "beta1", "double", "0.9", "decay of the first moment (adamw)">,
-    Option<"beta2", "beta2", "double", "0.999", "decay of the second moment (adamw)">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "added to the denominator (adamw, adagrad)">,
+    Option<"optimizer", "optimizer", "std::string", "\"\"", "adamw, sgd or adagrad">,
+    Option<"lr", "lr", "double", "0", "learning rate">,
+    Option<"beta1", "beta1", "double", "0", "decay of the first moment (adamw)">,
+    Option<"beta2", "beta2", "double", "0", "decay of the second moment (adamw)">,
+    Option<"epsilon", "epsilon", "double", "0", "added to the denominator (adamw, adagrad)">,
     Option<"weightDecay", "weight-decay", "double", "0", "weight decay">,
-    Option<"decoupled", "decoupled", "bool", "true", "decay the weight, not the gradient (adamw)">,
+    Option<"decoupled", "decoupled", "bool", "false", "decay the weight, not the gradient (adamw)">,
     Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,

@@ -18,10 +18,11 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
   }];
   let options = [
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage, 0 to 3">,
-    Option<"bucketElements", "bucket-elements", "int64_t", "500000000", "elements of a bucket">,
-    Option<"persistenceThreshold", "persistence-threshold", "int64_t", "100000",
+    Option<"bucketElements", "bucket-elements", "int64_t", "unlimited",
+           "most elements of a bucket of several parameters">,
+    Option<"persistenceThreshold", "persistence-threshold", "int64_t", "0",
            "stage 3: elements of a parameter that every rank keeps whole">,
-    Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "9223372036854775807",
+    Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "unlimited",
            "stage 3: elements of all those together">];
 }
 
@@ -87,8 +88,8 @@ def InsertParameterGathers
 }
 
 defvar DsGatherLimits = [
-  Option<"maxLive", "max-live", "int64_t", "1000000000", "elements that may be gathered at once, padding included">,
-  Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "1000000000",
+  Option<"maxLive", "max-live", "int64_t", "unlimited", "elements that may be gathered at once, padding included">,
+  Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "unlimited",
          "elements of other parameters that may be used before a gathered one is used again">];
 
 def ElideRedundantGathers : DsPass<"ds-elide-redundant-gathers"> {
@@ -129,7 +130,7 @@ def CombineCollectives : DsPass<"ds-combine-collectives", ["::ds::dist::DistDial
     Neighbours have but reads, views and sums of blocks between them, so nothing that could run meanwhile is delayed.
     Switch off to bisect.
   }];
-  let options = [Option<"elements", "elements", "int64_t", "500000000", "most elements of the inputs of one launch">];
+  let options = [Option<"elements", "elements", "int64_t", "unlimited", "most elements of the inputs of one launch">];
 }
 
 def AdvanceReductions : DsPass<"ds-advance-reductions"> {
@@ -149,8 +150,8 @@ def HoistGathers : DsPass<"ds-hoist-gathers"> {
     collectives become asynchronous. Switch off to bisect.
   }];
   let options = [
-    Option<"maxLive", "max-live", "int64_t", "1000000000", "elements that may be gathered at once, padding included">,
-    Option<"prefetch", "prefetch", "int64_t", "50000000", "elements that may be gathered ahead of their use">];
+    Option<"maxLive", "max-live", "int64_t", "unlimited", "elements that may be gathered at once, padding included">,
+    Option<"prefetch", "prefetch", "int64_t", "unlimited", "elements that may be gathered ahead of their use">];
 }
 
 def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::DistDialect"]> {
@@ -163,7 +164,7 @@ def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::D
     Gradients stay in memory until their reduction is done. Where those under way would hold more than `max-held` elements,
     the next one starts after the first of them is done; DeepSpeed's double-buffered buckets have that effect.
   }];
-  let options = [Option<"maxHeld", "max-held", "int64_t", "std::numeric_limits<int64_t>::max()",
+  let options = [Option<"maxHeld", "max-held", "int64_t", "unlimited",
                         "elements of gradients that reductions under way may hold">];
 }
 
