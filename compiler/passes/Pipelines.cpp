@@ -33,6 +33,7 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Once products name their transposed side; gradients of the whole are not the sum of the parts'.
   addOptional(pm, options, createRegroupAttention());
   addOptional(pm, options, createRegroupRmsNorm());
+  pm.addPass(createVerifySimpleForm());
 }
 
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -141,6 +142,7 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   addOptional(pm, options, createHoistGathers({.maxLive = zero.maxLive, .prefetch = zero.prefetch}));
   // Last: from here on only a done looks at who needs it.
   addOptional(pm, options, createSplitAsyncCollectives({.maxHeld = zero.bucketElements}));
+  pm.addPass(createVerifyOverlappedForm());
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {

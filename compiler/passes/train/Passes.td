@@ -192,6 +192,14 @@ def ElideAccumulation : DsPass<"ds-elide-accumulation"> {
   }];
 }
 
+def VerifySimpleForm : DsPass<"ds-verify-simple-form"> {
+  let summary = "check that a model is ready to be differentiated";
+  let description = [{
+    There is a `@forward` or, of a model that brings its own algorithm, `@microbatch`, `@update` and `@evaluate`, of one block of
+    train ops each, and no `train.gradient` is left. Runs behind the simplifications.
+  }];
+}
+
 def VerifyTrainForm : DsPass<"ds-verify-train-form"> {
   let summary = "check that a training step is complete";
   let description = [{

@@ -168,4 +168,16 @@ def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::D
                         "elements of gradients that reductions under way may hold">];
 }
 
+def VerifyOverlappedForm : DsPass<"ds-verify-overlapped-form"> {
+  let summary = "check that every collective is waited for, and left alone until then";
+  let description = [{
+    A start has one done in its fragment; between them no op writes state that the collective reads, or touches state that it writes.
+    ```mlir
+    %t = dist.all_gather_start %own into [@zero.0] on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
+    %w = train.read @w : tensor<1024xf32>        // refused: @w is a member of @zero.0
+    dist.all_gather_done %t : (!dist.token) -> ()
+    ```
+  }];
+}
+
 #endif // DS_PASSES_ZERO_TD
