@@ -20,12 +20,6 @@ namespace ds {
 /// Where some have one, an op without is repeated by every stage that needs it.
 inline constexpr llvm::StringLiteral pipelineStageAttribute = "dist.pipeline_stage";
 
-/// Module attribute: how the model was cut and what its stages cost, for the report.
-inline constexpr llvm::StringLiteral pipelineAttribute = "dist.pipeline";
-
-/// Unit attribute of a module: it sums some gradient in another order than one rank would.
-inline constexpr llvm::StringLiteral reassociatedAttribute = "dist.reassociated";
-
 /// The stage of `op`, or nothing.
 inline std::optional<int64_t> stageOf(mlir::Operation *op) {
   auto stage = op->getAttrOfType<mlir::IntegerAttr>(pipelineStageAttribute);

@@ -14,7 +14,7 @@ namespace {
 
 void resolveClipping(Resolver &resolver, Config &config) {
   static constexpr std::string_view path = "gradient_clipping";
-  const double norm = resolver.number(path).value_or(1.0); // DeepSpeed's default since 0.19
+  const double norm = resolver.numberOrDefault(path);
   if (norm < 0)
     return resolver.refuse(path, "it is the largest global norm of the gradients; write 0 for no clipping");
   if (norm > 0)
@@ -56,14 +56,14 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolvePipeline(resolver, config);
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
-    config.bf16 = resolver.boolean("bf16.enabled").value_or(false);
+    config.bf16 = resolver.booleanOrDefault("bf16.enabled");
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);
     resolveMemory(resolver, overrides, config);
-    config.tf32 = resolver.boolean("deepstatic.tf32").value_or(false);
+    config.tf32 = resolver.booleanOrDefault("deepstatic.tf32");
     config.answers = resolver.finish();
   } catch (const ConfigError &) {
     throw;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/scheduling/PipelineSchedule.h"
+#include "compiler/scheduling/Recompute.h"
 #include "core/Error.h"
 
 #include <cstdint>
@@ -12,18 +13,21 @@
 
 namespace ds::config {
 
+// What a configuration says, once it is resolved. Defaults stand in the tables of keys and parameters (KnownKeys,
+// ParameterRules), not here.
+
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
   enum class Type { None, AdamW, Sgd, Adagrad }; // none: the model must bring its own
   Type type = Type::None;
-  double lr = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999; // AdamW
-  double epsilon = 1e-8;             // AdamW, Adagrad
+  double lr = 0;
+  double beta1 = 0, beta2 = 0; // AdamW
+  double epsilon = 0;          // AdamW, Adagrad
   double weightDecay = 0;
-  bool adamWMode = true; // AdamW: false adds the decay to the gradient (plain Adam)
-  double momentum = 0;   // SGD
-  bool nesterov = false; // SGD
-  double lrDecay = 0;    // Adagrad
+  bool adamWMode = false; // AdamW: false adds the decay to the gradient (plain Adam)
+  double momentum = 0;    // SGD
+  bool nesterov = false;  // SGD
+  double lrDecay = 0;     // Adagrad
 };
 
 /// The learning rate of update j, counted from 0; the formulas are DeepSpeed's (docs/config.md).
@@ -32,31 +36,35 @@ struct Scheduler {
   enum class Warmup { Log, Linear };
   Type type = Type::None;
   Warmup warmup = Warmup::Log;
-  double warmupMinLr = 0;        // WarmupLR, WarmupDecayLR
-  double warmupMaxLr = 1e-3;     // WarmupLR (default: the optimizer's lr), WarmupDecayLR
-  int64_t warmupNumSteps = 1000; // as written; the formulas use max(2, this)
-  int64_t totalNumSteps = 0;     // WarmupDecayLR, WarmupCosineLR
-  double warmupMinRatio = 0;     // WarmupCosineLR, of the optimizer's lr
-  double cosMinRatio = 1e-4;     // WarmupCosineLR, of the optimizer's lr
+  double warmupMinLr = 0;     // WarmupLR, WarmupDecayLR
+  double warmupMaxLr = 0;     // WarmupLR (default: the optimizer's lr), WarmupDecayLR
+  int64_t warmupNumSteps = 0; // as written; the formulas use max(2, this)
+  int64_t totalNumSteps = 0;  // WarmupDecayLR, WarmupCosineLR
+  double warmupMinRatio = 0;  // WarmupCosineLR, of the optimizer's lr
+  double cosMinRatio = 0;     // WarmupCosineLR, of the optimizer's lr
 };
 
 /// The section zero_optimization, in elements; what is subsumed is left out.
 struct Zero {
   int64_t stage = 0;
-  int64_t reduceBucketSize = 500'000'000, allgatherBucketSize = 500'000'000;
+  int64_t reduceBucketSize = 0, allgatherBucketSize = 0;
   bool overlapComm = false; // null in the file: exactly for stage 3
   // Stage 3.
-  int64_t prefetchBucketSize = 50'000'000;
-  int64_t maxLiveParameters = 1'000'000'000, maxReuseDistance = 1'000'000'000;
-  int64_t paramPersistenceThreshold = 100'000, modelPersistenceThreshold = INT64_MAX;
+  int64_t prefetchBucketSize = 0;
+  int64_t maxLiveParameters = 0, maxReuseDistance = 0;
+  int64_t paramPersistenceThreshold = 0, modelPersistenceThreshold = 0;
+
+  /// Most elements of a bucket of several parameters. It is what is reduced, and what is gathered, in one piece, so the
+  /// smallest limit holds.
+  int64_t bucketElements() const;
 };
 
 /// How the model is cut along its length. Micro-batches are the accumulation steps.
 struct Pipeline {
   int64_t stages = 1; // ranks along the pipe, each of which runs `chunks` stages of the model
   int64_t chunks = 1;
-  scheduling::PipelineSchedule schedule = scheduling::PipelineSchedule::OneFOneB;
-  std::string partition = "best"; // what PartitionMethod::fromName reads
+  scheduling::PipelineSchedule schedule = {};
+  std::string partition; // what PartitionMethod::fromName reads
 };
 
 /// What the backward computes again instead of keeping it (docs/memory.md).
@@ -67,11 +75,8 @@ struct Recompute {
     Full,  // all that can be
     Rules, // `rules`
   };
-  struct Rule {
-    std::string modules; // a regular expression
-    bool again;          // else: kept
-  };
-  Mode mode = Mode::Auto;
+  using Rule = scheduling::RecomputeRule;
+  Mode mode = {};
   int64_t level = 0;       // as ds-choose-recompute counts; 0: nothing
   int64_t checkpoints = 0; // Full: runs of layers; 0: each layer by itself
   std::vector<Rule> rules; // the first that matches decides; else: kept

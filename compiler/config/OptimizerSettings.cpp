@@ -9,37 +9,34 @@
 namespace ds::config {
 namespace {
 
-/// Reads a parameter into `value`; refuses one outside [low, high].
-void read(Resolver &resolver, std::string_view path, double &value, double low, double high, const char *range) {
-  const auto written = resolver.number(path);
-  if (!written)
-    return;
-  if (!(*written >= low && *written <= high))
-    return resolver.refuse(path, std::string("it must be ") + range);
-  value = *written;
-}
+constexpr double highest = 1e300; // any finite number that is no sentinel
 
-constexpr double any = 1e300; // any finite number that is no sentinel
+/// A parameter of at least 0.
+double read(Resolver &resolver, std::string_view path) {
+  const double value = resolver.numberOrDefault(path);
+  if (!(value >= 0 && value <= highest))
+    resolver.refuse(path, "it must be at least 0");
+  return value;
+}
 
 void readBetas(Resolver &resolver, Optimizer &optimizer) {
   static constexpr std::string_view path = "optimizer.params.betas";
-  const Node *betas = resolver.find(path);
-  if (!betas || betas->kind != Node::Kind::Array)
-    return;
+  const Node *written = resolver.find(path);
+  const Node betas = written && written->kind == Node::Kind::Array ? *written : resolver.defaultOf(path);
   const auto isBeta = [](const Node &node) {
     return (node.kind == Node::Kind::Int || node.kind == Node::Kind::Float) && node.number >= 0 && node.number < 1;
   };
-  if (betas->items.size() != 2 || !isBeta(betas->items[0]) || !isBeta(betas->items[1]))
+  if (betas.items.size() != 2 || !isBeta(betas.items[0]) || !isBeta(betas.items[1]))
     return resolver.refuse(path, "it must be two numbers in [0, 1), e.g. [0.9, 0.999]");
-  optimizer.beta1 = betas->items[0].number;
-  optimizer.beta2 = betas->items[1].number;
+  optimizer.beta1 = betas.items[0].number;
+  optimizer.beta2 = betas.items[1].number;
 }
 
 void readAdam(Resolver &resolver, Optimizer &optimizer, bool adamW) {
   optimizer.type = Optimizer::Type::AdamW;
   readBetas(resolver, optimizer);
-  read(resolver, "optimizer.params.eps", optimizer.epsilon, 0, any, "at least 0");
-  optimizer.adamWMode = resolver.boolean("optimizer.params.adam_w_mode").value_or(true);
+  optimizer.epsilon = read(resolver, "optimizer.params.eps");
+  optimizer.adamWMode = resolver.booleanOrDefault("optimizer.params.adam_w_mode");
   if (adamW && !optimizer.adamWMode)
     resolver.refuse("optimizer.params.adam_w_mode",
                     "AdamW always keeps weight decay out of the moments; write optimizer.type \"Adam\" for the other");
@@ -47,18 +44,16 @@ void readAdam(Resolver &resolver, Optimizer &optimizer, bool adamW) {
 
 void readSgd(Resolver &resolver, Optimizer &optimizer) {
   optimizer.type = Optimizer::Type::Sgd;
-  read(resolver, "optimizer.params.momentum", optimizer.momentum, 0, any, "at least 0");
-  optimizer.nesterov = resolver.boolean("optimizer.params.nesterov").value_or(false);
+  optimizer.momentum = read(resolver, "optimizer.params.momentum");
+  optimizer.nesterov = resolver.booleanOrDefault("optimizer.params.nesterov");
   if (optimizer.nesterov && optimizer.momentum == 0)
     resolver.refuse("optimizer.params.nesterov", "Nesterov's momentum needs optimizer.params.momentum above 0");
 }
 
 void readAdagrad(Resolver &resolver, Optimizer &optimizer) {
   optimizer.type = Optimizer::Type::Adagrad;
-  optimizer.lr = 1e-2;
-  optimizer.epsilon = 1e-10;
-  read(resolver, "optimizer.params.eps", optimizer.epsilon, 0, any, "at least 0");
-  read(resolver, "optimizer.params.lr_decay", optimizer.lrDecay, 0, any, "at least 0");
+  optimizer.epsilon = read(resolver, "optimizer.params.eps");
+  optimizer.lrDecay = read(resolver, "optimizer.params.lr_decay");
 }
 
 } // namespace
@@ -80,8 +75,8 @@ void resolveOptimizer(Resolver &resolver, Config &config) {
     readAdagrad(resolver, config.optimizer);
   else
     readAdam(resolver, config.optimizer, *known == "AdamW");
-  read(resolver, "optimizer.params.lr", config.optimizer.lr, 0, any, "at least 0");
-  read(resolver, "optimizer.params.weight_decay", config.optimizer.weightDecay, 0, any, "at least 0");
+  config.optimizer.lr = read(resolver, "optimizer.params.lr");
+  config.optimizer.weightDecay = read(resolver, "optimizer.params.weight_decay");
 }
 
 } // namespace ds::config

@@ -57,7 +57,7 @@ std::optional<int64_t> readStages(Resolver &resolver, int64_t ranks) {
     resolver.refuse(path, "it takes a number of stages or \"auto\"", set(path, "1"));
     return std::nullopt;
   }
-  const int64_t count = resolver.integer(path).value_or(1);
+  const int64_t count = resolver.integer(path).value_or(resolver.defaultOf(ownStages).integer);
   if (count >= 1 && ranks % count == 0)
     return count;
   if (count < 1)
@@ -76,6 +76,14 @@ std::optional<int64_t> readStages(Resolver &resolver, int64_t ranks) {
         set(path, text(above)));
   }
   return std::nullopt;
+}
+
+/// What holds where there is nothing to cut.
+Pipeline defaultPipeline(const Resolver &resolver) {
+  return {.stages = resolver.defaultOf(ownStages).integer,
+          .chunks = resolver.defaultOf(chunks).integer,
+          .schedule = *scheduling::pipelineScheduleFromName(resolver.defaultOf(schedule).text),
+          .partition = resolver.defaultOf(ownPartition).text};
 }
 
 void readPartition(Resolver &resolver, Pipeline &pipeline) {
@@ -100,7 +108,7 @@ void readSchedule(Resolver &resolver, Pipeline &pipeline) {
     if (const auto known = scheduling::pipelineScheduleFromName(lower(*name))) // the table of keys has refused others
       pipeline.schedule = *known;
   const bool interleaved = pipeline.schedule == PipelineSchedule::Interleaved;
-  const int64_t written = resolver.integer(chunks).value_or(1);
+  const int64_t written = resolver.integerOrDefault(chunks);
   pipeline.chunks = interleaved ? std::max<int64_t>(2, written) : 1;
   if (written == pipeline.chunks)
     return;
@@ -114,13 +122,14 @@ void readSchedule(Resolver &resolver, Pipeline &pipeline) {
 
 void resolvePipeline(Resolver &resolver, Config &config) {
   Pipeline &pipeline = config.pipeline;
-  pipeline.stages = readStages(resolver, config.worldRanks).value_or(1);
+  pipeline = defaultPipeline(resolver);
+  pipeline.stages = readStages(resolver, config.worldRanks).value_or(pipeline.stages);
   config.ranks = config.worldRanks / pipeline.stages;
   readPartition(resolver, pipeline);
   readSchedule(resolver, pipeline);
   if (pipeline.stages > 1)
     return;
-  pipeline = {};
+  pipeline = defaultPipeline(resolver);
   for (std::string_view path : {schedule, chunks, ownPartition, partition})
     resolver.subsume(path, "one stage: there is nothing to cut or to order");
 }

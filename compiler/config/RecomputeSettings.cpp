@@ -78,6 +78,7 @@ void readCheckpoints(Resolver &resolver, Recompute &recompute) {
 
 void resolveRecompute(Resolver &resolver, Config &config) {
   Recompute &recompute = config.recompute;
+  readWord(resolver, resolver.defaultOf(path).text, recompute);
   if (const Node *value = resolver.find(path)) {
     if (const auto word = resolver.string(path))
       readWord(resolver, *word, recompute);

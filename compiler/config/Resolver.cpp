@@ -311,4 +311,41 @@ std::optional<std::string_view> Resolver::string(std::string_view path) const {
   return value && value->kind == Node::Kind::String ? std::optional<std::string_view>(value->text) : std::nullopt;
 }
 
+Node Resolver::defaultOf(std::string_view path) const {
+  for (const std::string_view section : {"optimizer", "scheduler"}) {
+    const std::string prefix = std::string(section) + ".params.";
+    const auto type = path.starts_with(prefix) ? string(std::string(section) + ".type") : std::nullopt;
+    if (!type)
+      continue;
+    const bool optimizer = section == "optimizer";
+    const auto available = optimizer ? availableOptimizer(*type) : availableScheduler(*type);
+    if (!available) // refused
+      continue;
+    for (const Parameter &parameter : optimizer ? optimizerParameters(*available) : schedulerParameters(*available))
+      if (parameter.key.path == path.substr(prefix.size()))
+        return parameter.key.fallback.empty() ? Node() : parseHjsonValue(parameter.key.fallback, "default");
+  }
+  return parseHjsonValue(findKey(path)->fallback, "default");
+}
+
+double Resolver::numberOrDefault(std::string_view path) const {
+  const auto written = number(path);
+  return written ? *written : defaultOf(path).number;
+}
+
+int64_t Resolver::integerOrDefault(std::string_view path) const {
+  const auto written = integer(path);
+  return written ? *written : defaultOf(path).integer;
+}
+
+bool Resolver::booleanOrDefault(std::string_view path) const {
+  const auto written = boolean(path);
+  return written ? *written : defaultOf(path).boolean;
+}
+
+std::string Resolver::stringOrDefault(std::string_view path) const {
+  const auto written = string(path);
+  return written ? std::string(*written) : defaultOf(path).text;
+}
+
 } // namespace ds::config

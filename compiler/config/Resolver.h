@@ -30,6 +30,15 @@ public:
   std::optional<bool> boolean(std::string_view path) const;
   std::optional<std::string_view> string(std::string_view path) const;
 
+  /// The default of a key, from the tables of keys and parameters: the only place where defaults stand. A parameter's
+  /// is that of the optimizer or schedule that was written.
+  Node defaultOf(std::string_view path) const;
+  /// What the user wrote, or else the default; 0 where that is null.
+  double numberOrDefault(std::string_view path) const;
+  int64_t integerOrDefault(std::string_view path) const;
+  bool booleanOrDefault(std::string_view path) const;
+  std::string stringOrDefault(std::string_view path) const;
+
   /// Notes "where: PATH is VALUE; reason" and marks the answer of the path, if it was written, as rejected. `tryLine`:
   /// a flag that would help, should this be the first refusal.
   void refuse(std::string_view path, const std::string &reason, const std::string &tryLine = {});

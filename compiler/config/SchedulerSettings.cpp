@@ -11,18 +11,18 @@ namespace {
 
 constexpr int64_t mostSteps = int64_t(1) << 53; // counted in float64 without loss
 
-void readRate(Resolver &resolver, std::string_view path, double &value) {
-  const auto written = resolver.number(path);
-  if (written && !(*written >= 0 && *written <= 1e300))
-    return resolver.refuse(path, "it must be at least 0");
-  value = written.value_or(value);
+double readRate(Resolver &resolver, std::string_view path) {
+  const double rate = resolver.numberOrDefault(path);
+  if (!(rate >= 0 && rate <= 1e300))
+    resolver.refuse(path, "it must be at least 0");
+  return rate;
 }
 
-void readSteps(Resolver &resolver, std::string_view path, int64_t least, int64_t &value) {
-  const auto written = resolver.integer(path);
-  if (written && (*written < least || *written > mostSteps))
-    return resolver.refuse(path, "it must be at least " + std::to_string(least) + " (and at most 2^53)");
-  value = written.value_or(value);
+int64_t readSteps(Resolver &resolver, std::string_view path, int64_t least) {
+  const int64_t steps = resolver.integerOrDefault(path);
+  if (resolver.integer(path) && (steps < least || steps > mostSteps))
+    resolver.refuse(path, "it must be at least " + std::to_string(least) + " (and at most 2^53)");
+  return steps;
 }
 
 Scheduler::Type typeOf(std::string_view name) {
@@ -47,19 +47,20 @@ void resolveScheduler(Resolver &resolver, Config &config) {
     return resolver.refuse("scheduler.type",
                            "this schedule is not available; WarmupLR, WarmupDecayLR and WarmupCosineLR are");
   scheduler.type = typeOf(*known);
-  if (scheduler.type == Scheduler::Type::WarmupLR)
+  static constexpr std::string_view most = "scheduler.params.warmup_max_lr";
+  scheduler.warmupMinLr = readRate(resolver, "scheduler.params.warmup_min_lr");
+  scheduler.warmupMaxLr = readRate(resolver, most);
+  if (scheduler.type == Scheduler::Type::WarmupLR && !resolver.find(most))
     scheduler.warmupMaxLr = config.optimizer.lr;
-  readRate(resolver, "scheduler.params.warmup_min_lr", scheduler.warmupMinLr);
-  readRate(resolver, "scheduler.params.warmup_max_lr", scheduler.warmupMaxLr);
-  readRate(resolver, "scheduler.params.warmup_min_ratio", scheduler.warmupMinRatio);
-  readRate(resolver, "scheduler.params.cos_min_ratio", scheduler.cosMinRatio);
-  readSteps(resolver, "scheduler.params.warmup_num_steps", 0, scheduler.warmupNumSteps);
-  readSteps(resolver, "scheduler.params.total_num_steps", 1, scheduler.totalNumSteps);
+  scheduler.warmupMinRatio = readRate(resolver, "scheduler.params.warmup_min_ratio");
+  scheduler.cosMinRatio = readRate(resolver, "scheduler.params.cos_min_ratio");
+  scheduler.warmupNumSteps = readSteps(resolver, "scheduler.params.warmup_num_steps", 0);
+  scheduler.totalNumSteps = readSteps(resolver, "scheduler.params.total_num_steps", 1);
   if (scheduler.type != Scheduler::Type::WarmupLR && !resolver.find("scheduler.params.total_num_steps"))
     resolver.refuse("scheduler.params.total_num_steps",
                     std::string(*known) + " needs the number of updates after which the decay ends");
-  const auto warmup = resolver.string("scheduler.params.warmup_type");
-  if (warmup && warmup->size() == std::string_view("linear").size()) // any other text than "log" was refused
+  // Any other text than "log" and "linear" was refused.
+  if (resolver.stringOrDefault("scheduler.params.warmup_type").size() == std::string_view("linear").size())
     scheduler.warmup = Scheduler::Warmup::Linear;
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/config/Config.h"
 #include "compiler/config/Resolver.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,15 +12,13 @@ namespace {
 
 std::string zeroPath(std::string_view key) { return "zero_optimization." + std::string(key); }
 
-/// A count of elements that the user wrote, at least `least`.
-void readCount(Resolver &resolver, std::string_view key, int64_t least, int64_t &count) {
+/// A count of elements, at least `least`.
+int64_t readCount(Resolver &resolver, std::string_view key, int64_t least) {
   const std::string path = zeroPath(key);
-  const auto written = resolver.integer(path);
-  if (!written)
-    return;
-  if (*written < least)
-    return resolver.refuse(path, "it is a number of elements and must be at least " + std::to_string(least));
-  count = *written;
+  const int64_t count = resolver.integerOrDefault(path);
+  if (count < least)
+    resolver.refuse(path, "it is a number of elements and must be at least " + std::to_string(least));
+  return count;
 }
 
 constexpr std::string_view stage3Keys[] = {"stage3_prefetch_bucket_size", "stage3_max_live_parameters",
@@ -29,16 +28,21 @@ constexpr std::string_view otherKeys[] = {"reduce_bucket_size", "allgather_bucke
 
 } // namespace
 
+int64_t Zero::bucketElements() const {
+  const int64_t limit = std::min(reduceBucketSize, allgatherBucketSize);
+  return stage == 3 ? std::min(limit, prefetchBucketSize) : limit;
+}
+
 void resolveZero(Resolver &resolver, Config &config) {
   Zero &zero = config.zero;
-  zero.stage = resolver.integer(zeroPath("stage")).value_or(0);
-  readCount(resolver, "reduce_bucket_size", 1, zero.reduceBucketSize);
-  readCount(resolver, "allgather_bucket_size", 1, zero.allgatherBucketSize);
-  readCount(resolver, stage3Keys[0], 1, zero.prefetchBucketSize);
-  readCount(resolver, stage3Keys[1], 0, zero.maxLiveParameters);
-  readCount(resolver, stage3Keys[2], 0, zero.maxReuseDistance);
-  readCount(resolver, stage3Keys[3], 0, zero.paramPersistenceThreshold);
-  readCount(resolver, stage3Keys[4], 0, zero.modelPersistenceThreshold);
+  zero.stage = resolver.integerOrDefault(zeroPath("stage"));
+  zero.reduceBucketSize = readCount(resolver, "reduce_bucket_size", 1);
+  zero.allgatherBucketSize = readCount(resolver, "allgather_bucket_size", 1);
+  zero.prefetchBucketSize = readCount(resolver, stage3Keys[0], 1);
+  zero.maxLiveParameters = readCount(resolver, stage3Keys[1], 0);
+  zero.maxReuseDistance = readCount(resolver, stage3Keys[2], 0);
+  zero.paramPersistenceThreshold = readCount(resolver, stage3Keys[3], 0);
+  zero.modelPersistenceThreshold = readCount(resolver, stage3Keys[4], 0);
   zero.overlapComm = resolver.boolean(zeroPath("overlap_comm")).value_or(zero.stage == 3);
   const std::string partition = zeroPath("zero_hpz_partition_size");
   if (const auto group = resolver.integer(partition); group && (*group < 1 || config.ranks % *group != 0))

@@ -1,7 +1,6 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
-#include "compiler/analysis/Stages.h"
 #include "compiler/driver/Advice.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/FitMemory.h"
@@ -91,21 +90,15 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLI
   return options;
 }
 
-/// A bucket is what is reduced, and what is gathered, in one piece: the smallest limit holds.
-static ZeroOptions zeroOptions(const config::Config &config) {
-  const config::Zero &zero = config.zero;
-  ZeroOptions options;
-  options.stage = zero.stage;
-  options.bucketElements = std::min(zero.reduceBucketSize, zero.allgatherBucketSize);
-  if (zero.stage == 3)
-    options.bucketElements = std::min(options.bucketElements, zero.prefetchBucketSize);
-  options.persistenceThreshold = zero.paramPersistenceThreshold;
-  options.modelPersistenceThreshold = zero.modelPersistenceThreshold;
-  options.maxLive = zero.maxLiveParameters;
-  options.maxReuseDistance = zero.maxReuseDistance;
-  options.prefetch = zero.prefetchBucketSize;
-  options.overlap = zero.overlapComm;
-  return options;
+static ZeroOptions zeroOptions(const config::Zero &zero) {
+  return {.stage = zero.stage,
+          .bucketElements = zero.bucketElements(),
+          .persistenceThreshold = zero.paramPersistenceThreshold,
+          .modelPersistenceThreshold = zero.modelPersistenceThreshold,
+          .maxLive = zero.maxLiveParameters,
+          .maxReuseDistance = zero.maxReuseDistance,
+          .prefetch = zero.prefetchBucketSize,
+          .overlap = zero.overlapComm};
 }
 
 /// The passes that --without names, if a plan can be made without them.
@@ -153,11 +146,8 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_status(answer.status);
     line.set_note(answer.note);
   }
-  // Ranks that add up their own micro-batches first sum in another order than one rank would, and so do the stages that
-  // share a parameter.
-  const bool sumsFirst = config.ranks > 1 && config.accumulationSteps > 1 && config.zero.stage < 2;
-  const bool anyOrder = config.ranks > 1 && machine.device == "cuda"; // NCCL's own
-  plan.set_numerics(sumsFirst || anyOrder || module->hasAttr(reassociatedAttribute) ? "reassociated" : "bit-equal");
+  if (config.ranks > 1)
+    plan.set_bucket_elements(uint64_t(config.zero.bucketElements()));
   plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
   plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
@@ -226,11 +216,13 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.optimizer = optimizerOptions(config, context);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
-  options.pipeline = {config.pipeline.stages, config.pipeline.chunks,
-                      std::string(scheduling::name(config.pipeline.schedule)), config.pipeline.partition,
-                      roomOf(machine)};
-  options.recompute = recomputeSettings(config.recompute);
-  options.zero = zeroOptions(config);
+  options.pipeline = {.ranks = config.pipeline.stages,
+                      .chunks = config.pipeline.chunks,
+                      .schedule = std::string(scheduling::name(config.pipeline.schedule)),
+                      .partition = config.pipeline.partition,
+                      .memory = roomOf(machine)};
+  options.recompute = recomputeOptions(config.recompute);
+  options.zero = zeroOptions(config.zero);
   options.tf32 = config.tf32;
   options.bf16 = config.bf16;
   options.threads = machine.threads;

@@ -5,6 +5,7 @@
 #include "compiler/passes/recompute/Recompute.h"
 #include "core/Error.h"
 #include "dialects/Plan/Plan.h"
+#include "dialects/Train/Train.h"
 
 #include <algorithm>
 #include <limits>
@@ -19,11 +20,10 @@ constexpr int64_t highest = std::numeric_limits<int64_t>::max(); // ds-choose-re
 
 constexpr int64_t mostTries = 32; // levels above the one that needs as little as the highest
 
-/// A number of the summary of ds-choose-recompute; 0 where it did not look.
-int64_t summaryOf(ModuleOp module, StringRef entry) {
-  const auto summary = module->getAttrOfType<DictionaryAttr>(recomputeSummaryAttribute);
-  const auto number = summary ? summary.getAs<IntegerAttr>(entry) : IntegerAttr();
-  return number ? number.getInt() : 0;
+/// What ds-choose-recompute has chosen; nothing where it was not asked.
+train::RecomputeSummaryAttr summaryOf(ModuleOp module) {
+  auto summary = module->getAttrOfType<train::RecomputeSummaryAttr>(recomputeSummaryAttribute);
+  return summary ? summary : train::RecomputeSummaryAttr::get(module.getContext(), 0, 0, 0, 0);
 }
 
 /// Of the rank that needs most.
@@ -55,7 +55,7 @@ public:
     OwningOpRef<ModuleOp> planned = module_.clone();
     runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
     runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);
-    return {summaryOf(*planned, "level"), deviceBytes(*planned), std::move(planned)};
+    return {summaryOf(*planned).getLevel(), deviceBytes(*planned), std::move(planned)};
   }
 
   /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
@@ -104,14 +104,11 @@ private:
 
 } // namespace
 
-RecomputeSettings ds::driver::recomputeSettings(const config::Recompute &recompute) {
-  RecomputeSettings settings;
-  settings.level = recompute.level;
-  settings.full = recompute.mode == config::Recompute::Mode::Full;
-  settings.checkpoints = recompute.checkpoints;
-  for (const config::Recompute::Rule &rule : recompute.rules)
-    settings.rules.push_back(rule.modules + (rule.again ? "=recompute" : "=save"));
-  return settings;
+ChooseRecomputeOptions ds::driver::recomputeOptions(const config::Recompute &recompute) {
+  return {.level = recompute.level,
+          .full = recompute.mode == config::Recompute::Mode::Full,
+          .checkpoints = recompute.checkpoints,
+          .rules = {recompute.rules.begin(), recompute.rules.end()}};
 }
 
 OwningOpRef<ModuleOp> ds::driver::fitMemory(ModuleOp module, int64_t room, CompileOptions &options,
@@ -128,18 +125,17 @@ OwningOpRef<ModuleOp> ds::driver::fitMemory(ModuleOp module, int64_t room, Compi
 
 void ds::driver::noteRecompute(ModuleOp module, const config::Recompute &asked, plan::proto::Plan &plan) {
   using Mode = config::Recompute::Mode;
-  const int64_t again = summaryOf(module, "again"), layers = summaryOf(module, "layers"),
-                levels = summaryOf(module, "levels");
-  if (asked.mode == Mode::Level && asked.level > levels)
+  const train::RecomputeSummaryAttr summary = summaryOf(module);
+  if (asked.mode == Mode::Level && asked.level > summary.getLevels())
     throw Error("deepstatic.recompute is " + std::to_string(asked.level) + ", but the model has only " +
-                    std::to_string(levels) + " levels, of " + std::to_string(layers) +
+                    std::to_string(summary.getLevels()) + " levels, of " + std::to_string(summary.getLayers()) +
                     " layers that can be computed again",
                 "--set deepstatic.recompute=full");
-  if (again == 0 && asked.mode != Mode::Rules) // what the rules name, stands in the configuration
+  if (summary.getLayersAgain() == 0 && asked.mode != Mode::Rules) // what the rules name, stands in the configuration
     return;
   plan::proto::Recompute &note = *plan.mutable_recompute();
-  note.set_level(uint32_t(summaryOf(module, "level")));
-  note.set_levels(uint32_t(levels));
-  note.set_layers(uint32_t(layers));
-  note.set_layers_again(uint32_t(again));
+  note.set_level(uint32_t(summary.getLevel()));
+  note.set_levels(uint32_t(summary.getLevels()));
+  note.set_layers(uint32_t(summary.getLayers()));
+  note.set_layers_again(uint32_t(summary.getLayersAgain()));
 }

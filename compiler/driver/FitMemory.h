@@ -14,7 +14,7 @@
 namespace ds::driver {
 
 /// What the passes are to do for a configuration; nothing for "auto", where `fitMemory` decides.
-RecomputeSettings recomputeSettings(const config::Recompute &recompute);
+ChooseRecomputeOptions recomputeOptions(const config::Recompute &recompute);
 
 /// Plans `module`, which is differentiated and stays as it is, at a low level of recompute whose plan needs at most
 /// `room` bytes of device memory on every rank, and writes the level into `options`; where none is found, at the level

@@ -6,6 +6,18 @@ using namespace mlir;
 using namespace ds;
 using namespace ds::exporting;
 
+static const char *nameOf(train::Numerics numerics) {
+  switch (numerics) {
+  case train::Numerics::BitEqual:
+    return "bit-equal";
+  case train::Numerics::Reassociated:
+    return "reassociated";
+  case train::Numerics::Lossy:
+    return "lossy";
+  }
+  llvm_unreachable("a numerics class without a name");
+}
+
 void Exporter::exportWorld() {
   for (auto mesh : module_.getOps<dist::MeshOp>())
     for (auto [axis, size] : llvm::zip(mesh.getAxes().getAsValueRange<StringAttr>(), mesh.getSizes())) {
@@ -28,26 +40,27 @@ void Exporter::exportChannels() {
 
 /// What ds-schedule-calls says of the stages.
 void Exporter::exportPipeline() {
-  auto pipeline = module_->getAttrOfType<DictionaryAttr>("dist.pipeline");
-  if (!pipeline)
-    return;
-  plan::proto::Pipeline &message = *plan_.mutable_pipeline();
-  message.set_schedule(pipeline.getAs<StringAttr>("schedule").str());
-  message.set_chunks(pipeline.getAs<IntegerAttr>("chunks").getInt());
-  message.set_bubble_fraction(pipeline.getAs<FloatAttr>("bubble").getValueAsDouble());
-  for (auto stage : pipeline.getAs<ArrayAttr>("stages").getAsRange<DictionaryAttr>()) {
-    plan::proto::Stage &item = *message.add_stages();
-    item.set_first_op(stage.getAs<StringAttr>("first_op").str());
-    item.set_last_op(stage.getAs<StringAttr>("last_op").str());
-    item.set_forward_seconds(stage.getAs<FloatAttr>("forward").getValueAsDouble());
-    item.set_backward_seconds(stage.getAs<FloatAttr>("backward").getValueAsDouble());
-    item.set_weight_seconds(stage.getAs<FloatAttr>("weight").getValueAsDouble());
-    item.set_microbatches_in_flight(stage.getAs<IntegerAttr>("in_flight").getInt());
-    for (auto value : stage.getAs<ArrayAttr>("sent").getAsRange<DictionaryAttr>()) {
-      plan::proto::SentValue &sent = *item.add_sent();
-      sent.set_name(value.getAs<StringAttr>("name").str());
-      sent.set_bytes(plan::tensorBytes(value.getAs<TypeAttr>("type").getValue()));
-      sent.set_to_stage(value.getAs<IntegerAttr>("to").getInt());
+  for (auto pipeline : module_.getOps<dist::PipelineOp>()) {
+    plan::proto::Pipeline &message = *plan_.mutable_pipeline();
+    message.set_schedule(pipeline.getSchedule().str());
+    message.set_chunks(pipeline.getChunks());
+    message.set_bubble_fraction(pipeline.getBubble().convertToDouble());
+    for (auto stage : pipeline.getOps<dist::StageOp>()) {
+      plan::proto::Stage &item = *message.add_stages();
+      item.set_first_op(stage.getFirstOp().str());
+      item.set_last_op(stage.getLastOp().str());
+      item.set_forward_seconds(stage.getForward().convertToDouble());
+      item.set_backward_seconds(stage.getBackward().convertToDouble());
+      item.set_weight_seconds(stage.getWeight().convertToDouble());
+      item.set_microbatches_in_flight(stage.getInFlight());
+      for (auto [name, type, receiver] :
+           llvm::zip(stage.getSent().getAsValueRange<StringAttr>(), stage.getTypes().getAsValueRange<TypeAttr>(),
+                     stage.getReceivers())) {
+        plan::proto::SentValue &sent = *item.add_sent();
+        sent.set_name(name.str());
+        sent.set_bytes(plan::tensorBytes(type));
+        sent.set_to_stage(receiver);
+      }
     }
   }
 }
@@ -85,6 +98,7 @@ void Exporter::exportBuckets() {
 }
 
 LogicalResult Exporter::run() {
+  plan_.set_numerics(nameOf(train::numericsOf(module_)));
   exportWorld();
   if (failed(exportVariables()))
     return failure();

@@ -12,21 +12,15 @@ using namespace ds;
 using namespace ds::exporting;
 
 void Exporter::exportInputs() {
-  auto inputs = module_->getAttrOfType<ArrayAttr>("plan.inputs");
-  if (!inputs)
-    return;
-  for (auto input : inputs.getAsRange<DictionaryAttr>()) {
-    auto name = cast<StringAttr>(input.get("name"));
-    inputs_[name] = plan_.inputs_size();
+  for (auto input : module_.getOps<plan::InputOp>()) {
+    inputs_[input.getNameAttr()] = plan_.inputs_size();
     plan::proto::Input &message = *plan_.add_inputs();
-    message.set_name(name.str());
-    exportType(cast<TypeAttr>(input.get("type")).getValue(), message);
-    if (auto tokens = input.getAs<StringAttr>("train.tokens"))
-      message.set_tokens(tokens.str());
-    if (auto limit = input.getAs<IntegerAttr>("train.limit"))
-      message.set_limit(limit.getInt());
-    if (auto ignored = input.getAs<IntegerAttr>("train.ignored"))
-      message.set_ignored(ignored.getInt());
+    message.set_name(input.getName().str());
+    exportType(input.getType(), message);
+    message.set_tokens(input.getTokens().value_or("").str());
+    message.set_limit(input.getLimit().value_or(0));
+    if (auto ignored = input.getIgnored())
+      message.set_ignored(*ignored);
   }
 }
 

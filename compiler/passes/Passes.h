@@ -11,7 +11,6 @@
 #include "mlir/Pass/PassOptions.h"
 
 #include <array>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,46 +18,41 @@
 
 namespace ds {
 
-/// How the data-parallel ranks share out what they hold.
+// What the pipelines are asked for. ds-opt compile says all of it, from the configuration and the machine, where the
+// defaults of users stand; here nothing is limited and nothing done unless it is asked for.
+
+/// How the data-parallel ranks share out what they hold, in elements.
 struct ZeroOptions {
   int64_t stage = 0;
-  int64_t bucketElements = 500'000'000;
-  int64_t persistenceThreshold = 100'000, modelPersistenceThreshold = std::numeric_limits<int64_t>::max();
-  int64_t maxLive = 1'000'000'000, maxReuseDistance = 1'000'000'000, prefetch = 50'000'000;
+  int64_t bucketElements = unlimited; ///< of a bucket of several parameters, and of what is under way at once
+  int64_t persistenceThreshold = 0, modelPersistenceThreshold = unlimited;
+  int64_t maxLive = unlimited, maxReuseDistance = unlimited, prefetch = unlimited;
   bool overlap = false; ///< collectives run beside compute
 };
 
 /// How the model is cut along its depth.
 struct PipelineOptions {
   int64_t ranks = 1, chunks = 1; ///< of the pipe axis; stages of each
-  std::string schedule = "1f1b", partition = "best";
-  int64_t memory = 0; ///< bytes of a rank; 0: unknown
+  std::string schedule;          ///< of ds-schedule-calls
+  std::string partition;         ///< of ds-cut-pipeline-stages
+  int64_t memory = 0;            ///< bytes of a rank; 0: unknown
 };
 
-/// What the backward computes again: docs/memory.md.
-struct RecomputeSettings {
-  int64_t level = 0;              ///< of ds-choose-recompute
-  bool full = false;              ///< instead: whole layers,
-  int64_t checkpoints = 0;        ///< in so many runs; 0: each by itself
-  std::vector<std::string> rules; ///< instead: "REGEX=recompute"
-};
-
-/// What the pipelines need to know of configuration and machine.
 struct CompileOptions {
   kernels::Device device = kernels::Device::Cpu;
-  bool tf32 = false; ///< on CUDA, float32 factors of products may be rounded to TF32
-  InsertOptimizerOptions optimizer;
-  bool bf16 = false;         ///< compute with bf16; state stays f32
-  bool ownAlgorithm = false; ///< the step was made by ds-split-algorithm
-  int64_t microbatches = 1;  ///< of one rank and optimizer step
-  int64_t dataParallel = 1;  ///< ranks of the data axis
+  bool tf32 = false;                ///< on CUDA, float32 factors of products may be rounded to TF32
+  InsertOptimizerOptions optimizer; ///< but for the micro-batches
+  bool bf16 = false;                ///< compute with bf16; state stays f32
+  bool ownAlgorithm = false;        ///< the step was made by ds-split-algorithm
+  int64_t microbatches = 1;         ///< of one rank and optimizer step
+  int64_t dataParallel = 1;         ///< ranks of the data axis
   PipelineOptions pipeline;
-  RecomputeSettings recompute;
+  ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
   ZeroOptions zero;
-  int64_t threads = 8; ///< compute workers of a rank
-  int64_t workspaceBytesPerThread = 4 << 20;
-  int64_t alignment = 64;           ///< bytes
-  std::vector<std::string> without; ///< of optionalPasses, those that are left out
+  int64_t threads = 1;                 ///< compute workers of a rank
+  int64_t workspaceBytesPerThread = 0; ///< of ds-lower-to-plan
+  int64_t alignment = 1;               ///< bytes
+  std::vector<std::string> without;    ///< of optionalPasses, those that are left out
 };
 
 /// Passes without which a plan is right too, only larger or slower.

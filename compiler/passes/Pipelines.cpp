@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <functional>
+
 using namespace mlir;
 
 namespace ds {
@@ -31,6 +33,7 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Once products name their transposed side; gradients of the whole are not the sum of the parts'.
   addOptional(pm, options, createRegroupAttention());
   addOptional(pm, options, createRegroupRmsNorm());
+  pm.addPass(createVerifySimpleForm());
 }
 
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
@@ -41,7 +44,7 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (!options.ownAlgorithm) {
     pm.addPass(createDifferentiate());
     // All scales at once; no other pass multiplies a gradient by a number.
-    pm.addPass(createScaleGradients({microbatches}));
+    pm.addPass(createScaleGradients({.microbatches = microbatches}));
     InsertOptimizerOptions optimizer = options.optimizer;
     optimizer.microbatches = microbatches;
     pm.addPass(createInsertOptimizer(optimizer));
@@ -74,22 +77,24 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // Before anything is computed twice or fused: no chain leads from one stage into another.
   const PipelineOptions &pipeline = options.pipeline;
   if (pipeline.ranks > 1)
-    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition,
-                                        options.microbatches, pipeline.schedule, pipeline.memory, heldBytes(options)}));
+    pm.addPass(createCutPipelineStages({.stages = pipeline.ranks * pipeline.chunks,
+                                        .partition = pipeline.partition,
+                                        .microbatches = options.microbatches,
+                                        .schedule = pipeline.schedule,
+                                        .memory = pipeline.memory,
+                                        .stateBytes = heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise());
   // What the backward still keeps may be computed again, by the same ops: what is fused or gathered follows from the
   // whole.
-  if (const RecomputeSettings &recompute = options.recompute;
+  if (const ChooseRecomputeOptions &recompute = options.recompute;
       recompute.level > 0 || recompute.full || !recompute.rules.empty()) {
-    ChooseRecomputeOptions choice{recompute.level, recompute.full, recompute.checkpoints, {}};
-    llvm::append_range(choice.rules, recompute.rules);
-    pm.addPass(createChooseRecompute(choice));
+    pm.addPass(createChooseRecompute(recompute));
     pm.addPass(createRecompute());
   }
   addOptional(pm, options, createFuseElementwise());
-  pm.addPass(createOutlineFragments({pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
-  pm.addPass(createScheduleCalls({options.microbatches, pipeline.schedule}));
+  pm.addPass(createOutlineFragments({.splitWeights = pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
+  pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
   buildZeroPipeline(pm, options);
   pm.addPass(createVerifyDistForm());
 }
@@ -103,11 +108,13 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   const ZeroOptions &zero = options.zero;
   // First a decision on paper, which a user may have written already; then the layout that all that follows relies on:
   // one collective, or one update, is one contiguous piece of memory.
-  pm.addPass(
-      createPlanBuckets({zero.stage, zero.bucketElements, zero.persistenceThreshold, zero.modelPersistenceThreshold}));
+  pm.addPass(createPlanBuckets({.stage = zero.stage,
+                                .bucketElements = zero.bucketElements,
+                                .persistenceThreshold = zero.persistenceThreshold,
+                                .modelPersistenceThreshold = zero.modelPersistenceThreshold}));
   pm.addPass(createLayOutBuckets());
   // Right and slow: reduce when the last contribution is there, gather before every use.
-  pm.addPass(createInsertReductions());
+  pm.addPass(createInsertReductions({.microbatches = options.microbatches}));
   // After the reductions, which stand at the head of @update: what it reads of gradients are sums.
   pm.addPass(createShardOptimizer());
   // Sums over the ranks are there, and who reads a parameter still names it.
@@ -115,25 +122,33 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createJoinStages());
   pm.addPass(createInsertParameterGathers());
   // Now less: what stays gathered within a fragment, then what stays between fragments in the room that is left.
-  addOptional(pm, options, createElideRedundantGathers({zero.maxLive, zero.maxReuseDistance}));
-  addOptional(pm, options, createKeepParametersGathered({zero.maxLive, zero.maxReuseDistance, options.microbatches}));
+  addOptional(pm, options,
+              createElideRedundantGathers({.maxLive = zero.maxLive, .maxReuseDistance = zero.maxReuseDistance}));
+  addOptional(
+      pm, options,
+      createKeepParametersGathered(
+          {.maxLive = zero.maxLive, .maxReuseDistance = zero.maxReuseDistance, .microbatches = options.microbatches}));
   // What may begin early is moved there while a collective is still one op, whose place is when it begins.
   if (zero.overlap)
-    addOptional(pm, options, createAdvanceReductions({options.microbatches}));
+    addOptional(pm, options, createAdvanceReductions({.microbatches = options.microbatches}));
   // Before gathers are moved: those that meet ahead of one use would make it wait for the next one's.
-  addOptional(pm, options, createCombineCollectives({zero.bucketElements}));
+  addOptional(pm, options, createCombineCollectives({.elements = zero.bucketElements}));
   if (!zero.overlap)
     return;
-  addOptional(pm, options, createHoistGathers({zero.maxLive, zero.prefetch}));
+  addOptional(pm, options, createHoistGathers({.maxLive = zero.maxLive, .prefetch = zero.prefetch}));
   // Last: from here on only a done looks at who needs it.
-  addOptional(pm, options, createSplitAsyncCollectives({zero.bucketElements}));
+  addOptional(pm, options, createSplitAsyncCollectives({.maxHeld = zero.bucketElements}));
+  pm.addPass(createVerifyOverlappedForm());
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createLowerToPlan({options.device, options.tf32, options.threads, options.workspaceBytesPerThread}));
-  pm.addPass(createAssignOffsets({options.alignment}));
+  pm.addPass(createLowerToPlan({.device = options.device,
+                                .tf32 = options.tf32,
+                                .threads = options.threads,
+                                .workspaceBytesPerThread = options.workspaceBytesPerThread}));
+  pm.addPass(createAssignOffsets({.alignment = options.alignment}));
   // Exact bytes decide whether another order is better, so both are laid out.
-  addOptional(pm, options, createOrderForMemory({options.alignment}));
+  addOptional(pm, options, createOrderForMemory({.alignment = options.alignment}));
   // Once it is known what a run executes, and from which arenas.
   if (options.device == kernels::Device::Cuda)
     addOptional(pm, options, createChooseCapturedPrograms());
@@ -142,48 +157,57 @@ void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
 }
 
 namespace {
-/// The few options that pipelines take by hand; ds-opt compile sets all of them from the configuration.
-struct StepOptions : PassPipelineOptions<StepOptions> {
-  Option<int64_t> microbatches{*this, "microbatches", llvm::cl::desc("micro-batches of one step"), llvm::cl::init(1)};
-  Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw, sgd or adagrad"), llvm::cl::init("adamw")};
-  Option<double> lr{*this, "lr", llvm::cl::desc("learning rate"), llvm::cl::init(1e-3)};
-  Option<bool> bf16{*this, "bf16", llvm::cl::desc("compute with bf16"), llvm::cl::init(false)};
-  Option<int64_t> dataParallel{*this, "data-parallel", llvm::cl::desc("ranks"), llvm::cl::init(1)};
-  Option<int64_t> pipe{*this, "pipe", llvm::cl::desc("ranks along the pipeline"), llvm::cl::init(1)};
-  Option<int64_t> chunks{*this, "chunks", llvm::cl::desc("pipeline stages of a rank"), llvm::cl::init(1)};
-  Option<std::string> schedule{*this, "schedule", llvm::cl::desc("gpipe, 1f1b, interleaved or zb-h1"),
-                               llvm::cl::init("1f1b")};
-  Option<int64_t> stage{*this, "stage", llvm::cl::desc("ZeRO stage"), llvm::cl::init(0)};
-  Option<int64_t> persistence{*this, "persistence-threshold",
-                              llvm::cl::desc("stage 3: elements of a parameter that every rank keeps whole"),
-                              llvm::cl::init(100000)};
-  Option<bool> overlap{*this, "overlap", llvm::cl::desc("collectives run beside compute"), llvm::cl::init(false)};
-  Option<int64_t> maxLive{*this, "max-live", llvm::cl::desc("stage 3: elements that may be gathered at once"),
-                          llvm::cl::init(1000000000)};
-  Option<int64_t> threads{*this, "threads", llvm::cl::desc("compute workers of a rank"), llvm::cl::init(8)};
-  Option<kernels::Device> device{
-      *this, "device", llvm::cl::desc("what kernels run on"), llvm::cl::init(kernels::Device::Cpu),
-      llvm::cl::values(clEnumValN(kernels::Device::Cpu, "cpu", ""), clEnumValN(kernels::Device::Cuda, "cuda", ""))};
-
+/// The pipelines by hand. A flag is the name of a field of CompileOptions, whose default is its own.
+class PipelineFlags : public PassPipelineOptions<PipelineFlags> {
+public:
   CompileOptions compileOptions() const {
-    CompileOptions options;
-    options.microbatches = microbatches;
-    options.optimizer.optimizer = optimizer;
-    options.optimizer.lr = lr;
-    options.bf16 = bf16;
-    options.threads = threads;
-    options.device = device;
-    options.dataParallel = dataParallel;
-    options.pipeline.ranks = pipe;
-    options.pipeline.chunks = chunks;
-    options.pipeline.schedule = schedule;
-    options.zero.stage = stage;
-    options.zero.persistenceThreshold = persistence;
-    options.zero.maxLive = maxLive;
-    options.zero.overlap = overlap;
-    return options;
+    for (const auto &copy : copies_)
+      copy();
+    return options_;
   }
+
+private:
+  template <typename T> struct Flag : Option<T> {
+    template <typename... Arguments>
+    Flag(PipelineFlags &flags, StringRef name, T &field, StringRef description, Arguments &&...arguments)
+        : Option<T>(flags, name, llvm::cl::desc(description), llvm::cl::init(field),
+                    std::forward<Arguments>(arguments)...) {
+      flags.copies_.push_back([this, &field] { field = this->getValue(); });
+    }
+  };
+
+  CompileOptions options_;
+  std::vector<std::function<void()>> copies_; // from flags to fields
+
+  Flag<int64_t> microbatches_{*this, "microbatches", options_.microbatches, "micro-batches of one rank and step"};
+  Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd or adagrad"};
+  Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
+  Flag<bool> bf16_{*this, "bf16", options_.bf16, "compute with bf16"};
+  Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
+  Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
+  Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};
+  Flag<std::string> schedule_{*this, "schedule", options_.pipeline.schedule, "gpipe, 1f1b, interleaved or zb-h1"};
+  Flag<std::string> partition_{*this, "partition", options_.pipeline.partition,
+                               "best, uniform, parameters or type:REGEX"};
+  Flag<int64_t> stage_{*this, "stage", options_.zero.stage, "ZeRO stage"};
+  Flag<int64_t> bucketElements_{*this, "bucket-elements", options_.zero.bucketElements, "elements of a bucket"};
+  Flag<int64_t> persistence_{*this, "persistence-threshold", options_.zero.persistenceThreshold,
+                             "stage 3: elements of a parameter that every rank keeps whole"};
+  Flag<bool> overlap_{*this, "overlap", options_.zero.overlap, "collectives run beside compute"};
+  Flag<int64_t> maxLive_{*this, "max-live", options_.zero.maxLive, "stage 3: elements that may be gathered at once"};
+  Flag<int64_t> threads_{*this, "threads", options_.threads, "compute workers of a rank"};
+  Flag<int64_t> workspace_{*this, "workspace-bytes-per-thread", options_.workspaceBytesPerThread,
+                           "most bytes of a workspace for each worker"};
+  Flag<int64_t> alignment_{*this, "alignment", options_.alignment, "of every offset, bytes"};
+  Flag<kernels::Device> device_{
+      *this, "device", options_.device, "what kernels run on",
+      llvm::cl::values(clEnumValN(kernels::Device::Cpu, "cpu", ""), clEnumValN(kernels::Device::Cuda, "cuda", ""))};
 };
+
+void registerPipeline(StringRef flag, StringRef summary, void (*build)(OpPassManager &, const CompileOptions &)) {
+  PassPipelineRegistration<PipelineFlags>(
+      flag, summary, [build](OpPassManager &pm, const PipelineFlags &flags) { build(pm, flags.compileOptions()); });
+}
 } // namespace
 
 void registerPassesAndPipelines() {
@@ -192,17 +216,12 @@ void registerPassesAndPipelines() {
   registerDSPipelinePasses();
   registerDSZeroPasses();
   registerDSPlanPasses();
-  PassPipelineRegistration<>("ds-simplify-pipeline", "what import leaves to be tidied up",
-                             [](OpPassManager &pm) { buildSimplifyPipeline(pm, {}); });
-  PassPipelineRegistration<StepOptions>(
-      "ds-gradient-pipeline", "@forward to @microbatch, @update, @evaluate",
-      [](OpPassManager &pm, const StepOptions &options) { buildGradientPipeline(pm, options.compileOptions()); });
-  PassPipelineRegistration<StepOptions>(
-      "ds-distribute-pipeline", "train to dist: fragments and schedules",
-      [](OpPassManager &pm, const StepOptions &options) { buildDistributePipeline(pm, options.compileOptions()); });
-  PassPipelineRegistration<StepOptions>(
-      "ds-plan-pipeline", "dist to plan: kernels, buffers, offsets",
-      [](OpPassManager &pm, const StepOptions &options) { buildPlanPipeline(pm, options.compileOptions()); });
+  registerPipeline("ds-simplify-pipeline", "what import leaves to be tidied up", buildSimplifyPipeline);
+  registerPipeline("ds-gradient-pipeline", "@forward to @microbatch, @update, @evaluate", buildGradientPipeline);
+  registerPipeline("ds-distribute-pipeline", "train to dist: fragments and schedules", buildDistributePipeline);
+  registerPipeline("ds-zero-pipeline", "dist, every rank alike, to gradients summed and state shared out",
+                   buildZeroPipeline);
+  registerPipeline("ds-plan-pipeline", "dist to plan: kernels, buffers, offsets", buildPlanPipeline);
 }
 
 } // namespace ds

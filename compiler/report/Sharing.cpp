@@ -9,10 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <set>
-#include <string_view>
 #include <vector>
 
 namespace ds::report {
@@ -45,21 +42,6 @@ const Bucket *bucketIn(const Plan &plan, const Buffer &buffer) {
     if (bucket.name() == buffer.name())
       return &bucket;
   return nullptr;
-}
-
-/// The most elements of a bucket that the resolved configuration asks for.
-uint64_t bucketLimit(const Plan &plan) {
-  uint64_t limit = std::numeric_limits<uint64_t>::max();
-  try {
-    const nlohmann::json zero = nlohmann::json::parse(plan.config_json()).at("zero_optimization");
-    const bool third = zero.at("stage") == 3;
-    for (const char *key : {"reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size"})
-      if (third || std::string_view(key).find("stage3") == std::string_view::npos)
-        limit = std::min(limit, zero.at(key).get<uint64_t>());
-  } catch (const nlohmann::json::exception &) {
-    return limit; // a plan written by hand
-  }
-  return limit;
 }
 
 bool isOf(const Variable &variable, Buffer::Category category) {
@@ -98,7 +80,7 @@ std::vector<uint32_t> variablesHeld(const Plan &plan, const plan::proto::Role &r
 
 std::vector<BucketFacts> bucketFacts(const Plan &plan, const plan::proto::Role &role) {
   std::vector<BucketFacts> facts;
-  const uint64_t limit = bucketLimit(plan);
+  const uint64_t limit = plan.bucket_elements() > 0 ? plan.bucket_elements() : std::numeric_limits<uint64_t>::max();
   for (const Buffer &buffer : role.buffers())
     if (const Bucket *bucket = bucketIn(plan, buffer))
       facts.push_back({bucket, wholeBytesOf(*bucket), buffer.bytes(), paddingOf(plan, buffer),

@@ -35,6 +35,12 @@ struct RecomputeProblem {
   std::optional<std::string> check() const;
 };
 
+/// What a user says of ops by their names.
+struct RecomputeRule {
+  std::string modules; // a regular expression
+  bool again = false;  // else: kept
+};
+
 struct RecomputeChoice {
   std::vector<char> again; // by op, whether it is repeated
   int64_t bytes = 0;       // kept

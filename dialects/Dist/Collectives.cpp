@@ -29,8 +29,8 @@ FailureOr<SmallVector<Type>> ds::dist::resultTypes(CollectiveOpInterface op, int
       return op->emitOpError() << "sums " << type << "; only floats are summed";
     SmallVector<int64_t> shape(type.getShape());
     if (cuts && shape[size_t(dim)] % ranks != 0) // collective_c2
-      return op->emitOpError() << "cuts dimension " << dim << " of " << type << " into " << ranks << " slices; pad it to "
-                               << (shape[size_t(dim)] / ranks + 1) * ranks;
+      return op->emitOpError() << "cuts dimension " << dim << " of " << type << " into " << ranks
+                               << " slices; pad it to " << (shape[size_t(dim)] / ranks + 1) * ranks;
     if (const int64_t times = growth(kind, ranks); times > 1)
       shape[size_t(dim)] *= times;
     else if (times < 0)
@@ -47,8 +47,8 @@ static LogicalResult verifySharding(CollectiveOpInterface op, MeshOp mesh, Array
   bool same = true;             // or that they are the same
   for (const AxisPlacement &placement : op.getShardingAttr().getPlacements()) {
     if (!axisIndex(mesh, placement.axis)) {
-      InFlightDiagnostic error = op->emitOpError() << "says " << op.getShardingAttr() << ", and the mesh has no axis "
-                                                   << placement.axis;
+      InFlightDiagnostic error = op->emitOpError()
+                                 << "says " << op.getShardingAttr() << ", and the mesh has no axis " << placement.axis;
       error.attachNote(mesh.getLoc()) << "mesh declared here";
       return error;
     }

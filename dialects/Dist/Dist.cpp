@@ -36,7 +36,8 @@ static LogicalResult verifySharding(ValueOp value) {
   MeshOp mesh = module ? meshOf(module) : MeshOp();
   for (const AxisPlacement &placement : value.getShardingAttr().getPlacements()) {
     if (!mesh || !axisIndex(mesh, placement.axis)) { // value_c3
-      InFlightDiagnostic error = value.emitOpError() << "is sharded by axis " << placement.axis << ", which the mesh does not have";
+      InFlightDiagnostic error = value.emitOpError()
+                                 << "is sharded by axis " << placement.axis << ", which the mesh does not have";
       if (mesh)
         error.attachNote(mesh.getLoc()) << "mesh declared here";
       return error;
@@ -174,8 +175,8 @@ LogicalResult TransferOp::verify() {
     return emitOpError() << "leads from " << from << " to " << to << "; these must be two memory spaces";
   auto before = getTensor().getDefiningOp<TransferOp>();
   if (const MemorySpace space = before ? before.getTo() : MemorySpace::Device; space != getFrom()) { // transfer_c2
-    InFlightDiagnostic error = emitOpError() << "takes a tensor from " << from << " that lies in "
-                                             << stringifyMemorySpace(space);
+    InFlightDiagnostic error = emitOpError()
+                               << "takes a tensor from " << from << " that lies in " << stringifyMemorySpace(space);
     if (before)
       error.attachNote(before.getLoc()) << "put there here";
     return error;

@@ -19,7 +19,8 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
   llvm::StringRef getName() final { return "dist.value"; }
 };
 
-/// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a sum.
+/// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a
+/// sum.
 struct AxisPlacement {
   mlir::StringAttr axis;
   std::optional<int64_t> dim;

@@ -5,6 +5,7 @@
 include "dialects/Dist/BucketOps.td"
 include "dialects/Dist/CollectiveOps.td"
 include "dialects/Dist/DistDialect.td"
+include "dialects/Dist/PipelineOps.td"
 include "dialects/Dist/TransferOps.td"
 
 def Dist_Values : Resource<"::ds::dist::ValueResource">;

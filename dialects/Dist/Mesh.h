@@ -1,7 +1,7 @@
 //===- Mesh.h - what passes ask of the mesh ---------------------------------===//
 //
-// Passes name an axis by one of these constants and ask the mesh for its size and ranks; no pass counts axes. The mesh is
-// made first, by ds-declare-mesh, or written by hand.
+// Passes name an axis by one of these constants and ask the mesh for its size and ranks; no pass counts axes. The mesh
+// is made first, by ds-declare-mesh, or written by hand.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

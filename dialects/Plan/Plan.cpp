@@ -47,6 +47,18 @@ LogicalResult ChannelOp::verify() {
   return success();
 }
 
+LogicalResult InputOp::verify() {
+  if (!cast<RankedTensorType>(getType()).hasStaticShape()) // input_c1
+    return emitOpError() << "must be a static tensor, not " << getType();
+  if (getTokens() && *getTokens() != "same" && *getTokens() != "next") // input_c2
+    return emitOpError() << "tokens \"" << *getTokens() << "\" is none of same, next";
+  if (getLimitAttr() && getLimitAttr().getInt() < 0) // input_c3
+    return emitOpError() << "limit is " << getLimitAttr().getInt() << "; it must not be negative";
+  if (getIgnoredAttr() && !getLimitAttr()) // input_c3
+    return emitOpError() << "ignores " << getIgnoredAttr().getInt() << ", but has no limit that would refuse it";
+  return success();
+}
+
 LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
     if (!isa<KernelOp, FillOp, CopyOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1
@@ -128,7 +140,8 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyCommand(*this, symbols);
 }
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  const bool isPair = getBuffers().size() == 2 && getAccesses() == ArrayRef({int32_t(Access::Read), int32_t(Access::Write)});
+  const bool isPair =
+      getBuffers().size() == 2 && getAccesses() == ArrayRef({int32_t(Access::Read), int32_t(Access::Write)});
   if (!isPair || getTypes().size() != 2 || getTypes()[0] != getTypes()[1]) // copy_c1
     return emitOpError() << "has " << getBuffers().size() << " buffers, accesses [" << getAccesses() << "] and types "
                          << getTypes() << "; it reads the first of two and writes the second, of one type";

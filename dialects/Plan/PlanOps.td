@@ -34,6 +34,28 @@ def Plan_ChannelOp : Plan_Op<"channel", [Symbol]> {
   let hasVerifier = 1;
 }
 
+def Plan_InputOp : Plan_Op<"input"> {
+  let summary = "an input of the user's graph, as one micro-batch of one rank sees it";
+  let description = [{
+    `tokens` says how a stream of tokens becomes it: "same" token or "next". A value v with v < 0 or v >= `limit` is refused before a
+    step sees it, but for `ignored`.
+
+    ```mlir
+    plan.input "input_ids" : tensor<4x128xi64> tokens "same" limit 50257
+    plan.input "labels" : tensor<4x128xi64> tokens "next" limit 50257 ignored -100
+    ```
+
+    **Constraints**
+    - (input_c1) the type is a static tensor.
+    - (input_c2) `tokens` is "same" or "next".
+    - (input_c3) only an input with a `limit`, which is not negative, has a value that is `ignored`.
+  }];
+  let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$tokens, // input_c1, input_c2
+                       OptionalAttr<I64Attr>:$limit, OptionalAttr<I64Attr>:$ignored);                   // input_c3
+  let assemblyFormat = "$name `:` $type (`tokens` $tokens^)? (`limit` $limit^)? (`ignored` $ignored^)? attr-dict";
+  let hasVerifier = 1;
+}
+
 //===-- what a role owns ------------------------------------------------------===//
 
 def Plan_RoleOp : Plan_Op<"role", [Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock]> {

@@ -29,3 +29,13 @@ Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value
     return nullptr;
   return ConstantOp::create(builder, loc, type, elements);
 }
+
+Numerics ds::train::numericsOf(ModuleOp module) {
+  auto numerics = module->getAttrOfType<NumericsAttr>(numericsAttribute);
+  return numerics ? numerics.getValue() : Numerics::BitEqual;
+}
+
+void ds::train::raiseNumerics(ModuleOp module, Numerics numerics) {
+  if (numerics > numericsOf(module))
+    module->setAttr(numericsAttribute, NumericsAttr::get(module.getContext(), numerics));
+}

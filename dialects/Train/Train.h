@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -50,6 +51,12 @@ mlir::LogicalResult addWidened(std::optional<mlir::Location> location, mlir::Ran
 
 /// The names of the variables that an op writes.
 llvm::SmallVector<mlir::StringAttr, 3> writtenVariables(mlir::Operation *op);
+
+/// Module attribute, #train.numerics: how the results compare with those of one rank.
+inline constexpr llvm::StringLiteral numericsAttribute = "train.numerics";
+Numerics numericsOf(mlir::ModuleOp module);
+/// For the pass that makes the change; what was worse already stays.
+void raiseNumerics(mlir::ModuleOp module, Numerics numerics);
 
 /// Attribute of a train.gather until it is differentiated: the index, an i64, at which the data gets no gradient. Cf.
 /// torch.nn.Embedding's padding_idx.

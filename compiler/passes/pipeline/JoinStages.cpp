@@ -98,7 +98,7 @@ private:
           name, Tied{FlatSymbolRefAttr::get(name), bucket ? bucket.getSliceType() : gradient.getTensorType()});
     }
     if (!ties.empty())
-      getOperation()->setAttr(reassociatedAttribute, UnitAttr::get(&getContext()));
+      train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
     for (auto &[roles, states] : ties)
       sum(roles, llvm::to_vector(llvm::make_second_range(states)));
   }
@@ -220,8 +220,8 @@ private:
       }
     Value packed = dist::PackOp::create(b, type(length), own, ownOffsets);
     Value all = dist::AllGatherOp::create(b, TypeRange(type(length * int64_t(roles_.size()))), packed,
-                                          FlatSymbolRefAttr::get(mesh_), b.getStringAttr(dist::pipeAxis),
-                                          ArrayAttr(), UnitAttr())
+                                          FlatSymbolRefAttr::get(mesh_), b.getStringAttr(dist::pipeAxis), ArrayAttr(),
+                                          UnitAttr())
                     .getResult(0);
     for (auto [index, owner] : llvm::enumerate(owners)) {
       OpOperand &partial = norm->getOpOperand(unsigned(index));

@@ -283,8 +283,8 @@ private:
       const std::string name =
           (stringifyPhase(sender.phase) + "::" + Twine(sender.stage) + "-" + Twine(receiver.stage)).str();
       message.receiver = reader;
-      message.channel =
-          dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, sender.stage % ranks_, receiver.stage % ranks_);
+      message.channel = dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, sender.stage % ranks_,
+                                                receiver.stage % ranks_);
       symbols_->insert(message.channel);
     }
     message.receiver = std::min(message.receiver, reader);

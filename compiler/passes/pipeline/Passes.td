@@ -32,10 +32,10 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
     A stage that the user has written on ops of the forward stays; ops between follow the one before.
   }];
   let options = [Option<"stages", "stages", "int64_t", "1", "stages, those of all ranks">,
-                 Option<"partition", "partition", "std::string", "\"best\"",
+                 Option<"partition", "partition", "std::string", "\"\"",
                         "best, or what DeepSpeed balances: uniform, parameters, type:REGEX">,
                  Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-                 Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or zb-h1">,
+                 Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or zb-h1">,
                  Option<"memory", "memory", "int64_t", "0", "bytes of a rank; 0: unknown">,
                  Option<"stateBytes", "state-bytes", "double", "4", "bytes that a rank holds for each byte of a parameter">];
 }
@@ -64,7 +64,7 @@ def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b, interleaved or zb-h1">];
+    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or zb-h1">];
 }
 
 def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {

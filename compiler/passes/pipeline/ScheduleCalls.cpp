@@ -96,51 +96,42 @@ private:
     return sum;
   }
 
-  /// The module attribute dist.pipeline: what runtime/plan/plan.proto's Pipeline holds.
+  /// Makes the dist.pipeline.
   void describe(const scheduling::TaskOrder &order) {
+    OpBuilder::InsertionGuard guard(builder_);
     scheduling::StageCosts costs;
-    SmallVector<Attribute> stages;
-    for (int64_t stage = 0; stage < fragments_->stages(); ++stage) {
+    const int64_t stages = fragments_->stages();
+    for (int64_t stage = 0; stage < stages; ++stage) {
       costs.forward.push_back(secondsOf(dist::Phase::Forward, stage));
       costs.backward.push_back(secondsOf(dist::Phase::Backward, stage));
       costs.weight.push_back(secondsOf(dist::Phase::Weight, stage));
-      dist::FragmentOp forward = fragments_->find(dist::Phase::Forward, stage);
-      SmallVector<std::string> names;
-      for (Operation &op : forward.getBody().front())
-        if (seconds(&op) > 0 && !isa<dist::DistDialect>(op.getDialect()))
-          names.push_back(train::locationName(op.getLoc()));
-      stages.push_back(builder_.getDictionaryAttr({
-          named("first_op", builder_.getStringAttr(names.empty() ? "" : names.front())),
-          named("last_op", builder_.getStringAttr(names.empty() ? "" : names.back())),
-          named("forward", builder_.getF64FloatAttr(costs.forward.back())),
-          named("backward", builder_.getF64FloatAttr(costs.backward.back())),
-          named("weight", builder_.getF64FloatAttr(costs.weight.back())),
-          named("sent", sentBy(forward)),
-          named("in_flight", builder_.getI64IntegerAttr(order.inFlight[size_t(stage)])),
-      }));
     }
     const std::optional<scheduling::Timeline> timeline = scheduling::simulate(problem_, order.byRank, costs);
-    getOperation()->setAttr(
-        pipelineAttribute,
-        builder_.getDictionaryAttr(
-            {named("schedule", builder_.getStringAttr(schedule)),
-             named("chunks", builder_.getI64IntegerAttr(problem_.chunks)),
-             named("bubble", builder_.getF64FloatAttr(timeline ? timeline->bubbleFraction : order.bubbleFraction)),
-             named("stages", builder_.getArrayAttr(stages))}));
+    auto pipeline = dist::PipelineOp::create(builder_, getOperation().getLoc(), schedule.getValue(), problem_.chunks,
+                                             APFloat(timeline ? timeline->bubbleFraction : order.bubbleFraction));
+    builder_.setInsertionPointToStart(&pipeline.getBody().emplaceBlock());
+    for (int64_t stage = 0; stage < stages; ++stage)
+      describeStage(stage, costs, order.inFlight[size_t(stage)]);
   }
 
-  NamedAttribute named(StringRef name, Attribute value) { return builder_.getNamedAttr(name, value); }
-
-  /// Values that a forward sends, with the stages that receive them.
-  ArrayAttr sentBy(dist::FragmentOp forward) {
-    SmallVector<Attribute> sent;
+  void describeStage(int64_t stage, const scheduling::StageCosts &costs, int64_t inFlight) {
+    dist::FragmentOp forward = fragments_->find(dist::Phase::Forward, stage);
+    SmallVector<std::string> names;
+    for (Operation &op : forward.getBody().front())
+      if (seconds(&op) > 0 && !isa<dist::DistDialect>(op.getDialect()))
+        names.push_back(train::locationName(op.getLoc()));
+    SmallVector<Attribute> sent, types;
+    SmallVector<int64_t> receivers;
     for (auto send : forward.getOps<dist::SendOp>())
-      for (Value tensor : send.getTensors())
-        sent.push_back(
-            builder_.getDictionaryAttr({named("name", builder_.getStringAttr(train::locationName(tensor.getLoc()))),
-                                        named("type", TypeAttr::get(tensor.getType())),
-                                        named("to", builder_.getI64IntegerAttr(receiverOf(send.getChannel())))}));
-    return builder_.getArrayAttr(sent);
+      for (Value tensor : send.getTensors()) {
+        sent.push_back(builder_.getStringAttr(train::locationName(tensor.getLoc())));
+        types.push_back(TypeAttr::get(tensor.getType()));
+        receivers.push_back(receiverOf(send.getChannel()));
+      }
+    dist::StageOp::create(builder_, forward.getLoc(), names.empty() ? "" : names.front(),
+                          names.empty() ? "" : names.back(), APFloat(costs.forward[size_t(stage)]),
+                          APFloat(costs.backward[size_t(stage)]), APFloat(costs.weight[size_t(stage)]), inFlight,
+                          builder_.getArrayAttr(sent), builder_.getArrayAttr(types), receivers);
   }
 
   int64_t receiverOf(StringRef channel) {
@@ -156,8 +147,8 @@ private:
   void makeRole(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
     const std::string name = problem_.ranks == 1 ? "main" : "stage" + std::to_string(rank);
-    auto role = dist::RoleOp::create(builder_, getOperation().getLoc(), name,
-                                     dist::ranksAt(mesh_, dist::pipeAxis, rank));
+    auto role =
+        dist::RoleOp::create(builder_, getOperation().getLoc(), name, dist::ranksAt(mesh_, dist::pipeAxis, rank));
     builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
     scheduleStep(rank, tasks);
     startProgram("evaluate");

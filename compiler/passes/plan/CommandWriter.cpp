@@ -43,8 +43,7 @@ static bool conflict(Operation *a, Operation *b) {
   };
   for (auto [buffer, access] : uses(a))
     for (auto [other, otherAccess] : uses(b))
-      if (buffer == other &&
-          (access != int32_t(plan::Access::Read) || otherAccess != int32_t(plan::Access::Read)))
+      if (buffer == other && (access != int32_t(plan::Access::Read) || otherAccess != int32_t(plan::Access::Read)))
         return true;
   return false;
 }

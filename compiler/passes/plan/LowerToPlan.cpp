@@ -435,16 +435,30 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    noteOrderOfSums();
     lowerChannels();
+    lowerInputs();
     SmallVector<dist::RoleOp> roles(module.getOps<dist::RoleOp>());
     for (dist::RoleOp role : roles)
       if (failed(RoleLowering(module, role, {device, tf32, threads, workspaceBytesPerThread}).run()))
         return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
-      if (isa<dist::FragmentOp, dist::ValueOp>(op)) {
-        recordInput(op);
+      if (isa<dist::FragmentOp, dist::ValueOp>(op))
         op.erase();
-      }
+  }
+
+  /// NCCL adds up in an order of its own.
+  void noteOrderOfSums() {
+    if (device != kernels::Device::Cuda)
+      return;
+    const SymbolTable symbols(getOperation());
+    getOperation().walk([&](dist::CollectiveOpInterface op) {
+      const dist::CollectiveKind kind = op.getKind();
+      auto mesh = symbols.lookup<dist::MeshOp>(op.getMeshAttr().getAttr());
+      if ((kind == dist::CollectiveKind::ReduceScatter || kind == dist::CollectiveKind::AllReduce) &&
+          dist::axisSize(mesh, op.getAxisAttr()) > 1)
+        train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
+    });
   }
 
   /// Channels keep their names.
@@ -458,26 +472,18 @@ struct LowerToPlan : ds::impl::LowerToPlanBase<LowerToPlan> {
     }
   }
 
-  /// The plan's inputs, in the order of the graph's, as a module attribute: name, type, how tokens become it, values.
-  void recordInput(Operation &op) {
-    auto value = dyn_cast<dist::ValueOp>(op);
-    if (!value || !value.getInput())
-      return;
-    Builder builder(&getContext());
-    SmallVector<Attribute> inputs;
-    if (auto before = getOperation()->getAttrOfType<ArrayAttr>("plan.inputs"))
-      llvm::append_range(inputs, before);
-    if (llvm::any_of(inputs,
-                     [&](Attribute known) { return cast<DictionaryAttr>(known).get("name") == value.getInputAttr(); }))
-      return; // several stages take it
-    NamedAttrList input;
-    input.set("name", value.getInputAttr());
-    input.set("type", value.getTypeAttr());
-    for (StringRef about : {tokensAttribute, limitAttribute, ignoredAttribute})
-      if (Attribute attribute = value->getAttr(about))
-        input.set(about, attribute);
-    inputs.push_back(input.getDictionary(&getContext()));
-    getOperation()->setAttr("plan.inputs", builder.getArrayAttr(inputs));
+  /// The graph's inputs, in its order, each once: several stages may read one.
+  void lowerInputs() {
+    llvm::DenseSet<StringAttr> known; // looked up
+    for (auto value : getOperation().getOps<dist::ValueOp>()) {
+      if (!value.getInput() || !known.insert(value.getInputAttr()).second)
+        continue;
+      OpBuilder builder(value);
+      plan::InputOp::create(builder, value.getLoc(), value.getInputAttr(), value.getTypeAttr(),
+                            value->getAttrOfType<StringAttr>(tokensAttribute),
+                            value->getAttrOfType<IntegerAttr>(limitAttribute),
+                            value->getAttrOfType<IntegerAttr>(ignoredAttribute));
+    }
   }
 };
 

@@ -18,7 +18,8 @@ def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::
                                 clEnumValN(::ds::kernels::Device::Cuda, "cuda", ""))}]>,
     Option<"tf32", "tf32", "bool", "false", "on CUDA, float32 factors of products may be rounded to TF32">,
     Option<"threads", "threads", "int64_t", "1", "compute workers that workspaces are cut for">,
-    Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "4194304", "cap of a workspace, a worker">];
+    Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "0",
+           "most bytes of a workspace for each worker; 0: no kernel that has one may be used">];
 }
 
 def AssignOffsets : DsPass<"ds-assign-offsets"> {
@@ -28,7 +29,7 @@ def AssignOffsets : DsPass<"ds-assign-offsets"> {
     offsets, lives, and the arenas' sizes and peaks; the result is checked by OffsetProblem::verify. Where micro-batches
     overlap it also sets how many slots values and large scratch have (of scope slot then), each with an offset of its own.
   }];
-  let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+  let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">];
 }
 
 def OrderForMemory : DsPass<"ds-order-for-memory"> {
@@ -39,7 +40,7 @@ def OrderForMemory : DsPass<"ds-order-for-memory"> {
     runs beside compute begins and ends where it did. Offsets are assigned again; a role keeps its order where its arena
     would not be smaller.
   }];
-  let options = [Option<"alignment", "alignment", "int64_t", "64", "bytes; a power of two">];
+  let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">];
 }
 
 def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
@@ -56,8 +57,8 @@ def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
 def VerifyPlanForm : DsPass<"ds-verify-plan-form"> {
   let summary = "check that nothing is left to decide";
   let description = [{
-    Every buffer has an offset inside its arena and is written before it is read; no op of another dialect is left outside
-    `@reference`.
+    Every buffer has an offset inside its arena and is written before it is read; every feed names a `plan.input`; no op of another
+    dialect is left outside `@reference`.
   }];
 }
 

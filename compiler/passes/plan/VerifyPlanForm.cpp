@@ -40,15 +40,16 @@ Operands operandsOf(Operation *command) {
 struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody()) {
-      const bool allowed =
-          isa<train::VariableOp, dist::MeshOp, dist::BucketOp, plan::CommunicatorOp, plan::ChannelOp, plan::RoleOp>(
-              op) ||
-          (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
+      const bool allowed = isa<train::VariableOp, dist::MeshOp, dist::BucketOp, dist::PipelineOp, plan::CommunicatorOp,
+                               plan::ChannelOp, plan::InputOp, plan::RoleOp>(op) ||
+                           (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
       if (!allowed) {
         op.emitOpError("is left over; ds-lower-to-plan should have lowered it");
         return signalPassFailure();
       }
     }
+    if (failed(verifyFeeds()))
+      return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>()) {
       for (auto buffer : role.getOps<plan::BufferOp>())
         if (failed(verifyPlace(buffer)))
@@ -57,6 +58,20 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
         if (failed(verifyOrder(program)))
           return signalPassFailure();
     }
+  }
+
+  LogicalResult verifyFeeds() {
+    llvm::DenseSet<StringAttr> inputs; // looked up
+    for (auto input : getOperation().getOps<plan::InputOp>())
+      if (!inputs.insert(input.getNameAttr()).second)
+        return input.emitOpError() << "\"" << input.getName() << "\" stands twice";
+    const WalkResult result = getOperation().walk([&](plan::FeedOp feed) {
+      if (inputs.contains(feed.getInputAttr()))
+        return WalkResult::advance();
+      feed.emitOpError() << "feeds \"" << feed.getInput() << "\", which no plan.input declares";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 
   static LogicalResult verifyPlace(plan::BufferOp buffer) {

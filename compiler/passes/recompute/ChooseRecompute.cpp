@@ -20,6 +20,19 @@ namespace ds {
 
 using namespace mlir;
 using namespace ds;
+using scheduling::RecomputeRule;
+
+bool llvm::cl::parser<RecomputeRule>::parse(llvm::cl::Option &option, StringRef, StringRef text, RecomputeRule &rule) {
+  auto [pattern, what] = text.rsplit('=');
+  if (what != "save" && what != "recompute")
+    return option.error("\"" + text + "\" must end in =save or =recompute");
+  rule = {.modules = pattern.str(), .again = what == "recompute"};
+  return false;
+}
+
+void llvm::cl::parser<RecomputeRule>::print(raw_ostream &stream, const RecomputeRule &rule) {
+  stream << rule.modules << (rule.again ? "=recompute" : "=save");
+}
 
 namespace {
 
@@ -147,38 +160,26 @@ private:
       return std::any_of(chain.units.begin() + layer.begin, chain.units.begin() + layer.end,
                          [](Operation *op) { return op->hasAttr(recomputeAttribute); });
     });
-    Builder builder(&getContext());
-    const auto entry = [&](StringRef name, int64_t number) {
-      return builder.getNamedAttr(name, builder.getI64IntegerAttr(number));
-    };
-    getOperation()->setAttr(
-        recomputeSummaryAttribute,
-        builder.getDictionaryAttr({entry("again", again), entry("layers", int64_t(layers.size())),
-                                   entry("level", std::min(level.getValue(), levels)), entry("levels", levels)}));
+    getOperation()->setAttr(recomputeSummaryAttribute,
+                            train::RecomputeSummaryAttr::get(&getContext(), std::min(level.getValue(), levels), levels,
+                                                             again, int64_t(layers.size())));
   }
 
   //===-- by name ------------------------------------------------------------------===//
 
   LogicalResult checkRules() {
-    for (const std::string &rule : rules) {
-      auto [pattern, what] = StringRef(rule).rsplit('=');
-      std::string error;
-      if (!llvm::Regex(pattern).isValid(error))
+    for (const RecomputeRule &rule : rules)
+      if (std::string error; !llvm::Regex(rule.modules).isValid(error))
         return getOperation().emitError()
-               << "deepstatic.recompute: \"" << pattern << "\" is no regular expression: " << error;
-      if (what != "save" && what != "recompute")
-        return getOperation().emitError() << "rules: \"" << rule << "\" must end in =save or =recompute";
-    }
+               << "deepstatic.recompute: \"" << rule.modules << "\" is no regular expression: " << error;
     return success();
   }
 
   /// The first rule that a unit's name matches.
   LogicalResult followRules(const ForwardChain &chain) {
     std::vector<std::pair<llvm::Regex, bool>> compiled;
-    for (const std::string &rule : rules) {
-      auto [pattern, what] = StringRef(rule).rsplit('=');
-      compiled.emplace_back(llvm::Regex(pattern), what == "recompute");
-    }
+    for (const RecomputeRule &rule : rules)
+      compiled.emplace_back(llvm::Regex(rule.modules), rule.again);
     std::vector<bool> matched(rules.size());
     for (Operation *op : chain.units) {
       const std::string name = train::locationName(op->getLoc());
@@ -194,7 +195,7 @@ private:
     for (auto [rule, any] : llvm::zip(rules, matched))
       if (!any)
         return getOperation().emitError()
-               << "deepstatic.recompute: \"" << StringRef(rule).rsplit('=').first
+               << "deepstatic.recompute: \"" << rule.modules
                << "\" matches the name of no op of the forward; ds-opt compile --emit grad shows them";
     return success();
   }

@@ -35,7 +35,7 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
   let options = [Option<"level", "level", "int64_t", "0", "how much">,
                  Option<"full", "full", "bool", "false", "whole layers">,
                  Option<"checkpoints", "checkpoints", "int64_t", "0", "with full: runs of layers that are repeated together; 0: each by itself">,
-                 ListOption<"rules", "rules", "std::string", "REGEX=save or REGEX=recompute, in order">];
+                 ListOption<"rules", "rules", "::ds::scheduling::RecomputeRule", "REGEX=save or REGEX=recompute, in order">];
 }
 
 def Recompute : DsPass<"ds-recompute"> {

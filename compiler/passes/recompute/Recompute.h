@@ -10,8 +10,7 @@ namespace ds {
 inline constexpr llvm::StringLiteral recomputeAttribute = "train.recompute";
 /// Unit attribute of such a copy: it is no common subexpression.
 inline constexpr llvm::StringLiteral recomputedAttribute = "train.recomputed";
-/// Module attribute of ds-choose-recompute, a dictionary of numbers for people: `level` of how many `levels`, `again`,
-/// the layers in which something is computed again, of how many `layers`.
+/// Module attribute, #train.recompute_summary: what ds-choose-recompute has chosen.
 inline constexpr llvm::StringLiteral recomputeSummaryAttribute = "train.recompute_summary";
 
 } // namespace ds

@@ -164,13 +164,13 @@ def InsertOptimizer
     after their parameter. The mean loss, the gradient norm and the learning rate become metrics.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, sgd or adagrad">,
-    Option<"lr", "lr", "double", "1e-3", "learning rate">,
-    Option<"beta1", "beta1", "double", "0.9", "decay of the first moment (adamw)">,
-    Option<"beta2", "beta2", "double", "0.999", "decay of the second moment (adamw)">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "added to the denominator (adamw, adagrad)">,
+    Option<"optimizer", "optimizer", "std::string", "\"\"", "adamw, sgd or adagrad">,
+    Option<"lr", "lr", "double", "0", "learning rate">,
+    Option<"beta1", "beta1", "double", "0", "decay of the first moment (adamw)">,
+    Option<"beta2", "beta2", "double", "0", "decay of the second moment (adamw)">,
+    Option<"epsilon", "epsilon", "double", "0", "added to the denominator (adamw, adagrad)">,
     Option<"weightDecay", "weight-decay", "double", "0", "weight decay">,
-    Option<"decoupled", "decoupled", "bool", "true", "decay the weight, not the gradient (adamw)">,
+    Option<"decoupled", "decoupled", "bool", "false", "decay the weight, not the gradient (adamw)">,
     Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,
@@ -189,6 +189,14 @@ def ElideAccumulation : DsPass<"ds-elide-accumulation"> {
     ```
     With one micro-batch and one contribution a step the sum is the contribution; the accumulator then needs no zeroing,
     and the producer writes it in place. Switch off to bisect.
+  }];
+}
+
+def VerifySimpleForm : DsPass<"ds-verify-simple-form"> {
+  let summary = "check that a model is ready to be differentiated";
+  let description = [{
+    There is a `@forward` or, of a model that brings its own algorithm, `@microbatch`, `@update` and `@evaluate`, of one block of
+    train ops each, and no `train.gradient` is left. Runs behind the simplifications.
   }];
 }
 

@@ -89,3 +89,16 @@ void ds::storeMetric(ImplicitLocOpBuilder &builder, SymbolTable &symbols, String
   }
   train::StoreOp::create(builder, FlatSymbolRefAttr::get(builder.getContext(), name), value);
 }
+
+LogicalResult ds::verifyStraightLine(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.getBody().hasOneBlock())
+      return function.emitError("must have one block: a training step is straight-line code");
+  WalkResult result = module.walk([](Operation *op) {
+    if (isa<ModuleOp, func::FuncOp, func::ReturnOp>(op) || isa<train::TrainDialect>(op->getDialect()))
+      return WalkResult::advance();
+    op->emitOpError("is not allowed in a training step, which holds train ops only");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}

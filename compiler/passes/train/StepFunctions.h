@@ -12,6 +12,9 @@ namespace ds {
 /// the step needs for itself.
 mlir::func::FuncOp findForward(mlir::SymbolTable &symbols);
 
+/// That every function is one block of train ops; reports what is not.
+llvm::LogicalResult verifyStraightLine(mlir::ModuleOp module);
+
 /// The metric `loss`, of the type of what `forward` returns.
 void makeLossMetric(mlir::func::FuncOp forward, mlir::SymbolTable &symbols);
 

@@ -1,6 +1,7 @@
 //===- VerifyTrainForm.cpp - check that a training step is complete ---------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
+#include "compiler/passes/train/StepFunctions.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -36,21 +37,8 @@ struct VerifyTrainForm : ds::impl::VerifyTrainFormBase<VerifyTrainForm> {
                            << microbatch.getArgumentTypes();
       return signalPassFailure();
     }
-    if (failed(verifyOps(module)) || failed(verifyGradients(module, microbatch)))
+    if (failed(verifyStraightLine(module)) || failed(verifyGradients(module, microbatch)))
       signalPassFailure();
-  }
-
-  static LogicalResult verifyOps(ModuleOp module) {
-    for (auto function : module.getOps<func::FuncOp>())
-      if (!function.getBody().hasOneBlock())
-        return function.emitError("must have one block: a training step is straight-line code");
-    WalkResult result = module.walk([](Operation *op) {
-      if (isa<ModuleOp, func::FuncOp, func::ReturnOp>(op) || isa<train::TrainDialect>(op->getDialect()))
-        return WalkResult::advance();
-      op->emitOpError("is not allowed in a training step, which holds train ops only");
-      return WalkResult::interrupt();
-    });
-    return failure(result.wasInterrupted());
   }
 
   /// Every accumulator is written by @microbatch, and no parameter has two.

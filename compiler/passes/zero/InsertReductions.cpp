@@ -20,6 +20,8 @@ using namespace ds;
 namespace {
 
 struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
+  using InsertReductionsBase::InsertReductionsBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
@@ -92,13 +94,15 @@ private:
       const StringAttr parameter = buckets.parameterOf(bucket);
       if (bucket.isSharded() || !isGradient(bucket) || !isHeld(parameter))
         continue;
+      if (microbatches > 1) // one rank would add up the micro-batches of all ranks one by one
+        train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
       Value whole = dist::ReadWholeOp::create(builder, bucket.getLoc(), bucket.getType(), bucket.getSymNameAttr());
       if (buckets.bucketOf(parameter))
         dist::ReduceScatterOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,
                                       builder.getStringAttr(dist::dataAxis), into(bucket.getSymNameAttr()), UnitAttr());
       else
-        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_, builder.getStringAttr(dist::dataAxis),
-                                  into(bucket.getSymNameAttr()), UnitAttr());
+        dist::AllReduceOp::create(builder, bucket.getLoc(), TypeRange(), whole, mesh_,
+                                  builder.getStringAttr(dist::dataAxis), into(bucket.getSymNameAttr()), UnitAttr());
     }
   }
 

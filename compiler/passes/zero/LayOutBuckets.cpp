@@ -117,7 +117,8 @@ private:
     }
   }
 
-  void make(StringRef name, dist::ShardingAttr sharding, ArrayRef<Attribute> members, Plan &plan, SymbolTable &symbols) {
+  void make(StringRef name, dist::ShardingAttr sharding, ArrayRef<Attribute> members, Plan &plan,
+            SymbolTable &symbols) {
     constexpr int64_t block = dist::BucketOp::block;
     SmallVector<int64_t> offsets;
     int64_t end = 0;
@@ -128,11 +129,11 @@ private:
     const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis);
     const int64_t slice = dist::BucketOp::sliceElements(end, ranks);
     Type element = plan.parameters.front().getTensorType().getElementType();
-    auto bucket = dist::BucketOp::create(
-        builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name), FlatSymbolRefAttr::get(mesh_),
-        builder_.getStringAttr(dist::dataAxis), TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
-        TypeAttr::get(RankedTensorType::get({slice}, element)), sharding,
-        builder_.getArrayAttr(members), builder_.getDenseI64ArrayAttr(offsets));
+    auto bucket = dist::BucketOp::create(builder_, plan.parameters.front().getLoc(), builder_.getStringAttr(name),
+                                         FlatSymbolRefAttr::get(mesh_), builder_.getStringAttr(dist::dataAxis),
+                                         TypeAttr::get(RankedTensorType::get({slice * ranks}, element)),
+                                         TypeAttr::get(RankedTensorType::get({slice}, element)), sharding,
+                                         builder_.getArrayAttr(members), builder_.getDenseI64ArrayAttr(offsets));
     symbols.insert(bucket);
   }
 

@@ -11,6 +11,9 @@
 
 namespace ds {
 
+/// A limit that limits nothing.
+inline constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
 #define GEN_PASS_DECL
 #include "compiler/passes/zero/Passes.h.inc"
 

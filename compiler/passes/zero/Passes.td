@@ -18,10 +18,11 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
   }];
   let options = [
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage, 0 to 3">,
-    Option<"bucketElements", "bucket-elements", "int64_t", "500000000", "elements of a bucket">,
-    Option<"persistenceThreshold", "persistence-threshold", "int64_t", "100000",
+    Option<"bucketElements", "bucket-elements", "int64_t", "unlimited",
+           "most elements of a bucket of several parameters">,
+    Option<"persistenceThreshold", "persistence-threshold", "int64_t", "0",
            "stage 3: elements of a parameter that every rank keeps whole">,
-    Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "9223372036854775807",
+    Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "unlimited",
            "stage 3: elements of all those together">];
 }
 
@@ -49,8 +50,10 @@ def InsertReductions : DsPass<"ds-insert-reductions", ["::ds::dist::DistDialect"
     %flat = dist.pack %dw, %db at [0, 2048]
     dist.reduce_scatter %flat into [@"zero.0::gradient"] accumulate
     ```
-    Those that are whole on every rank are reduced at the start of `@update`. A loss is summed by micro-batch and rank.
+    Those that are whole on every rank are reduced at the start of `@update`; with several micro-batches these are sums in another
+    order than one rank's, and `train.numerics` says so. A loss is summed by micro-batch and rank.
   }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">];
 }
 
 def ShardOptimizer : DsPass<"ds-shard-optimizer", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
@@ -85,8 +88,8 @@ def InsertParameterGathers
 }
 
 defvar DsGatherLimits = [
-  Option<"maxLive", "max-live", "int64_t", "1000000000", "elements that may be gathered at once, padding included">,
-  Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "1000000000",
+  Option<"maxLive", "max-live", "int64_t", "unlimited", "elements that may be gathered at once, padding included">,
+  Option<"maxReuseDistance", "max-reuse-distance", "int64_t", "unlimited",
          "elements of other parameters that may be used before a gathered one is used again">];
 
 def ElideRedundantGathers : DsPass<"ds-elide-redundant-gathers"> {
@@ -127,7 +130,7 @@ def CombineCollectives : DsPass<"ds-combine-collectives", ["::ds::dist::DistDial
     Neighbours have but reads, views and sums of blocks between them, so nothing that could run meanwhile is delayed.
     Switch off to bisect.
   }];
-  let options = [Option<"elements", "elements", "int64_t", "500000000", "most elements of the inputs of one launch">];
+  let options = [Option<"elements", "elements", "int64_t", "unlimited", "most elements of the inputs of one launch">];
 }
 
 def AdvanceReductions : DsPass<"ds-advance-reductions"> {
@@ -147,8 +150,8 @@ def HoistGathers : DsPass<"ds-hoist-gathers"> {
     collectives become asynchronous. Switch off to bisect.
   }];
   let options = [
-    Option<"maxLive", "max-live", "int64_t", "1000000000", "elements that may be gathered at once, padding included">,
-    Option<"prefetch", "prefetch", "int64_t", "50000000", "elements that may be gathered ahead of their use">];
+    Option<"maxLive", "max-live", "int64_t", "unlimited", "elements that may be gathered at once, padding included">,
+    Option<"prefetch", "prefetch", "int64_t", "unlimited", "elements that may be gathered ahead of their use">];
 }
 
 def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::DistDialect"]> {
@@ -161,8 +164,20 @@ def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::D
     Gradients stay in memory until their reduction is done. Where those under way would hold more than `max-held` elements,
     the next one starts after the first of them is done; DeepSpeed's double-buffered buckets have that effect.
   }];
-  let options = [Option<"maxHeld", "max-held", "int64_t", "std::numeric_limits<int64_t>::max()",
+  let options = [Option<"maxHeld", "max-held", "int64_t", "unlimited",
                         "elements of gradients that reductions under way may hold">];
+}
+
+def VerifyOverlappedForm : DsPass<"ds-verify-overlapped-form"> {
+  let summary = "check that every collective is waited for, and left alone until then";
+  let description = [{
+    A start has one done in its fragment; between them no op writes state that the collective reads, or touches state that it writes.
+    ```mlir
+    %t = dist.all_gather_start %own into [@zero.0] on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
+    %w = train.read @w : tensor<1024xf32>        // refused: @w is a member of @zero.0
+    dist.all_gather_done %t : (!dist.token) -> ()
+    ```
+  }];
 }
 
 #endif // DS_PASSES_ZERO_TD

@@ -1,5 +1,5 @@
 //===- SplitAsyncCollectives.cpp - a start and a done, work between -------------===//
-#include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/CollectiveState.h"
 #include "compiler/passes/zero/Passes.h"
 #include "dialects/Dist/Dist.h"
 
@@ -12,11 +12,6 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
-
-/// State that a collective reads or writes, by the names of buckets and variables.
-struct Touched {
-  llvm::DenseSet<StringAttr> read, written;
-};
 
 /// Elements that nothing but `op`, if it is a collective, keeps alive: gradients that a reduction sends.
 int64_t heldElements(Operation *op) {
@@ -40,52 +35,19 @@ struct SplitAsyncCollectives : ds::impl::SplitAsyncCollectivesBase<SplitAsyncCol
   }
 
 private:
-  /// A variable counts as the bucket that it lies in.
-  static StringAttr stateOf(StringAttr name, const BucketIndex &buckets) {
-    dist::BucketOp bucket = buckets.bucketOf(name);
-    return bucket ? bucket.getSymNameAttr() : name;
-  }
-
-  static Touched touchedBy(dist::CollectiveOpInterface op, const BucketIndex &buckets) {
-    Touched touched;
-    for (Value input : op.getInputs()) {
-      if (auto read = input.getDefiningOp<train::ReadOp>())
-        touched.read.insert(stateOf(read.getVariableAttr().getAttr(), buckets));
-      if (auto read = input.getDefiningOp<dist::ReadWholeOp>())
-        touched.read.insert(read.getBucketAttr().getAttr());
-    }
-    if (op.getIntoAttr())
-      for (auto name : op.getIntoAttr().getAsRange<FlatSymbolRefAttr>())
-        touched.written.insert(stateOf(name.getAttr(), buckets));
-    return touched;
-  }
-
-  /// Whether `op` must come after a collective: it uses a result, or state that the collective writes, or writes what
-  /// it reads.
-  static bool needs(Operation *op, Operation *collective, const Touched &touched, const BucketIndex &buckets) {
-    if (llvm::any_of(op->getOperands(), [&](Value v) { return v.getDefiningOp() == collective; }))
-      return true;
-    SmallVector<StringAttr> written(train::writtenVariables(op));
-    auto other = dyn_cast<dist::CollectiveOpInterface>(op);
-    if (other && other.getIntoAttr())
-      for (auto name : other.getIntoAttr().getAsRange<FlatSymbolRefAttr>())
-        written.push_back(name.getAttr());
-    for (StringAttr name : written)
-      if (touched.read.contains(stateOf(name, buckets)) || touched.written.contains(stateOf(name, buckets)))
-        return true;
-    return llvm::any_of(op->getAttrDictionary(), [&](NamedAttribute attribute) {
-      auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
-      return name && touched.written.contains(stateOf(name.getAttr(), buckets));
-    });
+  /// Whether `op` must come after a collective: it uses a result, or state that the collective holds.
+  static bool needs(Operation *op, Operation *collective, const CollectiveState &state) {
+    return llvm::any_of(op->getOperands(), [&](Value v) { return v.getDefiningOp() == collective; }) ||
+           state.conflictWith(op);
   }
 
   /// The op that `op` must be done before, null for the end of the fragment.
   Operation *latestDone(dist::CollectiveOpInterface op, const BucketIndex &buckets) {
-    const Touched touched = touchedBy(op, buckets);
+    const CollectiveState state(op, buckets);
     const int64_t held = heldElements(op);
     int64_t underWay = held;
     Operation *next = op->getNextNode();
-    for (; next && !needs(next, op, touched, buckets); next = next->getNextNode()) {
+    for (; next && !needs(next, op, state); next = next->getNextNode()) {
       underWay += heldElements(next);
       if (held > 0 && heldElements(next) > 0 && underWay > maxHeld)
         break;

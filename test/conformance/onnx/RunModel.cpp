@@ -1,6 +1,7 @@
 //===- RunModel.cpp - a graph's outputs, by the product's own path ------------===//
 #include "test/conformance/onnx/RunModel.h"
 
+#include "compiler/config/Machine.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/export/Export.h"
 #include "compiler/import/Import.h"
@@ -94,8 +95,12 @@ plan::proto::Plan compileModel(const Case &test) {
   OwningOpRef<ModuleOp> module = import::importModel(context, model, test.model.SerializeAsString());
   if (!module)
     diagnostics.raise("import");
+  const config::Machine machine; // the built-in one
   CompileOptions options;
   options.threads = threads;
+  options.pipeline.schedule = "1f1b";
+  options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
+  options.alignment = machine.alignment;
   runPipeline(*module, diagnostics, "simplification", [](PassManager &pm) { buildSimplifyPipeline(pm, {}); });
   makeEvaluation(*module, test.inputs);
   runPipeline(*module, diagnostics, "distribution", [&](PassManager &pm) { buildDistributePipeline(pm, options); });

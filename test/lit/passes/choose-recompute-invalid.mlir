@@ -5,7 +5,7 @@
 
 // REGEX: error: deepstatic.recompute: "(" is no regular expression: parentheses not balanced
 // NOTHING: error: deepstatic.recompute: "nothing.*" matches the name of no op of the forward; ds-opt compile --emit grad shows them
-// WHAT: error: rules: "first=keep" must end in =save or =recompute
+// WHAT: rules option: "first=keep" must end in =save or =recompute
 // FORM: error: needs @microbatch, of one block; see ds-verify-train-form
 func.func @microbatch(%x: tensor<4xf32> {train.input = "x"}) {
   %0 = train.exp %x : (tensor<4xf32>) -> tensor<4xf32> loc("first")

@@ -9,9 +9,9 @@
 // Tests that a level is a step of one layer: level 2 of 6 repeats what is cheap in two of three layers, level 4 what is cheap in all and the
 // product of the first; that there is no level above the highest; that `full` repeats whole layers, but for what later ones read; that one
 // checkpoint keeps nothing between layers; that the first rule wins.
-// NONE: train.recompute_summary = {again = 0 : i64, layers = 3 : i64, level = 0 : i64, levels = 6 : i64}
+// NONE: train.recompute_summary = #train.recompute_summary<level 0 of 6, layers 0 of 3>
 // NONE-NOT: {train.recompute}
-// CHEAP: train.recompute_summary = {again = 2 : i64, layers = 3 : i64, level = 2 : i64, levels = 6 : i64}
+// CHEAP: train.recompute_summary = #train.recompute_summary<level 2 of 6, layers 2 of 3>
 // CHEAP-LABEL: func.func @microbatch
 // CHEAP: train.matmul %{{[^{]*}}: (
 // CHEAP: train.tanh %{{[^{]*}}{train.recompute} : (
@@ -23,7 +23,7 @@
 // CHEAP: train.tanh %{{[^{]*}}: (
 // CHEAP: train.log %{{[^{]*}}: (
 // CHEAP-NOT: {train.recompute}
-// PRODUCT: train.recompute_summary = {again = 3 : i64, layers = 3 : i64, level = 4 : i64, levels = 6 : i64}
+// PRODUCT: train.recompute_summary = #train.recompute_summary<level 4 of 6, layers 3 of 3>
 // PRODUCT-LABEL: func.func @microbatch
 // PRODUCT: train.matmul %{{[^{]*}}{train.recompute} : (
 // PRODUCT: train.tanh %{{[^{]*}}{train.recompute} : (
@@ -35,7 +35,7 @@
 // PRODUCT: train.tanh %{{[^{]*}}{train.recompute} : (
 // PRODUCT: train.log %{{[^{]*}}: (
 // PRODUCT-NOT: {train.recompute}
-// ALL: train.recompute_summary = {again = 3 : i64, layers = 3 : i64, level = 6 : i64, levels = 6 : i64}
+// ALL: train.recompute_summary = #train.recompute_summary<level 6 of 6, layers 3 of 3>
 // ALL-LABEL: func.func @microbatch
 // ALL: train.matmul %{{[^{]*}}{train.recompute} : (
 // ALL: train.tanh %{{[^{]*}}{train.recompute} : (
@@ -47,7 +47,7 @@
 // ALL: train.tanh %{{[^{]*}}{train.recompute} : (
 // ALL: train.log %{{[^{]*}}: (
 // ALL-NOT: {train.recompute}
-// FULL: train.recompute_summary = {again = 3 : i64, layers = 3 : i64, level = 0 : i64, levels = 0 : i64}
+// FULL: train.recompute_summary = #train.recompute_summary<level 0 of 0, layers 3 of 3>
 // FULL-LABEL: func.func @microbatch
 // FULL: train.matmul %{{[^{]*}}{train.recompute} : (
 // FULL: train.tanh %{{[^{]*}}{train.recompute} : (
@@ -59,7 +59,7 @@
 // FULL: train.tanh %{{[^{]*}}{train.recompute} : (
 // FULL: train.log %{{[^{]*}}: (
 // FULL-NOT: {train.recompute}
-// ONCE: train.recompute_summary = {again = 1 : i64, layers = 1 : i64, level = 0 : i64, levels = 0 : i64}
+// ONCE: train.recompute_summary = #train.recompute_summary<level 0 of 0, layers 1 of 1>
 // ONCE-LABEL: func.func @microbatch
 // ONCE: train.matmul %{{[^{]*}}{train.recompute} : (
 // ONCE: train.tanh %{{[^{]*}}{train.recompute} : (

@@ -1,9 +1,9 @@
 // RUN: split-file %s %t
-// RUN: not ds-opt %t/functions.mlir --ds-declare-mesh --ds-cut-pipeline-stages=stages=2 2>&1 | FileCheck %s --check-prefix=FUNCTIONS
-// RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages=stages=5 2>&1 | FileCheck %s --check-prefix=MANY
-// RUN: not ds-opt %t/gap.mlir --ds-declare-mesh --ds-cut-pipeline-stages=stages=2 2>&1 | FileCheck %s --check-prefix=GAP
-// RUN: not ds-opt %t/hand.mlir --ds-declare-mesh --ds-cut-pipeline-stages=stages=3 2>&1 | FileCheck %s --check-prefix=HAND
+// RUN: not ds-opt %t/functions.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=FUNCTIONS
+// RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=0 partition=best" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=5 partition=best" 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not ds-opt %t/gap.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" 2>&1 | FileCheck %s --check-prefix=GAP
+// RUN: not ds-opt %t/hand.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=3 partition=best" 2>&1 | FileCheck %s --check-prefix=HAND
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=evenly" 2>&1 | FileCheck %s --check-prefix=METHOD
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=type:block" 2>&1 | FileCheck %s --check-prefix=TYPE
 // RUN: not ds-opt %t/short.mlir --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=type:[a" 2>&1 | FileCheck %s --check-prefix=REGEX

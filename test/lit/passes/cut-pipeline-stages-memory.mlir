@@ -1,6 +1,6 @@
-// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-cut-pipeline-stages="stages=2 microbatches=4" | FileCheck %s --check-prefix=TIME
-// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-cut-pipeline-stages="stages=2 microbatches=4 memory=30000 state-bytes=1" | FileCheck %s --check-prefix=FITS
-// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-cut-pipeline-stages="stages=2 microbatches=4 memory=20000 state-bytes=1" | FileCheck %s --check-prefix=TIME
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-cut-pipeline-stages="stages=2 microbatches=4 partition=best schedule=1f1b" | FileCheck %s --check-prefix=TIME
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-cut-pipeline-stages="stages=2 microbatches=4 partition=best schedule=1f1b memory=30000 state-bytes=1" | FileCheck %s --check-prefix=FITS
+// RUN: ds-opt %s --ds-declare-mesh=pipe=2 --ds-cut-pipeline-stages="stages=2 microbatches=4 partition=best schedule=1f1b memory=20000 state-bytes=1" | FileCheck %s --check-prefix=TIME
 
 // Tests that memory moves the cut: the backward reads the 16,384 bytes that "widen" makes, of which the first stage has two
 // micro-batches in flight, the second one. By time the first three products stand against the last and the loss; within 30,000 bytes

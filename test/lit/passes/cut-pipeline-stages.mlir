@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-declare-mesh --ds-cut-pipeline-stages=stages=2 --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" --split-input-file | FileCheck %s
 
 // Tests that the cut lies where one tensor crosses and the halves are equal; that the mask, which follows from an input, has no stage;
 // that backward ops follow their forward op by name, and the sum of gradients at the cut runs where its terms are made; that a

@@ -1,14 +1,16 @@
 // RUN: split-file %s %t
-// RUN: not ds-opt %t/no-microbatch.mlir --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=MICROBATCH
-// RUN: not ds-opt %t/no-loss.mlir --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=LOSS
+// RUN: not ds-opt %t/no-microbatch.mlir --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=MICROBATCH
+// RUN: not ds-opt %t/no-loss.mlir --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=LOSS
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=schedule=OneCycle 2>&1 | FileCheck %s --check-prefix=SCHEDULE
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=schedule-parameters=7 2>&1 | FileCheck %s --check-prefix=PARAMETERS
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=microbatches=0 2>&1 | FileCheck %s --check-prefix=COUNT
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=OneCycle" 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule-parameters=7" 2>&1 | FileCheck %s --check-prefix=PARAMETERS
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd microbatches=0" 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=sgd --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // MICROBATCH: error: has no @microbatch; run ds-differentiate before
 // LOSS: error: has no metric @loss; ds-differentiate makes it
+// MISSING: error: optimizer "" is none of adamw, sgd, adagrad
 // OPTIMIZER: error: optimizer "lion" is none of adamw, sgd, adagrad
 // SCHEDULE: error: schedule "OneCycle" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR
 // PARAMETERS: error: schedule-parameters "7" is not a dictionary

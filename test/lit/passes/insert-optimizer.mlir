@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-insert-optimizer="lr=0.5 clip=1 weight-decay=0.25" | FileCheck %s
+// RUN: ds-opt %s --ds-insert-optimizer="optimizer=adamw lr=0.5 clip=1 weight-decay=0.25" | FileCheck %s
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd momentum=0.5 microbatches=4" | FileCheck %s --check-prefix=SGD
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd schedule=WarmupLR schedule-parameters={{warmup_num_steps=10}}" | FileCheck %s --check-prefix=PLAIN
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adagrad lr-decay=0.5" | FileCheck %s --check-prefix=ADAGRAD

@@ -1,4 +1,5 @@
-// RUN: ds-opt %s --ds-insert-reductions --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-insert-reductions --split-input-file | FileCheck %s --implicit-check-not=train.numerics
+// RUN: ds-opt %s --ds-insert-reductions=microbatches=2 --split-input-file | FileCheck %s --check-prefix=SEVERAL
 
 // Tests that gradients of which a rank keeps a slice are summed onto it behind the last contribution, in the order of the bucket.
 // CHECK-LABEL: dist.fragment @backward
@@ -7,6 +8,7 @@
 // CHECK-NEXT:    %[[P:.*]] = dist.pack %[[E]], %{{.*}} at [0, 1024] : (tensor<32x32xf32>, tensor<1000xf32>) -> tensor<4096xf32>
 // CHECK-NEXT:    dist.reduce_scatter %[[P]] into [@"z::gradient"] accumulate on @mesh axis "data" {train.reference = array<i64: 6, 4>} : (tensor<4096xf32>) -> ()
 // CHECK-NEXT:    train.exp
+// SEVERAL: {{^}}module {
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
@@ -27,7 +29,9 @@ dist.fragment @update phase update pipe 0 {
 
 // -----
 
-// Tests that whole gradients are reduced to their owners before the update, in place, where parameters are shared out.
+// Tests that whole gradients are reduced to their owners before the update, in place, where parameters are shared out; each rank has
+// then added up its own micro-batches first, which one rank would not.
+// SEVERAL: module attributes {train.numerics = #train.numerics<reassociated>} {
 // CHECK-LABEL: dist.fragment @backward
 // CHECK-COUNT-2: train.accumulate
 // CHECK-LABEL: dist.fragment @update

@@ -2,7 +2,8 @@
 
 // Tests what stages tell each other once a step. The first role adds the other's gradient of the tied parameter to its own and sends
 // the sum back; partial sums of the norm are packed by who holds the parameter first, gathered, and viewed in the parameters' order; the
-// last role sends the loss, the first stores it.
+// last role sends the loss, the first stores it. The sum of the tied gradient has another order than one rank's.
+// CHECK:       module attributes {train.numerics = #train.numerics<reassociated>} {
 // CHECK-LABEL: dist.fragment @"update::0" phase update pipe 0 {
 // CHECK-NEXT:    %[[THEIRS:.*]] = dist.load @"t::gradient::from::1"
 // CHECK-NEXT:    train.accumulate %[[THEIRS]] into @"t::gradient"

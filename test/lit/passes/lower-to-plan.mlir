@@ -3,7 +3,8 @@
 // Tests events and slots: a feed waits until the slot of two micro-batches before is free and signals once, the first command that uses
 // an input waits, the last command of the last fragment that takes one frees the slot; inputs that are fed ahead have two copies,
 // kept values one; reshapes and reads are views.
-// CHECK-LABEL: module attributes {plan.inputs = [{name = "x", train.limit = 9 : i64, type = tensor<2x2xf32>}, {name = "y", type = tensor<4xf32>}]} {
+// CHECK:       plan.input "x" : tensor<2x2xf32> limit 9
+// CHECK-NEXT:  plan.input "y" : tensor<4xf32>{{$}}
 // CHECK-NOT:   dist.value
 // CHECK-NOT:   dist.fragment
 // CHECK:       plan.role @main ranks [0, 0] {

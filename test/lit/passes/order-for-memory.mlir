@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-assign-offsets --ds-order-for-memory --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-assign-offsets=alignment=64 --ds-order-for-memory=alignment=64 --split-input-file | FileCheck %s
 
 // Tests that what takes bytes away comes first, and large temporaries apart: "big" is done with before "small" is made into
 // "other", whose reader is the last command. 1024 + 512 bytes at once become 1024 + 64.

@@ -1,5 +1,5 @@
-// RUN: sed s/RANKS/1024/ %s | ds-opt - --ds-plan-buckets=stage=3 | FileCheck %s --check-prefix=WHOLE
-// RUN: sed s/RANKS/16384/ %s | ds-opt - --ds-plan-buckets=stage=3 | FileCheck %s --check-prefix=SHARED
+// RUN: sed s/RANKS/1024/ %s | ds-opt - --ds-plan-buckets="stage=3 persistence-threshold=100000" | FileCheck %s --check-prefix=WHOLE
+// RUN: sed s/RANKS/16384/ %s | ds-opt - --ds-plan-buckets="stage=3 persistence-threshold=100000" | FileCheck %s --check-prefix=SHARED
 
 // Tests that 100000 elements stay whole on 1024 ranks, whose slices of 128 elements are 31072 of padding, and not on 16384 ranks:
 // the smallest slice, of 64 elements, would make them 1048576. They have a bucket of their own still.

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-schedule-calls=microbatches=3 | FileCheck %s
+// RUN: ds-opt %s --ds-schedule-calls="microbatches=3 schedule=1f1b" | FileCheck %s
 // RUN: ds-opt %s --ds-schedule-calls="microbatches=3 schedule=gpipe" | FileCheck %s --check-prefix=GPIPE
 // RUN: not ds-opt %s --ds-schedule-calls="microbatches=3 schedule=2f2b" 2>&1 | FileCheck %s --check-prefix=NAME
 

@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls=microbatches=3 | FileCheck %s
-// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls | FileCheck %s --check-prefix=ONE
+// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls="microbatches=3 schedule=1f1b" | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-schedule-calls=schedule=1f1b | FileCheck %s --check-prefix=ONE
 
 dist.fragment @feed phase feed stage 0 {
 }

@@ -1,5 +1,5 @@
 // RUN: ds-opt %s --ds-split-algorithm | FileCheck %s
-// RUN: ds-opt %s --ds-simplify-pipeline --ds-infer-input-limits --ds-verify-train-form --ds-distribute-pipeline --ds-plan-pipeline
+// RUN: ds-opt %s --ds-simplify-pipeline --ds-infer-input-limits --ds-verify-train-form --ds-distribute-pipeline=schedule=1f1b --ds-plan-pipeline
 
 train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
 train.variable optimizer @T : tensor<i64> from #train.fill<0.0>

@@ -14,6 +14,25 @@ module {
 
 // -----
 
+plan.input "x" : tensor<4xf32>
+// expected-error @+1 {{op "x" stands twice}}
+plan.input "x" : tensor<4xf32>
+
+// -----
+
+plan.input "x" : tensor<4xf32>
+plan.role @main ranks [0, 0] {
+  plan.arena @device space "device" bytes 16 peak 16
+  plan.queue @copy_in kind copy_in
+  %y = plan.buffer "y" in @device bytes 16 scope call category inputs slots 1 at 0
+  plan.routine @feed {
+    // expected-error @+1 {{op feeds "y", which no plan.input declares}}
+    plan.feed "y" (%y) : [tensor<4xf32>] access [2] at [0] on @copy_in
+  }
+}
+
+// -----
+
 plan.role @main ranks [0, 0] {
   plan.arena @device space device bytes 64 peak 64
   // expected-error @+1 {{op "a" has no offset; ds-assign-offsets gives it one}}

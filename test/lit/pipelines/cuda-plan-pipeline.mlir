@@ -1,4 +1,4 @@
-// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline --ds-distribute-pipeline='device=cuda threads=1' --ds-plan-pipeline='device=cuda threads=1' | FileCheck %s
+// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline=optimizer=adamw --ds-distribute-pipeline=schedule=1f1b --ds-plan-pipeline='device=cuda workspace-bytes-per-thread=4194304 alignment=256' | FileCheck %s
 
 // Tests that a plan for a GPU has the workspaces of its kernels, as bytes of the arena; that products are not cut for workers; that
 // the step may be recorded, and the evaluation is run as it stands.

@@ -1,4 +1,4 @@
-// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline=microbatches=2 --ds-distribute-pipeline=microbatches=2 | FileCheck %s
+// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline="microbatches=2 optimizer=adamw" --ds-distribute-pipeline="microbatches=2 schedule=1f1b" | FileCheck %s
 
 // Tests that the fragments name the reference ops, that values have the names of the model's, and the schedule.
 // CHECK-LABEL: module @reference

@@ -1,5 +1,5 @@
-// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline | FileCheck %s
-// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline=microbatches=4 | FileCheck %s --check-prefix=FOUR
+// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline=optimizer=adamw | FileCheck %s
+// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline="microbatches=4 optimizer=adamw" | FileCheck %s --check-prefix=FOUR
 
 // Tests a step of one micro-batch: gradients are stored, nothing is scaled, the labels are limited by the classes.
 // CHECK-LABEL: func.func @microbatch

@@ -1,4 +1,4 @@
-// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline --ds-distribute-pipeline --ds-plan-pipeline=threads=2 | FileCheck %s
+// RUN: ds-opt %S/Inputs/linear.mlir --ds-simplify-pipeline --ds-gradient-pipeline=optimizer=adamw --ds-distribute-pipeline=schedule=1f1b --ds-plan-pipeline="threads=2 alignment=64" | FileCheck %s
 
 // Tests the whole way: every buffer has its place, gradients are written where the update reads them, and no dist op is left.
 // CHECK-LABEL: plan.role @main ranks [0, 0] {

@@ -74,11 +74,9 @@ TEST(Sharing, PaddingIsANumberOfItsOwn) {
 
 TEST(Sharing, AParameterLargerThanABucketIsPointedOut) {
   Plan plan = sharedPlan(1);
-  plan.set_config_json(
-      R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 255, "allgather_bucket_size": 500}})");
+  plan.set_bucket_elements(255);
   EXPECT_TRUE(bucketFacts(plan, plan.roles(0))[0].oversized);
-  plan.set_config_json(
-      R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 256, "allgather_bucket_size": 500}})");
+  plan.set_bucket_elements(256);
   EXPECT_FALSE(bucketFacts(plan, plan.roles(0))[0].oversized);
 }
 
