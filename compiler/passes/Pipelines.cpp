@@ -74,8 +74,8 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // Before anything is computed twice or fused: no chain leads from one stage into another.
   const PipelineOptions &pipeline = options.pipeline;
   if (pipeline.ranks > 1)
-    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition,
-                                        options.microbatches, pipeline.schedule, pipeline.memory, heldBytes(options)}));
+    pm.addPass(createCutPipelineStages({pipeline.ranks * pipeline.chunks, pipeline.partition, options.microbatches,
+                                        pipeline.schedule, pipeline.memory, heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
   addOptional(pm, options, createRepeatElementwise());
   // What the backward still keeps may be computed again, by the same ops: what is fused or gathered follows from the

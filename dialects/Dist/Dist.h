@@ -19,7 +19,8 @@ struct ValueResource : public mlir::SideEffects::Resource::Base<ValueResource> {
   llvm::StringRef getName() final { return "dist.value"; }
 };
 
-/// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a sum.
+/// What the ranks along an axis of the mesh hold of a tensor: pieces of dimension `dim` or, without one, terms of a
+/// sum.
 struct AxisPlacement {
   mlir::StringAttr axis;
   std::optional<int64_t> dim;
@@ -43,6 +44,9 @@ struct AxisPlacement {
 #include "dialects/Dist/DistOps.h.inc"
 
 namespace ds::dist {
+
+/// `error`, which names `declaration`, with a note where that stands; without one if it is null.
+mlir::InFlightDiagnostic &&withDeclaration(mlir::InFlightDiagnostic &&error, mlir::Operation *declaration);
 
 /// The types that a collective over `ranks` makes of its inputs (collective_c2, c3), or a failure after a diagnostic.
 llvm::FailureOr<llvm::SmallVector<mlir::Type>> resultTypes(CollectiveOpInterface op, int64_t ranks);

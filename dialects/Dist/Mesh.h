@@ -1,7 +1,7 @@
 //===- Mesh.h - what passes ask of the mesh ---------------------------------===//
 //
-// Passes name an axis by one of these constants and ask the mesh for its size and ranks; no pass counts axes. The mesh is
-// made first, by ds-declare-mesh, or written by hand.
+// Passes name an axis by one of these constants and ask the mesh for its size and ranks; no pass counts axes. The mesh
+// is made first, by ds-declare-mesh, or written by hand.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -16,6 +16,9 @@ inline constexpr llvm::StringLiteral expertAxis = "expert", tensorAxis = "tensor
 
 /// The mesh of a module, or null.
 MeshOp meshOf(mlir::ModuleOp module);
+
+/// `error`, which speaks of the mesh, with a note where it stands; without one if it is null.
+mlir::InFlightDiagnostic &&withMesh(mlir::InFlightDiagnostic &&error, MeshOp mesh);
 
 /// The mesh of a module, or null after a diagnostic.
 MeshOp requireMesh(mlir::ModuleOp module);

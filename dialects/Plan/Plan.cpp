@@ -128,7 +128,8 @@ LogicalResult CollectiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyCommand(*this, symbols);
 }
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  const bool isPair = getBuffers().size() == 2 && getAccesses() == ArrayRef({int32_t(Access::Read), int32_t(Access::Write)});
+  const bool isPair =
+      getBuffers().size() == 2 && getAccesses() == ArrayRef({int32_t(Access::Read), int32_t(Access::Write)});
   if (!isPair || getTypes().size() != 2 || getTypes()[0] != getTypes()[1]) // copy_c1
     return emitOpError() << "has " << getBuffers().size() << " buffers, accesses [" << getAccesses() << "] and types "
                          << getTypes() << "; it reads the first of two and writes the second, of one type";

@@ -32,8 +32,8 @@ constexpr const char *name(CollectiveKind kind) {
 /// One tensor of a collective, as this rank sees it.
 struct CollectivePart {
   const std::byte *source = nullptr;
-  /// The source itself (all_to_all: not), this rank's slice of it (reduce_scatter) or what it is a slice of (all_gather),
-  /// or elsewhere.
+  /// The source itself (all_to_all: not), this rank's slice of it (reduce_scatter) or what it is a slice of
+  /// (all_gather), or elsewhere.
   std::byte *target = nullptr;
   uint64_t count = 0;       ///< elements of `source`
   DType dtype = DType::F32; ///< sums: F32, F64 or I64

@@ -38,8 +38,8 @@ void checkPlaces(const proto::Operand &source, const proto::Operand &target, Col
   const bool gathers = kind == Collective::ALL_GATHER, scatters = kind == Collective::REDUCE_SCATTER;
   const auto [sourceBegin, sourceStride] = beginOf(source);
   const auto [targetBegin, targetStride] = beginOf(target);
-  const bool inPlace = kind != Collective::ALL_TO_ALL && sourceBegin == targetBegin && sourceStride == (gathers ? sliceBytes : 0) &&
-                       targetStride == (scatters ? sliceBytes : 0);
+  const bool inPlace = kind != Collective::ALL_TO_ALL && sourceBegin == targetBegin &&
+                       sourceStride == (gathers ? sliceBytes : 0) && targetStride == (scatters ? sliceBytes : 0);
   const bool apart = sourceStride == targetStride &&
                      (sourceBegin + sourceBytes <= targetBegin || targetBegin + targetBytes <= sourceBegin);
   if (!inPlace && !apart)

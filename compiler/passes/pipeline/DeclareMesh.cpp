@@ -1,7 +1,7 @@
 //===- DeclareMesh.cpp - lay the ranks out as a grid with named axes ----------===//
 //
-// One dist.mesh with four axes, the slowest first, as Megatron-LM (arXiv 2104.04473) lays ranks out: pipe, data, expert, tensor. Ranks that
-// talk most stand nearest to each other. An axis that nobody uses has size 1.
+// One dist.mesh with four axes, the slowest first, as Megatron-LM (arXiv 2104.04473) lays ranks out: pipe, data,
+// expert, tensor. Ranks that talk most stand nearest to each other. An axis that nobody uses has size 1.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/pipeline/Passes.h"
@@ -34,8 +34,8 @@ struct DeclareMesh : ds::impl::DeclareMeshBase<DeclareMesh> {
     if (dist::MeshOp written = dist::meshOf(module)) {
       for (auto [axis, size] : axes)
         if (dist::axisSize(written, axis) != size) {
-          written.emitOpError() << "has " << dist::axisSize(written, axis) << " ranks along axis \"" << axis << "\", and "
-                                << size << " were asked for";
+          written.emitOpError() << "has " << dist::axisSize(written, axis) << " ranks along axis \"" << axis
+                                << "\", and " << size << " were asked for";
           return signalPassFailure();
         }
       return;

@@ -1,4 +1,12 @@
 //===- ScheduleCalls.cpp - list the calls of every role ---------------------===//
+//
+// 1. A scheduling problem of ranks, chunks and micro-batches; its order of tasks comes from
+//    compiler/scheduling/PipelineSchedule.h (GPipe, 1F1B, interleaved 1F1B, ZB-H1, with their papers).
+// 2. A role for each coordinate of axis pipe, whose ranks are those of the mesh. It calls its tasks in that order,
+//    feeds one micro-batch ahead of the forward that reads them, and receives one task ahead.
+// 3. For the report, the same order is played with the costs of the stages, which gives the bubble.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/pipeline/Passes.h"
@@ -156,8 +164,8 @@ private:
   void makeRole(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
     const std::string name = problem_.ranks == 1 ? "main" : "stage" + std::to_string(rank);
-    auto role = dist::RoleOp::create(builder_, getOperation().getLoc(), name,
-                                     dist::ranksAt(mesh_, dist::pipeAxis, rank));
+    auto role =
+        dist::RoleOp::create(builder_, getOperation().getLoc(), name, dist::ranksAt(mesh_, dist::pipeAxis, rank));
     builder_.setInsertionPointToStart(&role.getBody().emplaceBlock());
     scheduleStep(rank, tasks);
     startProgram("evaluate");

@@ -78,8 +78,8 @@ private:
   plan::RoleOp role_;
   mlir::OpBuilder &members_, builder_;
   Placement &placement_;
-  mlir::Operation *last_ = nullptr;    // command of the routine on the compute queue
-  llvm::SmallVector<Beside> due_;      // what the next command on the compute queue waits for
+  mlir::Operation *last_ = nullptr; // command of the routine on the compute queue
+  llvm::SmallVector<Beside> due_;   // what the next command on the compute queue waits for
   int64_t events_ = 0;
   // Looked up, never iterated.
   llvm::DenseMap<mlir::StringAttr, mlir::FlatSymbolRefAttr> communicators_; // by axis

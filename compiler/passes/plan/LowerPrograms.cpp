@@ -66,10 +66,9 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
   writer_.beginRoutine(routine);
   for (StringAttr accumulator : accumulators) {
     auto bucket = symbols_.lookup<dist::BucketOp>(accumulator);
-    auto held =
-        cast<RankedTensorType>(bucket && !bucket.isSharded()
-                                   ? bucket.getType()
-                                   : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
+    auto held = cast<RankedTensorType>(
+        bucket && !bucket.isSharded() ? bucket.getType()
+                                      : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
     writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());
   }
   buffers_.setInsertionPointToEnd(&plan_.getBody().front());

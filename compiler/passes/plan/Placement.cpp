@@ -8,14 +8,14 @@ Placement::Placement(SymbolTable &symbols, dist::RoleOp role, OpBuilder &builder
     : buckets_(role->getParentOfType<ModuleOp>()), symbols_(symbols), role_(role), builder_(builder),
       inFlight_(inFlight) {}
 
-Value Placement::make(plan::MemorySpace space, StringRef name, int64_t bytes, plan::Scope scope, plan::Category category, int64_t slots,
-                      FlatSymbolRefAttr holds, bool shard) {
-  return plan::BufferOp::create(builder_, builder_.getUnknownLoc(), plan::BufferType::get(builder_.getContext()),
-                                builder_.getStringAttr(name), FlatSymbolRefAttr::get(builder_.getContext(), stringifyMemorySpace(space)),
-                                builder_.getI64IntegerAttr(bytes), plan::ScopeAttr::get(builder_.getContext(), scope),
-                                plan::CategoryAttr::get(builder_.getContext(), category),
-                                builder_.getI64IntegerAttr(slots), holds, shard ? builder_.getUnitAttr() : UnitAttr(),
-                                IntegerAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr());
+Value Placement::make(plan::MemorySpace space, StringRef name, int64_t bytes, plan::Scope scope,
+                      plan::Category category, int64_t slots, FlatSymbolRefAttr holds, bool shard) {
+  return plan::BufferOp::create(
+      builder_, builder_.getUnknownLoc(), plan::BufferType::get(builder_.getContext()), builder_.getStringAttr(name),
+      FlatSymbolRefAttr::get(builder_.getContext(), stringifyMemorySpace(space)), builder_.getI64IntegerAttr(bytes),
+      plan::ScopeAttr::get(builder_.getContext(), scope), plan::CategoryAttr::get(builder_.getContext(), category),
+      builder_.getI64IntegerAttr(slots), holds, shard ? builder_.getUnitAttr() : UnitAttr(), IntegerAttr(),
+      DenseI64ArrayAttr(), DenseI64ArrayAttr());
 }
 
 static plan::Category categoryOf(train::VariableKind kind) {
@@ -61,8 +61,7 @@ Value Placement::bufferOfBucket(dist::BucketOp bucket) {
 
 Place Placement::ofState(StringAttr name) {
   if (auto bucket = symbols_.lookup<dist::BucketOp>(name))
-    return {bufferOfBucket(bucket), 0,
-            bucket.isSharded() ? 0 : plan::tensorBytes(bucket.getSlice())};
+    return {bufferOfBucket(bucket), 0, bucket.isSharded() ? 0 : plan::tensorBytes(bucket.getSlice())};
   if (auto [bucket, offset] = buckets_.find(name); bucket)
     return {bufferOfBucket(bucket), offset * bucket.getWholeType().getElementTypeBitWidth() / 8, 0};
   return {bufferOfVariable(symbols_.lookup<train::VariableOp>(name)), 0, 0};

@@ -85,8 +85,8 @@ private:
     case CollectiveKind::AllToAll: {
       const uint64_t slice = bytes / size();
       for (uint32_t k = 0; k < size(); ++k)
-        if (Status status = mover_.copy(part.target + k * slice, partOf(k, index).source + rank_ * slice, slice,
-                                        collective.stream);
+        if (Status status =
+                mover_.copy(part.target + k * slice, partOf(k, index).source + rank_ * slice, slice, collective.stream);
             !status.ok())
           return status;
       return Status::success();

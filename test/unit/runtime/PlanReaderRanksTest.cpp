@@ -86,91 +86,102 @@ TEST(PlanReaderRanks, TakesAVariableInBucketsOfTwoRoles) {
   EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 
-const std::vector<BadPlan> rankRules = {
-    BAD(CommunicatorName, "another communicator has it", *p.add_communicators() = p.communicators(0)),
-    BAD(CommunicatorAxis, "names axis 1, but there are 1", p.mutable_communicators(0)->set_axes(0, 1)),
-    BAD(CommunicatorAxisTwice, "axes are not ascending", p.mutable_communicators(0)->add_axes(0)),
-    BAD(BucketName, "another bucket has it", bucket(p).set_name("moments")),
-    BAD(BucketCommunicator, "names communicator 1", bucket(p).set_communicator(1)),
-    BAD(BucketDType, "no dtype 0", bucket(p).set_dtype(proto::DTYPE_UNSPECIFIED)),
-    BAD(BucketOdd, "no multiple of the 2 ranks of communicator data", bucket(p).set_elements(9)),
-    BAD(BucketHuge, "more than 2^59", bucket(p).set_elements(UINT64_MAX - 1)),
-    BAD(MemberVariable, "names variable 3", bucket(p).mutable_members(0)->set_variable(3)),
-    BAD(MemberDType, "variable a is float64, but the bucket is float32", variable(p, 0).set_dtype(proto::DTYPE_F64)),
-    BAD(MembersOverlap, "overlap the member before, which ends at 3", bucket(p).mutable_members(1)->set_element(2)),
-    BAD(MemberEnd, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(7)),
-    BAD(MemberWraps, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(UINT64_MAX)),
-    BAD(MemberTwice, "variable a belongs to two buckets of role all",
-        *p.mutable_buckets(1)->mutable_members(0) = bucket(p).members(0)),
-    BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
-    BAD(BufferBoth, "cannot hold a variable too", buffer(p, 1).set_variable(2); variable(p, 2).set_shape(0, 4)),
-    BAD(BufferScope, "its scope must be PLAN", buffer(p, 0).set_scope(proto::Buffer::STEP)),
-    BAD(BufferWhole, "has 32 bytes from element 0 on, but a shard of bucket parameters has 16",
-        buffer(p, 0).set_shard(true)),
-    BAD(BufferShard, "but the whole of bucket moments has 32", buffer(p, 1).set_shard(false)),
-    BAD(ShardOfNothing, "a shard, but of no bucket", buffer(p, 2).set_shard(true)),
-    BAD(StrideCommunicator, "names communicator 1", part(p, 1).mutable_source()->set_communicator(1)),
-    BAD(StrideEnd, "the slice of rank 1 of 2 passes the end", part(p, 1).mutable_source()->set_rank_stride(20)),
-    BAD(StrideWraps, "the slice of rank 1 of 2 passes", part(p, 1).mutable_source()->set_rank_stride(UINT64_MAX - 3)),
-    BAD(StrideMisaligned, "no multiple of its element size 4", part(p, 1).mutable_source()->set_rank_stride(14)),
-    BAD(StrideOfAnother, "counts the ranks of another communicator",
+const std::vector<BadPlan>
+    rankRules =
         {
-          *p.add_communicators() = p.communicators(0);
-          p.mutable_communicators(1)->set_name("other");
-          part(p, 1).mutable_source()->set_communicator(1);
-        }),
-    BAD(Kind, "no kind of collective 0", collective(p, 0).set_kind(proto::CollectiveCommand::KIND_UNSPECIFIED)),
-    BAD(Communicator, "names communicator 4", collective(p, 0).set_communicator(4)),
-    BAD(NoParts, "it has no parts", collective(p, 0).clear_parts()),
-    BAD(Source, "access must be READ", part(p, 0).mutable_source()->set_access(proto::Operand::WRITE)),
-    BAD(Target, "access must be READ_WRITE", part(p, 0).mutable_target()->set_access(proto::Operand::WRITE)),
-    BAD(TargetPlain, "access must be WRITE", part(p, 1).mutable_target()->set_access(proto::Operand::READ_WRITE)),
-    BAD(DTypes, "different dtypes", part(p, 1).mutable_source()->set_dtype(proto::DTYPE_I32)),
-    BAD(GatherCount, "ALL_GATHER over 2 ranks makes of 8 bytes no 32", part(p, 1).mutable_source()->set_shape(0, 2)),
-    BAD(ScatterCount, "REDUCE_SCATTER over 2 ranks makes of 28 bytes no 16",
-        part(p, 0).mutable_source()->set_shape(0, 7)),
-    BAD(ReduceCount, "ALL_REDUCE over 2 ranks makes of 16 bytes no 4",
-        *part(p, 2).mutable_source() = part(p, 0).target();
-        part(p, 2).mutable_source()->set_access(proto::Operand::READ)),
-    BAD(ExchangeCount, "ALL_TO_ALL over 2 ranks makes of 16 bytes no 32",
-        collective(p, 1).set_kind(proto::CollectiveCommand::ALL_TO_ALL)),
-    BAD(ExchangeInPlace, "source and target lie in one buffer and are not apart",
-        collective(p, 1).set_kind(proto::CollectiveCommand::ALL_TO_ALL);
-        part(p, 1).mutable_source()->set_shape(0, 8); part(p, 1).mutable_source()->set_rank_stride(0)),
-    BAD(ExchangeSum, "ALL_TO_ALL does not accumulate", collective(p, 0).set_kind(proto::CollectiveCommand::ALL_TO_ALL);
-        *part(p, 0).mutable_target() = part(p, 0).source();
-        part(p, 0).mutable_target()->set_access(proto::Operand::READ_WRITE);
-        part(p, 0).mutable_target()->set_buffer(0)),
-    BAD(HalfInPlace, "neither apart nor in place", part(p, 1).mutable_source()->set_rank_stride(0)),
-    BAD(SumDType, "it sums int32", part(p, 0).mutable_source()->set_dtype(proto::DTYPE_I32);
-        part(p, 0).mutable_target()->set_dtype(proto::DTYPE_I32)),
-    BAD(NoScratch, "needs scratch of at least 8 bytes", part(p, 0).clear_scratch()),
-    BAD(SmallScratch, "needs scratch of at least 8 bytes", part(p, 0).mutable_scratch()->set_shape(0, 7)),
-    BAD(ScratchOffset, "begins at no multiple of the element size 4", part(p, 0).mutable_scratch()->set_shape(0, 8);
-        part(p, 0).mutable_scratch()->set_byte_offset(2)),
-    BAD(ScratchAccess, "uint8 with access SCRATCH", part(p, 0).mutable_scratch()->set_access(proto::Operand::WRITE)),
-    BAD(AccumulateInPlace, "accumulates onto its own source", part(p, 2).set_accumulate(true);
-        part(p, 2).mutable_target()->set_access(proto::Operand::READ_WRITE)),
-    BAD(AccumulateGather, "ALL_GATHER does not accumulate", part(p, 1).set_accumulate(true);
-        part(p, 1).mutable_target()->set_access(proto::Operand::READ_WRITE)),
-    BAD(MetricStride, "rank 0's value is the metric",
-        {
-          auto *metric = program(p).add_metrics();
-          metric->set_name("loss");
-          *metric->mutable_source() = part(p, 2).source();
-          metric->mutable_source()->set_buffer(0);
-          metric->mutable_source()->set_rank_stride(4);
-        }),
-    BAD(TwoQueuesOfAKind,
-        "queues compute and other both enter communicator data, but of the queues of kind COMPUTE only one may",
-        {
-          auto &other = *role(p).add_queues();
-          other.set_name("other");
-          other.set_kind(proto::Queue::COMPUTE);
-          command(p, 1).set_queue(1);
-        }),
-    BAD(RolesDisagree, "roles all and all enter other collectives of communicator data", splitRole(p);
-        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 1)),
+            BAD(CommunicatorName, "another communicator has it", *p.add_communicators() = p.communicators(0)),
+            BAD(CommunicatorAxis, "names axis 1, but there are 1", p.mutable_communicators(0)->set_axes(0, 1)),
+            BAD(CommunicatorAxisTwice, "axes are not ascending", p.mutable_communicators(0)->add_axes(0)),
+            BAD(BucketName, "another bucket has it", bucket(p).set_name("moments")),
+            BAD(BucketCommunicator, "names communicator 1", bucket(p).set_communicator(1)),
+            BAD(BucketDType, "no dtype 0", bucket(p).set_dtype(proto::DTYPE_UNSPECIFIED)),
+            BAD(BucketOdd, "no multiple of the 2 ranks of communicator data", bucket(p).set_elements(9)),
+            BAD(BucketHuge, "more than 2^59", bucket(p).set_elements(UINT64_MAX - 1)),
+            BAD(MemberVariable, "names variable 3", bucket(p).mutable_members(0)->set_variable(3)),
+            BAD(MemberDType, "variable a is float64, but the bucket is float32",
+                variable(p, 0).set_dtype(proto::DTYPE_F64)),
+            BAD(MembersOverlap, "overlap the member before, which ends at 3",
+                bucket(p).mutable_members(1)->set_element(2)),
+            BAD(MemberEnd, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(7)),
+            BAD(MemberWraps, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(UINT64_MAX)),
+            BAD(MemberTwice, "variable a belongs to two buckets of role all",
+                *p.mutable_buckets(1)->mutable_members(0) = bucket(p).members(0)),
+            BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
+            BAD(BufferBoth, "cannot hold a variable too", buffer(p, 1).set_variable(2); variable(p, 2).set_shape(0, 4)),
+            BAD(BufferScope, "its scope must be PLAN", buffer(p, 0).set_scope(proto::Buffer::STEP)),
+            BAD(BufferWhole, "has 32 bytes from element 0 on, but a shard of bucket parameters has 16",
+                buffer(p, 0).set_shard(true)),
+            BAD(BufferShard, "but the whole of bucket moments has 32", buffer(p, 1).set_shard(false)),
+            BAD(ShardOfNothing, "a shard, but of no bucket", buffer(p, 2).set_shard(true)),
+            BAD(StrideCommunicator, "names communicator 1", part(p, 1).mutable_source()->set_communicator(1)),
+            BAD(StrideEnd, "the slice of rank 1 of 2 passes the end", part(p, 1).mutable_source()->set_rank_stride(20)),
+            BAD(StrideWraps, "the slice of rank 1 of 2 passes",
+                part(p, 1).mutable_source()->set_rank_stride(UINT64_MAX - 3)),
+            BAD(StrideMisaligned, "no multiple of its element size 4",
+                part(p, 1).mutable_source()->set_rank_stride(14)),
+            BAD(StrideOfAnother, "counts the ranks of another communicator",
+                {
+                  *p.add_communicators() = p.communicators(0);
+                  p.mutable_communicators(1)->set_name("other");
+                  part(p, 1).mutable_source()->set_communicator(1);
+                }),
+            BAD(Kind, "no kind of collective 0", collective(p, 0).set_kind(proto::CollectiveCommand::KIND_UNSPECIFIED)),
+            BAD(Communicator, "names communicator 4", collective(p, 0).set_communicator(4)),
+            BAD(NoParts, "it has no parts", collective(p, 0).clear_parts()),
+            BAD(Source, "access must be READ", part(p, 0).mutable_source()->set_access(proto::Operand::WRITE)),
+            BAD(Target, "access must be READ_WRITE", part(p, 0).mutable_target()->set_access(proto::Operand::WRITE)),
+            BAD(TargetPlain, "access must be WRITE",
+                part(p, 1).mutable_target()->set_access(proto::Operand::READ_WRITE)),
+            BAD(DTypes, "different dtypes", part(p, 1).mutable_source()->set_dtype(proto::DTYPE_I32)),
+            BAD(GatherCount, "ALL_GATHER over 2 ranks makes of 8 bytes no 32",
+                part(p, 1).mutable_source()->set_shape(0, 2)),
+            BAD(ScatterCount, "REDUCE_SCATTER over 2 ranks makes of 28 bytes no 16",
+                part(p, 0).mutable_source()->set_shape(0, 7)),
+            BAD(ReduceCount, "ALL_REDUCE over 2 ranks makes of 16 bytes no 4",
+                *part(p, 2).mutable_source() = part(p, 0).target();
+                part(p, 2).mutable_source()->set_access(proto::Operand::READ)),
+            BAD(ExchangeCount, "ALL_TO_ALL over 2 ranks makes of 16 bytes no 32",
+                collective(p, 1).set_kind(proto::CollectiveCommand::ALL_TO_ALL)),
+            BAD(ExchangeInPlace, "source and target lie in one buffer and are not apart",
+                collective(p, 1).set_kind(proto::CollectiveCommand::ALL_TO_ALL);
+                part(p, 1).mutable_source()->set_shape(0, 8); part(p, 1).mutable_source()->set_rank_stride(0)),
+            BAD(ExchangeSum, "ALL_TO_ALL does not accumulate",
+                collective(p, 0).set_kind(proto::CollectiveCommand::ALL_TO_ALL);
+                *part(p, 0).mutable_target() = part(p, 0).source();
+                part(p, 0).mutable_target()->set_access(proto::Operand::READ_WRITE);
+                part(p, 0).mutable_target()->set_buffer(0)),
+            BAD(HalfInPlace, "neither apart nor in place", part(p, 1).mutable_source()->set_rank_stride(0)),
+            BAD(SumDType, "it sums int32", part(p, 0).mutable_source()->set_dtype(proto::DTYPE_I32);
+                part(p, 0).mutable_target()->set_dtype(proto::DTYPE_I32)),
+            BAD(NoScratch, "needs scratch of at least 8 bytes", part(p, 0).clear_scratch()),
+            BAD(SmallScratch, "needs scratch of at least 8 bytes", part(p, 0).mutable_scratch()->set_shape(0, 7)),
+            BAD(ScratchOffset, "begins at no multiple of the element size 4",
+                part(p, 0).mutable_scratch()->set_shape(0, 8);
+                part(p, 0).mutable_scratch()->set_byte_offset(2)),
+            BAD(ScratchAccess, "uint8 with access SCRATCH",
+                part(p, 0).mutable_scratch()->set_access(proto::Operand::WRITE)),
+            BAD(AccumulateInPlace, "accumulates onto its own source", part(p, 2).set_accumulate(true);
+                part(p, 2).mutable_target()->set_access(proto::Operand::READ_WRITE)),
+            BAD(AccumulateGather, "ALL_GATHER does not accumulate", part(p, 1).set_accumulate(true);
+                part(p, 1).mutable_target()->set_access(proto::Operand::READ_WRITE)),
+            BAD(MetricStride, "rank 0's value is the metric",
+                {
+                  auto *metric = program(p).add_metrics();
+                  metric->set_name("loss");
+                  *metric->mutable_source() = part(p, 2).source();
+                  metric->mutable_source()->set_buffer(0);
+                  metric->mutable_source()->set_rank_stride(4);
+                }),
+            BAD(TwoQueuesOfAKind,
+                "queues compute and other both enter communicator data, but of the queues of kind COMPUTE only one may",
+                {
+                  auto &other = *role(p).add_queues();
+                  other.set_name("other");
+                  other.set_kind(proto::Queue::COMPUTE);
+                  command(p, 1).set_queue(1);
+                }),
+            BAD(RolesDisagree, "roles all and all enter other collectives of communicator data", splitRole(p);
+                role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 1)),
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, PlanReaderRefusesRanks, testing::ValuesIn(rankRules),
                          [](const auto &info) { return info.param.name; });
