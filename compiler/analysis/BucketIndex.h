@@ -11,7 +11,7 @@ namespace ds {
 /// The bucket's name: parameters of one name share a bucket.
 inline constexpr llvm::StringLiteral bucketAttribute = "dist.bucket";
 /// The ZeRO stage by which the bucket is treated, 0 to 3.
-inline constexpr llvm::StringLiteral stageAttribute = "dist.stage";
+inline constexpr llvm::StringLiteral zeroStageAttribute = "dist.zero_stage";
 
 /// On a dist.bucket: how often it is gathered, and why.
 inline constexpr llvm::StringLiteral gatheredAttribute = "dist.gathered";

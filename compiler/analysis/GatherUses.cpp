@@ -41,9 +41,9 @@ GatherUses::GatherUses(dist::FragmentOp fragment, const SymbolTable &symbols) {
     occupy(gather.op() ? gather.first : 0, gather.last + 1, gather.elements());
 }
 
-bool GatherUses::fits(int64_t begin, int64_t end, int64_t elements, int64_t most) const {
+bool GatherUses::fits(int64_t begin, int64_t end, int64_t elements, int64_t max) const {
   for (int64_t t = begin; t < end; ++t)
-    if (live_[size_t(t)] + elements > most)
+    if (live_[size_t(t)] + elements > max)
       return false;
   return true;
 }

@@ -29,8 +29,8 @@ public:
   int64_t instants() const { return int64_t(views.size()); }
   /// Elements of the parameters used in instants [begin, end).
   int64_t usedBetween(int64_t begin, int64_t end) const { return used_[size_t(end)] - used_[size_t(begin)]; }
-  /// Whether `elements` more may be gathered in instants [begin, end) if `most` may be at once.
-  bool fits(int64_t begin, int64_t end, int64_t elements, int64_t most) const;
+  /// Whether `elements` more may be gathered in instants [begin, end) if `max` may be at once.
+  bool fits(int64_t begin, int64_t end, int64_t elements, int64_t max) const;
   void occupy(int64_t begin, int64_t end, int64_t elements);
 
 private:

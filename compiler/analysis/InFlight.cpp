@@ -23,7 +23,7 @@ InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols)
   }
   for (auto program : role.getOps<dist::ProgramOp>())
     if (program.getSymName() == "step")
-      holdBack(program, symbols);
+      delayReceivesOnce(program, symbols);
   for (auto &[op, departure] : departures_) {
     departure.slots = departure.values.empty() ? 1 : std::numeric_limits<int64_t>::max();
     for (StringAttr value : departure.values)
@@ -32,7 +32,7 @@ InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols)
 }
 
 void InFlight::noteFragment(dist::FragmentOp fragment) {
-  auto &touched = touched_[fragment], &taken = taken_[fragment];
+  auto &used = used_[fragment], &loaded = loaded_[fragment];
   Arrival *feeds = nullptr;
   for (Operation &op : fragment.getBody().front()) {
     if (auto feed = dyn_cast<dist::FeedOp>(op)) {
@@ -40,30 +40,30 @@ void InFlight::noteFragment(dist::FragmentOp fragment) {
         feeds = &arrivals_[&op];
         const auto stage = int64_t(fragment.getStage().value_or(0));
         feeds->ready = numberedName("input_ready", stage, stages_);
-        feeds->taken = numberedName("input_done", stage, stages_);
+        feeds->freed = numberedName("input_done", stage, stages_);
       }
       feeds->values.insert(feed.getValueAttr().getAttr());
-      touched.insert(feed.getValueAttr().getAttr());
+      used.insert(feed.getValueAttr().getAttr());
     } else if (auto receive = dyn_cast<dist::ReceiveOp>(op)) {
       Arrival &arrival = arrivals_[&op];
       arrival.ready = (receive.getChannel() + "::received").str();
-      arrival.taken = (receive.getChannel() + "::taken").str();
+      arrival.freed = (receive.getChannel() + "::taken").str();
       for (auto name : receive.getValues().getAsRange<FlatSymbolRefAttr>()) {
         arrival.values.insert(name.getAttr());
-        touched.insert(name.getAttr());
+        used.insert(name.getAttr());
       }
     } else if (auto send = dyn_cast<dist::SendOp>(op)) {
       Departure &departure = departures_[&op];
       departure.sent = (send.getChannel() + "::sent").str();
       for (Value tensor : send.getTensors())
         for (Operation *user : tensor.getUsers())
-          if (auto keep = dyn_cast<dist::StoreOp>(user))
-            departure.values.insert(keep.getValueAttr().getAttr());
-    } else if (auto keep = dyn_cast<dist::StoreOp>(op)) {
-      touched.insert(keep.getValueAttr().getAttr());
-    } else if (auto take = dyn_cast<dist::LoadOp>(op)) {
-      touched.insert(take.getValueAttr().getAttr());
-      taken.insert(take.getValueAttr().getAttr());
+          if (auto store = dyn_cast<dist::StoreOp>(user))
+            departure.values.insert(store.getValueAttr().getAttr());
+    } else if (auto store = dyn_cast<dist::StoreOp>(op)) {
+      used.insert(store.getValueAttr().getAttr());
+    } else if (auto load = dyn_cast<dist::LoadOp>(op)) {
+      used.insert(load.getValueAttr().getAttr());
+      loaded.insert(load.getValueAttr().getAttr());
     }
   }
 }
@@ -78,7 +78,7 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
     auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
     const auto microbatch = int64_t(call.getMicrobatch());
     microbatches = std::max(microbatches, microbatch + 1);
-    for (StringAttr value : touched_.find(fragment)->second) {
+    for (StringAttr value : used_.find(fragment)->second) {
       auto &list = spans[value];
       if (int64_t(list.size()) <= microbatch)
         list.resize(size_t(microbatch) + 1, Span{-1, -1});
@@ -89,46 +89,47 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
     ++number;
   }
   for (auto &[value, list] : spans) {
-    int64_t most = 1;
+    int64_t max = 1;
     size_t next = 0; // the first micro-batch that begins behind the end of this one
     for (size_t m = 0; m < list.size(); ++m) {
       if (list[m].first < 0)
         continue; // no call of this micro-batch uses it
       for (next = std::max(next, m); next < list.size() && list[next].first <= list[m].last;)
         ++next;
-      most = std::max<int64_t>(most, int64_t(next - m));
+      max = std::max<int64_t>(max, int64_t(next - m));
     }
-    slots_[value] = std::max(slots_.lookup(value), most);
+    slots_[value] = std::max(slots_.lookup(value), max);
   }
   for (auto &[op, departure] : departures_)
     for (StringAttr value : departure.values)
       if (spans.contains(value))
         slots_[value] = std::max(slots_.lookup(value), std::min<int64_t>(2, microbatches));
   if (program.getSymName() == "step")
-    noteLastTakers(program, symbols);
+    findLastReaders(program, symbols);
 }
 
-/// The last taker of any value of an arrival, in the order of calls of one micro-batch.
-void InFlight::noteLastTakers(dist::ProgramOp step, const SymbolTable &symbols) {
-  llvm::DenseMap<StringAttr, dist::FragmentOp> lastTaker; // of micro-batch 0
+/// The last fragment that loads any value of an arrival, in the order of calls of one micro-batch.
+void InFlight::findLastReaders(dist::ProgramOp step, const SymbolTable &symbols) {
+  llvm::DenseMap<StringAttr, dist::FragmentOp> lastReader; // of micro-batch 0
   llvm::DenseMap<Operation *, int64_t> position;
   int64_t number = 0;
   for (auto call : step.getOps<dist::CallOp>())
     if (call.getMicrobatch() == 0) {
       auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
-      for (StringAttr value : taken_.find(fragment)->second)
-        lastTaker[value] = fragment;
+      for (StringAttr value : loaded_.find(fragment)->second)
+        lastReader[value] = fragment;
       position[fragment] = number++;
     }
   for (auto &[op, arrival] : arrivals_)
     for (StringAttr value : arrival.values)
-      if (dist::FragmentOp taker = lastTaker.lookup(value);
-          taker && (!arrival.lastTaker || position[taker] > position[arrival.lastTaker]))
-        arrival.lastTaker = taker;
+      if (dist::FragmentOp reader = lastReader.lookup(value);
+          reader && (!arrival.lastReader || position[reader] > position[arrival.lastReader]))
+        arrival.lastReader = reader;
 }
 
-/// What is received once a step waits for the compute that is called before it, if that is of no later micro-batch.
-void InFlight::holdBack(dist::ProgramOp step, const SymbolTable &symbols) {
+/// What is received once a step is received when the compute called before it is done, unless that is of a later
+/// micro-batch.
+void InFlight::delayReceivesOnce(dist::ProgramOp step, const SymbolTable &symbols) {
   struct Before {
     dist::FragmentOp compute; // null: nothing is
     int64_t microbatch = 0, calls = 0, delay = 0;
@@ -152,7 +153,7 @@ void InFlight::holdBack(dist::ProgramOp step, const SymbolTable &symbols) {
   for (auto &[op, arrival] : arrivals_)
     if (const auto it = receives.find(op->getParentOp()); isa<dist::ReceiveOp>(op) && it != receives.end())
       if (const Before &before = it->second; before.calls == 1 && before.compute && before.delay >= 0) {
-        arrival.lastTaker = before.compute;
+        arrival.lastReader = before.compute;
         arrival.delay = before.delay;
       }
 }

@@ -10,14 +10,15 @@
 
 namespace ds {
 
-/// What comes from outside a rank's compute and is written ahead of use: one feed, or the messages of one channel.
+/// What is written ahead of use from outside a rank's compute: the inputs of one feed, or the messages of one channel.
 struct Arrival {
-  std::string ready, taken; ///< events: it is there; its slot may be written again
+  std::string ready, freed; ///< events: the values are there; their slot may be written again
   llvm::SetVector<mlir::StringAttr> values;
-  dist::FragmentOp lastTaker; ///< of a micro-batch of a step; null: no step takes it
+  dist::FragmentOp lastReader; ///< signals `freed` for each micro-batch of a step; null: no step reads them
   int64_t slots = 1;
-  /// Which of its calls `taken` speaks of: of micro-batch m, that for m - delay. What arrives once a step is let in by
-  /// the compute called before it instead, so that its bytes are others' until then.
+  /// The write for micro-batch m waits for `freed` of micro-batch m - delay, which is the one that had its slot. What
+  /// is received once a step has no earlier micro-batch; it waits for the compute called before it, so that its bytes
+  /// are free for others until then.
   int64_t delay = 1;
 };
 
@@ -33,8 +34,8 @@ class InFlight {
 public:
   InFlight(dist::RoleOp role, const mlir::SymbolTable &symbols);
 
-  /// Copies of a value: the most micro-batches whose first use and last one lie around one instant, in the order of
-  /// calls. What is sent has two, so that the next can be computed meanwhile.
+  /// Copies of a value: the maximum, over the calls, of the micro-batches between their first use of it and their last
+  /// one. What is sent has two, so that the next can be computed meanwhile.
   int64_t slots(mlir::StringAttr value) const { return std::max<int64_t>(1, slots_.lookup(value)); }
 
   /// By the op that writes or sends: a fragment of feeds (its first feed), a dist.receive, a dist.send.
@@ -50,12 +51,12 @@ public:
 private:
   void noteFragment(dist::FragmentOp fragment);
   void follow(dist::ProgramOp program, const mlir::SymbolTable &symbols);
-  void noteLastTakers(dist::ProgramOp step, const mlir::SymbolTable &symbols);
-  void holdBack(dist::ProgramOp step, const mlir::SymbolTable &symbols);
+  void findLastReaders(dist::ProgramOp step, const mlir::SymbolTable &symbols);
+  void delayReceivesOnce(dist::ProgramOp step, const mlir::SymbolTable &symbols);
 
-  int64_t stages_;                                                                       // of the module
-  llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::StringAttr>> touched_, taken_; // by fragment; looked up
-  llvm::DenseMap<mlir::StringAttr, int64_t> slots_;                                      // looked up
+  int64_t stages_;                                                                     // of the module
+  llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::StringAttr>> used_, loaded_; // by fragment; looked up
+  llvm::DenseMap<mlir::StringAttr, int64_t> slots_;                                    // looked up
   llvm::MapVector<mlir::Operation *, Arrival> arrivals_;
   llvm::MapVector<mlir::Operation *, Departure> departures_;
 };

@@ -20,20 +20,21 @@ static bool liesWithin(ArrayRef<int64_t> offsets, ArrayRef<int64_t> counts, int6
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
   if (!mesh || !axisIndex(mesh, getAxis())) // bucket_c1
-    return emitOpError() << getMeshAttr() << " is not a dist.mesh with an axis \"" << getAxis() << "\"";
+    return withMesh(emitOpError() << getMeshAttr() << " is not a dist.mesh with an axis \"" << getAxis() << "\"", mesh);
   const int64_t ranks = axisSize(mesh, getAxis());
   const RankedTensorType whole = getWholeType(), slice = getSliceType();
   const bool flat = whole.getRank() == 1 && slice.getRank() == 1 && whole.hasStaticShape() && slice.hasStaticShape();
   if (!flat || whole.getElementType() != slice.getElementType() || // bucket_c1
       slice.getNumElements() * ranks != whole.getNumElements())
-    return emitOpError() << whole << " is not " << ranks << " slices of " << slice;
+    return withMesh(emitOpError() << whole << " is not " << ranks << " slices of " << slice, mesh);
   if (getMembers().size() != getOffsets().size()) // bucket_c2
     return emitOpError() << "has " << getMembers().size() << " members and " << getOffsets().size() << " offsets";
   SmallVector<int64_t> counts;
   for (FlatSymbolRefAttr name : getMembers().getAsRange<FlatSymbolRefAttr>()) {
     auto member = dyn_cast_or_null<train::StateOpInterface>(symbols.lookupNearestSymbolFrom(*this, name));
     if (!member || member.getStateType().getElementType() != whole.getElementType()) // bucket_c2
-      return emitOpError() << "member " << name << " is not a variable of " << whole.getElementType();
+      return withDeclaration(emitOpError() << "member " << name << " is not a variable of " << whole.getElementType(),
+                             member);
     counts.push_back(member.getStateType().getNumElements());
   }
   if (!liesWithin(getOffsets(), counts, whole.getNumElements())) // bucket_c2
@@ -65,7 +66,8 @@ int64_t BucketOp::sliceElements(int64_t elements, int64_t ranks) {
 LogicalResult ReadWholeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto bucket = symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr());
   if (!bucket || bucket.isSharded() || bucket.getType() != getResult().getType()) // read_whole_c1
-    return emitOpError() << getBucketAttr() << " is not a replicated dist.bucket of " << getResult().getType();
+    return withDeclaration(
+        emitOpError() << getBucketAttr() << " is not a replicated dist.bucket of " << getResult().getType(), bucket);
   return success();
 }
 

@@ -29,8 +29,9 @@ FailureOr<SmallVector<Type>> ds::dist::resultTypes(CollectiveOpInterface op, int
       return op->emitOpError() << "sums " << type << "; only floats are summed";
     SmallVector<int64_t> shape(type.getShape());
     if (cuts && shape[size_t(dim)] % ranks != 0) // collective_c2
-      return op->emitOpError() << "cuts dimension " << dim << " of " << type << " into " << ranks
-                               << " slices; pad it to " << (shape[size_t(dim)] / ranks + 1) * ranks;
+      return withMesh(op->emitOpError() << "cuts dimension " << dim << " of " << type << " into " << ranks
+                                        << " slices; pad it to " << (shape[size_t(dim)] / ranks + 1) * ranks,
+                      meshOf(op->getParentOfType<ModuleOp>()));
     if (const int64_t times = growth(kind, ranks); times > 1)
       shape[size_t(dim)] *= times;
     else if (times < 0)
@@ -46,12 +47,10 @@ static LogicalResult verifySharding(CollectiveOpInterface op, MeshOp mesh, Array
   std::optional<int64_t> along; // the dimension by which results are said to be sharded along `axis`
   bool same = true;             // or that they are the same
   for (const AxisPlacement &placement : op.getShardingAttr().getPlacements()) {
-    if (!axisIndex(mesh, placement.axis)) {
-      InFlightDiagnostic error = op->emitOpError()
-                                 << "says " << op.getShardingAttr() << ", and the mesh has no axis " << placement.axis;
-      error.attachNote(mesh.getLoc()) << "mesh declared here";
-      return error;
-    }
+    if (!axisIndex(mesh, placement.axis))
+      return withMesh(op->emitOpError() << "says " << op.getShardingAttr() << ", and the mesh has no axis "
+                                        << placement.axis,
+                      mesh);
     for (Type type : types)
       if (placement.dim && *placement.dim >= cast<RankedTensorType>(type).getRank())
         return op->emitOpError() << "says " << op.getShardingAttr() << ", and a result is " << type;
@@ -83,7 +82,8 @@ static bool takes(Operation *state, CollectiveKind kind, Type type) {
 static FailureOr<SmallVector<Type>> verifyParts(CollectiveOpInterface op, SymbolTableCollection &symbols) {
   auto mesh = symbols.lookupNearestSymbolFrom<MeshOp>(op->getParentOp(), op.getMeshAttr());
   if (!mesh || !axisIndex(mesh, op.getAxisAttr())) // collective_c1
-    return op->emitOpError() << op.getMeshAttr() << " is not a dist.mesh with an axis " << op.getAxisAttr();
+    return withMesh(op->emitOpError() << op.getMeshAttr() << " is not a dist.mesh with an axis " << op.getAxisAttr(),
+                    mesh);
   FailureOr<SmallVector<Type>> types = resultTypes(op, axisSize(mesh, op.getAxisAttr()));
   if (failed(types) || (op.getShardingAttr() && failed(verifySharding(op, mesh, *types))))
     return failure();
@@ -97,15 +97,13 @@ static FailureOr<SmallVector<Type>> verifyParts(CollectiveOpInterface op, Symbol
     Operation *state = symbols.lookupNearestSymbolFrom(op->getParentOp(), name);
     if (takes(state, op.getKind(), type))
       continue;
-    InFlightDiagnostic error = op->emitOpError() << name << " does not take " << type; // collective_c4
-    if (state)
-      error.attachNote(state->getLoc()) << "declared here";
-    return error;
+    return withDeclaration(op->emitOpError() << name << " does not take " << type, state); // collective_c4
   }
   return SmallVector<Type>();
 }
 
-static LogicalResult verifyResults(Operation *op, FailureOr<SmallVector<Type>> types) {
+/// `start`: of a done.
+static LogicalResult verifyResults(Operation *op, FailureOr<SmallVector<Type>> types, Operation *start = nullptr) {
   if (failed(types))
     return failure();
   if (op->getResultTypes() != TypeRange(*types)) { // collective_c3, done_c2
@@ -115,6 +113,8 @@ static LogicalResult verifyResults(Operation *op, FailureOr<SmallVector<Type>> t
     error << " and must have " << types->size();
     if (!types->empty())
       error << " (" << TypeRange(*types) << ")";
+    if (start)
+      error.attachNote(start->getLoc()) << "begun here";
     return error;
   }
   return success();
@@ -130,10 +130,14 @@ static LogicalResult verifyStart(CollectiveOpInterface op, SymbolTableCollection
 
 template <typename StartOp> static LogicalResult verifyDone(Operation *done, SymbolTableCollection &symbols) {
   auto start = done->getOperand(0).getDefiningOp<StartOp>();
-  if (!start || start->getBlock() != done->getBlock() || !start.getToken().hasOneUse()) // done_c1
-    return done->emitOpError() << "needs the token of one " << StartOp::getOperationName()
-                               << " of the same fragment, and must be its only done";
-  return verifyResults(done, verifyParts(start, symbols));
+  if (!start || start->getBlock() != done->getBlock() || !start.getToken().hasOneUse()) { // done_c1
+    InFlightDiagnostic error = done->emitOpError() << "needs the token of one " << StartOp::getOperationName()
+                                                   << " of the same fragment, and must be its only done";
+    if (Operation *other = done->getOperand(0).getDefiningOp())
+      error.attachNote(other->getLoc()) << "its token comes from here";
+    return error;
+  }
+  return verifyResults(done, verifyParts(start, symbols), start);
 }
 
 #define DS_COLLECTIVE(NAME)                                                                                            \

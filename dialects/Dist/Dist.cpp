@@ -24,6 +24,12 @@ void DistDialect::initialize() {
   registerDistDialectOperations(this);
 }
 
+InFlightDiagnostic &&ds::dist::withDeclaration(InFlightDiagnostic &&error, Operation *declaration) {
+  if (declaration)
+    error.attachNote(declaration->getLoc()) << "declared here";
+  return std::move(error);
+}
+
 LogicalResult ValueOp::verify() {
   if (!cast<RankedTensorType>(getType()).hasStaticShape()) // value_c1
     return emitOpError() << "must be a static tensor, not " << getType();
@@ -35,13 +41,9 @@ static LogicalResult verifySharding(ValueOp value) {
   auto module = value->getParentOfType<ModuleOp>();
   MeshOp mesh = module ? meshOf(module) : MeshOp();
   for (const AxisPlacement &placement : value.getShardingAttr().getPlacements()) {
-    if (!mesh || !axisIndex(mesh, placement.axis)) { // value_c3
-      InFlightDiagnostic error = value.emitOpError()
-                                 << "is sharded by axis " << placement.axis << ", which the mesh does not have";
-      if (mesh)
-        error.attachNote(mesh.getLoc()) << "mesh declared here";
-      return error;
-    }
+    if (!mesh || !axisIndex(mesh, placement.axis)) // value_c3
+      return withMesh(
+          value.emitOpError() << "is sharded by axis " << placement.axis << ", which the mesh does not have", mesh);
     if (placement.dim && *placement.dim >= cast<RankedTensorType>(value.getType()).getRank()) // value_c3
       return value.emitOpError() << "is sharded along dimension " << *placement.dim << ", and " << value.getType()
                                  << " has none";
@@ -56,14 +58,15 @@ LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return success();
   auto bucket = getBucket() ? symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr()) : BucketOp();
   if (!bucket || bucket.getWholeType() != getType()) // value_c2
-    return emitOpError() << "is not the whole of a dist.bucket"
-                         << (getForStep() ? "; only that is kept for a step" : "");
+    return withDeclaration(emitOpError() << "is not the whole of a dist.bucket"
+                                         << (getForStep() ? "; only that is stored for a step" : ""),
+                           bucket);
   return success();
 }
 
 LogicalResult FragmentOp::verify() {
   if (getBody().getNumArguments() != 0) // fragment_c1
-    return emitOpError() << "body has arguments; dist.load reads what others kept";
+    return emitOpError() << "body has arguments; dist.load reads what others stored";
   const bool ofRank = getPipe().has_value(), isReceive = getPhase() == Phase::Receive;
   if (ofRank == getStage().has_value() || (!isReceive && ofRank != isOfRank(getPhase()))) // fragment_c2
     return emitOpError() << "of phase " << stringifyPhase(getPhase()) << " has " << (getStage() ? "a" : "no")
@@ -87,10 +90,9 @@ LogicalResult FragmentOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << getAheadOfAttr() << " is not a dist.fragment";
   if (served.getPhase() != Phase::Receive && served.getStage() == getStage() && served.getPipe() == getPipe())
     return success();
-  InFlightDiagnostic error = emitOpError() << "is for " << getAheadOfAttr() // fragment_c3
-                                           << ", which receives itself or is of another stage or coordinate";
-  error.attachNote(served.getLoc()) << "declared here";
-  return error;
+  return withDeclaration(emitOpError() << "is for " << getAheadOfAttr() // fragment_c3
+                                       << ", which receives itself or is of another stage or coordinate",
+                         served);
 }
 
 LogicalResult RoleOp::verify() {
@@ -114,8 +116,7 @@ static ValueOp lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollecti
     return {};
   }
   if (type && value.getType() != type) {
-    InFlightDiagnostic error = op->emitOpError() << name << " is " << value.getType() << ", not " << type;
-    error.attachNote(value.getLoc()) << "declared here";
+    withDeclaration(op->emitOpError() << name << " is " << value.getType() << ", not " << type, value);
     return {};
   }
   return value;
@@ -128,15 +129,16 @@ LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) { // load
 LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
   ValueOp value = lookup(*this, getValueAttr(), symbols, getTensor().getType());
   if (value && value.getInput()) // store_c1
-    return emitOpError() << getValueAttr() << " is the graph input \"" << *value.getInput()
-                         << "\"; only a feed writes it";
+    return withDeclaration(emitOpError() << getValueAttr() << " is the graph input \"" << *value.getInput()
+                                         << "\"; only a feed writes it",
+                           value);
   return success(bool(value));
 }
 
 LogicalResult FeedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   ValueOp value = lookup(*this, getValueAttr(), symbols);
   if (value && !value.getInput()) // feed_c1
-    return emitOpError() << getValueAttr() << " is no graph input";
+    return withDeclaration(emitOpError() << getValueAttr() << " is no graph input", value);
   return success(bool(value));
 }
 
@@ -164,7 +166,8 @@ LogicalResult ReceiveOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!value)
       return failure();
     if (value.getInput()) // receive_c1
-      return emitOpError() << name << " is the graph input \"" << *value.getInput() << "\"; only a feed writes it";
+      return withDeclaration(
+          emitOpError() << name << " is the graph input \"" << *value.getInput() << "\"; only a feed writes it", value);
   }
   return verifyChannel(*this, getChannelAttr(), symbols);
 }

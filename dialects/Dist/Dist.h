@@ -45,6 +45,9 @@ struct AxisPlacement {
 
 namespace ds::dist {
 
+/// `error`, which names `declaration`, with a note where that stands; without one if it is null.
+mlir::InFlightDiagnostic &&withDeclaration(mlir::InFlightDiagnostic &&error, mlir::Operation *declaration);
+
 /// The types that a collective over `ranks` makes of its inputs (collective_c2, c3), or a failure after a diagnostic.
 llvm::FailureOr<llvm::SmallVector<mlir::Type>> resultTypes(CollectiveOpInterface op, int64_t ranks);
 

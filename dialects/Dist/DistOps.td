@@ -33,7 +33,7 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   let summary = "what passes from one fragment to a later one of the same micro-batch";
   let description = [{
     `input` names the graph input that `dist.feed` writes into it. `of` names the bucket that it is the whole of, gathered;
-    one `of` a bucket `for_step` is kept once, and taken by every later micro-batch of the step.
+    one `of` a bucket `for_step` is stored once, and loaded by every later micro-batch of the step.
 
     ```mlir
     dist.value @"h.0/add" : tensor<4x128x64xf32>
@@ -126,7 +126,7 @@ class Dist_ValueUser<string mnemonic, list<Trait> traits>
     : Dist_Op<mnemonic, !listconcat([HasParent<"FragmentOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
 
 def Dist_LoadOp : Dist_ValueUser<"load", [MemoryEffects<[MemRead<Dist_Values>]>]> {
-  let summary = "read a value that an earlier fragment kept";
+  let summary = "read a value that an earlier fragment stored";
   let description = [{
     **Constraints**
     - (load_c1) `value` names a dist.value of the result's type.
@@ -137,7 +137,7 @@ def Dist_LoadOp : Dist_ValueUser<"load", [MemoryEffects<[MemRead<Dist_Values>]>]
 }
 
 def Dist_StoreOp : Dist_ValueUser<"store", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
-  let summary = "keep a tensor for a later fragment";
+  let summary = "store a tensor for a later fragment";
   let description = [{
     **Constraints**
     - (store_c1) `value` names a dist.value of the tensor's type that is no graph input.
@@ -177,7 +177,7 @@ def Dist_ChannelOp : Dist_Op<"channel", [Symbol]> {
 def Dist_SendOp : Dist_ValueUser<"send", [MemoryEffects<[MemWrite<Dist_Values>]>]> {
   let summary = "send tensors, one message";
   let description = [{
-    Runs beside what follows; what it sends is kept, or state.
+    Runs beside what follows; what it sends is stored, or state.
 
     ```mlir
     dist.send %x, %mask on @"forward::0-1" : tensor<4x64xf32>, tensor<4x4xf32>

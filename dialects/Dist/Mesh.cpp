@@ -24,6 +24,12 @@ MeshOp ds::dist::meshOf(ModuleOp module) {
   return meshes.empty() ? MeshOp() : *meshes.begin();
 }
 
+InFlightDiagnostic &&ds::dist::withMesh(InFlightDiagnostic &&error, MeshOp mesh) {
+  if (mesh)
+    error.attachNote(mesh.getLoc()) << "mesh declared here";
+  return std::move(error);
+}
+
 MeshOp ds::dist::requireMesh(ModuleOp module) {
   MeshOp mesh = meshOf(module);
   if (!mesh)

@@ -17,6 +17,9 @@ inline constexpr llvm::StringLiteral expertAxis = "expert", tensorAxis = "tensor
 /// The mesh of a module, or null.
 MeshOp meshOf(mlir::ModuleOp module);
 
+/// `error`, which speaks of the mesh, with a note where it stands; without one if it is null.
+mlir::InFlightDiagnostic &&withMesh(mlir::InFlightDiagnostic &&error, MeshOp mesh);
+
 /// The mesh of a module, or null after a diagnostic.
 MeshOp requireMesh(mlir::ModuleOp module);
 

@@ -10,7 +10,7 @@ def Dist_MemorySpace : I32EnumAttr<"MemorySpace", "where a tensor lies", [
   let cppNamespace = "::ds::dist";
 }
 
-def Dist_TransferOp : Dist_Op<"transfer", [Pure, HasParent<"FragmentOp">, SameOperandsAndResultType]> {
+def Dist_TransferOp : Dist_Op<"transfer", [Pure, HasParent<"FragmentOp">, AllTypesMatch<["tensor", "result"]>]> {
   let summary = "a tensor in another memory space";
   let description = [{
     What a fragment computes lies in device memory; what a transfer has put elsewhere is there for another transfer alone. Cf.

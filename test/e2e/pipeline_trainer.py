@@ -84,6 +84,12 @@ def write_images(path):
                "labels": torch.from_numpy(generator.integers(0, LABELS, SAMPLES))}, path)
 
 
+def zero(cut, **more):
+    """The section of a configuration, with buckets small enough that there are several."""
+    return {"stage": cut.zero, "reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000,
+            "stage3_param_persistence_threshold": 40, **more}
+
+
 class Trainer:
     def __init__(self, tools, folder):
         self.tools, self.folder = tools, folder
@@ -112,9 +118,7 @@ class Trainer:
 
     def config(self, name, cut, **more):
         pipeline = {"stages": cut.stages, "schedule": cut.schedule, "chunks": cut.chunks} if cut.stages > 1 else {"stages": 1}
-        zero = {"stage": cut.zero, "reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000,
-                "stage3_param_persistence_threshold": 40}
-        settings = {"gradient_clipping": 0.5, "zero_optimization": zero, "deepstatic": {"pipeline": pipeline}, **more}
+        settings = {"gradient_clipping": 0.5, "zero_optimization": zero(cut), "deepstatic": {"pipeline": pipeline}, **more}
         digest = hashlib.sha256(json.dumps([name, dataclasses.astuple(cut), settings]).encode()).hexdigest()[:12]
         return write_config(self.folder / f"{digest}.json", 2 if name == "resnet" else 1, cut.microbatches, **settings)
 

@@ -116,6 +116,8 @@ def name_copies(plan):
         twin = plan.variables.add()
         twin.CopyFrom(plan.variables[index])
         twin.name, twin.kind, twin.persistent = f"twin::{twin.name}", 1, True
+        twin.ClearField("of")  # a moment that is exported as a parameter
+        plan.variables[index].ClearField("of")
         plan.variables[index].kind, plan.variables[index].persistent = 1, True
         del twin.aliases[:]
         twins[twin.name] = plan.variables[index].name

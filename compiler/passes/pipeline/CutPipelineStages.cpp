@@ -170,12 +170,19 @@ private:
   /// A unit without a stage follows the one before it.
   LogicalResult completeByHand(const ForwardChain &chain) {
     int64_t stage = 0;
+    Operation *before = nullptr;
     for (Operation *op : chain.units) {
       const int64_t own = stageOf(op).value_or(stage);
-      if (own < stage || own > stage + 1)
-        return op->emitOpError() << "has " << pipelineStageAttribute << " " << own << " behind an op of stage " << stage
-                                 << "; stages follow each other in program order, without gaps";
+      if (own < stage || own > stage + 1) {
+        InFlightDiagnostic error = op->emitOpError()
+                                   << "has " << pipelineStageAttribute << " " << own << " behind an op of stage "
+                                   << stage << "; stages follow each other in program order, without gaps";
+        if (before)
+          error.attachNote(before->getLoc()) << "the op before it";
+        return error;
+      }
       setStage(op, stage = own);
+      before = op;
     }
     stages_ = stage + 1;
     if (stages > 1 && stages_ != stages)
@@ -247,8 +254,9 @@ private:
       collect(op->getOperand(0), op, parts);
       for (auto &[stage, value] : parts) {
         if (!readers_[parameter].contains(stage))
-          return op->emitOpError() << "adds a gradient of stage " << stage << ", which does not read @"
-                                   << parameter.getValue();
+          return dist::withDeclaration(op->emitOpError() << "adds a gradient of stage " << stage
+                                                         << ", which does not read @" << parameter.getValue(),
+                                       symbols_->lookup(parameter));
         Operation *own = OpBuilder(op).clone(*op);
         own->setOperand(0, value);
         setStage(own, stage);

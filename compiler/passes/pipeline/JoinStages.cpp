@@ -1,4 +1,13 @@
 //===- JoinStages.cpp - what pipeline stages tell each other once a step ------===//
+//
+// 1. Tied parameters: the gradients of a parameter that several roles hold. The first role receives the others'
+//    sums, adds them to its own in the order of the roles, and sends the total back. All copies then take the same
+//    step. Megatron-LM does this by an all_reduce among the stages that hold it; here the sum has one order.
+// 2. The gradient norm: each role packs the partial sums of the parameters that it is the first to hold. An
+//    all_gather along axis pipe brings all of them to all ranks, which add them in the order of the parameters.
+// 3. The loss: the last role sends it to the first, which stores it as if it had measured it.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/Stages.h"
@@ -27,18 +36,12 @@ struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     symbols_ = &symbols;
-    mesh_ = dist::requireMesh(module);
-    if (!mesh_)
-      return signalPassFailure();
     roles_.assign(module.getOps<dist::RoleOp>().begin(), module.getOps<dist::RoleOp>().end());
     if (roles_.size() < 2)
       return;
-    updates_ = fragmentsOf(module, dist::Phase::Update);
-    if (updates_.size() != roles_.size()) {
-      module.emitError() << "has " << roles_.size() << " roles and " << updates_.size()
-                         << " updates; ds-outline-fragments makes one for each";
+    mesh_ = dist::requireMesh(module);
+    if (!mesh_ || failed(findUpdates()))
       return signalPassFailure();
-    }
     const RoleUses uses(module);
     sumTies(uses);
     shareNorm(uses);
@@ -47,6 +50,31 @@ struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
   }
 
 private:
+  /// A role stands for each coordinate of axis pipe, in order, and calls the update of its coordinate.
+  LogicalResult findUpdates() {
+    if (const int64_t ranks = dist::axisSize(mesh_, dist::pipeAxis); ranks != int64_t(roles_.size()))
+      return dist::withMesh(getOperation().emitError()
+                                << "has " << roles_.size() << " roles for " << ranks << " ranks along axis \""
+                                << dist::pipeAxis << "\"; ds-schedule-calls makes one for each",
+                            mesh_);
+    const FragmentIndex fragments(getOperation());
+    updates_.clear();
+    for (auto [index, role] : llvm::enumerate(roles_)) {
+      dist::FragmentOp update = fragments.find(dist::Phase::Update, int64_t(index));
+      if (!update)
+        return role.emitOpError() << "has no fragment of phase update and pipe " << index
+                                  << "; ds-outline-fragments makes it";
+      const WalkResult called = role.walk([&](dist::CallOp call) {
+        return call.getFragment() == update.getSymName() ? WalkResult::interrupt() : WalkResult::advance();
+      });
+      if (!called.wasInterrupted())
+        return dist::withDeclaration(role.emitOpError() << "never calls @" << update.getSymName() << ", its update",
+                                     update);
+      updates_.push_back(update);
+    }
+    return success();
+  }
+
   //===-- messages ----------------------------------------------------------------===//
 
   FlatSymbolRefAttr makeChannel(const Twine &name, int64_t from, int64_t to) {

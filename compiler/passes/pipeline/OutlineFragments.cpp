@@ -1,4 +1,15 @@
 //===- OutlineFragments.cpp - cut the step into fragments -------------------===//
+//
+// 1. Pieces: forwards by stage, then backwards from the last stage to the first, each with its weight gradients
+//    behind it if the schedule splits these off (zero bubble, arXiv 2401.10241), then the evaluation.
+// 2. An op goes to the piece of its stage and phase. What costs nothing (views, constants, reads of state) is
+//    repeated wherever it is read.
+// 3. A result that another piece reads becomes a dist.value. Where that piece is on another rank it becomes part of
+//    a message, one for each pair of a piece and a stage, sent at the end of the piece and received ahead of the
+//    first one that needs it.
+// 4. There is one update a rank: of the parameters that its stages read.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
@@ -27,7 +38,7 @@ std::string valueName(StringRef name) {
   return (llvm::is_contained(reservedNames, name) ? name + "::value" : name).str();
 }
 
-/// What a kept value is called: the ONNX name, or "value".
+/// What a stored value is called: the ONNX name, or "value".
 std::string nameOf(Location location) {
   std::string name = train::locationName(location);
   return name.empty() ? "value" : valueName(name);
@@ -55,7 +66,10 @@ struct OutlineFragments : ds::impl::OutlineFragmentsBase<OutlineFragments> {
     for (func::FuncOp function : {microbatch, update, evaluate})
       if (!function.getBody().hasOneBlock() || (function != microbatch && function.getNumArguments() != 0 &&
                                                 function.getArgumentTypes() != microbatch.getArgumentTypes())) {
-        function.emitError("must have one block and @microbatch's arguments, or none; see ds-verify-train-form");
+        InFlightDiagnostic error =
+            function.emitError("must have one block and @microbatch's arguments, or none; see ds-verify-train-form");
+        if (function != microbatch)
+          error.attachNote(microbatch.getLoc()) << "@microbatch stands here";
         return signalPassFailure();
       }
     dist::MeshOp mesh = dist::requireMesh(module);
@@ -228,8 +242,8 @@ private:
   };
 
   void outlineAll(func::FuncOp function, ArrayRef<Piece> pieces) {
-    kept_.clear();
-    nameKept(function, pieces);
+    stored_.clear();
+    nameStored(function, pieces);
     for (auto [index, piece] : llvm::enumerate(pieces)) {
       makeReceives(pieces, index);
       outline(function, piece, stages_, messagesFrom(index));
@@ -238,7 +252,7 @@ private:
   }
 
   /// Names what pieces read of others, in the order in which it is computed, and the messages between ranks.
-  void nameKept(func::FuncOp function, ArrayRef<Piece> pieces) {
+  void nameStored(func::FuncOp function, ArrayRef<Piece> pieces) {
     llvm::DenseMap<Operation *, size_t> pieceOf;
     for (auto [index, piece] : llvm::enumerate(pieces))
       for (Operation *op : piece.ops)
@@ -267,7 +281,7 @@ private:
           auto value = dist::ValueOp::create(builder_, result.getLoc(), nameOf(result.getLoc()),
                                              cast<RankedTensorType>(result.getType()), StringAttr());
           symbols_->insert(value); // makes the name unique
-          kept_[result] = value.getSymNameAttr();
+          stored_[result] = value.getSymNameAttr();
           for (const size_t reader : it->second)
             addToMessage(pieces, pieceOf.lookup(&op), reader, result);
         }
@@ -315,13 +329,13 @@ private:
                                 FlatSymbolRefAttr::get(&getContext(), served));
       SmallVector<Attribute> values;
       for (Value value : message.values)
-        values.push_back(FlatSymbolRefAttr::get(kept_.lookup(value)));
+        values.push_back(FlatSymbolRefAttr::get(stored_.lookup(value)));
       dist::ReceiveOp::create(builder_, message.channel.getLoc(), builder_.getArrayAttr(values),
                               message.channel.getSymName());
     }
   }
 
-  /// Clones a piece, one of `count` of its phase, into a new fragment; takes what others computed, keeps what others
+  /// Clones a piece, one of `count` of its phase, into a new fragment; loads what others computed, stores what others
   /// need, and sends it.
   void outline(func::FuncOp function, const Piece &piece, int64_t count, ArrayRef<Message *> messages) {
     makeFragment(function.getLoc(), numberedName(stringifyPhase(piece.phase), piece.stage, count), piece.phase,
@@ -331,9 +345,9 @@ private:
       if (mapping.contains(value))
         return;
       if (auto argument = dyn_cast<BlockArgument>(value)) {
-        mapping.map(value, take(inputs_[size_t(piece.stage)][argument.getArgNumber()], value));
-      } else if (StringAttr kept = kept_.lookup(value)) {
-        mapping.map(value, take(kept, value));
+        mapping.map(value, load(inputs_[size_t(piece.stage)][argument.getArgNumber()], value));
+      } else if (StringAttr stored = stored_.lookup(value)) {
+        mapping.map(value, load(stored, value));
       } else {
         llvm::for_each(value.getDefiningOp()->getOperands(), provide);
         builder_.clone(*value.getDefiningOp(), mapping)->removeAttr(pipelineStageAttribute);
@@ -344,8 +358,8 @@ private:
       Operation *clone = builder_.clone(*op, mapping);
       clone->removeAttr(pipelineStageAttribute);
       for (auto [result, cloned] : llvm::zip(op->getResults(), clone->getResults()))
-        if (StringAttr kept = kept_.lookup(result))
-          dist::StoreOp::create(builder_, result.getLoc(), cloned, FlatSymbolRefAttr::get(kept));
+        if (StringAttr stored = stored_.lookup(result))
+          dist::StoreOp::create(builder_, result.getLoc(), cloned, FlatSymbolRefAttr::get(stored));
     }
     for (Message *message : messages) {
       SmallVector<Value> tensors;
@@ -360,7 +374,7 @@ private:
   /// One update a rank: of the parameters that its stages read, and of what every rank counts for itself. The norm is
   /// of all gradients; ds-join-stages brings what a rank does not have.
   void outlineUpdates(func::FuncOp function) {
-    kept_.clear();
+    stored_.clear();
     for (int64_t rank = 0; rank < ranks_; ++rank) {
       llvm::DenseSet<StringAttr> named; // symbols, by this rank's fragments
       for (auto fragment : getOperation().getOps<dist::FragmentOp>())
@@ -391,7 +405,7 @@ private:
     return !store || store.getVariable() != lossMetric || named.contains(store.getVariableAttr().getAttr());
   }
 
-  Value take(StringAttr name, Value like) {
+  Value load(StringAttr name, Value like) {
     return dist::LoadOp::create(builder_, like.getLoc(), like.getType(), FlatSymbolRefAttr::get(name));
   }
 
@@ -399,7 +413,7 @@ private:
   OpBuilder builder_{static_cast<MLIRContext *>(nullptr)};
   int64_t stages_ = 1, ranks_ = 1;
   std::vector<SmallVector<StringAttr>> inputs_; // by stage and argument; null where a stage does not need one
-  llvm::DenseMap<Value, StringAttr> kept_;
+  llvm::DenseMap<Value, StringAttr> stored_;
   std::map<std::pair<size_t, int64_t>, Message> messages_; // by piece that sends and stage that receives
   llvm::DenseSet<StringAttr> written_;                     // variables, by @microbatch
 };

@@ -44,7 +44,7 @@ def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"
   let summary = "cut the step into fragments";
   let description = [{
     `@microbatch` becomes the fragments `@forward` and `@backward` (from `train.loss_gradient` on), `@update` and
-    `@evaluate` one each, and `@feed` writes the graph inputs. What the backward reads of the forward is kept by name;
+    `@evaluate` one each, and `@feed` writes the graph inputs. What the backward reads of the forward is stored by name;
     reshapes, constants and reads of variables are repeated instead.
 
     Ops with `dist.pipeline_stage` go to the fragments of their stage, `@"forward::0"`, `@"forward::1"` and so on; stage s runs at
@@ -77,9 +77,9 @@ def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::tra
 }
 
 def VerifyDistForm : DsPass<"ds-verify-dist-form"> {
-  let summary = "check that every value is kept before it is taken";
+  let summary = "check that every value is stored before it is loaded";
   let description = [{
-    Follows each program call by call: a fragment may take what an earlier call of the same micro-batch kept or fed. No
+    Follows each program call by call: a fragment may load what an earlier call of the same micro-batch stored, fed or received. No
     func.func is left outside `@reference`.
   }];
 }

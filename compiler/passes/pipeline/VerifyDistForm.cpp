@@ -1,4 +1,12 @@
-//===- VerifyDistForm.cpp - check that every value is kept before it is taken -===//
+//===- VerifyDistForm.cpp - check that every value is stored before it is loaded //
+//
+// 1. Nothing names a member of a sharded bucket but by the bucket.
+// 2. Every channel has one send and one receive, of the same types, and lies on the mesh.
+// 3. Each program is followed call by call: what a fragment loads of a micro-batch, an earlier call has stored, fed
+//    or received.
+// A verify pass between phases, as in IREE (Stream/Transforms/VerifyLowerings.cpp).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/passes/pipeline/Passes.h"
 #include "dialects/Dist/Mesh.h"
@@ -17,9 +25,9 @@ using namespace ds;
 
 namespace {
 
-/// What a fragment takes and provides; the same for every call.
+/// What a fragment loads and provides; the same for every call.
 struct Effects {
-  SmallVector<dist::LoadOp> takes;
+  SmallVector<dist::LoadOp> loads;
   llvm::SetVector<StringAttr> provides;
 };
 
@@ -47,10 +55,10 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
   static Effects effectsOf(dist::FragmentOp fragment) {
     Effects effects;
     for (Operation &op : fragment.getBody().front()) {
-      if (auto take = dyn_cast<dist::LoadOp>(op))
-        effects.takes.push_back(take);
-      else if (auto keep = dyn_cast<dist::StoreOp>(op))
-        effects.provides.insert(keep.getValueAttr().getAttr());
+      if (auto load = dyn_cast<dist::LoadOp>(op))
+        effects.loads.push_back(load);
+      else if (auto store = dyn_cast<dist::StoreOp>(op))
+        effects.provides.insert(store.getValueAttr().getAttr());
       else if (auto feed = dyn_cast<dist::FeedOp>(op))
         effects.provides.insert(feed.getValueAttr().getAttr());
       else if (auto receive = dyn_cast<dist::ReceiveOp>(op))
@@ -67,10 +75,19 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
       for (Operation &op : fragment.getBody().front())
         for (NamedAttribute attribute : op.getAttrDictionary())
           if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()); name && buckets.isSharded(name.getAttr()))
-            return op.emitOpError() << "names " << name << ", of which a rank holds a slice in bucket @"
-                                    << buckets.bucketOf(name.getAttr()).getSymName()
-                                    << "; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers";
+            return dist::withDeclaration(
+                op.emitOpError() << "names " << name << ", of which a rank holds a slice in bucket @"
+                                 << buckets.bucketOf(name.getAttr()).getSymName()
+                                 << "; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers",
+                buckets.bucketOf(name.getAttr()));
     return success();
+  }
+
+  /// `error` with a note at the op that it speaks of, too; null: there is none.
+  static LogicalResult noteOther(InFlightDiagnostic &&error, Operation *other) {
+    if (other)
+      error.attachNote(other->getLoc()) << "the other";
+    return error;
   }
 
   /// Channels lie on the mesh, and what leaves has the types of what arrives.
@@ -79,12 +96,14 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
     llvm::DenseMap<StringAttr, dist::ReceiveOp> receives;
     for (auto fragment : getOperation().getOps<dist::FragmentOp>()) {
       for (auto send : fragment.getOps<dist::SendOp>())
-        if (!sends.try_emplace(send.getChannelAttr().getAttr(), send).second)
-          return send.emitOpError() << "sends on " << send.getChannelAttr() << ", on which another op sends";
+        if (auto [other, isFirst] = sends.try_emplace(send.getChannelAttr().getAttr(), send); !isFirst)
+          return noteOther(send.emitOpError() << "sends on " << send.getChannelAttr() << ", on which another op sends",
+                           other->second);
       for (auto receive : fragment.getOps<dist::ReceiveOp>())
-        if (!receives.try_emplace(receive.getChannelAttr().getAttr(), receive).second)
-          return receive.emitOpError() << "receives on " << receive.getChannelAttr()
-                                       << ", on which another op receives";
+        if (auto [other, isFirst] = receives.try_emplace(receive.getChannelAttr().getAttr(), receive); !isFirst)
+          return noteOther(receive.emitOpError()
+                               << "receives on " << receive.getChannelAttr() << ", on which another op receives",
+                           other->second);
     }
     const SymbolTable symbols(getOperation());
     for (auto channel : getOperation().getOps<dist::ChannelOp>()) {
@@ -93,12 +112,15 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
         return failure();
       const int64_t size = dist::axisSize(mesh, channel.getAxis());
       if (int64_t(channel.getFrom()) >= size || int64_t(channel.getTo()) >= size)
-        return channel.emitOpError() << "leads from " << channel.getFrom() << " to " << channel.getTo()
-                                     << "; the mesh's axis \"" << channel.getAxis() << "\" has " << size << " ranks";
+        return dist::withMesh(channel.emitOpError()
+                                  << "leads from " << channel.getFrom() << " to " << channel.getTo()
+                                  << "; the mesh's axis \"" << channel.getAxis() << "\" has " << size << " ranks",
+                              mesh);
       dist::SendOp send = sends.lookup(channel.getSymNameAttr());
       dist::ReceiveOp receive = receives.lookup(channel.getSymNameAttr());
       if (!send || !receive)
-        return channel.emitOpError() << "has no " << (send ? "dist.receive" : "dist.send");
+        return noteOther(channel.emitOpError() << "has no " << (send ? "dist.receive" : "dist.send"),
+                         send ? send.getOperation() : receive.getOperation());
       SmallVector<Type> received;
       for (auto name : receive.getValues().getAsRange<FlatSymbolRefAttr>())
         received.push_back(symbols.lookup<dist::ValueOp>(name.getAttr()).getType());
@@ -114,15 +136,15 @@ struct VerifyDistForm : ds::impl::VerifyDistFormBase<VerifyDistForm> {
 
   LogicalResult follow(dist::ProgramOp program, const llvm::DenseMap<StringAttr, Effects> &effects) {
     llvm::DenseMap<int64_t, llvm::DenseSet<StringAttr>> present; // by micro-batch
-    llvm::DenseSet<StringAttr> always;                           // kept for the step
+    llvm::DenseSet<StringAttr> always;                           // stored for the step
     for (auto call : program.getOps<dist::CallOp>()) {
       const Effects &own = effects.at(call.getFragmentAttr().getAttr());
       auto &values = present[call.getMicrobatch()];
-      for (dist::LoadOp take : own.takes)
-        if (!values.contains(take.getValueAttr().getAttr()) && !always.contains(take.getValueAttr().getAttr())) {
-          InFlightDiagnostic error = call.emitOpError() << "takes " << take.getValueAttr() << " of micro-batch "
-                                                        << call.getMicrobatch() << ", which no earlier call kept";
-          error.attachNote(take.getLoc()) << "taken here";
+      for (dist::LoadOp load : own.loads)
+        if (!values.contains(load.getValueAttr().getAttr()) && !always.contains(load.getValueAttr().getAttr())) {
+          InFlightDiagnostic error = call.emitOpError() << "loads " << load.getValueAttr() << " of micro-batch "
+                                                        << call.getMicrobatch() << ", which no earlier call stored";
+          error.attachNote(load.getLoc()) << "loaded here";
           return error;
         }
       for (StringAttr name : own.provides)

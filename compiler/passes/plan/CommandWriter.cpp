@@ -148,12 +148,12 @@ void CommandWriter::feed(StringRef input, const Place &place, Type type, const A
                        communicatorOf(parts), builder_.getStringAttr(input));
 }
 
-/// What is never taken needs no slot to be free.
+/// What no step reads needs no slot to be free.
 ArrayAttr CommandWriter::waitsFor(const Arrival &arrival) {
-  return arrival.lastTaker ? builder_.getArrayAttr({name(arrival.taken)}) : nothing();
+  return arrival.lastReader ? builder_.getArrayAttr({name(arrival.freed)}) : nothing();
 }
 DenseI64ArrayAttr CommandWriter::delaysOf(const Arrival &arrival) {
-  return arrival.lastTaker ? builder_.getDenseI64ArrayAttr({arrival.delay}) : noNumbers();
+  return arrival.lastReader ? builder_.getDenseI64ArrayAttr({arrival.delay}) : noNumbers();
 }
 
 void CommandWriter::receive(dist::ReceiveOp op, const CommandParts &parts, const Arrival &arrival) {

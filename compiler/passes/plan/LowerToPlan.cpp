@@ -67,7 +67,7 @@ public:
       if (auto receive = dyn_cast<dist::ReceiveOp>(op))
         plan::QueueOp::create(buffers_, op->getLoc(), receive.getChannel(), plan::QueueKind::Message);
       plan::EventOp::create(buffers_, op->getLoc(), arrival.ready);
-      plan::EventOp::create(buffers_, op->getLoc(), arrival.taken);
+      plan::EventOp::create(buffers_, op->getLoc(), arrival.freed);
     }
     for (const auto &[op, departure] : inFlight_.departures()) {
       plan::QueueOp::create(buffers_, op->getLoc(), cast<dist::SendOp>(op).getChannel(), plan::QueueKind::Message);

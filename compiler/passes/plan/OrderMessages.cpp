@@ -17,8 +17,8 @@ void OrderMessages::connect(dist::FragmentOp fragment, plan::RoutineOp routine) 
     if (touches(arrival.values))
       if (Operation *user = firstUser(routine, arrival))
         writer_.addWait(user, arrival.ready);
-    if (arrival.lastTaker == fragment)
-      writer_.addSignal(computeCommand(routine, /*last=*/true), arrival.taken);
+    if (arrival.lastReader == fragment)
+      writer_.addSignal(computeCommand(routine, /*last=*/true), arrival.freed);
   }
   for (const auto &[op, departure] : inFlight_.departures()) {
     if (op->getParentOp() == fragment && !departure.values.empty() && departure.slots < microbatches_)

@@ -1,4 +1,14 @@
 //===- ChooseRecompute.cpp - decide what the backward computes again ----------===//
+//
+// 1. Layers: what lies between two positions of the forward where few bytes cross
+//    (compiler/scheduling/PartitionMethod.h); no names are looked at.
+// 2. For each layer, a frontier of choices between bytes kept and time repeated: minimum cuts for rising prices of a
+//    byte in time (He and Zachariah, "Min-cut optimal(*) recomputation", 2022; compiler/scheduling/Recompute.h).
+// 3. All layers' steps along their frontiers in the order of bytes freed for a second; level n takes the first n.
+// `full` repeats whole layers instead (Chen et al., arXiv 1604.06174), and rules by name decide before anything
+// else.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
 #include "compiler/analysis/ForwardChain.h"
 #include "compiler/passes/recompute/Passes.h"

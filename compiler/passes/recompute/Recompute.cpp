@@ -1,4 +1,11 @@
 //===- Recompute.cpp - compute again in the backward what is not kept ---------===//
+//
+// Backward ops in program order. Where one reads a result of a forward op that is marked, clone that op in front of
+// it, and before it the marked ops that it needs, each once: later readers take the clone's result. A clone has the
+// location and reference ops of what it repeats, and dropout its op id, hence the same mask. Nothing that changes
+// state is cloned. Cf. checkpointing (Chen et al., arXiv 1604.06174).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/recompute/Recompute.h"
 
 #include "compiler/analysis/ForwardChain.h"

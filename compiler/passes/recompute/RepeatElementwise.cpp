@@ -2,10 +2,11 @@
 //
 // 1. Kept: what the backward reads of the forward pass, cheap or not.
 // 2. In program order, a kept result of an elementwise op becomes cheap if each of its operands is a constant, a read
-// of
-//    a variable, a graph input, cheap, or kept for another reason: that is, kept and not made cheap itself, or a chain
-//    of elementwise ops down to such values.
+//    of a variable, a graph input, cheap, or kept for another reason: that is, kept and not made cheap itself, or a
+//    chain of elementwise ops down to such values.
 // 3. Where the backward reads a cheap value, its chain is cloned, once, in front of the first reader.
+// Pointwise ops are repeated for the same reason by torch.compile's partitioner (He and Zachariah, "Min-cut optimal(*)
+// recomputation", 2022): they cost less than reading what they would have kept.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Stages.h"

@@ -1,4 +1,12 @@
 //===- AdvanceReductions.cpp - reduce whole gradients during the backward --------===//
+//
+// 1. Find the last fragment before a role's update that adds to each bucket of gradients.
+// 2. A reduction at the head of the update moves behind that last addition, with the op that reads the bucket.
+// Then the rest of the backward runs while the gradients are summed. This is the overlap of DistributedDataParallel
+// (Li et al., VLDB 2020): a bucket is reduced as soon as its last gradient is there. With several micro-batches a
+// step nothing moves, for a gradient is complete with the last one only.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/passes/zero/Passes.h"

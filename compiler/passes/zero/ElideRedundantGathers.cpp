@@ -1,4 +1,15 @@
 //===- ElideRedundantGathers.cpp - gather once what is used again soon --------===//
+//
+// 1. List the gathers of a fragment with the instants at which what they gather is used (GatherUses.h).
+// 2. Pair each gather with the one of the same bucket before it. Sort pairs by the elements of other parameters used
+//    between.
+// 3. Take pairs in that order. Where everything gathered in between stays within `max-live`, and the distance within
+//    `max-reuse-distance`, the later gather goes and its uses read the earlier one.
+// The limits are those of ZeRO stage 3 in DeepSpeed (stage3_max_live_parameters, stage3_max_reuse_distance;
+// Rajbhandari et al., arXiv 1910.02054), which decides while it runs; here all uses are known, so the nearest pairs
+// come first.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/GatherUses.h"
 #include "compiler/passes/zero/Passes.h"
 

@@ -1,4 +1,13 @@
 //===- HoistGathers.cpp - gather ahead of use, as far as the budget allows -----===//
+//
+// For each gather of a fragment in program order: move it ahead, use by use, as long as what is gathered and not yet
+// used stays within `prefetch` elements, everything gathered within `max-live`, and it does not pass the gather
+// before it. This is the prefetching of ZeRO stage 3 and FSDP (Rajbhandari et al., arXiv 2104.07857; Zhao et al.,
+// arXiv 2304.11277), decided before the run.
+//
+// The order of gathers stays: they share a queue, so one that waited for a later one would gain nothing.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/GatherUses.h"
 #include "compiler/passes/zero/Passes.h"
 
@@ -12,7 +21,6 @@ using namespace ds;
 
 namespace {
 
-/// The order of gathers stays: they share a queue, so one that waited for a later one would gain nothing.
 struct HoistGathers : ds::impl::HoistGathersBase<HoistGathers> {
   using HoistGathersBase::HoistGathersBase;
 

@@ -1,4 +1,11 @@
 //===- InsertParameterGathers.cpp - gather shared parameters before each use ---===//
+//
+// Every op that reads a sharded parameter, or a reshape of it, gets an all_gather of its bucket and a view of its
+// own in front of it. Always right, and far too many: ds-elide-redundant-gathers, ds-keep-parameters-gathered and
+// ds-hoist-gathers remove and move them. The gather before use is that of ZeRO stage 3 (Rajbhandari et al., arXiv
+// 1910.02054).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/passes/zero/Passes.h"
 

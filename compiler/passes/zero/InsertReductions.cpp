@@ -1,4 +1,14 @@
 //===- InsertReductions.cpp - sum gradients and losses over the ranks ----------===//
+//
+// 1. Sharded gradients (ZeRO stages 2 and 3): where a fragment has added to the last member of a bucket, all
+//    additions become one pack and one reduce_scatter onto this rank's slice, every micro-batch.
+// 2. Replicated gradients (stages 0 and 1): one collective a bucket at the head of the update, an all_reduce or,
+//    where each rank updates its slice alone, a reduce_scatter.
+// 3. Losses: an all_reduce each micro-batch, so that they too are summed in one order.
+// Sums over ranks go in rank order, so global micro-batch k * d + r is the k * d + r-th term, as it would be on one
+// rank. Cf. ZeRO (Rajbhandari et al., arXiv 1910.02054), section 5.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"

@@ -1,4 +1,13 @@
 //===- LayOutBuckets.cpp - make the buckets that parameters are assigned to ---===//
+//
+// 1. Collect the parameters of each bucket's name, as declared; all are of one ZeRO stage and element type.
+// 2. Lay them end to end, each from a multiple of 1024 elements on; cut the whole into equal slices, one a rank of
+//    axis data.
+// 3. Make that bucket for the parameters (from stage 1 on), for their gradients and for each kind of optimizer
+//    state. By its sharding a bucket is replicated or sharded, as the stage says.
+// A bucket is what FSDP calls a flat parameter (Zhao et al., arXiv 2304.11277).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
@@ -64,11 +73,11 @@ private:
 
   LogicalResult collect(train::VariableOp variable, llvm::MapVector<StringAttr, Plan> &plans) {
     auto name = variable->getAttrOfType<StringAttr>(bucketAttribute);
-    auto stage = variable->getAttrOfType<IntegerAttr>(stageAttribute);
+    auto stage = variable->getAttrOfType<IntegerAttr>(zeroStageAttribute);
     if (!name || !stage || stage.getInt() < 0 || stage.getInt() > 3 ||
         variable.getKind() != train::VariableKind::Parameter)
       return variable.emitOpError() << "must be a parameter with the name of a bucket in " << bucketAttribute
-                                    << " and a stage from 0 to 3 in " << stageAttribute;
+                                    << " and a stage from 0 to 3 in " << zeroStageAttribute;
     const bool trained = bool(gradients_->of(variable.getSymNameAttr()));
     if (!trained && stage.getInt() < 3)
       return variable.emitOpError() << "has no gradient, and only stage 3 shares out parameters; leave " << name

@@ -8,7 +8,7 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
   let summary = "decide which parameters share a bucket, and by which stage it is treated";
   let description = [{
     ```mlir
-    train.variable parameter @w : tensor<64x32xf32> {trainable, dist.bucket = "zero.0", dist.stage = 2 : i64}
+    train.variable parameter @w : tensor<64x32xf32> {trainable, dist.bucket = "zero.0", dist.zero_stage = 2 : i64}
     ```
     Parameters join the open bucket of their element type and stage in the order in which they are used, until
     `bucket-elements` are reached; a larger one has a bucket of its own. Stage 0 sums gradients, 1 also shares out the

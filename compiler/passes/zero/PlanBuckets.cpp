@@ -1,4 +1,13 @@
 //===- PlanBuckets.cpp - which parameters share a bucket ----------------------===//
+//
+// 1. Parameters in the reverse order of their last gradients, which is about that of their first use.
+// 2. Each joins the open bucket of its element type, ZeRO stage, size class and pipeline stages, if it has room,
+//    else opens the next one.
+// 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
+// Buckets in the order of the backward are those of DistributedDataParallel (Li et al., VLDB 2020); the stages, and
+// the threshold for small parameters, those of ZeRO in DeepSpeed (Rajbhandari et al., arXiv 1910.02054).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/Stages.h"
@@ -104,18 +113,18 @@ private:
     const bool small =
         stage == 3 && elements <= persistenceThreshold && persistent_ + elements <= modelPersistenceThreshold;
     persistent_ += small ? elements : 0;
-    const int64_t treatment = small && keepsSmallOnes_ ? 2 : stage;
-    if (!trained && treatment < 3)
+    const int64_t zeroStage = small && keepsSmallOnes_ ? 2 : stage;
+    if (!trained && zeroStage < 3)
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
-    Open &open = open_[{parameter.getTensorType().getElementType(), treatment * 4 + trained * 2 + small,
+    Open &open = open_[{parameter.getTensorType().getElementType(), zeroStage * 4 + trained * 2 + small,
                         stagesOf(parameter.getSymNameAttr())}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
     Builder builder(&getContext());
     parameter->setAttr(bucketAttribute, builder.getStringAttr(open.name));
-    parameter->setAttr(stageAttribute, builder.getI64IntegerAttr(treatment));
+    parameter->setAttr(zeroStageAttribute, builder.getI64IntegerAttr(zeroStage));
   }
 
   /// The bucket that takes the next parameter of its kind, if it has room.
@@ -124,7 +133,7 @@ private:
     int64_t elements = 0;
   };
   dist::MeshOp mesh_;
-  // By (element type, (treatment, trained, small), pipeline stages that read them); looked up.
+  // By (element type, (zeroStage, trained, small), pipeline stages that read them); looked up.
   llvm::DenseMap<std::tuple<Type, int64_t, int64_t>, Open> open_;
   llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers
   std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage's forward names

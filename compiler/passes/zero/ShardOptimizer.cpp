@@ -1,4 +1,12 @@
 //===- ShardOptimizer.cpp - each rank updates the slices it owns --------------===//
+//
+// 1. The updates of all members of a bucket, which must be alike, become one update of this rank's slice.
+// 2. Where every rank needs the whole parameters (stages 1 and 2), an all_gather follows.
+// 3. Sums of squares for the gradient norm are taken over this rank's blocks and gathered; the norm views each
+//    parameter's where they lie and adds them in the same order, so it has the same bits.
+// This is the sharded optimizer of ZeRO stage 1 (Rajbhandari et al., arXiv 1910.02054; Xu et al., arXiv 2004.13336).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
@@ -57,7 +65,8 @@ private:
       }
       dist::BucketOp bucket = buckets.bucketOf(name.getAttr());
       if (!bucket)
-        return op->emitOpError() << name << " lies in no bucket; ds-lay-out-buckets makes one";
+        return dist::withDeclaration(op->emitOpError() << name << " lies in no bucket; ds-lay-out-buckets makes one",
+                                     getOperation().lookupSymbol(name));
       attributes.set(attribute.getName(), FlatSymbolRefAttr::get(bucket.getSymNameAttr()));
     }
     attributes.erase(referenceAttribute);

@@ -1,4 +1,12 @@
 //===- SplitAsyncCollectives.cpp - a start and a done, work between -------------===//
+//
+// Every collective becomes a start, where it stood, and a done. From the start on, look for the first op that uses a
+// result, uses state that the collective writes, or writes state that it reads: the done goes before it, or to the
+// end of the fragment. Where reductions under way would hold more than `max-held` elements of gradients, the done
+// goes before the reduction that would pass that. Cf. the async collectives of XLA (-start and -done ops) and the
+// two reduction buffers of DeepSpeed.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/CollectiveState.h"
 #include "compiler/passes/zero/Passes.h"
 #include "dialects/Dist/Dist.h"

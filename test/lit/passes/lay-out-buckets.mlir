@@ -6,9 +6,9 @@
 // CHECK: dist.bucket @"mine::gradient" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <replicated> members [@"a::gradient", @"b::gradient"] at [0, 1024]
 // CHECK-NOT: dist.bucket @
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
-train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 0}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
-train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 0}
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 0}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
@@ -30,9 +30,9 @@ dist.fragment @update phase update pipe 0 {
 // CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
 // CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
-train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 1}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
-train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 1}
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 1}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
@@ -54,9 +54,9 @@ dist.fragment @update phase update pipe 0 {
 // CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
 // CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
-train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 2}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
-train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 2}
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 2}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
@@ -78,9 +78,9 @@ dist.fragment @update phase update pipe 0 {
 // CHECK: dist.bucket @"mine::exp_avg" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg", @"b::exp_avg"] at [0, 1024]
 // CHECK: dist.bucket @"mine::exp_avg_sq" on @mesh axis "data" : tensor<2048xf32> slices tensor<512xf32> sharding <sharded "data" dim 0> members [@"a::exp_avg_sq", @"b::exp_avg_sq"] at [0, 1024]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
-train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 3}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
-train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.stage = 3}
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable, dist.bucket = "mine", dist.zero_stage = 3}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>

@@ -3,10 +3,10 @@
 
 // Tests that 100000 elements stay whole on 1024 ranks, whose slices of 128 elements are 31072 of padding, and not on 16384 ranks:
 // the smallest slice, of 64 elements, would make them 1048576. They have a bucket of their own still.
-// WHOLE:  parameter @large {{.*}}dist.stage = 3
-// WHOLE:  parameter @small {{.*}}dist.stage = 2
-// SHARED: parameter @large {{.*}}dist.bucket = "zero.0", dist.stage = 3
-// SHARED: parameter @small {{.*}}dist.bucket = "zero.1", dist.stage = 3
+// WHOLE:  parameter @large {{.*}}dist.zero_stage = 3
+// WHOLE:  parameter @small {{.*}}dist.zero_stage = 2
+// SHARED: parameter @large {{.*}}dist.bucket = "zero.0", dist.zero_stage = 3
+// SHARED: parameter @small {{.*}}dist.bucket = "zero.1", dist.zero_stage = 3
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, RANKS, 1]
 train.variable parameter @large : tensor<1000000x2000xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"large::gradient" of @large : tensor<1000000x2000xf32>

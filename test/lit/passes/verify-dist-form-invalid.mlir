@@ -13,13 +13,13 @@ dist.fragment @forward phase forward stage 0 {
   dist.store %0 as @h : tensor<f32>
 }
 dist.fragment @backward phase backward stage 0 {
-  // expected-note @+1 {{taken here}}
+  // expected-note @+1 {{loaded here}}
   %0 = dist.load @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @other_microbatch {
     dist.call @forward microbatch 0
-    // expected-error @+1 {{op takes @h of micro-batch 1, which no earlier call kept}}
+    // expected-error @+1 {{op loads @h of micro-batch 1, which no earlier call stored}}
     dist.call @backward microbatch 1
   }
 }
@@ -32,16 +32,16 @@ dist.fragment @forward phase forward stage 0 {
   dist.store %0 as @h : tensor<f32>
 }
 dist.fragment @backward phase backward stage 0 {
-  // expected-note @+1 {{taken here}}
+  // expected-note @+1 {{loaded here}}
   %0 = dist.load @h : tensor<f32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @first {
     dist.call @forward microbatch 0
   }
-  // What one program kept is gone in the next.
+  // What one program stored is gone in the next.
   dist.program @second {
-    // expected-error @+1 {{op takes @h of micro-batch 0, which no earlier call kept}}
+    // expected-error @+1 {{op loads @h of micro-batch 0, which no earlier call stored}}
     dist.call @backward microbatch 0
   }
 }

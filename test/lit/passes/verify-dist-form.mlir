@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-verify-dist-form | FileCheck %s
 
-// Tests two micro-batches in flight: each takes its own values, fed and kept; @reference may hold functions.
+// Tests two micro-batches in flight: each loads its own values, fed and stored; @reference may hold functions.
 // CHECK-LABEL: dist.role @main
 dist.value @x : tensor<f32> input "x"
 dist.value @h : tensor<f32>

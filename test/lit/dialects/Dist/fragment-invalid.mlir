@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{op body has arguments; dist.load reads what others kept}}
+// expected-error @+1 {{op body has arguments; dist.load reads what others stored}}
 dist.fragment @fragment_c1 phase forward stage 0 {
 ^bb0(%x: tensor<4xf32>):
 }
