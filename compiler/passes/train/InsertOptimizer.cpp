@@ -109,7 +109,8 @@ private:
     StringRef name = parameter.getSymName();
     RankedTensorType type = parameter.getTensorType();
     auto symbol = FlatSymbolRefAttr::get(b.getContext(), name);
-    auto gradient = FlatSymbolRefAttr::get(b.getContext(), trained.gradient.getSymName());
+    train::VariableOp accumulator = trained.gradient;
+    auto gradient = FlatSymbolRefAttr::get(b.getContext(), accumulator.getSymName());
     if (optimizer == "adamw") {
       auto first = variable(b, symbols, firstMomentName(name), type, symbol);
       auto second = variable(b, symbols, secondMomentName(name), type, symbol);
