@@ -32,7 +32,7 @@ int64_t deviceBytes(ModuleOp planned) {
   for (auto role : planned.getOps<plan::RoleOp>()) {
     int64_t bytes = 0;
     for (auto arena : role.getOps<plan::ArenaOp>())
-      if (arena.getSpace() == "device")
+      if (arena.getSpace() == plan::MemorySpace::Device)
         bytes += int64_t(arena.getBytes().value_or(0));
     most = std::max(most, bytes);
   }
