@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
 bash scripts/install.sh
-bash scripts/build.sh release >build/bench-build.log 2>&1 || { tail -40 build/bench-build.log >&2; exit 1; }
+bash scripts/build.sh release all benches >build/bench-build.log 2>&1 || { tail -40 build/bench-build.log >&2; exit 1; }
 failed=()
 run() { "$@" || failed+=("$*"); }
 run build/venv/bin/python bench/train_step.py "$@"
