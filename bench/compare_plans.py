@@ -107,15 +107,9 @@ def trained(tools, plan, data, ranks, steps):
 
 
 def differences(tools, before, after):
-    """Lines of ds-opt diff but for memory, whose arenas are compared by their numbers."""
-    lines = call(tools / "ds-opt", "diff", before, after, codes=(0, 1)).stdout.splitlines()
-    kept, memory = [], False
-    for line in lines:
-        if line and not line.startswith(" "):
-            memory = "memory" in line
-        if line.strip() and not memory:
-            kept.append(line)
-    return kept
+    """What ds-opt diff names, but for arenas, which are compared by their numbers."""
+    changes = json.loads(call(tools / "ds-opt", "diff", before, after, "--format", "json", codes=(0, 1)).stdout)["changes"]
+    return [change for change in changes if change["section"] != "memory"]
 
 
 def compare(args, model, folder, data, strategy):
@@ -134,9 +128,9 @@ def compare(args, model, folder, data, strategy):
     same = args.steps == 0 or len({trained(getattr(args, side), plan, data, ranks, args.steps) for side, plan in plans.items()}) == 1
     print(f"{model:9} {strategy:11} arena {sum(arenas['after']) / sum(arenas['before']):.3f}  compile "
           f"{min(seconds['after']) / min(seconds['before']):.2f}  bits {'equal' if same else 'DIFFER'}  "
-          f"{'arena GREW  ' if grown else ''}{'no other difference' if not changes else f'{len(changes)} lines differ'}", flush=True)
-    for line in changes[:12]:
-        print("    " + line)
+          f"{'arena GREW  ' if grown else ''}{'no other difference' if not changes else f'{len(changes)} decisions differ'}", flush=True)
+    for change in changes[:12]:
+        print("    " + json.dumps(change))
     return same and not changes and not grown
 
 
