@@ -13,13 +13,13 @@
 // CHECK-NEXT:      plan.kernel "elementwise"
 dist.mesh @mesh ["data"] [1]
 train.variable parameter @w : tensor<4xf32> from #train.fill<1.0>
-train.variable metric @loss : tensor<4xf32>
+train.variable gradient @sum : tensor<4xf32>
 dist.fragment @forward phase forward stage 0 {
   %x = train.read @w : tensor<4xf32>
   %0 = dist.transfer %x from device to host : tensor<4xf32>
   %1 = dist.transfer %0 from host to device : tensor<4xf32>
   %2 = train.exp %1 : (tensor<4xf32>) -> tensor<4xf32>
-  train.accumulate %2 into @loss : tensor<4xf32>
+  train.accumulate %2 into @sum : tensor<4xf32>
 }
 dist.role @main ranks [0, 0] {
   dist.program @step {

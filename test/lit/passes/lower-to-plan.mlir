@@ -325,9 +325,9 @@ dist.role @main ranks [0, 0] {
 // Tests that a fragment that takes inputs and computes nothing frees them all the same, and that a feed that nobody takes waits for
 // nobody.
 // CHECK-LABEL: plan.role @main
-// CHECK:           plan.feed "x"{{.*}} wait [@input_done] [1] signal [@input_ready]
+// CHECK:           plan.feed "x"{{.*}} wait [@"input_done::0"] [1] signal [@"input_ready::0"]
 // CHECK-LABEL:   plan.routine @backward phase backward stage 0 {
-// CHECK-NEXT:      plan.fill{{.*}} signal [@input_done]
+// CHECK-NEXT:      plan.fill{{.*}} signal [@"input_done::0"]
 // CHECK-NEXT:    }
 // CHECK:           plan.feed "y"{{.*}} on @copy_in signal [@"input_ready::1"]
 dist.value @x : tensor<2xf32> input "x"

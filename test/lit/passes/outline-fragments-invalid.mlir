@@ -20,6 +20,7 @@ func.func @evaluate() {
 
 // -----
 
+// expected-note @below {{@microbatch stands here}}
 func.func @microbatch() {
   return
 }

@@ -1,13 +1,14 @@
 // RUN: ds-opt %s --ds-shard-optimizer --split-input-file --verify-diagnostics
 // RUN: echo "" | not ds-opt --ds-shard-optimizer 2>&1 | FileCheck %s
 
-// CHECK: error: has no fragment @update; ds-outline-fragments makes it
+// CHECK: error: has no fragment of phase update; ds-outline-fragments makes it
 
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+// expected-note @below {{declared here}}
 train.variable optimizer @"a::exp_avg" of @a : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"a::exp_avg_sq" of @a : tensor<32x32xf32> from #train.fill<0.0>
 train.variable optimizer @"b::exp_avg" of @b : tensor<1000xf32> from #train.fill<0.0>

@@ -104,6 +104,7 @@ dist.fragment @update phase update pipe 0 {
 // CHECK-NEXT:    train.global_norm %[[B]], %[[A]] by [1024, 256]
 dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
 train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
 train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
 train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
 train.variable optimizer @"a::momentum" : tensor<32x32xf32> from #train.fill<0.0>

@@ -50,6 +50,7 @@ dist.role @main ranks [0, 0] {
 
 dist.mesh @mesh ["data"] [2]
 train.variable parameter @w : tensor<8xf32> from #train.fill<0.0>
+// expected-note @below {{declared here}}
 dist.bucket @zero.0 on @mesh axis "data" : tensor<2048xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@w] at [0]
 dist.fragment @forward phase forward stage 0 {
   // expected-error @+1 {{op names @w, of which a rank holds a slice in bucket @zero.0; see ds-insert-reductions, ds-shard-optimizer, ds-insert-parameter-gathers}}
@@ -58,6 +59,7 @@ dist.fragment @forward phase forward stage 0 {
 
 // -----
 
+// expected-note @below {{mesh declared here}}
 dist.mesh @mesh ["pipe"] [2]
 // expected-error @+1 {{op leads from 0 to 2; the mesh's axis "pipe" has 2 ranks}}
 dist.channel @far axis "pipe" from 0 to 2
@@ -69,6 +71,7 @@ dist.mesh @mesh ["pipe"] [2]
 dist.channel @c axis "pipe" from 0 to 1
 dist.fragment @a phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
+  // expected-note @below {{the other}}
   dist.send %0 on @c : tensor<f32>
 }
 
@@ -93,6 +96,7 @@ dist.mesh @mesh ["pipe"] [2]
 dist.channel @c axis "pipe" from 0 to 1
 dist.fragment @a phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
+  // expected-note @below {{the other}}
   dist.send %0 on @c : tensor<f32>
   // expected-error @+1 {{op sends on @c, on which another op sends}}
   dist.send %0 on @c : tensor<f32>
@@ -104,6 +108,7 @@ dist.mesh @mesh ["pipe"] [2]
 dist.channel @c axis "pipe" from 0 to 1
 dist.value @x : tensor<4xf32>
 dist.fragment @a phase forward stage 0 {
+  // expected-note @below {{the other}}
   dist.receive [@x] on @c
   // expected-error @+1 {{op receives on @c, on which another op receives}}
   dist.receive [@x] on @c

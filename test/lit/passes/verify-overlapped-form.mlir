@@ -5,8 +5,8 @@
 dist.mesh @mesh ["data"] [4]
 train.variable parameter @p : tensor<1024xf32> from #train.fill<0.0> {trainable}
 train.variable parameter @q : tensor<1024xf32> from #train.fill<0.0> {trainable}
-dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> held slice members [@p] at [0]
-dist.fragment @update {
+dist.bucket @zp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@p] at [0]
+dist.fragment @update phase update pipe 0 {
   %own = train.read @zp : tensor<1024xf32>
   %t = dist.all_gather_start %own on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
   %again = train.read @zp : tensor<1024xf32>

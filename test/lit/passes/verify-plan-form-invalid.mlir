@@ -22,10 +22,10 @@ plan.input "x" : tensor<4xf32>
 
 plan.input "x" : tensor<4xf32>
 plan.role @main ranks [0, 0] {
-  plan.arena @device space "device" bytes 16 peak 16
+  plan.arena @device space device bytes 16 peak 16
   plan.queue @copy_in kind copy_in
   %y = plan.buffer "y" in @device bytes 16 scope call category inputs slots 1 at 0
-  plan.routine @feed {
+  plan.routine @feed phase feed stage 0 {
     // expected-error @+1 {{op feeds "y", which no plan.input declares}}
     plan.feed "y" (%y) : [tensor<4xf32>] access [2] at [0] on @copy_in
   }

@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
+// expected-note @below {{mesh declared here}}
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
@@ -8,6 +9,7 @@ dist.bucket @bucket_c1_axis on @mesh axis "tensor" : tensor<4096xf32> slices ten
 
 // -----
 
+// expected-note @below {{mesh declared here}}
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
@@ -25,6 +27,7 @@ dist.bucket @bucket_c2_count on @mesh axis "data" : tensor<4096xf32> slices tens
 // -----
 
 dist.mesh @mesh ["pipe", "data"] [1, 4]
+// expected-note @below {{declared here}}
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
 // expected-error @+1 {{op member @w is not a variable of 'f64'}}

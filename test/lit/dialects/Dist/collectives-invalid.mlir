@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
+// expected-note @below {{mesh declared here}}
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
@@ -42,6 +43,7 @@ dist.fragment @collective_c2_float phase forward stage 0 {
 
 // -----
 
+// expected-note @below {{mesh declared here}}
 dist.mesh @mesh ["pipe", "data"] [1, 4]
 train.variable parameter @w : tensor<32x40xf32> from #train.fill<0.0>
 train.variable parameter @b : tensor<40xf32> from #train.fill<0.0>
@@ -137,6 +139,7 @@ dist.fragment @done_c1 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-note @below {{its token comes from here}}
   %0 = dist.all_reduce_start %f on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
   // expected-error @+1 {{op needs the token of one dist.broadcast_start of the same fragment, and must be its only done}}
   %1 = dist.broadcast_done %0 : (!dist.token) -> tensor<1024xf32>
@@ -152,6 +155,7 @@ dist.fragment @done_c2 phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>
   %f = train.reshape %x to [1024] : (tensor<2x512xf32>) -> tensor<1024xf32>
   %i = train.constant dense<1> : tensor<1024xi64>
+  // expected-note @below {{begun here}}
   %0 = dist.all_gather_start %f on @mesh axis "data" : (tensor<1024xf32>) -> !dist.token
   // expected-error @+1 {{op has 1 results ('tensor<1024xf32>') and must have 1 ('tensor<4096xf32>')}}
   %1 = dist.all_gather_done %0 : (!dist.token) -> tensor<1024xf32>
@@ -168,6 +172,7 @@ dist.fragment @collective_c2_no_dim phase forward stage 0 {
 
 // -----
 
+// expected-note @below {{mesh declared here}}
 dist.mesh @mesh ["data"] [4]
 dist.fragment @collective_c2_all_to_all phase forward stage 0 {
   %x = train.constant dense<1.0> : tensor<2x512xf32>

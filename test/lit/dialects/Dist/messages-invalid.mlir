@@ -35,6 +35,7 @@ dist.fragment @receive_c1_value phase forward stage 0 {
 // -----
 
 dist.channel @c axis "pipe" from 0 to 1
+// expected-note @below {{declared here}}
 dist.value @x : tensor<4xf32> input "x"
 dist.fragment @receive_c1_input phase forward stage 0 {
   // expected-error @+1 {{op @x is the graph input "x"; only a feed writes it}}

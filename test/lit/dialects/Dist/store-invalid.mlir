@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
+// expected-note @below {{declared here}}
 dist.value @x : tensor<f32> input "x"
 dist.fragment @store_c1_input phase forward stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
