@@ -34,11 +34,15 @@ def parse():
     parser.add_argument("--after", type=Path, default=ROOT / "build" / "release" / "bin", help="folder of ds-opt and ds-run")
     parser.add_argument("--rounds", type=int, default=3, help="compilations of each plan by each build")
     parser.add_argument("--steps", type=int, default=2, help="steps that each plan is trained for; 0: none")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds that one call of a tool may take")
     return parser.parse_args()
 
 
 def call(*arguments, codes=(0,)):
-    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    try:
+        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=call.timeout)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{' '.join(map(str, arguments))}: no end after {call.timeout:.0f} s; --timeout grants it more")
     if done.returncode not in codes:
         sys.exit(f"{' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr}")
     return done
@@ -136,6 +140,7 @@ def compare(args, model, folder, data, strategy):
 
 def main():
     args = parse()
+    call.timeout = args.timeout
     WORK.mkdir(parents=True, exist_ok=True)
     print("model     strategy    ratios after / before")
     alike = True
