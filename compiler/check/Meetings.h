@@ -1,8 +1,8 @@
-//===- Meetings.h - where roles wait for each other --------------------------===//
+//===- Meetings.h - where roles wait for each other -----------------------===//
 #pragma once
 
 #include "compiler/check/Timeline.h"
-#include "runtime/plan/RoleMeetings.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -58,7 +58,7 @@ private:
 
   const proto::Plan &plan_;
   const std::string &program_;
-  plan::RoleMeetings roles_;
+  plan::RolePeers roles_;
   std::map<std::pair<Place, uint32_t>, End> ends_; // by place and role
   std::map<const proto::Command *, std::string> agreements_;
 };

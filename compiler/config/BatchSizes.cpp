@@ -12,7 +12,7 @@ namespace ds::config {
 namespace {
 
 constexpr int64_t largestCount = int64_t(1) << 40; // samples
-constexpr int64_t mostSteps = int64_t(1) << 20;    // micro-batches; what a plan can hold
+constexpr int64_t maxSteps = int64_t(1) << 20;     // micro-batches; what a plan can hold
 
 /// A count that the user wrote; refuses what is not in [1, most].
 std::optional<int64_t> count(Resolver &resolver, std::string_view path, int64_t most, const char *range) {
@@ -40,7 +40,7 @@ void resolveBatchSizes(Resolver &resolver, Config &config) {
   const bool anyWritten = resolver.find(whole) || resolver.find(micro);
   const auto t = count(resolver, whole, largestCount, "from 1 to 2^40 samples");
   const auto m = count(resolver, micro, largestCount, "from 1 to 2^40 samples");
-  const auto g = count(resolver, steps, mostSteps, "from 1 to 2^20 micro-batches");
+  const auto g = count(resolver, steps, maxSteps, "from 1 to 2^20 micro-batches");
   const int64_t n = config.ranks;
   if (!anyWritten)
     return resolver.refuse(std::string(whole) + " or " + std::string(micro) +
@@ -59,7 +59,7 @@ void resolveBatchSizes(Resolver &resolver, Config &config) {
           whole, (g ? "it must be " : "it must be a multiple of ") + std::string(micro) + " " + std::to_string(*m) +
                      (g ? " x " + std::string(steps) + " " + std::to_string(*g) : "") + " x " + ranks + " = " +
                      std::to_string(g ? product : *m * n) + (g ? "; write that, or leave one of the three out" : ""));
-    if (accumulation > mostSteps)
+    if (accumulation > maxSteps)
       return resolver.refuse(whole, "it makes " + std::to_string(accumulation) +
                                         " gradient accumulation steps; there are at most 2^20");
     config.microBatchSize = *m;

@@ -9,7 +9,7 @@
 namespace ds::config {
 namespace {
 
-constexpr int64_t mostSteps = int64_t(1) << 53; // counted in float64 without loss
+constexpr int64_t maxSteps = int64_t(1) << 53; // counted in float64 without loss
 
 double readRate(Resolver &resolver, std::string_view path) {
   const double rate = resolver.numberOrDefault(path);
@@ -20,7 +20,7 @@ double readRate(Resolver &resolver, std::string_view path) {
 
 int64_t readSteps(Resolver &resolver, std::string_view path, int64_t least) {
   const int64_t steps = resolver.integerOrDefault(path);
-  if (resolver.integer(path) && (steps < least || steps > mostSteps))
+  if (resolver.integer(path) && (steps < least || steps > maxSteps))
     resolver.refuse(path, "it must be at least " + std::to_string(least) + " (and at most 2^53)");
   return steps;
 }

@@ -1,4 +1,4 @@
-//===- Advice.cpp - what would make a plan fit ------------------------------===//
+//===- Advice.cpp - what would make a plan fit ----------------------------===//
 #include "compiler/driver/Advice.h"
 
 #include "compiler/report/Facts.h"
@@ -14,7 +14,7 @@ using namespace ds::driver;
 
 namespace {
 
-constexpr int mostCommands = 4000; // of a plan that is made again: a second or so each
+constexpr int maxCommands = 4000; // of a plan that is made again: a second or so each
 
 struct Change {
   std::string what;
@@ -61,7 +61,7 @@ std::vector<Change> changesOf(const config::Config &config, const plan::proto::P
 
 Advice ds::driver::adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
   Advice advice;
-  if (commandsOf(plan) > mostCommands)
+  if (commandsOf(plan) > maxCommands)
     return advice;
   config::ConfigOverrides ranks;
   ranks.ranks = request.overrides.ranks;

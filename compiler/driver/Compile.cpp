@@ -299,13 +299,13 @@ void ds::driver::requireReadable(const CompileRequest &request) {
 }
 
 /// Of the devices that kernels/cuda is built for.
-static constexpr int leastCapability = 80;
+static constexpr int minCapability = 80;
 
 void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
   if (const int capability = config::computeCapability(plan.machine().isa());
-      plan.machine().device() == "cuda" && capability != 0 && capability < leastCapability)
+      plan.machine().device() == "cuda" && capability != 0 && capability < minCapability)
     throw Error("machine " + plan.machine().name() + " has isa " + plan.machine().isa() +
-                ", but ds-run's kernels need sm_" + std::to_string(leastCapability) +
+                ", but ds-run's kernels need sm_" + std::to_string(minCapability) +
                 " or later; --machine a100-80gx8 works, or --machine cpu");
   if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
     const Advice advice = adviceFor(request, plan);

@@ -1,4 +1,4 @@
-//===- FitMemory.cpp - as little recompute as fits --------------------------===//
+//===- FitMemory.cpp - as little recompute as fits ------------------------===//
 #include "compiler/driver/FitMemory.h"
 
 #include "compiler/driver/Pipelines.h"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t highest = std::numeric_limits<int64_t>::max(); // ds-choose-recompute takes what there is
 
-constexpr int64_t mostTries = 32; // levels above the one that needs as little as the highest
+constexpr int64_t maxTries = 32; // levels above the one that needs as little as the highest
 
 /// What ds-choose-recompute has chosen; nothing where it was not asked.
 train::RecomputeSummaryAttr summaryOf(ModuleOp module) {
@@ -89,7 +89,7 @@ public:
   Planned below(int64_t room, Planned top) {
     const int64_t last = top.level;
     Planned least = lowest(top.bytes, std::move(top));
-    const int64_t step = std::max<int64_t>(1, (last - least.level) / mostTries);
+    const int64_t step = std::max<int64_t>(1, (last - least.level) / maxTries);
     for (int64_t level = least.level + step; level <= last && least.bytes > room; level += step)
       if (Planned planned = at(level); planned.bytes < least.bytes)
         least = std::move(planned);

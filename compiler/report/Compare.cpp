@@ -1,9 +1,9 @@
-//===- Compare.cpp - what two plans decide otherwise -----------------------===//
+//===- Compare.cpp - what two plans decide otherwise ----------------------===//
 #include "compiler/report/Compare.h"
 
 #include "compiler/report/Facts.h"
-#include "compiler/report/Liveness.h"
-#include "compiler/report/Stages.h"
+#include "compiler/report/PeakMemory.h"
+#include "compiler/report/PipelineStages.h"
 #include "compiler/report/WireBytes.h"
 #include "core/Error.h"
 #include "runtime/plan/Groups.h"

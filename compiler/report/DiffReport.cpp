@@ -1,4 +1,4 @@
-//===- DiffReport.cpp - what `ds-opt diff` prints --------------------------===//
+//===- DiffReport.cpp - what `ds-opt diff` prints -------------------------===//
 #include "compiler/report/Compare.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Table.h"
@@ -13,7 +13,7 @@
 namespace ds::report {
 namespace {
 
-constexpr size_t mostLinesShown = 40; // of a section
+constexpr size_t maxLinesShown = 40; // of a section
 
 /// The same plan gives the same bytes (runtime/plan/FORMAT.md).
 bool sameBytes(const plan::proto::Plan &a, const plan::proto::Plan &b) {
@@ -34,11 +34,11 @@ std::string diffText(const std::vector<Change> &changes) {
       ++end;
     page += "\n" + changes[begin].section + ": " + plural(end - begin, "difference") + "\n";
     Table table({"", "a", "b"}, {false, true, true});
-    for (size_t i = begin; i < end && i < begin + mostLinesShown; ++i)
+    for (size_t i = begin; i < end && i < begin + maxLinesShown; ++i)
       table.add({changes[i].what, changes[i].before, changes[i].after});
     table.print(page);
-    if (end - begin > mostLinesShown)
-      page += "  ... and " + grouped(end - begin - mostLinesShown) + " more; --format json has all\n";
+    if (end - begin > maxLinesShown)
+      page += "  ... and " + grouped(end - begin - maxLinesShown) + " more; --format json has all\n";
     begin = end;
   }
   return page;

@@ -1,8 +1,8 @@
-//===- Fit.cpp - whether what a plan needs is there ------------------------===//
+//===- Fit.cpp - whether what a plan needs is there -----------------------===//
 #include "compiler/report/Fit.h"
 
 #include "compiler/report/Facts.h"
-#include "compiler/report/Liveness.h"
+#include "compiler/report/PeakMemory.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

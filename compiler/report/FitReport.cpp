@@ -1,4 +1,4 @@
-//===- FitReport.cpp - what `ds-opt check` prints --------------------------===//
+//===- FitReport.cpp - what `ds-opt check` prints -------------------------===//
 //
 // {"format": 1, "model", "verdict": "fits" | "does_not_fit" | "rejected" (the worst of all),
 //  "bytes": what they are exact for,
@@ -17,7 +17,7 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Formats.h"
-#include "compiler/report/Liveness.h"
+#include "compiler/report/PeakMemory.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
 #include "core/Error.h"
@@ -69,7 +69,7 @@ json memoryJson(const Plan &plan, const FitSpace &space) {
 }
 
 /// Of a rank of the role that sends most.
-uint64_t mostWireBytes(const plan::proto::Plan &plan) {
+uint64_t maxWireBytes(const plan::proto::Plan &plan) {
   uint64_t most = 0;
   for (const plan::proto::Role &role : plan.roles())
     most = std::max(most, wireBytesPerStep(plan, role, role.ranks(0)).sum());
@@ -84,7 +84,7 @@ json caseJson(const FitCase &one) {
     result["memory"] = json::array();
     for (const FitSpace &space : fitSpaces(*one.plan))
       result["memory"].push_back(memoryJson(*one.plan, space));
-    result["wire_bytes_per_step"] = mostWireBytes(*one.plan);
+    result["wire_bytes_per_step"] = maxWireBytes(*one.plan);
   }
   result["config"] = json::array();
   for (const ConfigAnswer &answer : one.config)

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
+#include "compiler/report/Fragmentation.h"
 #include "compiler/report/Html.h"
-#include "compiler/report/Liveness.h"
-#include "compiler/report/Losses.h"
 #include "compiler/report/MemoryFigure.h"
-#include "compiler/report/Stages.h"
+#include "compiler/report/PeakMemory.h"
+#include "compiler/report/PipelineStages.h"
 #include "compiler/report/Tables.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
@@ -33,7 +33,7 @@ using plan::proto::Role;
 
 constexpr size_t tensorsAtPeak = 40;
 constexpr size_t rolesDrawn = 8; // of more, those whose peaks are highest
-constexpr size_t mostTiles = 8000, mostColumns = 960;
+constexpr size_t maxTiles = 8000, maxColumns = 960;
 
 std::string heading(const std::string &text) { return "<h2>" + escaped(text) + "</h2>\n"; }
 std::string subheading(const std::string &text) { return "<h3>" + escaped(text) + "</h3>\n"; }
@@ -116,9 +116,10 @@ std::string phasesHtml(const Place &place) {
 
 std::string peakHtml(const Plan &plan, const Place &place) {
   const SpaceMemory &memory = place.memory;
-  std::string html = "<div class=\"side\"><div>" + subheading("Bytes") +
-                     htmlTable(memoryTable(*place.role, memory, lossesAtPeak(plan, *place.role, place.space, memory))) +
-                     "</div><div>" + subheading("Phases") + phasesHtml(place) + "</div></div>\n";
+  std::string html =
+      "<div class=\"side\"><div>" + subheading("Bytes") +
+      htmlTable(memoryTable(*place.role, memory, fragmentationAtPeak(plan, *place.role, place.space, memory))) +
+      "</div><div>" + subheading("Phases") + phasesHtml(place) + "</div></div>\n";
   if (memory.peak) {
     const plan::proto::Program &program = place.role->programs(memory.peak->program);
     html += "<p>The peak is at " +
@@ -144,7 +145,7 @@ std::string placeHtml(const Plan &plan, const Place &place, size_t figures) {
     const bool step = role.programs(program).name() == "step";
     const size_t share = std::max<size_t>(figures / 2, 1) * (step ? 1 : 4);
     const std::string figure =
-        memoryFigure(plan, role, program, place.space, {std::max<size_t>(mostColumns / share, 120), mostTiles / share});
+        memoryFigure(plan, role, program, place.space, {std::max<size_t>(maxColumns / share, 120), maxTiles / share});
     html += step ? figure : folded("The same for " + role.programs(program).name(), figure);
   }
   return html + peakHtml(plan, place);

@@ -31,10 +31,10 @@
 #include "compiler/config/Hjson.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
-#include "compiler/report/Liveness.h"
-#include "compiler/report/Losses.h"
+#include "compiler/report/Fragmentation.h"
+#include "compiler/report/PeakMemory.h"
+#include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
-#include "compiler/report/Stages.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -56,7 +56,7 @@ using plan::proto::Buffer;
 using plan::proto::Plan;
 using plan::proto::Role;
 
-constexpr uint64_t mostRanksListed = 16; // above, one of each role
+constexpr uint64_t maxRanksListed = 16; // above, one of each role
 
 json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
   SpaceMemory memory = measure(role, space);
@@ -71,11 +71,11 @@ json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
     result[std::string(categoryName(Buffer::Category(category)))] = memory.atPeak[size_t(category)];
   result["padding"] = int64_t(memory.arenaBytes) - int64_t(memory.peakLiveBytes) + int64_t(bucketPadding);
   result["bucket_padding"] = bucketPadding;
-  const Losses losses = lossesAtPeak(plan, role, space, memory);
-  result["lost"] = {{"alignment", losses.alignment},
-                    {"message_slots", losses.messageSlots},
-                    {"idle_slots", losses.idleSlots},
-                    {"gaps", losses.gaps}};
+  const Fragmentation fragmentation = fragmentationAtPeak(plan, role, space, memory);
+  result["lost"] = {{"alignment", fragmentation.alignment},
+                    {"message_slots", fragmentation.messageSlots},
+                    {"idle_slots", fragmentation.idleSlots},
+                    {"gaps", fragmentation.gaps}};
   for (const Phase &phase : phasesOf(role, memory))
     result["phases"][phase.name] = phase.liveBytes;
   return result;
@@ -143,7 +143,7 @@ json ranksJson(const Plan &plan, bool allRanks) {
   for (const Role &role : plan.roles())
     common.push_back(roleJson(plan, role));
   json result = json::array();
-  if (allRanks || ranks <= mostRanksListed) {
+  if (allRanks || ranks <= maxRanksListed) {
     for (uint64_t rank = 0; rank < ranks; ++rank)
       if (const int role = roleOf(plan, rank); role >= 0)
         result.push_back(rankJson(plan, rank, plan.roles(role), common[size_t(role)]));

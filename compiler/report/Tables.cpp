@@ -2,10 +2,10 @@
 #include "compiler/report/Tables.h"
 
 #include "compiler/report/Facts.h"
-#include "compiler/report/Liveness.h"
-#include "compiler/report/Losses.h"
+#include "compiler/report/Fragmentation.h"
+#include "compiler/report/PeakMemory.h"
+#include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
-#include "compiler/report/Stages.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
@@ -137,7 +137,7 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
   return lines;
 }
 
-Table memoryTable(const Role &role, const SpaceMemory &memory, const Losses &losses) {
+Table memoryTable(const Role &role, const SpaceMemory &memory, const Fragmentation &fragmentation) {
   Table table({"", "bytes", "", "of the arena"}, {false, true, true, true});
   const auto row = [&](const std::string &what, uint64_t bytes) {
     table.add({what, grouped(bytes), bytesText(bytes), percent(bytes, memory.arenaBytes)});
@@ -149,10 +149,10 @@ Table memoryTable(const Role &role, const SpaceMemory &memory, const Losses &los
       row("  " + std::string(categoryName(Buffer::Category(category))), memory.atPeak[size_t(category)]);
   if (memory.arenaBytes >= memory.peakLiveBytes)
     row("fragmentation", memory.arenaBytes - memory.peakLiveBytes);
-  for (const auto &[reason, bytes] : {std::pair("  alignment", losses.alignment),
-                                      {"  message slots", losses.messageSlots},
-                                      {"  idle slots", losses.idleSlots},
-                                      {"  gaps", losses.gaps}})
+  for (const auto &[reason, bytes] : {std::pair("  alignment", fragmentation.alignment),
+                                      {"  message slots", fragmentation.messageSlots},
+                                      {"  idle slots", fragmentation.idleSlots},
+                                      {"  gaps", fragmentation.gaps}})
     if (bytes > 0)
       row(reason, bytes);
   row("live in init, load, save", memory.residentBytes);

@@ -1,8 +1,8 @@
 //===- Tables.h - what the text and the html report show alike ------------===//
 #pragma once
 
-#include "compiler/report/Liveness.h"
-#include "compiler/report/Losses.h"
+#include "compiler/report/Fragmentation.h"
+#include "compiler/report/PeakMemory.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
@@ -18,7 +18,7 @@ namespace ds::report {
 std::vector<std::pair<std::string, std::string>> headLines(const plan::proto::Plan &plan);
 
 /// Bytes of a space: arena, categories at the peak, why the arena is larger, phases.
-Table memoryTable(const plan::proto::Role &role, const SpaceMemory &memory, const Losses &losses);
+Table memoryTable(const plan::proto::Role &role, const SpaceMemory &memory, const Fragmentation &fragmentation);
 
 /// The `most` largest buffers alive at the peak.
 Table largestTable(const plan::proto::Role &role, const SpaceMemory &memory, size_t most);

@@ -1,9 +1,9 @@
 //===- TextReport.cpp - the report that people read -----------------------===//
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
-#include "compiler/report/Liveness.h"
-#include "compiler/report/Losses.h"
-#include "compiler/report/Stages.h"
+#include "compiler/report/Fragmentation.h"
+#include "compiler/report/PeakMemory.h"
+#include "compiler/report/PipelineStages.h"
 #include "compiler/report/Tables.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -43,7 +43,7 @@ void printMemory(std::string &page, const Plan &plan, const Role &role, std::str
   if (memory.arenaBytes == 0)
     return;
   page += "\nmemory, rank " + rankRanges(role) + " (role " + role.name() + "), " + std::string(space) + "\n";
-  memoryTable(role, memory, lossesAtPeak(plan, role, space, memory)).print(page);
+  memoryTable(role, memory, fragmentationAtPeak(plan, role, space, memory)).print(page);
   if (memory.peak) {
     const plan::proto::Program &program = role.programs(memory.peak->program);
     page += "  the peak is at " + instantText(plan, role, program, memory.peak->call, memory.peak->command) + ", in " +

@@ -1,4 +1,4 @@
-//===- AssignOffsets.cpp - first fit, and more where it wastes room ---------===//
+//===- AssignOffsets.cpp - first fit, and more where it wastes room -------===//
 #include "compiler/scheduling/OffsetProblem.h"
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 namespace ds::scheduling {
 
 std::vector<int64_t> assignOffsets(const OffsetProblem &problem) {
-  constexpr int64_t worthRounds = 200, worthSearching = 100; // room of less than a share of so many is left unused
-  constexpr size_t searchedBuffers = 1024;                   // a node of the search costs the square of them, at worst
+  constexpr int64_t roundsThreshold = 200, searchThreshold = 100; // room of less than a share of so many is left unused
+  constexpr size_t searchedBuffers = 1024; // a node of the search costs the square of them, at worst
   constexpr int64_t rounds = 4;
   std::vector<int64_t> best = assignFirstFit(problem);
   int64_t low = problem.lowerBound(), high = problem.arenaBytes(best);
-  if (high - low <= low / worthRounds)
+  if (high - low <= low / roundsThreshold)
     return best;
   if (std::vector<int64_t> promoted = assignPromoted(problem); problem.arenaBytes(promoted) < high) {
     best = std::move(promoted);
     high = problem.arenaBytes(best);
   }
-  if (high - low <= low / worthSearching || problem.buffers.size() > searchedBuffers)
+  if (high - low <= low / searchThreshold || problem.buffers.size() > searchedBuffers)
     return best;
   OffsetProblem within = problem;
   for (int64_t round = 0; round < rounds && low + problem.alignment <= high; ++round) {

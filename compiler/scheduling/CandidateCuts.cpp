@@ -47,7 +47,7 @@ public:
   /// Positions that have no other within `reach` stages' time with clearly fewer bytes, nor beside them one with
   /// slightly fewer.
   std::vector<int64_t> within(double reach) const {
-    const std::vector<int64_t> least = leastAround(reach * stage_);
+    const std::vector<int64_t> least = minAround(reach * stage_);
     const std::vector<uint8_t> beside = besideFewer();
     std::vector<int64_t> found;
     for (size_t i = 0; i < allowed_.size(); ++i)
@@ -61,7 +61,7 @@ private:
   double time(size_t i) const { return time_[allowed_[i]]; }
 
   /// By allowed position, the fewest bytes of those at most `seconds` away that leave work on both sides.
-  std::vector<int64_t> leastAround(double seconds) const {
+  std::vector<int64_t> minAround(double seconds) const {
     std::vector<int64_t> least;
     std::deque<size_t> window; // bytes rise towards the back
     size_t next = 0;

@@ -119,7 +119,7 @@ int64_t OffsetProblem::lowerBound() const {
   return most;
 }
 
-std::vector<int64_t> OffsetProblem::mostAround() const {
+std::vector<int64_t> OffsetProblem::peakDuringLife() const {
   std::vector<int64_t> times;
   for (const OffsetProblem::Buffer &buffer : buffers)
     times.insert(times.end(), {buffer.begin, buffer.end});

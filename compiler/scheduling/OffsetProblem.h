@@ -30,7 +30,7 @@ struct OffsetProblem {
   /// Most bytes live at once: no arena can be smaller.
   int64_t lowerBound() const;
   /// Of each buffer, the most bytes that live at some time of its life.
-  std::vector<int64_t> mostAround() const;
+  std::vector<int64_t> peakDuringLife() const;
   /// Where the last buffer ends, in bytes: the size of the arena that `offsets` needs.
   int64_t arenaBytes(std::span<const int64_t> offsets) const;
 };

@@ -15,7 +15,7 @@ namespace {
 
 using Fault = std::optional<std::string>;
 
-constexpr int64_t mostBytes = std::numeric_limits<int64_t>::max() / 4; // sums of two such are representable
+constexpr int64_t maxBytes = std::numeric_limits<int64_t>::max() / 4; // sums of two such are representable
 
 std::string text(int64_t number) { return std::to_string(number); }
 std::string text(size_t number) { return std::to_string(number); }
@@ -24,13 +24,13 @@ bool isTime(double seconds) { return seconds >= 0 && std::isfinite(seconds); }
 
 /// Adds `bytes` to `sum`; false where it is negative or more than any address space.
 bool add(int64_t bytes, int64_t &sum) {
-  if (bytes < 0 || bytes > mostBytes - sum)
+  if (bytes < 0 || bytes > maxBytes - sum)
     return false;
   sum += bytes;
   return true;
 }
 
-Fault checkUnits(const PartitionProblem &problem, int64_t mostInFlight) {
+Fault checkUnits(const PartitionProblem &problem, int64_t maxInFlight) {
   double seconds = 0;
   int64_t states = 0, activations = 0;
   for (size_t i = 0; i < problem.units.size(); ++i) {
@@ -42,8 +42,8 @@ Fault checkUnits(const PartitionProblem &problem, int64_t mostInFlight) {
       return "unit " + text(i) + " holds " + text(unit.stateBytes) + " and " + text(unit.activationBytes) +
              " bytes, negative or more with the others than any address space";
   }
-  if (activations > 0 && mostInFlight > mostBytes / activations)
-    return text(mostInFlight) + " micro-batches in flight are larger than any address space";
+  if (activations > 0 && maxInFlight > maxBytes / activations)
+    return text(maxInFlight) + " micro-batches in flight are larger than any address space";
   return std::nullopt;
 }
 
@@ -71,13 +71,13 @@ std::optional<std::string> PartitionProblem::check() const {
     return "a memory of " + text(memoryBytes) + " bytes is negative";
   if (!inFlight.empty() && inFlight.size() != size_t(stages))
     return text(inFlight.size()) + " numbers of micro-batches in flight for " + text(stages) + " stages";
-  int64_t mostInFlight = 1;
+  int64_t maxInFlight = 1;
   for (int64_t flying : inFlight) {
     if (flying < 0)
       return text(flying) + " micro-batches in flight are fewer than none";
-    mostInFlight = std::max(mostInFlight, flying);
+    maxInFlight = std::max(maxInFlight, flying);
   }
-  if (Fault fault = checkUnits(*this, mostInFlight))
+  if (Fault fault = checkUnits(*this, maxInFlight))
     return fault;
   return checkPositions(*this);
 }

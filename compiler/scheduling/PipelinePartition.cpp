@@ -112,7 +112,7 @@ public:
   std::optional<Partition> run() {
     if (problem_.stages > positions_.last() || !meets(ceiling()))
       return std::nullopt;
-    const int64_t limit = leastBottleneck();
+    const int64_t limit = minBottleneck();
     return cutsOf(fewestBytes(limit), limit);
   }
 
@@ -203,7 +203,7 @@ private:
   }
 
   /// The least bottleneck in ticks; there is one.
-  int64_t leastBottleneck() {
+  int64_t minBottleneck() {
     int64_t met = floor(), below = met - 1, step = std::max<int64_t>(1, met >> 12);
     for (const int64_t most = ceiling(); met < most && !meets(met); step *= 2) {
       below = met;

@@ -22,7 +22,7 @@
 namespace ds::scheduling {
 namespace {
 
-constexpr int64_t mostTasks = 10'000'000; // forwards; far above any plan, and well within memory
+constexpr int64_t maxTasks = 10'000'000; // forwards; far above any plan, and well within memory
 
 std::string text(int64_t number) { return std::to_string(number); }
 
@@ -80,8 +80,7 @@ std::vector<PipelineTask> orderOf(const ScheduleProblem &problem, int64_t rank) 
 }
 
 /// By stage: forwards done less micro-batches finished, at most.
-std::vector<int64_t> mostInFlight(const ScheduleProblem &problem,
-                                  const std::vector<std::vector<PipelineTask>> &byRank) {
+std::vector<int64_t> maxInFlight(const ScheduleProblem &problem, const std::vector<std::vector<PipelineTask>> &byRank) {
   const TaskKind last = problem.splitsWeights() ? TaskKind::Weight : TaskKind::Backward;
   std::vector<int64_t> now(size_t(problem.stages()), 0), most = now;
   for (const std::vector<PipelineTask> &order : byRank)
@@ -207,9 +206,9 @@ std::optional<std::string> ScheduleProblem::check() const {
   if (ranks < 1 || microbatches < 1 || chunks < 1)
     return "a pipeline of " + text(ranks) + " ranks, " + text(chunks) + " chunks and " + text(microbatches) +
            " micro-batches has nothing to run; each must be at least 1";
-  if (ranks > mostTasks / chunks || ranks * chunks > mostTasks / microbatches)
+  if (ranks > maxTasks / chunks || ranks * chunks > maxTasks / microbatches)
     return text(microbatches) + " micro-batches through " + text(ranks) + " x " + text(chunks) +
-           " stages are more than the " + text(mostTasks) +
+           " stages are more than the " + text(maxTasks) +
            " forwards that a schedule may hold; fewer micro-batches fit";
   if (kind == PipelineSchedule::Interleaved && chunks < 2)
     return "the schedule interleaved needs at least 2 chunks a rank, not " + text(chunks) + "; with 1 it is 1f1b";
@@ -239,7 +238,7 @@ TaskOrder schedulePipeline(const ScheduleProblem &problem) {
   const StageCosts costs{std::vector<double>(stages, problem.forward), std::vector<double>(stages, problem.backward),
                          std::vector<double>(stages, problem.weight)};
   static_cast<Timeline &>(order) = simulate(problem, order.byRank, costs).value();
-  order.inFlight = mostInFlight(problem, order.byRank);
+  order.inFlight = maxInFlight(problem, order.byRank);
   return order;
 }
 

@@ -38,7 +38,7 @@ std::vector<int64_t> assignPromoted(const OffsetProblem &problem) {
   const std::vector<OffsetProblem::Buffer> &buffers = problem.buffers;
   const auto rounds = std::clamp<size_t>((size_t(1) << 16) / std::max<size_t>(buffers.size(), 1), 2, 40);
   const int64_t bound = problem.lowerBound();
-  const std::vector<int64_t> most = problem.mostAround();
+  const std::vector<int64_t> most = problem.peakDuringLife();
   std::vector<int64_t> best;
   for (const bool byMost : {true, false}) {
     std::vector<size_t> order(buffers.size());

@@ -1,4 +1,4 @@
-//===- RepeatedOffsets.cpp - first fit of buffers that live again and again ---===//
+//===- RepeatedOffsets.cpp - first fit of buffers that live again and again --===//
 //
 // Which buffers ever live together is found once, by a sweep over time. What always lives lies at the bottom; the rest
 // is placed buffer by buffer, each at the lowest offset free of those before it that it ever meets, in several orders.
@@ -113,7 +113,7 @@ private:
       alive[buffer / 64] ^= uint64_t(1) << (buffer % 64);
     }
     meetings_.mirror(problem_.buffers.size());
-    const std::vector<int64_t> most = problem_.unfolded().mostAround();
+    const std::vector<int64_t> most = problem_.unfolded().peakDuringLife();
     for (size_t l = 0; l < most.size(); ++l)
       most_[problem_.lives[l].buffer] = std::max(most_[problem_.lives[l].buffer], most[l]);
   }

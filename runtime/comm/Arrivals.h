@@ -22,17 +22,17 @@ struct EndName {
 };
 
 /// The watchdog's sentence about a message.
-inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds patience) noexcept {
+inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds timeout) noexcept {
   return Status::failure("rank %u waited %.3g s in %s on channel %s (%s) for rank %u, which stands still or is slower "
                          "than --collective-timeout allows",
-                         end.rank, double(patience.count()) / 1000, end.verb, end.channel, what, end.peer);
+                         end.rank, double(timeout.count()) / 1000, end.verb, end.channel, what, end.peer);
 }
 
 /// The watchdog's sentence about a collective. `members`: ranks of the run, by rank of the group; `arrived(i)`: whether
 /// member i has.
 template <typename Arrived>
 Status missingRanks(uint32_t rank, const Collective &collective, std::span<const uint32_t> members,
-                    std::chrono::milliseconds patience, Arrived &&arrived) noexcept {
+                    std::chrono::milliseconds timeout, Arrived &&arrived) noexcept {
   char lists[2][160] = {"", ""}; // missing, arrived
   size_t used[2] = {0, 0};
   for (size_t i = 0; i < members.size(); ++i) {
@@ -45,7 +45,7 @@ Status missingRanks(uint32_t rank, const Collective &collective, std::span<const
   }
   return Status::failure("rank %u waited %.3g s in %s of %s: ranks %s arrived, ranks %s are missing; one of those "
                          "stands still or is slower than --collective-timeout allows",
-                         rank, double(patience.count()) / 1000, name(collective.kind), collective.what, lists[1],
+                         rank, double(timeout.count()) / 1000, name(collective.kind), collective.what, lists[1],
                          lists[0]);
 }
 

@@ -24,7 +24,7 @@ public:
   virtual const std::vector<uint32_t> &localRanks() const noexcept = 0;
 
   /// How long a rank waits for the others.
-  virtual void setPatience(std::chrono::milliseconds patience) noexcept = 0;
+  virtual void setTimeout(std::chrono::milliseconds timeout) noexcept = 0;
 
   /// Called once when some rank has failed, from any thread; by processes also if that was before it was set. Set
   /// before the first run; once it is set again, to nothing, the old one is not running any more.
@@ -37,7 +37,7 @@ public:
 
   /// Copies bytes of `from`'s process into the same span of `to`'s; others may call it too and return at once. Both
   /// call it in the same order. Cf. MPI_Send, MPI_Recv.
-  virtual void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) = 0;
+  virtual void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) = 0;
   /// Whether any process says so. Cf. MPI_Allreduce with MPI_LOR. Does not throw: a failure, which may be that some do
   /// not come in time, says so too. Like the two below it is called by every process, in the same order.
   virtual bool anyOf(bool mine) noexcept = 0;

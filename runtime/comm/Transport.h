@@ -16,7 +16,7 @@
 namespace ds::runtime {
 
 /// All ranks of a run, of which this process has some: threads of one process, or a process each. A rank waits for the
-/// others in a collective or message, too, for as long as setPatience says. Cf. MPI_COMM_WORLD, ncclGetUniqueId and
+/// others in a collective or message, too, for as long as setTimeout says. Cf. MPI_COMM_WORLD, ncclGetUniqueId and
 /// ncclCommInitRank.
 class Transport : public ControlPlane {
 public:
@@ -39,7 +39,7 @@ public:
   /// `requested`, which outlives the transport, becomes true when the user or the launcher asks this process to end; a
   /// transport of processes then tells what it was doing, since a launcher that ends a job for the sake of a dead rank
   /// gives the others no time for more.
-  virtual void noteStop(const std::atomic<bool> &requested) = 0;
+  virtual void setStopFlag(const std::atomic<bool> &requested) = 0;
 };
 
 } // namespace ds::runtime

@@ -29,13 +29,13 @@ public:
     sleepers_.fetch_sub(1);
   }
 
-  /// As wait, but gives up after `patience`; returns whether the condition holds.
-  template <typename Condition> bool waitFor(Condition condition, std::chrono::milliseconds patience) noexcept {
+  /// As wait, but gives up after `timeout`; returns whether the condition holds.
+  template <typename Condition> bool waitFor(Condition condition, std::chrono::milliseconds timeout) noexcept {
     if (spin(condition))
       return true;
     std::unique_lock<std::mutex> lock(mutex_);
     sleepers_.fetch_add(1);
-    const bool holds = wake_.wait_for(lock, patience, condition);
+    const bool holds = wake_.wait_for(lock, timeout, condition);
     sleepers_.fetch_sub(1);
     return holds;
   }

@@ -19,7 +19,7 @@ namespace ds::runtime {
 namespace {
 
 /// Micro-batches of the longest run of the role.
-uint64_t mostMicrobatches(const plan::proto::Role &role) {
+uint64_t maxMicrobatches(const plan::proto::Role &role) {
   uint64_t most = 0;
   for (const plan::proto::Program &program : role.programs())
     for (const plan::proto::Call &call : program.calls())
@@ -35,7 +35,7 @@ public:
   FeedCommand(const CommandContext &context, const plan::proto::FeedCommand &feed)
       : input_(feed.input()), position_(context.position), samples_(context.plan.training().micro_batch_size()),
         target_(context.storage.operand(feed.target())), bytes_(operandBytes(feed.target())),
-        staging_(context.device.createStaging(mostMicrobatches(context.role) * bytes_)) {}
+        staging_(context.device.createStaging(maxMicrobatches(context.role) * bytes_)) {}
 
   Status stage(const Call &call) noexcept override {
     const uint64_t first = call.run->firstSample + position_.globalMicrobatch(call.microbatch) * samples_;

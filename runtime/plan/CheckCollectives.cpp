@@ -2,7 +2,7 @@
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RoleMeetings.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -170,7 +170,7 @@ void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role) {
 }
 
 /// Ranks of one role enter collectives in one order by themselves; roles that share a group must agree.
-void checkCollectiveOrder(const proto::Plan &plan, const RoleMeetings &meetings) {
+void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &meetings) {
   for (int c = 0; c < plan.communicators_size(); ++c)
     for (const auto &[a, b] : meetings.inCommunicator(uint32_t(c)))
       for (const char *program : {"step", "evaluate"})

@@ -2,7 +2,7 @@
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RoleMeetings.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -205,7 +205,7 @@ void checkMessageQueues(const proto::Plan &plan, const proto::Role &role) {
     }
 }
 
-void checkMessagesAgree(const proto::Plan &plan, RoleMeetings &meetings) {
+void checkMessagesAgree(const proto::Plan &plan, RolePeers &meetings) {
   for (const char *program : {"step", "evaluate"}) {
     std::vector<std::map<uint32_t, Said>> said;
     for (const proto::Role &role : plan.roles())

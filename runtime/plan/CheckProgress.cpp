@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/PlanChecks.h"
-#include "runtime/plan/RoleMeetings.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ struct Player {
 
 class Run {
 public:
-  Run(const proto::Plan &plan, const std::string &program, RoleMeetings &roles) : plan_(plan), roles_(roles) {
+  Run(const proto::Plan &plan, const std::string &program, RolePeers &roles) : plan_(plan), roles_(roles) {
     for (int r = 0; r < plan.roles_size(); ++r)
       addPlayer(r, program);
     for (auto &[key, meeting] : meetings_)
@@ -277,7 +277,7 @@ private:
   }
 
   const proto::Plan &plan_;
-  RoleMeetings &roles_;
+  RolePeers &roles_;
   std::deque<Player> players_; // by role
   std::map<Key, Meeting> meetings_;
   std::vector<Place> ready_;
@@ -285,7 +285,7 @@ private:
 
 } // namespace
 
-void checkProgress(const proto::Plan &plan, RoleMeetings &meetings) {
+void checkProgress(const proto::Plan &plan, RolePeers &meetings) {
   for (const proto::Program &program : plan.roles(0).programs()) // all have the same
     Run(plan, program.name(), meetings).play();
 }

@@ -15,7 +15,7 @@
 
 namespace ds::plan {
 
-class RoleMeetings;
+class RolePeers;
 
 void checkModel(const proto::Plan &plan);                            // CheckModel.cpp: machine, world, training, files
 void checkVariables(const proto::Plan &plan);                        // CheckVariables.cpp: variables and inputs
@@ -30,10 +30,10 @@ void checkPhases(const proto::Plan &plan, const proto::Role &);      // CheckPip
 void checkPrograms(const proto::Plan &plan, const proto::Role &);    // CheckPrograms.cpp: calls, metrics, lives
 
 // Of all roles together.
-void checkSamePrograms(const proto::Plan &plan);                                  // CheckPrograms.cpp
-void checkCollectiveOrder(const proto::Plan &plan, const RoleMeetings &meetings); // CheckCollectives.cpp
-void checkMessagesAgree(const proto::Plan &plan, RoleMeetings &meetings);         // CheckMessages.cpp
-void checkProgress(const proto::Plan &plan, RoleMeetings &meetings);              // CheckProgress.cpp
+void checkSamePrograms(const proto::Plan &plan);                               // CheckPrograms.cpp
+void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &meetings); // CheckCollectives.cpp
+void checkMessagesAgree(const proto::Plan &plan, RolePeers &meetings);         // CheckMessages.cpp
+void checkProgress(const proto::Plan &plan, RolePeers &meetings);              // CheckProgress.cpp
 
 // Helpers that several of them share.
 

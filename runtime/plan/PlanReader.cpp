@@ -5,7 +5,7 @@
 #include "core/Error.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/plan/RoleMeetings.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cerrno>
@@ -81,7 +81,7 @@ void validatePlan(const proto::Plan &plan) {
     checkPhases(plan, role);
     checkPrograms(plan, role);
   }
-  RoleMeetings meetings(plan);
+  RolePeers meetings(plan);
   checkSamePrograms(plan);
   checkCollectiveOrder(plan, meetings);
   checkMessagesAgree(plan, meetings);

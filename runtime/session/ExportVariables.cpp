@@ -61,7 +61,7 @@ void exportVariables(const plan::proto::Plan &plan, const LocalRanks &ranks, Tra
   const auto read = [&](const RankPart &part, uint64_t first, std::span<std::byte> bytes) {
     if (const Executor *executor = ranks.find(part.rank))
       executor->read(part.part, first, bytes);
-    transport.bring(part.rank, 0, bytes);
+    transport.copy(part.rank, 0, bytes);
   };
   std::vector<TensorToWrite> tensors;
   std::map<std::string, std::string> metadata = {{"format", "pt"}}; // transformers refuses files without it

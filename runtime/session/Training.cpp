@@ -65,7 +65,7 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   return microbatches * executor.position().dataRanks * plan.training().micro_batch_size();
 }
 
-void orThrow(const Status &status) {
+void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
 }
@@ -75,7 +75,7 @@ void orThrow(const Status &status) {
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
       transport_(chooseTransport(*plan_, options)) {
-  transport_->setPatience(options.collectiveTimeout);
+  transport_->setTimeout(options.collectiveTimeout);
   requireEqualEverywhere();
   if (!options.trace.empty()) {
     requireWritableFolder(options.trace);
@@ -138,7 +138,7 @@ void Training::openData() {
 }
 
 void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
-  transport_->noteStop(stop);
+  transport_->setStopFlag(stop);
   try {
     runAll(observer, stop);
   } catch (const Error &error) {
@@ -162,9 +162,9 @@ void Training::writeTrace(bool together) const {
     const bool isMine =
         rank == ranks_->first().position().rank; // the first rank of a process stands for all of its rows
     uint64_t bytes = isMine ? mine.size() : 0;
-    transport_->bring(rank, 0, std::as_writable_bytes(std::span(&bytes, 1)));
+    transport_->copy(rank, 0, std::as_writable_bytes(std::span(&bytes, 1)));
     std::string theirs = isMine ? mine : std::string(hasRankZero() ? bytes : 0, ' ');
-    transport_->bring(rank, 0, std::as_writable_bytes(std::span(theirs)));
+    transport_->copy(rank, 0, std::as_writable_bytes(std::span(theirs)));
     all += theirs;
   }
   if (hasRankZero())
@@ -177,16 +177,16 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
     const bool stopped = transport_->anyOf(stop);
-    orThrow(ranks_->failure()); // of another process, before this one's step was over
+    throwIfError(ranks_->failure()); // of another process, before this one's step was over
     if (stopped && done < steps_) {
-      orThrow(metrics_->write(summaries()));
+      throwIfError(metrics_->write(summaries()));
       throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
                   "; nothing was saved or exported, since --save is not available yet");
     }
     if (evaluationIsDue(done))
       evaluate(done, observer);
   }
-  orThrow(metrics_->write(summaries()));
+  throwIfError(metrics_->write(summaries()));
   if (!options_.exportPath.empty())
     exportVariables(*plan_, *ranks_, *transport_, options_.exportPath);
 }
@@ -200,7 +200,7 @@ bool Training::evaluationIsDue(uint64_t stepsDone) const {
 void Training::step(uint64_t number, TrainingObserver &observer) {
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t before = number - 1;
-  orThrow(ranks_->execute(
+  throwIfError(ranks_->execute(
       "step", {.seed = options_.seed, .step = before, .data = data_.get(), .firstSample = before * samplesPerStep()}));
   if (!hasRankZero())
     return;
@@ -212,7 +212,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
                     .learningRate = executor.metric(program, "lr")};
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
-  orThrow(metrics_->write(report));
+  throwIfError(metrics_->write(report));
   observer.stepDone(report);
 }
 
@@ -222,7 +222,7 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
   double sum = 0;
   for (uint64_t i = 0; i < runs; ++i) {
-    orThrow(ranks_->execute(
+    throwIfError(ranks_->execute(
         "evaluate",
         {.seed = options_.seed, .step = stepsDone, .data = evaluationData_.get(), .firstSample = i * batch}));
     report.loss = ranks_->first().metric(*ranks_->first().program("evaluate"), "loss");
@@ -232,7 +232,7 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
     report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};
   if (!hasRankZero())
     return;
-  orThrow(metrics_->write(report));
+  throwIfError(metrics_->write(report));
   observer.evaluated(report);
 }
 
@@ -240,7 +240,7 @@ std::vector<SummaryReport> Training::summaries() const {
   std::vector<SummaryReport> reports(ranks());
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     reports[rank] = ranks_->summary(rank);
-    transport_->bring(rank, 0, std::as_writable_bytes(std::span(&reports[rank], 1)));
+    transport_->copy(rank, 0, std::as_writable_bytes(std::span(&reports[rank], 1)));
   }
   return reports;
 }

@@ -74,7 +74,7 @@ void receiveAll(Workplace &place, ReceivingEnd &end, uint32_t channel, uint32_t 
 }
 
 TEST(Channel, DeliversMessagesInOrder) {
-  if (mostRanks() < 2)
+  if (maxRanks() < 2)
     GTEST_SKIP() << "needs 2 ranks";
   spawn(2, [](Transport &transport, uint32_t rank) {
     Workplace place(rank);
@@ -87,7 +87,7 @@ TEST(Channel, DeliversMessagesInOrder) {
 
 /// Every rank sends to the next and back again at once, each on a thread of its own, as the queues of a stage do.
 TEST(Channel, KeepsChannelsInBothDirectionsApart) {
-  const uint32_t n = std::min(4u, mostRanks());
+  const uint32_t n = std::min(4u, maxRanks());
   if (n < 2)
     GTEST_SKIP() << "needs 2 ranks";
   spawn(n, [n](Transport &transport, uint32_t rank) {
@@ -122,7 +122,7 @@ TEST(Channel, KeepsChannelsInBothDirectionsApart) {
 }
 
 TEST(Channel, CarriesSeveralPartsEmptyOnesAndLargeOnes) {
-  if (mostRanks() < 2)
+  if (maxRanks() < 2)
     GTEST_SKIP() << "needs 2 ranks";
   spawn(2, [](Transport &transport, uint32_t rank) {
     Workplace place(rank);
@@ -152,7 +152,7 @@ TEST(Channel, CarriesSeveralPartsEmptyOnesAndLargeOnes) {
 }
 
 TEST(Channel, NamesTheRankThatDoesNotCome) {
-  if (mostRanks() < 3)
+  if (maxRanks() < 3)
     GTEST_SKIP() << "needs 3 ranks";
   if (!ranksMeetOnTheHost())
     GTEST_SKIP() << "both ends of a channel by NCCL are made together";
@@ -161,7 +161,7 @@ TEST(Channel, NamesTheRankThatDoesNotCome) {
     const Words large(size_t(1) << 20); // more than a transport hands over to nobody
     Words one(1);
     std::string error;
-    transport.setPatience(std::chrono::milliseconds(200));
+    transport.setTimeout(std::chrono::milliseconds(200));
     if (rank == 0) {
       const auto end = transport.sendingEnd(0, 1, 30, "forward.0-1");
       error = send(place, *end, {&large}).message();
@@ -177,7 +177,7 @@ TEST(Channel, NamesTheRankThatDoesNotCome) {
           << error;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the others still look at us
-    transport.setPatience(std::chrono::minutes(10));
+    transport.setTimeout(std::chrono::minutes(10));
   });
 }
 

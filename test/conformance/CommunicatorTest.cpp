@@ -167,7 +167,7 @@ private:
 };
 
 TEST(Communicator, CarriesOutEveryCollective) {
-  for (uint32_t n = 1; n <= mostRanks(); ++n)
+  for (uint32_t n = 1; n <= maxRanks(); ++n)
     spawn(n, [n](Transport &transport, uint32_t rank) {
       Workplace place(rank);
       const auto communicator = everybody(transport, rank, n);
@@ -184,7 +184,7 @@ TEST(Communicator, CarriesOutEveryCollective) {
 }
 
 TEST(Communicator, CarriesOutSeveralPartsInOneLaunch) {
-  const uint32_t n = std::min(3u, mostRanks());
+  const uint32_t n = std::min(3u, maxRanks());
   spawn(n, [n](Transport &transport, uint32_t rank) {
     Workplace place(rank);
     const auto communicator = everybody(transport, rank, n);
@@ -205,7 +205,7 @@ TEST(Communicator, CarriesOutSeveralPartsInOneLaunch) {
 
 /// Late ranks change nothing: sums keep their order.
 TEST(Communicator, DoesNotDependOnWhoComesFirst) {
-  const uint32_t n = std::min(4u, mostRanks());
+  const uint32_t n = std::min(4u, maxRanks());
   spawn(n, [n](Transport &transport, uint32_t rank) {
     Workplace place(rank);
     const auto communicator = everybody(transport, rank, n);
@@ -218,7 +218,7 @@ TEST(Communicator, DoesNotDependOnWhoComesFirst) {
 }
 
 TEST(Communicator, KeepsTwoCommunicatorsApart) {
-  const uint32_t n = std::min(4u, mostRanks());
+  const uint32_t n = std::min(4u, maxRanks());
   spawn(n, [n](Transport &transport, uint32_t rank) {
     Workplace here(rank), beside(rank);
     const auto first = everybody(transport, rank, n, 0), second = everybody(transport, rank, n, 1);
@@ -239,7 +239,7 @@ TEST(Communicator, KeepsTwoCommunicatorsApart) {
 
 /// Pairs (0, 1) and (2, 3) beside (0, 2) and (1, 3), as the axes of a mesh would have them.
 TEST(Communicator, JoinsParts) {
-  if (mostRanks() < 4)
+  if (maxRanks() < 4)
     GTEST_SKIP() << "needs 4 ranks";
   spawn(4, [](Transport &transport, uint32_t rank) {
     Workplace place(rank);
@@ -262,7 +262,7 @@ TEST(Communicator, JoinsParts) {
 
 /// (n-1)/n of the payload for all_gather and reduce_scatter, twice that for all_reduce.
 TEST(Communicator, CountsTheBytesItSends) {
-  for (uint32_t n = 1; n <= mostRanks(); n *= 2)
+  for (uint32_t n = 1; n <= maxRanks(); n *= 2)
     spawn(n, [n](Transport &transport, uint32_t rank) {
       Workplace place(rank);
       const auto communicator = everybody(transport, rank, n);
@@ -282,7 +282,7 @@ TEST(Communicator, CountsTheBytesItSends) {
 }
 
 TEST(Communicator, NamesTheRanksThatDoNotCome) {
-  const uint32_t n = std::min(4u, mostRanks());
+  const uint32_t n = std::min(4u, maxRanks());
   if (n < 2)
     GTEST_SKIP() << "needs 2 ranks";
   if (!ranksMeetOnTheHost())
@@ -292,7 +292,7 @@ TEST(Communicator, NamesTheRanksThatDoNotCome) {
     const auto communicator = everybody(transport, rank, n, 7);
     if (rank == n - 1)
       return;
-    transport.setPatience(std::chrono::milliseconds(200));
+    transport.setTimeout(std::chrono::milliseconds(200));
     const CollectivePart part{place.hold(std::vector<float>(4)), place.hold(std::vector<float>(4ul * n)), 4,
                               DType::F32};
     const std::string error =
@@ -307,13 +307,13 @@ TEST(Communicator, NamesTheRanksThatDoNotCome) {
               std::string::npos)
         << error;
     std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the others still look at us
-    transport.setPatience(std::chrono::minutes(10));
+    transport.setTimeout(std::chrono::minutes(10));
   });
 }
 
 /// Last, since nothing runs after it.
 TEST(CommunicatorStop, ReachesEveryRankWithTheFirstError) {
-  const uint32_t n = std::min(4u, mostRanks());
+  const uint32_t n = std::min(4u, maxRanks());
   if (!ranksMeetOnTheHost())
     GTEST_SKIP() << "both ends of a channel by NCCL are made together";
   spawn(n, [n](Transport &transport, uint32_t rank) {

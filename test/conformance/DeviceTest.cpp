@@ -254,7 +254,7 @@ TEST_P(ExecutingDevice, ChecksLookAtWhatCommandsBeforeThemMade) {
 TEST_P(RecordingDevice, LaunchesWhatWasRecorded) {
   ASSERT_TRUE(device->records());
   const auto arena = device->createArena("device", 64, 64), host = device->createArena("host", 64, 64);
-  FunctionTask bring([&](const Call &, Queue &q) {
+  FunctionTask copy([&](const Call &, Queue &q) {
     q.copy(arena->base(), host->base(), 32);
     return Status::success();
   });
@@ -263,7 +263,7 @@ TEST_P(RecordingDevice, LaunchesWhatWasRecorded) {
     return Status::success();
   });
   Event &there = device->createEvent();
-  const CommandList first = {{&bring, {}, {&there}}}, second = {{&spread, {{&there, 0}}, {}}};
+  const CommandList first = {{&copy, {}, {&there}}}, second = {{&spread, {{&there, 0}}, {}}};
   const auto a = queue("a"), b = queue("b");
   ASSERT_TRUE(device->beginRecording().ok());
   b->submit(second, {});

@@ -34,7 +34,7 @@ using runtime::CudaRank;
 bool underMpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
 bool onGpus() { return std::getenv("DS_TEST_GPU") != nullptr; }
 
-constexpr uint32_t mostThreads = 8;
+constexpr uint32_t maxThreads = 8;
 
 CudaRank place(uint32_t rank) {
   const auto variable = [](const char *name) {
@@ -43,7 +43,7 @@ CudaRank place(uint32_t rank) {
   };
   return {.rank = rank,
           .index = underMpirun() ? 0 : rank,
-          .ranks = underMpirun() ? 1 : mostThreads,
+          .ranks = underMpirun() ? 1 : maxThreads,
           .process = runtime::localProcess(variable)};
 }
 
@@ -147,7 +147,7 @@ void Workplace::copyOut(std::span<std::byte> bytes, const std::byte *held) {
 
 bool ranksMeetOnTheHost() { return !onGpus() || !underMpirun(); }
 
-uint32_t mostRanks() { return underMpirun() ? Processes::transport->ranks() : mostThreads; }
+uint32_t maxRanks() { return underMpirun() ? Processes::transport->ranks() : maxThreads; }
 
 void spawn(uint32_t n, const RankBody &body) {
   if (onGpus())

@@ -52,7 +52,7 @@ bool ranksMeetOnTheHost();
 using RankBody = std::function<void(runtime::Transport &, uint32_t rank)>;
 
 /// Most ranks that spawn can make: 8 threads, or as many processes as mpirun has started.
-uint32_t mostRanks();
+uint32_t maxRanks();
 
 /// Runs the body on ranks 0 to n - 1: threads of this process or, under mpirun, the processes with those ranks. Returns
 /// when all have; the first exception stops all ranks and is thrown again. With DS_TEST_GPU in the environment ranks

@@ -35,6 +35,13 @@ std::vector<Place> find(const proto::Plan &plan, const IsWanted &isWanted) {
   return places;
 }
 
+std::vector<Place> findWhere(const proto::Plan &plan, const IsWanted &isWanted,
+                             const std::function<bool(const Place &)> &isPlace) {
+  std::vector<Place> places = find(plan, isWanted);
+  std::erase_if(places, [&](const Place &place) { return !isPlace(place); });
+  return places;
+}
+
 std::vector<proto::Operand *> operandsOf(proto::Command &command) {
   std::vector<proto::Operand *> operands;
   if (command.has_kernel())
@@ -137,6 +144,23 @@ void makeIdle(proto::Plan &plan, const Place &place) {
   target.add_shape(0);
   target.set_access(proto::Operand::WRITE);
   at(plan, place).clear_reference();
+}
+
+std::string leaveOut(proto::Plan &plan, Random &random, const std::vector<Place> &places) {
+  const auto place = random.pick(places);
+  if (!place)
+    return "";
+  const std::string text = describe(plan, *place) + " left out";
+  makeIdle(plan, *place);
+  return text;
+}
+
+std::string dropWaits(proto::Plan &plan, Random &random, const std::vector<Place> &places) {
+  const auto place = random.pick(places);
+  if (!place)
+    return "";
+  at(plan, *place).clear_waits();
+  return describe(plan, *place) + " does not wait";
 }
 
 void insert(proto::Plan &plan, const Place &place, const proto::Command &command) {

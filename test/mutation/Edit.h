@@ -42,6 +42,8 @@ const proto::Command &at(const proto::Plan &plan, const Place &place);
 using IsWanted = std::function<bool(const proto::Command &)>;
 /// Commands of routines that the program `step` calls.
 std::vector<Place> find(const proto::Plan &plan, const IsWanted &isWanted);
+std::vector<Place> findWhere(const proto::Plan &plan, const IsWanted &isWanted,
+                             const std::function<bool(const Place &)> &isPlace);
 
 /// Every operand, in the order of the command.
 std::vector<proto::Operand *> operandsOf(proto::Command &command);
@@ -68,6 +70,10 @@ void makeIdle(proto::Plan &plan, const Place &place);
 void insert(proto::Plan &plan, const Place &place, const proto::Command &command);
 /// Ranks 0 to n - 2 and the last one become two roles that run the same; the index of the second, if there are two.
 std::optional<int> splitRole(proto::Plan &plan);
+
+/// Puts nothing where one of the commands was, or clears its waits; "" where there is none.
+std::string leaveOut(proto::Plan &plan, Random &random, const std::vector<Place> &places);
+std::string dropWaits(proto::Plan &plan, Random &random, const std::vector<Place> &places);
 
 /// "routine forward, command 3 (matmul)".
 std::string describe(const proto::Plan &plan, const Place &place);

@@ -9,13 +9,6 @@ namespace {
 
 using proto::CollectiveCommand;
 
-std::vector<Place> findWhere(const proto::Plan &plan, const IsWanted &isWanted,
-                             const std::function<bool(const Place &)> &isPlace) {
-  std::vector<Place> places = find(plan, isWanted);
-  std::erase_if(places, [&](const Place &place) { return !isPlace(place); });
-  return places;
-}
-
 bool isReduction(const proto::Command &command) {
   return isCollective(command, CollectiveCommand::REDUCE_SCATTER) ||
          isCollective(command, CollectiveCommand::ALL_REDUCE);
@@ -26,16 +19,6 @@ std::vector<Place> reductions(const proto::Plan &plan) {
   return findWhere(plan, isReduction, [&](const Place &place) { return touchesGradients(plan, place); });
 }
 std::vector<Place> optimizers(const proto::Plan &plan) { return find(plan, isOptimizer); }
-
-/// Puts nothing where the chosen command was.
-std::string leaveOut(proto::Plan &plan, Random &random, const std::vector<Place> &places) {
-  const auto place = random.pick(places);
-  if (!place)
-    return "";
-  const std::string text = describe(plan, *place) + " left out";
-  makeIdle(plan, *place);
-  return text;
-}
 
 std::string twice(proto::Plan &plan, Random &random, const std::vector<Place> &places) {
   const auto place = random.pick(places);

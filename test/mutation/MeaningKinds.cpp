@@ -152,12 +152,7 @@ std::string tiedNotSummed(proto::Plan &plan, Random &random) {
 }
 
 std::string dropFeed(proto::Plan &plan, Random &random) {
-  const auto place = random.pick(find(plan, [](const proto::Command &command) { return command.has_feed(); }));
-  if (!place)
-    return "";
-  const std::string text = describe(plan, *place) + " left out";
-  makeIdle(plan, *place);
-  return text;
+  return leaveOut(plan, random, find(plan, [](const proto::Command &command) { return command.has_feed(); }));
 }
 
 std::string otherInput(proto::Plan &plan, Random &random) {

@@ -39,19 +39,12 @@ std::string dropArrival(proto::Plan &plan, Random &random) {
   return dropped == 0 ? "" : describe(plan, *place) + " is not waited for";
 }
 
-/// The waits of a command, dropped.
-std::string withoutWaits(proto::Plan &plan, Random &random, const IsWanted &isWanted) {
-  std::vector<Place> places = find(plan, isWanted);
-  std::erase_if(places, [&](const Place &place) { return at(std::as_const(plan), place).waits().empty(); });
-  const auto place = random.pick(places);
-  if (!place)
-    return "";
-  at(plan, *place).clear_waits();
-  return describe(plan, *place) + " does not wait";
+/// Commands that wait.
+std::vector<Place> waiting(const proto::Plan &plan, const IsWanted &isWanted) {
+  return findWhere(plan, isWanted, [&](const Place &place) { return at(plan, place).waits_size() > 0; });
 }
-
-std::string dropRoom(proto::Plan &plan, Random &random) { return withoutWaits(plan, random, isReceive); }
-std::string sendTooEarly(proto::Plan &plan, Random &random) { return withoutWaits(plan, random, isSend); }
+std::string dropRoom(proto::Plan &plan, Random &random) { return dropWaits(plan, random, waiting(plan, isReceive)); }
+std::string sendTooEarly(proto::Plan &plan, Random &random) { return dropWaits(plan, random, waiting(plan, isSend)); }
 
 /// Two calls that receive take each other's micro-batch.
 std::string swapReceives(proto::Plan &plan, Random &random) {
@@ -148,12 +141,7 @@ std::string tieNotSummed(proto::Plan &plan, Random &random) {
              return reads(*operand) && received.contains({place.role, operand->buffer()});
            });
   });
-  const auto place = random.pick(places);
-  if (!place)
-    return "";
-  const std::string text = describe(plan, *place) + " left out";
-  makeIdle(plan, *place);
-  return text;
+  return leaveOut(plan, random, places);
 }
 
 /// Whether other buffers that do not live always have bytes in common with this one.
@@ -173,11 +161,7 @@ std::string tieTooEarly(proto::Plan &plan, Random &random) {
     return std::ranges::none_of(command.waits(), [](const proto::Wait &wait) { return wait.delay() == 0; }) ||
            !isShared(plan.roles(place.role), bufferOf(plan, place, target));
   });
-  const auto place = random.pick(places);
-  if (!place)
-    return "";
-  at(plan, *place).clear_waits();
-  return describe(plan, *place) + " does not wait";
+  return dropWaits(plan, random, places);
 }
 
 } // namespace

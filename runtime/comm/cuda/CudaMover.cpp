@@ -102,9 +102,9 @@ void enablePeer(int gpu, int other) {
 } // namespace
 
 MakeByteMover makeCudaMovers(const std::vector<int> &gpuOfRank) {
-  if (gpuOfRank.size() > mostAddends)
+  if (gpuOfRank.size() > maxAddends)
     throw Error(std::to_string(gpuOfRank.size()) + " ranks of one process are more than the " +
-                std::to_string(mostAddends) + " that GPUs of one process sum over; start a process for each rank");
+                std::to_string(maxAddends) + " that GPUs of one process sum over; start a process for each rank");
   const std::set<int> gpus(gpuOfRank.begin(), gpuOfRank.end());
   for (const int gpu : gpus)
     for (const int other : gpus)

@@ -13,10 +13,10 @@ namespace ds::runtime {
 namespace {
 
 constexpr uint32_t blockThreads = 256;
-constexpr uint64_t mostBlocks = 4096; // a few waves of any GPU; the rest is the loop's
+constexpr uint64_t maxBlocks = 4096; // a few waves of any GPU; the rest is the loop's
 
 struct Addends {
-  const void *at[mostAddends];
+  const void *at[maxAddends];
 };
 
 /// A thread reads element i of everything before it writes it, so the target may be one of the addends.
@@ -34,7 +34,7 @@ __global__ void sumInOrder(Addends addends, uint32_t n, T *target, uint64_t coun
 template <typename T>
 cudaError_t launch(const Addends &addends, uint32_t n, std::byte *target, uint64_t count, bool accumulate,
                    cudaStream_t stream) noexcept {
-  const auto blocks = uint32_t(std::min(mostBlocks, (count + blockThreads - 1) / blockThreads));
+  const auto blocks = uint32_t(std::min(maxBlocks, (count + blockThreads - 1) / blockThreads));
   sumInOrder<T><<<blocks, blockThreads, 0, stream>>>(addends, n, reinterpret_cast<T *>(target), count, accumulate);
   return cudaGetLastError();
 }
@@ -45,7 +45,7 @@ cudaError_t sumOnDevice(DType dtype, std::span<const std::byte *const> addends, 
                         bool accumulate, cudaStream_t stream) noexcept {
   if (count == 0 || addends.empty())
     return cudaSuccess;
-  if (addends.size() > mostAddends)
+  if (addends.size() > maxAddends)
     return cudaErrorInvalidValue;
   Addends arguments{};
   std::copy(addends.begin(), addends.end(), arguments.at);

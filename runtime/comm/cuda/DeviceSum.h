@@ -11,7 +11,7 @@
 namespace ds::runtime {
 
 /// Most addends of one sum, which is most ranks of one process: their addresses are arguments of the launch.
-inline constexpr size_t mostAddends = 256;
+inline constexpr size_t maxAddends = 256;
 
 /// Enqueues sumInRankOrder (SumInRankOrder.h): the same order and, as each addition is rounded by itself, the same
 /// bits. F32, F64 or I64; all addresses can be read by the GPU of the stream, which is the current one.

@@ -63,22 +63,22 @@ Status InProcessChannel::send(std::span<const std::span<const std::byte>> parts,
     return status;
   offered_ = mine;
   changes_.notify();
-  const std::chrono::milliseconds patience = transport_.patience();
-  const bool inTime = changes_.waitFor([&] { return transport_.stopped() || taken_ >= mine; }, patience);
+  const std::chrono::milliseconds timeout = transport_.timeout();
+  const bool inTime = changes_.waitFor([&] { return transport_.stopped() || taken_ >= mine; }, timeout);
   if (transport_.stopped())
     return transport_.failure();
   if (!inTime)
-    return missingPeer({from_, to_, "send", name_.c_str()}, what, patience);
+    return missingPeer({from_, to_, "send", name_.c_str()}, what, timeout);
   return sendingMover_->follow(*receivingMover_, mine, stream);
 }
 
 Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept {
-  const std::chrono::milliseconds patience = transport_.patience();
-  const bool inTime = changes_.waitFor([&] { return transport_.stopped() || offered_ > taken_; }, patience);
+  const std::chrono::milliseconds timeout = transport_.timeout();
+  const bool inTime = changes_.waitFor([&] { return transport_.stopped() || offered_ > taken_; }, timeout);
   if (transport_.stopped())
     return transport_.failure();
   if (!inTime)
-    return missingPeer({to_, from_, "receive", name_.c_str()}, what, patience);
+    return missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout);
   if (Status status = checkEqual(parts, what); !status.ok())
     return status;
   const uint64_t mine = taken_ + 1;

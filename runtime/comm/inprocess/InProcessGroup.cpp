@@ -149,12 +149,12 @@ Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcep
         return false;
     return true;
   };
-  const std::chrono::milliseconds patience = transport_.patience();
-  const bool inTime = arrivals_.waitFor([&] { return transport_.stopped() || all(); }, patience);
+  const std::chrono::milliseconds timeout = transport_.timeout();
+  const bool inTime = arrivals_.waitFor([&] { return transport_.stopped() || all(); }, timeout);
   if (transport_.stopped())
     return transport_.failure();
   if (!inTime)
-    return missingRanks(members_[rank], collective, members_, patience, arrived);
+    return missingRanks(members_[rank], collective, members_, timeout, arrived);
   for (size_t k = 0; k < places_.size(); ++k)
     if (k != rank)
       if (Status status = mover.follow(*places_[k].mover, meeting, collective.stream); !status.ok())

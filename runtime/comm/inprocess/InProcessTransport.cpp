@@ -18,7 +18,7 @@
 namespace ds::runtime {
 
 InProcessTransport::InProcessTransport(uint32_t ranks, MakeByteMover makeMover)
-    : localRanks_(ranks), makeMover_(std::move(makeMover)), patience_(std::chrono::minutes(10)) {
+    : localRanks_(ranks), makeMover_(std::move(makeMover)), timeout_(std::chrono::minutes(10)) {
   std::iota(localRanks_.begin(), localRanks_.end(), 0);
 }
 

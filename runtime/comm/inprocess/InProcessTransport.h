@@ -36,12 +36,12 @@ public:
   std::unique_ptr<SendingEnd> sendingEnd(uint32_t from, uint32_t to, uint32_t key, const std::string &name) override;
   std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
                                              const std::string &name) override;
-  void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
+  void setTimeout(std::chrono::milliseconds timeout) noexcept override { timeout_ = timeout; }
   void onStop(std::function<void(const Status &)> callback) override;
   void stop(const Status &status) noexcept override;
-  void noteStop(const std::atomic<bool> &) override {} // a process that ends takes all ranks with it
+  void setStopFlag(const std::atomic<bool> &) override {} // a process that ends takes all ranks with it
 
-  void bring(uint32_t, uint32_t, std::span<std::byte>) override {} // it is there
+  void copy(uint32_t, uint32_t, std::span<std::byte>) override {} // it is there
   bool anyOf(bool mine) noexcept override { return mine; }
   void requireEqual(const std::string &, uint64_t) override {} // there is only one
   void finish() override {}
@@ -49,7 +49,7 @@ public:
   // For its groups and channels.
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
-  std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
+  std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
   std::unique_ptr<ByteMover> makeMover(uint32_t rank) const { return makeMover_(rank); }
 
 private:
@@ -57,7 +57,7 @@ private:
 
   std::vector<uint32_t> localRanks_;
   const MakeByteMover makeMover_;
-  std::atomic<std::chrono::milliseconds> patience_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   FirstFailure failure_;
   std::mutex mutex_; // of what follows
   std::function<void(const Status &)> callback_;

@@ -49,7 +49,7 @@ Status MpiChannel::wait(const char *what) noexcept {
     error_ = MPI_Testall(int(started_), requests_.data(), &done, MPI_STATUSES_IGNORE);
     return error_ == MPI_SUCCESS && done != 0;
   };
-  const auto end = std::chrono::steady_clock::now() + transport_.patience();
+  const auto end = std::chrono::steady_clock::now() + transport_.timeout();
   const bool done = pollUntil(
       [&] { return error_ == MPI_SUCCESS && allDone(); },
       [&] { return transport_.stopped() || error_ != MPI_SUCCESS || std::chrono::steady_clock::now() > end; });
@@ -57,7 +57,7 @@ Status MpiChannel::wait(const char *what) noexcept {
     started_ = 0;
     return Status::success();
   }
-  const Status status = whyNotDone(what);
+  const Status status = failureOf(what);
   for (MPI_Request &request : requests_) // what still arrives must not be written into arenas that are gone
     if (request != MPI_REQUEST_NULL) {
       MPI_Cancel(&request);
@@ -66,11 +66,11 @@ Status MpiChannel::wait(const char *what) noexcept {
   return status;
 }
 
-Status MpiChannel::whyNotDone(const char *what) noexcept {
+Status MpiChannel::failureOf(const char *what) noexcept {
   if (transport_.stopped())
     return transport_.failure();
   if (error_ == MPI_SUCCESS)
-    return missingPeer({transport_.localRanks()[0], peer_, verb_, name_.c_str()}, what, transport_.patience());
+    return missingPeer({transport_.localRanks()[0], peer_, verb_, name_.c_str()}, what, transport_.timeout());
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(error_, text.data(), &length);

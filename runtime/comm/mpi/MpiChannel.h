@@ -31,7 +31,7 @@ protected:
 
 private:
   Status wait(const char *what) noexcept;
-  Status whyNotDone(const char *what) noexcept;
+  Status failureOf(const char *what) noexcept;
 
   MpiTransport &transport_;
   const MPI_Comm communicator_;

@@ -190,13 +190,13 @@ Status MpiCommunicator::wait(const Collective &collective) noexcept {
     error_ = code != MPI_SUCCESS ? code : error_;
     return done != 0;
   };
-  const auto end = std::chrono::steady_clock::now() + transport_.patience();
+  const auto end = std::chrono::steady_clock::now() + transport_.timeout();
   const bool done = pollUntil(
       [&] { return error_ == MPI_SUCCESS && allDone(receives_) && allDone(sends_); },
       [&] { return transport_.stopped() || error_ != MPI_SUCCESS || std::chrono::steady_clock::now() > end; });
   if (done)
     return Status::success();
-  const Status status = whyNotDone(collective);
+  const Status status = failureOf(collective);
   for (MPI_Request &request : receives_) // what still arrives must not be written into arenas that are gone
     if (request != MPI_REQUEST_NULL) {
       MPI_Cancel(&request);
@@ -205,7 +205,7 @@ Status MpiCommunicator::wait(const Collective &collective) noexcept {
   return status;
 }
 
-Status MpiCommunicator::whyNotDone(const Collective &collective) noexcept {
+Status MpiCommunicator::failureOf(const Collective &collective) noexcept {
   if (transport_.stopped())
     return transport_.failure();
   if (error_ != MPI_SUCCESS) {
@@ -215,7 +215,7 @@ Status MpiCommunicator::whyNotDone(const Collective &collective) noexcept {
     return Status::failure("rank %u, %s of %s: MPI says: %.300s", members_[rank_], name(collective.kind),
                            collective.what, text.data());
   }
-  return missingRanks(members_[rank_], collective, members_, transport_.patience(), [&](size_t peer) {
+  return missingRanks(members_[rank_], collective, members_, transport_.timeout(), [&](size_t peer) {
     int received = 0, sent = 0;
     MPI_Request_get_status(receives_[peer], &received, MPI_STATUS_IGNORE);
     MPI_Request_get_status(sends_[peer], &sent, MPI_STATUS_IGNORE);

@@ -49,7 +49,7 @@ private:
   void startReceive(uint32_t peer, std::byte *bytes, uint64_t count) noexcept;
   /// Awaits everything started.
   Status wait(const Collective &collective) noexcept;
-  Status whyNotDone(const Collective &collective) noexcept;
+  Status failureOf(const Collective &collective) noexcept;
 
   MpiTransport &transport_;
   const MPI_Comm communicator_;

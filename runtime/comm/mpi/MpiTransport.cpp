@@ -59,7 +59,7 @@ void await(MPI_Request request, const char *call) {
 
 } // namespace
 
-MpiTransport::MpiTransport() : patience_(std::chrono::minutes(10)) {
+MpiTransport::MpiTransport() : timeout_(std::chrono::minutes(10)) {
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_MULTIPLE)
@@ -181,7 +181,7 @@ void MpiTransport::printLastEntered() const noexcept {
     std::fprintf(stderr, "note: rank %u was asked to end; it has entered no collective or message yet\n", rank_);
 }
 
-void MpiTransport::bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
+void MpiTransport::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
   if (from == to || (rank_ != from && rank_ != to))
     return;
   for (size_t at = 0; at < bytes.size(); at += maxMessageBytes) {
@@ -208,13 +208,13 @@ bool MpiTransport::anyOf(bool mine) noexcept {
     int done = 0;
     return MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done != 0;
   };
-  const auto end = std::chrono::steady_clock::now() + patience();
+  const auto end = std::chrono::steady_clock::now() + timeout();
   const bool answered = pollUntil([&] { return allDone(flagReceives_) && allDone(flagSends_); },
                                   [&] { return stopped() || std::chrono::steady_clock::now() > end; });
   if (answered)
     return std::ranges::find(flags_, 1) != flags_.end();
   stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = "the end of a step"}, everyRank_,
-                    patience(), [&](size_t peer) {
+                    timeout(), [&](size_t peer) {
                       int received = 0, sent = 0;
                       MPI_Request_get_status(flagReceives_[peer], &received, MPI_STATUS_IGNORE);
                       MPI_Request_get_status(flagSends_[peer], &sent, MPI_STATUS_IGNORE);

@@ -33,11 +33,11 @@ public:
   std::unique_ptr<SendingEnd> sendingEnd(uint32_t from, uint32_t to, uint32_t key, const std::string &name) override;
   std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
                                              const std::string &name) override;
-  void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
+  void setTimeout(std::chrono::milliseconds timeout) noexcept override { timeout_ = timeout; }
   void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
-  void noteStop(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
-  void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
+  void setStopFlag(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
+  void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;
   void finish() override;
@@ -45,7 +45,7 @@ public:
   // For its communicators and channels.
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
-  std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
+  std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
   /// What this rank is in: "all_gather" or "send", and the command's name.
   void entered(const char *name, const char *what) noexcept;
   /// Of several queues that are in something, the last to enter counts.
@@ -66,7 +66,7 @@ private:
   MPI_Comm messages_ = MPI_COMM_NULL; // of channels, by tag
   std::vector<MPI_Request> errorSends_;
   std::string error_; // what they send
-  std::atomic<std::chrono::milliseconds> patience_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   FailureNotice failure_;
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last

@@ -10,9 +10,9 @@
 
 namespace ds::runtime {
 
-/// Collectives and messages of one line by number, so that a device can say by one store which of them it has come to.
-/// Texts are copied, since they are read by a watchdog that may outlive the command; nothing allocates. One thread
-/// numbers, any reads.
+/// Collectives and messages of one connection by number, so that a device can say by one store which of them it has
+/// come to. Texts are copied, since they are read by a watchdog that may outlive the command; nothing allocates. One
+/// thread numbers, any reads.
 class CallNames {
 public:
   struct Name {
@@ -54,13 +54,13 @@ public:
   using Time = std::chrono::steady_clock::time_point;
 
   /// To be asked now and then; counts as in Progress.
-  bool look(uint64_t begun, uint64_t done, Time now, std::chrono::milliseconds patience) noexcept {
+  bool look(uint64_t begun, uint64_t done, Time now, std::chrono::milliseconds timeout) noexcept {
     if (begun <= done || begun != begun_) {
       begun_ = begun;
       since_ = now;
       return false;
     }
-    return now - since_ > patience;
+    return now - since_ > timeout;
   }
 
 private:

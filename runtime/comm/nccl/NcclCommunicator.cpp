@@ -5,7 +5,7 @@
 #include "core/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/cuda/DeviceSum.h"
-#include "runtime/comm/nccl/NcclLine.h"
+#include "runtime/comm/nccl/NcclConnection.h"
 #include "runtime/comm/nccl/NcclSteps.h"
 
 #include <cstddef>
@@ -31,8 +31,8 @@ ncclDataType_t typeOf(DType dtype) noexcept {
 
 class Enqueuer final : public NcclSink {
 public:
-  Enqueuer(NcclLine &line, ncclComm_t communicator, const LineCall &call)
-      : line_(line), communicator_(communicator), call_(call) {}
+  Enqueuer(NcclConnection &connection, ncclComm_t communicator, const StreamCall &call)
+      : connection_(connection), communicator_(communicator), call_(call) {}
   ~Enqueuer() override {
     if (open_) // after a failure: the group is the thread's, which may go on with another communicator
       (void)ncclGroupEnd();
@@ -40,18 +40,18 @@ public:
 
   Status beginGroup() noexcept override {
     open_ = true;
-    return line_.accept(ncclGroupStart(), call_);
+    return connection_.accept(ncclGroupStart(), call_);
   }
 
-  Status call(const NcclCall &one) noexcept override { return line_.accept(start(one), call_); }
+  Status call(const NcclCall &one) noexcept override { return connection_.accept(start(one), call_); }
 
   Status endGroup() noexcept override {
     open_ = false;
-    return line_.settle(ncclGroupEnd(), call_);
+    return connection_.settle(ncclGroupEnd(), call_);
   }
 
   Status add(const Addition &addition) noexcept override {
-    return line_.checkCuda(
+    return connection_.checkCuda(
         sumOnDevice(addition.dtype, {&addition.addend, 1}, addition.target, addition.count, true, call_.stream), call_);
   }
 
@@ -73,18 +73,18 @@ private:
     return ncclInvalidArgument;
   }
 
-  NcclLine &line_;
+  NcclConnection &connection_;
   const ncclComm_t communicator_;
-  const LineCall &call_;
+  const StreamCall &call_;
   bool open_ = false;
 };
 
 } // namespace
 
 Status NcclCommunicator::run(const Collective &collective) noexcept {
-  const LineCall call{name(collective.kind), collective.what, cudaStream_t(collective.stream)};
-  const Status status = line_->run(call, [&](ncclComm_t communicator) noexcept {
-    Enqueuer enqueuer(*line_, communicator, call);
+  const StreamCall call{name(collective.kind), collective.what, cudaStream_t(collective.stream)};
+  const Status status = connection_->run(call, [&](ncclComm_t communicator) noexcept {
+    Enqueuer enqueuer(*connection_, communicator, call);
     return issue(collective, rank(), size(), enqueuer);
   });
   if (status.ok())

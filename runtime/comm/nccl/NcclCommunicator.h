@@ -3,7 +3,7 @@
 
 #include "core/Status.h"
 #include "runtime/comm/Communicator.h"
-#include "runtime/comm/nccl/NcclLine.h"
+#include "runtime/comm/nccl/NcclConnection.h"
 
 #include <array>
 #include <atomic>
@@ -15,15 +15,15 @@ namespace ds::runtime {
 /// Enqueues the steps of NcclSteps.h on the stream of the collective.
 class NcclCommunicator final : public Communicator {
 public:
-  explicit NcclCommunicator(std::unique_ptr<NcclLine> line) : line_(std::move(line)) {}
+  explicit NcclCommunicator(std::unique_ptr<NcclConnection> connection) : connection_(std::move(connection)) {}
 
-  uint32_t rank() const noexcept override { return line_->place(); }
-  uint32_t size() const noexcept override { return uint32_t(line_->members().size()); }
+  uint32_t rank() const noexcept override { return connection_->index(); }
+  uint32_t size() const noexcept override { return uint32_t(connection_->members().size()); }
   Status run(const Collective &collective) noexcept override;
   WireBytes wireBytes() const noexcept override;
 
 private:
-  const std::unique_ptr<NcclLine> line_;
+  const std::unique_ptr<NcclConnection> connection_;
   std::array<std::atomic<uint64_t>, collectiveKinds> wireBytes_{};
 };
 

@@ -12,7 +12,7 @@
 namespace ds::runtime {
 namespace {
 
-constexpr uint32_t mostCallsOfGroup = 1024; // older NCCLs take 2048
+constexpr uint32_t maxCallsOfGroup = 1024; // older NCCLs take 2048
 
 class Issue {
 public:
@@ -35,7 +35,7 @@ private:
   }
 
   Status call(const NcclCall &call) noexcept {
-    if (calls_ == mostCallsOfGroup)
+    if (calls_ == maxCallsOfGroup)
       if (Status status = close(); !status.ok())
         return status;
     if (calls_++ == 0)

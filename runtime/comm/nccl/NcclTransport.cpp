@@ -5,7 +5,7 @@
 #include "core/Status.h"
 #include "runtime/comm/nccl/NcclChannel.h"
 #include "runtime/comm/nccl/NcclCommunicator.h"
-#include "runtime/comm/nccl/NcclLine.h"
+#include "runtime/comm/nccl/NcclConnection.h"
 #include "runtime/comm/nccl/NcclSteps.h"
 #include "runtime/comm/nccl/NcclVersion.h"
 
@@ -44,9 +44,9 @@ std::string rankList(const std::vector<uint32_t> &ranks) {
 } // namespace
 
 NcclTransport::NcclTransport(std::unique_ptr<ControlPlane> control, int gpu)
-    : control_(std::move(control)), gpu_(gpu), patience_(std::chrono::minutes(10)), watchdog_([this] { watch(); }) {
+    : control_(std::move(control)), gpu_(gpu), timeout_(std::chrono::minutes(10)), watchdog_([this] { watch(); }) {
   ::pthread_setname_np(watchdog_.native_handle(), "ds-nccl-watch");
-  control_->onStop([this](const Status &status) { halt(status); });
+  control_->onStop([this](const Status &status) { (void)failure_.report(status); });
 }
 
 NcclTransport::~NcclTransport() {
@@ -60,20 +60,20 @@ NcclTransport::~NcclTransport() {
 
 std::unique_ptr<Communicator> NcclTransport::communicator(uint32_t rank, const std::vector<uint32_t> &members,
                                                           uint32_t) {
-  const auto place = uint32_t(std::ranges::find(members, rank) - members.begin());
-  return std::make_unique<NcclCommunicator>(std::make_unique<NcclLine>(*this, members, place, rankList(members)));
+  const auto index = uint32_t(std::ranges::find(members, rank) - members.begin());
+  return std::make_unique<NcclCommunicator>(std::make_unique<NcclConnection>(*this, members, index, rankList(members)));
 }
 
 // Each channel has a communicator of its own, since its messages keep no order with those of others.
 
 std::unique_ptr<SendingEnd> NcclTransport::sendingEnd(uint32_t from, uint32_t to, uint32_t, const std::string &name) {
-  return std::make_unique<NcclSendingEnd>(std::make_unique<NcclLine>(
+  return std::make_unique<NcclSendingEnd>(std::make_unique<NcclConnection>(
       *this, std::vector{from, to}, 0, "channel " + name + " to rank " + std::to_string(to)));
 }
 
 std::unique_ptr<ReceivingEnd> NcclTransport::receivingEnd(uint32_t from, uint32_t to, uint32_t,
                                                           const std::string &name) {
-  return std::make_unique<NcclReceivingEnd>(std::make_unique<NcclLine>(
+  return std::make_unique<NcclReceivingEnd>(std::make_unique<NcclConnection>(
       *this, std::vector{from, to}, 1, "channel " + name + " from rank " + std::to_string(from)));
 }
 
@@ -81,43 +81,28 @@ void NcclTransport::registerMemory(uint32_t, std::span<std::byte> memory) {
   if (memory.empty())
     return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (NcclLine *line : lines_)
-    line->registerMemory(memory);
+  for (NcclConnection *connection : connections_)
+    connection->registerMemory(memory);
 }
 
-void NcclTransport::setPatience(std::chrono::milliseconds patience) noexcept {
-  patience_ = patience;
-  control_->setPatience(patience);
-}
-
-void NcclTransport::onStop(std::function<void(const Status &)> callback) {
-  const std::lock_guard<std::mutex> lock(callbackMutex_);
-  callback_ = std::move(callback);
-  if (callback_ && stopped() && !std::exchange(told_, true))
-    callback_(failure());
+void NcclTransport::setTimeout(std::chrono::milliseconds timeout) noexcept {
+  timeout_ = timeout;
+  control_->setTimeout(timeout);
 }
 
 void NcclTransport::stop(const Status &status) noexcept {
   mine_ = mine_ || !stopped();
-  control_->stop(status); // which calls halt
+  control_->stop(status); // which reports it here, too
 }
 
-void NcclTransport::halt(const Status &status) noexcept {
-  if (!failure_.report(status)) // which a callback may lead to
-    return;
-  const std::lock_guard<std::mutex> lock(callbackMutex_);
-  if (callback_ && !std::exchange(told_, true))
-    callback_(status);
-}
-
-void NcclTransport::add(NcclLine &line) {
+void NcclTransport::add(NcclConnection &connection) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  lines_.push_back(&line);
+  connections_.push_back(&connection);
 }
 
-void NcclTransport::remove(NcclLine &line) {
+void NcclTransport::remove(NcclConnection &connection) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::erase(lines_, &line);
+  std::erase(connections_, &connection);
 }
 
 void NcclTransport::watch() noexcept {
@@ -140,8 +125,8 @@ void NcclTransport::watch() noexcept {
 Status NcclTransport::examineAll() noexcept {
   const auto now = std::chrono::steady_clock::now();
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (NcclLine *line : lines_)
-    if (Status status = line->examine(now); !status.ok())
+  for (NcclConnection *connection : connections_)
+    if (Status status = connection->examine(now); !status.ok())
       return status;
   return Status::success();
 }
@@ -152,8 +137,8 @@ void NcclTransport::abortAll() noexcept {
   std::vector<ncclComm_t> communicators;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (NcclLine *line : lines_)
-      if (ncclComm_t communicator = line->takeAway(); communicator != nullptr)
+    for (NcclConnection *connection : connections_)
+      if (ncclComm_t communicator = connection->takeAway(); communicator != nullptr)
         communicators.push_back(communicator);
   }
   aborting_ = std::make_shared<std::atomic<bool>>(true);
@@ -170,8 +155,8 @@ void NcclTransport::abortAll() noexcept {
 void NcclTransport::printWhereItStands(const char *event) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::string inside, text;
-  for (const NcclLine *line : lines_)
-    if (line->describe(text))
+  for (const NcclConnection *connection : connections_)
+    if (connection->describe(text))
       inside += (inside.empty() ? "" : "; ") + text;
   std::fprintf(stderr, "note: rank %u was %s; it stands in %s\n", localRanks()[0], event,
                inside.empty() ? "no collective or message" : inside.c_str());

@@ -3,8 +3,8 @@
 
 #include "core/Status.h"
 #include "runtime/comm/ControlPlane.h"
+#include "runtime/comm/FailureNotice.h"
 #include "runtime/comm/Transport.h"
-#include "runtime/device/FirstFailure.h"
 
 #include <atomic>
 #include <chrono>
@@ -20,7 +20,7 @@
 
 namespace ds::runtime {
 
-class NcclLine;
+class NcclConnection;
 
 /// This process is one rank and has one GPU; NCCL carries collectives and messages, a control plane (MPI or TCP) all
 /// else. A thread of its own looks after NCCL, which waits for ever for a rank that does not come: it ends the run when
@@ -43,41 +43,37 @@ public:
   std::unique_ptr<ReceivingEnd> receivingEnd(uint32_t from, uint32_t to, uint32_t key,
                                              const std::string &name) override;
   void registerMemory(uint32_t rank, std::span<std::byte> memory) override;
-  void setPatience(std::chrono::milliseconds patience) noexcept override;
-  void onStop(std::function<void(const Status &)> callback) override;
+  void setTimeout(std::chrono::milliseconds timeout) noexcept override;
+  void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
-  void noteStop(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
-  void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override { control_->bring(from, to, bytes); }
+  void setStopFlag(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
+  void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override { control_->copy(from, to, bytes); }
   bool anyOf(bool mine) noexcept override { return control_->anyOf(mine); }
   void requireEqual(const std::string &what, uint64_t digest) override { control_->requireEqual(what, digest); }
   void finish() override { control_->finish(); }
 
-  // For its lines.
+  // For its connections.
   ControlPlane &control() noexcept { return *control_; }
   int gpu() const noexcept { return gpu_; }
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
-  std::chrono::milliseconds patience() const noexcept { return patience_.load(); }
-  void add(NcclLine &line);
-  void remove(NcclLine &line);
+  std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
+  void add(NcclConnection &connection);
+  void remove(NcclConnection &connection);
 
 private:
-  void halt(const Status &status) noexcept;
   void watch() noexcept;
-  /// Looks at every line; returns the first failure.
+  /// Looks at every connection; returns the first failure.
   Status examineAll() noexcept;
   void abortAll() noexcept;
   void printWhereItStands(const char *event) noexcept;
 
   const std::unique_ptr<ControlPlane> control_;
   const int gpu_;
-  std::atomic<std::chrono::milliseconds> patience_;
-  FirstFailure failure_;
-  std::mutex callbackMutex_;
-  std::function<void(const Status &)> callback_;
-  bool told_ = false; // it has been called
-  std::mutex mutex_;  // of lines_
-  std::vector<NcclLine *> lines_;
+  std::atomic<std::chrono::milliseconds> timeout_;
+  FailureNotice failure_;
+  std::mutex mutex_; // of connections_
+  std::vector<NcclConnection *> connections_;
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<bool> mine_ = false; // the failure is this rank's own
   std::atomic<bool> done_ = false;

@@ -22,14 +22,14 @@ struct Header {
   uint8_t kind = 0, unused = 0;
   uint16_t keyBytes = 0;
   uint64_t valueBytes = 0;
-  uint64_t patience = 0; // ms
+  uint64_t timeout = 0; // ms
 };
 static_assert(sizeof(Header) == 24);
 
 bool sound(const Header &header) noexcept {
   return header.magic == Header{}.magic && header.kind >= uint8_t(FrameKind::Hello) &&
          header.kind <= uint8_t(FrameKind::Fail) && header.keyBytes <= maxKeyBytes &&
-         header.valueBytes <= maxValueBytes && header.patience <= uint64_t(1) << 40;
+         header.valueBytes <= maxValueBytes && header.timeout <= uint64_t(1) << 40;
 }
 
 } // namespace
@@ -38,7 +38,7 @@ std::vector<std::byte> encode(const Frame &frame) {
   const Header header{.kind = uint8_t(frame.kind),
                       .keyBytes = uint16_t(frame.key.size()),
                       .valueBytes = frame.value.size(),
-                      .patience = uint64_t(frame.patience.count())};
+                      .timeout = uint64_t(frame.timeout.count())};
   std::vector<std::byte> bytes(sizeof header + frame.key.size() + frame.value.size());
   std::memcpy(bytes.data(), &header, sizeof header);
   std::copy(frame.value.begin(), frame.value.end(),
@@ -65,7 +65,7 @@ std::optional<Frame> FrameReader::next() {
   const auto key = received_.begin() + sizeof header, value = key + header.keyBytes;
   if (received_.size() < sizeof header + header.keyBytes + header.valueBytes)
     return std::nullopt;
-  Frame frame{FrameKind(header.kind), {}, {}, std::chrono::milliseconds(header.patience)};
+  Frame frame{FrameKind(header.kind), {}, {}, std::chrono::milliseconds(header.timeout)};
   std::transform(key, value, std::back_inserter(frame.key), [](std::byte byte) { return char(byte); });
   const auto end = value + ptrdiff_t(header.valueBytes);
   frame.value.assign(value, end);

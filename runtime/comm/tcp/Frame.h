@@ -29,7 +29,7 @@ struct Frame {
   FrameKind kind;
   std::string key;
   std::vector<std::byte> value;
-  std::chrono::milliseconds patience{0}; ///< Take, Gather: when to answer Late
+  std::chrono::milliseconds timeout{0}; ///< Take, Gather: when to answer Late
 };
 
 inline constexpr size_t maxKeyBytes = 256, maxValueBytes = size_t(64) << 20;

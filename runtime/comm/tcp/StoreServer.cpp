@@ -118,7 +118,7 @@ void StoreServer::handle(Peer &peer, Frame frame) {
     values_[frame.key] = std::move(frame.value);
     return;
   case FrameKind::Take:
-    peer.wanted = {frame.key, false, Clock::now() + frame.patience};
+    peer.wanted = {frame.key, false, Clock::now() + frame.timeout};
     return;
   case FrameKind::Gather:
     return gather(peer, std::move(frame));
@@ -161,7 +161,7 @@ void StoreServer::gather(Peer &peer, Frame frame) {
   std::optional<std::vector<std::byte>> &value = gathering.values[*peer.rank];
   gathering.arrived += value ? 0 : 1;
   value = std::move(frame.value);
-  peer.wanted = {frame.key, true, Clock::now() + frame.patience};
+  peer.wanted = {frame.key, true, Clock::now() + frame.timeout};
 }
 
 void StoreServer::answerAll() {

@@ -20,14 +20,14 @@
 namespace ds::runtime {
 namespace {
 
-constexpr size_t pieceBytes = size_t(1) << 20; // of what is brought; the store holds one piece of a pair at a time
+constexpr size_t pieceBytes = size_t(1) << 20; // of what is received; the store holds one piece of a pair at a time
 
 } // namespace
 
 TcpControlPlane::TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks,
-                                 std::chrono::milliseconds patience)
-    : rank_(rank), ranks_(ranks), localRanks_{rank}, patience_(patience),
-      store_(address, rank, ranks, patience,
+                                 std::chrono::milliseconds timeout)
+    : rank_(rank), ranks_(ranks), localRanks_{rank}, timeout_(timeout),
+      store_(address, rank, ranks, timeout,
              [this](const std::string &text) { (void)failure_.report(Status::failure("%s", text.c_str())); }) {}
 
 void TcpControlPlane::stop(const Status &status) noexcept {
@@ -35,30 +35,30 @@ void TcpControlPlane::stop(const Status &status) noexcept {
     store_.fail(status.message());
 }
 
-void TcpControlPlane::bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
+void TcpControlPlane::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
   if (from == to || (rank_ != from && rank_ != to))
     return;
   for (size_t at = 0; at < bytes.size(); at += pieceBytes) {
     const std::span<std::byte> piece = bytes.subspan(at, std::min(pieceBytes, bytes.size() - at));
-    const std::string name = "piece " + std::to_string(++brought_[{from, to}]) + " from rank " + std::to_string(from) +
+    const std::string name = "piece " + std::to_string(++copied_[{from, to}]) + " from rank " + std::to_string(from) +
                              " to rank " + std::to_string(to);
     const std::string receipt = "the receipt of " + name;
     if (rank_ == from) {
       store_.put(name, piece);
-      (void)store_.take(receipt, to, patience_);
+      (void)store_.take(receipt, to, timeout_);
       continue;
     }
-    const std::vector<std::byte> brought = store_.take(name, from, patience_);
-    if (brought.size() != piece.size())
+    const std::vector<std::byte> received = store_.take(name, from, timeout_);
+    if (received.size() != piece.size())
       throw Error("rank " + std::to_string(rank_) + " expected " + std::to_string(piece.size()) + " bytes of rank " +
-                  std::to_string(from) + ", which sent " + std::to_string(brought.size()));
-    std::memcpy(piece.data(), brought.data(), piece.size());
+                  std::to_string(from) + ", which sent " + std::to_string(received.size()));
+    std::memcpy(piece.data(), received.data(), piece.size());
     store_.put(receipt, {});
   }
 }
 
 std::vector<std::byte> TcpControlPlane::gather(std::span<const std::byte> value, const char *what) {
-  return store_.gather(std::to_string(++gathered_), value, patience_, what);
+  return store_.gather(std::to_string(++gathered_), value, timeout_, what);
 }
 
 bool TcpControlPlane::anyOf(bool mine) noexcept {

@@ -21,17 +21,17 @@
 namespace ds::runtime {
 
 /// This process is one rank; rank 0's keeps a store through which all talk. One that ends before finish() ends the
-/// others. Made when all have come, after `patience` at most; throws ds::Error.
+/// others. Made when all have come, after `timeout` at most; throws ds::Error.
 class TcpControlPlane final : public ControlPlane {
 public:
-  TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds patience);
+  TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds timeout);
 
   uint32_t ranks() const noexcept override { return ranks_; }
   const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }
-  void setPatience(std::chrono::milliseconds patience) noexcept override { patience_ = patience; }
+  void setTimeout(std::chrono::milliseconds timeout) noexcept override { timeout_ = timeout; }
   void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
-  void bring(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
+  void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;
   void finish() override;
@@ -42,11 +42,11 @@ private:
 
   const uint32_t rank_, ranks_;
   const std::vector<uint32_t> localRanks_;
-  std::atomic<std::chrono::milliseconds> patience_;
+  std::atomic<std::chrono::milliseconds> timeout_;
   FailureNotice failure_;
   uint64_t gathered_ = 0;
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> brought_; // pieces, by from and to
-  TcpStore store_;                                            // last: its threads use the others
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> copied_; // pieces, by from and to
+  TcpStore store_;                                           // last: its threads use the others
 };
 
 } // namespace ds::runtime

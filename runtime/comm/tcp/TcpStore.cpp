@@ -37,15 +37,15 @@ using std::chrono::milliseconds;
 /// How much later than asked for an answer may come before the store counts as dead.
 constexpr std::chrono::seconds grace{3};
 
-std::string seconds(milliseconds patience) {
+std::string seconds(milliseconds timeout) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g s", double(patience.count()) / 1000);
+  std::snprintf(text.data(), text.size(), "%.3g s", double(timeout.count()) / 1000);
   return text.data();
 }
 
 } // namespace
 
-TcpStore::TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, milliseconds patience,
+TcpStore::TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, milliseconds timeout,
                    std::function<void(const std::string &)> onFailure)
     : address_(address), rank_(rank), ranks_(ranks), onFailure_(std::move(onFailure)) {
   if (rank_ == 0) {
@@ -56,11 +56,11 @@ TcpStore::TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, m
                   "); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
     server_ = std::make_unique<StoreServer>(std::move(listening), address_, ranks_);
   }
-  connect(patience);
+  connect(timeout);
   listener_ = std::thread([this] { listen(); });
   ::pthread_setname_np(listener_.native_handle(), "ds-store-rank");
   try {
-    greet(patience);
+    greet(timeout);
   } catch (...) { // the destructor will not run
     closing_ = true;
     socket_.shutDown();
@@ -76,8 +76,8 @@ TcpStore::~TcpStore() {
 }
 
 /// Rank 0 may start later than this one, so a refused connection is tried again.
-void TcpStore::connect(milliseconds patience) {
-  const Deadline deadline = Clock::now() + patience;
+void TcpStore::connect(milliseconds timeout) {
+  const Deadline deadline = Clock::now() + timeout;
   std::string reason;
   for (milliseconds pause(10);; pause = std::min(pause * 2, milliseconds(500))) {
     socket_ = connectTo(address_, deadline, reason);
@@ -85,40 +85,40 @@ void TcpStore::connect(milliseconds patience) {
       return;
     if (Clock::now() + pause > deadline)
       throw Error("rank " + std::to_string(rank_) + " found no rank 0 at " + address_.text() + " within " +
-                  seconds(patience) + " (" + reason + "); start rank 0 there, which MASTER_ADDR and MASTER_PORT name");
+                  seconds(timeout) + " (" + reason + "); start rank 0 there, which MASTER_ADDR and MASTER_PORT name");
     std::this_thread::sleep_for(pause);
   }
 }
 
-void TcpStore::greet(milliseconds patience) {
+void TcpStore::greet(milliseconds timeout) {
   const std::array<uint32_t, 2> numbers{rank_, ranks_};
   const auto bytes = std::as_bytes(std::span(numbers));
   send({.kind = FrameKind::Hello, .key = {}, .value = {bytes.begin(), bytes.end()}});
-  (void)gather("start", {}, patience, "the start of the run");
+  (void)gather("start", {}, timeout, "the start of the run");
 }
 
 void TcpStore::put(const std::string &key, std::span<const std::byte> value) {
   send({.kind = FrameKind::Put, .key = key, .value = {value.begin(), value.end()}});
 }
 
-std::vector<std::byte> TcpStore::take(const std::string &key, uint32_t from, milliseconds patience) {
-  Frame answer = ask({.kind = FrameKind::Take, .key = key, .value = {}, .patience = patience});
+std::vector<std::byte> TcpStore::take(const std::string &key, uint32_t from, milliseconds timeout) {
+  Frame answer = ask({.kind = FrameKind::Take, .key = key, .value = {}, .timeout = timeout});
   if (answer.kind == FrameKind::Late)
-    giveUp("rank " + std::to_string(rank_) + " waited " + seconds(patience) + " for rank " + std::to_string(from) +
+    giveUp("rank " + std::to_string(rank_) + " waited " + seconds(timeout) + " for rank " + std::to_string(from) +
            " to send " + key + ", which stands still or is slower than --collective-timeout allows");
   return std::move(answer.value);
 }
 
-std::vector<std::byte> TcpStore::gather(const std::string &key, std::span<const std::byte> value, milliseconds patience,
+std::vector<std::byte> TcpStore::gather(const std::string &key, std::span<const std::byte> value, milliseconds timeout,
                                         const char *what) {
   Frame answer =
-      ask({.kind = FrameKind::Gather, .key = key, .value = {value.begin(), value.end()}, .patience = patience});
+      ask({.kind = FrameKind::Gather, .key = key, .value = {value.begin(), value.end()}, .timeout = timeout});
   if (answer.kind != FrameKind::Late)
     return std::move(answer.value);
   std::vector<uint32_t> arrived(answer.value.size() / sizeof(uint32_t)), everyone(ranks_);
   std::memcpy(arrived.data(), answer.value.data(), arrived.size() * sizeof(uint32_t));
   std::iota(everyone.begin(), everyone.end(), 0);
-  giveUp(missingRanks(rank_, {.kind = CollectiveKind::AllGather, .parts = {}, .what = what}, everyone, patience,
+  giveUp(missingRanks(rank_, {.kind = CollectiveKind::AllGather, .parts = {}, .what = what}, everyone, timeout,
                       [&](size_t rank) { return std::ranges::find(arrived, rank) != arrived.end(); })
              .message());
 }
@@ -158,12 +158,12 @@ Frame TcpStore::ask(const Frame &frame) {
   send(frame);
   std::unique_lock<std::mutex> lock(mutex_);
   const bool heard =
-      changed_.wait_for(lock, frame.patience + grace, [this] { return answer_.has_value() || failure_.has_value(); });
+      changed_.wait_for(lock, frame.timeout + grace, [this] { return answer_.has_value() || failure_.has_value(); });
   if (failure_ && !answer_) // an answer that came before the failure counts
     throw Error(*failure_);
   if (!heard)
     throw Error("rank 0 at " + address_.text() + " has not answered rank " + std::to_string(rank_) + " for " +
-                seconds(frame.patience + grace) + "; is it a ds-run of this run that listens there?");
+                seconds(frame.timeout + grace) + "; is it a ds-run of this run that listens there?");
   Frame answer = std::move(*answer_);
   answer_.reset();
   return answer;

@@ -22,13 +22,13 @@
 namespace ds::runtime {
 
 /// Values under keys that all ranks see, kept by rank 0's process. One thread at a time asks; `fail` may come from any.
-/// Everything waits for at most its patience and throws ds::Error, at the latest when some rank has failed or gone.
+/// Everything waits for at most its timeout and throws ds::Error, at the latest when some rank has failed or gone.
 /// Cf. torch.distributed.TCPStore.
 class TcpStore {
 public:
   /// Rank 0 listens, everyone connects; done when all ranks have come. `onFailure` is called once, from a thread of the
   /// store, with the first failure of another rank.
-  TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds patience,
+  TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds timeout,
            std::function<void(const std::string &)> onFailure);
   /// Without finish(), every other rank ends with an error that names this one.
   ~TcpStore();
@@ -37,18 +37,18 @@ public:
 
   void put(const std::string &key, std::span<const std::byte> value);
   /// Waits for the value of a key and forgets it; `from`: the rank that will put it, for errors.
-  std::vector<std::byte> take(const std::string &key, uint32_t from, std::chrono::milliseconds patience);
+  std::vector<std::byte> take(const std::string &key, uint32_t from, std::chrono::milliseconds timeout);
   /// The values of all ranks in rank order. `what` stands in errors.
   std::vector<std::byte> gather(const std::string &key, std::span<const std::byte> value,
-                                std::chrono::milliseconds patience, const char *what);
+                                std::chrono::milliseconds timeout, const char *what);
   /// Every rank ends with this sentence.
   void fail(const std::string &text) noexcept;
   /// All is well; what others do from now on is no business of this rank.
   void finish();
 
 private:
-  void connect(std::chrono::milliseconds patience);
-  void greet(std::chrono::milliseconds patience);
+  void connect(std::chrono::milliseconds timeout);
+  void greet(std::chrono::milliseconds timeout);
   void send(const Frame &frame);
   /// Sends and waits for the answer.
   Frame ask(const Frame &frame);

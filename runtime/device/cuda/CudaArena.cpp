@@ -32,10 +32,10 @@ CudaArena::CudaArena(CudaMemory memory, uint64_t bytes, uint64_t alignment, std:
     : memory_(memory), bytes_(bytes), counter_(counter) {
   const std::string size = std::to_string(bytes) + " bytes";
   if (memory == CudaMemory::Device)
-    orThrow(cudaMalloc(&allocation_, bytesToAsk(bytes, alignment)), "the device arena of " + size);
+    throwIfError(cudaMalloc(&allocation_, bytesToAsk(bytes, alignment)), "the device arena of " + size);
   else
-    orThrow(cudaHostAlloc(&allocation_, bytesToAsk(bytes, alignment), cudaHostAllocPortable),
-            "the host arena of " + size + " of pinned memory");
+    throwIfError(cudaHostAlloc(&allocation_, bytesToAsk(bytes, alignment), cudaHostAllocPortable),
+                 "the host arena of " + size + " of pinned memory");
   base_ = aligned(allocation_, alignment);
   if (memory == CudaMemory::Pinned)
     std::memset(base_, 0, bytes);

@@ -26,14 +26,14 @@ namespace ds::runtime {
 namespace {
 
 /// Device arenas of this process, by GPU, so that an error can tell them from other processes'.
-constexpr int mostGpus = 64;
-std::array<std::atomic<uint64_t>, mostGpus> arenaBytesOfGpu;
+constexpr int maxGpus = 64;
+std::array<std::atomic<uint64_t>, maxGpus> arenaBytesOfGpu;
 
 /// A CudaArena that this process's sum for its GPU knows of.
 class CountedArena final : public Arena {
 public:
   CountedArena(int gpu, uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter)
-      : total_(arenaBytesOfGpu[size_t(gpu % mostGpus)]), arena_(CudaMemory::Device, bytes, alignment, counter) {
+      : total_(arenaBytesOfGpu[size_t(gpu % maxGpus)]), arena_(CudaMemory::Device, bytes, alignment, counter) {
     total_ += bytes;
   }
   ~CountedArena() override { total_ -= arena_.bytes(); }
@@ -51,15 +51,15 @@ private:
 CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu)
     : rank_(rank), shared_(choice.shared), gpu_(gpu) {
   const std::string what = "rank " + std::to_string(rank.rank) + " on GPU " + std::to_string(gpu.index);
-  orThrow(cudaSetDevice(gpu.index), what);
-  orThrow(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);
-  orThrow(cudaEventCreateWithFlags(&begun_, cudaEventDisableTiming), what);
-  orThrow(cudaMalloc(reinterpret_cast<void **>(&step_), sizeof *step_), what);
-  orThrow(cudaHostAlloc(reinterpret_cast<void **>(&nextStep_), sizeof *nextStep_, cudaHostAllocPortable), what);
-  orThrow(cudaHostAlloc(reinterpret_cast<void **>(&refused_), sizeof *refused_,
-                        cudaHostAllocPortable | cudaHostAllocMapped),
-          what);
-  orThrow(cudaHostGetDevicePointer(reinterpret_cast<void **>(&refusedOnDevice_), refused_, 0), what);
+  throwIfError(cudaSetDevice(gpu.index), what);
+  throwIfError(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);
+  throwIfError(cudaEventCreateWithFlags(&begun_, cudaEventDisableTiming), what);
+  throwIfError(cudaMalloc(reinterpret_cast<void **>(&step_), sizeof *step_), what);
+  throwIfError(cudaHostAlloc(reinterpret_cast<void **>(&nextStep_), sizeof *nextStep_, cudaHostAllocPortable), what);
+  throwIfError(cudaHostAlloc(reinterpret_cast<void **>(&refused_), sizeof *refused_,
+                             cudaHostAllocPortable | cudaHostAllocMapped),
+               what);
+  throwIfError(cudaHostGetDevicePointer(reinterpret_cast<void **>(&refusedOnDevice_), refused_, 0), what);
   *refused_ = {};
 }
 
@@ -80,13 +80,13 @@ std::unique_ptr<Arena> CudaDevice::createArena(const std::string &space, uint64_
     throw Error("an arena in space " + space + " is not available on the cuda device yet: it has device and host");
   GpuDescription now = gpu_;
   size_t free = 0, total = 0;
-  orThrow(cudaMemGetInfo(&free, &total), "the free memory of GPU " + std::to_string(gpu_.index));
+  throwIfError(cudaMemGetInfo(&free, &total), "the free memory of GPU " + std::to_string(gpu_.index));
   now.freeBytes = free;
   now.totalBytes = total;
   const std::string refusal = refuseMemory({.rank = rank_.rank,
                                             .bytes = bytes,
                                             .reserve = rank_.reserve,
-                                            .siblingsBytes = arenaBytesOfGpu[size_t(gpu_.index % mostGpus)]},
+                                            .siblingsBytes = arenaBytesOfGpu[size_t(gpu_.index % maxGpus)]},
                                            now);
   if (!refusal.empty())
     throw Error(refusal);
@@ -160,7 +160,7 @@ std::unique_lock<std::mutex> CudaDevice::turnOfRecording() noexcept {
 cudaError_t CudaDevice::awaitStream(cudaStream_t stream) const noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds awake{200}, asleep{20};
-  constexpr std::chrono::seconds patience{10};
+  constexpr std::chrono::seconds timeout{10};
   const Clock::time_point begin = Clock::now();
   Clock::time_point failed = Clock::time_point::max();
   while (true) {
@@ -170,7 +170,7 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream) const noexcept {
     const Clock::time_point now = Clock::now();
     if (failure_.failed() && failed == Clock::time_point::max())
       failed = now;
-    if (failed != Clock::time_point::max() && now - failed > patience)
+    if (failed != Clock::time_point::max() && now - failed > timeout)
       return cudaErrorTimeout;
     if (now - begin > awake)
       std::this_thread::sleep_for(asleep);

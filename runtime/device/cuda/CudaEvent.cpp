@@ -13,7 +13,7 @@ namespace ds::runtime {
 
 CudaEvent::CudaEvent() {
   for (cudaEvent_t &event : events_)
-    orThrow(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+    throwIfError(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
 }
 
 CudaEvent::~CudaEvent() {

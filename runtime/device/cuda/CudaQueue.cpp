@@ -20,8 +20,8 @@ CudaQueue::CudaQueue(CudaDevice &device, const QueueOptions &options)
     : HostThreadQueue(device, device.firstFailure(), options), device_(device), place_("queue " + options.name) {
   device.enter();
   // Non-blocking: nothing orders it with the default stream, which nobody here uses.
-  orThrow(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), place_);
-  orThrow(cudaEventCreateWithFlags(&left_, cudaEventDisableTiming), place_);
+  throwIfError(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), place_);
+  throwIfError(cudaEventCreateWithFlags(&left_, cudaEventDisableTiming), place_);
   stream_ = {.handle = handle_, .step = device.deviceStep(), .refused = device.refusedOnDevice()};
   device.addQueue(*this);
   start();

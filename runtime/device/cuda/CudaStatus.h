@@ -21,7 +21,7 @@ inline Status cudaFailure(cudaError_t error, uint32_t rank, const char *place) n
 }
 
 /// For what is set up before the first step.
-inline void orThrow(cudaError_t error, const std::string &what) {
+inline void throwIfError(cudaError_t error, const std::string &what) {
   if (error != cudaSuccess)
     throw Error(what + ": CUDA says " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")");
 }

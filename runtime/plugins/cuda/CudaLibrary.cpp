@@ -30,7 +30,7 @@ namespace {
 /// All but its memory, which only a context of its own can tell.
 GpuDescription describe(int index) {
   cudaDeviceProp properties;
-  orThrow(cudaGetDeviceProperties(&properties, index), "GPU " + std::to_string(index));
+  throwIfError(cudaGetDeviceProperties(&properties, index), "GPU " + std::to_string(index));
   return {.index = index, .name = properties.name, .major = properties.major, .minor = properties.minor};
 }
 

@@ -19,7 +19,7 @@ std::vector<std::byte> bytesOf(const std::string &text) {
 
 TEST(Frame, ArrivesWholeHoweverItIsCut) {
   const std::vector<std::byte> first =
-      encode({.kind = FrameKind::Gather, .key = "7", .value = bytesOf("abc"), .patience = std::chrono::seconds(3)});
+      encode({.kind = FrameKind::Gather, .key = "7", .value = bytesOf("abc"), .timeout = std::chrono::seconds(3)});
   const std::vector<std::byte> second = encode({.kind = FrameKind::Bye, .key = {}, .value = {}});
   std::vector<std::byte> both = first;
   both.insert(both.end(), second.begin(), second.end());
@@ -35,7 +35,7 @@ TEST(Frame, ArrivesWholeHoweverItIsCut) {
     EXPECT_EQ(frames[0].kind, FrameKind::Gather);
     EXPECT_EQ(frames[0].key, "7");
     EXPECT_EQ(frames[0].value, bytesOf("abc"));
-    EXPECT_EQ(frames[0].patience, std::chrono::seconds(3));
+    EXPECT_EQ(frames[0].timeout, std::chrono::seconds(3));
     EXPECT_EQ(frames[1].kind, FrameKind::Bye);
     EXPECT_FALSE(reader.garbage());
   }
@@ -50,7 +50,7 @@ TEST(Frame, KnowsGarbageByItsFirstByte) {
 
 /// A number of bytes that nobody sends must not make the reader wait for them.
 TEST(Frame, RefusesSizesBeyondItsLimits) {
-  for (const size_t place : {size_t(4), size_t(7), size_t(14), size_t(22)}) { // kind, key's, value's bytes, patience
+  for (const size_t place : {size_t(4), size_t(7), size_t(14), size_t(22)}) { // kind, key's, value's bytes, timeout
     std::vector<std::byte> frame = encode({.kind = FrameKind::Put, .key = "k", .value = {}});
     frame[place] = std::byte(0xFF);
     FrameReader reader;

@@ -161,7 +161,7 @@ TEST(NcclTransport, EndsTheRunWhenARankDoesNotCome) {
   testing::internal::CaptureStderr();
   onEveryRank([](Transport &transport, uint32_t rank, LateStream &stream) {
     const auto communicator = everybody(transport, rank);
-    transport.setPatience(rank == 0 ? 200ms : 30s);
+    transport.setTimeout(rank == 0 ? 200ms : 30s);
     Elements source(2), all(6);
     const CollectivePart part{bytes(source), bytes(all), 2, DType::I64};
     const Collective collective{CollectiveKind::AllGather, {&part, 1}, "h.0", &stream};

@@ -59,10 +59,9 @@ struct Member {
 using Body = std::function<void(TcpControlPlane &)>;
 
 /// Runs one member; returns the error it ended with, or "".
-std::string runMember(const StoreAddress &address, Member member, std::chrono::milliseconds patience,
-                      const Body &body) {
+std::string runMember(const StoreAddress &address, Member member, std::chrono::milliseconds timeout, const Body &body) {
   try {
-    TcpControlPlane plane(address, member.rank, member.ranks, patience);
+    TcpControlPlane plane(address, member.rank, member.ranks, timeout);
     body(plane);
     return "";
   } catch (const Error &error) {
@@ -72,11 +71,11 @@ std::string runMember(const StoreAddress &address, Member member, std::chrono::m
 
 /// Runs all of them beside each other; returns their errors.
 std::vector<std::string> run(const StoreAddress &address, const std::vector<Member> &members,
-                             std::chrono::milliseconds patience, const Body &body) {
+                             std::chrono::milliseconds timeout, const Body &body) {
   std::vector<std::string> errors(members.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < members.size(); ++i)
-    threads.emplace_back([&, i] { errors[i] = runMember(address, members[i], patience, body); });
+    threads.emplace_back([&, i] { errors[i] = runMember(address, members[i], timeout, body); });
   for (std::thread &thread : threads)
     thread.join();
   return errors;
@@ -115,13 +114,13 @@ TEST(Tcp, BringsBytesAndCollectsFlags) {
     const uint32_t rank = rankOf(plane);
     EXPECT_EQ(plane.ranks(), 4u);
     std::vector<std::byte> bytes((size_t(5) << 20) + 3, std::byte(rank));
-    plane.bring(2, 0, bytes);
-    plane.bring(1, 1, bytes);
+    plane.copy(2, 0, bytes);
+    plane.copy(1, 1, bytes);
     EXPECT_EQ(bytes.front(), std::byte(rank == 0 ? 2 : rank));
     EXPECT_EQ(bytes.back(), std::byte(rank == 0 ? 2 : rank));
     std::array<std::byte, 16> id{std::byte(rank)};
     for (const uint32_t to : {1u, 3u})
-      plane.bring(0, to, id);
+      plane.copy(0, to, id);
     EXPECT_EQ(id[0], std::byte(rank == 2 ? 2 : 0));
     for (uint32_t round = 0; round < 20; ++round) {
       EXPECT_FALSE(plane.anyOf(false));
@@ -182,7 +181,7 @@ TEST(Tcp, NamesARankThatStandsStill) {
       EXPECT_NE(awaitFailure(plane).find("ranks 0, 2 arrived, ranks 1 are missing"), std::string::npos);
       return;
     }
-    plane.setPatience(200ms);
+    plane.setTimeout(200ms);
     EXPECT_TRUE(plane.anyOf(false));
     (void)awaitFailure(plane);
   });

@@ -1,8 +1,8 @@
 //===- PipelineReportTest.cpp - what is said of a plan of two stages ------===//
 #include "compiler/report/Compare.h"
 #include "compiler/report/Facts.h"
+#include "compiler/report/PipelineStages.h"
 #include "compiler/report/Report.h"
-#include "compiler/report/Stages.h"
 #include "compiler/report/WireBytes.h"
 #include "test/unit/report/SmallPlan.h"
 #include "test/unit/runtime/PipelinePlan.h"

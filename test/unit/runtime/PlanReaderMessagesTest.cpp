@@ -2,7 +2,7 @@
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanReader.h"
-#include "runtime/plan/RoleMeetings.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/BadPlan.h"
 #include "test/unit/runtime/Files.h"
@@ -142,12 +142,12 @@ const std::vector<BadPlan> messageRules = {
 INSTANTIATE_TEST_SUITE_P(Messages, PlanReaderRefusesMessages, testing::ValuesIn(messageRules),
                          [](const auto &info) { return info.param.name; });
 
-TEST(RoleMeetings, FollowTheLinesOfAChannel) {
+TEST(RolePeers, FollowTheLinesOfAChannel) {
   proto::Plan plan = pipelinePlan(2, 3).plan;
   *plan.add_roles() = plan.roles(1);
   plan.mutable_roles(1)->set_ranks(1, 4);
   plan.mutable_roles(2)->set_ranks(0, 5);
-  plan::RoleMeetings meetings(plan);
+  plan::RolePeers meetings(plan);
   EXPECT_EQ(meetings.onChannel(0), (plan::RolePairs{{0, 1}, {0, 2}}));
   EXPECT_EQ(meetings.onChannel(1), (plan::RolePairs{{1, 0}, {2, 0}}));
   EXPECT_EQ(meetings.inCommunicator(0), (plan::RolePairs{{1, 2}})); // data

@@ -1,4 +1,4 @@
-//===- MonotoneSearchTest.cpp - found packings verified, refusals proven ----===//
+//===- MonotoneSearchTest.cpp - found packings verified, refusals proven --===//
 #include "compiler/scheduling/OffsetProblem.h"
 #include "test/unit/scheduling/PublicInstances.h"
 
@@ -27,7 +27,7 @@ OffsetProblem smallProblem(uint32_t seed) {
 }
 
 /// The least arena: in some order of the buffers, each at the lowest place above those before it that live with it.
-int64_t leastArena(const OffsetProblem &problem) {
+int64_t minArena(const OffsetProblem &problem) {
   const auto &buffers = problem.buffers;
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t(0));
@@ -71,7 +71,7 @@ TEST(MonotoneSearch, NoBuffersAndNoBytes) {
 TEST(MonotoneSearch, EqualsBruteForce) {
   for (uint32_t seed = 1; seed <= 10000; ++seed) {
     OffsetProblem problem = smallProblem(seed);
-    problem.capacity = leastArena(problem);
+    problem.capacity = minArena(problem);
     ASSERT_EQ(problem.check(), std::nullopt) << "seed " << seed;
     // Sizes are packed as multiples of the alignment.
     problem.capacity = (problem.capacity + problem.alignment - 1) / problem.alignment * problem.alignment;

@@ -1,4 +1,4 @@
-//===- OrderProblemTest.cpp - orders verified, and against all orders -------===//
+//===- OrderProblemTest.cpp - orders verified, and against all orders -----===//
 #include "compiler/scheduling/OrderProblem.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ OrderProblem randomProblem(uint32_t seed, int64_t most) {
   return problem;
 }
 
-int64_t leastPeak(const OrderProblem &problem) {
+int64_t minPeak(const OrderProblem &problem) {
   std::vector<int64_t> order = identity(problem);
   int64_t least = std::numeric_limits<int64_t>::max();
   do {
@@ -99,7 +99,7 @@ TEST(OrderForMemory, AgainstAllOrders) {
     ASSERT_EQ(problem.verify(order), std::nullopt) << "seed " << seed;
     ASSERT_EQ(orderForMemory(problem), order) << "seed " << seed;
     const int64_t before = problem.peakBytes(identity(problem)), after = problem.peakBytes(order),
-                  least = leastPeak(problem);
+                  least = minPeak(problem);
     ASSERT_LE(after, before) << "seed " << seed;
     ASSERT_GE(after, least) << "seed " << seed;
     improvable += before - least;

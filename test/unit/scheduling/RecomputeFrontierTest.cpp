@@ -1,4 +1,4 @@
-//===- RecomputeFrontierTest.cpp - against brute force ----------------------===//
+//===- RecomputeFrontierTest.cpp - against brute force --------------------===//
 #include "compiler/scheduling/Recompute.h"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ TEST(RecomputeFrontier, IsTheHullOfAllChoices) {
 }
 
 /// The least time of three layers within a budget, over all their choices.
-int64_t leastTime(const std::vector<std::vector<Sums>> &layers, int64_t budget) {
+int64_t minTime(const std::vector<std::vector<Sums>> &layers, int64_t budget) {
   int64_t least = INT64_MAX;
   for (const Sums &a : layers[0])
     for (const Sums &b : layers[1])
@@ -156,8 +156,8 @@ TEST(RecomputeSteps, TakeTheLeastTimeForTheirBytes) {
       const Sums before = sums;
       sums.first += frontier[size_t(step.choice)].bytes - frontier[size_t(step.choice) - 1].bytes;
       sums.second += frontier[size_t(step.choice)].time - frontier[size_t(step.choice) - 1].time;
-      ASSERT_EQ(leastTime(all, sums.first), sums.second) << "exact at its steps";
-      ASSERT_LE(before.second, leastTime(all, (before.first + sums.first) / 2)) << "else at most one step more";
+      ASSERT_EQ(minTime(all, sums.first), sums.second) << "exact at its steps";
+      ASSERT_LE(before.second, minTime(all, (before.first + sums.first) / 2)) << "else at most one step more";
     }
   }
 }

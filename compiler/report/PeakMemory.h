@@ -1,4 +1,4 @@
-//===- Liveness.h - bytes alive at every instant of a program -------------===//
+//===- PeakMemory.h - bytes alive at every instant of a program -----------===//
 #pragma once
 
 #include "compiler/report/ProgramLives.h"

@@ -1,5 +1,5 @@
-//===- NcclLine.cpp - one communicator of NCCL ----------------------------===//
-#include "runtime/comm/nccl/NcclLine.h"
+//===- NcclConnection.cpp - one communicator of NCCL ----------------------===//
+#include "runtime/comm/nccl/NcclConnection.h"
 
 #include "core/Error.h"
 #include "core/Status.h"
@@ -41,8 +41,9 @@ template <typename GiveUp> ncclResult_t awaitNccl(ncclComm_t communicator, GiveU
 
 } // namespace
 
-NcclLine::NcclLine(NcclTransport &transport, std::vector<uint32_t> members, uint32_t place, std::string name)
-    : transport_(transport), members_(std::move(members)), place_(place), name_(std::move(name)) {
+NcclConnection::NcclConnection(NcclTransport &transport, std::vector<uint32_t> members, uint32_t index,
+                               std::string name)
+    : transport_(transport), members_(std::move(members)), index_(index), name_(std::move(name)) {
   if (const cudaError_t error = cudaSetDevice(transport_.gpu()); error != cudaSuccess)
     throw Error("rank " + std::to_string(rank()) + " cannot use GPU " + std::to_string(transport_.gpu()) +
                 ": CUDA says " + cudaGetErrorString(error));
@@ -60,24 +61,24 @@ NcclLine::NcclLine(NcclTransport &transport, std::vector<uint32_t> members, uint
   transport_.add(*this);
 }
 
-NcclLine::~NcclLine() {
+NcclConnection::~NcclConnection() {
   transport_.remove(*this);
   finalize();
   (void)cudaFreeHost(progress_);
 }
 
 /// The first member draws the id by which the members find each other.
-void NcclLine::connect() {
+void NcclConnection::connect() {
   ncclUniqueId id{};
-  if (place_ == 0)
+  if (index_ == 0)
     if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess)
       throw Error(failure("start", "the communicator", code).message());
   for (const uint32_t member : members_)
-    transport_.control().bring(members_[0], member, std::as_writable_bytes(std::span(id.internal)));
+    transport_.control().copy(members_[0], member, std::as_writable_bytes(std::span(id.internal)));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclResult_t code = ncclCommInitRankConfig(&communicator_, int(members_.size()), id, int(place_), &config);
-  const auto end = Clock::now() + transport_.patience();
+  ncclResult_t code = ncclCommInitRankConfig(&communicator_, int(members_.size()), id, int(index_), &config);
+  const auto end = Clock::now() + transport_.timeout();
   if (code == ncclInProgress)
     code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
   if (code == ncclSuccess)
@@ -87,14 +88,14 @@ void NcclLine::connect() {
     (void)ncclCommAbort(std::exchange(communicator_, nullptr));
   if (code == ncclInProgress && !transport_.stopped())
     throw Error(
-        "rank " + std::to_string(rank()) + " waited " + std::to_string(transport_.patience().count() / 1000) +
+        "rank " + std::to_string(rank()) + " waited " + std::to_string(transport_.timeout().count() / 1000) +
         " s for the others of " + name_ +
         " to join NCCL's communicator; one of those stands still or is slower than --collective-timeout allows");
   throw Error(why.message());
 }
 
 /// Members leave together; who waits for one that has gone leaves alone.
-void NcclLine::finalize() noexcept {
+void NcclConnection::finalize() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (communicator_ == nullptr)
     return;
@@ -109,7 +110,7 @@ void NcclLine::finalize() noexcept {
   communicator_ = nullptr;
 }
 
-void NcclLine::registerMemory(std::span<std::byte> memory) {
+void NcclConnection::registerMemory(std::span<std::byte> memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (communicator_ == nullptr) // it was aborted meanwhile
     throw Error(transport_.failure().message());
@@ -124,20 +125,22 @@ void NcclLine::registerMemory(std::span<std::byte> memory) {
     registrations_.push_back(registration);
 }
 
-Status NcclLine::begin(const LineCall &call) noexcept {
+Status NcclConnection::begin(const StreamCall &call) noexcept {
   if (communicator_ == nullptr || transport_.stopped())
     return transport_.failure();
   return checkCuda(markBegun(progress_, names_.number(call.verb, call.what), call.stream), call);
 }
 
-Status NcclLine::end(const LineCall &call) noexcept { return checkCuda(markDone(progress_, call.stream), call); }
+Status NcclConnection::end(const StreamCall &call) noexcept {
+  return checkCuda(markDone(progress_, call.stream), call);
+}
 
-Status NcclLine::accept(ncclResult_t code, const LineCall &call) const noexcept {
+Status NcclConnection::accept(ncclResult_t code, const StreamCall &call) const noexcept {
   return code == ncclSuccess || code == ncclInProgress ? Status::success() : failure(call.verb, call.what, code);
 }
 
-Status NcclLine::settle(ncclResult_t code, const LineCall &call) const noexcept {
-  const auto end = Clock::now() + transport_.patience();
+Status NcclConnection::settle(ncclResult_t code, const StreamCall &call) const noexcept {
+  const auto end = Clock::now() + transport_.timeout();
   if (code == ncclInProgress)
     code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
   if (code == ncclSuccess)
@@ -147,27 +150,27 @@ Status NcclLine::settle(ncclResult_t code, const LineCall &call) const noexcept 
   return failure(call.verb, call.what, code);
 }
 
-Status NcclLine::checkCuda(cudaError_t code, const LineCall &call) const noexcept {
+Status NcclConnection::checkCuda(cudaError_t code, const StreamCall &call) const noexcept {
   if (code == cudaSuccess)
     return Status::success();
   return Status::failure("rank %u, %s of %s (%s): CUDA says %s", rank(), call.verb, call.what, name_.c_str(),
                          cudaGetErrorString(code));
 }
 
-Status NcclLine::failure(const char *verb, const char *what, ncclResult_t code) const noexcept {
+Status NcclConnection::failure(const char *verb, const char *what, ncclResult_t code) const noexcept {
   if (code == ncclInProgress)
     return Status::failure("rank %u waited %.3g s in %s of %s (%s): one of the others stands still or is slower than "
                            "--collective-timeout allows; each says where it stands",
-                           rank(), double(transport_.patience().count()) / 1000, verb, what, name_.c_str());
+                           rank(), double(transport_.timeout().count()) / 1000, verb, what, name_.c_str());
   const char *detail = ncclGetLastError(communicator_);
   return Status::failure("rank %u, %s of %s (%s): NCCL says %s%s%.250s", rank(), verb, what, name_.c_str(),
                          ncclGetErrorString(code), detail != nullptr && *detail != '\0' ? ": " : "",
                          detail != nullptr ? detail : "");
 }
 
-Status NcclLine::examine(Clock::time_point now) noexcept {
+Status NcclConnection::examine(Clock::time_point now) noexcept {
   const CallNames::Name &name = names_[progress_->call];
-  if (overdue_.look(progress_->begun, progress_->done, now, transport_.patience()))
+  if (overdue_.look(progress_->begun, progress_->done, now, transport_.timeout()))
     return failure(name.verb, name.what.data(), ncclInProgress);
   const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || communicator_ == nullptr)
@@ -181,7 +184,7 @@ Status NcclLine::examine(Clock::time_point now) noexcept {
   return failure(any ? name.verb : "start", any ? name.what.data() : "the first collective", state);
 }
 
-bool NcclLine::describe(std::string &text) const {
+bool NcclConnection::describe(std::string &text) const {
   const uint64_t begun = progress_->begun, done = progress_->done;
   const CallNames::Name &name = names_[progress_->call];
   text = std::string(name.verb) + " of " + name.what.data() + " (" + name_ + ", number " + std::to_string(begun) +
@@ -189,7 +192,7 @@ bool NcclLine::describe(std::string &text) const {
   return begun > done;
 }
 
-ncclComm_t NcclLine::takeAway() noexcept {
+ncclComm_t NcclConnection::takeAway() noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(communicator_, nullptr);
 }

@@ -1,5 +1,5 @@
-//===- LivenessTest.cpp - bytes at every instant --------------------------===//
-#include "compiler/report/Liveness.h"
+//===- PeakMemoryTest.cpp - bytes at every instant ------------------------===//
+#include "compiler/report/PeakMemory.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/report/SmallPlan.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace plan::proto;
 
-TEST(Liveness, TheSmallPlanByEye) {
+TEST(PeakMemory, TheSmallPlanByEye) {
   const Plan plan = smallPlan();
   ASSERT_NO_THROW(plan::validatePlan(plan));
   const Role &role = plan.roles(0);
@@ -36,7 +36,7 @@ TEST(Liveness, TheSmallPlanByEye) {
   EXPECT_EQ(role.buffers(memory.alive[2].buffer).name(), "w");
 }
 
-TEST(Liveness, OtherSpacesAreEmpty) {
+TEST(PeakMemory, OtherSpacesAreEmpty) {
   const Plan plan = smallPlan();
   const SpaceMemory memory = measure(plan.roles(0), "host");
   EXPECT_EQ(memory.arenaBytes, 0u);
@@ -45,7 +45,7 @@ TEST(Liveness, OtherSpacesAreEmpty) {
 }
 
 // One forward, one backward: only one slot of x and h is ever alive.
-TEST(Liveness, TheOrderOfCallsDecides) {
+TEST(PeakMemory, TheOrderOfCallsDecides) {
   Plan plan = smallPlan();
   Program &step = *plan.mutable_roles(0)->mutable_programs(0);
   step.mutable_calls()->SwapElements(1, 2);
@@ -55,7 +55,7 @@ TEST(Liveness, TheOrderOfCallsDecides) {
 }
 
 // A first micro-batch that runs another routine: two lives of one buffer, each paired with the backward of its own.
-TEST(Liveness, VariantsOfARoutineKeepTheirMicrobatches) {
+TEST(PeakMemory, VariantsOfARoutineKeepTheirMicrobatches) {
   Plan plan = smallPlan();
   Role &role = *plan.mutable_roles(0);
   *role.add_routines() = role.routines(0);
@@ -70,7 +70,7 @@ TEST(Liveness, VariantsOfARoutineKeepTheirMicrobatches) {
   EXPECT_EQ(measure(role, "device").peakLiveBytes, 10240u);
 }
 
-TEST(Liveness, AProgramThatNeverCallsTheRoutineHasNoLife) {
+TEST(PeakMemory, AProgramThatNeverCallsTheRoutineHasNoLife) {
   Plan plan = smallPlan();
   Role &role = *plan.mutable_roles(0);
   role.mutable_programs(0)->mutable_calls()->DeleteSubrange(2, 3); // no backward, no update
@@ -79,7 +79,7 @@ TEST(Liveness, AProgramThatNeverCallsTheRoutineHasNoLife) {
 }
 
 // A file may say so; nothing is alive then, and nothing is read out of range.
-TEST(Liveness, ADeathBeforeTheBirthIsNoLife) {
+TEST(PeakMemory, ADeathBeforeTheBirthIsNoLife) {
   Plan plan = smallPlan();
   Life &life = *plan.mutable_roles(0)->mutable_buffers(2)->mutable_lives(0); // g, STEP
   life.set_birth_routine(2);
@@ -97,7 +97,7 @@ TEST(Liveness, ADeathBeforeTheBirthIsNoLife) {
   EXPECT_EQ(measure(plan.roles(0), "device").peakLiveBytes, 10240u - 1024);
 }
 
-TEST(Liveness, PhasesAreWhatIsAliveInThem) {
+TEST(PeakMemory, PhasesAreWhatIsAliveInThem) {
   const Plan plan = smallPlan();
   std::vector<uint64_t> bytes;
   for (const Phase &phase : phasesOf(plan.roles(0), measure(plan.roles(0), "device")))

@@ -1,5 +1,5 @@
-//===- RoleMeetings.cpp - which roles wait for each other -----------------===//
-#include "runtime/plan/RoleMeetings.h"
+//===- RolePeers.cpp - which roles wait for each other --------------------===//
+#include "runtime/plan/RolePeers.h"
 
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
@@ -10,7 +10,7 @@
 
 namespace ds::plan {
 
-RoleMeetings::RoleMeetings(const proto::Plan &plan) : plan_(plan) {
+RolePeers::RolePeers(const proto::Plan &plan) : plan_(plan) {
   size_t ranks = 1;
   for (const proto::Axis &axis : plan.world().axes())
     ranks *= axis.size();
@@ -21,7 +21,7 @@ RoleMeetings::RoleMeetings(const proto::Plan &plan) : plan_(plan) {
         roles_[rank] = r;
 }
 
-RolePairs RoleMeetings::inCommunicator(uint32_t communicator) const {
+RolePairs RolePeers::inCommunicator(uint32_t communicator) const {
   RolePairs pairs;
   if (plan_.roles_size() < 2)
     return pairs;
@@ -35,7 +35,7 @@ RolePairs RoleMeetings::inCommunicator(uint32_t communicator) const {
   return pairs;
 }
 
-const RolePairs &RoleMeetings::onChannel(uint32_t channel) {
+const RolePairs &RolePeers::onChannel(uint32_t channel) {
   const proto::Channel &line = plan_.channels(int(channel));
   const auto [known, isNew] = onLine_.try_emplace({line.axis(), line.from(), line.to()});
   if (!isNew)

@@ -1,13 +1,13 @@
-//===- Losses.cpp - bytes of an arena that hold nothing at the peak -------===//
+//===- Fragmentation.cpp - bytes of an arena that hold nothing at the peak --===//
 //
 // Buffers claim addresses for a reason: a copy is alive, its end is not aligned, its slots wait for a message or
 // a micro-batch. An
 // address counts for the first of these reasons that claims it; what nothing claims is a gap.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/report/Losses.h"
+#include "compiler/report/Fragmentation.h"
 
-#include "compiler/report/Liveness.h"
+#include "compiler/report/PeakMemory.h"
 #include "compiler/report/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -96,8 +96,8 @@ std::set<uint32_t> messageBuffers(const Role &role) {
 
 } // namespace
 
-Losses lossesAtPeak(const plan::proto::Plan &plan, const Role &role, std::string_view space,
-                    const SpaceMemory &memory) {
+Fragmentation fragmentationAtPeak(const plan::proto::Plan &plan, const Role &role, std::string_view space,
+                                  const SpaceMemory &memory) {
   Claims claims(role, plan.machine().alignment());
   for (const Buffer &buffer : role.buffers())
     if (isIn(role, buffer, space) && buffer.scope() == Buffer::PLAN)

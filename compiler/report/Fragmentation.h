@@ -1,7 +1,7 @@
-//===- Losses.h - bytes of an arena that hold nothing at the peak ---------===//
+//===- Fragmentation.h - bytes of an arena that hold nothing at the peak --===//
 #pragma once
 
-#include "compiler/report/Liveness.h"
+#include "compiler/report/PeakMemory.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace ds::report {
 
 /// Why an arena is larger than the bytes alive when most are; counted from the addresses that the plan gives.
-struct Losses {
+struct Fragmentation {
   uint64_t messageSlots = 0; // slots that the next message of another stage may fill, or the last one still leaves
   uint64_t idleSlots = 0;    // other slots kept for micro-batches that are not under way just then
   uint64_t alignment = 0;    // between the end of a live buffer and the next aligned address
@@ -18,7 +18,7 @@ struct Losses {
 };
 
 /// Of a space, at the peak that measure() found.
-Losses lossesAtPeak(const plan::proto::Plan &plan, const plan::proto::Role &role, std::string_view space,
-                    const SpaceMemory &memory);
+Fragmentation fragmentationAtPeak(const plan::proto::Plan &plan, const plan::proto::Role &role, std::string_view space,
+                                  const SpaceMemory &memory);
 
 } // namespace ds::report

@@ -1,4 +1,4 @@
-//===- Stages.h - how a model was cut into pipeline stages ----------------===//
+//===- PipelineStages.h - how a model was cut into pipeline stages --------===//
 #pragma once
 
 #include "compiler/report/Table.h"

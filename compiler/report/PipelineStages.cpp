@@ -1,5 +1,5 @@
-//===- Stages.cpp - how a model was cut into pipeline stages --------------===//
-#include "compiler/report/Stages.h"
+//===- PipelineStages.cpp - how a model was cut into pipeline stages ------===//
+#include "compiler/report/PipelineStages.h"
 
 #include "compiler/report/Facts.h"
 #include "compiler/report/Sharing.h"

@@ -1,4 +1,4 @@
-//===- RoleMeetings.h - which roles wait for each other -------------------===//
+//===- RolePeers.h - which roles wait for each other ----------------------===//
 #pragma once
 
 #include "runtime/plan/plan.pb.h"
@@ -16,9 +16,9 @@ namespace ds::plan {
 using RolePairs = std::set<std::pair<int, int>>;
 
 /// Where ranks of different roles meet. Of a plan whose world, roles' ranks, communicators and channels are checked.
-class RoleMeetings {
+class RolePeers {
 public:
-  explicit RoleMeetings(const proto::Plan &plan);
+  explicit RolePeers(const proto::Plan &plan);
 
   /// Roles that have ranks in one group of the communicator, the first named first.
   RolePairs inCommunicator(uint32_t communicator) const;

@@ -1,5 +1,5 @@
-//===- Liveness.cpp - bytes alive at every instant of a program -----------===//
-#include "compiler/report/Liveness.h"
+//===- PeakMemory.cpp - bytes alive at every instant of a program ---------===//
+#include "compiler/report/PeakMemory.h"
 #include "compiler/report/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
