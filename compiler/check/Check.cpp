@@ -1,4 +1,4 @@
-//===- Check.cpp - the rules, in the order in which they build on each other -===//
+//===- Check.cpp - the rules, in the order in which they build on each other --===//
 #include "compiler/check/Check.h"
 
 #include "compiler/check/Layout.h"
@@ -6,7 +6,7 @@
 #include "compiler/check/Meaning.h"
 #include "compiler/check/Refusal.h"
 #include "compiler/check/Replay.h"
-#include "compiler/check/Shorter.h"
+#include "compiler/check/ShortenSchedule.h"
 #include "compiler/check/Timeline.h"
 
 #include <set>
@@ -49,10 +49,10 @@ void checkPrograms(const proto::Plan &plan) {
       programs.insert(program.name());
   Meaning meaning(plan);
   for (const std::string &name : programs) {
-    replay(plan, meaning, name, playProgram(plan, name));
+    replay(plan, meaning, name, recordTimeline(plan, name));
     for (const proto::Role &role : plan.roles())
-      for (const proto::Program &program : role.programs())
-        if (program.name() == name)
+      for (int program = 0; program < role.programs_size(); ++program)
+        if (role.programs(program).name() == name)
           checkLives(role, program);
   }
 }
@@ -60,11 +60,11 @@ void checkPrograms(const proto::Plan &plan) {
 } // namespace
 
 std::optional<Finding> checkPlan(const proto::Plan &plan) {
-  const std::optional<proto::Plan> shorter = check::shorter(plan);
+  const std::optional<proto::Plan> shorter = shortenSchedule(plan);
   try {
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
-      checkPlaces(plan, role);
+      checkVariableLayout(plan, role);
     }
     checkHeld(plan);
     checkPrograms(shorter ? *shorter : plan);
@@ -74,7 +74,7 @@ std::optional<Finding> checkPlan(const proto::Plan &plan) {
                                             std::to_string(plan.training().accumulation_steps()) +
                                             " micro-batches, in the same order)"
                                       : "";
-    return Finding{refusal.rule, refusal.sentence + which};
+    return Finding{refusal.rule, refusal.sentence + which + (refusal.note.empty() ? "" : "\n  note: " + refusal.note)};
   }
 }
 

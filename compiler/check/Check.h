@@ -1,4 +1,4 @@
-//===- Check.h - the independent checker of finished plans -------------------===//
+//===- Check.h - the independent checker of finished plans ----------------===//
 //
 // Reads plan.proto of all roles and nothing else, and shares no code with the passes that made it: what a pass got
 // wrong is seen here from the outside. docs/checker.md says what is proven, and why one rank of a role speaks for all.
@@ -15,18 +15,25 @@ namespace ds::check {
 
 /// A rule that a plan breaks, with the counterexample.
 struct Finding {
-  std::string rule;     ///< "progress", "race", "value", "coverage" or "memory"
-  std::string sentence; ///< names the place: program, call, routine, command, buffer, rank
+  std::string rule; ///< "progress", "race", "value", "coverage", "meaning" or "memory"
+  std::string
+      sentence; ///< names the place: program, call, routine, command, buffer, rank; a second place is a note below
 };
 
 /// The first rule that `plan` breaks, or nothing. The plan must have passed plan::validatePlan.
-///   progress  every queue of every role comes to the end of every program, whatever the timing
-///   race      accesses of the same bytes, one of them a write, are ordered by queues and events
-///   value     what is read was written before, into the same buffer, for the same micro-batch, and is still there
-///   coverage  every variable lies in one place; every gradient holds each micro-batch of each rank once when it is
-///   used;
-///             every trained element is updated once, and is whole again at the end of the step
-///   memory    what the arenas of a space need is there on the machine
+///
+/// progress: every queue of every role comes to the end of every program, whatever the timing.
+///
+/// race: accesses of the same bytes, one of them a write, are ordered by queues and events.
+///
+/// value: what is read was written before, into the same buffer, for the same micro-batch, and is still there.
+///
+/// coverage: every variable lies in one place; every gradient holds each micro-batch of each rank once when it is used;
+/// every trained element is updated once, and is whole again at the end of the step.
+///
+/// meaning: commands compute what the reference ops that they name say.
+///
+/// memory: no two live buffers share bytes, and what the arenas of a space need is there on the machine.
 std::optional<Finding> checkPlan(const plan::proto::Plan &plan);
 
 } // namespace ds::check

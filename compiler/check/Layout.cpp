@@ -1,4 +1,4 @@
-//===- Layout.cpp - which variables lie where in a buffer --------------------===//
+//===- Layout.cpp - which variables lie where in a buffer -----------------===//
 #include "compiler/check/Layout.h"
 
 #include "compiler/check/Refusal.h"
@@ -38,11 +38,6 @@ std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &
 
 } // namespace
 
-uint64_t offsetOf(const proto::Buffer &buffer, uint64_t microbatch) {
-  const uint64_t slot = microbatch % buffer.slots();
-  return slot == 0 ? buffer.offset() : buffer.slot_offsets(int(slot) - 1);
-}
-
 Layout::Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
   if (buffer.has_variable())
     members_ = {{buffer.variable(), 0, buffer.bytes(),
@@ -72,7 +67,7 @@ std::set<std::string> trainedParameters(const proto::Plan &plan) {
   return trained;
 }
 
-void checkPlaces(const proto::Plan &plan, const proto::Role &role) {
+void checkVariableLayout(const proto::Plan &plan, const proto::Role &role) {
   std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> parts; // by variable: elements [first, last)
   for (const proto::Buffer &buffer : role.buffers()) {
     if (buffer.has_variable()) {

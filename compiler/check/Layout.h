@@ -1,4 +1,4 @@
-//===- Layout.h - which variables lie where in a buffer ----------------------===//
+//===- Layout.h - which variables lie where in a buffer -------------------===//
 #pragma once
 
 #include "runtime/plan/plan.pb.h"
@@ -11,9 +11,6 @@
 namespace ds::check {
 
 namespace proto = plan::proto;
-
-/// Where the copy of a buffer for a micro-batch begins in its arena.
-uint64_t offsetOf(const proto::Buffer &buffer, uint64_t microbatch);
 
 /// Elements of a variable in bytes [begin, end) of a buffer.
 struct Member {
@@ -39,6 +36,6 @@ std::set<std::string> trainedParameters(const proto::Plan &plan);
 
 /// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that
 /// the role holds, whole or by slices. Refuses ("coverage") others.
-void checkPlaces(const proto::Plan &plan, const proto::Role &role);
+void checkVariableLayout(const proto::Plan &plan, const proto::Role &role);
 
 } // namespace ds::check

@@ -1,148 +1,129 @@
-//===- Lives.cpp - no two live buffers share bytes -------------------------===//
+//===- Lives.cpp - no two live buffers share bytes ------------------------===//
 #include "compiler/check/Lives.h"
 
-#include "compiler/check/Layout.h"
 #include "compiler/check/Refusal.h"
+#include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
 
 namespace {
 
-/// A buffer's bytes at one place, from the begin of one command to the end of another, in issue order.
-struct Span {
+/// A copy of a buffer that is alive from the beginning of one instant to the end of another.
+struct Live {
   uint32_t buffer;
   uint64_t address, bytes;
-  uint64_t birth, death;
+  int64_t first, last;
 };
 
-class Spans {
-public:
-  Spans(const proto::Role &role, const proto::Program &program) : role_(role), program_(program) {
-    uint64_t position = 1; // what is always alive is born at 0
-    for (const proto::Call &call : program.calls()) {
-      firstPosition_.push_back(position);
-      position += uint64_t(role.routines(int(call.routine())).commands_size());
-    }
-    end_ = position;
-    for (int c = 0; c < program.calls_size(); ++c)
-      calls_[program.calls(c).routine()].push_back(c);
-    for (const proto::Metric &metric : program.metrics())
-      metrics_.push_back(metric.source().buffer());
-  }
+/// All copies of a run, by arena.
+std::map<uint32_t, std::vector<Live>> liveCopies(const proto::Role &role, const plan::ProgramLives &lives, int program,
+                                                 const std::string &space) {
+  std::map<uint32_t, std::vector<Live>> copies;
+  for (int b = 0; b < role.buffers_size(); ++b)
+    if (const proto::Buffer &buffer = role.buffers(b);
+        buffer.scope() == proto::Buffer::PLAN && plan::isIn(role, buffer, space))
+      copies[buffer.arena()].push_back({uint32_t(b), buffer.offset(), buffer.bytes(), -1, lives.instants()});
+  std::set<uint32_t> metrics; // which stay alive to the end
+  for (const proto::Metric &metric : role.programs(program).metrics())
+    metrics.insert(metric.source().buffer());
+  lives.forEachStretch([&](const plan::Stretch &stretch) {
+    const proto::Buffer &buffer = role.buffers(stretch.buffer);
+    const auto index = uint32_t(stretch.buffer);
+    copies[buffer.arena()].push_back({index, plan::slotOffset(buffer, stretch.slot), buffer.bytes(), stretch.first,
+                                      metrics.contains(index) ? lives.instants() : stretch.last});
+  });
+  return copies;
+}
 
-  std::vector<Span> all() const {
-    std::vector<Span> spans;
-    for (int b = 0; b < role_.buffers_size(); ++b) {
-      const proto::Buffer &buffer = role_.buffers(b);
-      if (buffer.scope() == proto::Buffer::PLAN)
-        spans.push_back({uint32_t(b), buffer.offset(), buffer.bytes(), 0, end_});
-      for (const proto::Life &life : buffer.lives())
-        if (role_.programs(int(life.program())).name() == program_.name())
-          add(uint32_t(b), life, spans);
+class Sweep {
+public:
+  Sweep(const proto::Role &role, const proto::Program &program, const plan::ProgramLives &lives)
+      : role_(role), program_(program), lives_(lives) {}
+
+  /// Goes over time with the addresses that are taken.
+  void run(const std::vector<Live> &copies) {
+    struct Moment {
+      int64_t when;
+      bool isDeath; // after the births of its instant
+      const Live *copy;
+    };
+    std::vector<Moment> moments;
+    for (const Live &copy : copies)
+      if (copy.bytes > 0 && copy.first <= copy.last) {
+        moments.push_back({copy.first, false, &copy});
+        moments.push_back({copy.last, true, &copy});
+      }
+    std::ranges::stable_sort(moments, {}, [](const Moment &one) { return std::pair(one.when, one.isDeath); });
+    taken_.clear();
+    for (const auto &[when, isDeath, copy] : moments) {
+      if (isDeath) {
+        taken_.erase(copy->address);
+        continue;
+      }
+      if (const Live *other = takenIn(copy->address, copy->address + copy->bytes))
+        refuse(*copy, *other);
+      taken_[copy->address] = copy;
     }
-    return spans;
   }
 
 private:
-  uint64_t at(int call, uint32_t command) const { return firstPosition_[size_t(call)] + command; }
-
-  const std::vector<int> &callsOf(uint32_t routine) const {
-    static const std::vector<int> none;
-    const auto it = calls_.find(routine);
-    return it == calls_.end() ? none : it->second;
+  const Live *takenIn(uint64_t begin, uint64_t end) const {
+    const auto next = taken_.lower_bound(begin);
+    if (next != taken_.end() && next->first < end)
+      return next->second;
+    if (next != taken_.begin() && std::prev(next)->second->address + std::prev(next)->second->bytes > begin)
+      return std::prev(next)->second;
+    return nullptr;
   }
 
-  void add(uint32_t index, const proto::Life &life, std::vector<Span> &spans) const {
-    const proto::Buffer &buffer = role_.buffers(int(index));
-    const std::vector<int> &births = callsOf(life.birth_routine()), &deaths = callsOf(life.death_routine());
-    if (births.empty() || deaths.empty())
-      return;
-    const bool isMetric = std::ranges::find(metrics_, index) != metrics_.end();
-    const auto push = [&](uint64_t slot, int birth, int death) {
-      spans.push_back({index, offsetOf(buffer, slot), buffer.bytes(), at(birth, life.birth_command()),
-                       isMetric ? end_ : at(death, life.death_command())});
+  std::string nameOf(const Live &copy) const {
+    return "buffer " + std::to_string(copy.buffer) + " (" + role_.buffers(int(copy.buffer)).name() + ")";
+  }
+
+  std::string lifeOf(const Live &copy) const {
+    if (copy.first < 0)
+      return "always";
+    const auto text = [&](int64_t instant) {
+      const auto [call, command] = lives_.placeOf(instant);
+      return "call " + std::to_string(call) + ", command " + std::to_string(command);
     };
-    if (buffer.scope() == proto::Buffer::STEP)
-      return push(0, births.front(), deaths.back());
-    for (int birth : births)
-      if (const auto death = deathOf(buffer, birth, deaths))
-        push(program_.calls(birth).microbatch() % buffer.slots(), birth, *death);
+    return "from " + text(copy.first) + " to " +
+           (copy.last == lives_.instants() ? "the end of the program" : text(copy.last));
   }
 
-  /// The call in which what is born in a call dies: the same, or the last of the same micro-batch.
-  std::optional<int> deathOf(const proto::Buffer &buffer, int birth, const std::vector<int> &deaths) const {
-    std::optional<int> last;
-    for (int death : deaths)
-      if (buffer.scope() == proto::Buffer::CALL
-              ? death == birth
-              : program_.calls(death).microbatch() == program_.calls(birth).microbatch())
-        last = death;
-    return last;
+  [[noreturn]] void refuse(const Live &copy, const Live &other) const {
+    throw Refusal{"memory",
+                  "role " + role_.name() + ", program " + program_.name() + ": " + nameOf(copy) + " at byte " +
+                      std::to_string(copy.address) + " takes bytes of " + nameOf(other) + " at byte " +
+                      std::to_string(other.address) + ", which is alive too",
+                  nameOf(copy) + " lives " + lifeOf(copy) + ", " + nameOf(other) + " " + lifeOf(other)};
   }
 
   const proto::Role &role_;
   const proto::Program &program_;
-  std::vector<uint64_t> firstPosition_;        // by call
-  std::map<uint32_t, std::vector<int>> calls_; // by routine
-  std::vector<uint32_t> metrics_;              // buffers that stay alive to the end
-  uint64_t end_ = 0;
+  const plan::ProgramLives &lives_;
+  std::map<uint64_t, const Live *> taken_; // by address
 };
-
-std::string nameOf(const proto::Role &role, uint32_t buffer) {
-  return "buffer " + std::to_string(buffer) + " (" + role.buffers(int(buffer)).name() + ")";
-}
-
-/// Sweeps over time with the addresses that are taken.
-void sweep(const proto::Role &role, const proto::Program &program, const std::vector<Span> &spans) {
-  struct Moment {
-    uint64_t when;
-    bool isDeath; // after the births of its command
-    const Span *span;
-  };
-  std::vector<Moment> moments;
-  for (const Span &span : spans)
-    if (span.bytes > 0 && span.birth <= span.death) {
-      moments.push_back({span.birth, false, &span});
-      moments.push_back({span.death, true, &span});
-    }
-  std::ranges::stable_sort(moments, {}, [](const Moment &one) { return std::pair(one.when, one.isDeath); });
-  std::map<uint64_t, const Span *> taken; // by address
-  for (const auto &[when, isDeath, span] : moments) {
-    if (isDeath) {
-      taken.erase(span->address);
-      continue;
-    }
-    auto next = taken.lower_bound(span->address);
-    const Span *meets = next != taken.end() && next->first < span->address + span->bytes ? next->second : nullptr;
-    if (!meets && next != taken.begin() &&
-        std::prev(next)->second->address + std::prev(next)->second->bytes > span->address)
-      meets = std::prev(next)->second;
-    if (meets)
-      throw Refusal{"memory", "role " + role.name() + ", program " + program.name() + ": " +
-                                  nameOf(role, span->buffer) + " at byte " + std::to_string(span->address) +
-                                  " takes bytes of " + nameOf(role, meets->buffer) + " at byte " +
-                                  std::to_string(meets->address) + ", which is alive too"};
-    taken[span->address] = span;
-  }
-}
 
 } // namespace
 
-void checkLives(const proto::Role &role, const proto::Program &program) {
-  const std::vector<Span> spans = Spans(role, program).all();
-  for (int arena = 0; arena < role.arenas_size(); ++arena) {
-    std::vector<Span> here;
-    for (const Span &span : spans)
-      if (int(role.buffers(int(span.buffer)).arena()) == arena)
-        here.push_back(span);
-    sweep(role, program, here);
+void checkLives(const proto::Role &role, int program) {
+  std::set<std::string> spaces;
+  for (const proto::Arena &arena : role.arenas())
+    spaces.insert(arena.space());
+  for (const std::string &space : spaces) {
+    const plan::ProgramLives lives(role, program, space);
+    Sweep sweep(role, role.programs(program), lives);
+    for (const auto &[arena, copies] : liveCopies(role, lives, program, space))
+      sweep.run(copies);
   }
 }
 

@@ -1,4 +1,4 @@
-//===- Refusal.h - how the parts of the checker say no -----------------------===//
+//===- Refusal.h - how the parts of the checker say no --------------------===//
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@ namespace ds::check {
 /// Thrown inside the checker; checkPlan turns it into a Finding.
 struct Refusal {
   std::string rule, sentence;
+  std::string note = {}; ///< the other place, where the sentence speaks of two
 };
 
 } // namespace ds::check

@@ -1,7 +1,8 @@
-//===- Replay.cpp - what a run does to memory --------------------------------===//
+//===- Replay.cpp - what a run does to memory -----------------------------===//
 #include "compiler/check/Replay.h"
 
-#include "compiler/check/Run.h"
+#include "compiler/check/Layout.h"
+#include "compiler/check/RankReplay.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
@@ -21,15 +22,15 @@ struct Slices {
 
 /// Of a role's ranks, by coordinate: those at which a slice meets the ends of other ranges of the buffer in a way of
 /// its own, and one between each two of them. Every other coordinate is as one of these (docs/checker.md).
-std::vector<uint32_t> tellingRanks(const Slices &slices, const std::map<uint64_t, uint32_t> &ranks) {
-  std::set<uint64_t> telling = {ranks.begin()->first, ranks.rbegin()->first};
+std::vector<uint32_t> representativeRanks(const Slices &slices, const std::map<uint64_t, uint32_t> &ranks) {
+  std::set<uint64_t> coordinates = {ranks.begin()->first, ranks.rbegin()->first};
   for (uint64_t end : slices.ends)
     for (uint64_t c :
          {end / slices.stride, end / slices.stride - (end % slices.stride == 0 && end >= slices.stride ? 1 : 0)})
-      telling.insert(c);
+      coordinates.insert(c);
   std::vector<uint32_t> chosen;
   auto next = ranks.begin();
-  for (uint64_t c : telling) {
+  for (uint64_t c : coordinates) {
     if (next != ranks.end() && next->first < c)
       chosen.push_back(next->second); // one between
     next = ranks.lower_bound(c);
@@ -84,8 +85,7 @@ std::vector<size_t> usersOf(const Range &range, const proto::Role &role,
                             const std::vector<std::vector<size_t>> &users) {
   std::set<size_t> found;
   for (int b = 0; b < role.buffers_size(); ++b)
-    if (const Range other = rangeOf(role.buffers(b));
-        other.arena == range.arena && other.begin < range.end && range.begin < other.end)
+    if (range.overlaps(rangeOf(role.buffers(b))))
       found.insert(users[size_t(b)].begin(), users[size_t(b)].end());
   return {found.begin(), found.end()};
 }
@@ -101,24 +101,26 @@ std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto:
 }
 
 /// Follows, for each way in which another rank's slices of a buffer may meet other ranges, the bytes of that buffer.
-void replaySlices(const Part &part, const RoleOrder &order) {
-  const std::vector<std::vector<size_t>> users = usersOf(part.role(), part.timeline());
-  for (const auto &[index, slices] : slicedBuffers(part.plan, part.role())) {
-    const Range range = rangeOf(part.role().buffers(int(index)));
-    const std::vector<size_t> some = usersOf(range, part.role(), users);
-    for (uint32_t rank : tellingRanks(slices, coordinatesOf(part.plan, part.role(), slices.communicator))) {
-      if (rank == part.role().ranks(0))
+void replaySlices(const RoleContext &context) {
+  const std::vector<std::vector<size_t>> users = usersOf(context.role(), context.timeline());
+  for (const auto &[index, slices] : slicedBuffers(context.plan, context.role())) {
+    const Range range = rangeOf(context.role().buffers(int(index)));
+    const std::vector<size_t> some = usersOf(range, context.role(), users);
+    for (uint32_t rank :
+         representativeRanks(slices, coordinatesOf(context.plan, context.role(), slices.communicator))) {
+      if (rank == context.role().ranks(0))
         continue; // followed in every byte
-      Run run(part, order, rank, &range);
+      RankMemory memory(context, rank, &range);
+      RankReplay replay(memory);
       for (size_t i : some)
-        run.execute(i);
-      run.finish();
+        replay.execute(i);
+      replay.finish();
     }
   }
 }
 
 /// Losses and statistics are summed once a micro-batch, by every role that has to do with them.
-void requireSums(const proto::Plan &plan, const std::string &program, const std::vector<std::unique_ptr<Run>> &runs) {
+void requireSums(const proto::Plan &plan, const std::string &program, const std::vector<RankReplay> &replays) {
   uint64_t microbatches = 0;
   for (const proto::Program &one : plan.roles(0).programs())
     for (const proto::Call &call : one.calls())
@@ -129,8 +131,8 @@ void requireSums(const proto::Plan &plan, const std::string &program, const std:
         plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
       continue;
     uint64_t least = UINT64_MAX, most = 0;
-    for (const std::unique_ptr<Run> &run : runs)
-      if (const auto count = run->sums().find(uint32_t(i)); count != run->sums().end()) {
+    for (const RankReplay &replay : replays)
+      if (const auto count = replay.accumulations().find(uint32_t(i)); count != replay.accumulations().end()) {
         least = std::min(least, count->second);
         most = std::max(most, count->second);
       }
@@ -150,29 +152,31 @@ const proto::Program *programOf(const proto::Role &role, const std::string &name
 
 } // namespace
 
-void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointRun &joint) {
-  Mail mail;
-  std::vector<Part> parts;
-  std::vector<RoleOrder> orders;
-  std::vector<std::unique_ptr<Run>> runs;
-  parts.reserve(size_t(plan.roles_size()));
-  orders.reserve(size_t(plan.roles_size()));
+void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointTimeline &joint) {
+  Messages messages;
+  std::vector<RoleSchedule> schedules;
+  std::vector<RoleContext> contexts;
+  std::vector<std::unique_ptr<RankMemory>> memories;
+  std::vector<RankReplay> replays;
+  schedules.reserve(size_t(plan.roles_size())); // contexts point to them
   for (uint32_t r = 0; r < uint32_t(plan.roles_size()); ++r) {
-    const proto::Program *own = programOf(plan.roles(int(r)), program);
+    const proto::Role &role = plan.roles(int(r));
+    const proto::Program *own = programOf(role, program);
     if (!own)
-      throw Refusal{"progress", "role " + plan.roles(int(r)).name() + " has no program " + program +
+      throw Refusal{"progress", "role " + role.name() + " has no program " + program +
                                     ", but other roles have; ranks run a program together"};
-    parts.push_back({plan, meaning, joint, mail, runs, r, *own});
-    orders.emplace_back(plan, parts.back().role(), *own, parts.back().timeline());
-    runs.push_back(std::make_unique<Run>(parts.back(), orders.back(), parts.back().role().ranks(0), nullptr));
+    schedules.emplace_back(plan, role, *own, joint.timelines[r]);
+    contexts.push_back({plan, meaning, joint, messages, memories, r, *own, schedules.back()});
+    memories.push_back(std::make_unique<RankMemory>(contexts.back(), role.ranks(0), nullptr));
+    replays.emplace_back(*memories.back());
   }
   for (const Step &step : joint.order)
-    runs[step.role]->execute(step.instance);
-  for (const std::unique_ptr<Run> &run : runs)
-    run->finish();
-  requireSums(plan, program, runs);
-  for (uint32_t r = 0; r < parts.size(); ++r)
-    replaySlices(parts[r], orders[r]);
+    replays[step.role].execute(step.instance);
+  for (RankReplay &replay : replays)
+    replay.finish();
+  requireSums(plan, program, replays);
+  for (const RoleContext &context : contexts)
+    replaySlices(context);
 }
 
 } // namespace ds::check

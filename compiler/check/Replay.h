@@ -1,4 +1,4 @@
-//===- Replay.h - what a run does to memory ----------------------------------===//
+//===- Replay.h - what a run does to memory -------------------------------===//
 #pragma once
 
 #include "compiler/check/Meaning.h"
@@ -6,11 +6,12 @@
 
 namespace ds::check {
 
-/// Follows every byte that the roles touch in a run, all of them together, messages from one to the other: refuses
+/// Follows every byte that the roles touch in a run, all of them together, messages from one to the other. Refuses
 /// races
 /// ("race"), reads of what is not there any more or not yet ("value"), gradients that lack or repeat a micro-batch or a
-/// rank, elements that are updated twice or never ("coverage"). For each coordinate at which slices of ranks could meet
-/// other ranges in another way: docs/checker.md.
-void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointRun &joint);
+/// rank, elements that are updated twice or never ("coverage"), and commands that do not do what they are said to
+/// ("meaning"). Once for each coordinate at which slices of ranks could meet other ranges in another way:
+/// docs/checker.md.
+void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointTimeline &joint);
 
 } // namespace ds::check

@@ -1,22 +1,17 @@
-//===- Timeline.cpp - a run of a program, played without doing anything ------===//
-//
-// Queues take their commands in order; waits look at counters that only rise, and a collective or message goes on when
-// all roles that meet there have come to it. Both conditions stay true once they are, so the order in which queues are
-// tried does not matter: if this run ends, every run does, and if it gets stuck, every run does.
-//
-//===----------------------------------------------------------------------===//
+//===- Timeline.cpp - what happens when in a run, and before what ---------===//
 #include "compiler/check/Timeline.h"
 
-#include "compiler/check/Meetings.h"
+#include "compiler/check/Refusal.h"
+#include "compiler/check/Rendezvous.h"
+#include "runtime/plan/RolePeers.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace ds::check {
 
 namespace {
-
-constexpr uint32_t none = UINT32_MAX;
 
 std::string commandName(const proto::Command &command) {
   switch (command.kind_case()) {
@@ -41,8 +36,8 @@ std::string commandName(const proto::Command &command) {
 
 } // namespace
 
-std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std::string &program,
-                    const Instance &instance) {
+std::string placeOf(const proto::Plan &plan, const std::string &program, const Instance &instance) {
+  const proto::Role &role = plan.roles(int(instance.role));
   std::string text = "program " + program + ", call " + std::to_string(instance.call) + " (routine " +
                      role.routines(int(instance.routine)).name() + ", micro-batch " +
                      std::to_string(instance.microbatch) + "), command " + std::to_string(instance.index) + " (" +
@@ -54,23 +49,51 @@ std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std:
   return text + ")" + (plan.roles_size() > 1 ? " of role " + role.name() : "");
 }
 
-class Play {
+/// Follows a simulated run with vector clocks: a command starts after what its queue executed before it, and after what
+/// came before the signals that its waits need.
+class TimelineRecorder : public plan::RunObserver {
 public:
-  Play(const proto::Plan &plan, const std::string &program)
-      : plan_(plan), programName_(program), meetings_(plan, program) {
-    players_.reserve(size_t(plan.roles_size()));
-    for (const proto::Role &role : plan.roles())
-      players_.push_back(prepare(role));
+  TimelineRecorder(const proto::Plan &plan, const std::string &program, plan::RolePeers &peers)
+      : plan_(plan), program_(program), rendezvous_(plan, program, peers), roles_(size_t(plan.roles_size())) {
+    for (size_t r = 0; r < roles_.size(); ++r) {
+      const auto queues = size_t(plan.roles(int(r)).queues_size());
+      roles_[r].clocks.assign(queues, std::vector<uint64_t>(queues, 0));
+      roles_[r].events.resize(size_t(plan.roles(int(r)).events_size()));
+      joint_.timelines.emplace_back().queues_ = queues;
+    }
   }
 
-  JointRun run() {
-    while (advanceAll()) {
-    }
-    refuseStuck();
-    for (Player &player : players_)
-      joint_.timelines.push_back(std::move(player.timeline));
-    return std::move(joint_);
+  void arrived(const Instance &instance) override { rendezvous_.arrived(instance); }
+
+  void executed(const Instance &instance) override {
+    RoleClocks &role = roles_[instance.role];
+    std::vector<uint64_t> &clock = role.clocks[instance.queue];
+    for (const proto::Wait &wait : instance.command->waits())
+      if (const Signal *signal = releaseOf(role, wait, instance.microbatch))
+        for (size_t q = 0; q < clock.size(); ++q)
+          clock[q] = std::max(clock[q], signal->clock[q]);
+    record(instance);
+    Timeline &timeline = joint_.timelines[instance.role];
+    timeline.clocks_.insert(timeline.clocks_.end(), clock.begin(), clock.end());
+    clock[instance.queue] = instance.position;
+    for (uint32_t event : instance.command->signals())
+      signal(role, event, instance);
   }
+
+  [[noreturn]] void refuse(const plan::Deadlock &deadlock) {
+    const Instance &instance = deadlock.instance;
+    const proto::Role &role = plan_.roles(int(instance.role));
+    const std::string what = deadlock.wait != nullptr ? "event " + role.events(int(deadlock.wait->event())).name() +
+                                                            " to reach " + std::to_string(deadlock.wanted) +
+                                                            "; it stays at " + std::to_string(deadlock.value)
+                                                      : rendezvous_.absenceAt(instance);
+    throw Refusal{"progress", text(instance) + ": queue " + queueName(instance) + " waits for ever for " + what,
+                  deadlock.heldBack ? "queue " + queueName(*deadlock.heldBack) +
+                                          ", which could end that, stands before " + text(*deadlock.heldBack)
+                                    : ""};
+  }
+
+  JointTimeline take() { return std::move(joint_); }
 
 private:
   struct Signal {
@@ -78,173 +101,71 @@ private:
     std::vector<uint64_t> clock; ///< by queue, when the signalling command has finished
   };
   struct Event {
-    uint32_t queue = none;
-    std::vector<Signal> signals;
+    std::optional<Instance> first; ///< that has signalled it
+    std::vector<Signal> signals;   ///< their values ascend
   };
-  struct Cursor {
-    int call = 0;
-    size_t stop = 0;      ///< among the queue's commands of the call's routine
-    bool arrived = false; ///< at the collective or message that it stands before
-  };
-  struct Player {
-    const proto::Role *role = nullptr;
-    const proto::Program *program = nullptr;
-    std::vector<std::vector<uint32_t>> commands; ///< by routine and queue
-    std::vector<Cursor> cursors;                 ///< by queue
-    std::vector<std::vector<uint64_t>> clocks;   ///< by queue
+  struct RoleClocks {
+    std::vector<std::vector<uint64_t>> clocks; ///< by queue
     std::vector<Event> events;
-    Timeline timeline;
   };
 
-  Player prepare(const proto::Role &role) const {
-    Player player;
-    player.role = &role;
-    for (const proto::Program &program : role.programs())
-      if (program.name() == programName_)
-        player.program = &program;
-    const auto queues = size_t(role.queues_size());
-    player.commands.resize(size_t(role.routines_size()) * queues);
-    for (int r = 0; r < role.routines_size(); ++r)
-      for (int c = 0; c < role.routines(r).commands_size(); ++c)
-        player.commands[size_t(r) * queues + role.routines(r).commands(c).queue()].push_back(uint32_t(c));
-    player.cursors.resize(queues);
-    player.clocks.assign(queues, std::vector<uint64_t>(queues, 0));
-    player.events.resize(size_t(role.events_size()));
-    player.timeline.queues_ = queues;
-    return player;
-  }
-
-  /// Whether any queue went on.
-  bool advanceAll() {
-    bool moved = false;
-    for (uint32_t p = 0; p < players_.size(); ++p)
-      for (uint32_t q = 0; q < players_[p].cursors.size(); ++q)
-        while (players_[p].program && step(p, q))
-          moved = true;
-    return moved;
-  }
-
-  const std::vector<uint32_t> &commandsOf(const Player &player, const Cursor &cursor, uint32_t queue) const {
-    return player.commands[size_t(player.program->calls(cursor.call).routine()) * player.cursors.size() + queue];
-  }
-
-  /// Moves past routines in which the queue has nothing to do; false at the end of the run.
-  bool atCommand(const Player &player, Cursor &cursor, uint32_t queue) const {
-    for (; cursor.call < player.program->calls_size(); ++cursor.call, cursor.stop = 0)
-      if (cursor.stop < commandsOf(player, cursor, queue).size())
-        return true;
-    return false;
-  }
-
-  Instance instanceAt(const Player &player, const Cursor &cursor, uint32_t queue) const {
-    const proto::Call &call = player.program->calls(cursor.call);
-    const uint32_t index = commandsOf(player, cursor, queue)[cursor.stop];
-    return {&player.role->routines(int(call.routine())).commands(int(index)),
-            uint32_t(cursor.call),
-            call.routine(),
-            index,
-            queue,
-            call.microbatch(),
-            player.clocks[queue][queue] + 1};
-  }
-
-  /// Executes the next command of a queue, if nothing holds it back.
-  bool step(uint32_t p, uint32_t queue) {
-    Player &player = players_[p];
-    Cursor &cursor = player.cursors[queue];
-    if (!atCommand(player, cursor, queue))
-      return false;
-    const Instance instance = instanceAt(player, cursor, queue);
-    std::vector<uint64_t> clock = player.clocks[queue];
-    for (const proto::Wait &wait : instance.command->waits()) {
-      const Signal *signal = releaseOf(player, wait, instance.microbatch);
-      if (!signal && wait.delay() < instance.microbatch + 1)
-        return false;
-      for (size_t i = 0; signal && i < clock.size(); ++i)
-        clock[i] = std::max(clock[i], signal->clock[i]);
-    }
-    if (isMeeting(*instance.command) && !meetings_.goOn(p, instance, !std::exchange(cursor.arrived, true)))
-      return false;
-    note(p, instance);
-    player.timeline.clocks_.insert(player.timeline.clocks_.end(), clock.begin(), clock.end());
-    clock[queue] = instance.position;
-    player.clocks[queue] = clock;
-    for (uint32_t event : instance.command->signals())
-      signalEvent(player, event, instance, clock);
-    ++cursor.stop;
-    cursor.arrived = false;
-    return true;
+  std::string text(const Instance &instance) const { return placeOf(plan_, program_, instance); }
+  const std::string &queueName(const Instance &instance) const {
+    return plan_.roles(int(instance.role)).queues(int(instance.queue)).name();
   }
 
   /// The signal that lets a wait go on: the first that is high enough; those of an event come from one queue, in order.
-  /// None where it needs none, even if one came earlier in this play: the next run may be faster.
-  static const Signal *releaseOf(const Player &player, const proto::Wait &wait, uint64_t microbatch) {
+  /// None where it needs none, even if one came earlier in this run: the next may be faster.
+  static const Signal *releaseOf(const RoleClocks &role, const proto::Wait &wait, uint64_t microbatch) {
     if (wait.delay() >= microbatch + 1)
       return nullptr;
-    const std::vector<Signal> &signals = player.events[wait.event()].signals; // their values ascend
+    const std::vector<Signal> &signals = role.events[wait.event()].signals;
     const auto release = std::ranges::lower_bound(signals, microbatch + 1 - wait.delay(), {}, &Signal::value);
     return release == signals.end() ? nullptr : &*release;
   }
 
-  void signalEvent(Player &player, uint32_t index, const Instance &instance, const std::vector<uint64_t> &clock) const {
-    Event &event = player.events[index];
-    if (event.queue != none && event.queue != instance.queue)
-      throw Refusal{"progress", placeOf(plan_, *player.role, programName_, instance) + ": event " +
-                                    player.role->events(int(index)).name() + " is signalled by queue " +
-                                    player.role->queues(int(instance.queue)).name() + " and by queue " +
-                                    player.role->queues(int(event.queue)).name() +
-                                    ", so which of them ends a wait depends on timing"};
-    event.queue = instance.queue;
+  void signal(RoleClocks &role, uint32_t index, const Instance &instance) const {
+    Event &event = role.events[index];
+    if (!event.first)
+      event.first = instance;
+    if (event.first->queue != instance.queue)
+      throw Refusal{"progress",
+                    text(instance) + ": event " + plan_.roles(int(instance.role)).events(int(index)).name() +
+                        " is signalled by queue " + queueName(instance) + " and by queue " + queueName(*event.first) +
+                        ", so which of them ends a wait depends on timing",
+                    text(*event.first) + " signals it first"};
     if (event.signals.empty() || event.signals.back().value < instance.microbatch + 1) // a lower one releases nothing
-      event.signals.push_back({instance.microbatch + 1, clock});
+      event.signals.push_back({instance.microbatch + 1, role.clocks[instance.queue]});
   }
 
-  static bool isMeeting(const proto::Command &command) {
-    return command.has_collective() || command.has_send() || command.has_receive();
-  }
-
-  void note(uint32_t p, const Instance &instance) {
-    const Step step{p, players_[p].timeline.instances.size()};
-    players_[p].timeline.instances.push_back(instance);
+  void record(const Instance &instance) {
+    const Step step{instance.role, joint_.timelines[instance.role].instances.size()};
+    joint_.timelines[instance.role].instances.push_back(instance);
     joint_.order.push_back(step);
-    if (instance.command->has_send())
-      meetings_.sent(p, instance, step.instance);
-    if (instance.command->has_collective() &&
-        instance.command->collective().kind() == proto::CollectiveCommand::ALL_GATHER)
-      if (auto others = meetings_.others(p, instance); !others.empty())
+    const proto::Command &command = *instance.command;
+    if (!command.has_send() && !command.has_receive() && !command.has_collective())
+      return;
+    rendezvous_.executed(instance, step);
+    if (command.has_receive())
+      joint_.senders[step] = rendezvous_.sender(instance);
+    if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::ALL_GATHER)
+      if (auto others = rendezvous_.others(instance); !others.empty())
         joint_.gathers[step] = std::move(others);
-    if (instance.command->has_receive())
-      joint_.senders[step] = meetings_.sender(p, instance);
-  }
-
-  void refuseStuck() {
-    for (Player &player : players_)
-      for (uint32_t q = 0; player.program && q < player.cursors.size(); ++q)
-        if (atCommand(player, player.cursors[q], q))
-          throw Refusal{"progress", stuckSentence(player, q)};
-  }
-
-  std::string stuckSentence(const Player &player, uint32_t queue) const {
-    const Instance instance = instanceAt(player, player.cursors[queue], queue);
-    std::string text = placeOf(plan_, *player.role, programName_, instance) + ": queue " +
-                       player.role->queues(int(queue)).name() + " waits for ever for ";
-    for (const proto::Wait &wait : instance.command->waits()) {
-      const std::vector<Signal> &signals = player.events[wait.event()].signals;
-      if (wait.delay() < instance.microbatch + 1 && !releaseOf(player, wait, instance.microbatch))
-        return text + "event " + player.role->events(int(wait.event())).name() + " to reach " +
-               std::to_string(instance.microbatch + 1 - wait.delay()) + "; it stays at " +
-               std::to_string(signals.empty() ? 0 : signals.back().value);
-    }
-    return text + meetings_.absenceAt(instance);
   }
 
   const proto::Plan &plan_;
-  const std::string &programName_;
-  std::vector<Player> players_;
-  Meetings meetings_;
-  JointRun joint_;
+  const std::string &program_;
+  Rendezvous rendezvous_;
+  std::vector<RoleClocks> roles_;
+  JointTimeline joint_;
 };
 
-JointRun playProgram(const proto::Plan &plan, const std::string &program) { return Play(plan, program).run(); }
+JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program) {
+  plan::RolePeers peers(plan);
+  TimelineRecorder recorder(plan, program, peers);
+  if (const std::optional<plan::Deadlock> deadlock = plan::simulate(plan, program, peers, &recorder))
+    recorder.refuse(*deadlock);
+  return recorder.take();
+}
 
 } // namespace ds::check

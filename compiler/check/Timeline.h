@@ -1,7 +1,7 @@
-//===- Timeline.h - a run of a program, played without doing anything --------===//
+//===- Timeline.h - what happens when in a run, and before what -----------===//
 #pragma once
 
-#include "compiler/check/Refusal.h"
+#include "runtime/plan/Simulator.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -15,14 +15,7 @@ namespace ds::check {
 
 namespace proto = plan::proto;
 
-/// One execution of one command by one rank of a role.
-struct Instance {
-  const proto::Command *command;
-  uint32_t call, routine, index; ///< where it stands
-  uint32_t queue;
-  uint64_t microbatch;
-  uint64_t position; ///< in its queue, from 1
-};
+using plan::Instance;
 
 /// What one rank of a role executes in one program, in an order that happens, and what must have happened before what.
 class Timeline {
@@ -37,14 +30,13 @@ public:
   }
 
 private:
-  friend class Play;
+  friend class TimelineRecorder;
   size_t queues_ = 0;
   std::vector<uint64_t> clocks_;
 };
 
 /// "program step, call 3 (routine forward, micro-batch 1), command 7 (matmul of h.0/attn)".
-std::string placeOf(const proto::Plan &plan, const proto::Role &role, const std::string &program,
-                    const Instance &instance);
+std::string placeOf(const proto::Plan &plan, const std::string &program, const Instance &instance);
 
 /// One instance of one role.
 struct Step {
@@ -54,7 +46,7 @@ struct Step {
 };
 
 /// A run of a program by all roles.
-struct JointRun {
+struct JointTimeline {
   std::vector<Timeline> timelines; ///< by role; empty for one that does not have the program
   std::vector<Step> order;         ///< of all instances, an order that happens: a message is sent before it is received
   std::map<Step, Step> senders;    ///< by receive: where its message came from
@@ -62,8 +54,8 @@ struct JointRun {
   std::map<Step, std::map<uint32_t, Instance>> gathers;
 };
 
-/// Plays `program` for all roles at once. Refuses ("progress") a program that gets stuck, collectives and messages that
-/// do not match, and events that two queues signal: which of the two releases a wait would be a matter of timing.
-JointRun playProgram(const proto::Plan &plan, const std::string &program);
+/// Simulates `program` for all roles at once. Refuses ("progress") a program that gets stuck, collectives and messages
+/// that do not match, and events that two queues signal: which of the two ends a wait would be a matter of timing.
+JointTimeline recordTimeline(const proto::Plan &plan, const std::string &program);
 
 } // namespace ds::check

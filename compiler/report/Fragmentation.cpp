@@ -8,7 +8,7 @@
 #include "compiler/report/Fragmentation.h"
 
 #include "compiler/report/PeakMemory.h"
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -42,14 +42,14 @@ public:
   Claims(const Role &role, uint64_t alignment) : role_(role), alignment_(std::max<uint64_t>(alignment, 1)) {}
 
   void addAlive(const Buffer &buffer, uint32_t slot) {
-    const uint64_t begin = offsetOf(buffer, slot), end = begin + buffer.bytes();
+    const uint64_t begin = plan::slotOffset(buffer, slot), end = begin + buffer.bytes();
     claim(buffer.arena(), begin, end, Alive);
     claim(buffer.arena(), end, (end + alignment_ - 1) / alignment_ * alignment_, Alignment);
   }
 
   void addSlots(const Buffer &buffer, Reason reason) {
     for (uint32_t slot = 0; slot < buffer.slots(); ++slot) {
-      const uint64_t begin = offsetOf(buffer, slot);
+      const uint64_t begin = plan::slotOffset(buffer, slot);
       claim(buffer.arena(), begin, (begin + buffer.bytes() + alignment_ - 1) / alignment_ * alignment_, reason);
     }
   }
@@ -100,14 +100,14 @@ Fragmentation fragmentationAtPeak(const plan::proto::Plan &plan, const Role &rol
                                   const SpaceMemory &memory) {
   Claims claims(role, plan.machine().alignment());
   for (const Buffer &buffer : role.buffers())
-    if (isIn(role, buffer, space) && buffer.scope() == Buffer::PLAN)
+    if (plan::isIn(role, buffer, space) && buffer.scope() == Buffer::PLAN)
       claims.addAlive(buffer, 0);
   if (memory.peak) {
-    const ProgramLives lives(role, memory.peak->program, space);
+    const plan::ProgramLives lives(role, memory.peak->program, space);
     const int64_t instant = lives.instantOf(memory.peak->call, memory.peak->command);
     const std::set<uint32_t> messages = messageBuffers(role);
     std::set<int> slotted;
-    lives.forEachStretch([&](const Stretch &stretch) {
+    lives.forEachStretch([&](const plan::Stretch &stretch) {
       const Buffer &buffer = role.buffers(stretch.buffer);
       if (stretch.first <= instant && instant <= stretch.last)
         claims.addAlive(buffer, stretch.slot);

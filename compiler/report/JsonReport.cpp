@@ -61,7 +61,7 @@ constexpr uint64_t maxRanksListed = 16; // above, one of each role
 json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
   SpaceMemory memory = measure(role, space);
   uint64_t bucketPadding = 0;
-  for (const LiveBuffer &live : memory.alive) {
+  for (const plan::LiveBuffer &live : memory.alive) {
     const uint64_t padding = paddingOf(plan, role.buffers(live.buffer));
     memory.atPeak[size_t(role.buffers(live.buffer).category())] -= padding;
     bucketPadding += padding;

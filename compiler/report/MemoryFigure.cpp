@@ -4,8 +4,8 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Html.h"
 #include "compiler/report/Picture.h"
-#include "compiler/report/ProgramLives.h"
 #include "compiler/report/Tables.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -197,7 +197,7 @@ private:
   std::string titleOf(const Tile &tile) const {
     const Buffer &buffer = role_.buffers(tile.buffer);
     std::string title = buffer.name() + "\n" + std::string(categoryName(buffer.category())) + ", " +
-                        plural(buffer.bytes(), "byte") + " at " + grouped(offsetOf(buffer, tile.slot));
+                        plural(buffer.bytes(), "byte") + " at " + grouped(plan::slotOffset(buffer, tile.slot));
     if (buffer.slots() > 1)
       title += ", slot " + std::to_string(tile.slot) + " of " + std::to_string(buffer.slots());
     if (buffer.scope() == Buffer::PLAN)
@@ -275,7 +275,7 @@ private:
   const Program &program_;
   std::string_view space_;
   FigureSize size_;
-  ProgramLives lives_;
+  plan::ProgramLives lives_;
   std::vector<Column> columns_;
   std::vector<Buffer::Category> kinds_;
   size_t peak_ = 0; // of columns_

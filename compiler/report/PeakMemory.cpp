@@ -1,6 +1,6 @@
 //===- PeakMemory.cpp - bytes alive at every instant of a program ---------===//
 #include "compiler/report/PeakMemory.h"
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -21,10 +21,10 @@ using plan::proto::Role;
 namespace {
 
 /// The most bytes alive, and when first; the resident bytes where no command runs.
-std::pair<uint64_t, std::optional<std::pair<int, int>>> peakOf(const ProgramLives &lives, uint64_t resident) {
+std::pair<uint64_t, std::optional<std::pair<int, int>>> peakOf(const plan::ProgramLives &lives, uint64_t resident) {
   uint64_t most = resident;
   std::optional<std::pair<int, int>> when;
-  lives.walk([&](int call, int command, const CategoryBytes &alive) {
+  lives.walk([&](int call, int command, const plan::CategoryBytes &alive) {
     const uint64_t live = std::accumulate(alive.begin(), alive.end(), uint64_t(0));
     if (when && live <= most)
       return;
@@ -58,15 +58,15 @@ SpaceMemory measure(const Role &role, std::string_view space) {
       memory.arenaBytes += arena.bytes();
   for (int i = 0; i < role.buffers_size(); ++i) {
     const Buffer &buffer = role.buffers(i);
-    if (!isIn(role, buffer, space) || buffer.scope() != Buffer::PLAN)
+    if (!plan::isIn(role, buffer, space) || buffer.scope() != Buffer::PLAN)
       continue;
     memory.residentBytes += buffer.bytes();
     memory.alive.push_back({i, buffer.bytes()});
   }
   memory.peakLiveBytes = memory.residentBytes;
-  std::vector<LiveBuffer> transient;
+  std::vector<plan::LiveBuffer> transient;
   for (int i = 0; i < role.programs_size(); ++i) {
-    const ProgramLives lives(role, i, space);
+    const plan::ProgramLives lives(role, i, space);
     const auto [bytes, when] = peakOf(lives, memory.residentBytes);
     memory.programPeaks.push_back(bytes);
     if (when && (!memory.peak || bytes > memory.peakLiveBytes)) {
@@ -76,9 +76,9 @@ SpaceMemory measure(const Role &role, std::string_view space) {
     }
   }
   memory.alive.insert(memory.alive.end(), transient.begin(), transient.end());
-  for (const LiveBuffer &live : memory.alive)
+  for (const plan::LiveBuffer &live : memory.alive)
     memory.atPeak[size_t(role.buffers(live.buffer).category())] += live.bytes;
-  std::sort(memory.alive.begin(), memory.alive.end(), [](const LiveBuffer &a, const LiveBuffer &b) {
+  std::sort(memory.alive.begin(), memory.alive.end(), [](const plan::LiveBuffer &a, const plan::LiveBuffer &b) {
     return std::tuple(-int64_t(a.bytes), a.buffer) < std::tuple(-int64_t(b.bytes), b.buffer);
   });
   return memory;

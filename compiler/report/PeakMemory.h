@@ -1,7 +1,7 @@
 //===- PeakMemory.h - bytes alive at every instant of a program -----------===//
 #pragma once
 
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct Instant {
 /// The memory of one space ("device", "host", "nvme") of one role, counted from the lives of its buffers: nothing is
 /// copied from what the plan says about its peak.
 struct SpaceMemory {
-  uint64_t arenaBytes = 0;            // allocated
-  uint64_t residentBytes = 0;         // buffers of scope PLAN, alive from load to exit
-  uint64_t peakLiveBytes = 0;         // most bytes alive at one instant of any program
-  std::optional<Instant> peak;        // the first such instant; nothing where no program has a command
-  std::vector<uint64_t> programPeaks; // of each program
-  CategoryBytes atPeak{};             // bytes of each category
-  std::vector<LiveBuffer> alive;      // at the peak, largest first
+  uint64_t arenaBytes = 0;             // allocated
+  uint64_t residentBytes = 0;          // buffers of scope PLAN, alive from load to exit
+  uint64_t peakLiveBytes = 0;          // most bytes alive at one instant of any program
+  std::optional<Instant> peak;         // the first such instant; nothing where no program has a command
+  std::vector<uint64_t> programPeaks;  // of each program
+  plan::CategoryBytes atPeak{};        // bytes of each category
+  std::vector<plan::LiveBuffer> alive; // at the peak, largest first
 
   uint64_t programPeak(const plan::proto::Role &role, std::string_view name) const;
 };

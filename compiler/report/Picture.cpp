@@ -1,7 +1,7 @@
 //===- Picture.cpp - what a picture of a program's memory is drawn from ---===//
 #include "compiler/report/Picture.h"
 
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ public:
 
   void place(Tile &tile) const {
     const Buffer &buffer = role_.buffers(tile.buffer);
-    const uint64_t address = bases_[buffer.arena()] + offsetOf(buffer, tile.slot);
+    const uint64_t address = bases_[buffer.arena()] + plan::slotOffset(buffer, tile.slot);
     tile.x = scaled(uint64_t(tile.first), instants_, width_);
     tile.width = scaled(uint64_t(tile.last) + 1, instants_, width_) - tile.x;
     const Tenths bottom = scaled(address, bytes_, height_), top = scaled(address + buffer.bytes(), bytes_, height_);
@@ -67,14 +67,15 @@ bool merge(Tile &before, const Tile &after) {
 }
 
 /// Lives that follow each other closely as one; a buffer's slots are visited in turn, so each has its last tile.
-std::vector<Tile> tilesOf(const Role &role, std::string_view space, const ProgramLives &lives, const Canvas &canvas) {
+std::vector<Tile> tilesOf(const Role &role, std::string_view space, const plan::ProgramLives &lives,
+                          const Canvas &canvas) {
   std::vector<Tile> tiles;
   for (int i = 0; i < role.buffers_size(); ++i)
-    if (isIn(role, role.buffers(i), space) && role.buffers(i).scope() == Buffer::PLAN)
+    if (plan::isIn(role, role.buffers(i), space) && role.buffers(i).scope() == Buffer::PLAN)
       canvas.place(tiles.emplace_back(Tile{.buffer = i, .last = std::max<int64_t>(lives.instants(), 1) - 1}));
   std::map<uint32_t, size_t> lastOfSlot; // of the buffer that is being visited
   int visited = -1;
-  lives.forEachStretch([&](const Stretch &stretch) {
+  lives.forEachStretch([&](const plan::Stretch &stretch) {
     if (std::exchange(visited, stretch.buffer) != stretch.buffer)
       lastOfSlot.clear();
     Tile tile{.buffer = stretch.buffer, .slot = stretch.slot, .first = stretch.first, .last = stretch.last};
@@ -155,11 +156,11 @@ std::vector<Smudge> smudgesOf(const Role &role, const std::vector<Tile> &thin, T
 
 int64_t columnBegin(int64_t i, int64_t columns, int64_t length) { return columns == 0 ? 0 : i * length / columns; }
 
-std::vector<Column> columnsOf(const ProgramLives &lives, size_t most) {
+std::vector<Column> columnsOf(const plan::ProgramLives &lives, size_t most) {
   const int64_t count = std::min(int64_t(most), lives.instants());
   std::vector<Column> columns(static_cast<size_t>(count));
   int64_t instant = 0, column = -1;
-  lives.walk([&](int call, int command, const CategoryBytes &alive) {
+  lives.walk([&](int call, int command, const plan::CategoryBytes &alive) {
     const bool fresh = column + 1 < count && instant == columnBegin(column + 1, count, lives.instants());
     column += fresh;
     ++instant;
@@ -170,7 +171,7 @@ std::vector<Column> columnsOf(const ProgramLives &lives, size_t most) {
   return columns;
 }
 
-ArenaPicture arenaPicture(const Role &role, std::string_view space, const ProgramLives &lives, Tenths width,
+ArenaPicture arenaPicture(const Role &role, std::string_view space, const plan::ProgramLives &lives, Tenths width,
                           Tenths height, size_t most) {
   const std::vector<Tile> tiles = tilesOf(role, space, lives, Canvas(role, space, lives.instants(), width, height));
   ArenaPicture picture;

@@ -1,7 +1,7 @@
 //===- Picture.h - what a picture of a program's memory is drawn from -----===//
 #pragma once
 
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace ds::report {
 /// Instants that share a column of the picture, by the one of them with the most bytes alive.
 struct Column {
   int call = 0, command = 0;
-  CategoryBytes bytes{};
+  plan::CategoryBytes bytes{};
   uint64_t total = 0;
 };
 
 /// The program in at most `most` columns of equal numbers of instants, give or take one.
-std::vector<Column> columnsOf(const ProgramLives &lives, size_t most);
+std::vector<Column> columnsOf(const plan::ProgramLives &lives, size_t most);
 
 /// Where column i of `columns` begins on an axis of `length`.
 int64_t columnBegin(int64_t i, int64_t columns, int64_t length);
@@ -51,7 +51,7 @@ struct ArenaPicture {
 
 /// The arenas of a space, one above the other, over a program. Whatever the plan's size, at most `most` tiles and as
 /// many smudges: the larger it is, the coarser.
-ArenaPicture arenaPicture(const plan::proto::Role &role, std::string_view space, const ProgramLives &lives,
+ArenaPicture arenaPicture(const plan::proto::Role &role, std::string_view space, const plan::ProgramLives &lives,
                           Tenths width, Tenths height, size_t most);
 
 } // namespace ds::report

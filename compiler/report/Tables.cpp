@@ -164,7 +164,7 @@ Table memoryTable(const Role &role, const SpaceMemory &memory, const Fragmentati
 Table largestTable(const Role &role, const SpaceMemory &memory, size_t most) {
   Table table({"tensor", "kind", "bytes", ""}, {false, false, true, true});
   for (size_t i = 0; i < std::min(most, memory.alive.size()); ++i) {
-    const LiveBuffer &live = memory.alive[i];
+    const plan::LiveBuffer &live = memory.alive[i];
     const Buffer &buffer = role.buffers(live.buffer);
     table.add(
         {buffer.name(), std::string(categoryName(buffer.category())), grouped(live.bytes), bytesText(live.bytes)});

@@ -23,9 +23,9 @@ namespace ds::scheduling {
 namespace {
 
 /// A square of bits.
-class Meetings {
+class Overlaps {
 public:
-  explicit Meetings(size_t size) : words_((size + 63) / 64), bits_(size * words_) {}
+  explicit Overlaps(size_t size) : words_((size + 63) / 64), bits_(size * words_) {}
 
   bool meet(size_t a, size_t b) const { return bits_[a * words_ + b / 64] >> (b % 64) & 1; }
   void add(size_t a, const std::vector<uint64_t> &others) {
@@ -56,7 +56,7 @@ struct Change {
 class Packer {
 public:
   explicit Packer(const RepeatedProblem &problem)
-      : problem_(problem), bound_(problem.lowerBound()), meetings_(problem.buffers.size()),
+      : problem_(problem), bound_(problem.lowerBound()), overlaps_(problem.buffers.size()),
         time_(problem.buffers.size()), most_(problem.buffers.size()), offsets_(problem.buffers.size()) {
     sweep();
     placeResidents();
@@ -109,10 +109,10 @@ private:
     for (const auto &[time, born, buffer] : changes()) {
       time_[buffer] += born ? -time : time;
       if (born)
-        meetings_.add(buffer, alive);
+        overlaps_.add(buffer, alive);
       alive[buffer / 64] ^= uint64_t(1) << (buffer % 64);
     }
-    meetings_.mirror(problem_.buffers.size());
+    overlaps_.mirror(problem_.buffers.size());
     const std::vector<int64_t> most = problem_.unfolded().peakDuringLife();
     for (size_t l = 0; l < most.size(); ++l)
       most_[problem_.lives[l].buffer] = std::max(most_[problem_.lives[l].buffer], most[l]);
@@ -160,7 +160,7 @@ private:
     for (size_t buffer : order) {
       int64_t free = bottom_;
       for (const auto &[offset, other] : placed) {
-        if (!meetings_.meet(buffer, other))
+        if (!overlaps_.meet(buffer, other))
           continue;
         if (offset - free >= problem_.buffers[buffer].bytes)
           break;
@@ -186,7 +186,7 @@ private:
 
   const RepeatedProblem &problem_;
   const int64_t bound_;
-  Meetings meetings_;
+  Overlaps overlaps_;
   std::vector<int64_t> time_, most_; // by buffer: instants of life, bytes
   std::vector<int64_t> offsets_;
   std::vector<size_t> movable_, crumbs_;

@@ -5,18 +5,12 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
 namespace ds::plan {
 namespace {
-
-/// `what` has a name that no other in `names` has.
-void checkOwnName(const std::string &name, std::set<std::string> &names, const char *what, const std::string &place) {
-  checkName(name, place);
-  if (name.empty() || !names.insert(name).second)
-    refuse(place, "its name is empty or another " + std::string(what) + " has it");
-}
 
 void checkCommunicator(const proto::Plan &plan, const proto::Communicator &communicator, const std::string &place) {
   for (int i = 0; i < communicator.axes_size(); ++i) {
@@ -50,16 +44,15 @@ void checkMembers(const proto::Plan &plan, const proto::Bucket &bucket, const st
 } // namespace
 
 void checkBuckets(const proto::Plan &plan) {
-  std::set<std::string> names;
+  OwnNames communicators("communicator"), buckets("bucket");
   for (int i = 0; i < plan.communicators_size(); ++i) {
     const proto::Communicator &communicator = plan.communicators(i);
-    checkOwnName(communicator.name(), names, "communicator", describe("communicator", i, ""));
+    communicators.add(communicator.name(), i, describe("communicator", i, ""));
     checkCommunicator(plan, communicator, describe("communicator", i, communicator.name()));
   }
-  names.clear();
   for (int i = 0; i < plan.buckets_size(); ++i) {
     const proto::Bucket &bucket = plan.buckets(i);
-    checkOwnName(bucket.name(), names, "bucket", describe("bucket", i, ""));
+    buckets.add(bucket.name(), i, describe("bucket", i, ""));
     const std::string place = describe("bucket", i, bucket.name());
     checkIndex(bucket.communicator(), plan.communicators_size(), "communicator", place);
     checkDType(bucket.dtype(), place);
@@ -78,13 +71,15 @@ void checkHeldBuckets(const proto::Plan &plan, const proto::Role &role) {
   for (const proto::Buffer &buffer : role.buffers())
     if (buffer.has_bucket())
       held.insert(buffer.bucket());
-  std::set<uint32_t> variables;
+  std::map<uint32_t, uint32_t> bucketOf; // by variable
   for (uint32_t bucket : held)
     for (const proto::BucketMember &member : plan.buckets(int(bucket)).members())
-      if (!variables.insert(member.variable()).second)
-        refuse(describe("bucket", bucket, plan.buckets(int(bucket)).name()),
-               "variable " + plan.variables(int(member.variable())).name() + " belongs to two buckets of role " +
-                   role.name() + ", or twice to this one");
+      if (const auto [first, isNew] = bucketOf.try_emplace(member.variable(), bucket); !isNew)
+        refuse(
+            describe("bucket", bucket, plan.buckets(int(bucket)).name()),
+            "variable " + plan.variables(int(member.variable())).name() + " belongs to two buckets of role " +
+                role.name() + ", or twice to this one" +
+                note(describe("bucket", first->second, plan.buckets(int(first->second)).name()) + " holds it first"));
 }
 
 } // namespace ds::plan

@@ -136,6 +136,49 @@ Order orderOf(const proto::Role &role, const std::string &program, uint32_t comm
   return order;
 }
 
+const proto::Program *programOf(const proto::Role &role, const std::string &name) {
+  for (const proto::Program &program : role.programs())
+    if (program.name() == name)
+      return &program;
+  return nullptr;
+}
+
+/// Where a role enters a communicator from queues of one kind, in the order of a run: what, and in which command.
+std::vector<std::pair<uint64_t, std::string>> entriesOf(const proto::Plan &plan, const proto::Role &role,
+                                                        const std::string &name, uint32_t communicator,
+                                                        proto::Queue::Kind kind) {
+  std::vector<std::pair<uint64_t, std::string>> entries;
+  const proto::Program *program = programOf(role, name);
+  for (int c = 0; program != nullptr && c < program->calls_size(); ++c) {
+    const proto::Routine &routine = role.routines(int(program->calls(c).routine()));
+    for (int i = 0; i < routine.commands_size(); ++i)
+      if (const proto::Command &command = routine.commands(i); command.has_collective() &&
+                                                               command.collective().communicator() == communicator &&
+                                                               role.queues(int(command.queue())).kind() == kind)
+        entries.emplace_back(hashOf(command.collective()), placeInRun(plan, role, *program, c, i) + " enters " +
+                                                               Collective::Kind_Name(command.collective().kind()));
+  }
+  return entries;
+}
+
+/// Where two roles' orders first differ.
+std::string firstDifference(const proto::Plan &plan, int a, int b, const std::string &program, uint32_t communicator) {
+  Order kinds = orderOf(plan.roles(a), program, communicator);
+  kinds.merge(orderOf(plan.roles(b), program, communicator));
+  for (const auto &[kind, hash] : kinds) {
+    const auto mine = entriesOf(plan, plan.roles(a), program, communicator, kind);
+    const auto theirs = entriesOf(plan, plan.roles(b), program, communicator, kind);
+    for (size_t k = 0; k < std::max(mine.size(), theirs.size()); ++k) {
+      if (k >= mine.size() || k >= theirs.size())
+        return note((k < mine.size() ? mine : theirs)[k].second + ", but role " +
+                    plan.roles(k < mine.size() ? b : a).name() + " enters only " + std::to_string(k));
+      if (mine[k].first != theirs[k].first)
+        return note(mine[k].second + ", but " + theirs[k].second);
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 void checkCollective(const proto::Plan &plan, const proto::Role &role, const proto::CollectiveCommand &collective,
@@ -170,15 +213,15 @@ void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role) {
 }
 
 /// Ranks of one role enter collectives in one order by themselves; roles that share a group must agree.
-void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &meetings) {
+void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &peers) {
   for (int c = 0; c < plan.communicators_size(); ++c)
-    for (const auto &[a, b] : meetings.inCommunicator(uint32_t(c)))
+    for (const auto &[a, b] : peers.inCommunicator(uint32_t(c)))
       for (const char *program : {"step", "evaluate"})
         if (orderOf(plan.roles(a), program, uint32_t(c)) != orderOf(plan.roles(b), program, uint32_t(c)))
-          refuse("program " + std::string(program), "roles " + plan.roles(a).name() + " and " + plan.roles(b).name() +
-                                                        " enter other collectives of communicator " +
-                                                        plan.communicators(c).name() +
-                                                        ", or enter them in another order");
+          refuse("program " + std::string(program),
+                 "roles " + plan.roles(a).name() + " and " + plan.roles(b).name() +
+                     " enter other collectives of communicator " + plan.communicators(c).name() +
+                     ", or enter them in another order" + firstDifference(plan, a, b, program, uint32_t(c)));
 }
 
 } // namespace ds::plan

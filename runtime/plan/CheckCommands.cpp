@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <unordered_set>
 
@@ -19,13 +18,11 @@ std::string placeOf(const proto::Routine &routine, int routineIndex, int command
 }
 
 void checkQueuesAndEvents(const proto::Role &role) {
-  std::set<std::string> names;
+  OwnNames names("queue");
   for (int i = 0; i < role.queues_size(); ++i) {
     const proto::Queue &queue = role.queues(i);
     const std::string place = describe("queue", i, "");
-    checkName(queue.name(), place);
-    if (queue.name().empty() || !names.insert(queue.name()).second)
-      refuse(place, "its name is empty or another queue has it");
+    names.add(queue.name(), i, place);
     if (queue.kind() < proto::Queue::COMPUTE || queue.kind() > proto::Queue::MESSAGE)
       refuse(place, "there is no queue kind " + std::to_string(queue.kind()));
   }

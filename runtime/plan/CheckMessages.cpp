@@ -147,13 +147,11 @@ private:
 void checkChannels(const proto::Plan &plan) {
   if (plan.channels_size() > maxChannels)
     refuse("channels", "there are " + std::to_string(plan.channels_size()) + ", more than 2^15");
-  std::set<std::string> names;
+  OwnNames names("channel");
   for (int i = 0; i < plan.channels_size(); ++i) {
     const proto::Channel &channel = plan.channels(i);
-    checkName(channel.name(), describe("channel", i, ""));
+    names.add(channel.name(), i, describe("channel", i, ""));
     const std::string place = describe("channel", i, channel.name());
-    if (channel.name().empty() || !names.insert(channel.name()).second)
-      refuse(place, "its name is empty or another channel has it");
     checkIndex(channel.axis(), plan.world().axes_size(), "axis", place);
     const proto::Axis &axis = plan.world().axes(int(channel.axis()));
     if (channel.from() >= axis.size() || channel.to() >= axis.size() || channel.from() == channel.to())
@@ -198,20 +196,24 @@ void checkMessageQueues(const proto::Plan &plan, const proto::Role &role) {
         extents[axis] = outermost(plan, role, axis);
       if (ends.emplace(index, command.has_send()).second)
         checkCoordinate(plan, role, index, command.has_send(), extents[axis], place);
-      if (queueOf.emplace(index, command.queue()).first->second != command.queue() ||
-          channelOn.emplace(command.queue(), index).first->second != index)
+      const uint32_t firstQueue = queueOf.emplace(index, command.queue()).first->second;
+      const uint32_t firstChannel = channelOn.emplace(command.queue(), index).first->second;
+      if (firstQueue != command.queue() || firstChannel != index)
         refuse(place, "a message of " + describe("channel", index, plan.channels(int(index)).name()) + " on queue " +
-                          queue.name() + ": a channel has one queue at each end, and that queue no other channel");
+                          queue.name() + ": a channel has one queue at each end, and that queue no other channel" +
+                          note("queue " + role.queues(int(firstQueue)).name() + " has that channel first, and queue " +
+                               queue.name() + " has " +
+                               describe("channel", firstChannel, plan.channels(int(firstChannel)).name())));
     }
 }
 
-void checkMessagesAgree(const proto::Plan &plan, RolePeers &meetings) {
+void checkMessagesAgree(const proto::Plan &plan, RolePeers &peers) {
   for (const char *program : {"step", "evaluate"}) {
     std::vector<std::map<uint32_t, Said>> said;
     for (const proto::Role &role : plan.roles())
       said.push_back(saidBy(role, program));
     for (uint32_t channel = 0; channel < uint32_t(plan.channels_size()); ++channel)
-      for (const auto &[sender, receiver] : meetings.onChannel(channel)) {
+      for (const auto &[sender, receiver] : peers.onChannel(channel)) {
         const auto at = [&](int role) {
           const auto found = said[size_t(role)].find(channel);
           return found == said[size_t(role)].end() ? Said() : found->second;

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 namespace ds::plan {
@@ -69,13 +69,11 @@ void checkProgram(const proto::Plan &plan, const proto::Role &role, const proto:
   checkCalls(plan, role, program, place);
   if (program.captured())
     checkCaptured(plan, role, place);
-  std::set<std::string> names;
+  OwnNames names("metric");
   for (int i = 0; i < program.metrics_size(); ++i) {
     const proto::Metric &metric = program.metrics(i);
-    checkName(metric.name(), place + ", metric " + std::to_string(i));
+    names.add(metric.name(), i, place + ", metric " + std::to_string(i));
     const std::string here = place + ", " + describe("metric", i, metric.name());
-    if (metric.name().empty() || !names.insert(metric.name()).second)
-      refuse(here, "its name is empty or another metric has it");
     checkMetric(role, metric, here);
   }
 }
@@ -101,12 +99,14 @@ void checkLife(const proto::Role &role, const proto::Buffer &buffer, const proto
 void checkPrograms(const proto::Plan &plan, const proto::Role &role) {
   if (role.programs_size() > 16)
     refuse("programs", "there are " + std::to_string(role.programs_size()) + ", more than 16");
-  std::set<std::string> names;
+  std::map<std::string, int> first; // by name
   for (int i = 0; i < role.programs_size(); ++i) {
     const proto::Program &program = role.programs(i);
     const std::string place = describe("program", i, "");
-    if ((program.name() != "step" && program.name() != "evaluate") || !names.insert(program.name()).second)
-      refuse(place, "its name is neither step nor evaluate, or another program has it");
+    const auto [same, isNew] = first.try_emplace(program.name(), i);
+    if ((program.name() != "step" && program.name() != "evaluate") || !isNew)
+      refuse(place, "its name is neither step nor evaluate, or another program has it" +
+                        (isNew ? "" : note(describe("program", same->second, same->first) + " has it first")));
     checkProgram(plan, role, program, "program " + program.name());
   }
   for (int i = 0; i < role.buffers_size(); ++i)

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace ds::plan {
 namespace {
@@ -97,18 +97,25 @@ void checkOf(const proto::Plan &plan, const proto::Variable &variable, const std
     refuse(place, "its dtype or shape is not that of parameter " + parameter.name());
 }
 
-void checkVariable(const proto::Plan &plan, int index, std::unordered_set<std::string_view> &names) {
+/// `names`: of variables and aliases so far, and whose they are.
+void checkVariable(const proto::Plan &plan, int index, std::unordered_map<std::string_view, int> &names) {
   const proto::Variable &variable = plan.variables(index);
   const std::string place = describe("variable", index, variable.name());
   checkName(variable.name(), describe("variable", index, ""));
   if (variable.name().empty())
     refuse(place, "it has no name");
-  if (!names.insert(variable.name()).second)
-    refuse(place, "another variable or alias has its name");
+  const auto firstNote = [&](const std::string &name) {
+    const int first = names.at(name);
+    return note(describe("variable", first, plan.variables(first).name()) + " has it first, as its name or an alias");
+  };
+  if (!names.try_emplace(variable.name(), index).second)
+    refuse(place, "another variable or alias has its name" + firstNote(variable.name()));
   for (const std::string &alias : variable.aliases()) {
     checkName(alias, place + ", an alias");
-    if (alias.empty() || !names.insert(alias).second)
-      refuse(place, "its alias '" + alias + "' is empty or names something else too");
+    if (alias.empty())
+      refuse(place, "an alias of it is empty");
+    if (!names.try_emplace(alias, index).second)
+      refuse(place, "its alias '" + alias + "' names something else too" + firstNote(alias));
   }
   if (variable.kind() < proto::Variable::PARAMETER || variable.kind() > proto::Variable::CONSTANT)
     refuse(place, "there is no variable kind " + std::to_string(variable.kind()));
@@ -117,12 +124,10 @@ void checkVariable(const proto::Plan &plan, int index, std::unordered_set<std::s
     checkOf(plan, variable, place);
 }
 
-void checkInput(const proto::Plan &plan, int index, std::unordered_set<std::string_view> &names) {
+void checkInput(const proto::Plan &plan, int index, OwnNames &names) {
   const proto::Input &input = plan.inputs(index);
   const std::string place = describe("input", index, input.name());
-  checkName(input.name(), describe("input", index, ""));
-  if (input.name().empty() || !names.insert(input.name()).second)
-    refuse(place, "its name is empty or another input has it");
+  names.add(input.name(), index, describe("input", index, ""));
   checkTensorBytes(input.dtype(), input.shape(), place);
   if (input.shape_size() == 0 || uint64_t(input.shape(0)) != plan.training().micro_batch_size())
     refuse(place, "its shape " + shapeText(input.shape()) + " does not begin with the micro-batch of " +
@@ -141,10 +146,10 @@ void checkInput(const proto::Plan &plan, int index, std::unordered_set<std::stri
 } // namespace
 
 void checkVariables(const proto::Plan &plan) {
-  std::unordered_set<std::string_view> names;
+  std::unordered_map<std::string_view, int> names;
   for (int i = 0; i < plan.variables_size(); ++i)
     checkVariable(plan, i, names);
-  std::unordered_set<std::string_view> inputs;
+  OwnNames inputs("input");
   for (int i = 0; i < plan.inputs_size(); ++i)
     checkInput(plan, i, inputs);
 }

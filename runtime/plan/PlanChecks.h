@@ -11,13 +11,14 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace ds::plan {
 
 class RolePeers;
 
-void checkModel(const proto::Plan &plan);                            // CheckModel.cpp: machine, world, training, files
+void checkSetup(const proto::Plan &plan);                            // CheckSetup.cpp: machine, world, training, files
 void checkVariables(const proto::Plan &plan);                        // CheckVariables.cpp: variables and inputs
 void checkReference(const proto::Plan &plan);                        // CheckReference.cpp
 void checkBuckets(const proto::Plan &plan);                          // CheckBuckets.cpp: communicators, buckets
@@ -30,10 +31,10 @@ void checkPhases(const proto::Plan &plan, const proto::Role &);      // CheckPip
 void checkPrograms(const proto::Plan &plan, const proto::Role &);    // CheckPrograms.cpp: calls, metrics, lives
 
 // Of all roles together.
-void checkSamePrograms(const proto::Plan &plan);                               // CheckPrograms.cpp
-void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &meetings); // CheckCollectives.cpp
-void checkMessagesAgree(const proto::Plan &plan, RolePeers &meetings);         // CheckMessages.cpp
-void checkProgress(const proto::Plan &plan, RolePeers &meetings);              // CheckProgress.cpp
+void checkSamePrograms(const proto::Plan &plan);                            // CheckPrograms.cpp
+void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &peers); // CheckCollectives.cpp
+void checkMessagesAgree(const proto::Plan &plan, RolePeers &peers);         // CheckMessages.cpp
+void checkProgress(const proto::Plan &plan, RolePeers &peers);              // CheckProgress.cpp
 
 // Helpers that several of them share.
 
@@ -44,6 +45,18 @@ inline constexpr int maxRank = 16;
 
 /// "buffer 3 (h.0.attn)".
 std::string describe(const char *kind, int64_t index, const std::string &name);
+
+/// Names of one kind of thing, and which has each of them.
+class OwnNames {
+public:
+  explicit OwnNames(const char *kind) : kind_(kind) {}
+  /// Refuses a name that is empty or that an earlier thing has. `index`: of this one.
+  void add(const std::string &name, int index, const std::string &place);
+
+private:
+  const char *kind_;
+  std::map<std::string, int> first_;
+};
 
 /// Refuses names that are too long or hold control characters, which would spoil one-line errors.
 void checkName(const std::string &name, const std::string &place);
@@ -86,6 +99,9 @@ void checkMessageQueues(const proto::Plan &plan, const proto::Role &role);
 /// "program step, call 3 (routine 1 (forward), micro-batch 1), command 7", and of which role where there are several.
 std::string placeInRun(const proto::Plan &plan, const proto::Role &role, const proto::Program &program, int call,
                        int command);
+
+/// A second place, as a line below a sentence.
+inline std::string note(const std::string &text) { return "\n  note: " + text; }
 
 /// `place` and `sentence` as one error.
 [[noreturn]] inline void refuse(const std::string &place, const std::string &sentence) {

@@ -68,7 +68,7 @@ proto::Plan readPlan(const std::string &path) {
 }
 
 void validatePlan(const proto::Plan &plan) {
-  checkModel(plan);
+  checkSetup(plan);
   checkVariables(plan);
   checkReference(plan);
   checkBuckets(plan);
@@ -81,11 +81,11 @@ void validatePlan(const proto::Plan &plan) {
     checkPhases(plan, role);
     checkPrograms(plan, role);
   }
-  RolePeers meetings(plan);
+  RolePeers peers(plan);
   checkSamePrograms(plan);
-  checkCollectiveOrder(plan, meetings);
-  checkMessagesAgree(plan, meetings);
-  checkProgress(plan, meetings);
+  checkCollectiveOrder(plan, peers);
+  checkMessagesAgree(plan, peers);
+  checkProgress(plan, peers);
 }
 
 std::string describe(const char *kind, int64_t index, const std::string &name) {
@@ -100,6 +100,14 @@ std::string placeInRun(const proto::Plan &plan, const proto::Role &role, const p
          describe("routine", at.routine(), role.routines(int(at.routine())).name()) + ", micro-batch " +
          std::to_string(at.microbatch()) + "), command " + std::to_string(command) +
          (plan.roles_size() > 1 ? " of role " + role.name() : "");
+}
+
+void OwnNames::add(const std::string &name, int index, const std::string &place) {
+  checkName(name, place);
+  const auto [first, isNew] = first_.try_emplace(name, index);
+  if (name.empty() || !isNew)
+    refuse(place, "its name is empty or another " + std::string(kind_) + " has it" +
+                      (isNew ? "" : note(describe(kind_, first->second, name) + " has it first")));
 }
 
 void checkName(const std::string &name, const std::string &place) {

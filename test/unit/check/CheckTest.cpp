@@ -1,4 +1,4 @@
-//===- CheckTest.cpp - one good plan, and every way to break it --------------===//
+//===- CheckTest.cpp - one good plan, and every way to break it -----------===//
 #include "compiler/check/Check.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/runtime/PlanBuilder.h"
@@ -300,6 +300,28 @@ TEST(Check, CollectivesOfACommunicatorHaveOneQueue) {
   TwoRanks plan;
   plan.at(plan.update, 3).set_queue(plan.compute);
   EXPECT_FINDING(plan.check(), "progress", "is entered by queue");
+}
+
+// Where an error speaks of two places, the second is a note.
+TEST(Check, NotesTheOtherPlace) {
+  TwoRanks race;
+  race.at(race.update, 1).clear_waits();
+  EXPECT_FINDING(race.check(), "race", "\n  note: program step, call ");
+  TwoRanks shared;
+  const PlanBuilder::Tensor idle = shared.builder.tensor("idle", DType::F32, {4}, proto::Buffer::CALL);
+  shared.builder.life(idle, shared.step, shared.backward, 0, shared.backward, 1);
+  shared.bufferOf(idle).set_offset(shared.bufferOf(shared.local).offset());
+  EXPECT_FINDING(
+      shared.check(), "memory",
+      "\n  note: buffer 8 (idle) lives from call 3, command 0 to call 3, command 1, buffer 5 (local gradient) "
+      "from call 3, command 0 to call 3, command 1");
+  TwoRanks event;
+  signal(event.at(event.backward, 0), event.fed);
+  EXPECT_FINDING(event.check(), "progress",
+                 "\n  note: program step, call 1 (routine load, micro-batch 0), command 0 (feed) signals it first");
+  TwoRanks queue;
+  queue.at(queue.update, 3).set_queue(queue.compute);
+  EXPECT_FINDING(queue.check(), "progress", "command 1 (REDUCE_SCATTER) enters it on the other queue");
 }
 
 } // namespace

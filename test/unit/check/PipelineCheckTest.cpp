@@ -1,6 +1,6 @@
 //===- PipelineCheckTest.cpp - two stages, and every way to break them -------===//
 #include "compiler/check/Check.h"
-#include "compiler/check/Shorter.h"
+#include "compiler/check/ShortenSchedule.h"
 #include "kernels/elementwise/ElementwiseProgram.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"
@@ -32,8 +32,8 @@ TEST(PipelineCheck, ProvesSoundPlans) {
 }
 
 TEST(PipelineCheck, LooksAtNoMoreMicrobatchesThanTell) {
-  EXPECT_FALSE(shorter(pipelinePlan(6).plan));
-  const auto less = shorter(pipelinePlan(200).plan), more = shorter(pipelinePlan(500).plan);
+  EXPECT_FALSE(shortenSchedule(pipelinePlan(6).plan));
+  const auto less = shortenSchedule(pipelinePlan(200).plan), more = shortenSchedule(pipelinePlan(500).plan);
   ASSERT_TRUE(less && more);
   plan::validatePlan(*less);
   EXPECT_LT(less->training().accumulation_steps(), 20u);
@@ -211,7 +211,7 @@ const Break breaks[] = {
     {"NoWaitForTheSlotToReceiveInto", [](proto::Plan &p) { at(p, 1, "receive", 0).clear_waits(); },
      "(receive) of role stage1, rank 1: writes buffer 7 (h) while"},
     {"NoWaitForTheSlotToSendFrom", [](proto::Plan &p) { at(p, 0, "forward", 1).clear_waits(); },
-     "(send) of role stage0 may still read these bytes"},
+     "(send) of role stage0 reads them"},
     {"NoWaitForWhatIsSent", [](proto::Plan &p) { at(p, 0, "forward", 2).clear_waits(); },
      "(send) of role stage0, rank 0: reads buffer 7 (h) while"},
     {"SlotTakenAMicrobatchEarly", [](proto::Plan &p) { at(p, 1, "receive", 0).mutable_waits(0)->set_delay(3); },
@@ -232,11 +232,10 @@ const Break breaks[] = {
          if (const uint32_t m = call.microbatch(); (m == 1 || m == 2) && call.routine() != 4)
            call.set_microbatch(3 - m);
      },
-     "what program step, call"},
+     "what its sender sends of micro-batch 2"},
     {"AnotherSize", [](proto::Plan &p) { at(p, 0, "forward", 2).mutable_send()->mutable_sources(0)->set_shape(1, 2); },
      "progress: program step, call 1 (routine receive, micro-batch 0), command 0 (receive) of role stage1 receives "
-     "DTYPE_F32 [1, 3] on channel forward, but program step, call 1 (routine forward, micro-batch 0), command 2 (send) "
-     "of role stage0 sends DTYPE_F32 [1, 2]"},
+     "DTYPE_F32 [1, 3] on channel forward, but role stage0 sends DTYPE_F32 [1, 2]"},
     {"MessageDropped",
      [](proto::Plan &p) {
        proto::Command &send = at(p, 1, "update", 5);

@@ -1,6 +1,6 @@
 //===- PictureTest.cpp - columns and rectangles of a program --------------===//
 #include "compiler/report/Picture.h"
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ const Tile *tileOf(const ArenaPicture &picture, int buffer, uint32_t slot = 0) {
 // The table of SmallPlan.h.
 TEST(Picture, AColumnForEachCommand) {
   const Plan plan = smallPlan();
-  const std::vector<Column> columns = columnsOf(ProgramLives(plan.roles(0), 0, "device"), 100);
+  const std::vector<Column> columns = columnsOf(plan::ProgramLives(plan.roles(0), 0, "device"), 100);
   EXPECT_EQ(totals(columns), (std::vector<uint64_t>{2560, 4608, 5120, 7168, 8192, 10240, 5632, 7680, 3072}));
   EXPECT_EQ(columns[5].call, 2);
   EXPECT_EQ(columns[5].command, 1);
@@ -40,14 +40,14 @@ TEST(Picture, AColumnForEachCommand) {
 
 TEST(Picture, AColumnOfSeveralCommandsShowsTheFullest) {
   const Plan plan = smallPlan();
-  EXPECT_EQ(totals(columnsOf(ProgramLives(plan.roles(0), 0, "device"), 3)),
+  EXPECT_EQ(totals(columnsOf(plan::ProgramLives(plan.roles(0), 0, "device"), 3)),
             (std::vector<uint64_t>{5120, 10240, 7680})); // 9 commands, 3 a column
 }
 
 // An arena of 12,288 bytes on 1,200 tenths, 9 commands on 900.
 TEST(Picture, TilesByEye) {
   const Plan plan = smallPlan();
-  const ProgramLives lives(plan.roles(0), 0, "device");
+  const plan::ProgramLives lives(plan.roles(0), 0, "device");
   const ArenaPicture picture = arenaPicture(plan.roles(0), "device", lives, 900, 1200, 100);
   ASSERT_EQ(picture.tiles.size(), 2u + 1 + 2 + 2 + 2); // w m, g, x and h in two slots, scratch twice
   EXPECT_EQ(picture.thin, 0u);
@@ -62,7 +62,7 @@ TEST(Picture, TilesByEye) {
 // On 54 tenths the two lives of scratch are 6 apart.
 TEST(Picture, LivesLessThanAPixelApartAreOne) {
   const Plan plan = smallPlan();
-  const ProgramLives lives(plan.roles(0), 0, "device");
+  const plan::ProgramLives lives(plan.roles(0), 0, "device");
   const ArenaPicture picture = arenaPicture(plan.roles(0), "device", lives, 54, 1200, 100);
   const Tile *scratch = tileOf(picture, 5);
   ASSERT_TRUE(scratch);
@@ -74,7 +74,7 @@ TEST(Picture, LivesLessThanAPixelApartAreOne) {
 // 50 tenths for 12,288 bytes: x of 512 bytes is 2 tenths high.
 TEST(Picture, WhatIsThinnerThanAPixelIsMerged) {
   const Plan plan = smallPlan();
-  const ProgramLives lives(plan.roles(0), 0, "device");
+  const plan::ProgramLives lives(plan.roles(0), 0, "device");
   const ArenaPicture picture = arenaPicture(plan.roles(0), "device", lives, 900, 50, 100);
   EXPECT_EQ(picture.tiles.size(), 2u); // scratch, twice: 16 tenths
   EXPECT_EQ(picture.thin, 7u);
@@ -98,7 +98,7 @@ TEST(Picture, ManyBuffersStayFew) {
     buffer.set_bytes(64);
     *role.add_buffers() = buffer;
   }
-  const ProgramLives lives(role, 0, "device");
+  const plan::ProgramLives lives(role, 0, "device");
   for (Tenths height : {3200, 400000}) {
     const ArenaPicture picture = arenaPicture(role, "device", lives, 9600, height, 500);
     EXPECT_LE(picture.tiles.size(), 500u);
@@ -109,7 +109,7 @@ TEST(Picture, ManyBuffersStayFew) {
 
 TEST(Picture, OtherSpacesAreEmpty) {
   const Plan plan = smallPlan();
-  const ProgramLives lives(plan.roles(0), 0, "host");
+  const plan::ProgramLives lives(plan.roles(0), 0, "host");
   EXPECT_TRUE(arenaPicture(plan.roles(0), "host", lives, 900, 900, 10).tiles.empty());
   EXPECT_EQ(totals(columnsOf(lives, 100)), std::vector<uint64_t>(9));
 }

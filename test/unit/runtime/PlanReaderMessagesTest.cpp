@@ -69,7 +69,8 @@ TEST(PlanReaderMessages, TakesAStageOfTwoRoles) {
 }
 
 const std::vector<BadPlan> messageRules = {
-    BAD(ChannelName, "its name is empty or another channel has it", channel(p, 1).set_name("forward")),
+    BAD(ChannelName, "its name is empty or another channel has it\n  note: channel 0 (forward) has it first",
+        channel(p, 1).set_name("forward")),
     BAD(ChannelAxis, "names axis 2, but there are 2", channel(p, 0).set_axis(2)),
     BAD(ChannelEnds, "leads from 0 to 0, which are not two of the 2 coordinates of axis pipe", channel(p, 0).set_to(0)),
     BAD(ChannelOutside, "leads from 0 to 2, which are not two", channel(p, 0).set_to(2)),

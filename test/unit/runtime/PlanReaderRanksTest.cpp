@@ -104,7 +104,7 @@ const std::vector<BadPlan>
                 bucket(p).mutable_members(1)->set_element(2)),
             BAD(MemberEnd, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(7)),
             BAD(MemberWraps, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(UINT64_MAX)),
-            BAD(MemberTwice, "variable a belongs to two buckets of role all",
+            BAD(MemberTwice, "variable a belongs to two buckets of role all, or twice to this one\n  note: bucket ",
                 *p.mutable_buckets(1)->mutable_members(0) = bucket(p).members(0)),
             BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
             BAD(BufferBoth, "cannot hold a variable too", buffer(p, 1).set_variable(2); variable(p, 2).set_shape(0, 4)),
@@ -180,7 +180,8 @@ const std::vector<BadPlan>
                   other.set_kind(proto::Queue::COMPUTE);
                   command(p, 1).set_queue(1);
                 }),
-            BAD(RolesDisagree, "roles all and all enter other collectives of communicator data", splitRole(p);
+            BAD(RolesDisagree, "or enter them in another order\n  note: program step, call 0 (routine 0 (",
+                splitRole(p);
                 role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 1)),
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, PlanReaderRefusesRanks, testing::ValuesIn(rankRules),

@@ -126,7 +126,8 @@ const std::vector<BadPlan> modelRules = {
     BAD(RanksDescending, "not ascending", role(p).set_ranks(0, 1)),
     BAD(RanksTooMany, "cover 2 ranks, but the world has 1", role(p).set_ranks(1, 1)),
     BAD(RanksGap, "belongs to no role or to two", role(p).set_ranks(0, 1); role(p).set_ranks(1, 1)),
-    BAD(RoleTwice, "another role has its ranks too", *p.add_roles() = soundPlan().roles(0)),
+    BAD(RoleTwice, "another role has its ranks too\n  note: role 0 (all) has them first",
+        *p.add_roles() = soundPlan().roles(0)),
     BAD(NoRole, "cover 0 ranks", p.clear_roles()),
 };
 INSTANTIATE_TEST_SUITE_P(Model, PlanReaderRefuses, testing::ValuesIn(modelRules),
@@ -134,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Model, PlanReaderRefuses, testing::ValuesIn(modelRules)
 
 const std::vector<BadPlan> variableRules = {
     BAD(NoName, "has no name", variable(p, 0).set_name("")),
-    BAD(NameTwice, "another variable or alias", *p.add_variables() = variable(p, 0)),
+    BAD(NameTwice, "another variable or alias has its name\n  note: variable 0 (", *p.add_variables() = variable(p, 0)),
     BAD(AliasTwice, "names something else too", variable(p, 0).add_aliases("weight")),
     BAD(Kind, "no variable kind 9", variable(p, 0).set_kind(proto::Variable::Kind(9))),
     BAD(OfIndex, "names variable 7, but there are 2", gradient(p).set_of(7)),
@@ -321,7 +322,7 @@ const std::vector<BadPlan> programRules = {
     BAD(NeverSignalled, "queue compute would wait for ever for event 0 (fed) to reach 1; it stays at 0",
         command(p, 0).clear_signals()),
     // The feed of micro-batch 1 waits for the sum of micro-batch 1, which waits for that feed.
-    BAD(Cycle, "would wait for ever", command(p, 0).mutable_waits(0)->set_delay(0)),
+    BAD(Cycle, "which could end that, stands before program step, call ", command(p, 0).mutable_waits(0)->set_delay(0)),
     // Micro-batch 2 is never fed, and nobody asks for it: but the call of micro-batch 1 now stands before that of 0.
     BAD(CallsOutOfOrder, "would wait for ever", program(p).mutable_calls(0)->set_microbatch(2);
         program(p).mutable_calls(1)->set_microbatch(0); program(p).mutable_calls(2)->set_microbatch(1)),

@@ -1,4 +1,4 @@
-//===- CheckModel.cpp - machine, world, training, files, roles' ranks -----===//
+//===- CheckSetup.cpp - machine, world, training, files, roles' ranks -----===//
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -95,7 +96,7 @@ void checkFilesAndConfig(const proto::Plan &plan) {
 
 /// Every rank belongs to exactly one role.
 void checkRanks(const proto::Plan &plan, uint64_t ranks) {
-  std::set<std::pair<uint64_t, uint64_t>> ranges;
+  std::map<std::pair<uint64_t, uint64_t>, int> roles; // by first and last rank
   for (int i = 0; i < plan.roles_size(); ++i) {
     const proto::Role &role = plan.roles(i);
     const std::string place = describe("role", i, "");
@@ -105,15 +106,23 @@ void checkRanks(const proto::Plan &plan, uint64_t ranks) {
     for (int k = 0; k < role.ranks_size(); k += 2) {
       if (role.ranks(k) > role.ranks(k + 1) || (k > 0 && role.ranks(k) <= role.ranks(k - 1)))
         refuse(place, "its pairs of ranks are not ascending");
-      if (!ranges.insert({role.ranks(k), role.ranks(k + 1)}).second)
-        refuse(place, "another role has its ranks too");
+      const auto [other, isNew] = roles.try_emplace({role.ranks(k), role.ranks(k + 1)}, i);
+      if (!isNew)
+        refuse(place, "another role has its ranks too" +
+                          note(describe("role", other->second, plan.roles(other->second).name()) + " has them first"));
     }
   }
   uint64_t next = 0;
-  for (const auto &[first, last] : ranges) {
+  int before = 0; // the role that ends there
+  for (const auto &[range, index] : roles) {
+    const auto [first, last] = range;
     if (first != next)
-      refuse("roles", "rank " + std::to_string(std::min(first, next)) + " belongs to no role or to two");
+      refuse("roles", "rank " + std::to_string(std::min(first, next)) + " belongs to no role or to two" +
+                          (first > next ? ""
+                                        : note(describe("role", before, plan.roles(before).name()) + " and " +
+                                               describe("role", index, plan.roles(index).name()) + " have it")));
     next = last + 1;
+    before = index;
   }
   if (next != ranks)
     refuse("roles", "they cover " + std::to_string(next) + " ranks, but the world has " + std::to_string(ranks));
@@ -121,7 +130,7 @@ void checkRanks(const proto::Plan &plan, uint64_t ranks) {
 
 } // namespace
 
-void checkModel(const proto::Plan &plan) {
+void checkSetup(const proto::Plan &plan) {
   checkName(plan.model(), "model");
   checkName(plan.compiler_revision(), "compiler_revision");
   checkMachine(plan.machine());

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-namespace ds::report {
+namespace ds::plan {
 
 /// Bytes by Buffer::Category.
-using CategoryBytes = std::array<uint64_t, plan::proto::Buffer::Category_ARRAYSIZE>;
+using CategoryBytes = std::array<uint64_t, proto::Buffer::Category_ARRAYSIZE>;
 
 /// A buffer that is alive at some instant, all its live slots together.
 struct LiveBuffer {
@@ -33,7 +33,7 @@ struct Stretch {
 /// one a command, calls laid end to end in the order of the program.
 class ProgramLives {
 public:
-  ProgramLives(const plan::proto::Role &role, int program, std::string_view space);
+  ProgramLives(const proto::Role &role, int program, std::string_view space);
 
   int64_t instants() const { return callBegins_.back(); }
   int64_t instantOf(int call, int command) const { return callBegins_[size_t(call)] + command; }
@@ -58,25 +58,25 @@ private:
   /// Lives that begin and end in the same calls.
   struct Family {
     std::vector<Span> spans;
-    std::vector<std::pair<int, const plan::proto::Life *>> lives; // buffer, life
+    std::vector<std::pair<int, const proto::Life *>> lives; // buffer, life
   };
 
   std::vector<int> callsOf(uint32_t routine) const;
-  std::vector<Span> spansOf(plan::proto::Buffer::Scope scope, uint32_t birth, uint32_t death) const;
+  std::vector<Span> spansOf(proto::Buffer::Scope scope, uint32_t birth, uint32_t death) const;
   int commandsOf(int call) const;
 
-  const plan::proto::Role &role_;
-  const plan::proto::Program &program_;
+  const proto::Role &role_;
+  const proto::Program &program_;
   CategoryBytes resident_{};
   std::vector<Family> families_;
   std::vector<std::vector<size_t>> bornIn_, dieIn_; // families by call
   std::vector<int64_t> callBegins_;                 // of each call, and the end
 };
 
-/// Where a slot of a buffer lies in its arena.
-uint64_t offsetOf(const plan::proto::Buffer &buffer, uint32_t slot);
+/// Where a slot of a buffer, or its copy for a micro-batch, begins in its arena.
+uint64_t slotOffset(const proto::Buffer &buffer, uint64_t slot);
 
 /// Whether a buffer of the role lies in a space.
-bool isIn(const plan::proto::Role &role, const plan::proto::Buffer &buffer, std::string_view space);
+bool isIn(const proto::Role &role, const proto::Buffer &buffer, std::string_view space);
 
-} // namespace ds::report
+} // namespace ds::plan

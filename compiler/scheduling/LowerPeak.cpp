@@ -1,4 +1,4 @@
-//===- OrderForMemory.cpp - lower the peak, move by move ------------------===//
+//===- LowerPeak.cpp - lower the peak, move by move -----------------------===//
 //
 // Takes the instant at which most bytes live, and tries for each buffer that lives then without being needed: run its
 // later users, and what they need, just before that instant, so that it is dead by then; or run its earlier users, and

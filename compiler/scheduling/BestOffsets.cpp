@@ -1,4 +1,4 @@
-//===- AssignOffsets.cpp - first fit, and more where it wastes room -------===//
+//===- BestOffsets.cpp - first fit, and more where it wastes room ---------===//
 #include "compiler/scheduling/OffsetProblem.h"
 
 #include <cstddef>

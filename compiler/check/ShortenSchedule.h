@@ -1,4 +1,4 @@
-//===- Shorter.h - the same schedule with fewer micro-batches ----------------===//
+//===- ShortenSchedule.h - the same schedule, fewer micro-batches ---------===//
 #pragma once
 
 #include "runtime/plan/plan.pb.h"
@@ -11,6 +11,6 @@ namespace proto = plan::proto;
 
 /// A plan whose programs `step` repeat themselves, with repetitions left out of the middle of each, as many as are like
 /// others that stay; nothing where they do not, or too few could go. Why it stands for the whole: docs/checker.md.
-std::optional<proto::Plan> shorter(const proto::Plan &plan);
+std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan);
 
 } // namespace ds::check

@@ -9,7 +9,7 @@
 // and takes away what dies after it.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/report/ProgramLives.h"
+#include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -22,14 +22,15 @@
 #include <utility>
 #include <vector>
 
-namespace ds::report {
+namespace ds::plan {
 
-using plan::proto::Buffer;
-using plan::proto::Life;
-using plan::proto::Role;
+using proto::Buffer;
+using proto::Life;
+using proto::Role;
 
-uint64_t offsetOf(const Buffer &buffer, uint32_t slot) {
-  return slot == 0 ? buffer.offset() : buffer.slot_offsets(int(slot) - 1);
+uint64_t slotOffset(const Buffer &buffer, uint64_t slot) {
+  const uint64_t own = slot % std::max<uint64_t>(1, buffer.slots());
+  return own == 0 ? buffer.offset() : buffer.slot_offsets(int(own) - 1);
 }
 
 bool isIn(const Role &role, const Buffer &buffer, std::string_view space) {
@@ -162,4 +163,4 @@ void ProgramLives::forEachStretch(const std::function<void(const Stretch &)> &vi
       }
 }
 
-} // namespace ds::report
+} // namespace ds::plan

@@ -1,8 +1,8 @@
-//===- Shorter.cpp - the same schedule with fewer micro-batches --------------===//
-#include "compiler/check/Shorter.h"
+//===- ShortenSchedule.cpp - the same schedule, fewer micro-batches -------===//
+#include "compiler/check/ShortenSchedule.h"
 
 #include "compiler/check/Effects.h"
-#include "compiler/check/Layout.h"
+#include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -113,7 +113,8 @@ std::map<uint32_t, std::set<uint32_t>> sharing(const proto::Role &role, const st
   for (uint32_t index : buffers) {
     const proto::Buffer &buffer = role.buffers(int(index));
     for (uint32_t slot = 0; slot < buffer.slots() && buffer.bytes() > 0; ++slot)
-      slots.push_back({buffer.arena(), offsetOf(buffer, slot), offsetOf(buffer, slot) + buffer.bytes(), index});
+      slots.push_back(
+          {buffer.arena(), plan::slotOffset(buffer, slot), plan::slotOffset(buffer, slot) + buffer.bytes(), index});
   }
   std::ranges::sort(slots, {}, [](const Slot &one) { return std::tuple(one.arena, one.begin, one.end, one.buffer); });
   std::map<uint32_t, std::set<uint32_t>> others;
@@ -146,8 +147,8 @@ std::vector<const proto::Command *> repeated(const proto::Role &role, const prot
 /// Micro-batches of a repetition after which the role has seen all that can happen in it: every wait reaches back to
 /// one of them, and every slot has been used again. Where slots share bytes with other buffers of the repetition, so
 /// has every slot beside every one of theirs.
-uint64_t tellingMicrobatches(const proto::Role &role, const std::vector<const proto::Command *> &commands,
-                             uint64_t microbatches) {
+uint64_t neededMicrobatches(const proto::Role &role, const std::vector<const proto::Command *> &commands,
+                            uint64_t microbatches) {
   uint64_t needed = 0, delay = 0;
   std::set<uint32_t> buffers;
   for (const proto::Command *command : commands) {
@@ -211,7 +212,7 @@ bool isWhole(const proto::Program &program, uint64_t microbatches) {
 
 } // namespace
 
-std::optional<proto::Plan> shorter(const proto::Plan &plan) {
+std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan) {
   const uint64_t microbatches = plan.training().accumulation_steps();
   uint64_t left = microbatches, together = 1;
   std::vector<std::vector<Repetition>> repetitions;
@@ -222,7 +223,7 @@ std::optional<proto::Plan> shorter(const proto::Plan &plan) {
     const auto found = Repetitions(*step).find();
     if (!found || found->empty())
       return std::nullopt;
-    const uint64_t needed = tellingMicrobatches(role, repeated(role, *step, *found), microbatches);
+    const uint64_t needed = neededMicrobatches(role, repeated(role, *step, *found), microbatches);
     for (const Repetition &one : *found) {
       left = std::min(left, one.microbatches() - std::min(one.microbatches(), needed + one.advance));
       together = together > microbatches ? together : std::lcm(together, one.advance);

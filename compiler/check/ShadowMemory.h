@@ -1,4 +1,4 @@
-//===- Shadow.h - what is known of every byte of an arena --------------------===//
+//===- ShadowMemory.h - what is known of every byte of an arena -----------===//
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct Access {
 };
 
 /// A micro-batch whose gradients a sum holds, of this rank alone or of all ranks, and what value was added (Values).
-struct Term {
+struct Contribution {
   uint64_t microbatch;
   bool allRanks;
   uint32_t value;
-  auto operator<=>(const Term &) const = default;
+  auto operator<=>(const Contribution &) const = default;
 };
 
 /// What bytes hold.
@@ -33,10 +33,10 @@ struct Content {
   Kind kind = Undefined;
   uint32_t buffer = UINT32_MAX;
   uint64_t generation = 0; ///< the micro-batch or call that the value belongs to, as its buffer's scope says
-  std::vector<Term> terms; ///< sorted; of what a gradient is the sum
-  bool updated = false;    ///< by an optimizer in this run
-  uint32_t value = 0;      ///< of the reference program (Values)
-  uint64_t valueByte = 0;  ///< of that value, or of what was added, where this begins
+  std::vector<Contribution> contributions; ///< sorted; of what a gradient is the sum
+  bool updated = false;                    ///< by an optimizer in this run
+  uint32_t value = 0;                      ///< of the reference program (Values)
+  uint64_t valueByte = 0;                  ///< of that value, or of what was added, where this begins
   bool operator==(const Content &) const = default;
 };
 
@@ -50,9 +50,9 @@ struct Segment {
 };
 
 /// The bytes of one arena as segments, split where accesses begin and end.
-class Shadow {
+class ShadowMemory {
 public:
-  explicit Shadow(uint64_t bytes) { segments_[0].end = bytes; }
+  explicit ShadowMemory(uint64_t bytes) { segments_[0].end = bytes; }
 
   /// Calls visit(begin, segment) for the segments of [begin, end), split to fit.
   template <typename Visit> void over(uint64_t begin, uint64_t end, Visit visit) {

@@ -1,0 +1,146 @@
+//===- AccessRules.cpp - races, and values that are still there -----------===//
+//
+// Every byte carries its last writer and its readers since then. An access races with another of the same bytes unless
+// the vector clocks say that one of the two has surely finished when the other starts.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/check/AccessRules.h"
+
+#include <string>
+#include <utility>
+
+namespace ds::check {
+
+namespace {
+
+bool isDone(const RankMemory &memory, const Access &access, size_t index) {
+  return memory.timeline().isBefore(access.queue, access.position, index);
+}
+
+std::string noWait(const RankMemory &memory, const Access &other, size_t index) {
+  return "nothing makes queue " + memory.queueName(memory.instance(index).queue) + " wait for queue " +
+         memory.queueName(other.queue);
+}
+
+std::string generationName(const proto::Buffer &buffer, uint64_t generation) {
+  return (buffer.scope() == proto::Buffer::CALL ? "call " : "micro-batch ") + std::to_string(generation);
+}
+
+void requireValue(const RankMemory &memory, const proto::Operand &operand, const Segment &segment, size_t index) {
+  const Content &content = segment.content;
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  const uint64_t generation = RankMemory::generationOf(buffer, memory.instance(index));
+  if (content.kind != Content::Undefined && content.buffer == operand.buffer() && content.generation == generation)
+    return;
+  const std::string name = memory.nameOf(operand.buffer());
+  const std::string note = segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : "";
+  if (content.kind == Content::Undefined)
+    memory.refuse("value", index,
+                  "reads " + name + ", parts of which " +
+                      (segment.written ? "are what a kernel left in its workspace" : "nothing has written"),
+                  note);
+  if (content.buffer != operand.buffer())
+    memory.refuse("value", index, "reads " + name + ", whose bytes " + memory.nameOf(content.buffer) + " has taken",
+                  note);
+  memory.refuse("value", index,
+                "reads " + name + " for " + generationName(buffer, generation) + ", but it holds that of " +
+                    generationName(buffer, content.generation),
+                note);
+}
+
+/// Of each queue the last read counts.
+void addReader(Segment &segment, const Access &access) {
+  for (Access &reader : segment.readers)
+    if (reader.queue == access.queue) {
+      reader = access;
+      return;
+    }
+  segment.readers.push_back(access);
+}
+
+void requireNotUsed(const RankMemory &memory, const proto::Operand &operand, const Access &other, const char *verb,
+                    size_t index) {
+  if (other.instance == index || isDone(memory, other, index))
+    return;
+  memory.refuse("race", index,
+                "writes " + memory.nameOf(operand.buffer()) + " while queue " + memory.queueName(other.queue) +
+                    " may still " + verb + " these bytes; " + noWait(memory, other, index),
+                memory.placeOf(other.instance) + " " + verb + "s them");
+}
+
+} // namespace
+
+void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
+  const Instance &instance = memory.instance(index);
+  std::vector<Range> ranges;
+  ranges.reserve(effects.size());
+  for (const Effect &effect : effects)
+    ranges.push_back(memory.rangeOf(*effect.operand, instance.microbatch));
+  for (size_t w = 0; w < effects.size(); ++w)
+    for (size_t o = 0; o < effects.size() && (effects[w].writes || effects[w].scratch); ++o) {
+      const proto::Operand &written = *effects[w].operand, &other = *effects[o].operand;
+      const Range &a = ranges[w], &b = ranges[o];
+      if (o == w || !a.overlaps(b))
+        continue;
+      if (effects[w].scratch && effects[o].scratch && instance.command->has_collective())
+        continue; // its parts are carried out one after another
+      const bool inPlace = written.buffer() == other.buffer() && !effects[w].scratch && !effects[o].scratch;
+      if (!inPlace || (!instance.command->has_collective() && (a.begin != b.begin || a.end != b.end)))
+        memory.refuse("race", index,
+                      "writes " + memory.nameOf(written.buffer()) + " where its operand in " +
+                          memory.nameOf(other.buffer()) + " lies");
+    }
+}
+
+void read(RankMemory &memory, const proto::Operand &operand, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const Range range = memory.rangeOf(operand, instance.microbatch);
+  if (!memory.isFollowed(range))
+    return;
+  memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, Segment &segment) {
+    if (segment.written && !isDone(memory, segment.writer, index))
+      memory.refuse("race", index,
+                    "reads " + memory.nameOf(operand.buffer()) + " while queue " +
+                        memory.queueName(segment.writer.queue) + " may still write it; " +
+                        noWait(memory, segment.writer, index),
+                    memory.placeOf(segment.writer.instance) + " writes it");
+    requireValue(memory, operand, segment, index);
+    addReader(segment, {instance.queue, instance.position, index});
+  });
+}
+
+void write(RankMemory &memory, const proto::Operand &operand, const std::vector<OperandSegment> &segments,
+           size_t index) {
+  const Instance &instance = memory.instance(index);
+  const Range range = memory.rangeOf(operand, instance.microbatch);
+  if (!memory.isFollowed(range))
+    return;
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  if (memory.context.program.name() == "evaluate" && buffer.scope() == proto::Buffer::PLAN &&
+      buffer.category() == proto::Buffer::WEIGHTS)
+    memory.refuse("coverage", index,
+                  "changes " + memory.nameOf(operand.buffer()) + "; an evaluation leaves weights as they are");
+  ShadowMemory &shadow = memory.shadow(range.arena);
+  shadow.over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
+    if (segment.written)
+      requireNotUsed(memory, operand, segment.writer, "write", index);
+    for (const Access &reader : segment.readers)
+      requireNotUsed(memory, operand, reader, "read", index);
+  });
+  const Access access{instance.queue, instance.position, index};
+  Content content;
+  content.buffer = operand.buffer();
+  content.generation = RankMemory::generationOf(buffer, instance);
+  if (operand.access() == proto::Operand::SCRATCH)
+    return shadow.write(range.begin, range.end, content, access);
+  content.kind = Content::Written;
+  for (const OperandSegment &segment : segments) {
+    content.contributions = segment.contributions;
+    content.updated = segment.updated;
+    content.value = segment.value;
+    content.valueByte = segment.valueByte;
+    shadow.write(range.begin + segment.begin, range.begin + segment.end, content, access);
+  }
+}
+
+} // namespace ds::check

@@ -1,0 +1,139 @@
+//===- CollectiveValues.cpp - what collectives put into their targets -----===//
+//
+// Ranks of one role hold the same at their own places, so one rank's slice speaks for those of the others. Slices that
+// ranks of other roles have are looked up there.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/check/Layout.h"
+#include "compiler/check/MeaningRules.h"
+#include "compiler/check/WrittenValues.h"
+#include "runtime/plan/Groups.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace ds::check {
+
+namespace {
+
+/// The part of a collective whose target this is.
+int partOf(const proto::CollectiveCommand &collective, const proto::Operand &target) {
+  for (int i = 0; i < collective.parts_size(); ++i)
+    if (&collective.parts(i).target() == &target)
+      return i;
+  return 0;
+}
+
+/// A bucket's parameters side by side, where a whole bucket is gathered.
+std::vector<OperandSegment> gathered(RankMemory &memory, const proto::CollectivePart &part, bool updated) {
+  const uint64_t bytes = byteCount(part.target());
+  std::vector<OperandSegment> segments = {{0, bytes, {}, updated}};
+  const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
+  const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
+  const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
+  if (!isWhole && !isOfShard)
+    return segments;
+  segments[0].value = memory.values().padding();
+  proto::Buffer whole = isWhole ? target : source;
+  whole.set_shard(false);
+  whole.set_bytes(bytes);
+  for (const Member &member : Layout(memory.plan(), whole, memory.rank).within(0, bytes))
+    segments.push_back(
+        {member.begin, member.end, {}, updated, memory.values().variable(member.variable), member.firstByte});
+  return segments;
+}
+
+/// What a role puts into an all_gather. When the first role goes on, all have come, and nobody has written over their
+/// sources yet.
+const std::vector<OperandSegment> &sourceOf(RankMemory &memory, int part, const Instance &gather) {
+  const auto [it, isNew] =
+      memory.context.messages.gathered.try_emplace({memory.context.index, gather.call, gather.index, uint32_t(part)});
+  if (isNew)
+    it->second = memory.segmentsOf(gather.command->collective().parts(part).source(), gather.microbatch);
+  return it->second;
+}
+
+/// What ranks of several roles have, side by side; nothing where they are of one.
+std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory, int part, size_t index) {
+  const auto others = memory.context.joint.gathers.find({memory.context.index, index});
+  if (!memory.followsAll() || others == memory.context.joint.gathers.end())
+    return std::nullopt;
+  const Instance &own = memory.instance(index);
+  const proto::CollectiveCommand &collective = own.command->collective();
+  std::map<uint32_t, const std::vector<OperandSegment> *> slices = {{memory.rank, &sourceOf(memory, part, own)}};
+  for (const auto &[role, instance] : others->second) {
+    RankMemory &theirs = *memory.context.memories[role];
+    slices[theirs.rank] = &sourceOf(theirs, part, instance);
+  }
+  const uint64_t bytes = byteCount(collective.parts(part).source());
+  std::vector<OperandSegment> segments;
+  for (uint32_t rank : plan::groupRanks(memory.plan(), collective.communicator(), memory.rank)) {
+    const uint64_t begin = segments.empty() ? 0 : segments.back().end;
+    const auto slice = slices.find(rank); // of a rank that is not the first of its role nothing is known
+    for (OperandSegment segment : slice == slices.end() ? std::vector<OperandSegment>{{0, bytes}} : *slice->second) {
+      segment.begin += begin;
+      segment.end += begin;
+      segments.push_back(segment);
+    }
+  }
+  return segments;
+}
+
+/// What the sum of a value over the ranks is: the variable that it is said to be summed into, or the value still.
+uint32_t summedValue(RankMemory &memory, uint32_t value, const proto::Command &command) {
+  for (uint32_t reference : command.reference()) {
+    const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
+    if (op.op() == "train.accumulate" && (command.reference_size() == 1 || memory.values().of(op.operands(0)) == value))
+      return memory.values().variable(op.variables(0));
+  }
+  return value;
+}
+
+/// What an all_reduce or reduce_scatter makes of its source, slice by slice.
+void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
+                  size_t index) {
+  const proto::Command &command = *memory.instance(index).command;
+  for (OperandSegment &segment : segments) {
+    for (Contribution &one : segment.contributions) {
+      if (one.allRanks && holdsSums(memory.bufferOf(part.source())))
+        memory.refuse("coverage", index,
+                      "sums over the ranks what is such a sum already: micro-batch " + std::to_string(one.microbatch) +
+                          " in " + memory.nameOf(part.source().buffer()));
+      one.allRanks = sumsAllRanks(memory.plan(), command.collective());
+    }
+    segment.value = summedValue(memory, segment.value, command);
+  }
+}
+
+} // namespace
+
+std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const proto::CollectiveCommand &collective = instance.command->collective();
+  const int number = partOf(collective, target);
+  const proto::CollectivePart &part = collective.parts(number);
+  if (collective.kind() == proto::CollectiveCommand::ALL_GATHER) {
+    if (const auto segments = gatheredFromRoles(memory, number, index))
+      return *segments;
+    const std::vector<OperandSegment> own = memory.segmentsOf(part.source(), instance.microbatch);
+    const bool updated =
+        !own.empty() && std::ranges::all_of(own, [](const OperandSegment &one) { return one.updated; });
+    return gathered(memory, part, updated); // other ranks' slices are as this one's
+  }
+  const uint64_t bytes = byteCount(target);
+  if (collective.kind() == proto::CollectiveCommand::ALL_TO_ALL)
+    return {{0, bytes}}; // of other ranks' micro-batches: nothing is known of it
+  const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
+  const uint64_t skip =
+      scatters ? plan::groupCoordinate(memory.plan(), collective.communicator(), memory.rank) * bytes : 0;
+  std::vector<OperandSegment> segments = memory.segmentsOf(part.source(), skip, bytes, instance.microbatch);
+  if (collective.kind() == proto::CollectiveCommand::BROADCAST)
+    return segments;
+  sumOverRanks(memory, segments, part, index);
+  return part.accumulate() ? sumOf(segments, memory.segmentsOf(target, instance.microbatch)) : segments;
+}
+
+} // namespace ds::check

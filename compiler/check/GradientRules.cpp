@@ -1,0 +1,192 @@
+//===- GradientRules.cpp - gradients are complete, updates are made once --===//
+//
+// A byte of a gradient carries the list of its contributions: of which micro-batch, of this rank or of all ranks, and
+// which value of the reference program was added.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/check/GradientRules.h"
+
+#include "compiler/check/Effects.h"
+#include "compiler/check/Layout.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::check {
+
+namespace {
+
+/// The elements of a gradient that a segment should hold.
+struct Expected {
+  uint32_t value; ///< what each micro-batch adds; unknown where the reference program does not say
+  uint64_t byte;  ///< where the segment begins in it
+};
+
+const std::string &variableName(const RankMemory &memory, uint32_t variable) {
+  return memory.plan().variables(int(variable)).name();
+}
+
+/// Why what a micro-batch has added is of other values, or of other elements of theirs; empty if it is not. A tied
+/// parameter's contributions come from several roles: together they must be all that is expected or, if not `whole`,
+/// be among it.
+std::string checkMicrobatch(const RankMemory &memory, const OperandSegment &segment, uint64_t microbatch,
+                            const Expected &expected, bool whole) {
+  Values &values = memory.values();
+  std::vector<uint32_t> added;
+  for (const Contribution &one : segment.contributions)
+    if (one.microbatch == microbatch)
+      added.push_back(one.value);
+  const auto text = [&](uint32_t number, uint64_t at) {
+    return values.name(number) + " from its byte " + std::to_string(at) + " on";
+  };
+  const bool known = expected.value != Values::unknown && std::ranges::count(added, uint32_t(Values::unknown)) == 0;
+  if (added.size() > 1 && (!known || !values.addUp(added, expected.value, whole)))
+    return "holds micro-batch " + std::to_string(microbatch) + " " + std::to_string(added.size()) + " times";
+  const bool sameElements = segment.value == Values::unknown || segment.valueByte == expected.byte;
+  if (!known || (values.addUp(added, expected.value, whole) && sameElements))
+    return {};
+  return "is the sum of " + text(added[0], segment.valueByte) + ", not of " + text(expected.value, expected.byte);
+}
+
+/// Why a sum is not the gradient of a whole step, or empty.
+std::string checkGradient(const RankMemory &memory, const OperandSegment &segment, const Expected &expected) {
+  const proto::Training &training = memory.plan().training();
+  const bool several = training.train_batch_size() > training.micro_batch_size() * training.accumulation_steps();
+  auto next = segment.contributions.begin(); // in the order of micro-batches
+  for (uint64_t k = 0; k < training.accumulation_steps(); ++k) {
+    const std::string number = "micro-batch " + std::to_string(k);
+    if (next == segment.contributions.end() || next->microbatch != k)
+      return "lacks " + number;
+    if (std::string why = checkMicrobatch(memory, segment, k, expected, /*whole=*/true); !why.empty())
+      return why;
+    for (; next != segment.contributions.end() && next->microbatch == k; ++next)
+      if (several && !next->allRanks)
+        return "holds " + number + " of this rank alone; it was not summed over the ranks";
+  }
+  return {};
+}
+
+/// Why a sum is no gradient of the micro-batches up to this one, or empty: those that it holds it holds once, and this
+/// one it does.
+std::string checkPartialGradient(const RankMemory &memory, const OperandSegment &segment, uint64_t microbatch,
+                                 const Expected &expected) {
+  if (expected.value == Values::unknown)
+    return {};
+  if (std::ranges::count(segment.contributions, microbatch, &Contribution::microbatch) == 0)
+    return "lacks micro-batch " + std::to_string(microbatch);
+  uint64_t last = UINT64_MAX;
+  for (const Contribution &one : segment.contributions) // in the order of micro-batches
+    if (std::exchange(last, one.microbatch) != one.microbatch)
+      if (std::string why = checkMicrobatch(memory, segment, one.microbatch, expected, /*whole=*/false); !why.empty())
+        return why;
+  return {};
+}
+
+/// An optimizer's state lies as its parameter does.
+void requireState(const RankMemory &memory, const proto::Operand &operand, uint32_t variable, const Member &parameter,
+                  uint64_t skip) {
+  const Layout layout(memory.plan(), memory.bufferOf(operand), memory.rank);
+  const uint64_t begin = memory.offsetIn(operand) + skip, bytes = parameter.end - parameter.begin;
+  uint64_t found = 0;
+  for (const Member &member : layout.within(begin, bytes))
+    if (member.variable == variable && member.firstByte + begin == parameter.firstByte + member.begin)
+      found += member.end - member.begin;
+  if (found != bytes)
+    throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " does not hold " +
+                   variableName(memory, variable) + " where it updates " + variableName(memory, parameter.variable)};
+}
+
+void requireNew(const RankMemory &memory, const Segment &segment, uint32_t buffer, const std::string &parameter) {
+  if (!segment.content.updated || segment.content.buffer != buffer)
+    throw Refusal{"coverage", "program step, rank " + std::to_string(memory.rank) + ": at its end " +
+                                  memory.nameOf(buffer) + " holds elements of " + parameter +
+                                  " that no optimizer has updated"};
+}
+
+void requireIncremented(RankMemory &memory, uint32_t variable) {
+  Values &values = memory.values();
+  for (int b = 0; b < memory.role().buffers_size(); ++b)
+    if (const proto::Buffer &buffer = memory.role().buffers(b); buffer.has_variable() && buffer.variable() == variable)
+      memory.shadow(buffer.arena())
+          .over(buffer.offset(), buffer.offset() + buffer.bytes(), [&](uint64_t, const Segment &segment) {
+            if (segment.content.value != values.incremented(values.variable(variable)))
+              throw Refusal{"coverage", "program step: " + memory.nameOf(uint32_t(b)) +
+                                            ", which counts updates, holds " + values.name(segment.content.value) +
+                                            " at its end"};
+          });
+}
+
+} // namespace
+
+void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
+  const proto::Command &command = *memory.instance(index).command;
+  const auto &operands = command.kernel().operands();
+  const proto::Operand &parameter = operands[0], &gradient = operands[1];
+  const uint64_t microbatch = memory.instance(index).microbatch;
+  if (!memory.bufferOf(parameter).has_variable() && !memory.bufferOf(parameter).has_bucket())
+    throw Mismatch{"it updates " + memory.nameOf(parameter.buffer()) + ", which holds no parameter"};
+  const uint64_t begin = memory.offsetIn(parameter);
+  const Layout layout(memory.plan(), memory.bufferOf(parameter), memory.rank);
+  for (const Member &member : layout.within(begin, byteCount(parameter))) {
+    const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;
+    const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values);
+    for (size_t i = 0; i < update.state.size() && int(i) + 2 < operands.size(); ++i)
+      requireState(memory, operands[int(i) + 2], update.state[i], member, skip);
+    for (const OperandSegment &segment : memory.segmentsOf(parameter, skip, bytes, microbatch))
+      if (segment.updated)
+        memory.refuse("coverage", index,
+                      "updates parameter " + variableName(memory, member.variable) + " a second time in one step");
+    for (const OperandSegment &segment : memory.segmentsOf(gradient, skip, bytes, microbatch))
+      if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
+          !why.empty())
+        memory.refuse("coverage", index,
+                      "the gradient of " + variableName(memory, member.variable) + " in " +
+                          memory.nameOf(gradient.buffer()) + " " + why);
+  }
+}
+
+void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t index) {
+  const auto bucket = memory.context.schedule.bucketOf.find(part.target().buffer());
+  if (!memory.followsAll() || bucket == memory.context.schedule.bucketOf.end())
+    return;
+  proto::Buffer whole;
+  whole.set_bucket(bucket->second);
+  whole.set_bytes(byteCount(part.source()));
+  const uint64_t microbatch = memory.instance(index).microbatch;
+  for (const Member &member : Layout(memory.plan(), whole, memory.rank).within(0, whole.bytes())) {
+    const uint32_t added = memory.context.meaning.gradientOf(member.variable);
+    for (const OperandSegment &segment :
+         memory.segmentsOf(part.source(), member.begin, member.end - member.begin, microbatch))
+      if (const std::string why =
+              checkPartialGradient(memory, segment, microbatch, {added, member.firstByte + segment.begin});
+          !why.empty())
+        memory.refuse("coverage", index,
+                      "what it sums in " + memory.nameOf(part.source().buffer()) + " as the gradient of " +
+                          variableName(memory, member.variable) + " " + why);
+  }
+}
+
+void requireUpdated(RankMemory &memory) {
+  for (int b = 0; b < memory.role().buffers_size(); ++b) {
+    const proto::Buffer &buffer = memory.role().buffers(b);
+    if (buffer.scope() != proto::Buffer::PLAN ||
+        !memory.isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
+      continue;
+    for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(0, buffer.bytes()))
+      if (const std::string &name = variableName(memory, member.variable);
+          memory.context.schedule.trained.contains(name))
+        memory.shadow(buffer.arena())
+            .over(buffer.offset() + member.begin, buffer.offset() + member.end,
+                  [&](uint64_t, const Segment &segment) { requireNew(memory, segment, uint32_t(b), name); });
+  }
+}
+
+void requireIncrements(RankMemory &memory) {
+  for (const proto::ReferenceOp &op : memory.plan().reference().ops())
+    if (op.op() == "train.increment")
+      requireIncremented(memory, op.variables(0));
+}
+
+} // namespace ds::check

@@ -1,0 +1,28 @@
+//===- GradientRules.h - gradients are complete, updates are made once ----===//
+#pragma once
+
+#include "compiler/check/RankMemory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ds::check {
+
+/// What an optimizer takes is, element by element, the gradient of the parameters that it updates: each micro-batch of
+/// each rank once. Refuses ("coverage") other sums and a second update in one step; throws Mismatch where its settings,
+/// its state or its scalars are not the reference program's. `values`: what its operands hold.
+void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index);
+
+/// Where the ranks share out a sum of gradients, each rank's optimizer reads its own slice alone: so every slice of
+/// what is summed is looked at here. Refuses ("coverage") what is not the gradients of the bucket that the result
+/// updates.
+void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t index);
+
+/// At the end of a step every trained element that this rank holds is new. Refuses ("coverage") others.
+void requireUpdated(RankMemory &memory);
+
+/// At the end of a step what counts updates has counted one. Refuses ("coverage") other counts.
+void requireIncrements(RankMemory &memory);
+
+} // namespace ds::check

@@ -1,0 +1,122 @@
+//===- RankMemory.h - what the arenas of one rank hold in a run -----------===//
+#pragma once
+
+#include "compiler/check/Meaning.h"
+#include "compiler/check/Refusal.h"
+#include "compiler/check/RoleSchedule.h"
+#include "compiler/check/ShadowMemory.h"
+#include "compiler/check/Timeline.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+/// Bytes of an arena.
+struct Range {
+  uint32_t arena;
+  uint64_t begin, end;
+
+  bool operator==(const Range &) const = default;
+  bool overlaps(const Range &other) const { return arena == other.arena && begin < other.end && other.begin < end; }
+};
+
+/// Bytes of an operand that hold one thing, counted from the operand's first byte.
+struct OperandSegment {
+  uint64_t begin, end;
+  std::vector<Contribution> contributions = {};
+  bool updated = false;
+  uint32_t value = Values::unknown;
+  uint64_t valueByte = 0; ///< where it begins in the value
+};
+
+/// What roles have passed to each other so far in a run.
+struct Messages {
+  /// By send: what lay in each of its operands.
+  std::map<Step, std::vector<std::vector<OperandSegment>>> sent;
+  /// By role, call, command and part of an all_gather: what lay in the source when the first role went on with it.
+  std::map<std::array<uint32_t, 4>, std::vector<OperandSegment>> gathered;
+  /// By kernel that copies or adds sums of gradients: the sum. A rank that is followed in a few bytes only, which may
+  /// not hold what the sum is made of, takes it from here.
+  std::map<Step, std::vector<OperandSegment>> sums;
+};
+
+class RankMemory;
+
+/// A role in a run of all roles, and what the roles share.
+struct RoleContext {
+  const proto::Plan &plan;
+  Meaning &meaning;
+  const JointTimeline &joint;
+  Messages &messages;
+  const std::vector<std::unique_ptr<RankMemory>> &memories; ///< of the first rank of each role, in every byte
+  uint32_t index;                                           ///< of the role
+  const proto::Program &program;
+  const RoleSchedule &schedule;
+
+  const proto::Role &role() const { return plan.roles(int(index)); }
+  const Timeline &timeline() const { return joint.timelines[index]; }
+};
+
+/// The arenas of one rank: what is known of each byte while the rank's run is followed.
+class RankMemory {
+public:
+  /// `followed`: the only bytes of interest, or nullptr for all. If given, the first ranks of all roles have run
+  /// before.
+  RankMemory(const RoleContext &context, uint32_t rank, const Range *followed);
+
+  const RoleContext context;
+  const uint32_t rank;
+
+  const proto::Plan &plan() const { return context.plan; }
+  const proto::Role &role() const { return context.role(); }
+  const Timeline &timeline() const { return context.timeline(); }
+  const Instance &instance(size_t index) const { return timeline().instances[index]; }
+  Values &values() const { return context.meaning.values(); }
+  bool followsAll() const { return followed_ == nullptr; }
+
+  const proto::Buffer &bufferOf(const proto::Operand &operand) const { return role().buffers(int(operand.buffer())); }
+  /// Where the operand begins within its buffer, for this rank.
+  uint64_t offsetIn(const proto::Operand &operand) const;
+  Range rangeOf(const proto::Operand &operand, uint64_t microbatch) const;
+  bool isFollowed(const Range &range) const { return followsAll() || range.overlaps(*followed_); }
+  ShadowMemory &shadow(uint32_t arena) { return shadows_[arena]; }
+
+  /// Which value of a buffer an instance means: that of its micro-batch, that of its call, or the only one.
+  static uint64_t generationOf(const proto::Buffer &buffer, const Instance &instance);
+
+  /// What lies in `bytes` bytes of an operand behind its first `skip`; nothing where that is not followed.
+  std::vector<OperandSegment> segmentsOf(const proto::Operand &operand, uint64_t skip, uint64_t bytes,
+                                         uint64_t microbatch);
+  std::vector<OperandSegment> segmentsOf(const proto::Operand &operand, uint64_t microbatch);
+  /// The value that an operand holds from its first byte on.
+  uint32_t valueIn(const proto::Operand &operand, uint64_t microbatch);
+
+  // For sentences.
+  [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence,
+                           const std::string &note = {}) const;
+  std::string placeOf(size_t index) const { return check::placeOf(plan(), context.program.name(), instance(index)); }
+  std::string nameOf(uint32_t buffer) const {
+    return "buffer " + std::to_string(buffer) + " (" + role().buffers(int(buffer)).name() + ")";
+  }
+  const std::string &queueName(uint32_t queue) const { return role().queues(int(queue)).name(); }
+
+private:
+  void setInitial(uint32_t buffer);
+
+  const Range *const followed_;
+  std::vector<ShadowMemory> shadows_; // by arena
+};
+
+/// Whether a buffer holds sums of gradients, whose contributions are followed.
+inline bool holdsSums(const proto::Buffer &buffer) {
+  return buffer.category() == proto::Buffer::GRADIENTS || buffer.category() == proto::Buffer::COMMUNICATION;
+}
+
+} // namespace ds::check

@@ -1,0 +1,54 @@
+//===- RankReplay.cpp - one rank's run of a program, followed byte by byte --===//
+#include "compiler/check/RankReplay.h"
+
+#include "compiler/check/AccessRules.h"
+#include "compiler/check/GradientRules.h"
+#include "compiler/check/LifeRules.h"
+#include "compiler/check/MeaningRules.h"
+#include "compiler/check/WrittenValues.h"
+
+#include <vector>
+
+namespace ds::check {
+
+void RankReplay::execute(size_t index) {
+  const Instance &instance = memory_.instance(index);
+  const std::vector<Effect> &effects = memory_.context.schedule.effects[index];
+  for (const Effect &effect : effects)
+    if (memory_.followsAll()) // lives are those of all ranks
+      requireAlive(memory_, *effect.operand, index);
+  for (const Effect &effect : effects)
+    if (effect.reads)
+      read(memory_, *effect.operand, index);
+  requireNoOverlap(memory_, effects, index);
+  const std::vector<Meaning::Result> results = requireMeaning(memory_, effects, index);
+  for (uint32_t reference : instance.command->reference())
+    if (memory_.plan().reference().ops(int(reference)).op() == "train.accumulate")
+      ++accumulations_[reference];
+  if (instance.command->has_send() && memory_.followsAll())
+    for (const proto::Operand &source : instance.command->send().sources())
+      memory_.context.messages.sent[{memory_.context.index, index}].push_back(
+          memory_.segmentsOf(source, instance.microbatch));
+  // Values are known before anything is overwritten: an operand may be read and written in one place.
+  const std::vector<std::vector<OperandSegment>> written = writtenBy(memory_, effects, results, index);
+  for (size_t e = 0; e < effects.size(); ++e)
+    if (effects[e].writes || effects[e].scratch)
+      write(memory_, *effects[e].operand, written[e], index);
+}
+
+void RankReplay::finish() {
+  for (const proto::Metric &metric : memory_.context.program.metrics())
+    requireMetric(memory_, metric);
+  const bool isStep = memory_.context.program.name() == "step";
+  if (isStep)
+    requireUpdated(memory_);
+  if (!memory_.followsAll())
+    return;
+  if (isStep)
+    requireIncrements(memory_);
+  for (size_t i = 0; i < memory_.timeline().instances.size(); ++i)
+    for (const Effect &effect : memory_.context.schedule.effects[i])
+      requireOrdered(memory_, *effect.operand, i);
+}
+
+} // namespace ds::check

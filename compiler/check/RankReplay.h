@@ -1,0 +1,29 @@
+//===- RankReplay.h - one rank's run of a program, followed byte by byte --===//
+#pragma once
+
+#include "compiler/check/RankMemory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace ds::check {
+
+/// Carries out on a rank's memory what its role's commands do, and holds every rule against it.
+class RankReplay {
+public:
+  explicit RankReplay(RankMemory &memory) : memory_(memory) {}
+
+  /// Instances come in order, all that touch what is followed.
+  void execute(size_t index);
+  /// After the last one.
+  void finish();
+  /// By reference op that accumulates: how often it was done.
+  const std::map<uint32_t, uint64_t> &accumulations() const { return accumulations_; }
+
+private:
+  RankMemory &memory_;
+  std::map<uint32_t, uint64_t> accumulations_;
+};
+
+} // namespace ds::check

@@ -1,0 +1,32 @@
+//===- RoleSchedule.h - what a role runs when, for all of its ranks -------===//
+#pragma once
+
+#include "compiler/check/Effects.h"
+#include "compiler/check/Timeline.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::check {
+
+/// What is the same for all ranks of a role in one program.
+struct RoleSchedule {
+  RoleSchedule(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
+               const Timeline &timeline);
+
+  std::set<std::string> trained;                    ///< parameters
+  std::map<uint32_t, uint32_t> bucketOf;            ///< by buffer of gradients: the bucket that they update
+  std::vector<std::vector<size_t>> instanceOf;      ///< by call and command
+  std::vector<std::vector<Effect>> effects;         ///< by instance
+  std::map<uint32_t, uint32_t> firstCall, lastCall; ///< by routine
+  /// By routine and micro-batch: its first and its last call.
+  std::map<std::pair<uint32_t, uint64_t>, std::pair<uint32_t, uint32_t>> calls;
+};
+
+} // namespace ds::check

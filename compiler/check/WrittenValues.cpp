@@ -1,0 +1,153 @@
+//===- WrittenValues.cpp - what lies in the operands that a command writes --===//
+#include "compiler/check/WrittenValues.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace ds::check {
+
+namespace {
+
+void add(std::vector<Contribution> &contributions, Contribution one) {
+  contributions.insert(std::upper_bound(contributions.begin(), contributions.end(), one), one);
+}
+
+/// What this rank has where the first rank of its role has these: the same sums, of other elements.
+std::vector<OperandSegment> asOtherRank(std::vector<OperandSegment> segments) {
+  for (OperandSegment &segment : segments)
+    segment.value = Values::unknown;
+  return segments;
+}
+
+/// A message is of the micro-batch that its receiver takes it for.
+void requireSameMicrobatch(const RankMemory &memory, const Step &sender, size_t index) {
+  const Instance &theirs = memory.context.joint.timelines[sender.role].instances[sender.instance];
+  const Instance &own = memory.instance(index);
+  const proto::Role &role = memory.plan().roles(int(sender.role));
+  for (int i = 0; i < own.command->receive().targets_size(); ++i) {
+    const auto scopes = {role.buffers(int(theirs.command->send().sources(i).buffer())).scope(),
+                         memory.bufferOf(own.command->receive().targets(i)).scope()};
+    const bool bound = std::ranges::any_of(
+        scopes, [](auto scope) { return scope == proto::Buffer::SLOT || scope == proto::Buffer::CALL; });
+    if (bound && theirs.microbatch != own.microbatch)
+      memory.refuse("value", index,
+                    "receives for micro-batch " + std::to_string(own.microbatch) +
+                        " what its sender sends of micro-batch " + std::to_string(theirs.microbatch),
+                    placeOf(memory.plan(), memory.context.program.name(), theirs) + " sends it");
+  }
+}
+
+/// By target.
+std::vector<std::vector<OperandSegment>> received(const RankMemory &memory, size_t index) {
+  const Step &sender = memory.context.joint.senders.at({memory.context.index, index});
+  requireSameMicrobatch(memory, sender, index);
+  std::vector<std::vector<OperandSegment>> targets = memory.context.messages.sent.at(sender);
+  for (std::vector<OperandSegment> &target : targets)
+    if (!memory.followsAll())
+      target = asOtherRank(std::move(target));
+  return targets;
+}
+
+/// The parameter, or its state, stays what it is.
+std::vector<OperandSegment> updated(std::vector<OperandSegment> segments) {
+  for (OperandSegment &segment : segments) {
+    segment.contributions.clear();
+    segment.updated = true;
+  }
+  return segments;
+}
+
+/// A sum of gradients again, or the sum of two, if a kernel makes that. Roles that share a parameter add up what each
+/// has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are the gradient is
+/// the optimizer's to ask.
+std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const proto::KernelCommand &kernel = instance.command->kernel();
+  const bool copies = Meaning::isCopy(kernel);
+  if (!copies && !Meaning::isAddition(kernel))
+    return std::nullopt;
+  const Step step{memory.context.index, index};
+  auto &sums = memory.context.messages.sums;
+  if (!memory.followsAll()) // what it is made of may not be followed
+    return sums.contains(step) ? std::optional(asOtherRank(sums.at(step))) : std::nullopt;
+  std::vector<OperandSegment> parts[2];
+  for (int i = 0; i + 1 < kernel.operands_size(); ++i) {
+    parts[i] = memory.segmentsOf(kernel.operands(i), instance.microbatch);
+    if (std::ranges::any_of(parts[i], [](const OperandSegment &one) { return one.contributions.empty(); }))
+      return std::nullopt;
+  }
+  for (const OperandSegment &a : parts[0])
+    for (const OperandSegment &b : parts[1])
+      if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin)
+        memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
+  return sums[step] = copies ? parts[0] : sumOf(parts[0], parts[1]);
+}
+
+/// A kernel's result in a buffer of sums: this micro-batch's contribution, beside those that lie there if it adds to
+/// them in place.
+std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Operand &target,
+                                          const std::vector<Effect> &effects, const Meaning::Result &result,
+                                          size_t index) {
+  const uint64_t microbatch = memory.instance(index).microbatch;
+  const Range range = memory.rangeOf(target, microbatch);
+  std::vector<OperandSegment> segments = {{0, byteCount(target)}};
+  for (const Effect &effect : effects)
+    if (const Range other = memory.rangeOf(*effect.operand, microbatch); effect.reads && other == range)
+      segments = memory.segmentsOf(target, microbatch);
+  for (OperandSegment &segment : segments) {
+    add(segment.contributions, {microbatch, false, result.added == Values::unknown ? result.value : result.added});
+    segment.value = result.value;
+    segment.valueByte = segment.begin;
+  }
+  return segments;
+}
+
+std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &target,
+                                     const std::vector<Effect> &effects, const Meaning::Result &result, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const proto::Command &command = *instance.command;
+  if (command.has_collective())
+    return resultOfCollective(memory, target, index);
+  if (command.has_copy())
+    return memory.segmentsOf(command.copy().source(), 0, byteCount(target), instance.microbatch);
+  if (isOptimizer(command))
+    return updated(memory.segmentsOf(target, instance.microbatch));
+  if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)
+    return *sums;
+  if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
+    return contributedTo(memory, target, effects, result, index);
+  return {{0, byteCount(target), {}, false, result.value}};
+}
+
+} // namespace
+
+std::vector<std::vector<OperandSegment>> writtenBy(RankMemory &memory, const std::vector<Effect> &effects,
+                                                   const std::vector<Meaning::Result> &results, size_t index) {
+  if (memory.instance(index).command->has_receive())
+    return received(memory, index);
+  std::vector<std::vector<OperandSegment>> written(effects.size());
+  for (size_t e = 0; e < effects.size(); ++e)
+    if (effects[e].writes)
+      written[e] = resultOf(memory, *effects[e].operand, effects, results[e], index);
+  return written;
+}
+
+std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const std::vector<OperandSegment> &b) {
+  std::vector<OperandSegment> result;
+  for (const OperandSegment &x : a)
+    for (const OperandSegment &y : b) {
+      const uint64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
+      if (begin >= end)
+        continue;
+      OperandSegment segment{begin, end, y.contributions, false, x.value, x.valueByte + begin - x.begin};
+      for (const Contribution &one : x.contributions)
+        add(segment.contributions, one);
+      result.push_back(std::move(segment));
+    }
+  return result;
+}
+
+} // namespace ds::check
