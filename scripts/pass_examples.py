@@ -5,11 +5,11 @@
     // becomes with option=1
     %y = train.matmul %x, %w transposed ...          // a remark
 
-ds-opt runs the pass on what stands above `// becomes`; FileCheck compares its output, line by line, with what stands below. There a %name is
-the argument of that name, or any value, the same wherever it stands again. `...` stands for anything: the rest of a line, or lines.
+ds-opt runs the pass on what stands above `// becomes`; FileCheck compares its output, line by line, with what stands below. There a
+%name is the argument of that name, or any value, the same wherever it stands again. `...` is anything: within a line, or lines.
 
 What a page need not show (declarations, the function around the block) stands in test/e2e/pass_examples/FLAG.mlir; the block replaces its
-line `// EXAMPLE`. Where that line is alone in a function or fragment, so must be in the output what the block becomes.
+line `// EXAMPLE`. Where that line fills a function or fragment, what the block becomes must fill it too.
 
 Usage: pass_examples.py DS_OPT FILECHECK [FLAG...]; for each example that is wrong FileCheck's words.
 """
@@ -109,7 +109,8 @@ def run(flag: str, description: str, ds_opt: Path, filecheck: Path) -> str:
         program, above, below = surrounded(flag, given.before)
     except ValueError as error:
         return str(error)
-    done = subprocess.run([ds_opt, f"--{flag}" + (f"={given.options}" if given.options else "")], input=program, capture_output=True, text=True)
+    call = f"--{flag}={given.options}" if given.options else f"--{flag}"
+    done = subprocess.run([ds_opt, call], input=program, capture_output=True, text=True)
     if done.returncode:
         return f"ds-opt refuses the example:\n{done.stderr}"
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
@@ -121,14 +122,14 @@ def run(flag: str, description: str, ds_opt: Path, filecheck: Path) -> str:
 
 def main() -> int:
     ds_opt, filecheck, *flags = sys.argv[1:]
-    wrong = 0
+    wrong = False
     for flag, description in descriptions().items():
         if flags and flag not in flags:
             continue
         if said := run(flag, description, Path(ds_opt), Path(filecheck)):
-            wrong += 1
+            wrong = True
             print(f"{flag}: {said}")
-    return min(wrong, 1)
+    return int(wrong)
 
 
 if __name__ == "__main__":
