@@ -8,6 +8,9 @@ def DeclareMesh : DsPass<"ds-declare-mesh", ["::ds::dist::DistDialect"]> {
   let summary = "lay the ranks out as a grid with named axes";
   let description = [{
     ```mlir
+    module {
+    }
+    // becomes with pipe=2 data=4
     dist.mesh @mesh ["pipe", "data", "expert", "tensor"] [2, 4, 1, 1]
     ```
     Comes first: all that follows asks the mesh for an axis by its name. A mesh that a user has written stays, if it has the
@@ -22,6 +25,23 @@ def DeclareMesh : DsPass<"ds-declare-mesh", ["::ds::dist::DistDialect"]> {
 def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
   let summary = "decide which pipeline stage runs each op";
   let description = [{
+    ```mlir
+    func.func @microbatch(%x: tensor<64x16xf32>) {
+      %u = train.read @u : tensor<16x16xf32>
+      %0 = train.matmul %x, %u : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32>
+      %v = train.read @v : tensor<16x16xf32>
+      %1 = train.matmul %0, %v : (tensor<64x16xf32>, tensor<16x16xf32>) -> tensor<64x16xf32>
+      %loss = train.reduce_sum %1 over [0, 1] : (tensor<64x16xf32>) -> tensor<f32>
+      train.accumulate %loss into @loss : tensor<f32>
+    // becomes with stages=2 partition=best
+    func.func @microbatch(%x: tensor<64x16xf32>) {
+      %u = train.read @u : tensor<16x16xf32>
+      %0 = train.matmul %x, %u {dist.pipeline_stage = 0 : i64} : ...
+      %v = train.read @v : tensor<16x16xf32>
+      %1 = train.matmul %0, %v {dist.pipeline_stage = 1 : i64} : ...
+      %loss = train.reduce_sum %1 over [0, 1] {dist.pipeline_stage = 1 : i64} : ...
+      train.accumulate %loss into @loss {dist.pipeline_stage = 1 : i64} : tensor<f32>
+    ```
     Writes `dist.pipeline_stage` on ops of `@microbatch` and `@evaluate`. Cuts lie where the fewest bytes cross, between repeated
     blocks where there are such, so that the slowest stage takes as little time as possible by the cost model
     (`compiler/analysis/Cost.h`); no names are looked at. Where a rank has `memory` bytes, stages are cut so that parameters with their
@@ -43,6 +63,36 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
 def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"]> {
   let summary = "cut the step into fragments";
   let description = [{
+    ```mlir
+    func.func @microbatch(%x: tensor<4xf32> {train.input = "x"}) {
+      %0 = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = train.reduce_sum %0 over [0] : (tensor<4xf32>) -> tensor<f32>
+      train.store %1 into @loss : tensor<f32>
+      %2 = train.loss_gradient 1.0 : tensor<f32>
+      %3 = train.mul %0, %2 : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+      train.store %3 into @"w::gradient" : tensor<4xf32>
+      return
+    }
+    // becomes
+    dist.value @x : tensor<4xf32> input "x"
+    dist.fragment @feed phase feed stage 0 {
+      dist.feed @x
+    }
+    dist.value @value : tensor<4xf32>
+    dist.fragment @forward phase forward stage 0 {
+      %x = dist.load @x : tensor<4xf32>
+      %0 = train.exp %x : ...
+      dist.store %0 as @value : tensor<4xf32>
+      %1 = train.reduce_sum %0 over [0] : ...
+      train.store %1 into @loss : tensor<f32>
+    }
+    dist.fragment @backward phase backward stage 0 {
+      %2 = train.loss_gradient 1.000000e+00 : tensor<f32>
+      %kept = dist.load @value : tensor<4xf32>
+      %3 = train.mul %kept, %2 : ...
+      train.store %3 into @"w::gradient" : tensor<4xf32>
+    }
+    ```
     `@microbatch` becomes the fragments `@forward` and `@backward` (from `train.loss_gradient` on), `@update` and
     `@evaluate` one each, and `@feed` writes the graph inputs. What the backward reads of the forward is stored by name;
     reshapes, constants and reads of variables are repeated instead.
@@ -58,6 +108,28 @@ def OutlineFragments : DsPass<"ds-outline-fragments", ["::ds::dist::DistDialect"
 def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
   let summary = "list the calls of every role";
   let description = [{
+    ```mlir
+    dist.fragment @feed phase feed stage 0 {
+    }
+    dist.fragment @forward phase forward stage 0 {
+    }
+    dist.fragment @backward phase backward stage 0 {
+    }
+    dist.fragment @update phase update pipe 0 {
+    }
+    // becomes with microbatches=2 schedule=1f1b
+    ...
+    dist.role @main ranks [0, 0] {
+      dist.program @step {
+        dist.call @feed microbatch 0
+        dist.call @feed microbatch 1
+        dist.call @forward microbatch 0
+        dist.call @backward microbatch 0
+        dist.call @forward microbatch 1
+        dist.call @backward microbatch 1
+        dist.call @update microbatch 1
+      }
+    ```
     A role for each coordinate of the mesh's axis pipe, with the programs `@step` and `@evaluate`. Feeds run one micro-batch
     ahead of what reads them, receives one task ahead; the tasks' order is that of the schedule
     (`compiler/scheduling/PipelineSchedule.h`).
@@ -70,6 +142,29 @@ def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
 def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
   let summary = "what pipeline stages tell each other once a step";
   let description = [{
+    ```mlir
+    // forward::0 and forward::1 both read @t
+    dist.fragment @"update::0" phase update pipe 0 {
+    }
+    dist.fragment @"update::1" phase update pipe 1 {
+    }
+    // becomes
+    dist.fragment @"update::0" phase update pipe 0 {
+      %theirs = dist.load @"t::gradient::from::1" : tensor<4xf32>
+      train.accumulate %theirs into @"t::gradient" : tensor<4xf32>
+      %sum = train.read @"t::gradient" : tensor<4xf32>
+      dist.send %sum on @"tied::0-1" : tensor<4xf32>
+    }
+    ...
+    dist.fragment @"update::1" phase update pipe 1 {
+      %own = train.read @"t::gradient" : tensor<4xf32>
+      dist.send %own on @"tied::1-0" : tensor<4xf32>
+      %total = dist.load @"t::gradient::sum::1" : tensor<4xf32>
+      train.store %total into @"t::gradient" : tensor<4xf32>
+      %loss = train.read @loss : tensor<f32>
+      dist.send %loss on @"step::loss" : tensor<f32>
+    }
+    ```
     Sums the gradients of a parameter that several ranks of the pipeline hold: the first of them adds the others' to its own, in
     their order, and sends them the sum, so the copies stay equal. Gathers the partial sums of the gradient norm, each rank's own, so
     that every rank adds all of them in the order of the parameters. Sends the loss from the last stage to the first.

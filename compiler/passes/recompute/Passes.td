@@ -8,9 +8,16 @@ def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
   let summary = "compute cheap values again in the backward pass instead of keeping them";
   let description = [{
     ```mlir
-    %0 = train.mul %x, %x                      // kept, as %x is
-    %g = train.loss_gradient 1.0
-    %1 = train.mul %dy, %0                     // reads a second train.mul %x, %x behind %g
+    %0 = train.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %h = train.tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    %g = train.loss_gradient 1.0 : tensor<f32>
+    %1 = train.mul %dy, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %0 = train.mul %x, %x : ...
+    %h = train.tanh %0 : ...
+    %g = train.loss_gradient 1.000000e+00 : tensor<f32>
+    %2 = train.mul %x, %x : ...                        // %0 again: it need not be kept, as %x is anyway
+    %1 = train.mul %dy, %2 : ...
     ```
     A value of the forward pass that the backward reads is repeated there if elementwise ops make it from values that the
     backward has anyway. Fewer bytes live from forward to backward, and a fused loop reads fewer of them; no bit changes.
@@ -21,6 +28,17 @@ def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
 def ChooseRecompute : DsPass<"ds-choose-recompute"> {
   let summary = "decide what the backward computes again instead of keeping it";
   let description = [{
+    ```mlir
+    %0 = train.exp %x : (tensor<4xf32>) -> tensor<4xf32> loc("layer.exp")
+    %1 = train.sqrt %0 : (tensor<4xf32>) -> tensor<4xf32> loc("layer.sqrt")
+    %g = train.loss_gradient 1.0 : tensor<f32>
+    %2 = train.mul %g, %1 : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+    // becomes with rules=exp$=save,sqrt$=recompute
+    %0 = train.exp %x : ...
+    %1 = train.sqrt %0 {train.recompute} : ...
+    %g = train.loss_gradient 1.000000e+00 : tensor<f32>
+    %2 = train.mul %g, %1 : ...
+    ```
     Writes `train.recompute` on ops of the forward. Layers are found in the graph, not by name: what lies between two positions where
     few bytes cross, a repeated block being one (`compiler/scheduling/PartitionMethod.h`). The last layer, whose backward comes at once, is
     left alone, and what later layers read is kept.
@@ -41,6 +59,19 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
 def Recompute : DsPass<"ds-recompute"> {
   let summary = "compute again in the backward what is not kept";
   let description = [{
+    ```mlir
+    %0 = train.exp %x {train.recompute} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = train.sqrt %0 {train.recompute} : (tensor<4xf32>) -> tensor<4xf32>
+    %g = train.loss_gradient 1.0 : tensor<f32>
+    %2 = train.mul %g, %1 : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %0 = train.exp %x : ...
+    %1 = train.sqrt %0 : ...
+    %g = train.loss_gradient 1.000000e+00 : tensor<f32>
+    %3 = train.exp %x {train.recomputed} : ...
+    %4 = train.sqrt %3 {train.recomputed} : ...
+    %2 = train.mul %g, %4 : ...
+    ```
     Where the backward reads a result of an op with `train.recompute`, the op is cloned in front of the first reader, with the
     `train.recompute` ops that it needs. Clones carry `train.recomputed`, and the reference ops of what they repeat; dropout draws the
     same mask. An op that changes state is never repeated. What another pipeline stage computes is kept.

@@ -1,4 +1,13 @@
 //===- ConcatPads.cpp - a sum of zero-padded parts is their concatenation ---===//
+//
+// Each chain of train.add, the last first, whose leaves are all train.pad with zeros along one dimension, and none
+// of which anything else reads:
+//   1. Sort the parts by where they begin.
+//   2. If each begins where the one before ends, and the last ends with the sum, the chain becomes one
+//      train.concat.
+// Reverse mode makes such sums: the gradient of a slice is a pad, and contributions to one value are added.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 

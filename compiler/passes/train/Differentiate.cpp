@@ -1,4 +1,14 @@
 //===- Differentiate.cpp - add the backward pass, split off evaluation ------===//
+//
+//   1. One read a variable, so that a tied weight has one gradient.
+//   2. A copy of @forward becomes @evaluate (EvaluationForm.h).
+//   3. @forward becomes @microbatch: the loss goes into its metric, and reverse mode (ReverseMode.cpp) starts from
+//      train.loss_gradient at each parameter that may be trained.
+//   4. The gradient of a parameter, once complete, is added to a variable of kind gradient, as PyTorch adds to
+//      `.grad`.
+// The whole backward is in the program before the first step; PyTorch's autograd records it anew in each.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/ReverseMode.h"

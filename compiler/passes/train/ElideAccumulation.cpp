@@ -1,4 +1,10 @@
 //===- ElideAccumulation.cpp - store where a step has one contribution ------===//
+//
+// Counts the accumulations into each variable by all functions of a step. Where there is one, and its function
+// mentions the variable nowhere else, it becomes a store; @evaluate, which is run apart, counts for itself. The
+// effect is that of PyTorch's zero_grad(set_to_none=True): the first gradient is taken, not added to zeros.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 

@@ -1,4 +1,10 @@
 //===- EvaluationForm.cpp - a forward pass as it is evaluated -------------===//
+//
+// What PyTorch's Module.eval() changes: a dropout hands on its input; a batch norm whose statistics are averaged
+// over the batches normalizes by the running averages instead, and the averages are not updated. A batch norm
+// without averages keeps the statistics of its batch, as with track_running_stats=False.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/EvaluationForm.h"
 
 #include "dialects/Train/ChannelNorm.h"

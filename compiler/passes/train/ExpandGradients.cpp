@@ -1,4 +1,10 @@
 //===- ExpandGradients.cpp - train.gradient becomes the backward pass -------===//
+//
+// For each train.gradient, in program order: reverse mode (ReverseMode.cpp) over the ops before it in its block,
+// from a seed of ones. Its ops stand where train.gradient stood; an x that plays no part in y gets zeros. The op is
+// ONNX's Gradient (ai.onnx.preview.training): xs are independent of each other, and nothing flows through zs.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/ExpandGradients.h"
 
 #include "compiler/passes/train/Passes.h"

@@ -1,4 +1,11 @@
 //===- FoldTransposes.cpp - let products read a transposed operand in place --===//
+//
+// For each operand of a train.matmul that a train.transpose makes: if the permutation swaps the last two
+// dimensions, the product reads the operand from before the swap, with its flag turned over. What else the
+// permutation moves stays a transpose, of whole rows. Cf. TransposeFolding in XLA; BLAS takes both forms at the
+// same cost.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 

@@ -1,4 +1,10 @@
 //===- FuseBias.cpp - let a product add its bias --------------------------===//
+//
+// For each train.add, in program order: if one side is a product that nothing else reads, without a bias yet, and
+// the other a vector of its columns, both become one product with a bias. Kernels add it as they write the product:
+// the epilogue of cuBLASLt (CUBLASLT_EPILOGUE_BIAS), torch.addmm.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 

@@ -7,6 +7,8 @@
 //   3. every operand of X is defined before X (true in SSA) and no operand of X depends on a member of G through an op
 //      outside G: by 2 such an op would come after X.
 // Rules 1 and 2 are checked; 3 follows.
+// Greedy fusion of producers into consumers, as in XLA's loop fusion; `max-ops` and `max-operands` take the place of
+// a cost model. Before it, a train.broadcast that its reader would do anyway is read from before.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/KernelSelection.h"

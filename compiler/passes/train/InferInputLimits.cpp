@@ -1,4 +1,11 @@
 //===- InferInputLimits.cpp - which values an integer input may hold --------===//
+//
+// For each integer argument of @microbatch, a walk along its uses, through ops that only move elements. Every
+// lookup and every label narrows the limit to the size of its table; gradients of both do not count; any other
+// reader ends the walk, and nothing is said. PyTorch asserts the same bounds inside its kernels; here a batch is
+// checked before the step.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"

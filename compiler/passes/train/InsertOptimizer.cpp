@@ -1,4 +1,14 @@
 //===- InsertOptimizer.cpp - make @update ---------------------------------===//
+//
+// Builds @update, in this order:
+//   1. the learning rate from the step's number, by one of DeepSpeed's schedules (WarmupLR and so on);
+//   2. sums of squares of each gradient, in the order of the parameters, and the global norm of all;
+//   3. the clip factor, as of torch.nn.utils.clip_grad_norm_ (Pascanu et al., ICML 2013);
+//   4. an op for each parameter: AdamW or Adam (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019), SGD,
+//      Adagrad (Duchi et al., JMLR 2011), with the options of torch.optim;
+//   5. the step's number plus one, and the metrics.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"

@@ -1,4 +1,14 @@
 //===- LowerPrecision.cpp - compute with bf16 -------------------------------===//
+//
+// One walk in program order, op by op, asking the table in PrecisionTable.cpp:
+//   1. Reads of parameters, and what is moved of them, are marked; they stay f32 until an op needs them in bf16.
+//   2. An op with an operand that is bf16 or marked has each operand cast as its row says; its result type follows.
+//   3. A chain of elementwise ops is computed in f32, and rounded at its end.
+//   4. A sum of bf16 that was left in f32, as a loss is, stays f32 where only parameters are applied to it.
+// A cast of a constant is a constant. This is mixed precision with f32 master weights (Micikevicius et al., ICLR
+// 2018), in bf16, so without loss scaling. Cf. torch.autocast, which decides op by op while it runs.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/PrecisionTable.h"
 #include "dialects/Train/Train.h"

@@ -8,8 +8,10 @@ def FoldTransposes : DsPass<"ds-fold-transposes"> {
   let summary = "let products read a transposed operand in place";
   let description = [{
     ```mlir
-    %t = train.transpose %w by [1, 0]          // gone where nothing else reads it
-    %y = train.matmul %x, %t                   // train.matmul %x, %w transposed
+    %t = train.transpose %w by [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    %y = train.matmul %x, %t : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes
+    %y = train.matmul %x, %w transposed : ...
     ```
     A permutation that does more than swap the last two dimensions is split so that the remaining transpose moves whole
     rows. Must precede `ds-differentiate`, so that gradients are built on the weights as they are stored.
@@ -20,8 +22,10 @@ def FuseBias : DsPass<"ds-fuse-bias"> {
   let summary = "let a product add its bias";
   let description = [{
     ```mlir
-    %0 = train.matmul %x, %w
-    %y = train.add %0, %b                      // train.matmul %x, %w bias %b
+    %0 = train.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    %y = train.add %0, %b : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    // becomes
+    %y = train.matmul %x, %w bias %b : ...
     ```
     Only where `%b` is a vector of the product's columns and nothing else reads the product. Must precede
     `ds-differentiate`.
@@ -32,9 +36,11 @@ def ConcatPads : DsPass<"ds-concat-pads"> {
   let summary = "a sum of zero-padded parts is their concatenation";
   let description = [{
     ```mlir
-    %0 = train.pad %q low [0, 0] high [0, 8] ...
-    %1 = train.pad %kv low [0, 4] high [0, 0] ...
-    %g = train.add %0, %1                      // train.concat %q, %kv along 1
+    %0 = train.pad %q low [0, 0] high [0, 8] interior [0, 0] with 0.0 : (tensor<2x4xf32>) -> tensor<2x12xf32>
+    %1 = train.pad %kv low [0, 4] high [0, 0] interior [0, 0] with 0.0 : (tensor<2x8xf32>) -> tensor<2x12xf32>
+    %g = train.add %0, %1 : (tensor<2x12xf32>, tensor<2x12xf32>) -> tensor<2x12xf32>
+    // becomes
+    %g = train.concat %q, %kv along 1 : ...
     ```
     The gradient of a tensor that was split, as attention splits its projection. Only where the parts tile the sum along one
     dimension and nothing else reads them. An element -0 stays -0; the sum would make it 0.
@@ -44,6 +50,32 @@ def ConcatPads : DsPass<"ds-concat-pads"> {
 def SplitAlgorithm : DsPass<"ds-split-algorithm", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "make a training step of a model that brings its own algorithm";
   let description = [{
+    ```mlir
+    func.func @forward(%x: tensor<3xf32>) -> tensor<f32> attributes {train.algorithm} {
+      %w = train.read @w : tensor<3xf32>
+      %y = train.mul %w, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %loss = train.reduce_sum %y over [0] : (tensor<3xf32>) -> tensor<f32>
+      %g = train.gradient %loss, %w : (tensor<f32>, tensor<3xf32>) -> tensor<3xf32>
+      %new = train.sub %w, %g : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      train.store %new into @w : tensor<3xf32>
+      return %loss : tensor<f32>
+    }
+    // becomes
+    func.func @microbatch(%x: tensor<3xf32>) {
+      %w = train.read @w : tensor<3xf32>
+      ...                                              // the forward pass and, from train.loss_gradient on, the backward
+      train.store %g into @"w::derivative" : tensor<3xf32>
+      return
+    }
+    func.func @evaluate(%x: tensor<3xf32>) {           // the forward pass alone
+    ...
+    func.func @update() {
+      %w0 = train.read @w : tensor<3xf32>
+      %g0 = train.read @"w::derivative" : tensor<3xf32>
+      %new = train.sub %w0, %g0 : ...
+      train.store %new into @w : tensor<3xf32>
+      ...                                              // the gradient norm
+    ```
     A `@forward` with the attribute `train.algorithm` holds the forward pass, `train.gradient` of its loss, and stores of what
     the algorithm makes of the gradients: ONNX's `training_info`. Becomes `@microbatch`, `@update` and `@evaluate`, as
     `ds-differentiate` and `ds-insert-optimizer` make them of other models.
@@ -57,8 +89,14 @@ def ExpandGradients : DsPass<"ds-expand-gradients", ["::ds::train::TrainDialect"
   let summary = "replace train.gradient by the ops of the backward pass";
   let description = [{
     ```mlir
-    %y = train.mul %x, %x
-    %g = train.gradient %y, %x                 // %0 = train.mul %one, %x; %1 = train.mul %one, %x; %g = train.add %0, %1
+    %y = train.mul %x, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    %g = train.gradient %y, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+    // becomes
+    %y = train.mul %x, %x : ...
+    %one = train.constant dense<1.000000e+00> : tensor<3xf32>
+    %0 = train.mul %one, %x : ...
+    %1 = train.mul %one, %x : ...
+    %g = train.add %0, %1 : ...
     ```
     Before any simplification: `%x` may be a value that simplification would leave out.
   }];
@@ -69,7 +107,12 @@ def LowerPrecision : DsPass<"ds-lower-precision", ["::ds::train::TrainDialect"]>
   let description = [{
     ```mlir
     %w = train.read @w : tensor<8x8xf32>
-    %y = train.matmul %x, %w                   // train.matmul of train.cast %x to bf16 and train.cast %w to bf16
+    %y = train.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    // becomes
+    %w = train.read @w : tensor<8x8xf32>
+    %0 = train.cast %x to bf16 : ...
+    %1 = train.cast %w to bf16 : ...
+    %y = train.matmul %0, %1 : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
     ```
     Parameters stay f32 and are rounded where they are read. What a parameter reaches is of bf16, except operands and results
     that the table in `PrecisionTable.cpp` keeps in f32: statistics, sums, scales of norms, losses, and what one elementwise op
@@ -85,8 +128,10 @@ def WidenSums : DsPass<"ds-widen-sums", ["::ds::train::TrainDialect"]> {
   let summary = "sums that are read in f32 are not rounded to bf16";
   let description = [{
     ```mlir
-    %0 = train.matmul %x transposed, %dy       // tensor<8x8xbf16>
-    %1 = train.cast %0 to f32                  // train.matmul %x transposed, %dy {wide} : tensor<8x8xf32>
+    %0 = train.matmul %x transposed, %dy : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<8x8xbf16>
+    %1 = train.cast %0 to f32 : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+    // becomes
+    %1 = train.matmul %x transposed, %dy {wide} : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<8x8xf32>
     ```
     The gradient of a parameter is such a sum. Also through reshapes and transposes; a cast to bf16 and back is left out. Must
     follow `ds-differentiate`.
@@ -97,11 +142,14 @@ def RegroupAttention : DsPass<"ds-regroup-attention", ["::ds::train::TrainDialec
   let summary = "find attention in what exporters write";
   let description = [{
     ```mlir
-    %s = train.matmul %q, %k transposed
-    %t = train.mul %s, %scale
-    %u = train.add %t, %mask
-    %p = train.softmax %u along 3
-    %y = train.matmul %p, %v                   // train.attention %q, %k, %v mask %mask scale ...
+    %scale = train.constant dense<0.25> : tensor<f32>
+    %s = train.matmul %q, %k transposed : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x8xf32>
+    %t = train.mul %s, %scale : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+    %u = train.add %t, %mask : (tensor<2x4x8x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8x8xf32>
+    %p = train.softmax %u along 3 : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+    %y = train.matmul %p, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+    // becomes
+    %y, %lse = train.attention %q, %k, %v mask %mask scale 2.500000e-01 ...
     ```
     Scales before and after the product, additive and boolean masks, a zero in place of NaN after the softmax and key and
     value heads that are repeated for grouped queries all become part of the op. Left as they are: probabilities that
@@ -115,13 +163,17 @@ def RegroupRmsNorm : DsPass<"ds-regroup-rms-norm", ["::ds::train::TrainDialect"]
   let summary = "find root mean square norms in what exporters write";
   let description = [{
     ```mlir
-    %s = train.pow %x, %two
-    %m = train.reduce_mean %s over [2]
-    %k = train.reshape %m to [4, 64, 1]
-    %a = train.add %k, %epsilon
-    %r = train.rsqrt %a
-    %n = train.mul %x, %r
-    %y = train.mul %scale, %n                  // train.rms_norm %x, %scale epsilon ...
+    %two = train.constant dense<2.0> : tensor<f32>
+    %epsilon = train.constant dense<1.0e-05> : tensor<f32>
+    %s = train.pow %x, %two : (tensor<4x64x8xf32>, tensor<f32>) -> tensor<4x64x8xf32>
+    %m = train.reduce_mean %s over [2] : (tensor<4x64x8xf32>) -> tensor<4x64xf32>
+    %k = train.reshape %m to [4, 64, 1] : (tensor<4x64xf32>) -> tensor<4x64x1xf32>
+    %a = train.add %k, %epsilon : (tensor<4x64x1xf32>, tensor<f32>) -> tensor<4x64x1xf32>
+    %r = train.rsqrt %a : (tensor<4x64x1xf32>) -> tensor<4x64x1xf32>
+    %n = train.mul %x, %r : (tensor<4x64x8xf32>, tensor<4x64x1xf32>) -> tensor<4x64x8xf32>
+    %y = train.mul %scale, %n : (tensor<8xf32>, tensor<4x64x8xf32>) -> tensor<4x64x8xf32>
+    // becomes
+    %y, %rrms = train.rms_norm %x, %scale epsilon ...
     ```
     The square may be a product, the reciprocal root sqrt and reciprocal or a division. Left as they are: norms over other
     dimensions than the last, a scale that is no vector of it, and values on the way that something else reads. Sums are taken
@@ -132,6 +184,29 @@ def RegroupRmsNorm : DsPass<"ds-regroup-rms-norm", ["::ds::train::TrainDialect"]
 def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "add the backward pass, split off evaluation";
   let description = [{
+    ```mlir
+    func.func @forward(%x: tensor<3xf32>) -> tensor<f32> {
+      %w = train.read @w : tensor<3xf32>
+      %y = train.mul %x, %w : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %loss = train.reduce_sum %y over [0] : (tensor<3xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // becomes
+    func.func @microbatch(%x: tensor<3xf32>) {
+      %w = train.read @w : tensor<3xf32>
+      %y = train.mul %x, %w : ...
+      %loss = train.reduce_sum %y over [0] : ...
+      train.accumulate %loss into @loss : tensor<f32>
+      %dloss = train.loss_gradient 1.000000e+00 : tensor<f32>
+      %0 = train.reshape %dloss to [1] : ...
+      %dy = train.broadcast %0 to [3] : ...
+      %dw = train.mul %dy, %x : ...
+      train.accumulate %dw into @"w::gradient" : tensor<3xf32>
+      return
+    }
+    func.func @evaluate(%v: tensor<3xf32>) {           // the forward pass alone
+    ...
+    ```
     From `@forward(inputs) -> loss` makes `@microbatch(inputs)`, which adds the loss into the metric `loss` and the
     gradient of every trainable parameter that the loss reaches into its accumulator, and `@evaluate(inputs)`, the
     forward pass with dropout removed and batch norms on their running statistics.
@@ -149,7 +224,9 @@ def ScaleGradients : DsPass<"ds-scale-gradients"> {
   let description = [{
     The mean over accumulation steps and data-parallel ranks, once, in one visible op.
     ```mlir
-    %g = train.loss_gradient 1.0 : tensor<f32>   // 2.5e-01 with microbatches=4
+    %g = train.loss_gradient 1.0 : tensor<f32>
+    // becomes with microbatches=4
+    %g = train.loss_gradient 2.500000e-01 : tensor<f32>
     ```
   }];
   let options = [Option<"microbatches", "microbatches", "int64_t", "1",
@@ -160,6 +237,28 @@ def InsertOptimizer
     : DsPass<"ds-insert-optimizer", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
   let summary = "make @update: learning rate, norm, clipping, one optimizer step";
   let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
+    train.variable gradient @"w::gradient" of @w : tensor<3xf32>
+    // becomes with optimizer=sgd lr=0.5 momentum=0.9 clip=1
+    ...
+    train.variable optimizer @"w::momentum_buffer" of @w : tensor<3xf32> ...
+    ...
+    func.func @update() {
+      ...
+      %step = train.read @"optimizer::step" : tensor<i64>
+      %rate = train.learning_rate "constant" %step ...
+      %g = train.read @"w::gradient" : tensor<3xf32>
+      %s = train.block_sum_squares %g : ...
+      %norm = train.global_norm %s : ...
+      %clip = train.clip_factor %norm max 1.000000e+00 : ...
+      train.sgd @w gradient @"w::gradient" momentum @"w::momentum_buffer" rate %rate step %step clip %clip ...
+      train.increment @"optimizer::step"
+      train.store %norm into @grad_norm : tensor<f64>
+      train.store %rate into @lr : tensor<f64>
+      return
+    }
+    ```
     Every variable of kind gradient is normed, clipped and consumed by the optimizer; moments become variables named
     after their parameter. The mean loss, the gradient norm and the learning rate become metrics.
   }];
@@ -185,7 +284,9 @@ def ElideAccumulation : DsPass<"ds-elide-accumulation"> {
   let summary = "store instead of accumulate where a step has one micro-batch";
   let description = [{
     ```mlir
-    train.accumulate %g into @"w::gradient"      // train.store %g into @"w::gradient"
+    train.accumulate %g into @"w::gradient" : tensor<3xf32>
+    // becomes
+    train.store %g into @"w::gradient" : tensor<3xf32>
     ```
     With one micro-batch and one contribution a step the sum is the contribution; the accumulator then needs no zeroing,
     and the producer writes it in place. Switch off to bisect.
@@ -211,6 +312,12 @@ def VerifyTrainForm : DsPass<"ds-verify-train-form"> {
 def InferInputLimits : DsPass<"ds-infer-input-limits"> {
   let summary = "which values an integer input may hold";
   let description = [{
+    ```mlir
+    func.func @microbatch(%ids: tensor<6xi64>, %table: tensor<5x2xf32>) {
+      %rows = train.gather %table, %ids along 0 : (tensor<5x2xf32>, tensor<6xi64>) -> tensor<6x2xf32>
+    // becomes
+    func.func @microbatch(%ids: tensor<6xi64> {train.limit = 5 : i64}, ...
+    ```
     An input that is only moved about and then looked up (`train.gather`) or taken as a label (`train.cross_entropy`) must
     lie in the table: `train.limit = C` on the argument of `@microbatch`, with `train.ignored` for the label that is
     ignored. ds-run refuses other values before a step sees them. Where another op reads the input, nothing is said.
@@ -220,6 +327,23 @@ def InferInputLimits : DsPass<"ds-infer-input-limits"> {
 def RecordReference : DsPass<"ds-record-reference"> {
   let summary = "keep the single-device program beside the one to be lowered";
   let description = [{
+    ```mlir
+    func.func @microbatch(%x: tensor<f32>) {
+      %y = train.exp %x : (tensor<f32>) -> tensor<f32>
+      return
+    }
+    // becomes
+    func.func @microbatch(%x: tensor<f32>) {
+      %y = train.exp %x {train.reference = array<i64: 0>} : ...
+      return
+    }
+    module @reference {
+      func.func @microbatch(%v: tensor<f32>) {
+        %z = train.exp %v {train.reference = array<i64: 0>} : ...
+        return
+      }
+    }
+    ```
     Copies `@microbatch`, `@update` and `@evaluate` into the module `@reference` and numbers their ops, so that every later
     command can name the ops that it implements (attribute `train.reference`). No pass changes the copy.
   }];
@@ -229,8 +353,15 @@ def FuseElementwise : DsPass<"ds-fuse-elementwise"> {
   let summary = "run chains of elementwise ops as one loop";
   let description = [{
     ```mlir
-    %0 = train.mul %x, %x
-    %1 = train.tanh %0                           // one train.fused
+    %0 = train.mul %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = train.tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %1 = train.fused %x {
+    ^bb0(%a: tensor<4xf32>):
+      %2 = train.mul %a, %a : ...
+      %3 = train.tanh %2 : ...
+      train.yield %3 : tensor<4xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
     ```
     A group has one result shape and is placed at its last op; an op joins the group of an operand when every reader
     outside comes after it, so that order and effects stay as they were. Values read outside the group become results.

@@ -2,6 +2,8 @@
 //
 // The one place that decides. Gradients follow: differentiation gives each operand a gradient of its own type. Result
 // types follow from operands by each op's shape rule (statistics, log sums and losses of bf16 are f32).
+// Cf. the lists of torch.autocast (aten/src/ATen/autocast_mode.h) and of Micikevicius et al., ICLR 2018: products in
+// low precision, sums of many elements and losses in full.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/PrecisionTable.h"

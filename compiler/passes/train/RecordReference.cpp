@@ -1,4 +1,10 @@
 //===- RecordReference.cpp - keep the single-device program -----------------===//
+//
+// Numbers the ops of all functions in program order (attribute train.reference), then clones the functions into
+// @reference. Passes hand the numbers on to what they make of an op. What is lowered can then be compared with what
+// was meant, op by op: translation validation (Pnueli et al., TACAS 1998) is the idea.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 

@@ -3,6 +3,9 @@
 // Every product whose left side is a softmax over its last dimension is taken for the end of an attention and followed
 // up, op by op, to query and key. A step that is none of the forms below, or a value on the way that something else
 // reads, and the product stays as it is.
+// The op is scaled dot-product attention (Vaswani et al., 2017), which has kernels that never write the scores
+// (FlashAttention, Dao et al., 2022). The pattern is found by hand-written matching, as in XLA's cuDNN fused
+// attention rewriter and the patterns of torch._inductor for scaled_dot_product_attention.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/KernelSelection.h"

@@ -2,6 +2,7 @@
 //
 // Every product is taken for the scaling at the end of a norm and followed up, op by op, to the rows. A step that is
 // none of the forms below, or a value on the way that something else reads, and the product stays as it is.
+// The op is RMSNorm (Zhang and Sennrich, NeurIPS 2019), torch.nn.functional.rms_norm.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/KernelSelection.h"

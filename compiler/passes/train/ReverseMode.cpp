@@ -1,4 +1,13 @@
 //===- ReverseMode.cpp - gradients of straight-line code --------------------===//
+//
+// Reverse mode of automatic differentiation (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008), from
+// source to source, over straight-line code:
+//   1. Forward walk: a value is active if a leaf reaches it and it is of floating point.
+//   2. Backward walk: an op whose result has a gradient adds to the gradients of its active operands
+//      (DifferentiableOpInterface). Contributions are added in the order in which the walk meets them.
+//   3. A leaf's gradient is complete when the walk reaches the op that makes it.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/ReverseMode.h"
 
 #include "dialects/Train/Train.h"

@@ -1,4 +1,10 @@
 //===- ScaleGradients.cpp - every scale of the gradient in one op ----------===//
+//
+// Sets the scale of the one train.loss_gradient to 1 / microbatches. The chain rule is linear, so the scale reaches
+// every gradient; the sum over micro-batches and ranks is then a mean. DeepSpeed divides the loss by
+// gradient_accumulation_steps, and gradients by the ranks; here it is one factor.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 

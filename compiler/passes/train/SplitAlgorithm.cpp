@@ -1,4 +1,14 @@
 //===- SplitAlgorithm.cpp - a training step from the model's own algorithm --===//
+//
+//   1. Forward walk: an op is late if it reads a gradient or a late op, or is a store; it is of the micro-batch if
+//      an input, chance or a gradient reaches it.
+//   2. @evaluate is the forward pass without what only late ops read.
+//   3. @update gets the late ops, in their order. A value they read is computed again if it is not of the
+//      micro-batch; else a variable carries it over. All is read before the first store.
+//   4. What remains is @microbatch; train.gradient is expanded there, from train.loss_gradient on.
+// The algorithm is that of ONNX's TrainingInfoProto.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/ExpandGradients.h"
 #include "compiler/passes/train/Passes.h"

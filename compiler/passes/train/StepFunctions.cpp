@@ -1,4 +1,11 @@
 //===- StepFunctions.cpp - what the passes that make a training step share --===//
+//
+// The steps in which ds-differentiate, ds-split-algorithm and ds-insert-optimizer agree: which function is a
+// model's forward pass, how its loss becomes a metric, what evaluation is, and how gradients are normed. The norm
+// adds the sums of squares of fixed blocks in a fixed order, so it has the same bits however many ranks share the
+// blocks.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/StepFunctions.h"
 
 #include "compiler/analysis/TrainStep.h"

@@ -1,4 +1,10 @@
 //===- VerifySimpleForm.cpp - check that a model is ready to be differentiated ===//
+//
+// Checks, in this order: either @forward or the three functions of a step exist; no algorithm is left to be split;
+// functions are straight-line code of train ops; no train.gradient is left. Verification at the boundary of a phase
+// is IREE's habit (VerifyLowerings in its Stream dialect).
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/StepFunctions.h"

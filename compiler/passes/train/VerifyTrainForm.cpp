@@ -1,4 +1,10 @@
 //===- VerifyTrainForm.cpp - check that a training step is complete ---------===//
+//
+// Checks, in this order: the three functions exist; @update takes nothing; @microbatch and @evaluate take the same;
+// functions are straight-line code of train ops; every gradient is written by @microbatch, and no parameter has
+// two.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/StepFunctions.h"

@@ -1,4 +1,13 @@
 //===- WidenSums.cpp - sums that are read in f32 are not rounded ------------===//
+//
+//   1. A train.gather_grad whose rows are cast from bf16 to f32 reads them uncast, and is marked `wide`.
+//   2. For each cast from bf16 to f32, upwards from it through reshapes and transposes that nothing else reads:
+//      where the walk ends at a sum (a product, a reduction, a gradient of a table or of convolution weights), the
+//      sum is marked `wide`, all on the way becomes f32, and the cast goes. Where it ends at a cast from f32, the
+//      value is read from before both casts.
+// Kernels sum in f32 anyway, so this leaves a rounding out: what cuBLAS offers as bf16 factors with an f32 result.
+//
+//===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "dialects/Train/Train.h"
 

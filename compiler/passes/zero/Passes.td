@@ -8,7 +8,11 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
   let summary = "decide which parameters share a bucket, and by which stage it is treated";
   let description = [{
     ```mlir
-    train.variable parameter @w : tensor<64x32xf32> {trainable, dist.bucket = "zero.0", dist.zero_stage = 2 : i64}
+    train.variable parameter @w : tensor<64x32xf32> from #train.fill<0.0> {trainable}
+    train.variable parameter @b : tensor<32xf32> from #train.fill<0.0> {trainable}
+    // becomes with stage=2
+    train.variable parameter @w : tensor<64x32xf32> ... {dist.bucket = "zero.0", dist.zero_stage = 2 : i64, trainable}
+    train.variable parameter @b : tensor<32xf32> ... {dist.bucket = "zero.0", dist.zero_stage = 2 : i64, trainable}
     ```
     Parameters join the open bucket of their element type and stage in the order in which they are used, until
     `bucket-elements` are reached; a larger one has a bucket of its own. Stage 0 sums gradients, 1 also shares out the
@@ -33,7 +37,11 @@ def LayOutBuckets : DsPass<"ds-lay-out-buckets", ["::ds::dist::DistDialect"]> {
     state, all with one layout: members from multiples of 1024 elements on, in the order of their declaration. A
     slice is a multiple of 1024 too, or of 512, 256, 128 or 64 where padding would be more than one in 256.
     ```mlir
-    dist.bucket @zero.0 on @mesh axis "data" : tensor<4096xf32> slices tensor<2048xf32> sharding <replicated> members [@w, @b] at [0, 2048]
+    train.variable parameter @w : tensor<64x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "zero.0", dist.zero_stage = 2}
+    train.variable parameter @b : tensor<32xf32> from #train.fill<0.0> {trainable, dist.bucket = "zero.0", dist.zero_stage = 2}
+    // becomes
+    ...
+    dist.bucket @zero.0 on @mesh axis "data" : tensor<3072xf32> slices tensor<1536xf32> sharding <replicated> members [@w, @b] at [0, 2048]
     dist.bucket @"zero.0::gradient" ... sharding <sharded "data" dim 0> members [@"w::gradient", @"b::gradient"] at [0, 2048]
     ```
   }];
@@ -44,11 +52,11 @@ def InsertReductions : DsPass<"ds-insert-reductions", ["::ds::dist::DistDialect"
   let description = [{
     Gradients of which a rank keeps a slice are reduced in every micro-batch, once the last member's is complete:
     ```mlir
-    train.accumulate %dw into @"w::gradient"
-    train.accumulate %db into @"b::gradient"
+    train.accumulate %dw into @"w::gradient" : tensor<64x32xf32>
+    train.accumulate %db into @"b::gradient" : tensor<32xf32>
     // becomes
-    %flat = dist.pack %dw, %db at [0, 2048]
-    dist.reduce_scatter %flat into [@"zero.0::gradient"] accumulate
+    %flat = dist.pack %dw, %db at [0, 2048] : ...
+    dist.reduce_scatter %flat into [@"zero.0::gradient"] accumulate ...
     ```
     Those that are whole on every rank are reduced at the start of `@update`; with several micro-batches these are sums in another
     order than one rank's, and `train.numerics` says so. A loss is summed by micro-batch and rank.
@@ -60,12 +68,12 @@ def ShardOptimizer : DsPass<"ds-shard-optimizer", ["::ds::dist::DistDialect", ":
   let summary = "let each rank update the slices that it owns";
   let description = [{
     ```mlir
-    train.adamw @w gradient @"w::gradient" ...
-    train.adamw @b gradient @"b::gradient" ...
+    train.sgd @w gradient @"w::gradient" rate %rate step %step clip %clip {momentum = 0.0, nesterov = false, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+    train.sgd @b gradient @"b::gradient" rate %rate step %step clip %clip {momentum = 0.0, nesterov = false, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
     // becomes
-    train.adamw @zero.0 gradient @"zero.0::gradient" ...
-    %own = train.read @zero.0
-    dist.all_gather %own into [@zero.0]              // stages 1 and 2
+    train.sgd @zero.0 gradient @"zero.0::gradient" rate %rate step %step clip %clip ...
+    %own = train.read @zero.0 : tensor<1536xf32>
+    dist.all_gather %own into [@zero.0] ...            // stages 1 and 2
     ```
     One launch a bucket. The gradient norm is made of sums of squares of this rank's blocks, gathered, and has the same
     bits.
@@ -77,11 +85,18 @@ def InsertParameterGathers
   let summary = "gather a parameter of which a rank holds a slice before each use";
   let description = [{
     ```mlir
-    %w = train.read @w
-    // becomes, before every op that reads %w,
-    %own = train.read @zero.0
-    %whole = dist.all_gather %own
-    %w = dist.view %whole at 0
+    %w = train.read @w : tensor<64x32xf32>
+    %y = train.exp %w : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    %z = train.neg %w : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    // becomes
+    %own = train.read @zero.0 : tensor<1536xf32>
+    %whole = dist.all_gather %own ...
+    %v = dist.view %whole at 0 : ...
+    %y = train.exp %v : ...
+    %own2 = train.read @zero.0 : tensor<1536xf32>
+    %whole2 = dist.all_gather %own2 ...
+    %v2 = dist.view %whole2 at 0 : ...
+    %z = train.neg %v2 : ...
     ```
     Always right and far too many; other passes remove and move them.
   }];
@@ -96,10 +111,17 @@ def ElideRedundantGathers : DsPass<"ds-elide-redundant-gathers"> {
   let summary = "gather once what a fragment uses again soon";
   let description = [{
     ```mlir
-    %a = dist.all_gather %own                    // stays
-    %w = dist.view %a at 0
-    %b = dist.all_gather %own                    // goes: %b is %a
-    %v = dist.view %b at 1024
+    %own = train.read @zero.0 : tensor<1536xf32>
+    %a = dist.all_gather %own on @mesh axis "data" : (tensor<1536xf32>) -> tensor<3072xf32>
+    %w = dist.view %a at 0 : tensor<3072xf32> -> tensor<64x32xf32>
+    %own2 = train.read @zero.0 : tensor<1536xf32>
+    %b = dist.all_gather %own2 on @mesh axis "data" : (tensor<1536xf32>) -> tensor<3072xf32>
+    %v = dist.view %b at 2048 : tensor<3072xf32> -> tensor<32xf32>
+    // becomes
+    %own = train.read @zero.0 : tensor<1536xf32>
+    %a = dist.all_gather %own ...
+    %w = dist.view %a at 0 : ...
+    %v = dist.view %a at 2048 : ...
     ```
     The nearest pairs first, as long as no more is gathered at once than allowed. Pairs with no use of another bucket
     between them cost nothing and always go. Switch off to bisect.
@@ -110,6 +132,30 @@ def ElideRedundantGathers : DsPass<"ds-elide-redundant-gathers"> {
 def KeepParametersGathered : DsPass<"ds-keep-parameters-gathered", ["::ds::dist::DistDialect"]> {
   let summary = "keep what was gathered from the forward to the backward, or for a step";
   let description = [{
+    ```mlir
+    dist.fragment @forward phase forward stage 0 {
+      %own = train.read @zero.0 : tensor<1536xf32>
+      %all = dist.all_gather %own on @mesh axis "data" : (tensor<1536xf32>) -> tensor<3072xf32>
+      %w = dist.view %all at 0 : tensor<3072xf32> -> tensor<64x32xf32>
+    }
+    dist.fragment @backward phase backward stage 0 {
+      %own2 = train.read @zero.0 : tensor<1536xf32>
+      %all2 = dist.all_gather %own2 on @mesh axis "data" : (tensor<1536xf32>) -> tensor<3072xf32>
+      %w2 = dist.view %all2 at 0 : tensor<3072xf32> -> tensor<64x32xf32>
+    }
+    // becomes
+    dist.value @"zero.0::whole" : tensor<3072xf32> of @zero.0
+    dist.fragment @forward phase forward stage 0 {
+      %own = train.read @zero.0 : tensor<1536xf32>
+      %all = dist.all_gather %own ...
+      %w = dist.view %all at 0 : ...
+      dist.store %all as @"zero.0::whole" : tensor<3072xf32>
+    }
+    dist.fragment @backward phase backward stage 0 {
+      %all2 = dist.load @"zero.0::whole" : tensor<3072xf32>
+      %w2 = dist.view %all2 at 0 : ...
+    }
+    ```
     What the forward gathers last and the backward needs first is kept as a dist.value; what may stay until the next
     micro-batch needs it is gathered once, in the fragment `@gather`, at the start of the step. The nearest first, within
     the limits; last what the backward has no use for. Then a step gathers a parameter once instead of twice a micro-batch. Switch off to bisect.
@@ -122,10 +168,10 @@ def CombineCollectives : DsPass<"ds-combine-collectives", ["::ds::dist::DistDial
   let summary = "one launch for neighbouring collectives of a kind";
   let description = [{
     ```mlir
-    dist.all_reduce %a into [@"zero.0::gradient"]
-    dist.all_reduce %b into [@"zero.1::gradient"]
+    dist.all_reduce %a into [@"zero.0::gradient"] on @mesh axis "data" : (tensor<4096xf32>) -> ()
+    dist.all_reduce %b into [@"zero.1::gradient"] on @mesh axis "data" : (tensor<4096xf32>) -> ()
     // becomes
-    dist.all_reduce %a, %b into [@"zero.0::gradient", @"zero.1::gradient"]
+    dist.all_reduce %a, %b into [@"zero.0::gradient", @"zero.1::gradient"] ...
     ```
     Neighbours have but reads, views and sums of blocks between them, so nothing that could run meanwhile is delayed.
     Switch off to bisect.
@@ -136,6 +182,25 @@ def CombineCollectives : DsPass<"ds-combine-collectives", ["::ds::dist::DistDial
 def AdvanceReductions : DsPass<"ds-advance-reductions"> {
   let summary = "reduce whole gradients as soon as they are complete";
   let description = [{
+    ```mlir
+    dist.fragment @backward phase backward stage 0 {
+      %dq = train.constant dense<1.0> : tensor<1024xf32>
+      train.accumulate %dq into @"q::gradient" : tensor<1024xf32>
+    }
+    dist.fragment @update phase update pipe 0 {
+      %g = dist.read_whole @"zero.1::gradient" : tensor<4096xf32>
+      dist.all_reduce %g into [@"zero.1::gradient"] on @mesh axis "data" : (tensor<4096xf32>) -> ()
+    }
+    // becomes
+    dist.fragment @backward phase backward stage 0 {
+      %dq = train.constant dense<1.000000e+00> : tensor<1024xf32>
+      train.accumulate %dq into @"q::gradient" : tensor<1024xf32>
+      %g = dist.read_whole @"zero.1::gradient" : tensor<4096xf32>
+      dist.all_reduce %g into [@"zero.1::gradient"] ...
+    }
+    dist.fragment @update phase update pipe 0 {
+    }
+    ```
     With one micro-batch a step, a reduction at the head of `@update` moves into `@backward`, behind the last contribution
     to its bucket, so that the rest of the backward runs beside it. Switch off to bisect.
   }];
@@ -145,6 +210,25 @@ def AdvanceReductions : DsPass<"ds-advance-reductions"> {
 def HoistGathers : DsPass<"ds-hoist-gathers"> {
   let summary = "gather ahead of use, within a budget";
   let description = [{
+    ```mlir
+    %own0 = train.read @zero.0 : tensor<1024xf32>
+    %all0 = dist.all_gather %own0 on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
+    %p = dist.view %all0 at 0 : tensor<4096xf32> -> tensor<1024xf32>
+    %0 = train.exp %p : (tensor<1024xf32>) -> tensor<1024xf32>
+    %own1 = train.read @zero.1 : tensor<1024xf32>
+    %all1 = dist.all_gather %own1 on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
+    %q = dist.view %all1 at 0 : tensor<4096xf32> -> tensor<1024xf32>
+    %1 = train.exp %q : (tensor<1024xf32>) -> tensor<1024xf32>
+    // becomes with prefetch=4096
+    %own0 = train.read @zero.0 : tensor<1024xf32>
+    %all0 = dist.all_gather %own0 ...
+    %own1 = train.read @zero.1 : tensor<1024xf32>
+    %all1 = dist.all_gather %own1 ...
+    %p = dist.view %all0 at 0 : ...
+    %0 = train.exp %p : ...
+    %q = dist.view %all1 at 0 : ...
+    %1 = train.exp %q : ...
+    ```
     Moves every gather of a parameter ahead of the uses before it, as long as what is gathered and not yet used stays
     within `prefetch`, and all that is gathered within `max-live`. The order of gathers stays. Means something where
     collectives become asynchronous. Switch off to bisect.
@@ -157,6 +241,18 @@ def HoistGathers : DsPass<"ds-hoist-gathers"> {
 def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::DistDialect"]> {
   let summary = "split collectives into a start and a done";
   let description = [{
+    ```mlir
+    %own = train.read @zero.0 : tensor<1024xf32>
+    %all = dist.all_gather %own on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
+    %h = train.exp %x : (tensor<8xf32>) -> tensor<8xf32>
+    %p = dist.view %all at 0 : tensor<4096xf32> -> tensor<1024xf32>
+    // becomes
+    %own = train.read @zero.0 : tensor<1024xf32>
+    %token = dist.all_gather_start %own ...
+    %h = train.exp %x : ...
+    %all = dist.all_gather_done %token : ...
+    %p = dist.view %all at 0 : ...
+    ```
     The start stays; the done goes before the first op that uses a result, uses state that the collective writes, or
     writes state that it reads, and at the latest to the end of the fragment. Then collectives have a queue of their own;
     without this pass they run where they stand, on the compute queue.

@@ -1,0 +1,5 @@
+// EXAMPLE
+  plan.program "step" {
+    plan.call @forward microbatch 0
+  }
+}

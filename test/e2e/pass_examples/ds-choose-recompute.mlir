@@ -1,0 +1,4 @@
+func.func @microbatch(%x: tensor<4xf32>) {
+  // EXAMPLE
+  return
+}

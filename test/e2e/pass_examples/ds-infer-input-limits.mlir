@@ -1,0 +1,3 @@
+// EXAMPLE
+  return
+}
