@@ -123,6 +123,7 @@ TEST(HtmlReport, OfManyRolesTheFullestAreDrawn) {
     role.set_name("stage" + std::to_string(i));
     role.set_ranks(0, i);
     role.set_ranks(1, i);
+    forgetStages(role);
   }
   plan.mutable_roles(11)->mutable_buffers(1)->clear_variable(); // m, which the peak of the last role lacks
   plan.mutable_roles(11)->mutable_buffers(1)->set_scope(Buffer::STEP);

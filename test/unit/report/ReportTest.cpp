@@ -86,6 +86,7 @@ plan::proto::Plan manyRanks() {
   second.set_name("second");
   second.set_ranks(0, 16);
   second.set_ranks(1, 31);
+  forgetStages(second);
   return plan;
 }
 

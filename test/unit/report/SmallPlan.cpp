@@ -150,4 +150,11 @@ Plan smallPlan() {
   return plan;
 }
 
+void forgetStages(Role &role) {
+  for (Routine &routine : *role.mutable_routines()) {
+    routine.clear_phase();
+    routine.clear_stage();
+  }
+}
+
 } // namespace ds::report

@@ -25,4 +25,7 @@ namespace ds::report {
 ///   evaluate 0      5,120
 plan::proto::Plan smallPlan();
 
+/// The routines of a role that stands at another coordinate of axis pipe than stage 0 say no stage.
+void forgetStages(plan::proto::Role &role);
+
 } // namespace ds::report

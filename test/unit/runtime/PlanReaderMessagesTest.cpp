@@ -132,7 +132,7 @@ const std::vector<BadPlan> messageRules = {
     BAD(SentTo, "stage 0: it names stage 2, but there are 2",
         stages(p, 2).mutable_stages(0)->add_sent()->set_to_stage(2)),
     BAD(StageOfAnotherRank,
-        "routine 0 (forward): its stage 0 runs at coordinate 0 of axis pipe, and role stage1 stands at 1", stages(p, 2);
+        "routine 0 (begin): its stage 0 runs at coordinate 0 of axis pipe, and role stage1 stands at 1", stages(p, 2);
         p.mutable_roles(1)->mutable_routines(0)->set_phase(proto::Routine::RECEIVE);
         p.mutable_roles(1)->mutable_routines(0)->set_stage(0)),
     BAD(NoMeeting, "would wait for ever for the other end of channel", // a backward before its forward
