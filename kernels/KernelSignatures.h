@@ -99,10 +99,10 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "kernels/ConvBlocks.h"
 #include "kernels/CudaWorkspaces.h"
 #include "kernels/Device.h"
 #include "kernels/KernelRegistry.h"
-#include "kernels/conv/ConvBlocks.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 //===- conv_workspace.h - what of a workspace is whose --------------------===//
 #pragma once
 
-#include "kernels/conv/ConvBlocks.h"
+#include "kernels/ConvBlocks.h"
 
 #include <cstddef>
 #include <cstdint>
