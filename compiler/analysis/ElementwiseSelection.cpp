@@ -1,6 +1,6 @@
 //===- ElementwiseSelection.cpp - elementwise ops as little programs --------===//
 #include "compiler/analysis/KernelSelection.h"
-#include "kernels/elementwise/ElementwiseProgram.h"
+#include "kernels/ElementwiseProgram.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"

@@ -42,7 +42,7 @@ struct KernelTarget {
 llvm::FailureOr<KernelCall> selectKernel(mlir::Operation *op, const mlir::SymbolTable &symbols,
                                          const KernelTarget &target);
 
-/// Elementwise ops and fused bodies as a program (kernels/elementwise/ElementwiseProgram.h); scalar constants become
+/// Elementwise ops and fused bodies as a program (kernels/ElementwiseProgram.h); scalar constants become
 /// part of it.
 llvm::FailureOr<KernelCall> selectElementwise(mlir::Operation *op);
 

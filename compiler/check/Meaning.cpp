@@ -1,7 +1,7 @@
 //===- Meaning.cpp - whether commands do what their reference ops say ------===//
 #include "compiler/check/Meaning.h"
 
-#include "kernels/elementwise/ElementwiseProgram.h"
+#include "kernels/ElementwiseProgram.h"
 
 #include <algorithm>
 #include <string_view>

@@ -5,7 +5,7 @@
 #include "core/Crc32c.h"
 #include "core/DType.h"
 #include "kernels/BFloat16.h"
-#include "kernels/elementwise/ElementwiseProgram.h"
+#include "kernels/ElementwiseProgram.h"
 
 #include <algorithm>
 #include <bit>

@@ -36,7 +36,7 @@ public:
   uint32_t constant(double value);
   uint32_t padding(); ///< what of a bucket belongs to no variable
   uint32_t incremented(uint32_t value);
-  /// An instruction of an elementwise program (kernels/elementwise/ElementwiseProgram.h) other than a constant.
+  /// An instruction of an elementwise program (kernels/ElementwiseProgram.h) other than a constant.
   uint32_t apply(int64_t opcode, int64_t dtype, std::span<const uint32_t> operands);
 
   /// Whether values are, each once, what `total` is the sum of (or it itself); if not `whole`, whether they are among

@@ -1,6 +1,7 @@
 // attention and attention_grad: bfloat16 by cuDNN's fused attention, its backward by the deterministic variant;
 // float32, float64 and what cuDNN refuses by our own kernels (PlainAttention.h).
 // torch.nn.functional.scaled_dot_product_attention.
+#include "kernels/attention/attention_graph.h"
 #include "kernels/attention/plain_attention.h"
 #include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/CudnnGraph.h"

@@ -1,5 +1,6 @@
 // conv, conv_input_grad and conv_weight_grad by cuDNN, deterministic engines within the workspace of the plan; float64
 // and what cuDNN refuses by our own kernels (PlainConv.h). torch.nn.functional.conv1d to conv3d.
+#include "kernels/conv/conv_graph.h"
 #include "kernels/conv/plain_conv.h"
 #include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/CudnnGraph.h"

@@ -1,12 +1,15 @@
 //===- CudnnGraphBuilder.h - builds and runs cudnn-frontend graphs --------===//
 #pragma once
 
+#include "core/DType.h"
 #include "kernels/cuda/CudnnGraph.h"
 
 #include <cudnn.h>
 #include <cudnn_frontend.h>
 
+#include <memory>
 #include <unordered_map>
+#include <vector>
 
 namespace ds::kernels::cuda {
 

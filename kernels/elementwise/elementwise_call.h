@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/Call.h"
-#include "kernels/elementwise/ElementwiseProgram.h"
+#include "kernels/ElementwiseProgram.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 //===- elementwise_cuda_math.h - one opcode on one element ---------------===//
 #pragma once
 
+#include "kernels/ElementwiseProgram.h"
 #include "kernels/HostDevice.h"
-#include "kernels/elementwise/ElementwiseProgram.h"
 
 #include <cmath>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/Call.h"
-#include "kernels/random/Philox.h"
+#include "kernels/Philox.h"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 //===- Shuffle.cpp - a seeded permutation per epoch -----------------------===//
 #include "runtime/data/Shuffle.h"
 
-#include "kernels/random/Philox.h"
+#include "kernels/Philox.h"
 #include <cstdint>
 
 namespace ds::runtime {

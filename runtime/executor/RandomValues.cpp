@@ -2,7 +2,7 @@
 #include "runtime/executor/RandomValues.h"
 
 #include "core/DType.h"
-#include "kernels/random/Philox.h"
+#include "kernels/Philox.h"
 
 #include <cmath>
 #include <cstddef>

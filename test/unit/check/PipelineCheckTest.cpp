@@ -1,7 +1,7 @@
 //===- PipelineCheckTest.cpp - two stages, and every way to break them -------===//
 #include "compiler/check/Check.h"
 #include "compiler/check/ShortenSchedule.h"
-#include "kernels/elementwise/ElementwiseProgram.h"
+#include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"

@@ -1,7 +1,7 @@
 //===- Program.h - elementwise programs under construction ----------------===//
 #pragma once
 
-#include "kernels/elementwise/ElementwiseProgram.h"
+#include "kernels/ElementwiseProgram.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "kernels/random/Philox.h"
+#include "kernels/Philox.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
