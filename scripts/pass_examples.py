@@ -23,10 +23,12 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SURROUNDINGS = REPOSITORY / "test" / "e2e" / "pass_examples"
-PASS = re.compile(r'^def \w+\s*:\s*DsPass<"([\w-]+)".*?let description = \[\{(.*?)\}\];', re.S | re.M)
+PASS = re.compile(r'^def \w+\s*:\s*DsPass<"([\w-]+)"((?:(?!^def ).)*)', re.S | re.M)
 BLOCK = re.compile(r"```mlir\n(.*?)```", re.S)
 BECOMES = re.compile(r"\s*// becomes(?: with (.*))?")
 VALUE = re.compile(r"%(\w+)")
+# They change nothing, so they have no example.
+VERIFIERS = {"ds-verify-simple-form", "ds-verify-train-form", "ds-verify-dist-form", "ds-verify-overlapped-form", "ds-verify-plan-form"}
 
 
 @dataclass
@@ -37,8 +39,9 @@ class Example:
 
 
 def descriptions(folder: Path = REPOSITORY / "compiler" / "passes") -> dict[str, str]:
-    """Of every pass, by its flag."""
-    return {flag: text for file in sorted(folder.glob("*/Passes.td")) for flag, text in PASS.findall(file.read_text())}
+    """Of every pass that changes something, by its flag: all of its definition."""
+    found = {flag: text for file in sorted(folder.glob("*/Passes.td")) for flag, text in PASS.findall(file.read_text())}
+    return {flag: text for flag, text in found.items() if flag not in VERIFIERS}
 
 
 def example(description: str) -> Example:
