@@ -72,7 +72,7 @@ TEST(MayOverwrite, GradientOfTheCrossEntropy) {
                                     random.buffer(dtype, {40}), random.buffer(dtype, {}),
                                     Buffer(type(dtype, {40, 300}))};
     for (int64_t row = 0; row < 40; ++row)
-      static_cast<int64_t *>(operands[1].data())[row] = row % 7 == 0 ? -1 : row * 7;
+      reinterpret_cast<int64_t *>(operands[1].data())[row] = row % 7 == 0 ? -1 : row * 7;
     expectSameBitsInPlace("cross_entropy_grad", operands, {{"ignore_index", int64_t(-1)}, {"reduction", "mean"}}, 4);
   }
 }
