@@ -53,15 +53,13 @@ plan.role @main ranks [0, 3] {
 
 // -----
 
-// Tests that a message of what a collective makes waits for it, by way of compute, which has nothing else to do there.
+// Tests that a message of what a collective makes waits for it; a gradient has one copy, so what compute does next waits for both.
 // CHECK-LABEL: plan.role @main
 // CHECK-LABEL:   plan.routine @update
-// CHECK-NEXT:      plan.kernel "exp" {{.*}} on @compute signal [@[[BEFORE:.*]]]
-// CHECK-NEXT:      plan.collective all_reduce{{.*}} on @collective wait [@[[BEFORE]]] [0] signal [@[[DONE:.*]]]{{$}}
-// CHECK-NEXT:      plan.fill({{.*}} on @compute wait [@[[DONE]]] [0] signal [@[[READY:.*]]]
-// CHECK-NEXT:      plan.send @tied({{.*}} on @tied wait [@[[READY]]] [0] signal [@"tied::sent"]
-// The gradient has one copy: what compute does next waits for the message.
-// CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute wait [@"tied::sent"] [0]{{$}}
+// CHECK-NEXT:      plan.kernel "exp" {{.*}} on @compute signal [@[[READY:.*]]]
+// CHECK-NEXT:      plan.collective all_reduce{{.*}} on @collective wait [@[[READY]]] [0] signal [@[[DONE:.*]]]{{$}}
+// CHECK-NEXT:      plan.send @tied({{.*}} on @tied wait [@[[READY]], @[[DONE]]] [0, 0] signal [@"tied::sent"]
+// CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute wait [@[[DONE]], @"tied::sent"] [0, 0]{{$}}
 // CHECK-NEXT:    }
 plan.communicator @data_ranks axes [0]
 plan.channel @tied axis 1 from 0 to 1
