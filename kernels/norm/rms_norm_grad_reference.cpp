@@ -1,6 +1,5 @@
 // rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
 // rrms.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/rms_norm_call.h"
 
 namespace ds::kernels {
@@ -16,6 +15,13 @@ public:
     const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
     const auto *gamma = static_cast<const T *>(operands[2]), *rrms = static_cast<const T *>(operands[3]);
     auto *dx = static_cast<T *>(operands[4]);
+    // The sums over rows first: dx may lie over dy or x.
+    for (int64_t i = 0; i < cols; ++i) {
+      double sum = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        sum += double(dy[row * cols + i]) * x[row * cols + i] * rrms[row];
+      static_cast<T *>(operands[5])[i] = T(sum);
+    }
     for (int64_t row = 0; row < rows; ++row) {
       const double factor = rrms[row];
       double sum = 0;
@@ -25,12 +31,6 @@ public:
         const double h = double(dy[row * cols + i]) * gamma[i];
         dx[row * cols + i] = T(factor * (h - x[row * cols + i] * factor * factor * sum / double(cols)));
       }
-    }
-    for (int64_t i = 0; i < cols; ++i) {
-      double sum = 0;
-      for (int64_t row = 0; row < rows; ++row)
-        sum += double(dy[row * cols + i]) * x[row * cols + i] * rrms[row];
-      static_cast<T *>(operands[5])[i] = T(sum);
     }
     return Status::success();
   }

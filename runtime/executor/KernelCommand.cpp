@@ -1,4 +1,4 @@
-//===- KernelCommand.cpp - runs a kernel of KernelSignatures.h ------------===//
+//===- KernelCommand.cpp - runs a kernel of kernels/Kernels.inc -----------===//
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Status.h"

@@ -18,7 +18,7 @@
 #include "dialects/Dist/Mesh.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/LocationName.h"
-#include "kernels/KernelSignatures.h"
+#include "kernels/KernelTable.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -339,7 +339,6 @@ private:
   /// `op` by `call`; its results go to `targets` where there are any.
   void emitKernel(const KernelCall &call, Operation *op, ArrayRef<Place> targets = {}) {
     CommandParts parts;
-    SmallVector<kernels::TensorType> tensors;
     for (const KernelOperand &operand : call.operands) {
       if (operand.access == plan::Access::Write && !targets.empty()) {
         parts.add(targets.front(), operand.access, operand.type);
@@ -348,15 +347,12 @@ private:
         parts.add(operand.variable ? placement_.ofState(operand.variable) : placeOf(operand.value), operand.access,
                   operand.type);
       }
-      tensors.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
     }
-    if (kernels::hasWorkspace(call.kernel, options_.device)) {
-      const kernels::WorkspaceLimits limits{int(options_.threads), options_.workspaceBytesPerThread, options_.device};
-      const int64_t bytes = kernels::workspaceBytes(call.kernel, tensors, limits);
+    const kernels::WorkspaceLimits limits{int(options_.threads), options_.workspaceBytesPerThread, options_.device};
+    if (const int64_t bytes = kernels::workspaceBytes(call.invocation(), limits); bytes > 0)
       parts.add(
           {placement_.make(call.kernel + " workspace", bytes, plan::Scope::Call, plan::Category::Workspace), 0, 0},
           plan::Access::Scratch, RankedTensorType::get({bytes}, buffers_.getIntegerType(8)));
-    }
     writer_.kernel(call, parts, op);
   }
 

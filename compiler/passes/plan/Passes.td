@@ -25,7 +25,7 @@ def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::
       plan.kernel "elementwise" {...}(%0, %w, %h) ... access [1, 1, 2] at [0, 0, 0] on @compute signal [@input_done]
     }
     ```
-    Values become buffers, ops become commands with the kernels and workspaces of kernels/KernelSignatures.h, and
+    Values become buffers, ops become commands with the kernels and workspaces of kernels/Kernels.inc, and
     fragments become routines. A reshape is another view of its operand's buffer; what is kept or stored is written in
     place by its producer. Feeds run on the copy-in queue; compute waits for them by event, and they wait for the
     backward two micro-batches before, whose slot they reuse.

@@ -121,12 +121,12 @@ TEST(Attention, RefusesWrongCalls) {
     invocation.operands[operand] = type(dtype, std::move(shape));
     return invocation;
   };
-  expectRefused(with(0, {2, 4, 3}), "must have four dimensions");
+  expectRefused(with(0, {2, 4, 3}), "must have shape [B, H, Q, D]");
   expectRefused(with(0, {2, 3, 3, 4}), "3 heads are not a multiple of 2 groups");
   expectRefused(with(1, {2, 2, 5, 3}), "must have shape [2, 2, 5, 4]");
-  expectRefused(with(2, {2, 2, 4, 6}), "must have shape [2, 2, 5, 6]");
+  expectRefused(with(2, {2, 2, 4, 6}), "must have shape [2, 2, 5, E]");
   expectRefused(with(3, {4, 5}), "does not broadcast to [2, 4, 3, 5]");
-  expectRefused(with(3, {3, 5}, DType::I64), "must be float32");
+  expectRefused(with(3, {3, 5}, DType::I64), "must be bool or float32, not int64");
   expectRefused(with(4, {2, 4, 3, 4}), "must have shape [2, 4, 3, 6]");
   expectRefused(with(5, {2, 4, 3, 1}), "must have shape [2, 4, 3]");
   Invocation invocation = with(5, {2, 4, 3});
