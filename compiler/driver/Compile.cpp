@@ -1,13 +1,11 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
-#include "compiler/driver/Advice.h"
 #include "compiler/driver/Diagnostics.h"
-#include "compiler/driver/FitMemory.h"
-#include "compiler/driver/Pipelines.h"
+#include "compiler/driver/PlanWithinMemory.h"
+#include "compiler/driver/RunPipeline.h"
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/report/Fit.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
 #include "dialects/Dist/Dist.h"
@@ -16,7 +14,6 @@
 #include "runtime/plan/PlanFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassManager.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -58,7 +55,7 @@ static std::vector<fs::path> machineFolders() {
           fs::path("models/machines")};
 }
 
-static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLIRContext &context) {
+static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   InsertOptimizerOptions options;
   const config::Optimizer &optimizer = config.optimizer;
   options.optimizer = StringRef(config::name(optimizer.type)).lower();
@@ -76,17 +73,13 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLI
   if (scheduler.type == config::Scheduler::Type::None)
     return options;
   options.schedule = std::string(config::name(scheduler.type));
-  Builder builder(&context);
-  NamedAttrList parameters;
-  parameters.set("lr", builder.getF64FloatAttr(optimizer.lr));
-  parameters.set("warmup_min_lr", builder.getF64FloatAttr(scheduler.warmupMinLr));
-  parameters.set("warmup_max_lr", builder.getF64FloatAttr(scheduler.warmupMaxLr));
-  parameters.set("warmup_num_steps", builder.getI64IntegerAttr(scheduler.warmupNumSteps));
-  parameters.set("warmup_type", builder.getStringAttr(config::name(scheduler.warmup)));
-  parameters.set("total_num_steps", builder.getI64IntegerAttr(scheduler.totalNumSteps));
-  parameters.set("warmup_min_ratio", builder.getF64FloatAttr(scheduler.warmupMinRatio));
-  parameters.set("cos_min_ratio", builder.getF64FloatAttr(scheduler.cosMinRatio));
-  llvm::raw_string_ostream(options.scheduleParameters) << parameters.getDictionary(&context);
+  options.warmupMinLr = scheduler.warmupMinLr;
+  options.warmupMaxLr = scheduler.warmupMaxLr;
+  options.warmupNumSteps = scheduler.warmupNumSteps;
+  options.warmupType = std::string(config::name(scheduler.warmup));
+  options.totalNumSteps = scheduler.totalNumSteps;
+  options.warmupMinRatio = scheduler.warmupMinRatio;
+  options.cosMinRatio = scheduler.cosMinRatio;
   return options;
 }
 
@@ -184,14 +177,6 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   return true;
 }
 
-void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
-                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
-  PassManager manager(module.getContext());
-  build(manager, options);
-  if (failed(manager.run(module)))
-    diagnostics.raise(phase);
-}
-
 /// What a rank may fill; 0: unknown.
 static int64_t roomOf(const config::Machine &machine) {
   return std::max<int64_t>(0, machine.deviceMemory - machine.reserve);
@@ -210,10 +195,10 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
 }
 
 static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
-                                     const config::Machine &machine, MLIRContext &context) {
+                                     const config::Machine &machine) {
   CompileOptions options;
   options.device = machine.device == "cuda" ? kernels::Device::Cuda : kernels::Device::Cpu;
-  options.optimizer = optimizerOptions(config, context);
+  options.optimizer = optimizerOptions(config);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
   options.pipeline = {.ranks = config.pipeline.stages,
@@ -253,7 +238,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
   DiagnosticCollector diagnostics(context);
-  CompileOptions options = compileOptions(request, config, machine, context);
+  CompileOptions options = compileOptions(request, config, machine);
 
   request.progress("importing the model");
   OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
@@ -266,7 +251,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   OwningOpRef<ModuleOp> planned;
   if (config.recompute.mode == config::Recompute::Mode::Auto && roomOf(machine) > 0) {
     request.progress("fitting it into memory");
-    planned = fitMemory(*module, roomOf(machine), options, diagnostics);
+    planned = planWithinMemory(*module, roomOf(machine), options, diagnostics);
   }
   const bool distributed = request.emit == Emit::Dist || request.emit == Emit::Schedule;
   if (planned && !distributed)
@@ -296,21 +281,6 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
 void ds::driver::requireReadable(const CompileRequest &request) {
   readText(request.configPath);
   config::loadMachine(request.machine, machineFolders());
-}
-
-/// Of the devices that kernels/cuda is built for.
-static constexpr int leastCapability = 80;
-
-void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
-  if (const int capability = config::computeCapability(plan.machine().isa());
-      plan.machine().device() == "cuda" && capability != 0 && capability < leastCapability)
-    throw Error("machine " + plan.machine().name() + " has isa " + plan.machine().isa() +
-                ", but ds-run's kernels need sm_" + std::to_string(leastCapability) +
-                " or later; --machine a100-80gx8 works, or --machine cpu");
-  if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
-    const Advice advice = adviceFor(request, plan);
-    throw Error(shortage + (advice.sentence.empty() ? "" : "; " + advice.sentence), advice.tryLine);
-  }
 }
 
 std::string ds::driver::importToText(const import::ImportOptions &options) {
