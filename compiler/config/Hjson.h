@@ -6,6 +6,10 @@
 #include <string_view>
 #include <vector>
 
+namespace ds {
+class Json;
+}
+
 namespace ds::config {
 
 struct Member;
@@ -43,6 +47,8 @@ Node parseHjsonValue(std::string_view text, const std::string &what);
 
 /// The value as one line of JSON.
 std::string toJson(const Node &node);
+/// The value as part of JSON that is written.
+Json asJson(const Node &node);
 
 /// Equal values; 1 equals 1.0.
 bool sameValue(const Node &a, const Node &b);

@@ -1,7 +1,7 @@
 //===- Node.cpp - what one does with a value that was read ----------------===//
 #include "compiler/config/Hjson.h"
 
-#include <nlohmann/json.hpp> // IWYU pragma: keep
+#include "core/Json.h"
 
 #include <cstddef>
 
@@ -24,10 +24,10 @@ void append(std::string &json, const Node &node) {
     json += std::to_string(node.integer);
     break;
   case Node::Kind::Float:
-    json += nlohmann::json(node.number).dump();
+    json += Json(node.number).dump();
     break;
   case Node::Kind::String:
-    json += nlohmann::json(node.text).dump();
+    json += Json(node.text).dump();
     break;
   case Node::Kind::Array:
     json += '[';
@@ -43,7 +43,7 @@ void append(std::string &json, const Node &node) {
     for (const Member &member : node.members) {
       if (&member != &node.members.front())
         json += ", ";
-      json += nlohmann::json(member.key).dump() + ": ";
+      json += Json(member.key).dump() + ": ";
       append(json, member.value);
     }
     json += '}';
@@ -58,6 +58,33 @@ bool isNumber(const Node &node) { return node.kind == Node::Kind::Int || node.ki
 std::string toJson(const Node &node) {
   std::string json;
   append(json, node);
+  return json;
+}
+
+Json asJson(const Node &node) {
+  Json json;
+  switch (node.kind) {
+  case Node::Kind::Null:
+    return nullptr;
+  case Node::Kind::Bool:
+    return node.boolean;
+  case Node::Kind::Int:
+    return node.integer;
+  case Node::Kind::Float:
+    return node.number;
+  case Node::Kind::String:
+    return node.text;
+  case Node::Kind::Array:
+    json = Json::array();
+    for (const Node &item : node.items)
+      json.push_back(asJson(item));
+    return json;
+  case Node::Kind::Object:
+    json = Json::object();
+    for (const Member &member : node.members)
+      json[member.key] = asJson(member.value);
+    return json;
+  }
   return json;
 }
 

@@ -1,79 +1,85 @@
 //===- ResolvedJson.cpp - what holds, for the plan ------------------------===//
 #include "compiler/config/Config.h"
+#include "core/Json.h"
 
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+// Keys stand in alphabetical order, so that two plans can be compared line by line.
 
 namespace ds::config {
 namespace {
 
-using nlohmann::json; // keeps keys sorted
-
-json optimizerJson(const Optimizer &o) {
-  if (o.type == Optimizer::Type::None)
+Json optimizerJson(const Optimizer &o) {
+  switch (o.type) {
+  case Optimizer::Type::None:
     return {{"type", nullptr}};
-  json params = {{"lr", o.lr}, {"weight_decay", o.weightDecay}};
-  if (o.type == Optimizer::Type::Sgd) {
-    params["momentum"] = o.momentum;
-    params["nesterov"] = o.nesterov;
-    return {{"type", "SGD"}, {"params", params}};
+  case Optimizer::Type::Sgd:
+    return {
+        {"params", {{"lr", o.lr}, {"momentum", o.momentum}, {"nesterov", o.nesterov}, {"weight_decay", o.weightDecay}}},
+        {"type", "SGD"}};
+  case Optimizer::Type::Adagrad:
+    return {{"params", {{"eps", o.epsilon}, {"lr", o.lr}, {"lr_decay", o.lrDecay}, {"weight_decay", o.weightDecay}}},
+            {"type", "Adagrad"}};
+  case Optimizer::Type::AdamW:
+    break;
   }
-  if (o.type == Optimizer::Type::Adagrad) {
-    params["eps"] = o.epsilon;
-    params["lr_decay"] = o.lrDecay;
-    return {{"type", "Adagrad"}, {"params", params}};
-  }
-  params["betas"] = {o.beta1, o.beta2};
-  params["eps"] = o.epsilon;
-  params["adam_w_mode"] = o.adamWMode;
-  return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};
+  return {{"params",
+           {{"adam_w_mode", o.adamWMode},
+            {"betas", {o.beta1, o.beta2}},
+            {"eps", o.epsilon},
+            {"lr", o.lr},
+            {"weight_decay", o.weightDecay}}},
+          {"type", o.adamWMode ? "AdamW" : "Adam"}};
 }
 
-json schedulerJson(const Scheduler &s) {
+Json schedulerJson(const Scheduler &s) {
   if (s.type == Scheduler::Type::None)
     return {{"type", nullptr}};
-  json params = {{"warmup_num_steps", s.warmupNumSteps}, {"warmup_type", name(s.warmup)}};
-  if (s.type == Scheduler::Type::WarmupCosineLR) {
-    params["warmup_min_ratio"] = s.warmupMinRatio;
+  const bool cosine = s.type == Scheduler::Type::WarmupCosineLR;
+  Json params;
+  if (cosine)
     params["cos_min_ratio"] = s.cosMinRatio;
-  } else {
-    params["warmup_min_lr"] = s.warmupMinLr;
-    params["warmup_max_lr"] = s.warmupMaxLr;
-  }
   if (s.type != Scheduler::Type::WarmupLR)
     params["total_num_steps"] = s.totalNumSteps;
-  return {{"type", name(s.type)}, {"params", params}};
+  if (cosine) {
+    params["warmup_min_ratio"] = s.warmupMinRatio;
+  } else {
+    params["warmup_max_lr"] = s.warmupMaxLr;
+    params["warmup_min_lr"] = s.warmupMinLr;
+  }
+  params["warmup_num_steps"] = s.warmupNumSteps;
+  params["warmup_type"] = name(s.warmup);
+  return {{"params", params}, {"type", name(s.type)}};
 }
 
-json zeroJson(const Zero &z) {
-  return {{"stage", z.stage},
-          {"reduce_bucket_size", z.reduceBucketSize},
-          {"allgather_bucket_size", z.allgatherBucketSize},
+Json zeroJson(const Zero &z) {
+  return {{"allgather_bucket_size", z.allgatherBucketSize},
           {"overlap_comm", z.overlapComm},
-          {"stage3_prefetch_bucket_size", z.prefetchBucketSize},
+          {"reduce_bucket_size", z.reduceBucketSize},
+          {"stage", z.stage},
           {"stage3_max_live_parameters", z.maxLiveParameters},
           {"stage3_max_reuse_distance", z.maxReuseDistance},
+          {"stage3_model_persistence_threshold", z.modelPersistenceThreshold},
           {"stage3_param_persistence_threshold", z.paramPersistenceThreshold},
-          {"stage3_model_persistence_threshold", z.modelPersistenceThreshold}};
+          {"stage3_prefetch_bucket_size", z.prefetchBucketSize}};
 }
 
-json pipelineJson(const Pipeline &p) {
-  return {{"stages", p.stages}, {"chunks", p.chunks}, {"schedule", name(p.schedule)}, {"partition", p.partition}};
+Json pipelineJson(const Pipeline &p) {
+  return {{"chunks", p.chunks}, {"partition", p.partition}, {"schedule", name(p.schedule)}, {"stages", p.stages}};
 }
 
-nlohmann::ordered_json recomputeJson(const Recompute &r) {
+Json recomputeJson(const Recompute &r) {
   switch (r.mode) {
   case Recompute::Mode::Auto:
     return "auto";
   case Recompute::Mode::Level:
-    return r.level == 0 ? nlohmann::ordered_json("none") : nlohmann::ordered_json(r.level);
+    return r.level == 0 ? Json("none") : Json(r.level);
   case Recompute::Mode::Full:
     return "full";
   case Recompute::Mode::Rules:
     break;
   }
-  nlohmann::ordered_json rules; // whose order counts
+  Json rules; // whose order counts
   for (const Recompute::Rule &rule : r.rules)
     rules[rule.modules] = rule.again ? "recompute" : "save";
   return rules;
@@ -82,29 +88,27 @@ nlohmann::ordered_json recomputeJson(const Recompute &r) {
 } // namespace
 
 std::string resolvedJson(const Config &config) {
-  const json resolved = {
-      {"train_batch_size", config.trainBatchSize},
-      {"train_micro_batch_size_per_gpu", config.microBatchSize},
+  const int64_t checkpoints = config.recompute.checkpoints;
+  const Json resolved = {
+      {"activation_checkpointing", {{"number_checkpoints", checkpoints > 0 ? Json(checkpoints) : Json(nullptr)}}},
+      {"bf16", {{"enabled", config.bf16}}},
+      {"deepstatic",
+       {{"device_memory", config.deviceMemory ? Json(*config.deviceMemory) : Json(nullptr)},
+        {"loss_normalization", "microbatch"},
+        {"pipeline", pipelineJson(config.pipeline)},
+        {"recompute", recomputeJson(config.recompute)},
+        {"tensor_parallel", 1},
+        {"tf32", config.tf32}}},
+      {"fp16", {{"enabled", false}}},
       {"gradient_accumulation_steps", config.accumulationSteps},
       {"gradient_clipping", config.gradientClipping.value_or(0)},
       {"optimizer", optimizerJson(config.optimizer)},
       {"scheduler", schedulerJson(config.scheduler)},
+      {"train_batch_size", config.trainBatchSize},
+      {"train_micro_batch_size_per_gpu", config.microBatchSize},
       {"zero_optimization", zeroJson(config.zero)},
-      {"activation_checkpointing",
-       {{"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},
-      {"fp16", {{"enabled", false}}},
-      {"bf16", {{"enabled", config.bf16}}},
-      {"deepstatic",
-       {{"pipeline", pipelineJson(config.pipeline)},
-        {"recompute", nullptr},
-        {"tensor_parallel", 1},
-        {"tf32", config.tf32},
-        {"loss_normalization", "microbatch"},
-        {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
-  nlohmann::ordered_json sorted(resolved);
-  sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
-  return sorted.dump();
+  return resolved.dump();
 }
 
 } // namespace ds::config

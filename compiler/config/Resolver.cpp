@@ -6,10 +6,10 @@
 #include "compiler/config/KeyRules.h"
 #include "compiler/config/KnownKeys.h"
 #include "compiler/config/Utf8.h"
+#include "core/Json.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -94,7 +94,7 @@ std::string printable(std::string_view key) {
     return std::isalnum(c) || c == '_' || c == '-';
   });
   const std::string text = shorten(std::string(key), longestKey);
-  return plain ? text : nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return plain ? text : Json(text).dump();
 }
 
 std::string shortJson(const Node &value) { return shorten(toJson(value), longestValue); }

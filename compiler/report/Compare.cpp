@@ -1,6 +1,7 @@
 //===- Compare.cpp - what two plans decide otherwise ----------------------===//
 #include "compiler/report/Compare.h"
 
+#include "compiler/config/Hjson.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
@@ -12,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,18 +90,23 @@ Facts worldFacts(const Plan &plan) {
   return facts;
 }
 
+void addLeaves(const std::string &path, const config::Node &node, Facts &facts) {
+  const std::string prefix = path.empty() ? "" : path + ".";
+  for (const config::Member &member : node.members)
+    addLeaves(prefix + member.key, member.value, facts);
+  for (size_t i = 0; i < node.items.size(); ++i)
+    addLeaves(prefix + std::to_string(i), node.items[i], facts);
+  if (node.members.empty() && node.items.empty())
+    facts.emplace_back(path, config::toJson(node));
+}
+
 /// The resolved configuration, every key by its path.
 Facts configFacts(const Plan &plan) {
-  const auto config = nlohmann::json::parse(plan.config_json(), nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object())
-    return {{"the resolved configuration", plan.config_json()}};
   Facts facts;
-  const nlohmann::json flat = config.flatten();
-  for (const auto &[pointer, value] : flat.items()) {
-    std::string path = pointer.substr(1);
-    for (char &letter : path)
-      letter = letter == '/' ? '.' : letter;
-    facts.emplace_back(path, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  try {
+    addLeaves("", config::parseHjsonValue(plan.config_json(), "the resolved configuration"), facts);
+  } catch (const Error &) { // not one that ds-opt wrote
+    facts = {{"the resolved configuration", plan.config_json()}};
   }
   return facts;
 }

@@ -3,10 +3,10 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Table.h"
 #include "core/Error.h"
+#include "core/Json.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -55,12 +55,12 @@ std::string diffReport(const plan::proto::Plan &a, const std::string &nameA, con
            (changes.empty() ? nothingChanged(same) : diffText(changes));
   if (format != Format::Json)
     throw Error("--format: diff writes text and json", "--format json");
-  nlohmann::ordered_json result = {{"format", 1}, {"model", a.model()}, {"a", nameA},
-                                   {"b", nameB},  {"equal", same},      {"changes", nlohmann::json::array()}};
+  Json result = {{"format", 1}, {"model", a.model()}, {"a", nameA},
+                 {"b", nameB},  {"equal", same},      {"changes", Json::array()}};
   for (const Change &change : changes)
     result["changes"].push_back(
         {{"section", change.section}, {"what", change.what}, {"a", change.before}, {"b", change.after}});
-  return result.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return result.dump(1) + "\n";
 }
 
 } // namespace ds::report

@@ -1,13 +1,14 @@
 //===- Fit.cpp - whether what a plan needs is there -----------------------===//
 #include "compiler/report/Fit.h"
 
+#include "compiler/config/Hjson.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/PeakMemory.h"
+#include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,21 +21,24 @@ using plan::proto::Buffer;
 using plan::proto::Plan;
 
 /// What the resolved configuration says at a path; null where it says nothing.
-nlohmann::json resolved(const Plan &plan, const char *path) {
-  const auto config = nlohmann::json::parse(plan.config_json(), nullptr, /*allow_exceptions=*/false);
-  const auto place = nlohmann::json::json_pointer(path);
-  return config.is_object() && config.contains(place) ? config[place] : nlohmann::json();
+config::Node resolved(const Plan &plan, std::string_view path) {
+  try {
+    const config::Node config = config::parseHjsonValue(plan.config_json(), "the resolved configuration");
+    const config::Node *value = config::at(config, path);
+    return value ? *value : config::Node();
+  } catch (const Error &) {
+    return {};
+  }
 }
 
 int64_t zeroStage(const Plan &plan) {
-  const nlohmann::json stage = resolved(plan, "/zero_optimization/stage");
-  return stage.is_number_integer() ? stage.get<int64_t>() : 0;
+  return resolved(plan, "zero_optimization.stage").integer; // 0 in any other kind of value
 }
 
 /// Whether less could be kept for the backward: the user has said what is.
 bool couldRecomputeMore(const Plan &plan) {
-  const nlohmann::json asked = resolved(plan, "/deepstatic/recompute");
-  return !asked.is_null() && asked != "auto" && asked != "full";
+  const config::Node asked = resolved(plan, "deepstatic.recompute");
+  return asked.kind != config::Node::Kind::Null && asked.text != "auto" && asked.text != "full";
 }
 
 /// "21.3MiB": bytes rounded up, as --device-memory takes them.

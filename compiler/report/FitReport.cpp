@@ -21,12 +21,12 @@
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
 #include "core/Error.h"
+#include "core/Json.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +36,6 @@
 namespace ds::report {
 namespace {
 
-using json = nlohmann::ordered_json;
 using plan::proto::Buffer;
 using plan::proto::ConfigAnswer;
 using plan::proto::Plan;
@@ -44,16 +43,16 @@ using plan::proto::Plan;
 constexpr const char *exactness =
     "exact for ds-run: the arenas that it allocates; what lives outside of them is the machine's reserve";
 
-json memoryJson(const Plan &plan, const FitSpace &space) {
+Json memoryJson(const Plan &plan, const FitSpace &space) {
   const SpaceMemory memory = measure(*space.role, space.space);
   const uint64_t reserve = space.needed - memory.arenaBytes;
-  json phases, holds;
+  Json phases, holds;
   for (const Phase &phase : phasesOf(*space.role, memory))
     phases[phase.name] = {{"live_bytes", phase.liveBytes},
                           {"fits", space.room == 0 || phase.liveBytes + reserve <= space.room}};
   for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
     holds[std::string(categoryName(Buffer::Category(category)))] = memory.atPeak[size_t(category)];
-  json ranks = json::array();
+  Json ranks = Json::array();
   for (int k = 0; k + 1 < space.role->ranks_size(); k += 2)
     ranks.push_back({space.role->ranks(k), space.role->ranks(k + 1)});
   return {{"role", space.role->name()},
@@ -62,7 +61,7 @@ json memoryJson(const Plan &plan, const FitSpace &space) {
           {"needed_bytes", space.needed},
           {"arena_bytes", memory.arenaBytes},
           {"reserve_bytes", reserve},
-          {"room_bytes", space.room == 0 ? json(nullptr) : json(space.room)},
+          {"room_bytes", space.room == 0 ? Json(nullptr) : Json(space.room)},
           {"fits", space.fits()},
           {"phases", phases},
           {"holds", holds}};
@@ -76,17 +75,17 @@ uint64_t maxWireBytes(const plan::proto::Plan &plan) {
   return most;
 }
 
-json caseJson(const FitCase &one) {
-  json result = {
+Json caseJson(const FitCase &one) {
+  Json result = {
       {"ranks", one.ranks}, {"verdict", name(verdictOf(one))}, {"reason", reasonOf(one)}, {"details", one.details}};
   if (one.plan) {
     result["machine"] = {{"name", one.plan->machine().name()}, {"device", one.plan->machine().device()}};
-    result["memory"] = json::array();
+    result["memory"] = Json::array();
     for (const FitSpace &space : fitSpaces(*one.plan))
       result["memory"].push_back(memoryJson(*one.plan, space));
     result["wire_bytes_per_step"] = maxWireBytes(*one.plan);
   }
-  result["config"] = json::array();
+  result["config"] = Json::array();
   for (const ConfigAnswer &answer : one.config)
     result["config"].push_back(answerJson(answer));
   return result;
@@ -183,14 +182,14 @@ std::string fitReport(const std::string &model, std::span<const FitCase> cases, 
     return fitText(model, cases);
   if (format != Format::Json)
     throw Error("--format: check writes text and json", "--format json");
-  json result = {{"format", 1},
+  Json result = {{"format", 1},
                  {"model", model},
                  {"verdict", name(verdictOf(cases))},
                  {"bytes", exactness},
-                 {"checks", json::array()}};
+                 {"checks", Json::array()}};
   for (const FitCase &one : cases)
     result["checks"].push_back(caseJson(one));
-  return result.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return result.dump(1) + "\n";
 }
 
 } // namespace ds::report

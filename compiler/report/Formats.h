@@ -1,9 +1,9 @@
 //===- Formats.h - one function a format ----------------------------------===//
 #pragma once
 
+#include "core/Json.h"
 #include "runtime/plan/plan.pb.h"
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace ds::report {
@@ -14,6 +14,6 @@ std::string textReport(const plan::proto::Plan &plan);                // TextRep
 std::string htmlReport(const plan::proto::Plan &plan, bool allRanks); // HtmlReport.cpp
 
 /// {"path", "value", "status", "note"} of a configuration key.
-nlohmann::ordered_json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp
+Json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp
 
 } // namespace ds::report

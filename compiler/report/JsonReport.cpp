@@ -36,13 +36,12 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/WireBytes.h"
+#include "core/Json.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,14 +50,13 @@
 namespace ds::report {
 namespace {
 
-using json = nlohmann::ordered_json;
 using plan::proto::Buffer;
 using plan::proto::Plan;
 using plan::proto::Role;
 
 constexpr uint64_t maxRanksListed = 16; // above, one of each role
 
-json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
+Json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
   SpaceMemory memory = measure(role, space);
   uint64_t bucketPadding = 0;
   for (const plan::LiveBuffer &live : memory.alive) {
@@ -66,7 +64,7 @@ json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
     memory.atPeak[size_t(role.buffers(live.buffer).category())] -= padding;
     bucketPadding += padding;
   }
-  json result = {{"arena_bytes", memory.arenaBytes}, {"peak_live_bytes", memory.peakLiveBytes}};
+  Json result = {{"arena_bytes", memory.arenaBytes}, {"peak_live_bytes", memory.peakLiveBytes}};
   for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
     result[std::string(categoryName(Buffer::Category(category)))] = memory.atPeak[size_t(category)];
   result["padding"] = int64_t(memory.arenaBytes) - int64_t(memory.peakLiveBytes) + int64_t(bucketPadding);
@@ -82,19 +80,19 @@ json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
 }
 
 /// The ZeRO table: each kind of state once, and what a rank holds of it; the buckets.
-json zeroJson(const Plan &plan, const Role &role) {
-  json result;
+Json zeroJson(const Plan &plan, const Role &role) {
+  Json result;
   for (Buffer::Category category : {Buffer::WEIGHTS, Buffer::GRADIENTS, Buffer::OPTIMIZER}) {
     const StateFacts facts = stateFacts(plan, role, category);
     result[std::string(categoryName(category))] = {
         {"whole_bytes", facts.wholeBytes}, {"rank_bytes", facts.heldBytes}, {"rank_padding", facts.paddingBytes}};
   }
-  result["buckets"] = json::array();
+  result["buckets"] = Json::array();
   for (const BucketFacts &facts : bucketFacts(plan, role)) {
-    json members = json::array();
+    Json members = Json::array();
     for (const plan::proto::BucketMember &member : facts.bucket->members())
       members.push_back(plan.variables(int(member.variable())).name());
-    json one = {{"name", facts.bucket->name()},       {"elements", facts.bucket->elements()},
+    Json one = {{"name", facts.bucket->name()},       {"elements", facts.bucket->elements()},
                 {"rank_bytes", facts.heldBytes},      {"held", facts.heldBytes == facts.wholeBytes ? "whole" : "slice"},
                 {"rank_padding", facts.paddingBytes}, {"members", members}};
     if (facts.oversized)
@@ -105,7 +103,7 @@ json zeroJson(const Plan &plan, const Role &role) {
 }
 
 /// What all ranks of a role have in common.
-json roleJson(const Plan &plan, const Role &role) {
+Json roleJson(const Plan &plan, const Role &role) {
   return {{"memory",
            {{"device", memoryJson(plan, role, "device")},
             {"host", memoryJson(plan, role, "host")},
@@ -115,15 +113,15 @@ json roleJson(const Plan &plan, const Role &role) {
           {"recompute_flops_per_step", recomputeFlopsPerStep(plan, role)}};
 }
 
-json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {
+Json rankJson(const Plan &plan, uint64_t rank, const Role &role, const Json &common) {
   const WorldSize world = worldSize(plan);
-  json result = {{"rank", rank},
+  Json result = {{"rank", rank},
                  {"role", role.name()},
                  {"coords",
                   {{"data", rank / (world.tensor * world.expert) % world.data},
                    {"pipe", rank / (world.tensor * world.expert * world.data)},
                    {"tensor", rank % world.tensor}}}};
-  result.update(common);
+  result.append(common);
   const WireBytes wire = wireBytesPerStep(plan, role, rank);
   result["wire_bytes_per_step"] = {{"all_gather", wire.allGather},
                                    {"reduce_scatter", wire.reduceScatter},
@@ -137,12 +135,12 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
   return result;
 }
 
-json ranksJson(const Plan &plan, bool allRanks) {
+Json ranksJson(const Plan &plan, bool allRanks) {
   const uint64_t ranks = worldSize(plan).ranks();
-  std::vector<json> common;
+  std::vector<Json> common;
   for (const Role &role : plan.roles())
     common.push_back(roleJson(plan, role));
-  json result = json::array();
+  Json result = Json::array();
   if (allRanks || ranks <= maxRanksListed) {
     for (uint64_t rank = 0; rank < ranks; ++rank)
       if (const int role = roleOf(plan, rank); role >= 0)
@@ -153,7 +151,7 @@ json ranksJson(const Plan &plan, bool allRanks) {
     const Role &role = plan.roles(i);
     if (role.ranks_size() < 2)
       continue;
-    json one = rankJson(plan, role.ranks(0), role, common[size_t(i)]);
+    Json one = rankJson(plan, role.ranks(0), role, common[size_t(i)]);
     for (int k = 0; k + 1 < role.ranks_size(); k += 2)
       one["same_as"].push_back({role.ranks(k), role.ranks(k + 1)});
     result.push_back(std::move(one));
@@ -161,14 +159,14 @@ json ranksJson(const Plan &plan, bool allRanks) {
   return result;
 }
 
-json parametersJson(const Plan &plan) {
-  json result = json::array();
+Json parametersJson(const Plan &plan) {
+  Json result = Json::array();
   const std::vector<std::vector<uint64_t>> stages = stagesOfVariables(plan);
   for (int i = 0; i < plan.variables_size(); ++i) {
     const plan::proto::Variable &variable = plan.variables(i);
     if (variable.kind() != plan::proto::Variable::PARAMETER)
       continue;
-    json one = {{"name", variable.name()},
+    Json one = {{"name", variable.name()},
                 {"shape", std::vector<int64_t>(variable.shape().begin(), variable.shape().end())},
                 {"dtype", dtypeName(variable.dtype())},
                 {"stages", stages[size_t(i)]},
@@ -181,8 +179,8 @@ json parametersJson(const Plan &plan) {
   return result;
 }
 
-json stageJson(const plan::proto::Stage &stage) {
-  json sent = json::array();
+Json stageJson(const plan::proto::Stage &stage) {
+  Json sent = Json::array();
   for (const plan::proto::SentValue &value : stage.sent())
     sent.push_back({{"name", value.name()}, {"bytes", value.bytes()}, {"to_stage", value.to_stage()}});
   return {{"first_op", stage.first_op()},
@@ -195,9 +193,9 @@ json stageJson(const plan::proto::Stage &stage) {
           {"microbatches_in_flight", stage.microbatches_in_flight()}};
 }
 
-json pipelineJson(const Plan &plan) {
+Json pipelineJson(const Plan &plan) {
   const plan::proto::Pipeline &pipeline = plan.pipeline();
-  json result = {{"schedule", hasStages(plan) ? pipeline.schedule() : "none"},
+  Json result = {{"schedule", hasStages(plan) ? pipeline.schedule() : "none"},
                  {"stages", worldSize(plan).pipe},
                  {"microbatches", plan.training().accumulation_steps()},
                  {"bubble_fraction", pipeline.bubble_fraction()}};
@@ -211,24 +209,24 @@ json pipelineJson(const Plan &plan) {
 }
 
 /// A value of the configuration, which the plan keeps as a line of JSON; the line itself where it is none.
-json valueJson(const std::string &line) {
+Json valueJson(const std::string &line) {
   try {
-    return json::parse(config::toJson(config::parseHjsonValue(line, "value"))); // bounds the nesting
+    return config::asJson(config::parseHjsonValue(line, "value"));
   } catch (const std::exception &) {
     return line;
   }
 }
 
-json configJson(const Plan &plan) {
-  json result = json::array();
+Json configJson(const Plan &plan) {
+  Json result = Json::array();
   for (const plan::proto::ConfigAnswer &answer : plan.config())
     result.push_back(answerJson(answer));
   return result;
 }
 
 /// All roles agree on them.
-json capturedPrograms(const Plan &plan) {
-  json names = json::array();
+Json capturedPrograms(const Plan &plan) {
+  Json names = Json::array();
   for (int i = 0; plan.roles_size() > 0 && i < plan.roles(0).programs_size(); ++i)
     if (plan.roles(0).programs(i).captured())
       names.push_back(plan.roles(0).programs(i).name());
@@ -237,7 +235,7 @@ json capturedPrograms(const Plan &plan) {
 
 } // namespace
 
-json answerJson(const plan::proto::ConfigAnswer &answer) {
+Json answerJson(const plan::proto::ConfigAnswer &answer) {
   return {{"path", answer.path()},
           {"value", valueJson(answer.value_json())},
           {"status", answer.status()},
@@ -246,7 +244,7 @@ json answerJson(const plan::proto::ConfigAnswer &answer) {
 
 std::string jsonReport(const Plan &plan, bool allRanks) {
   const WorldSize world = worldSize(plan);
-  const json result = {
+  const Json result = {
       {"format", 1},
       {"model", plan.model()},
       {"ranks", world.ranks()},
@@ -273,7 +271,7 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
       {"parameters", parametersJson(plan)},
       {"config", configJson(plan)},
   };
-  return result.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return result.dump(1) + "\n";
 }
 
 } // namespace ds::report

@@ -5,14 +5,13 @@
 #include "compiler/report/Html.h"
 #include "compiler/report/Picture.h"
 #include "compiler/report/Tables.h"
+#include "core/Json.h"
 #include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -256,18 +255,18 @@ private:
   }
 
   std::string dataJson() const {
-    nlohmann::ordered_json data = {{"left", double(left) / 10}, {"width", double(width) / 10}};
-    data["kinds"] = nlohmann::json::array();
-    data["columns"] = nlohmann::json::array();
+    Json data = {{"left", double(left) / 10}, {"width", double(width) / 10}};
+    data["kinds"] = Json::array();
+    data["columns"] = Json::array();
     for (Buffer::Category category : kinds_)
       data["kinds"].push_back(categoryName(category));
     for (const Column &column : columns_) {
-      nlohmann::ordered_json one = {instantText(plan_, role_, program_, column.call, column.command)};
+      Json one = {instantText(plan_, role_, program_, column.call, column.command)};
       for (Buffer::Category category : kinds_)
         one.push_back(column.bytes[size_t(category)]);
       data["columns"].push_back(std::move(one));
     }
-    return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return data.dump();
   }
 
   const Plan &plan_;

@@ -4,14 +4,13 @@
 #include "core/AtomicFile.h"
 #include "core/DType.h"
 #include "core/Error.h"
+#include "core/Json.h"
 #include "core/Shape.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,9 +47,9 @@ uint64_t tensorBytes(const TensorToWrite &tensor) {
 }
 
 std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<std::string, std::string> &metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty())
-    header["__metadata__"] = metadata;
+  Json header = Json::object();
+  for (const auto &[key, value] : metadata)
+    header["__metadata__"][key] = value;
   uint64_t offset = 0;
   for (const TensorToWrite &tensor : tensors) {
     const uint64_t end = offset + tensorBytes(tensor);

@@ -1,23 +1,21 @@
 //===- Trace.cpp - what queues did, as a Chrome trace ---------------------===//
 #include "runtime/trace/Trace.h"
 
+#include "core/Json.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 namespace ds::runtime {
 namespace {
 
-/// A JSON string, whatever bytes it holds.
-std::string quoted(const std::string &text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string quoted(const std::string &text) { return Json(text).dump(); }
 
 std::string metadata(const char *kind, uint32_t rank, uint32_t queue, const std::string &name) {
   return "{\"ph\": \"M\", \"name\": \"" + std::string(kind) + "\", \"pid\": " + std::to_string(rank) +

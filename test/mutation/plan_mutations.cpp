@@ -9,8 +9,8 @@
 #include "runtime/plan/PlanReader.h"
 #include "test/mutation/Judge.h"
 #include "test/mutation/Kinds.h"
+#include "tools/command-line/CommandLine.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -123,19 +123,23 @@ private:
 
 Arguments parse(int argc, char **argv) {
   Arguments arguments;
-  CLI::App app("breaks plans in many ways and counts who notices", "plan_mutations");
-  app.add_option("PLAN", arguments.plans, "plans to break");
-  app.add_option("--data", arguments.data, "what they train on");
-  app.add_option("--mutants", arguments.mutants, "how many broken plans");
-  app.add_option("--kinds", arguments.kinds, "names of kinds; default: all")->delimiter(',');
-  app.add_option("--runs", arguments.runs, "runs of each accepted plan, with different delays");
-  app.add_option("--seed", arguments.seed, "of all choices");
-  app.add_flag("--list", arguments.list, "print the names of the kinds");
-  app.add_flag("--verbose", arguments.verbose, "a line for each broken plan");
+  tool::CommandLine line("breaks plans in many ways and counts who notices", "plan_mutations");
+  line.addOption("PLAN", arguments.plans, "plans to break");
+  line.addOption("--data", arguments.data, "what they train on");
+  line.addOption("--mutants", arguments.mutants, "how many broken plans");
+  line.addOption("--kinds", arguments.kinds, "names of kinds; default: all").delimitedBy(',');
+  line.addOption("--runs", arguments.runs, "runs of each accepted plan, with different delays");
+  line.addOption("--seed", arguments.seed, "of all choices");
+  line.addFlag("--list", arguments.list, "print the names of the kinds");
+  line.addFlag("--verbose", arguments.verbose, "a line for each broken plan");
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    std::exit(app.exit(error));
+    if (const std::optional<std::string> text = line.parse(argc, argv)) {
+      std::fputs(text->c_str(), stdout);
+      std::exit(0);
+    }
+  } catch (const tool::UsageError &error) {
+    std::fprintf(stderr, "error: %s; see plan_mutations --help\n", error.what());
+    std::exit(2);
   }
   return arguments;
 }

@@ -11,8 +11,7 @@
 #include "core/Error.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
-
-#include <CLI/CLI.hpp>
+#include "tools/command-line/CommandLine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -108,18 +107,20 @@ struct ModelArguments {
   std::string path, loss, weights, batchNorm = "refuse", dropout = "refuse";
   std::vector<std::string> dims, trainable, frozen;
 
-  void add(CLI::App &app) {
-    app.add_option("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote")->required();
-    app.add_option("--dim", dims, "NAME=SIZE of a symbolic dimension; batch comes from the micro-batch");
-    app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
-    app.add_option("--frozen", frozen, "do not train those that match");
-    app.add_option("--loss", loss, "the output that is the loss, where the graph has several");
-    app.add_option("--weights", weights,
-                   "safetensors file, index of several or folder, with what the model file leaves out");
-    app.add_option("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
-        ->check(CLI::IsMember({"refuse", "as-written", "train"}));
-    app.add_option("--dropout", dropout, "as-written|force|off: what to do about Dropout that lost its training mode")
-        ->check(CLI::IsMember({"refuse", "as-written", "force", "off"}));
+  void addTo(Command &command) {
+    command.addOption("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote").required();
+    command.addOption("--dim", dims, "NAME=SIZE of a symbolic dimension; batch comes from the micro-batch");
+    command.addOption("--trainable", trainable, "train the initializers that match this regular expression, too");
+    command.addOption("--frozen", frozen, "do not train those that match");
+    command.addOption("--loss", loss, "the output that is the loss, where the graph has several");
+    command.addOption("--weights", weights,
+                      "safetensors file, index of several or folder, with what the model file leaves out");
+    command
+        .addOption("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
+        .oneOf({"refuse", "as-written", "train"});
+    command
+        .addOption("--dropout", dropout, "as-written|force|off: what to do about Dropout that lost its training mode")
+        .oneOf({"refuse", "as-written", "force", "off"});
   }
 
   import::ImportOptions options() const {
@@ -150,14 +151,14 @@ struct PlanningArguments {
   std::string config, machine, deviceMemory, hostMemory;
   std::vector<std::string> sets, without;
 
-  void add(CLI::App &app) {
-    model.add(app);
-    app.add_option("--config", config, "DeepSpeed's ds_config.json; ours stands under \"deepstatic\"")->required();
-    app.add_option("--machine", machine, "a machine file, or the name of one in models/machines");
-    app.add_option("--set", sets, "key.path=value: overrides one configuration key");
-    app.add_option("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
-    app.add_option("--host-memory", hostMemory, "of one rank");
-    app.add_option("--without", without, "leave out a pass that only makes the plan better, to compare; repeatable");
+  void addTo(Command &command) {
+    model.addTo(command);
+    command.addOption("--config", config, "DeepSpeed's ds_config.json; ours stands under \"deepstatic\"").required();
+    command.addOption("--machine", machine, "a machine file, or the name of one in models/machines");
+    command.addOption("--set", sets, "key.path=value: overrides one configuration key");
+    command.addOption("--device-memory", deviceMemory, "of one rank, e.g. 2GiB");
+    command.addOption("--host-memory", hostMemory, "of one rank");
+    command.addOption("--without", without, "leave out a pass that only makes the plan better, to compare; repeatable");
   }
 
   driver::CompileRequest request() const {
@@ -181,11 +182,11 @@ struct CompileArguments {
   std::string emit, output;
   int64_t ranks = 1;
 
-  void add(CLI::App &app) {
-    planning.add(app);
-    app.add_option("--ranks", ranks, "processes or GPUs to compile for");
-    app.add_option("--emit", emit, "stop at train|grad|dist|schedule|plan|plan-text and print it");
-    app.add_option("-o,--output", output, "the plan file (default: the model's name with .dsplan)");
+  void addTo(Command &command) {
+    planning.addTo(command);
+    command.addOption("--ranks", ranks, "processes or GPUs to compile for");
+    command.addOption("--emit", emit, "stop at train|grad|dist|schedule|plan|plan-text and print it");
+    command.addOption("-o,--output", output, "the plan file (default: the model's name with .dsplan)");
   }
 
   driver::CompileRequest request() const {
@@ -275,11 +276,11 @@ struct CheckArguments {
   std::vector<int64_t> ranks = {1};
   std::string format = "text", output;
 
-  void add(CLI::App &app) {
-    planning.add(app);
-    app.add_option("--ranks", ranks, "N, or several: 8,64,512")->delimiter(',')->check(CLI::PositiveNumber);
-    app.add_option("--format", format, "text|json");
-    app.add_option("-o,--output", output, "file; default: stdout");
+  void addTo(Command &command) {
+    planning.addTo(command);
+    command.addOption("--ranks", ranks, "N, or several: 8,64,512").delimitedBy(',').positive();
+    command.addOption("--format", format, "text|json");
+    command.addOption("-o,--output", output, "file; default: stdout");
   }
 };
 
@@ -301,12 +302,10 @@ void runDiff(const std::string &a, const std::string &b, const std::string &form
 }
 
 /// Says why a command failed; its exit code. Called where an exception is being handled.
-int explainFailure(CLI::App &app, const char *command) {
+int explainFailure(const char *command) {
   try {
     throw;
-  } catch (const CLI::Success &success) { // --help and --version
-    return app.exit(success);
-  } catch (const CLI::Error &error) {
+  } catch (const UsageError &error) {
     std::fprintf(stderr, "error: %s; see ds-opt %s --help\n", error.what(), command);
     return 2;
   } catch (const config::ConfigError &error) {
@@ -345,37 +344,38 @@ int ds::tool::runCommand(int argc, char **argv) {
     std::fprintf(stderr, "\n");
     return 2;
   }
-  CLI::App app("ds-opt: inspects and compiles ONNX training graphs");
-  app.footer("Passes by hand, with all flags of mlir-opt: ds-opt FILE.mlir --ds-...; ds-opt --help-list lists them.");
-  app.set_version_flag("--version", "ds-opt " DS_VERSION);
+  CommandLine line("ds-opt: inspects and compiles ONNX training graphs");
+  line.setFooter(
+      "Passes by hand, with all flags of mlir-opt: ds-opt FILE.mlir --ds-...; ds-opt --help-list lists them.");
+  line.setVersion("--version", "ds-opt " DS_VERSION);
   bool quiet = false, verbose = false;
-  app.add_flag("--quiet", quiet, "print nothing but results");
-  app.add_flag("--verbose", verbose, "print every phase and its time");
+  line.addFlag("--quiet", quiet, "print nothing but results");
+  line.addFlag("--verbose", verbose, "print every phase and its time");
   bool listCommands = false;
-  app.add_flag("--commands", listCommands, "the same as --help");
-  app.fallthrough();
+  line.addFlag("--commands", listCommands, "the same as --help");
+  line.acceptOptionsAnywhere();
 
   ModelArguments importArguments;
   std::string importOutput;
-  CLI::App *importCommand = app.add_subcommand("import", "print a model in the train dialect");
-  importArguments.add(*importCommand);
-  importCommand->add_option("-o,--output", importOutput, "file; default: stdout");
+  Command importCommand = line.addCommand("import", "print a model in the train dialect");
+  importArguments.addTo(importCommand);
+  importCommand.addOption("-o,--output", importOutput, "file; default: stdout");
   importCommand->callback([&] { deliver(driver::importToText(importArguments.options()), importOutput); });
 
   CompileArguments compileArguments;
-  CLI::App *compileCommand = app.add_subcommand("compile", "turn a model and a configuration into a plan");
-  compileArguments.add(*compileCommand);
+  Command compileCommand = line.addCommand("compile", "turn a model and a configuration into a plan");
+  compileArguments.addTo(compileCommand);
   compileCommand->callback([&] { runCompile(compileArguments, quiet, verbose); });
 
   std::string reportPath, reportFormat = "text", reportOutput, reportPage;
   bool allRanks = false;
-  CLI::App *reportCommand = app.add_subcommand("report", "what a plan decides: who owns what, bytes, configuration");
-  reportCommand->add_option("PLAN", reportPath, "a .dsplan file")->required();
-  CLI::Option *format = reportCommand->add_option("--format", reportFormat, "text|json|html|perfetto");
-  reportCommand->add_flag("--all-ranks", allRanks,
-                          "json: every rank instead of one of each class; html: a picture of every role");
-  reportCommand->add_option("--html", reportPage, "FILE: the same as --format html -o FILE")->excludes(format);
-  reportCommand->add_option("-o,--output", reportOutput, "file; default: stdout");
+  Command reportCommand = line.addCommand("report", "what a plan decides: who owns what, bytes, configuration");
+  reportCommand.addOption("PLAN", reportPath, "a .dsplan file").required();
+  const Option format = reportCommand.addOption("--format", reportFormat, "text|json|html|perfetto");
+  reportCommand.addFlag("--all-ranks", allRanks,
+                        "json: every rank instead of one of each class; html: a picture of every role");
+  reportCommand.addOption("--html", reportPage, "FILE: the same as --format html -o FILE").excludes(format);
+  reportCommand.addOption("-o,--output", reportOutput, "file; default: stdout");
   reportCommand->callback([&] {
     if (reportPage.empty())
       runReport(reportPath, reportFormat, allRanks, reportOutput);
@@ -384,31 +384,30 @@ int ds::tool::runCommand(int argc, char **argv) {
   });
 
   std::string verifyPath;
-  CLI::App *verifyCommand =
-      app.add_subcommand("verify", "prove that a plan ends, has no race, and does what it should");
-  verifyCommand->add_option("PLAN", verifyPath, "a .dsplan file")->required();
+  Command verifyCommand = line.addCommand("verify", "prove that a plan ends, has no race, and does what it should");
+  verifyCommand.addOption("PLAN", verifyPath, "a .dsplan file").required();
   verifyCommand->callback([&] { runVerify(verifyPath, quiet); });
 
   CheckArguments checkArguments;
   int checkCode = 0;
-  CLI::App *checkCommand = app.add_subcommand("check", "does it fit, what becomes of every key; writes no plan");
-  checkArguments.add(*checkCommand);
+  Command checkCommand = line.addCommand("check", "does it fit, what becomes of every key; writes no plan");
+  checkArguments.addTo(checkCommand);
   checkCommand->callback([&] { checkCode = runCheck(checkArguments, quiet, verbose); });
 
   std::string planA, planB, diffFormat = "text", diffOutput;
-  CLI::App *diffCommand = app.add_subcommand("diff", "what two plans of a model decide otherwise");
-  diffCommand->add_option("A", planA, "a .dsplan file")->required();
-  diffCommand->add_option("B", planB, "another")->required();
-  diffCommand->add_option("--format", diffFormat, "text|json");
-  diffCommand->add_option("-o,--output", diffOutput, "file; default: stdout");
+  Command diffCommand = line.addCommand("diff", "what two plans of a model decide otherwise");
+  diffCommand.addOption("A", planA, "a .dsplan file").required();
+  diffCommand.addOption("B", planB, "another").required();
+  diffCommand.addOption("--format", diffFormat, "text|json");
+  diffCommand.addOption("-o,--output", diffOutput, "file; default: stdout");
   diffCommand->callback([&] { runDiff(planA, planB, diffFormat, diffOutput); });
 
   try {
-    app.parse(argc, argv);
-    if (app.get_subcommands().empty())
-      std::fputs(app.help().c_str(), stdout);
+    const std::optional<std::string> text = line.parse(argc, argv);
+    if (text || !line.hasCommand())
+      std::fputs(text.value_or(line.help()).c_str(), stdout);
     return checkCode;
   } catch (...) {
-    return explainFailure(app, argc > 1 ? argv[1] : "");
+    return explainFailure(argc > 1 ? argv[1] : "");
   }
 }

@@ -2,7 +2,6 @@
 #include "tools/ds-run/Arguments.h"
 #include "runtime/session/Training.h"
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -16,47 +15,47 @@ constexpr const char *laterFlags[] = {"--save", "--save-interval", "--keep", "--
 
 class Parser {
 public:
-  Parser() : app_("Trains by a plan that ds-opt compiled.", "ds-run") {
+  Parser() : line_("Trains by a plan that ds-opt compiled.", "ds-run") {
     runtime::TrainingOptions &training = arguments_.training;
-    app_.add_option("PLAN", training.planPath, "the plan, from ds-opt compile");
-    app_.add_option("-n", ranks_, "ranks, all in this process; must be the plan's")->check(CLI::PositiveNumber);
-    app_.add_option("--data", training.data, "safetensors or token files; several form one stream");
-    app_.add_option("--steps", steps_, "optimizer steps; default: one epoch");
-    app_.add_option("--device", training.device,
-                    "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
-        ->check(CLI::IsMember({"cpu", "cuda", "null"}));
-    app_.add_option("--seed", training.seed, "of dropout, shuffling and random first values; default: 0");
-    app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")
-        ->check(CLI::Range(1, 4096));
-    app_.add_flag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
-    app_.add_option("--weights", training.weights, "safetensors file or folder that overrides the plan's first values");
+    line_.addOption("PLAN", training.planPath, "the plan, from ds-opt compile");
+    line_.addOption("-n", ranks_, "ranks, all in this process; must be the plan's").positive();
+    line_.addOption("--data", training.data, "safetensors or token files; several form one stream");
+    line_.addOption("--steps", steps_, "optimizer steps; default: one epoch");
+    line_
+        .addOption("--device", training.device,
+                   "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
+        .oneOf({"cpu", "cuda", "null"});
+    line_.addOption("--seed", training.seed, "of dropout, shuffling and random first values; default: 0");
+    line_.addOption("--threads", training.threads, "compute threads of a rank; default: the plan's").between(1, 4096);
+    line_.addFlag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
+    line_.addOption("--weights", training.weights, "safetensors file or folder that overrides the plan's first values");
     addResults();
-    app_.add_option("--collective-timeout", collectiveTimeout_,
-                    "seconds that a rank waits for the others; default: 600")
-        ->check(CLI::Range(0.001, 1e6));
-    app_.add_flag("--check-memory", training.checkMemory, "NaN patterns in all memory that nobody owns");
-    app_.add_flag("--check-numerics", training.checkNumerics, "stop at the first NaN or infinity, naming its op");
-    app_.add_flag("--quiet", arguments_.quiet, "no progress");
-    app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
-    app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");
+    line_
+        .addOption("--collective-timeout", collectiveTimeout_, "seconds that a rank waits for the others; default: 600")
+        .between(0.001, 1e6);
+    line_.addFlag("--check-memory", training.checkMemory, "NaN patterns in all memory that nobody owns");
+    line_.addFlag("--check-numerics", training.checkNumerics, "stop at the first NaN or infinity, naming its op");
+    line_.addFlag("--quiet", arguments_.quiet, "no progress");
+    line_.addFlag("--verbose", arguments_.verbose, "every step, and what was loaded");
+    line_.addFlag("--resume-if-present", resumeIfPresent_).hidden();
     for (const char *flag : laterFlags)
-      app_.add_option(flag, later_)->group("");
-    app_.add_subcommand("info", "devices, libraries, versions");
-    app_.add_subcommand("export", "not available yet")->group("")->allow_extras();
+      line_.addOption(flag, later_).hidden();
+    line_.addCommand("info", "devices, libraries, versions");
+    line_.addHiddenCommand("export");
   }
 
   Arguments parse(int argc, char **argv) {
     try {
-      app_.parse(argc, argv);
-    } catch (const CLI::CallForHelp &) {
-      arguments_.command = Arguments::Command::Help;
-      arguments_.text = app_.help();
-      return arguments_;
-    } catch (const CLI::ParseError &error) {
+      if (std::optional<std::string> text = line_.parse(argc, argv)) {
+        arguments_.command = Arguments::Command::Help;
+        arguments_.text = *text;
+        return arguments_;
+      }
+    } catch (const UsageError &error) {
       throw UsageError(std::string(error.what()) + "; ds-run --help lists the flags");
     }
     refuseLaterFlags();
-    if (app_.got_subcommand("info")) {
+    if (line_.hasCommand("info")) {
       arguments_.command = Arguments::Command::Info;
       return arguments_;
     }
@@ -67,23 +66,24 @@ public:
 private:
   void addResults() {
     runtime::TrainingOptions &training = arguments_.training;
-    app_.add_option("--metrics", training.metrics, "one JSON object a step, and a summary");
-    app_.add_option("--trace", training.trace, "when each command ran, for chrome://tracing or ui.perfetto.dev");
-    app_.add_option("--eval-data", training.evaluationData, "data for the forward-only program");
-    app_.add_option("--eval-interval", training.evaluationInterval,
-                    "steps between evaluations; default: only at the end")
-        ->check(CLI::PositiveNumber);
-    app_.add_flag("--eval", training.evaluateOnly, "evaluate and do not train");
-    app_.add_option("--export", training.exportPath, "safetensors file for the final weights");
+    line_.addOption("--metrics", training.metrics, "one JSON object a step, and a summary");
+    line_.addOption("--trace", training.trace, "when each command ran, for chrome://tracing or ui.perfetto.dev");
+    line_.addOption("--eval-data", training.evaluationData, "data for the forward-only program");
+    line_
+        .addOption("--eval-interval", training.evaluationInterval,
+                   "steps between evaluations; default: only at the end")
+        .positive();
+    line_.addFlag("--eval", training.evaluateOnly, "evaluate and do not train");
+    line_.addOption("--export", training.exportPath, "safetensors file for the final weights");
   }
 
   void refuseLaterFlags() const {
     for (const char *flag : laterFlags)
-      if (app_.count(flag) > 0)
+      if (line_.hasOption(flag))
         throw UsageError(std::string(flag) + " is not available yet in this version of ds-run");
-    if (app_.count("--resume-if-present") > 0)
+    if (line_.hasOption("--resume-if-present"))
       throw UsageError("--resume-if-present is not available yet in this version of ds-run");
-    if (app_.got_subcommand("export"))
+    if (line_.hasCommand("export"))
       throw UsageError(
           "ds-run export is not available yet, as there are no checkpoints; --export writes the weights at "
           "the end of a run");
@@ -93,20 +93,20 @@ private:
     runtime::TrainingOptions &training = arguments_.training;
     if (training.planPath.empty())
       throw UsageError("no plan was given: ds-run PLAN.dsplan --data DATA ...");
-    if (app_.count("-n") > 0)
+    if (line_.hasOption("-n"))
       training.ranks = ranks_;
     training.collectiveTimeout = std::chrono::milliseconds(int64_t(collectiveTimeout_ * 1000));
-    if (app_.count("--steps") > 0)
+    if (line_.hasOption("--steps"))
       training.steps = steps_;
     if (training.evaluationInterval > 0 && training.evaluationData.empty())
       throw UsageError("--eval-interval needs --eval-data");
-    if (training.evaluateOnly && (!training.exportPath.empty() || app_.count("--steps") > 0))
+    if (training.evaluateOnly && (!training.exportPath.empty() || line_.hasOption("--steps")))
       throw UsageError("--eval does not train, so --steps and --export make no sense with it");
     if (arguments_.quiet && arguments_.verbose)
       throw UsageError("--quiet and --verbose exclude each other");
   }
 
-  CLI::App app_;
+  tool::CommandLine line_;
   Arguments arguments_;
   uint64_t ranks_ = 0, steps_ = 0;
   double collectiveTimeout_ = 600; // s

@@ -2,17 +2,13 @@
 #pragma once
 
 #include "runtime/session/Training.h"
+#include "tools/command-line/CommandLine.h"
 
-#include <stdexcept>
 #include <string>
 
 namespace ds::run {
 
-/// Wrong usage: exit code 2.
-class UsageError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
+using tool::UsageError;
 
 struct Arguments {
   enum class Command { Train, Info, Help };
