@@ -10,7 +10,7 @@
 //        "weights", "gradients", "optimizer", "activations", "workspace", "communication", "inputs", "constants"
 //                           alive at that instant, without padding,
 //        "padding"          what is left of arena_bytes: alignment, gaps that no offset could close, and
-//        "bucket_padding"   what of buckets belongs to no variable,
+//        "bucket_padding"   elements of buckets that no variable has,
 //        "lost"             arena_bytes that hold nothing live at the peak: "alignment" of live buffers,
 //                           "message_slots" that a message may fill or leave, "idle_slots" of micro-batches not under
 //                           way, "gaps" that other times need,

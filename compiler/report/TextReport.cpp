@@ -28,7 +28,7 @@ void printHead(std::string &page, const Plan &plan) {
     page += "  " + label + std::string(10 - label.size(), ' ') + sentence + "\n";
 }
 
-/// What of the training state each rank holds; nothing where ranks share nothing.
+/// Which part of the training state each rank holds; nothing where ranks share nothing.
 void printZero(std::string &page, const Plan &plan, const Role &role) {
   const Table buckets = bucketTable(plan, role);
   if (buckets.rows().size() == 1)

@@ -11,7 +11,7 @@ namespace ds::scheduling {
 
 /// Cuts a sequence of units into consecutive stages, none of them empty, such that the slowest is as fast as can be.
 struct PartitionProblem {
-  /// An op of the forward, in program order, and what of the backward belongs to it.
+  /// An op of the forward, in program order, and the part of the backward that belongs to it.
   struct Unit {
     double seconds;          // forward and backward of one micro-batch
     int64_t stateBytes;      // of parameters, with all that is kept for each

@@ -42,7 +42,7 @@ class Command : public Task {
 public:
   /// Acquires what running needs; throws ds::Error.
   virtual void initialize() {}
-  /// What of run() the host does anew for a run that is launched as it was recorded: a feed reads its data.
+  /// The host's part of run(), done anew for a run that is launched as it was recorded: a feed reads its data.
   virtual Status stage(const Call &call) noexcept { return Status::success(); }
   /// The failure that a value refused by its kernel stands for.
   virtual Status refusal(int64_t value) const noexcept { return Status::failure("a value was refused"); }

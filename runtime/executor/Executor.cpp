@@ -134,7 +134,7 @@ void Executor::initialize(const VariableSources &sources) {
   }
 }
 
-/// What of a bucket's buffer no part covers becomes zero, and commands keep it so.
+/// The bytes of a bucket's buffer that no part covers become zero, and commands keep them so.
 void Executor::zeroPadding(std::span<const HeldPart> parts) const {
   const std::vector<std::byte> zeros(size_t(1) << 16);
   size_t next = 0; // parts stand in the order of buffers

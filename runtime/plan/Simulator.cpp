@@ -265,15 +265,15 @@ private:
     if (!stuck)
       return std::nullopt;
     std::set<QueueId> seen;
-    std::optional<QueueId> meeting;
+    std::optional<QueueId> rendezvous;
     for (std::optional<QueueId> next = stuck; next; next = heldBackBy(*next)) {
       stuck = next;
       if (!seen.insert(*stuck).second) {
-        stuck = meeting.value_or(*stuck);
+        stuck = rendezvous.value_or(*stuck);
         break;
       }
       if (blocker(instanceAt(*stuck)) == nullptr)
-        meeting = stuck;
+        rendezvous = stuck;
     }
     return deadlockAt(*stuck);
   }

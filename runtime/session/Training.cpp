@@ -143,7 +143,7 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
     runAll(observer, stop);
   } catch (const Error &error) {
     try {
-      writeTrace(/*together=*/false); // what a run did before it failed is worth most
+      writeTrace(/*together=*/false); // most of interest when a run has failed
     } catch (const Error &second) {
       throw Error(error.what() + std::string("; and then ") + second.what(), error.tryLine);
     }

@@ -24,7 +24,7 @@ std::string metadata(const char *kind, uint32_t rank, uint32_t queue, const std:
          ", \"tid\": " + std::to_string(queue) + ", \"args\": {\"name\": " + quoted(name) + "}},\n";
 }
 
-/// What of an event's text depends on its label and row only.
+/// The part of an event's text that depends on its label and row only.
 std::string labelText(const TraceLabel &label, uint32_t rank, uint32_t queue) {
   return "{\"ph\": \"X\", \"name\": " + quoted(label.name) + ", \"cat\": " + quoted(label.category) +
          ", \"pid\": " + std::to_string(rank) + ", \"tid\": " + std::to_string(queue) +

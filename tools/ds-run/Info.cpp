@@ -19,7 +19,7 @@
 namespace ds::run {
 namespace {
 
-/// What of the processor's instructions matters to kernels.
+/// The processor's instructions that kernels use.
 std::string instructionSets() {
   std::string sets;
 #if defined(__x86_64__)

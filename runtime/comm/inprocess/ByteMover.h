@@ -13,8 +13,8 @@
 namespace ds::runtime {
 
 /// What one member of a group, or one end of a channel, moves bytes with: at once where ranks run on the host, by
-/// enqueueing on `stream` where they run on accelerators. Ranks meet on the host (Meeting in InProcessGroup.h); before
-/// each meeting everyone marks how far its stream has come and after it everyone follows the others' marks, so that
+/// enqueueing on `stream` where they run on accelerators. Ranks meet on the host (InProcessGroup.h); before
+/// each rendezvous everyone marks how far its stream has come and after it everyone follows the others' marks, so that
 /// what it enqueues then comes after all that they enqueued before. Nothing allocates.
 class ByteMover {
 public:

@@ -13,7 +13,7 @@
 namespace ds::runtime {
 namespace {
 
-/// What was done before a meeting is seen after it, so there is nothing to mark.
+/// What was done before a rendezvous is seen after it, so there is nothing to mark.
 class HostMover final : public ByteMover {
 public:
   Status mark(uint64_t, void *) noexcept override { return Status::success(); }

@@ -137,12 +137,12 @@ std::unique_ptr<Communicator> InProcessGroup::join(uint32_t rank) {
 /// the others did or enqueued before it.
 Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcept {
   ByteMover &mover = *places_[rank].mover;
-  const uint64_t meeting = places_[rank].arrived + 1;
-  if (Status status = mover.mark(meeting, collective.stream); !status.ok())
+  const uint64_t rendezvous = places_[rank].arrived + 1;
+  if (Status status = mover.mark(rendezvous, collective.stream); !status.ok())
     return status;
-  places_[rank].arrived = meeting;
+  places_[rank].arrived = rendezvous;
   arrivals_.notify();
-  const auto arrived = [&](size_t i) { return places_[i].arrived >= meeting; };
+  const auto arrived = [&](size_t i) { return places_[i].arrived >= rendezvous; };
   const auto all = [&] {
     for (size_t i = 0; i < places_.size(); ++i)
       if (!arrived(i))
@@ -157,7 +157,7 @@ Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcep
     return missingRanks(members_[rank], collective, members_, timeout, arrived);
   for (size_t k = 0; k < places_.size(); ++k)
     if (k != rank)
-      if (Status status = mover.follow(*places_[k].mover, meeting, collective.stream); !status.ok())
+      if (Status status = mover.follow(*places_[k].mover, rendezvous, collective.stream); !status.ok())
         return status;
   return Status::success();
 }

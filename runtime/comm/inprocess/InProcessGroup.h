@@ -35,7 +35,7 @@ private:
   class Member;
 
   struct alignas(64) Place {
-    std::atomic<uint64_t> arrived = 0; // times that this rank came to a meeting
+    std::atomic<uint64_t> arrived = 0; // times that this rank came to a rendezvous
     const Collective *collective = nullptr;
     std::unique_ptr<ByteMover> mover;
   };

@@ -20,7 +20,7 @@
 namespace ds::runtime {
 namespace {
 
-/// What of bytes [first, first + length) lies in a slice of `bytes`.
+/// The part of bytes [first, first + length) that lies in a slice of `bytes`.
 uint64_t clipped(uint64_t bytes, uint64_t first, uint64_t length) {
   return bytes > first ? std::min(length, bytes - first) : 0;
 }

@@ -148,7 +148,7 @@ TEST(Check, RefusesAnEventOfTwoQueues) {
 
 TEST(Check, RefusesADroppedWaitBeforeARead) {
   TwoRanks plan;
-  plan.at(plan.backward, 0).clear_waits(); // in the run that is played, the feed comes later
+  plan.at(plan.backward, 0).clear_waits(); // in the run that is simulated, the feed comes later
   EXPECT_FINDING(plan.check(), "value", "nothing has written");
 }
 
@@ -167,7 +167,7 @@ TEST(Check, RefusesACollectiveThatDoesNotWaitForItsGradient) {
   EXPECT_FINDING(plan.check(), "race", "REDUCE_SCATTER");
 }
 
-// The play has seen the signal by then; a faster queue would not.
+// The simulated run has seen the signal by then; a faster queue would not.
 TEST(Check, AWaitThatNeedsNoSignalOrdersNothing) {
   TwoRanks plan;
   plan.at(plan.update, 1).mutable_waits(0)->set_delay(2); // in micro-batch 1
@@ -176,7 +176,7 @@ TEST(Check, AWaitThatNeedsNoSignalOrdersNothing) {
 
 TEST(Check, RefusesAnOptimizerBeforeItsGradient) {
   TwoRanks plan;
-  plan.at(plan.update, 2).clear_waits(); // in the run that is played, the gradient is not there yet
+  plan.at(plan.update, 2).clear_waits(); // in the run that is simulated, the gradient is not there yet
   EXPECT_FINDING(plan.check(), "coverage", "it was not summed over the ranks");
 }
 

@@ -148,11 +148,11 @@ TEST(RolePeers, FollowTheLinesOfAChannel) {
   *plan.add_roles() = plan.roles(1);
   plan.mutable_roles(1)->set_ranks(1, 4);
   plan.mutable_roles(2)->set_ranks(0, 5);
-  plan::RolePeers meetings(plan);
-  EXPECT_EQ(meetings.onChannel(0), (plan::RolePairs{{0, 1}, {0, 2}}));
-  EXPECT_EQ(meetings.onChannel(1), (plan::RolePairs{{1, 0}, {2, 0}}));
-  EXPECT_EQ(meetings.inCommunicator(0), (plan::RolePairs{{1, 2}})); // data
-  EXPECT_EQ(meetings.inCommunicator(1), (plan::RolePairs{{0, 1}, {0, 2}}));
+  plan::RolePeers peers(plan);
+  EXPECT_EQ(peers.onChannel(0), (plan::RolePairs{{0, 1}, {0, 2}}));
+  EXPECT_EQ(peers.onChannel(1), (plan::RolePairs{{1, 0}, {2, 0}}));
+  EXPECT_EQ(peers.inCommunicator(0), (plan::RolePairs{{1, 2}})); // data
+  EXPECT_EQ(peers.inCommunicator(1), (plan::RolePairs{{0, 1}, {0, 2}}));
   EXPECT_EQ(plan::receiverOf(plan, 0, 1), 4u);
   EXPECT_EQ(plan::senderTo(plan, 0, 5), 2u);
   EXPECT_EQ(plan::receiverOf(plan, 1, 4), 1u);

@@ -61,10 +61,10 @@ TEST(Simulator, SendsAMessageBeforeItIsReceivedAndAfterItsReceiverHasCome) {
   EXPECT_FALSE(messages.empty());
   for (const auto &[channel, counts] : messages)
     EXPECT_EQ(counts.first, counts.second) << channel;
-  size_t meetings = 0;
+  size_t expected = 0;
   for (const Instance &one : recorder.done)
-    meetings += one.command->has_send() || one.command->has_receive() || one.command->has_collective();
-  EXPECT_EQ(recorder.came.size(), meetings);
+    expected += one.command->has_send() || one.command->has_receive() || one.command->has_collective();
+  EXPECT_EQ(recorder.came.size(), expected);
 }
 
 // The reader looks at fewer commands than the checker; both must come to the same end.
