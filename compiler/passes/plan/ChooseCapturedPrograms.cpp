@@ -39,10 +39,8 @@ struct ChooseCapturedPrograms : ds::impl::ChooseCapturedProgramsBase<ChooseCaptu
       plan::ArenaOp hostDriven = hostDrivenArena(role);
       for (auto program : role.getOps<plan::ProgramOp>()) {
         if (program.getCaptured() && hostDriven) {
-          InFlightDiagnostic error = program.emitOpError();
-          error << "is captured, but its role has arena @" << hostDriven.getSymName()
-                << " in space nvme, which the host reads and writes while a program runs";
-          error.attachNote(hostDriven.getLoc()) << "the arena";
+          program.emitOpError() << "is captured, but its role has arena @" << hostDriven.getSymName()
+                                << " in space nvme, which the host reads and writes while a program runs";
           return signalPassFailure();
         }
         if (program.getName() != "step")
