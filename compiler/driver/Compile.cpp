@@ -58,7 +58,7 @@ static std::vector<fs::path> machineFolders() {
           fs::path("models/machines")};
 }
 
-static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLIRContext &context) {
+static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   InsertOptimizerOptions options;
   const config::Optimizer &optimizer = config.optimizer;
   options.optimizer = StringRef(config::name(optimizer.type)).lower();
@@ -76,17 +76,13 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config, MLI
   if (scheduler.type == config::Scheduler::Type::None)
     return options;
   options.schedule = std::string(config::name(scheduler.type));
-  Builder builder(&context);
-  NamedAttrList parameters;
-  parameters.set("lr", builder.getF64FloatAttr(optimizer.lr));
-  parameters.set("warmup_min_lr", builder.getF64FloatAttr(scheduler.warmupMinLr));
-  parameters.set("warmup_max_lr", builder.getF64FloatAttr(scheduler.warmupMaxLr));
-  parameters.set("warmup_num_steps", builder.getI64IntegerAttr(scheduler.warmupNumSteps));
-  parameters.set("warmup_type", builder.getStringAttr(config::name(scheduler.warmup)));
-  parameters.set("total_num_steps", builder.getI64IntegerAttr(scheduler.totalNumSteps));
-  parameters.set("warmup_min_ratio", builder.getF64FloatAttr(scheduler.warmupMinRatio));
-  parameters.set("cos_min_ratio", builder.getF64FloatAttr(scheduler.cosMinRatio));
-  llvm::raw_string_ostream(options.scheduleParameters) << parameters.getDictionary(&context);
+  options.warmupMinLr = scheduler.warmupMinLr;
+  options.warmupMaxLr = scheduler.warmupMaxLr;
+  options.warmupNumSteps = scheduler.warmupNumSteps;
+  options.warmupType = std::string(config::name(scheduler.warmup));
+  options.totalNumSteps = scheduler.totalNumSteps;
+  options.warmupMinRatio = scheduler.warmupMinRatio;
+  options.cosMinRatio = scheduler.cosMinRatio;
   return options;
 }
 
@@ -210,10 +206,10 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
 }
 
 static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
-                                     const config::Machine &machine, MLIRContext &context) {
+                                     const config::Machine &machine) {
   CompileOptions options;
   options.device = machine.device == "cuda" ? kernels::Device::Cuda : kernels::Device::Cpu;
-  options.optimizer = optimizerOptions(config, context);
+  options.optimizer = optimizerOptions(config);
   options.microbatches = config.accumulationSteps;
   options.dataParallel = config.ranks;
   options.pipeline = {.ranks = config.pipeline.stages,
@@ -253,7 +249,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
   DiagnosticCollector diagnostics(context);
-  CompileOptions options = compileOptions(request, config, machine, context);
+  CompileOptions options = compileOptions(request, config, machine);
 
   request.progress("importing the model");
   OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);

@@ -14,8 +14,6 @@
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/StepFunctions.h"
 
-#include "mlir/AsmParser/AsmParser.h"
-
 namespace ds {
 #define GEN_PASS_DEF_INSERTOPTIMIZER
 #include "compiler/passes/train/Passes.h.inc"
@@ -67,17 +65,32 @@ private:
                          << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR";
       return {};
     }
+    if (schedule != "constant" && warmupType != "log" && warmupType != "linear") {
+      module.emitError() << "warmup-type \"" << warmupType.getValue() << "\" is none of log, linear";
+      return {};
+    }
     if (microbatches < 1) {
       module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
       return {};
     }
-    if (scheduleParameters.getValue().empty())
-      return DictionaryAttr::get(&getContext(),
-                                 NamedAttribute("lr", FloatAttr::get(Float64Type::get(&getContext()), lr)));
-    auto parsed = dyn_cast_if_present<DictionaryAttr>(parseAttribute(scheduleParameters, &getContext()));
-    if (!parsed)
-      module.emitError() << "schedule-parameters \"" << scheduleParameters.getValue() << "\" is not a dictionary";
-    return parsed;
+    return scheduleParameters();
+  }
+
+  /// As train.learning_rate takes them.
+  DictionaryAttr scheduleParameters() {
+    Builder builder(&getContext());
+    NamedAttrList list;
+    list.set("lr", builder.getF64FloatAttr(lr));
+    if (schedule == "constant")
+      return list.getDictionary(&getContext());
+    list.set("warmup_min_lr", builder.getF64FloatAttr(warmupMinLr));
+    list.set("warmup_max_lr", builder.getF64FloatAttr(warmupMaxLr));
+    list.set("warmup_num_steps", builder.getI64IntegerAttr(warmupNumSteps));
+    list.set("warmup_type", builder.getStringAttr(warmupType));
+    list.set("total_num_steps", builder.getI64IntegerAttr(totalNumSteps));
+    list.set("warmup_min_ratio", builder.getF64FloatAttr(warmupMinRatio));
+    list.set("cos_min_ratio", builder.getF64FloatAttr(cosMinRatio));
+    return list.getDictionary(&getContext());
   }
 
   void buildUpdate(SymbolTable &symbols, ArrayRef<Trained> trained, DictionaryAttr parameters) {

@@ -275,8 +275,13 @@ def InsertOptimizer
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,
     Option<"clip", "clip", "double", "0", "largest global gradient norm; 0: no clipping">,
     Option<"schedule", "schedule", "std::string", "\"constant\"", "constant, WarmupLR, WarmupDecayLR, WarmupCosineLR">,
-    Option<"scheduleParameters", "schedule-parameters", "std::string", "\"\"",
-           "the schedule's parameters as an MLIR dictionary; a command line needs {{warmup_num_steps = 10}}">,
+    Option<"warmupMinLr", "warmup-min-lr", "double", "0", "rate before the first update (WarmupLR, WarmupDecayLR)">,
+    Option<"warmupMaxLr", "warmup-max-lr", "double", "0", "rate at the end of the warm-up (WarmupLR, WarmupDecayLR)">,
+    Option<"warmupNumSteps", "warmup-num-steps", "int64_t", "0", "updates of the warm-up">,
+    Option<"warmupType", "warmup-type", "std::string", "\"\"", "log or linear">,
+    Option<"totalNumSteps", "total-num-steps", "int64_t", "0", "updates after which the decay ends">,
+    Option<"warmupMinRatio", "warmup-min-ratio", "double", "0", "the first rate, of lr (WarmupCosineLR)">,
+    Option<"cosMinRatio", "cos-min-ratio", "double", "0", "the last rate, of lr (WarmupCosineLR)">,
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches whose losses are averaged">];
 }
 

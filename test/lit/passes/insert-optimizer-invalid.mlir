@@ -4,7 +4,7 @@
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=OneCycle" 2>&1 | FileCheck %s --check-prefix=SCHEDULE
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule-parameters=7" 2>&1 | FileCheck %s --check-prefix=PARAMETERS
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=WarmupLR" 2>&1 | FileCheck %s --check-prefix=WARMUP
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd microbatches=0" 2>&1 | FileCheck %s --check-prefix=COUNT
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=sgd --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=TWICE
 
@@ -13,7 +13,7 @@
 // MISSING: error: optimizer "" is none of adamw, sgd, adagrad
 // OPTIMIZER: error: optimizer "lion" is none of adamw, sgd, adagrad
 // SCHEDULE: error: schedule "OneCycle" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR
-// PARAMETERS: error: schedule-parameters "7" is not a dictionary
+// WARMUP: error: warmup-type "" is none of log, linear
 // COUNT: error: microbatches is 0; it must be at least 1
 // TWICE: redefinition of symbol named 'update'
 
