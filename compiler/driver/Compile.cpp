@@ -1,13 +1,11 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
-#include "compiler/driver/Advice.h"
 #include "compiler/driver/Diagnostics.h"
-#include "compiler/driver/FitMemory.h"
-#include "compiler/driver/Pipelines.h"
+#include "compiler/driver/PlanWithinMemory.h"
+#include "compiler/driver/RunPipeline.h"
 #include "compiler/export/Export.h"
 #include "compiler/passes/Passes.h"
-#include "compiler/report/Fit.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
 #include "dialects/Dist/Dist.h"
@@ -16,7 +14,6 @@
 #include "runtime/plan/PlanFile.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/PassManager.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -180,14 +177,6 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   return true;
 }
 
-void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
-                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
-  PassManager manager(module.getContext());
-  build(manager, options);
-  if (failed(manager.run(module)))
-    diagnostics.raise(phase);
-}
-
 /// What a rank may fill; 0: unknown.
 static int64_t roomOf(const config::Machine &machine) {
   return std::max<int64_t>(0, machine.deviceMemory - machine.reserve);
@@ -262,7 +251,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   OwningOpRef<ModuleOp> planned;
   if (config.recompute.mode == config::Recompute::Mode::Auto && roomOf(machine) > 0) {
     request.progress("fitting it into memory");
-    planned = fitMemory(*module, roomOf(machine), options, diagnostics);
+    planned = planWithinMemory(*module, roomOf(machine), options, diagnostics);
   }
   const bool distributed = request.emit == Emit::Dist || request.emit == Emit::Schedule;
   if (planned && !distributed)
@@ -292,21 +281,6 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
 void ds::driver::requireReadable(const CompileRequest &request) {
   readText(request.configPath);
   config::loadMachine(request.machine, machineFolders());
-}
-
-/// Of the devices that kernels/cuda is built for.
-static constexpr int minCapability = 80;
-
-void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
-  if (const int capability = config::computeCapability(plan.machine().isa());
-      plan.machine().device() == "cuda" && capability != 0 && capability < minCapability)
-    throw Error("machine " + plan.machine().name() + " has isa " + plan.machine().isa() +
-                ", but ds-run's kernels need sm_" + std::to_string(minCapability) +
-                " or later; --machine a100-80gx8 works, or --machine cpu");
-  if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
-    const Advice advice = adviceFor(request, plan);
-    throw Error(shortage + (advice.sentence.empty() ? "" : "; " + advice.sentence), advice.tryLine);
-  }
 }
 
 std::string ds::driver::importToText(const import::ImportOptions &options) {

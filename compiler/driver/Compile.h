@@ -45,10 +45,6 @@ CompileResult compile(const CompileRequest &request);
 /// Throws ds::Error where the machine or the configuration's file cannot be read.
 void requireReadable(const CompileRequest &request);
 
-/// Throws ds::Error for a plan of the request whose device is older than ds-run's kernels, or that the machine cannot
-/// hold; then with changes that need less, if they are soon found.
-void requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan);
-
 /// `ds-opt import`: the train dialect as text. Throws ds::Error.
 std::string importToText(const import::ImportOptions &options);
 

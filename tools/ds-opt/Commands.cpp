@@ -2,8 +2,9 @@
 #include "tools/ds-opt/Commands.h"
 
 #include "compiler/check/Check.h"
-#include "compiler/driver/CheckModel.h"
 #include "compiler/driver/Compile.h"
+#include "compiler/driver/Runnable.h"
+#include "compiler/driver/TryRanks.h"
 #include "compiler/report/Compare.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Report.h"
@@ -289,7 +290,7 @@ int runCheck(const CheckArguments &arguments, const bool &quiet, const bool &ver
   Progress progress(quiet, verbose);
   driver::CompileRequest request = arguments.planning.request();
   request.progress = [&](const char *phase) { progress(phase); };
-  const std::vector<report::FitCase> cases = driver::checkModel(request, arguments.ranks);
+  const std::vector<report::FitCase> cases = driver::tryRanks(request, arguments.ranks);
   progress.finish();
   deliver(report::fitReport(modelName(arguments.planning.model.path), cases, format), arguments.output);
   return report::verdictOf(cases) == report::Verdict::Fits ? 0 : 1;

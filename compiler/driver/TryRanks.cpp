@@ -1,5 +1,5 @@
-//===- CheckModel.cpp - would a model fit -----------------------------------===//
-#include "compiler/driver/CheckModel.h"
+//===- TryRanks.cpp - would a model fit on so many ranks ------------------===//
+#include "compiler/driver/TryRanks.h"
 
 #include "compiler/config/Config.h"
 #include "core/Error.h"
@@ -19,7 +19,7 @@ static std::vector<plan::proto::ConfigAnswer> answersOf(const std::vector<config
   return result;
 }
 
-static report::FitCase checkOnce(CompileRequest request, int64_t ranks) {
+static report::FitCase tryOnce(CompileRequest request, int64_t ranks) {
   request.emit = Emit::PlanFile;
   request.overrides.ranks = ranks;
   report::FitCase one;
@@ -37,10 +37,10 @@ static report::FitCase checkOnce(CompileRequest request, int64_t ranks) {
   return one;
 }
 
-std::vector<report::FitCase> ds::driver::checkModel(const CompileRequest &request, std::span<const int64_t> ranks) {
+std::vector<report::FitCase> ds::driver::tryRanks(const CompileRequest &request, std::span<const int64_t> ranks) {
   requireReadable(request);
   std::vector<report::FitCase> cases;
   for (int64_t count : ranks)
-    cases.push_back(checkOnce(request, count));
+    cases.push_back(tryOnce(request, count));
   return cases;
 }

@@ -1,5 +1,5 @@
-//===- Advice.cpp - what would make a plan fit ----------------------------===//
-#include "compiler/driver/Advice.h"
+//===- Runnable.cpp - whether ds-run can run a plan -----------------------===//
+#include "compiler/driver/Runnable.h"
 
 #include "compiler/report/Facts.h"
 #include "compiler/report/Fit.h"
@@ -14,6 +14,7 @@ using namespace ds::driver;
 
 namespace {
 
+constexpr int minCapability = 80; // of the devices that kernels/cuda is built for
 constexpr int maxCommands = 4000; // of a plan that is made again: a second or so each
 
 struct Change {
@@ -57,9 +58,13 @@ std::vector<Change> changesOf(const config::Config &config, const plan::proto::P
   return changes;
 }
 
-} // namespace
+/// For a plan that lacks memory: changes of the request, and the device memory that each needs.
+struct Advice {
+  std::string sentence; // empty where none needs less, or plans are too large to make several
+  std::string tryLine;  // the flags of the first that fits
+};
 
-Advice ds::driver::adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
+Advice adviceFor(const CompileRequest &request, const plan::proto::Plan &plan) {
   Advice advice;
   if (commandsOf(plan) > maxCommands)
     return advice;
@@ -85,4 +90,18 @@ Advice ds::driver::adviceFor(const CompileRequest &request, const plan::proto::P
     }
   }
   return advice;
+}
+
+} // namespace
+
+void ds::driver::requireRunnable(const CompileRequest &request, const plan::proto::Plan &plan) {
+  if (const int capability = config::computeCapability(plan.machine().isa());
+      plan.machine().device() == "cuda" && capability != 0 && capability < minCapability)
+    throw Error("machine " + plan.machine().name() + " has isa " + plan.machine().isa() +
+                ", but ds-run's kernels need sm_" + std::to_string(minCapability) +
+                " or later; --machine a100-80gx8 works, or --machine cpu");
+  if (const std::string shortage = report::shortageOf(plan); !shortage.empty()) {
+    const Advice advice = adviceFor(request, plan);
+    throw Error(shortage + (advice.sentence.empty() ? "" : "; " + advice.sentence), advice.tryLine);
+  }
 }

@@ -1,4 +1,4 @@
-//===- Pipelines.h - run a pipeline of passes -------------------------------===//
+//===- RunPipeline.h - run a pipeline of passes ---------------------------===//
 #pragma once
 
 #include "compiler/driver/Diagnostics.h"

@@ -1,4 +1,4 @@
-//===- FitMemory.h - as little recompute as fits ----------------------------===//
+//===- PlanWithinMemory.h - as little recompute as fits -------------------===//
 #pragma once
 
 #include "compiler/config/Config.h"
@@ -13,15 +13,15 @@
 
 namespace ds::driver {
 
-/// What the passes are to do for a configuration; nothing for "auto", where `fitMemory` decides.
+/// What the passes are to do for a configuration; nothing for "auto", where `planWithinMemory` decides.
 ChooseRecomputeOptions recomputeOptions(const config::Recompute &recompute);
 
 /// Plans `module`, which is differentiated and stays as it is, at a low level of recompute whose plan needs at most
 /// `room` bytes of device memory on every rank, and writes the level into `options`; where none is found, at the level
 /// that needs least. Levels are tried in an order such that more room never means a higher level, even where a higher
 /// level needs more.
-mlir::OwningOpRef<mlir::ModuleOp> fitMemory(mlir::ModuleOp module, int64_t room, CompileOptions &options,
-                                            const DiagnosticCollector &diagnostics);
+mlir::OwningOpRef<mlir::ModuleOp> planWithinMemory(mlir::ModuleOp module, int64_t room, CompileOptions &options,
+                                                   const DiagnosticCollector &diagnostics);
 
 /// Notes in `plan` what a planned module computes again. Throws ds::Error for a level that was asked for and that the
 /// model does not have.

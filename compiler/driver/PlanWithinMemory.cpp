@@ -1,7 +1,7 @@
-//===- FitMemory.cpp - as little recompute as fits ------------------------===//
-#include "compiler/driver/FitMemory.h"
+//===- PlanWithinMemory.cpp - as little recompute as fits -----------------===//
+#include "compiler/driver/PlanWithinMemory.h"
 
-#include "compiler/driver/Pipelines.h"
+#include "compiler/driver/RunPipeline.h"
 #include "compiler/passes/recompute/Recompute.h"
 #include "core/Error.h"
 #include "dialects/Plan/Plan.h"
@@ -111,8 +111,8 @@ ChooseRecomputeOptions ds::driver::recomputeOptions(const config::Recompute &rec
           .rules = {recompute.rules.begin(), recompute.rules.end()}};
 }
 
-OwningOpRef<ModuleOp> ds::driver::fitMemory(ModuleOp module, int64_t room, CompileOptions &options,
-                                            const DiagnosticCollector &diagnostics) {
+OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, CompileOptions &options,
+                                                   const DiagnosticCollector &diagnostics) {
   LevelSearch search(module, options, diagnostics);
   LevelSearch::Planned best = search.at(0);
   if (best.bytes > room) {

@@ -1,0 +1,15 @@
+//===- RunPipeline.cpp - run a pipeline of passes -------------------------===//
+#include "compiler/driver/RunPipeline.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace ds;
+
+void ds::driver::runPipeline(ModuleOp module, const char *phase, void (*build)(OpPassManager &, const CompileOptions &),
+                             const CompileOptions &options, const DiagnosticCollector &diagnostics) {
+  PassManager manager(module.getContext());
+  build(manager, options);
+  if (failed(manager.run(module)))
+    diagnostics.raise(phase);
+}
