@@ -72,7 +72,7 @@ static double heldBytes(const CompileOptions &options) {
 
 void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   // First, so that whoever needs to know how many ranks there are asks one place.
-  pm.addPass(createDeclareMesh({options.pipeline.ranks, options.dataParallel, /*expert=*/1, /*tensor=*/1}));
+  pm.addPass(createDeclareMesh({.pipe = options.pipeline.ranks, .data = options.dataParallel}));
   // The single-device program is complete; all later passes keep its meaning. No CSE from here on.
   pm.addPass(createRecordReference());
   // Before anything is computed twice or fused: no chain leads from one stage into another.

@@ -202,6 +202,8 @@ TEST(Config, ZeroOptimizationIsHonoured) {
   EXPECT_EQ(config.zero.reduceBucketSize, 200'000'000);
   EXPECT_EQ(config.zero.allgatherBucketSize, 500'000'000);
   EXPECT_EQ(config.zero.prefetchBucketSize, 1000);
+  EXPECT_EQ(config.zero.bucketElements(), 1000); // the smallest limit
+  EXPECT_EQ(resolveWith(std::string(members), 8, {"zero_optimization.stage=2"}).zero.bucketElements(), 200'000'000);
   EXPECT_EQ(config.zero.maxLiveParameters, 0);
   EXPECT_EQ(config.zero.maxReuseDistance, 7);
   EXPECT_EQ(config.zero.paramPersistenceThreshold, 5);
