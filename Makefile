@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all test-gpu build bench docs format install clean
+.PHONY: demo test test-all test-gpu build bench docs format install package clean
 PREFIX ?= /usr/local
 
 demo:
@@ -21,5 +21,7 @@ format:
 	@bash scripts/format.sh --fix
 install: build
 	cmake --install build/release --prefix $(PREFIX)
+package:
+	@bash scripts/package.sh
 clean:
 	rm -rf build

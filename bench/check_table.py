@@ -9,7 +9,6 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 
 import rounds
 from rounds import BIN, ROOT
@@ -37,13 +36,11 @@ def exported(name, size, sequence):
 def check(model, stage, timeout):
     config = WORK / "check_config.json"
     config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": stage}}))
-    begin = time.perf_counter()
     ended = rounds.run([[OPT, "check", model, "--config", config, "--machine", "h100x8", "--format", "json",
                          "--ranks", ",".join(map(str, RANKS))]], timeout)
-    seconds = time.perf_counter() - begin
     if not ended.outputs[0]:  # a verdict that some do not fit has a status of its own, and a table
         ended.require()
-    return json.loads(ended.outputs[0]), seconds
+    return json.loads(ended.outputs[0]), ended.seconds
 
 
 def verify_many(model, timeout):
@@ -52,9 +49,7 @@ def verify_many(model, timeout):
     config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": 3}}))
     seconds = []
     for arguments in (["compile", model, "--config", config, "--ranks", "16384", "-o", plan], ["verify", plan]):
-        begin = time.perf_counter()
-        rounds.run([[OPT, *arguments, "--quiet"]], timeout).require()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(rounds.run([[OPT, *arguments, "--quiet"]], timeout).require().seconds)
     return seconds
 
 

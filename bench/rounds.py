@@ -6,6 +6,7 @@ A contender that hangs or dies gets a line of the table with the reason and is l
 import dataclasses
 import importlib.util
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = ROOT / "build" / "release" / "bin"
-POLL_SECONDS = 0.05
 
 
 class Failed(Exception):
@@ -30,6 +30,7 @@ class Failed(Exception):
 class Ended:
     outputs: list  # stdout of each process
     peak_rss_bytes: int  # the largest of them
+    seconds: float  # from the start of the first to the end of the last
     failed: Failed | None  # which one ended badly or did not end
 
     def require(self):
@@ -73,8 +74,10 @@ def run(commands, timeout, names=None, environments=None):
     """Runs `commands` together until all have ended, one has ended badly, or `timeout` seconds have passed; leaves no process."""
     names = names or [Path(str(command[0])).name for command in commands]
     processes, failed = [], None
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # else nobody would end what was started
     with tempfile.TemporaryDirectory() as folder:
         out, err = ([Path(folder) / f"{index}.{kind}" for index in range(len(commands))] for kind in ("out", "err"))
+        begin = time.perf_counter()
         try:
             for index, command in enumerate(commands):
                 with open(out[index], "w") as stdout, open(err[index], "w") as stderr:
@@ -82,34 +85,43 @@ def run(commands, timeout, names=None, environments=None):
                         [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
                         env={**os.environ, **(environments[index] if environments else {})}))
             peak, bad, late = wait(processes, timeout)
-        except FileNotFoundError as error:
-            raise Failed(f"{error.filename} is not there; bash scripts/install.sh installs what benches call") from None
+            seconds = time.perf_counter() - begin
+        except OSError as error:
+            raise Failed(f"{error.filename} cannot be started ({error.strerror}); bash scripts/install.sh installs what benches call") from None
         finally:
             end_sessions(processes)
+            signal.signal(signal.SIGTERM, before)
         if late:
             failed = Failed(f"no end within {timeout:g} s", "".join(file.read_text(errors="replace")[-1000:] for file in err))
         elif bad is not None:
             failed = died(names[bad], processes[bad].returncode, err[bad].read_text(errors="replace"))
-        return Ended([file.read_text(errors="replace") for file in out], peak, failed)
+        return Ended([file.read_text(errors="replace") for file in out], peak, seconds, failed)
 
 
 def wait(processes, timeout):
     """(peak RSS in bytes, index of the first that ended badly or None, whether time ran out)."""
-    peak, running, deadline = 0, dict(enumerate(processes)), time.monotonic() + timeout
-    while running:
-        for index, process in list(running.items()):
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid == 0:
-                continue
-            del running[index]
-            process.returncode = os.waitstatus_to_exitcode(status)
-            peak = max(peak, usage.ru_maxrss * 1024)
-            if process.returncode != 0:
-                return peak, index, False
-        if running and time.monotonic() > deadline:
-            return peak, None, True
-        time.sleep(POLL_SECONDS)
-    return peak, None, False
+    peak, deadline, poll = 0, time.monotonic() + timeout, select.poll()
+    running = {os.pidfd_open(process.pid): index for index, process in enumerate(processes)}
+    try:
+        for descriptor in running:
+            poll.register(descriptor, select.POLLIN)
+        while running:
+            ended = poll.poll(max(0, deadline - time.monotonic()) * 1000)
+            if not ended:
+                return peak, None, True
+            for descriptor, _ in ended:
+                index = running.pop(descriptor)
+                poll.unregister(descriptor)
+                os.close(descriptor)
+                _, status, usage = os.wait4(processes[index].pid, 0)
+                processes[index].returncode = os.waitstatus_to_exitcode(status)
+                peak = max(peak, usage.ru_maxrss * 1024)
+                if processes[index].returncode != 0:
+                    return peak, index, False
+        return peak, None, False
+    finally:
+        for descriptor in running:
+            os.close(descriptor)
 
 
 def died(name, status, log):
@@ -127,7 +139,7 @@ def end_sessions(processes):
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        time.sleep(POLL_SECONDS)
+        time.sleep(0.05)
     for process in processes:
         process.wait()
 
@@ -144,16 +156,15 @@ def living(sessions):
     return pids
 
 
-def interleave(contenders, rounds):
+def interleave(contenders, count):
     """Runs each contender, name -> function, once a round, so that a disturbance of the machine meets all of them; says so on stderr.
 
-    Returns name -> its results, and name -> the reason why it has fewer than `rounds`.
+    Returns name -> its results, and name -> the reason why it has fewer than `count`.
     """
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # else nobody would end what was started
     results, failures = {name: [] for name in contenders}, {}
-    for index in range(rounds):
+    for index in range(count):
         for name in (name for name in contenders if name not in failures):
-            print(f"round {index + 1}/{rounds}, {name}: ", end="", file=sys.stderr, flush=True)
+            print(f"round {index + 1}/{count}, {name}: ", end="", file=sys.stderr, flush=True)
             begin = time.monotonic()
             try:
                 results[name].append(contenders[name]())

@@ -51,7 +51,7 @@ static std::string readText(const std::string &path) {
 /// Where machine files are looked for: installed beside the tool, in its source tree, in the current folder.
 static std::vector<fs::path> machineFolders() {
   const fs::path tool = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
-  return {tool.parent_path() / "../share/deepstatic/machines", tool.parent_path() / "../../../models/machines",
+  return {tool.parent_path() / "../share/deepstatic/models/machines", tool.parent_path() / "../../../models/machines",
           fs::path("models/machines")};
 }
 
