@@ -30,41 +30,14 @@ list(JOIN archives "," archives)
 add_library(DSMLIR INTERFACE)
 target_link_libraries(DSMLIR INTERFACE $<LINK_GROUP:RESCAN,${archives}> Threads::Threads ${CMAKE_DL_LIBS})
 
-# MLIR's headers, and those of our dialects, are most of what it costs to compile a file of the compiler: 6 of 8 s. They are compiled once
-# (ds_precompiled below) for the libraries that name the result. A compiler cache shares it between checkouts where it may take
-# its bytes for its contents (scripts/build.sh sets CCACHE_SLOPPINESS).
-set(DS_MLIR_OPTIONS -Werror=deprecated-declarations)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  list(APPEND DS_MLIR_OPTIONS -fpch-preprocess)
-else()
-  list(APPEND DS_MLIR_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
-endif()
-if(DS_ENABLE_FUZZERS)
-  list(APPEND DS_MLIR_OPTIONS -fsanitize=fuzzer-no-link) # else a fuzzer does not see which branches its bytes take
-endif()
-
-# ds_precompiled(NAME headers... DEPENDS generated...): headers that ds_mlir_library(... PRECOMPILED NAME) includes first.
-function(ds_precompiled name)
-  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS" ${ARGN})
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cpp CONTENT "// Stands for the headers that are precompiled with it.\n")
-  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/${name}.cpp)
-  target_compile_options(${name} PRIVATE ${DS_MLIR_OPTIONS})
-  list(TRANSFORM ARG_HEADERS PREPEND "<")
-  list(TRANSFORM ARG_HEADERS APPEND ">")
-  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
-  if(ARG_DEPENDS)
-    add_dependencies(${name} ${ARG_DEPENDS})
-  endif()
-endfunction()
-
 # ds_mlir_library(NAME SOURCES sources... LINK libraries... DEPENDS generated... PRECOMPILED target)
 # A library of the compiler: linked to MLIR, warnings for deprecated builders are errors.
 function(ds_mlir_library name)
   cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} DSMLIR)
-  target_compile_options(${name} PRIVATE ${DS_MLIR_OPTIONS})
-  target_precompile_headers(${name} REUSE_FROM ${ARG_PRECOMPILED})
+  target_compile_options(${name} PRIVATE -Werror=deprecated-declarations)
+  ds_use_precompiled(${name} ${ARG_PRECOMPILED})
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

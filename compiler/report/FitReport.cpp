@@ -164,7 +164,7 @@ std::string fitText(const std::string &model, std::span<const FitCase> cases) {
   printCases(page, cases);
   page += "  needed: arenas and reserve of one rank. init, step, eval (load and save are as init): most live bytes. "
           "The other columns: live bytes at the peak, by category.\n";
-  page += std::string("  Bytes are ") + exactness + ".\n";
+  page.append("  Bytes are ").append(exactness).append(".\n");
   for (const FitCase &one : cases) {
     if (verdictOf(one) == Verdict::Fits)
       continue;
