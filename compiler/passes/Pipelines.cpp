@@ -56,7 +56,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createWidenSums());
   addOptional(pm, options, createFoldTransposes());
   addOptional(pm, options, createConcatPads());
-  if (microbatches == 1)
+  // Not where stages may share a parameter: each adds its part of the gradient to the other's.
+  if (microbatches == 1 && options.pipeline.ranks == 1)
     addOptional(pm, options, createElideAccumulation());
   pm.addPass(createInferInputLimits());
   pm.addPass(createVerifyTrainForm());
