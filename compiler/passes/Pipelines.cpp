@@ -153,7 +153,8 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.
-  addOptional(pm, options, createReuseDyingOperands());
+  const bool reorders = !llvm::is_contained(options.without, "ds-order-for-memory");
+  addOptional(pm, options, createReuseDyingOperands({.alignment = options.alignment, .reorders = reorders}));
   // Last: events order what buffers are used for, and nothing may use them otherwise from here on.
   pm.addPass(createOrderQueues());
 }

@@ -14,9 +14,9 @@
 // Where micro-batches overlap and much is lost on that axis, places are found on the axis of all calls (SlotLayout.h).
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/plan/AssignOffsets.h"
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/passes/plan/SlotLayout.h"
 #include "compiler/scheduling/OffsetProblem.h"
 #include "dialects/Plan/Plan.h"

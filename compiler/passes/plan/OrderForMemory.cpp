@@ -6,8 +6,8 @@
 // uses.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/plan/AssignOffsets.h"
 #include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/scheduling/OrderProblem.h"
 #include "dialects/Plan/Plan.h"
 
@@ -161,17 +161,6 @@ private:
   std::optional<int64_t> lastPinned_, lastFence_;
 };
 
-/// Bytes of all arenas; nothing if they have no offsets yet.
-std::optional<int64_t> bytesOf(plan::RoleOp role) {
-  int64_t bytes = 0;
-  for (auto arena : role.getOps<plan::ArenaOp>()) {
-    if (!arena.getBytes())
-      return std::nullopt;
-    bytes += int64_t(*arena.getBytes());
-  }
-  return bytes;
-}
-
 struct OrderForMemory : ds::impl::OrderForMemoryBase<OrderForMemory> {
   using OrderForMemoryBase::OrderForMemoryBase;
 
@@ -181,39 +170,48 @@ struct OrderForMemory : ds::impl::OrderForMemoryBase<OrderForMemory> {
       return signalPassFailure();
     }
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      if (failed(order(role)))
+      if (failed(orderForMemory(role, alignment)))
         return signalPassFailure();
-  }
-
-private:
-  LogicalResult order(plan::RoleOp role) {
-    const std::optional<int64_t> before = bytesOf(role);
-    if (!before)
-      return role.emitOpError() << "has no offsets, so nothing says which order is better; run ds-assign-offsets first";
-    const CallOrder calls(role);
-    std::vector<RoutineProblem> changed;
-    for (auto routine : role.getOps<plan::RoutineOp>()) {
-      RoutineProblem commands(routine, calls);
-      if (auto reason = commands.problem().check())
-        return routine.emitOpError() << "cannot be ordered: " << *reason;
-      const std::vector<int64_t> order = scheduling::orderForMemory(commands.problem());
-      if (auto reason = commands.problem().verify(order))
-        return routine.emitOpError() << "was ordered wrongly: " << *reason;
-      if (llvm::is_sorted(order))
-        continue;
-      commands.reorder(order);
-      changed.push_back(std::move(commands));
-    }
-    if (changed.empty())
-      return success();
-    if (failed(assignOffsets(role, alignment)))
-      return failure();
-    if (*bytesOf(role) < *before)
-      return success();
-    for (RoutineProblem &commands : changed)
-      commands.restore();
-    return assignOffsets(role, alignment);
   }
 };
 
 } // namespace
+
+std::optional<int64_t> ds::arenaBytes(plan::RoleOp role) {
+  int64_t bytes = 0;
+  for (auto arena : role.getOps<plan::ArenaOp>()) {
+    if (!arena.getBytes())
+      return std::nullopt;
+    bytes += int64_t(*arena.getBytes());
+  }
+  return bytes;
+}
+
+LogicalResult ds::orderForMemory(plan::RoleOp role, int64_t alignment) {
+  const std::optional<int64_t> before = arenaBytes(role);
+  if (!before)
+    return role.emitOpError() << "has no offsets, so nothing says which order is better; run ds-assign-offsets first";
+  const CallOrder calls(role);
+  std::vector<RoutineProblem> changed;
+  for (auto routine : role.getOps<plan::RoutineOp>()) {
+    RoutineProblem commands(routine, calls);
+    if (auto reason = commands.problem().check())
+      return routine.emitOpError() << "cannot be ordered: " << *reason;
+    const std::vector<int64_t> order = scheduling::orderForMemory(commands.problem());
+    if (auto reason = commands.problem().verify(order))
+      return routine.emitOpError() << "was ordered wrongly: " << *reason;
+    if (llvm::is_sorted(order))
+      continue;
+    commands.reorder(order);
+    changed.push_back(std::move(commands));
+  }
+  if (changed.empty())
+    return success();
+  if (failed(assignOffsets(role, alignment)))
+    return failure();
+  if (*arenaBytes(role) < *before)
+    return success();
+  for (RoutineProblem &commands : changed)
+    commands.restore();
+  return assignOffsets(role, alignment);
+}

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/InFlight.h"
 #include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
@@ -281,8 +282,10 @@ private:
 struct OrderQueues : ds::impl::OrderQueuesBase<OrderQueues> {
   void runOnOperation() override {
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      RoleQueues(role).run();
+      orderQueues(role);
   }
 };
 
 } // namespace
+
+void ds::orderQueues(plan::RoleOp role) { RoleQueues(role).run(); }

@@ -75,7 +75,8 @@ def ReuseDyingOperands : DsPass<"ds-reuse-dying-operands"> {
   let description = [{
     For kernels that may (kernels/MayOverwrite.h): elementwise ones, sums of residuals among them, gradients of norms and of
     the cross entropy, which is often the largest tensor of a step. The operand may be a value that an earlier routine
-    stored, if none reads it later. Must precede `ds-order-queues`. Switch off to bisect.
+    stored, if none reads it later. Where micro-batches overlap, a role takes the smaller arena of two: all this, or the
+    gradient of the cross entropy alone. Must precede `ds-order-queues`. Switch off to bisect.
 
     ```mlir
     plan.kernel "elementwise" {} (%x, %y, %z) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
@@ -87,6 +88,8 @@ def ReuseDyingOperands : DsPass<"ds-reuse-dying-operands"> {
     plan.kernel "softmax" {}(%x, %w) ...
     ```
   }];
+  let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">,
+                 Option<"reorders", "reorders", "bool", "true", "ds-order-for-memory follows">];
 }
 
 def OrderQueues : DsPass<"ds-order-queues"> {

@@ -14,11 +14,21 @@
 // What a queue other than compute may still read or write is left alone: inputs, messages, collectives with a token.
 // Events, which come later, order the rest.
 //
+// Fewer bytes are alive at every instant then, but where micro-batches overlap it is a search that finds their slots
+// places, and it may do worse on what is left. There a role is laid out both ways, and takes the smaller arena; the
+// gradient of the cross entropy lies over the logits in both.
+//
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/InFlight.h"
 #include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/passes/plan/RoutineUses.h"
 #include "dialects/Plan/Plan.h"
 #include "kernels/MayOverwrite.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/Support/MathExtras.h"
 
 namespace ds {
 #define GEN_PASS_DEF_REUSEDYINGOPERANDS
@@ -61,14 +71,19 @@ private:
   llvm::DenseSet<std::pair<Operation *, Operation *>> notLast_; // routines and values; looked up
 };
 
+constexpr StringLiteral lossGradient = "cross_entropy_grad";
+
 /// One routine.
 class DyingOperands {
 public:
   DyingOperands(plan::RoutineOp routine, const LastReaders &readers)
       : routine_(routine), readers_(readers), uses_(routine) {}
 
-  void reuse() {
+  /// Results of all kernels, or of the gradient of the loss alone.
+  void reuse(bool all) {
     for (auto kernel : routine_.getOps<plan::KernelOp>()) {
+      if (!all && kernel.getKernel() != lossGradient)
+        continue;
       auto command = cast<plan::CommandOpInterface>(kernel.getOperation());
       for (unsigned result = 0; result < command.getBuffers().size(); ++result)
         if (command.getAccess(result) == plan::Access::Write)
@@ -136,13 +151,61 @@ private:
   RoutineUses uses_;
 };
 
+void reuse(plan::RoleOp role, bool all) {
+  const LastReaders readers(role);
+  for (auto routine : role.getOps<plan::RoutineOp>())
+    DyingOperands(routine, readers).reuse(all);
+}
+
+/// Whether a role holds some value of several micro-batches at once.
+bool overlaps(plan::RoleOp role) {
+  const InFlight inFlight(role);
+  return llvm::any_of(role.getOps<plan::BufferOp>(), [&](plan::BufferOp buffer) {
+    return buffer.getScope() == plan::Scope::Slot && buffer.getCategory() != plan::Category::Inputs &&
+           inFlight.slots(buffer) > 1;
+  });
+}
+
 struct ReuseDyingOperands : ds::impl::ReuseDyingOperandsBase<ReuseDyingOperands> {
+  using ReuseDyingOperandsBase::ReuseDyingOperandsBase;
+
   void runOnOperation() override {
-    for (auto role : getOperation().getOps<plan::RoleOp>()) {
-      const LastReaders readers(role);
-      for (auto routine : role.getOps<plan::RoutineOp>())
-        DyingOperands(routine, readers).reuse();
+    if (alignment < 1 || !llvm::isPowerOf2_64(alignment)) {
+      getOperation().emitError() << "alignment " << alignment.getValue() << " is not a power of two";
+      return signalPassFailure();
     }
+    for (auto role : llvm::make_early_inc_range(getOperation().getOps<plan::RoleOp>()))
+      if (!overlaps(role))
+        reuse(role, /*all=*/true);
+      else if (failed(reuseIfSmaller(role)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult reuseIfSmaller(plan::RoleOp role) {
+    OpBuilder builder(role);
+    auto all = cast<plan::RoleOp>(builder.clone(*role));
+    reuse(role, /*all=*/false);
+    reuse(all, /*all=*/true);
+    const FailureOr<int64_t> before = tryOut(role), after = tryOut(all);
+    if (failed(before) || failed(after))
+      return failure();
+    (*after < *before ? role : all).erase();
+    return success();
+  }
+
+  /// Bytes of the arenas that a role gets by the passes that follow.
+  FailureOr<int64_t> tryOut(plan::RoleOp role) {
+    OpBuilder builder(role);
+    auto trial = cast<plan::RoleOp>(builder.clone(*role));
+    orderQueues(trial);
+    const bool done =
+        succeeded(assignOffsets(trial, alignment)) && (!reorders || succeeded(orderForMemory(trial, alignment)));
+    const std::optional<int64_t> bytes = arenaBytes(trial);
+    trial.erase();
+    if (!done)
+      return failure();
+    return *bytes;
   }
 };
 

@@ -1,5 +1,8 @@
-// This pass has no error of its own; here is what it must leave alone.
+// What the pass refuses, and what it must leave alone.
+// RUN: not ds-opt %s --ds-reuse-dying-operands=alignment=48 2>&1 | FileCheck %s --check-prefix=ALIGNMENT
 // RUN: ds-opt %s --ds-reuse-dying-operands --split-input-file | FileCheck %s
+
+// ALIGNMENT: error: alignment 48 is not a power of two
 
 // Tests kernels that may not: a softmax reads a row more than once, a product each element many times.
 // CHECK-LABEL: plan.role @main
