@@ -117,11 +117,11 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return updated(memory.segmentsOf(target, instance.microbatch));
   if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)
     return *sums;
+  if (command.has_kernel() && result.value == Values::other &&
+      Meaning::isCopy(command.kernel())) // parts of several values
+    return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
   if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
     return contributedTo(memory, target, effects, result, index);
-  if (command.has_kernel() && Meaning::isCopy(command.kernel()) &&  // of several values, if they lie there
-      byteCount(command.kernel().operands(0)) == byteCount(target)) // else it broadcasts one
-    return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
   return {{0, byteCount(target), {}, false, result.value}};
 }
 

@@ -97,7 +97,7 @@ def test_lowering_without_its_optional_steps(strategy, tools, exported, text_dat
         report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
         arenas.append(max(rank["memory"]["device"]["arena_bytes"] for rank in report["ranks_detail"]))
     assert all(other == weights[0] for other in weights[1:])
-    assert arenas[0] <= arenas[1] and arenas[0] < arenas[2] and arenas[1] < arenas[3], arenas
+    assert arenas[0] < arenas[2] and arenas[1] < arenas[3], arenas # what reuse is for; copies may lie well or badly
 
 
 def test_a_needed_pass_is_refused(whole, tools):

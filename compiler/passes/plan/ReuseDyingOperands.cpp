@@ -190,7 +190,7 @@ private:
     const FailureOr<int64_t> before = tryOut(role), after = tryOut(all);
     if (failed(before) || failed(after))
       return failure();
-    (*after < *before ? role : all).erase();
+    (*after <= *before ? role : all).erase();
     return success();
   }
 

@@ -1,5 +1,5 @@
 // What the pass refuses, and what it must leave alone.
-// RUN: not ds-opt %s --ds-reuse-dying-operands=alignment=48 2>&1 | FileCheck %s --check-prefix=ALIGNMENT
+// RUN: not ds-opt %s --ds-reuse-dying-operands=alignment=48 --split-input-file 2>&1 | FileCheck %s --check-prefix=ALIGNMENT
 // RUN: ds-opt %s --ds-reuse-dying-operands --split-input-file | FileCheck %s
 
 // ALIGNMENT: error: alignment 48 is not a power of two
