@@ -3,9 +3,8 @@
 // In-place execution, as XLA's buffer assignment shares a buffer between an instruction and an operand whose live range
 // ends there. Commands are taken in their order. A result takes the bytes of an operand of its kernel if
 //
-//   - the kernel may write the one over the other (kernels/MayOverwrite.h), and both are of one type and shape and have
-//   a
-//     buffer to themselves;
+//   - the kernel may write the one over the other (kernels/MayOverwrite.h), and both are of one type and shape and
+//     have a buffer to themselves;
 //   - the operand is dead behind the command: nothing of the routine uses it later, and if it is a value that another
 //     routine stored, no later call of the micro-batch does;
 //   - the command writes the result's buffer first, and uses neither otherwise;
@@ -190,7 +189,7 @@ private:
     const FailureOr<int64_t> before = tryOut(role), after = tryOut(all);
     if (failed(before) || failed(after))
       return failure();
-    (*after <= *before ? role : all).erase();
+    (*after < *before ? role : all).erase();
     return success();
   }
 
