@@ -86,3 +86,31 @@ plan.role @main ranks [0, 3] {
     plan.call @forward microbatch 0
   }
 }
+
+// -----
+
+// Tests a role that holds a value for two micro-batches at once: where its arena is no smaller for it, results stay where they are.
+// CHECK-LABEL: plan.role @main
+// CHECK-LABEL:   plan.routine @backward
+// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[LAST:.*]], %[[A:.*]]) :
+// CHECK-NEXT:      plan.kernel "softmax" {}(%[[A]], %{{.*}}) :
+plan.role @main ranks [0, 0] {
+  plan.arena @device space device
+  plan.queue @compute kind compute
+  %last = plan.buffer "last" in @device bytes 16 scope slot category activations slots 1
+  %a = plan.buffer "a" in @device bytes 16 scope call category activations slots 1
+  %b = plan.buffer "b" in @device bytes 16 scope call category activations slots 1
+  plan.routine @forward phase forward stage 0 {
+    plan.fill(%last) : [tensor<4xf32>] access [2] at [0] on @compute
+  }
+  plan.routine @backward phase backward stage 0 {
+    plan.kernel "elementwise" {}(%last, %a) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "softmax" {}(%a, %b) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+    plan.call @forward microbatch 1
+    plan.call @backward microbatch 0
+    plan.call @backward microbatch 1
+  }
+}

@@ -64,9 +64,9 @@ plan.role @main ranks [0, 0] {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
-    plan.call @forward microbatch 1
     plan.call @backward microbatch 0
     plan.call @update microbatch 0
+    plan.call @forward microbatch 1
     plan.call @backward microbatch 1
     plan.call @update microbatch 1
   }
