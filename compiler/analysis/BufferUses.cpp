@@ -6,36 +6,35 @@ using namespace ds;
 
 namespace {
 
-bool isOnCompute(Operation &op) {
-  auto queue = SymbolTable::lookupNearestSymbolFrom<plan::QueueOp>(&op, op.getAttrOfType<FlatSymbolRefAttr>("queue"));
+bool isOnCompute(plan::CommandOpInterface command) {
+  auto queue = SymbolTable::lookupNearestSymbolFrom<plan::QueueOp>(command, command.getQueueAttr());
   return queue && queue.getKind() == plan::QueueKind::Compute;
 }
 
 /// The commands on the compute queue of a routine that signal events and wait for them.
 struct RoutineEvents {
   explicit RoutineEvents(plan::RoutineOp routine) {
-    for (Operation &op : routine.getBody().front())
-      note(op, commands++);
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      note(command, commands++);
   }
 
-  void note(Operation &op, int64_t command) {
-    if (!isOnCompute(op))
+  void note(plan::CommandOpInterface command, int64_t number) {
+    if (!isOnCompute(command))
       return;
-    for (Attribute event : op.getAttrOfType<ArrayAttr>("signals"))
-      signalled[event] = command;
-    const auto delays = op.getAttrOfType<DenseI64ArrayAttr>("delays").asArrayRef();
-    for (auto [event, delay] : llvm::zip(op.getAttrOfType<ArrayAttr>("waits"), delays))
+    for (Attribute event : command.getSignals())
+      signalled[event] = number;
+    for (auto [event, delay] : llvm::zip(command.getWaits(), command.getDelays()))
       if (delay == 0)
-        awaited.try_emplace(event, command);
+        awaited.try_emplace(event, number);
   }
 
-  /// From the last command that signals what `op` waits for to the first that waits for its signal.
-  CommandSpan around(Operation &op) const {
+  /// From the last command that signals what `command` waits for to the first that waits for its signal.
+  CommandSpan around(plan::CommandOpInterface command) const {
     CommandSpan span{0, commands - 1};
-    for (Attribute event : op.getAttrOfType<ArrayAttr>("waits"))
+    for (Attribute event : command.getWaits())
       if (auto at = signalled.find(event); at != signalled.end())
         span.first = std::max(span.first, at->second);
-    for (Attribute event : op.getAttrOfType<ArrayAttr>("signals"))
+    for (Attribute event : command.getSignals())
       if (auto at = awaited.find(event); at != awaited.end())
         span.last = std::min(span.last, at->second);
     return span;
@@ -59,17 +58,18 @@ BufferUses::BufferUses(plan::RoleOp role) {
 void BufferUses::addRoutine(plan::RoutineOp routine) {
   const RoutineEvents events(routine);
   Spans &spans = byRoutine_[routine];
-  for (auto [command, op] : llvm::enumerate(routine.getBody().front())) {
-    CommandSpan span{int64_t(command), int64_t(command)};
+  for (auto [number, command] : llvm::enumerate(routine.getOps<plan::CommandOpInterface>())) {
+    Operation *op = command;
+    CommandSpan span{int64_t(number), int64_t(number)};
     bool known = true;
-    if (isa<plan::CollectiveOp>(op) && !isOnCompute(op))
-      span = events.around(op);
-    if (auto send = dyn_cast<plan::SendOp>(op))
-      if ((known = events.awaits(send.getSignals())))
-        span = events.around(op);
-    if (auto receive = dyn_cast<plan::ReceiveOp>(op))
-      known = llvm::is_contained(receive.getDelays(), 0);
-    for (Value operand : op.getOperands()) {
+    if (isa<plan::CollectiveOp>(op) && !isOnCompute(command))
+      span = events.around(command);
+    if (isa<plan::SendOp>(op))
+      if ((known = events.awaits(command.getSignals())))
+        span = events.around(command);
+    if (isa<plan::ReceiveOp>(op))
+      known = llvm::is_contained(command.getDelays(), 0);
+    for (Value operand : command.getBuffers()) {
       Operation *buffer = operand.getDefiningOp();
       if (!known)
         messages_.insert(buffer);

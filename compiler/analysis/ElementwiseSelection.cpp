@@ -222,10 +222,10 @@ KernelCall ds::selectUpdateAverage(UpdateAverageOp op) {
   return call;
 }
 
-/// A copy of `value`; `ends` adds what is read and what is written.
-static KernelCall copyOf(Value value, function_ref<void(KernelCall &)> ends) {
+KernelCall ds::selectCopy(Value value) {
   KernelCall call{"elementwise", {}, {}};
-  ends(call);
+  call.read(value);
+  call.write(value);
   ProgramWriter copy;
   copy.input(value);
   const int64_t result = copy.emit(ElementwiseOp::Copy, dtypeOf(value.getType()), {0});
@@ -233,23 +233,9 @@ static KernelCall copyOf(Value value, function_ref<void(KernelCall &)> ends) {
   return call;
 }
 
-KernelCall ds::selectStore(StoreOp op) {
-  return copyOf(op.getValue(), [&](KernelCall &call) {
-    call.read(op.getValue());
-    call.variable(op.getVariableAttr().getAttr(), cast<RankedTensorType>(op.getValue().getType()), plan::Access::Write);
-  });
-}
-
-KernelCall ds::selectRead(ReadOp op) {
-  return copyOf(op.getResult(), [&](KernelCall &call) {
-    call.variable(op.getVariableAttr().getAttr(), cast<RankedTensorType>(op.getResult().getType()), plan::Access::Read);
-    call.write(op.getResult());
-  });
-}
-
-KernelCall ds::selectCopy(Value value) {
-  return copyOf(value, [&](KernelCall &call) {
-    call.read(value);
-    call.write(value);
-  });
+bool ds::isCopy(plan::KernelOp kernel) {
+  auto program = kernel.getKernel() == "elementwise" ? kernel.getArguments().getAs<DenseI64ArrayAttr>("program")
+                                                     : DenseI64ArrayAttr();
+  return program && program.size() == kernels::elementwiseInstructionWidth && kernel.getBuffers().size() == 2 &&
+         program[0] == int64_t(ElementwiseOp::Copy) && kernel.getTypes()[0] == kernel.getTypes()[1];
 }

@@ -1,85 +1,97 @@
 //===- InFlight.cpp - how many micro-batches of a value a role holds ----------===//
 #include "compiler/analysis/InFlight.h"
 
-#include "compiler/analysis/Stages.h"
+#include <limits>
 
 using namespace mlir;
 using namespace ds;
 
-InFlight::InFlight(dist::RoleOp role, const SymbolTable &symbols)
-    : stages_(FragmentIndex(role->getParentOfType<ModuleOp>()).stages()) {
-  llvm::SetVector<dist::FragmentOp> fragments;
-  role.walk([&](dist::CallOp call) { fragments.insert(symbols.lookup<dist::FragmentOp>(call.getFragment())); });
-  for (dist::FragmentOp fragment : fragments)
-    noteFragment(fragment);
-  for (auto program : role.getOps<dist::ProgramOp>())
-    follow(program, symbols);
+InFlight::InFlight(plan::RoleOp role) {
+  for (auto routine : role.getOps<plan::RoutineOp>()) {
+    routines_[routine.getSymNameAttr()] = routine;
+    noteRoutine(routine);
+  }
+  for (auto program : role.getOps<plan::ProgramOp>())
+    countSlots(program);
   for (auto &[op, arrival] : arrivals_) {
-    for (StringAttr value : arrival.values)
-      arrival.slots = std::max(arrival.slots, slots(value));
-    for (StringAttr value : arrival.values) // one event frees all of them
-      slots_[value] = arrival.slots;
+    for (Operation *buffer : arrival.buffers)
+      arrival.slots = std::max(arrival.slots, slots(buffer));
+    for (Operation *buffer : arrival.buffers) // one event frees all of them
+      slots_[buffer] = arrival.slots;
     arrival.delay = arrival.slots;
   }
-  for (auto program : role.getOps<dist::ProgramOp>())
-    if (program.getSymName() == "step")
-      delayReceivesOnce(program, symbols);
+  for (auto program : role.getOps<plan::ProgramOp>())
+    if (program.getName() == "step") {
+      noteLastReaders(program);
+      delayReceives(program);
+    }
   for (auto &[op, departure] : departures_) {
-    departure.slots = departure.values.empty() ? 1 : std::numeric_limits<int64_t>::max();
-    for (StringAttr value : departure.values)
-      departure.slots = std::min(departure.slots, slots(value));
+    departure.slots = departure.buffers.empty() ? 1 : std::numeric_limits<int64_t>::max();
+    for (Operation *buffer : departure.buffers)
+      departure.slots = std::min(departure.slots, slots(buffer));
   }
 }
 
-void InFlight::noteFragment(dist::FragmentOp fragment) {
-  auto &used = used_[fragment], &loaded = loaded_[fragment];
+plan::RoutineOp InFlight::routineOf(plan::CallOp call) const {
+  return routines_.find(call.getRoutineAttr().getAttr())->second;
+}
+
+void InFlight::noteRoutine(plan::RoutineOp routine) {
+  Buffers &touched = touched_[routine], &used = used_[routine], written;
   Arrival *feeds = nullptr;
-  for (Operation &op : fragment.getBody().front()) {
-    if (auto feed = dyn_cast<dist::FeedOp>(op)) {
+
+  for (auto command : routine.getOps<plan::CommandOpInterface>()) {
+    Arrival *arrival = nullptr;
+    if (isa<plan::FeedOp>(command.getOperation())) {
       if (!feeds) {
-        feeds = &arrivals_[&op];
-        const auto stage = int64_t(fragment.getStage().value_or(0));
-        feeds->ready = numberedName("input_ready", stage, stages_);
-        feeds->freed = numberedName("input_done", stage, stages_);
+        const uint64_t stage = routine.getStage().value_or(0);
+        const std::string number = stage ? "::" + std::to_string(stage) : "";
+        feeds = &arrivals_[command];
+        feeds->ready = "input_ready" + number;
+        feeds->freed = "input_done" + number;
       }
-      feeds->values.insert(feed.getValueAttr().getAttr());
-      used.insert(feed.getValueAttr().getAttr());
-    } else if (auto receive = dyn_cast<dist::ReceiveOp>(op)) {
-      Arrival &arrival = arrivals_[&op];
-      arrival.ready = (receive.getChannel() + "::received").str();
-      arrival.freed = (receive.getChannel() + "::taken").str();
-      for (auto name : receive.getValues().getAsRange<FlatSymbolRefAttr>()) {
-        arrival.values.insert(name.getAttr());
-        used.insert(name.getAttr());
-      }
-    } else if (auto send = dyn_cast<dist::SendOp>(op)) {
-      Departure &departure = departures_[&op];
-      departure.sent = (send.getChannel() + "::sent").str();
-      for (Value tensor : send.getTensors())
-        for (Operation *user : tensor.getUsers())
-          if (auto store = dyn_cast<dist::StoreOp>(user))
-            departure.values.insert(store.getValueAttr().getAttr());
-    } else if (auto store = dyn_cast<dist::StoreOp>(op)) {
-      used.insert(store.getValueAttr().getAttr());
-    } else if (auto load = dyn_cast<dist::LoadOp>(op)) {
-      used.insert(load.getValueAttr().getAttr());
-      loaded.insert(load.getValueAttr().getAttr());
+      arrival = feeds;
+    } else if (auto receive = dyn_cast<plan::ReceiveOp>(command.getOperation())) {
+      arrival = &arrivals_[command];
+      arrival->ready = (receive.getChannel() + "::received").str();
+      arrival->freed = (receive.getChannel() + "::taken").str();
+    } else if (auto send = dyn_cast<plan::SendOp>(command.getOperation())) {
+      noteSend(send, written);
+    }
+    for (auto [index, operand] : llvm::enumerate(command.getBuffers())) {
+      auto buffer = operand.getDefiningOp<plan::BufferOp>();
+      if (buffer.getScope() != plan::Scope::Slot)
+        continue;
+      touched.insert(buffer);
+      if (arrival)
+        arrival->buffers.insert(buffer);
+      else
+        used.insert(buffer);
+      if (command.writes(index))
+        written.insert(buffer);
     }
   }
 }
 
-void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
+void InFlight::noteSend(plan::SendOp send, const Buffers &written) {
+  Departure &departure = departures_[send];
+  departure.sent = (send.getChannel() + "::sent").str();
+  for (Value operand : send.getBuffers())
+    if (Operation *buffer = operand.getDefiningOp(); written.contains(buffer))
+      departure.buffers.insert(buffer);
+}
+
+void InFlight::countSlots(plan::ProgramOp program) {
   struct Span {
     int64_t first, last; // calls
   };
-  llvm::MapVector<StringAttr, std::vector<Span>> spans; // by value and micro-batch
+  llvm::MapVector<Operation *, std::vector<Span>> spans; // by buffer and micro-batch
   int64_t number = 0, microbatches = 1;
-  for (auto call : program.getOps<dist::CallOp>()) {
-    auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
+  for (auto call : program.getOps<plan::CallOp>()) {
     const auto microbatch = int64_t(call.getMicrobatch());
     microbatches = std::max(microbatches, microbatch + 1);
-    for (StringAttr value : used_.find(fragment)->second) {
-      auto &list = spans[value];
+    for (Operation *buffer : touched_.find(routineOf(call))->second) {
+      auto &list = spans[buffer];
       if (int64_t(list.size()) <= microbatch)
         list.resize(size_t(microbatch) + 1, Span{-1, -1});
       Span &span = list[size_t(microbatch)];
@@ -88,89 +100,79 @@ void InFlight::follow(dist::ProgramOp program, const SymbolTable &symbols) {
     }
     ++number;
   }
-  for (auto &[value, list] : spans) {
-    int64_t max = 1;
+  microbatches_ = std::max(microbatches_, microbatches);
+  for (auto &[buffer, list] : spans) {
+    int64_t most = 1;
     size_t next = 0; // the first micro-batch that begins behind the end of this one
     for (size_t m = 0; m < list.size(); ++m) {
       if (list[m].first < 0)
         continue; // no call of this micro-batch uses it
       for (next = std::max(next, m); next < list.size() && list[next].first <= list[m].last;)
         ++next;
-      max = std::max<int64_t>(max, int64_t(next - m));
+      most = std::max<int64_t>(most, int64_t(next - m));
     }
-    slots_[value] = std::max(slots_.lookup(value), max);
+    slots_[buffer] = std::max(slots_.lookup(buffer), most);
   }
   for (auto &[op, departure] : departures_)
-    for (StringAttr value : departure.values)
-      if (spans.contains(value))
-        slots_[value] = std::max(slots_.lookup(value), std::min<int64_t>(2, microbatches));
-  if (program.getSymName() == "step")
-    findLastReaders(program, symbols);
+    for (Operation *buffer : departure.buffers)
+      if (spans.contains(buffer))
+        slots_[buffer] = std::max(slots_.lookup(buffer), std::min<int64_t>(2, microbatches));
 }
 
-/// The last fragment that loads any value of an arrival, in the order of calls of one micro-batch.
-void InFlight::findLastReaders(dist::ProgramOp step, const SymbolTable &symbols) {
-  llvm::DenseMap<StringAttr, dist::FragmentOp> lastReader; // of micro-batch 0
-  llvm::DenseMap<Operation *, int64_t> position;
-  int64_t number = 0;
-  for (auto call : step.getOps<dist::CallOp>())
-    if (call.getMicrobatch() == 0) {
-      auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
-      for (StringAttr value : loaded_.find(fragment)->second)
-        lastReader[value] = fragment;
-      position[fragment] = number++;
-    }
-  for (auto &[op, arrival] : arrivals_)
-    for (StringAttr value : arrival.values)
-      if (dist::FragmentOp reader = lastReader.lookup(value);
-          reader && (!arrival.lastReader || position[reader] > position[arrival.lastReader]))
-        arrival.lastReader = reader;
+/// The last routine that uses any buffer of an arrival, in the order of calls of one micro-batch.
+void InFlight::noteLastReaders(plan::ProgramOp step) {
+  for (auto call : step.getOps<plan::CallOp>())
+    if (call.getMicrobatch() == 0)
+      for (auto &[op, arrival] : arrivals_)
+        if (uses(routineOf(call), arrival.buffers))
+          arrival.lastReader = routineOf(call);
 }
 
-/// What is received once a step is received when the compute called before it is done, unless that is of a later
-/// micro-batch.
-void InFlight::delayReceivesOnce(dist::ProgramOp step, const SymbolTable &symbols) {
+/// What is received once a step could be received at its start, and would keep its bytes all step long. Its post is
+/// delayed: it waits for the compute that is called before it, if that is of no later micro-batch.
+void InFlight::delayReceives(plan::ProgramOp step) {
   struct Before {
-    dist::FragmentOp compute; // null: nothing is
+    plan::RoutineOp compute; // null: nothing is
     int64_t microbatch = 0, calls = 0, delay = 0;
   };
-  llvm::MapVector<Operation *, Before> receives; // by fragment
+  llvm::MapVector<Operation *, Before> receives; // by routine
   Before last;
-  for (auto call : step.getOps<dist::CallOp>()) {
-    auto fragment = symbols.lookup<dist::FragmentOp>(call.getFragment());
+  for (auto call : step.getOps<plan::CallOp>()) {
+    plan::RoutineOp routine = routineOf(call);
     const auto microbatch = int64_t(call.getMicrobatch());
-    const bool computes =
-        llvm::any_of(fragment.getBody().front(), [](Operation &op) { return !isa<dist::ReceiveOp, dist::FeedOp>(op); });
-    if (computes) {
-      last.compute = fragment;
+    const plan::Phase phase = routine.getPhase();
+    if (phase == plan::Phase::Begin)
+      continue; // sums start at zero; that is no compute to wait for
+    if (phase != plan::Phase::Receive && phase != plan::Phase::Feed) {
+      last.compute = routine;
       last.microbatch = microbatch;
       continue;
     }
-    Before &before = receives.try_emplace(fragment, last).first->second;
+    Before &before = receives.try_emplace(routine, last).first->second;
     before.delay = microbatch - before.microbatch;
     ++before.calls;
   }
   for (auto &[op, arrival] : arrivals_)
-    if (const auto it = receives.find(op->getParentOp()); isa<dist::ReceiveOp>(op) && it != receives.end())
+    if (const auto it = receives.find(op->getParentOp()); isa<plan::ReceiveOp>(op) && it != receives.end())
       if (const Before &before = it->second; before.calls == 1 && before.compute && before.delay >= 0) {
         arrival.lastReader = before.compute;
         arrival.delay = before.delay;
       }
 }
 
-const Arrival *InFlight::arrivalOf(StringAttr value) const {
+const Arrival &InFlight::arrivalOf(Operation *command) const {
   for (const auto &[op, arrival] : arrivals_)
-    if (arrival.values.contains(value))
-      return &arrival;
-  return nullptr;
+    if (op == command || (isa<plan::FeedOp>(op) && isa<plan::FeedOp>(command) && op->getBlock() == command->getBlock()))
+      return arrival;
+  llvm_unreachable("every feed and receive has an arrival");
 }
 
-SmallVector<std::string> InFlight::sentBefore(dist::SendOp send) const {
+SmallVector<std::string> InFlight::sentBefore(plan::SendOp send) const {
   SmallVector<std::string> events;
   const Departure &own = departures_.find(send)->second;
   for (const auto &[op, departure] : departures_)
     if (op->getParentOp() == send->getParentOp() && op->isBeforeInBlock(send) &&
-        llvm::any_of(departure.values, [&](StringAttr value) { return own.values.contains(value); }))
+        llvm::any_of(departure.buffers, [&](Operation *buffer) { return own.buffers.contains(buffer); }))
       events.push_back(departure.sent);
   return events;
 }

@@ -1,7 +1,7 @@
 //===- InFlight.h - how many micro-batches of a value a role holds ------------===//
 #pragma once
 
-#include "dialects/Dist/Dist.h"
+#include "dialects/Plan/Plan.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -10,55 +10,65 @@
 
 namespace ds {
 
-/// What is written ahead of use from outside a rank's compute: the inputs of one feed, or the messages of one channel.
+/// What comes from outside a rank's compute and is written ahead of use: the feeds of one routine, or one message.
 struct Arrival {
-  std::string ready, freed; ///< events: the values are there; their slot may be written again
-  llvm::SetVector<mlir::StringAttr> values;
-  dist::FragmentOp lastReader; ///< signals `freed` for each micro-batch of a step; null: no step reads them
+  std::string ready, freed; ///< events: it is there; its slot may be written again
+  llvm::SmallSetVector<mlir::Operation *, 2> buffers;
+  plan::RoutineOp lastReader; ///< of a micro-batch of a step; null: no step reads it
   int64_t slots = 1;
-  /// The write for micro-batch m waits for `freed` of micro-batch m - delay, which is the one that had its slot. What
-  /// is received once a step has no earlier micro-batch; it waits for the compute called before it, so that its bytes
-  /// are free for others until then.
+  /// Which of its calls `freed` speaks of: of micro-batch m, that for m - delay.
   int64_t delay = 1;
 };
 
-/// What a message leaves from: its values may be written again once it is sent.
+/// What a message leaves from: its buffers may be written again once it is sent.
 struct Departure {
-  std::string sent;                         ///< event
-  llvm::SetVector<mlir::StringAttr> values; ///< kept by the fragment that sends them; state is not among them
+  std::string sent; ///< event
+  llvm::SmallSetVector<mlir::Operation *, 2>
+      buffers; ///< values that the sending routine writes; not state, which has one copy
   int64_t slots = 1;
 };
 
-/// The calls of a role's programs, seen from the values that pass between them.
+/// The calls of a role's programs, seen from the buffers that pass values between them: those of scope slot.
 class InFlight {
 public:
-  InFlight(dist::RoleOp role, const mlir::SymbolTable &symbols);
+  explicit InFlight(plan::RoleOp role);
 
-  /// Copies of a value: the maximum, over the calls, of the micro-batches between their first use of it and their last
-  /// one. What is sent has two, so that the next can be computed meanwhile.
-  int64_t slots(mlir::StringAttr value) const { return std::max<int64_t>(1, slots_.lookup(value)); }
+  /// Copies of a value: the most micro-batches whose first use and last one lie around one instant, in the order of
+  /// calls. What is sent has two, so that the next can be computed meanwhile.
+  int64_t slots(mlir::Operation *buffer) const { return std::max<int64_t>(1, slots_.lookup(buffer)); }
+  /// Of the longest program.
+  int64_t microbatches() const { return microbatches_; }
 
-  /// By the op that writes or sends: a fragment of feeds (its first feed), a dist.receive, a dist.send.
+  /// By the command that writes or sends: the first feed of a routine, a receive, a send.
   const llvm::MapVector<mlir::Operation *, Arrival> &arrivals() const { return arrivals_; }
   const llvm::MapVector<mlir::Operation *, Departure> &departures() const { return departures_; }
+  /// Of any feed, or of a receive.
+  const Arrival &arrivalOf(mlir::Operation *command) const;
 
-  /// The arrival that writes a value, or null.
-  const Arrival *arrivalOf(mlir::StringAttr value) const;
-  /// Events of earlier messages of the fragment that have a value of this one: the last use of a value is one
-  /// command's.
-  llvm::SmallVector<std::string> sentBefore(dist::SendOp send) const;
+  /// Whether a routine uses one of `buffers` otherwise than to feed or receive it.
+  template <typename Buffers> bool uses(plan::RoutineOp routine, const Buffers &buffers) const {
+    const auto &used = used_.find(routine)->second;
+    return llvm::any_of(buffers, [&](mlir::Operation *buffer) { return used.contains(buffer); });
+  }
+  /// Events of earlier messages of the routine that share a buffer with this one: a buffer's last use is one command's.
+  llvm::SmallVector<std::string> sentBefore(plan::SendOp send) const;
 
 private:
-  void noteFragment(dist::FragmentOp fragment);
-  void follow(dist::ProgramOp program, const mlir::SymbolTable &symbols);
-  void findLastReaders(dist::ProgramOp step, const mlir::SymbolTable &symbols);
-  void delayReceivesOnce(dist::ProgramOp step, const mlir::SymbolTable &symbols);
+  using Buffers = llvm::SetVector<mlir::Operation *>;
 
-  int64_t stages_;                                                                     // of the module
-  llvm::DenseMap<mlir::Operation *, llvm::SetVector<mlir::StringAttr>> used_, loaded_; // by fragment; looked up
-  llvm::DenseMap<mlir::StringAttr, int64_t> slots_;                                    // looked up
+  void noteRoutine(plan::RoutineOp routine);
+  void noteSend(plan::SendOp send, const Buffers &written);
+  void countSlots(plan::ProgramOp program);
+  void noteLastReaders(plan::ProgramOp step);
+  void delayReceives(plan::ProgramOp step);
+  plan::RoutineOp routineOf(plan::CallOp call) const;
+
+  llvm::DenseMap<mlir::Attribute, plan::RoutineOp> routines_; // by name; looked up
+  llvm::DenseMap<mlir::Operation *, Buffers> touched_, used_; // by routine, of scope slot; looked up
+  llvm::DenseMap<mlir::Operation *, int64_t> slots_;          // looked up
   llvm::MapVector<mlir::Operation *, Arrival> arrivals_;
   llvm::MapVector<mlir::Operation *, Departure> departures_;
+  int64_t microbatches_ = 1;
 };
 
 } // namespace ds

@@ -50,12 +50,10 @@ llvm::FailureOr<KernelCall> selectElementwise(mlir::Operation *op);
 KernelCall selectAccumulate(train::AccumulateOp op);
 /// variable = momentum * variable + (1 - momentum) * correction * value.
 KernelCall selectUpdateAverage(train::UpdateAverageOp op);
-/// variable = value.
-KernelCall selectStore(train::StoreOp op);
-/// A copy of the variable, for it is written again before the value's last use.
-KernelCall selectRead(train::ReadOp op);
 /// A copy of a tensor into another place.
 KernelCall selectCopy(mlir::Value value);
+/// Whether a command does nothing else.
+bool isCopy(plan::KernelOp kernel);
 
 /// The element type of a tensor as kernels know it.
 DType dtypeOf(mlir::Type type);

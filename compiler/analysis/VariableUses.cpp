@@ -1,19 +1,26 @@
-//===- VariableUses.cpp - who reads and writes a variable in one block ------===//
+//===- VariableUses.cpp - who writes a variable in one fragment -------------===//
 #include "compiler/analysis/VariableUses.h"
-
-#include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
 using namespace ds;
+
+/// The variables that an op writes.
+static SmallVector<StringAttr, 3> writtenBy(Operation *op) {
+  auto kernel = dyn_cast<dist::KernelOp>(op);
+  if (!kernel)
+    return train::writtenVariables(op);
+  SmallVector<StringAttr, 3> names;
+  for (const dist::KernelOp::Operand &operand : kernel.getOperandsOfKernel())
+    if (operand.variable && operand.writes)
+      names.push_back(operand.variable);
+  return names;
+}
 
 VariableUses::VariableUses(Block &block) {
   int64_t position = 0;
   for (Operation &op : block) {
     position_[&op] = position;
-    for (NamedAttribute attribute : op.getAttrDictionary())
-      if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
-        ++mentions_[name.getAttr()];
-    for (StringAttr name : train::writtenVariables(&op))
+    for (StringAttr name : writtenBy(&op))
       writes_[name].push_back(position);
     ++position;
   }

@@ -1,19 +1,16 @@
-//===- VariableUses.h - who reads and writes a variable in one block --------===//
+//===- VariableUses.h - who writes a variable in one fragment ---------------===//
 #pragma once
 
-#include "dialects/Train/Train.h"
+#include "dialects/Dist/Dist.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 namespace ds {
 
-/// What the ops of a straight-line block do to variables, by position.
+/// What the ops of a fragment do to variables, by position.
 class VariableUses {
 public:
   explicit VariableUses(mlir::Block &block);
-
-  /// Whether just one op of the block names the variable.
-  bool isNamedOnce(mlir::StringAttr variable) const { return mentions_.lookup(variable) == 1; }
 
   /// Whether the value of `read`, or a reshape of it, is used after its variable has been written again. Then it is not
   /// the variable's memory.
@@ -24,7 +21,6 @@ private:
 
   // Looked up, never iterated.
   llvm::DenseMap<mlir::Operation *, int64_t> position_;
-  llvm::DenseMap<mlir::StringAttr, int64_t> mentions_;
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<int64_t>> writes_; // ascending
 };
 

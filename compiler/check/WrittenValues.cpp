@@ -105,6 +105,13 @@ std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Opera
   return segments;
 }
 
+/// Whether a kernel leaves its operand's bytes as they are: neither broadcasts it nor converts it.
+bool copiesBytes(const proto::Command &command) {
+  return command.has_kernel() && Meaning::isCopy(command.kernel()) &&
+         command.kernel().operands(0).dtype() == command.kernel().operands(1).dtype() &&
+         byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
+}
+
 std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &target,
                                      const std::vector<Effect> &effects, const Meaning::Result &result, size_t index) {
   const Instance &instance = memory.instance(index);
@@ -117,6 +124,8 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return updated(memory.segmentsOf(target, instance.microbatch));
   if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)
     return *sums;
+  if (result.value == Values::other && copiesBytes(command)) // parts of several values
+    return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
   if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
     return contributedTo(memory, target, effects, result, index);
   return {{0, byteCount(target), {}, false, result.value}};

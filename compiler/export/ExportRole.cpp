@@ -37,18 +37,18 @@ void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
     }
 }
 
-template <typename CommandOp> void Exporter::exportOperand(CommandOp op, unsigned index, proto::Operand &message) {
+void Exporter::exportOperand(plan::CommandOpInterface op, unsigned index, proto::Operand &message) {
   message.set_buffer(members_.lookup(op.getBuffers()[index].getDefiningOp()));
   message.set_byte_offset(op.getByteOffsets()[index]);
-  exportType(cast<TypeAttr>(op.getTypes()[index]).getValue(), message);
-  message.set_access(proto::Operand::Access(op.getAccesses()[index]));
-  if (!op.getRankStrides().empty() && op.getRankStrides()[index] != 0) {
-    message.set_rank_stride(op.getRankStrides()[index]);
+  exportType(op.getTensor(index), message);
+  message.set_access(proto::Operand::Access(op.getAccess(index)));
+  if (const int64_t stride = op.getRankStride(index)) {
+    message.set_rank_stride(stride);
     message.set_communicator(communicators_.lookup(op.getCommunicatorAttr().getAttr()));
   }
 }
 
-template <typename CommandOp> void Exporter::exportCommandBase(CommandOp op, proto::Command &message) {
+void Exporter::exportCommandBase(plan::CommandOpInterface op, proto::Command &message) {
   auto number = [&](Attribute name) {
     return members_.lookup(symbols_.lookupNearestSymbolFrom(op, cast<FlatSymbolRefAttr>(name)));
   };

@@ -32,8 +32,8 @@ private:
   llvm::LogicalResult exportRole(plan::RoleOp role);
   void exportBuffer(plan::BufferOp buffer, plan::proto::Buffer &message);
   llvm::LogicalResult exportCommand(mlir::Operation &op, plan::proto::Command &message);
-  template <typename CommandOp> void exportCommandBase(CommandOp op, plan::proto::Command &message);
-  template <typename CommandOp> void exportOperand(CommandOp op, unsigned index, plan::proto::Operand &message);
+  void exportCommandBase(plan::CommandOpInterface op, plan::proto::Command &message);
+  void exportOperand(plan::CommandOpInterface op, unsigned index, plan::proto::Operand &message);
 
   mlir::ModuleOp module_;
   const ExportContext &context_;

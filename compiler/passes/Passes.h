@@ -50,15 +50,16 @@ struct CompileOptions {
   ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
   ZeroOptions zero;
   int64_t threads = 1;                 ///< compute workers of a rank
-  int64_t workspaceBytesPerThread = 0; ///< of ds-lower-to-plan
+  int64_t workspaceBytesPerThread = 0; ///< of ds-select-kernels
   int64_t alignment = 1;               ///< bytes
   std::vector<std::string> without;    ///< of optionalPasses, those that are left out
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 16> optionalPasses = {
+inline constexpr std::array<std::string_view, 18> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-regroup-rms-norm", "ds-concat-pads",
-    "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-order-for-memory",
+    "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-elide-copies",
+    "ds-reuse-dying-operands", "ds-order-for-memory",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-split-async-collectives",
@@ -73,6 +74,8 @@ void buildGradientPipeline(mlir::OpPassManager &, const CompileOptions &);
 void buildDistributePipeline(mlir::OpPassManager &, const CompileOptions &);
 /// dist, every rank alike -> dist, gradients summed and state shared out over the data axis.
 void buildZeroPipeline(mlir::OpPassManager &, const CompileOptions &);
+/// dist -> plan without offsets: kernels on buffers, on ordered queues.
+void buildLowerPipeline(mlir::OpPassManager &, const CompileOptions &);
 /// dist -> plan with offsets.
 void buildPlanPipeline(mlir::OpPassManager &, const CompileOptions &);
 

@@ -142,11 +142,25 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createVerifyOverlappedForm());
 }
 
+void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
+  // What is computed is settled, and what it needs of scratch; where it lies is not.
+  pm.addPass(createSelectKernels({.device = options.device,
+                                  .tf32 = options.tf32,
+                                  .threads = options.threads,
+                                  .workspaceBytesPerThread = options.workspaceBytesPerThread}));
+  // Right and slow: a buffer a value, a copy wherever a value is wanted in a certain place, one command after another.
+  pm.addPass(createAllocateBuffers({.device = options.device}));
+  // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
+  addOptional(pm, options, createElideCopies());
+  // What is stored has its place now; only what is read last anyway gives its bytes away.
+  const bool reorders = !llvm::is_contained(options.without, "ds-order-for-memory");
+  addOptional(pm, options, createReuseDyingOperands({.alignment = options.alignment, .reorders = reorders}));
+  // Last: events order what buffers are used for, and nothing may use them otherwise from here on.
+  pm.addPass(createOrderQueues());
+}
+
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
-  pm.addPass(createLowerToPlan({.device = options.device,
-                                .tf32 = options.tf32,
-                                .threads = options.threads,
-                                .workspaceBytesPerThread = options.workspaceBytesPerThread}));
+  buildLowerPipeline(pm, options);
   pm.addPass(createAssignOffsets({.alignment = options.alignment}));
   // Exact bytes decide whether another order is better, so both are laid out.
   addOptional(pm, options, createOrderForMemory({.alignment = options.alignment}));
@@ -222,6 +236,7 @@ void registerPassesAndPipelines() {
   registerPipeline("ds-distribute-pipeline", "train to dist: fragments and schedules", buildDistributePipeline);
   registerPipeline("ds-zero-pipeline", "dist, every rank alike, to gradients summed and state shared out",
                    buildZeroPipeline);
+  registerPipeline("ds-lower-pipeline", "dist to plan without offsets: kernels, buffers, queues", buildLowerPipeline);
   registerPipeline("ds-plan-pipeline", "dist to plan: kernels, buffers, offsets", buildPlanPipeline);
 }
 

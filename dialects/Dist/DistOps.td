@@ -5,6 +5,7 @@
 include "dialects/Dist/BucketOps.td"
 include "dialects/Dist/CollectiveOps.td"
 include "dialects/Dist/DistDialect.td"
+include "dialects/Dist/KernelOps.td"
 include "dialects/Dist/PipelineOps.td"
 include "dialects/Dist/TransferOps.td"
 
@@ -67,8 +68,8 @@ def Dist_FragmentOp : Dist_Op<"fragment", [Symbol, IsolatedFromAbove, NoTerminat
                                            DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "ops that run together, once per call";
   let description = [{
-    Its body holds train ops and `dist.load`, `dist.store`, `dist.feed`. What it is for stands in attributes; its name is for
-    people.
+    Its body holds train ops, which `ds-select-kernels` makes `dist.kernel`, and `dist.load`, `dist.store`, `dist.feed`. What it
+    is for stands in attributes; its name is for people.
 
     ```mlir
     dist.fragment @"receive::backward::0" phase receive stage 0 for @"backward::0" {

@@ -11,6 +11,7 @@ using namespace ds::plan;
 
 #include "dialects/Plan/PlanDialect.cpp.inc"
 #include "dialects/Plan/PlanEnums.cpp.inc"
+#include "dialects/Plan/PlanInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Plan/PlanTypes.cpp.inc"
 
@@ -61,7 +62,7 @@ LogicalResult InputOp::verify() {
 
 LogicalResult RoutineOp::verify() {
   for (Operation &op : getBody().front())
-    if (!isa<KernelOp, FillOp, CopyOp, FeedOp, CollectiveOp, SendOp, ReceiveOp>(op)) // routine_c1
+    if (!isa<CommandOpInterface, AwaitOp>(op)) // routine_c1
       return emitOpError() << "holds '" << op.getName() << "', which is no command";
   const bool ofRole = getPhase() == Phase::Begin || getPhase() == Phase::Update || getPhase() == Phase::Metric;
   if (getPhase() != Phase::Receive && ofRole == getStage().has_value()) // routine_c2
@@ -70,6 +71,15 @@ LogicalResult RoutineOp::verify() {
   if (getStage() && static_cast<int64_t>(*getStage()) < 0) // routine_c2
     return emitOpError() << "stage " << static_cast<int64_t>(*getStage()) << " is negative";
   return success();
+}
+
+void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name, MemorySpace space, int64_t bytes,
+                     Scope scope, Category category, FlatSymbolRefAttr holds, bool shard) {
+  MLIRContext *context = builder.getContext();
+  build(builder, state, BufferType::get(context), builder.getStringAttr(name),
+        FlatSymbolRefAttr::get(context, stringifyMemorySpace(space)), builder.getI64IntegerAttr(bytes),
+        ScopeAttr::get(context, scope), CategoryAttr::get(context, category), builder.getI64IntegerAttr(1), holds,
+        shard ? builder.getUnitAttr() : UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr());
 }
 
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -89,47 +99,79 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+//===-- commands ---------------------------------------------------------------===//
+
+void FillOp::build(OpBuilder &builder, OperationState &state, Value buffer, RankedTensorType type, StringRef queue) {
+  const DenseI64ArrayAttr none = builder.getDenseI64ArrayAttr({});
+  build(builder, state, buffer, builder.getDenseI32ArrayAttr({int32_t(Access::Write)}),
+        builder.getTypeArrayAttr({Type(type)}), builder.getDenseI64ArrayAttr({0}),
+        FlatSymbolRefAttr::get(builder.getContext(), queue), builder.getArrayAttr({}), none, builder.getArrayAttr({}),
+        none, none, FlatSymbolRefAttr());
+}
+
+std::pair<int64_t, int64_t> CommandOpInterface::getByteRange(unsigned index) {
+  if (getRankStride(index) != 0)
+    return {0, int64_t(getBuffers()[index].getDefiningOp<BufferOp>().getBytes())};
+  const int64_t begin = getByteOffsets()[index];
+  return {begin, begin + tensorBytes(getTensor(index))};
+}
+
+void CommandOpInterface::addWait(StringRef event, int64_t delay) {
+  auto waits = llvm::to_vector(getWaits());
+  auto delays = llvm::to_vector(getDelays());
+  waits.push_back(FlatSymbolRefAttr::get(getContext(), event));
+  delays.push_back(delay);
+  setWaitsAttr(ArrayAttr::get(getContext(), waits));
+  setDelays(delays);
+}
+
+void CommandOpInterface::addSignal(StringRef event) {
+  auto signals = llvm::to_vector(getSignals());
+  signals.push_back(FlatSymbolRefAttr::get(getContext(), event));
+  setSignalsAttr(ArrayAttr::get(getContext(), signals));
+}
+
 /// Communicators belong to the module, not to a role.
-template <typename CommandOp> static bool communicatorOf(CommandOp op, SymbolTableCollection &symbols) {
-  auto module = op->template getParentOfType<ModuleOp>();
+static bool communicatorOf(CommandOpInterface op, SymbolTableCollection &symbols) {
+  auto module = op->getParentOfType<ModuleOp>();
   return module && symbols.lookupSymbolIn<CommunicatorOp>(module, op.getCommunicatorAttr());
 }
 
 /// command_c1 to command_c4, for every kind of command.
-template <typename CommandOp> static LogicalResult verifyCommand(CommandOp op, SymbolTableCollection &symbols) {
+static LogicalResult verifyCommand(CommandOpInterface op, SymbolTableCollection &symbols) {
   const size_t count = op.getBuffers().size();
   if (op.getAccesses().size() != count || op.getTypes().size() != count || op.getByteOffsets().size() != count ||
       op.getWaits().size() != op.getDelays().size()) // command_c1
-    return op.emitOpError() << "has " << count << " buffers, " << op.getAccesses().size() << " accesses, "
-                            << op.getTypes().size() << " types, " << op.getByteOffsets().size() << " offsets, "
-                            << op.getWaits().size() << " waits, " << op.getDelays().size() << " delays";
+    return op->emitOpError() << "has " << count << " buffers, " << op.getAccesses().size() << " accesses, "
+                             << op.getTypes().size() << " types, " << op.getByteOffsets().size() << " offsets, "
+                             << op.getWaits().size() << " waits, " << op.getDelays().size() << " delays";
   if (!symbols.lookupNearestSymbolFrom<QueueOp>(op, op.getQueueAttr())) // command_c2
-    return op.emitOpError() << op.getQueueAttr() << " is not a plan.queue";
+    return op->emitOpError() << op.getQueueAttr() << " is not a plan.queue";
   for (ArrayAttr events : {op.getWaits(), op.getSignals()})
     for (Attribute event : events)
       if (auto name = dyn_cast<FlatSymbolRefAttr>(event);
           !name || !symbols.lookupNearestSymbolFrom<EventOp>(op, name)) // command_c2
-        return op.emitOpError() << event << " is not a plan.event";
+        return op->emitOpError() << event << " is not a plan.event";
   ArrayRef<int64_t> strides = op.getRankStrides();
   const bool strided = llvm::any_of(strides, [](int64_t stride) { return stride != 0; });
-  if ((!strides.empty() && strides.size() != count) || (strided && !op.getCommunicator()) ||
+  if ((!strides.empty() && strides.size() != count) || (strided && !op.getCommunicatorAttr()) ||
       llvm::any_of(strides, [](int64_t stride) { return stride < 0; })) // command_c4
-    return op.emitOpError() << "has rank strides [" << strides << "] for " << count << " buffers"
-                            << (op.getCommunicator() ? "" : " and names no communicator");
+    return op->emitOpError() << "has rank strides [" << strides << "] for " << count << " buffers"
+                             << (op.getCommunicatorAttr() ? "" : " and names no communicator");
   if (op.getCommunicatorAttr() && !communicatorOf(op, symbols)) // command_c4
-    return op.emitOpError() << op.getCommunicatorAttr() << " is not a plan.communicator";
+    return op->emitOpError() << op.getCommunicatorAttr() << " is not a plan.communicator";
   for (auto [index, buffer] : llvm::enumerate(op.getBuffers())) {
-    auto owner = buffer.template getDefiningOp<BufferOp>();
+    auto owner = buffer.getDefiningOp<BufferOp>();
     auto type = dyn_cast<RankedTensorType>(cast<TypeAttr>(op.getTypes()[index]).getValue());
     if (!owner || !type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat()) // command_c3
-      return op.emitOpError() << "operand " << index << " must be a static tensor in a plan.buffer, not "
-                              << op.getTypes()[index];
+      return op->emitOpError() << "operand " << index << " must be a static tensor in a plan.buffer, not "
+                               << op.getTypes()[index];
     const int64_t stride = strides.empty() ? 0 : strides[index];
     const int64_t begin = op.getByteOffsets()[index], bytes = tensorBytes(type) + stride;
     const int64_t size = static_cast<int64_t>(owner.getBytes());
     if (begin < 0 || begin > size || bytes > size - begin) // command_c3
-      return op.emitOpError() << "operand " << index << " takes " << bytes << " bytes at " << begin
-                              << " of a buffer of " << size;
+      return op->emitOpError() << "operand " << index << " takes " << bytes << " bytes at " << begin
+                               << " of a buffer of " << size;
   }
   return success();
 }

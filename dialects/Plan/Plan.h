@@ -12,6 +12,7 @@
 
 #include "dialects/Plan/PlanDialect.h.inc"
 #include "dialects/Plan/PlanEnums.h.inc"
+#include "dialects/Plan/PlanInterfaces.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/Plan/PlanTypes.h.inc"
 #define GET_OP_CLASSES

@@ -27,6 +27,11 @@ def Plan_Buffer : TypeDef<Plan_Dialect, "Buffer"> {
   let summary = "bytes of an arena";
 }
 
+def Plan_Token : TypeDef<Plan_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a collective under way, from its command to its await";
+}
+
 class Plan_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::ds::plan";
 }

@@ -3,6 +3,7 @@
 #define DS_PLAN_OPS_TD
 
 include "dialects/Plan/PlanDialect.td"
+include "dialects/Plan/PlanInterfaces.td"
 
 def Plan_CommunicatorOp : Plan_Op<"communicator", [Symbol]> {
   let summary = "ranks that communicate: those whose coordinates differ on some axes of the world alone";
@@ -100,6 +101,10 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<DenseI64ArrayAttr>:$slot_offsets,
                        OptionalAttr<DenseI64ArrayAttr>:$lives);
   let results = (outs Plan_Buffer:$buffer);
+  let builders = [
+    // Of one slot, without an offset, in the role's arena of a space.
+    OpBuilder<(ins "::llvm::StringRef":$name, "MemorySpace":$space, "int64_t":$bytes, "Scope":$scope, "Category":$category,
+                   CArg<"::mlir::FlatSymbolRefAttr", "{}">:$holds, CArg<"bool", "false">:$shard)>];
   let assemblyFormat = [{
     $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)? (`shard` $shard^)?
     (`at` $offset^)? (`then` $slot_offsets^)? (`lives` $lives^)? attr-dict
@@ -134,7 +139,7 @@ def Plan_RoutineOp : Plan_RoleMember<"routine", [Symbol, NoTerminator, SingleBlo
     ```
 
     **Constraints**
-    - (routine_c1) the body holds commands only.
+    - (routine_c1) the body holds commands only, and `plan.await` until `ds-order-queues` has put them on their queues.
     - (routine_c2) beginnings, updates and metrics have no stage, feeds, gathers and passes over a micro-batch one, not negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_Phase:$phase, OptionalAttr<I64Attr>:$stage);
@@ -148,7 +153,8 @@ def Plan_RoutineOp : Plan_RoleMember<"routine", [Symbol, NoTerminator, SingleBlo
 /// `rank_strides`, if any is not 0, added once per coordinate of this rank among the ranks of `communicator`;
 /// `reference` the ops of the reference program that it implements.
 class Plan_Command<string mnemonic, dag extra = (ins)>
-    : Plan_Op<mnemonic, [HasParent<"RoutineOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    : Plan_Op<mnemonic, [HasParent<"RoutineOp">, CommandOpInterface,
+                         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let arguments = !con((ins Variadic<Plan_Buffer>:$buffers, DenseI32ArrayAttr:$accesses, TypeArrayAttr:$types,
                             DenseI64ArrayAttr:$byte_offsets, FlatSymbolRefAttr:$queue,
                             DefaultValuedAttr<ArrayAttr, "{}">:$waits,
@@ -178,6 +184,9 @@ def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:
 def Plan_FillOp : Plan_Command<"fill"> {
   let summary = "every byte of the operand becomes 0";
   let description = "Constraints command_c1 to command_c4 hold.";
+  let builders = [
+    // Of the first bytes of a buffer.
+    OpBuilder<(ins "::mlir::Value":$buffer, "::mlir::RankedTensorType":$type, "::llvm::StringRef":$queue)>];
   let assemblyFormat = [{
     `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets (`stride` $rank_strides^)? (`over` $communicator^)?
     `on` $queue
@@ -206,13 +215,17 @@ def Plan_CollectiveOp : Plan_Command<"collective", (ins Plan_CollectiveKind:$kin
     Buffers are the parts of one launch, one after another: source, target, and for sums the scratch that messages are
     received into. Constraints command_c1 to command_c4 hold.
 
+    Until `ds-order-queues` a collective that other work may run beside has a token, and `plan.await` says where it must be
+    done.
+
     **Constraints**
     - (collective_c1) it names a communicator, and its buffers are whole parts, at least one.
   }];
+  let results = (outs Optional<Plan_Token>:$token);
   let assemblyFormat = [{
     $kind (`accumulate` $accumulate^)? `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets
     (`stride` $rank_strides^)? (`over` $communicator^)? `on` $queue
-    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
+    (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict (`->` type($token)^)?
   }];
   let extraClassDeclaration = [{
     /// Buffers of one part.
@@ -220,6 +233,19 @@ def Plan_CollectiveOp : Plan_Command<"collective", (ins Plan_CollectiveKind:$kin
       return getKind() == CollectiveKind::ReduceScatter || getKind() == CollectiveKind::AllReduce ? 3 : 2;
     }
   }];
+}
+
+def Plan_AwaitOp : Plan_Op<"await", [HasParent<"RoutineOp">]> {
+  let summary = "what stands behind begins when a collective is done";
+  let description = [{
+    ```mlir
+    %t = plan.collective all_gather(%own, %all) : [tensor<4xf32>, tensor<8xf32>] access [1, 2] at [0, 0] over @data_ranks
+        on @compute -> !plan.token
+    plan.await %t
+    ```
+  }];
+  let arguments = (ins Plan_Token:$token);
+  let assemblyFormat = "$token attr-dict";
 }
 
 def Plan_FeedOp : Plan_Command<"feed", (ins StrAttr:$input)> {

@@ -17,6 +17,16 @@ public:
     const auto *gamma = static_cast<const T *>(operands[2]);
     const auto *mean = static_cast<const T *>(operands[3]), *rstd = static_cast<const T *>(operands[4]);
     auto *dx = static_cast<T *>(operands[5]);
+    // The sums over rows first: dx may be the memory of dy or x.
+    for (int64_t i = 0; i < cols; ++i) {
+      double dgamma = 0, dbeta = 0;
+      for (int64_t row = 0; row < rows; ++row) {
+        dgamma += dy[row * cols + i] * (double(x[row * cols + i]) - mean[row]) * rstd[row];
+        dbeta += dy[row * cols + i];
+      }
+      static_cast<T *>(operands[6])[i] = T(dgamma);
+      static_cast<T *>(operands[7])[i] = T(dbeta);
+    }
     for (int64_t row = 0; row < rows; ++row) {
       double sumH = 0, sumHn = 0;
       for (int64_t i = row * cols; i < (row + 1) * cols; ++i) {
@@ -28,15 +38,6 @@ public:
         const double h = double(dy[i]) * gamma[i - row * cols], n = (double(x[i]) - mean[row]) * rstd[row];
         dx[i] = T(rstd[row] * (h - sumH / double(cols) - n * sumHn / double(cols)));
       }
-    }
-    for (int64_t i = 0; i < cols; ++i) {
-      double dgamma = 0, dbeta = 0;
-      for (int64_t row = 0; row < rows; ++row) {
-        dgamma += dy[row * cols + i] * (double(x[row * cols + i]) - mean[row]) * rstd[row];
-        dbeta += dy[row * cols + i];
-      }
-      static_cast<T *>(operands[6])[i] = T(dgamma);
-      static_cast<T *>(operands[7])[i] = T(dbeta);
     }
     return Status::success();
   }

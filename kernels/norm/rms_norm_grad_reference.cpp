@@ -16,6 +16,13 @@ public:
     const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
     const auto *gamma = static_cast<const T *>(operands[2]), *rrms = static_cast<const T *>(operands[3]);
     auto *dx = static_cast<T *>(operands[4]);
+    // The sum over rows first: dx may be the memory of dy or x.
+    for (int64_t i = 0; i < cols; ++i) {
+      double sum = 0;
+      for (int64_t row = 0; row < rows; ++row)
+        sum += double(dy[row * cols + i]) * x[row * cols + i] * rrms[row];
+      static_cast<T *>(operands[5])[i] = T(sum);
+    }
     for (int64_t row = 0; row < rows; ++row) {
       const double factor = rrms[row];
       double sum = 0;
@@ -25,12 +32,6 @@ public:
         const double h = double(dy[row * cols + i]) * gamma[i];
         dx[row * cols + i] = T(factor * (h - x[row * cols + i] * factor * factor * sum / double(cols)));
       }
-    }
-    for (int64_t i = 0; i < cols; ++i) {
-      double sum = 0;
-      for (int64_t row = 0; row < rows; ++row)
-        sum += double(dy[row * cols + i]) * x[row * cols + i] * rrms[row];
-      static_cast<T *>(operands[5])[i] = T(sum);
     }
     return Status::success();
   }

@@ -207,6 +207,67 @@ std::string wrongAccess(proto::Plan &plan, Random &random) {
   return "a result in " + nameOf(plan.roles(0).buffers(int((*operand)->buffer()))) + " is said to be read";
 }
 
+/// A result of a kernel and an operand of its type, each with a buffer of the step to itself.
+struct InPlace {
+  Place place;
+  int operand, result;
+  bool isReadLater; ///< the operand, in the routine
+};
+
+std::vector<InPlace> placesForResults(proto::Plan &plan, const IsWanted &isWanted) {
+  std::vector<InPlace> found;
+  const auto fills = [&](const Place &place, const proto::Operand &operand) {
+    const proto::Buffer &buffer = bufferOf(plan, place, operand);
+    return operand.dtype() == proto::DTYPE_F32 && buffer.bytes() > 4 && buffer.bytes() == bytesOf(operand) &&
+           (buffer.scope() == proto::Buffer::CALL || buffer.scope() == proto::Buffer::SLOT);
+  };
+  for (const Place &place : find(plan, isWanted)) {
+    const auto &operands = std::as_const(at(plan, place)).kernel().operands();
+    for (int o = 0; o < operands.size() && place.role == 0; ++o)
+      for (int r = 0; r < operands.size(); ++r) {
+        if (operands[o].access() != proto::Operand::READ || operands[r].access() != proto::Operand::WRITE ||
+            bytesOf(operands[o]) != bytesOf(operands[r]) || operands[o].buffer() == operands[r].buffer() ||
+            !fills(place, operands[o]) || !fills(place, operands[r]))
+          continue;
+        bool isReadLater = false;
+        for (int c = place.command + 1; c < routineAt(plan, place).commands_size(); ++c)
+          for (const proto::Operand *later : operandsOf(std::as_const(*routineAt(plan, place).mutable_commands(c))))
+            isReadLater |= later->buffer() == operands[o].buffer() && reads(*later);
+        found.push_back({place, o, r, isReadLater});
+      }
+  }
+  return found;
+}
+
+/// Whoever uses the result in the routine uses the operand's bytes.
+std::string writeOver(proto::Plan &plan, const InPlace &one) {
+  const auto &operands = std::as_const(at(plan, one.place)).kernel().operands();
+  const uint32_t from = operands[one.result].buffer(), to = operands[one.operand].buffer();
+  for (int c = one.place.command; c < routineAt(plan, one.place).commands_size(); ++c)
+    for (proto::Operand *operand : operandsOf(*routineAt(plan, one.place).mutable_commands(c)))
+      if (operand->buffer() == from)
+        operand->set_buffer(to);
+  return describe(plan, one.place) + " writes its result over " + nameOf(plan.roles(0).buffers(int(to)));
+}
+
+/// What another command of the routine still wants.
+std::string overLiveOperand(proto::Plan &plan, Random &random) {
+  std::vector<InPlace> places =
+      placesForResults(plan, [](const proto::Command &command) { return isKernel(command, "elementwise"); });
+  std::erase_if(places, [](const InPlace &one) { return !one.isReadLater; });
+  const auto one = random.pick(places);
+  return one ? writeOver(plan, *one) : "";
+}
+
+/// By a kernel that reads elements after it has written others.
+std::string overOperandTooEarly(proto::Plan &plan, Random &random) {
+  const auto one = random.pick(placesForResults(plan, [](const proto::Command &command) {
+    return isKernel(command, "matmul") || isKernel(command, "transpose") || isKernel(command, "softmax") ||
+           isKernel(command, "attention_grad");
+  }));
+  return one ? writeOver(plan, *one) : "";
+}
+
 } // namespace
 
 std::vector<Kind> memoryKinds() {
@@ -221,7 +282,9 @@ std::vector<Kind> memoryKinds() {
           {"shift-read", false, shiftRead},
           {"read-another-buffer", false, otherBuffer},
           {"wrong-dtype", true, wrongDtype},
-          {"wrong-access", true, wrongAccess}};
+          {"wrong-access", true, wrongAccess},
+          {"result-over-a-live-operand", true, overLiveOperand},
+          {"result-over-an-operand-too-early", false, overOperandTooEarly}};
 }
 
 } // namespace ds::mutation

@@ -11,13 +11,13 @@
 // (BufferUses.h). What copy-in writes has slots, and messages of micro-batches, which are under way between calls, live
 // in no bytes but their own.
 //
-// Where micro-batches overlap and much is lost on that axis, places are found on the axis of all calls (TurnOffsets.h).
+// Where micro-batches overlap and much is lost on that axis, places are found on the axis of all calls (SlotLayout.h).
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/plan/AssignOffsets.h"
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/passes/plan/Passes.h"
-#include "compiler/passes/plan/TurnOffsets.h"
+#include "compiler/passes/plan/RoleSteps.h"
+#include "compiler/passes/plan/SlotLayout.h"
 #include "compiler/scheduling/OffsetProblem.h"
 #include "dialects/Plan/Plan.h"
 
@@ -137,8 +137,8 @@ private:
     if (failed(layout))
       return failure();
     if (overlapping_)
-      if (std::optional<ArenaLayout> turns = TurnOffsets(role_, commands_, arena, alignment_).find(layout->bytes))
-        layout = std::move(*turns);
+      if (std::optional<ArenaLayout> bySlot = SlotLayout(role_, commands_, arena, alignment_).find(layout->bytes))
+        layout = std::move(*bySlot);
     Builder builder(arena.getContext());
     for (auto &[buffer, offsets] : layout->offsets)
       setOffsets(buffer, offsets, builder);

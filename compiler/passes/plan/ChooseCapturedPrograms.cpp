@@ -39,8 +39,10 @@ struct ChooseCapturedPrograms : ds::impl::ChooseCapturedProgramsBase<ChooseCaptu
       plan::ArenaOp hostDriven = hostDrivenArena(role);
       for (auto program : role.getOps<plan::ProgramOp>()) {
         if (program.getCaptured() && hostDriven) {
-          program.emitOpError() << "is captured, but its role has arena @" << hostDriven.getSymName()
-                                << " in space nvme, which the host reads and writes while a program runs";
+          InFlightDiagnostic error = program.emitOpError();
+          error << "is captured, but its role has arena @" << hostDriven.getSymName()
+                << " in space nvme, which the host reads and writes while a program runs";
+          error.attachNote(hostDriven.getLoc()) << "the arena";
           return signalPassFailure();
         }
         if (program.getName() != "step")

@@ -8,11 +8,21 @@
 using namespace mlir;
 using namespace ds;
 
-/// State that an op adds to.
-static SmallVector<StringAttr> accumulatedBy(Operation *op) {
-  if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-    return {accumulate.getVariableAttr().getAttr()};
+/// Whether a kernel reads or writes a variable.
+static bool uses(dist::KernelOp kernel, StringAttr variable, bool dist::KernelOp::Operand::*how) {
+  return llvm::any_of(kernel.getOperandsOfKernel(), [&](const dist::KernelOp::Operand &operand) {
+    return operand.variable == variable && operand.*how;
+  });
+}
+
+/// State of the step that an op adds to.
+SmallVector<StringAttr> LowerPrograms::accumulatedBy(Operation *op) const {
   SmallVector<StringAttr> names;
+  if (auto kernel = dyn_cast<dist::KernelOp>(op))
+    for (const dist::KernelOp::Operand &operand : kernel.getOperandsOfKernel())
+      if (operand.variable && operand.writes && storage_.isOfStep(operand.variable) &&
+          uses(kernel, operand.variable, &dist::KernelOp::Operand::reads))
+        names.push_back(operand.variable);
   if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op); collective && collective.getAccumulate())
     for (auto name : collective.getIntoAttr().getAsRange<FlatSymbolRefAttr>())
       names.push_back(name.getAttr());
@@ -43,7 +53,7 @@ void LowerPrograms::lower(dist::ProgramOp program) {
     if (auto variable = symbols_.lookup<train::VariableOp>(name);
         variable && written.contains(variable.getSymNameAttr()))
       plan::MetricOp::create(builder, location, builder.getStringAttr(name),
-                             placement_.ofState(variable.getSymNameAttr()).buffer, TypeAttr::get(variable.getType()));
+                             storage_.ofState(variable.getSymNameAttr()).buffer, TypeAttr::get(variable.getType()));
 }
 
 /// Zeroes what the program's fragments accumulate into; false where there is nothing.
@@ -55,7 +65,7 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
   for (dist::FragmentOp fragment : fragments)
     for (Operation &op : fragment.getBody().front())
       for (StringAttr name : accumulatedBy(&op)) {
-        dist::BucketOp bucket = placement_.bucketOf(name);
+        dist::BucketOp bucket = storage_.bucketOf(name);
         accumulators.insert(bucket ? bucket.getSymNameAttr() : name);
       }
   if (accumulators.empty())
@@ -69,7 +79,7 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
     auto held = cast<RankedTensorType>(
         bucket && !bucket.isSharded() ? bucket.getType()
                                       : cast<train::StateOpInterface>(symbols_.lookup(accumulator)).getStateType());
-    writer_.fill(bucket ? placement_.ofWhole(bucket) : placement_.ofState(accumulator), held, program.getLoc());
+    writer_.fill(bucket ? storage_.ofWhole(bucket) : storage_.ofState(accumulator), held, program.getLoc());
   }
   buffers_.setInsertionPointToEnd(&plan_.getBody().front());
   return true;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/passes/plan/CommandWriter.h"
-#include "compiler/passes/plan/Placement.h"
+#include "compiler/passes/plan/RoleBuffers.h"
 
 namespace ds {
 
@@ -10,20 +10,21 @@ namespace ds {
 class LowerPrograms {
 public:
   /// Programs and routines go to the end of `role`; `buffers` is where buffers are made.
-  LowerPrograms(mlir::SymbolTable &symbols, plan::RoleOp role, mlir::OpBuilder &buffers, Placement &placement,
+  LowerPrograms(mlir::SymbolTable &symbols, plan::RoleOp role, mlir::OpBuilder &buffers, RoleBuffers &storage,
                 CommandWriter &writer)
-      : symbols_(symbols), plan_(role), buffers_(buffers), placement_(placement), writer_(writer) {}
+      : symbols_(symbols), plan_(role), buffers_(buffers), storage_(storage), writer_(writer) {}
 
   /// The calls, behind a routine that zeroes what they accumulate into, and the metrics that they write.
   void lower(dist::ProgramOp program);
 
 private:
   bool lowerBegin(dist::ProgramOp program, llvm::StringRef name);
+  llvm::SmallVector<mlir::StringAttr> accumulatedBy(mlir::Operation *op) const;
 
   mlir::SymbolTable &symbols_;
   plan::RoleOp plan_;
   mlir::OpBuilder &buffers_;
-  Placement &placement_;
+  RoleBuffers &storage_;
   CommandWriter &writer_;
 };
 

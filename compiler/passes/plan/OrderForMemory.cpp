@@ -6,8 +6,8 @@
 // uses.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/passes/plan/AssignOffsets.h"
 #include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/scheduling/OrderProblem.h"
 #include "dialects/Plan/Plan.h"
 
@@ -64,10 +64,10 @@ private:
 class RoutineProblem {
 public:
   RoutineProblem(plan::RoutineOp routine, const CallOrder &calls) : routine_(routine), calls_(calls) {
-    for (Operation &op : routine.getBody().front()) {
-      addAccesses(&op);
-      addPlace(&op);
-      commands_.push_back(&op);
+    for (auto command : routine.getOps<plan::CommandOpInterface>()) {
+      addAccesses(command);
+      addPlace(command);
+      commands_.push_back(command);
     }
     problem_.commands = int64_t(commands_.size());
     for (auto &[buffer, uses] : users_)
@@ -87,18 +87,12 @@ private:
   int64_t number() const { return int64_t(commands_.size()); }
 
   /// Edges from earlier commands that use the same bytes, where one of the two writes them.
-  void addAccesses(Operation *op) {
-    const auto accesses = op->getAttrOfType<DenseI32ArrayAttr>("accesses").asArrayRef();
-    const auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("byte_offsets").asArrayRef();
-    const auto types = op->getAttrOfType<ArrayAttr>("types").getAsValueRange<TypeAttr>();
-    const auto strides = op->getAttrOfType<DenseI64ArrayAttr>("rank_strides");
-    for (auto [i, operand, type] : llvm::enumerate(op->getOperands(), types)) {
+  void addAccesses(plan::CommandOpInterface command) {
+    for (auto [i, operand] : llvm::enumerate(command.getBuffers())) {
       Operation *buffer = operand.getDefiningOp();
-      const bool anywhere = strides && !strides.empty() && strides[i] != 0; // in the buffer, by rank
-      const Access access{number(), anywhere ? 0 : offsets[i],
-                          anywhere ? int64_t(cast<plan::BufferOp>(buffer).getBytes())
-                                   : offsets[i] + plan::tensorBytes(type)};
-      const bool writes = plan::Access(accesses[i]) != plan::Access::Read;
+      const auto [begin, end] = command.getByteRange(i);
+      const Access access{number(), begin, end};
+      const bool writes = command.writes(i);
       addEdges(writes_[buffer], access);
       if (writes)
         addEdges(reads_[buffer], access);
@@ -106,7 +100,7 @@ private:
       auto &uses = users_[buffer];
       if (uses.empty() || uses.back() != number())
         uses.push_back(number());
-      if (!computes(op))
+      if (!computes(command))
         elsewhere_.insert(buffer);
     }
   }
@@ -118,13 +112,13 @@ private:
   }
 
   /// Edges that keep in place what others than this queue see.
-  void addPlace(Operation *op) {
-    if (!isa<plan::KernelOp, plan::FillOp>(op)) {
+  void addPlace(plan::CommandOpInterface command) {
+    if (!isa<plan::KernelOp, plan::FillOp>(command.getOperation())) {
       if (lastPinned_)
         problem_.edges.push_back({*lastPinned_, number()});
       lastPinned_ = number();
     }
-    const bool fence = !computes(op) || hasEvents(op, "waits") || hasEvents(op, "signals");
+    const bool fence = !computes(command) || !command.getWaits().empty() || !command.getSignals().empty();
     if (fence)
       for (int64_t before = lastFence_.value_or(0); before < number(); ++before)
         problem_.edges.push_back({before, number()});
@@ -134,13 +128,8 @@ private:
       lastFence_ = number();
   }
 
-  static bool hasEvents(Operation *op, StringRef name) {
-    auto events = op->getAttrOfType<ArrayAttr>(name);
-    return events && !events.empty();
-  }
-
-  static bool computes(Operation *op) {
-    auto queue = SymbolTable::lookupNearestSymbolFrom<plan::QueueOp>(op, op->getAttrOfType<FlatSymbolRefAttr>("queue"));
+  static bool computes(plan::CommandOpInterface command) {
+    auto queue = SymbolTable::lookupNearestSymbolFrom<plan::QueueOp>(command, command.getQueueAttr());
     return queue && queue.getKind() == plan::QueueKind::Compute;
   }
 
@@ -172,17 +161,6 @@ private:
   std::optional<int64_t> lastPinned_, lastFence_;
 };
 
-/// Bytes of all arenas; nothing if they have no offsets yet.
-std::optional<int64_t> bytesOf(plan::RoleOp role) {
-  int64_t bytes = 0;
-  for (auto arena : role.getOps<plan::ArenaOp>()) {
-    if (!arena.getBytes())
-      return std::nullopt;
-    bytes += int64_t(*arena.getBytes());
-  }
-  return bytes;
-}
-
 struct OrderForMemory : ds::impl::OrderForMemoryBase<OrderForMemory> {
   using OrderForMemoryBase::OrderForMemoryBase;
 
@@ -192,39 +170,48 @@ struct OrderForMemory : ds::impl::OrderForMemoryBase<OrderForMemory> {
       return signalPassFailure();
     }
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      if (failed(order(role)))
+      if (failed(orderForMemory(role, alignment)))
         return signalPassFailure();
-  }
-
-private:
-  LogicalResult order(plan::RoleOp role) {
-    const std::optional<int64_t> before = bytesOf(role);
-    if (!before)
-      return role.emitOpError() << "has no offsets, so nothing says which order is better; run ds-assign-offsets first";
-    const CallOrder calls(role);
-    std::vector<RoutineProblem> changed;
-    for (auto routine : role.getOps<plan::RoutineOp>()) {
-      RoutineProblem commands(routine, calls);
-      if (auto reason = commands.problem().check())
-        return routine.emitOpError() << "cannot be ordered: " << *reason;
-      const std::vector<int64_t> order = scheduling::orderForMemory(commands.problem());
-      if (auto reason = commands.problem().verify(order))
-        return routine.emitOpError() << "was ordered wrongly: " << *reason;
-      if (llvm::is_sorted(order))
-        continue;
-      commands.reorder(order);
-      changed.push_back(std::move(commands));
-    }
-    if (changed.empty())
-      return success();
-    if (failed(assignOffsets(role, alignment)))
-      return failure();
-    if (*bytesOf(role) < *before)
-      return success();
-    for (RoutineProblem &commands : changed)
-      commands.restore();
-    return assignOffsets(role, alignment);
   }
 };
 
 } // namespace
+
+std::optional<int64_t> ds::arenaBytes(plan::RoleOp role) {
+  int64_t bytes = 0;
+  for (auto arena : role.getOps<plan::ArenaOp>()) {
+    if (!arena.getBytes())
+      return std::nullopt;
+    bytes += int64_t(*arena.getBytes());
+  }
+  return bytes;
+}
+
+LogicalResult ds::orderForMemory(plan::RoleOp role, int64_t alignment) {
+  const std::optional<int64_t> before = arenaBytes(role);
+  if (!before)
+    return role.emitOpError() << "has no offsets, so nothing says which order is better; run ds-assign-offsets first";
+  const CallOrder calls(role);
+  std::vector<RoutineProblem> changed;
+  for (auto routine : role.getOps<plan::RoutineOp>()) {
+    RoutineProblem commands(routine, calls);
+    if (auto reason = commands.problem().check())
+      return routine.emitOpError() << "cannot be ordered: " << *reason;
+    const std::vector<int64_t> order = scheduling::orderForMemory(commands.problem());
+    if (auto reason = commands.problem().verify(order))
+      return routine.emitOpError() << "was ordered wrongly: " << *reason;
+    if (llvm::is_sorted(order))
+      continue;
+    commands.reorder(order);
+    changed.push_back(std::move(commands));
+  }
+  if (changed.empty())
+    return success();
+  if (failed(assignOffsets(role, alignment)))
+    return failure();
+  if (*arenaBytes(role) < *before)
+    return success();
+  for (RoutineProblem &commands : changed)
+    commands.restore();
+  return assignOffsets(role, alignment);
+}

@@ -4,40 +4,114 @@
 
 include "compiler/passes/base/PassBase.td"
 
-def LowerToPlan : DsPass<"ds-lower-to-plan", ["::ds::plan::PlanDialect", "::ds::train::TrainDialect"]> {
-  let summary = "fragments to routines of kernels on buffers";
+defvar DeviceOption = Option<"device", "device", "::ds::kernels::Device", "::ds::kernels::Device::Cpu", "what kernels run on",
+                             [{::llvm::cl::values(clEnumValN(::ds::kernels::Device::Cpu, "cpu", ""),
+                                                  clEnumValN(::ds::kernels::Device::Cuda, "cuda", ""))}]>;
+
+def SelectKernels : DsPass<"ds-select-kernels", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
+  let summary = "every op of a fragment is a call of a kernel";
   let description = [{
+    Still on tensors: `dist.kernel` has the kernel's operands in its order and the bytes of its workspace
+    (kernels/KernelSignatures.h). What moves or names tensors stays. Constants that no op reads any more go.
+
     ```mlir
-    dist.fragment @forward phase forward stage 0 {
-      %w = train.read @w : tensor<4xf32>
-      %x = dist.load @x : tensor<4xf32>
-      %0 = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
-      %1 = train.mul %0, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-      dist.store %1 as @h : tensor<4xf32>
-    }
+    %y = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    train.accumulate %y into @g : tensor<4xf32>
     // becomes
-    ...
-    %h = plan.buffer "h" in @device bytes 16 scope slot category activations slots 1
-    %0 = plan.buffer "train.exp" in @device bytes 16 scope call category activations slots 1
-    %w = plan.buffer "w" in @device bytes 16 scope plan category weights slots 1 of @w
-    plan.routine @forward phase forward stage 0 {
-      plan.kernel "elementwise" {...}(%x, %0) ... access [1, 2] at [0, 0] on @compute wait [@input_ready] [0]
-      plan.kernel "elementwise" {...}(%0, %w, %h) ... access [1, 1, 2] at [0, 0, 0] on @compute signal [@input_done]
-    }
+    %y = dist.kernel "elementwise" {...}(%x) access [1, 2] as [tensor<4xf32>, tensor<4xf32>] : ...
+    dist.kernel "elementwise" {...}(%y) access [1, 1, 2] as ... of [@g, unit, @g] : ...           // g = g + y
     ```
-    Values become buffers, ops become commands with the kernels and workspaces of kernels/KernelSignatures.h, and
-    fragments become routines. A reshape is another view of its operand's buffer; what is kept or stored is written in
-    place by its producer. Feeds run on the copy-in queue; compute waits for them by event, and they wait for the
-    backward two micro-batches before, whose slot they reuse.
   }];
   let options = [
-    Option<"device", "device", "::ds::kernels::Device", "::ds::kernels::Device::Cpu", "what kernels run on",
-           [{::llvm::cl::values(clEnumValN(::ds::kernels::Device::Cpu, "cpu", ""),
-                                clEnumValN(::ds::kernels::Device::Cuda, "cuda", ""))}]>,
-    Option<"tf32", "tf32", "bool", "false", "on CUDA, float32 factors of products may be rounded to TF32">,
+    DeviceOption, Option<"tf32", "tf32", "bool", "false", "on CUDA, float32 factors of products may be rounded to TF32">,
     Option<"threads", "threads", "int64_t", "1", "compute workers that workspaces are cut for">,
     Option<"workspaceBytesPerThread", "workspace-bytes-per-thread", "int64_t", "0",
            "most bytes of a workspace for each worker; 0: no kernel that has one may be used">];
+}
+
+def AllocateBuffers : DsPass<"ds-allocate-buffers", ["::ds::plan::PlanDialect", "::ds::train::TrainDialect"]> {
+  let summary = "fragments to routines: one buffer a value, stores are copies";
+  let description = [{
+    Roles, programs and fragments become those of plan. A kernel's result gets a buffer of its own of scope call; reshapes,
+    views, constants, loads and reads are views of a buffer; stores and packs copy, and so does a read that outlives its
+    variable. All commands are on the compute queue, in the order of the fragment. Right as it is, if slow and large.
+
+    ```mlir
+    dist.fragment @forward phase forward stage 0 {
+      %x = dist.load @x : tensor<4xf32>
+      %y = dist.kernel "softmax" {axis = 0 : i64}(%x) access [1, 2] as [tensor<4xf32>, tensor<4xf32>] : (tensor<4xf32>) -> tensor<4xf32>
+      dist.store %y as @h : tensor<4xf32>
+    }
+    // becomes
+    ...
+    %y = plan.buffer "softmax" in @device bytes 16 scope call category activations slots 1
+    %h = plan.buffer "h" in @device bytes 16 scope slot category activations slots 1
+    plan.routine @forward phase forward stage 0 {
+      plan.kernel "softmax" {axis = 0 : i64}(%x, %y) ... access [1, 2] at [0, 0] on @compute
+      plan.kernel "elementwise" {...}(%y, %h) ... access [1, 2] at [0, 0] on @compute             // a copy
+    }
+    ```
+  }];
+  let options = [DeviceOption];
+}
+
+def ElideCopies : DsPass<"ds-elide-copies"> {
+  let summary = "who computes a value writes it where it is wanted";
+  let description = [{
+    Coalesces the source of a copy with its target, where no other use of either stands in the way. Must precede
+    `ds-order-queues`, which orders what buffers are used for in the end. Switch off to bisect.
+
+    ```mlir
+    plan.kernel "softmax" {} (%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" {program = array<i64: 1, 7, 0, -1, -1>} (%y, %h) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    // becomes
+    plan.kernel "softmax" {}(%x, %h) ... access [1, 2] at [0, 0] on @compute
+    ```
+  }];
+}
+
+def ReuseDyingOperands : DsPass<"ds-reuse-dying-operands"> {
+  let summary = "write a result over an operand that is read for the last time";
+  let description = [{
+    For kernels that may (kernels/MayOverwrite.h): elementwise ones, sums of residuals among them, gradients of norms and of
+    the cross entropy, which is often the largest tensor of a step. The operand may be a value that an earlier routine
+    stored, if none reads it later. Where micro-batches overlap, a role takes the smaller arena of two: all this, or the
+    gradient of the cross entropy alone. Must precede `ds-order-queues`. Switch off to bisect.
+
+    ```mlir
+    plan.kernel "elementwise" {} (%x, %y, %z) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "softmax" {} (%z, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "softmax" {} (%x, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    // becomes
+    plan.kernel "elementwise" {}(%x, %y, %y) ...                              // nothing reads y later, but x is read
+    plan.kernel "softmax" {}(%y, %w) ...
+    plan.kernel "softmax" {}(%x, %w) ...
+    ```
+  }];
+  let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">,
+                 Option<"reorders", "reorders", "bool", "true", "ds-order-for-memory follows">];
+}
+
+def OrderQueues : DsPass<"ds-order-queues"> {
+  let summary = "commands on the queues that run beside compute, ordered by events";
+  let description = [{
+    Feeds go to the copy-in queue, messages to one of their channel's, collectives with a token to the collective queue. What
+    of their order matters becomes events: by the bytes that commands touch within a routine, by the slots of values
+    between routines, which this pass counts. An input is fed one micro-batch ahead and has two slots.
+
+    ```mlir
+    plan.kernel "softmax" {} (%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    %t = plan.collective all_gather(%own, %all) : [tensor<4xf32>, tensor<16xf32>] access [1, 2] at [0, 0] over @data_ranks on @compute -> !plan.token
+    plan.kernel "softmax" {} (%y, %z) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.await %t
+    plan.kernel "reduce_sum" {} (%all, %x) : [tensor<4x4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    // becomes
+    plan.kernel "softmax" {}(%x, %y) ... on @compute signal [@ready_0]
+    plan.collective all_gather(%own, %all) ... on @collective wait [@ready_0] [0] signal [@done_1]
+    plan.kernel "softmax" {}(%y, %z) ... on @compute
+    plan.kernel "reduce_sum" {}(%all, %x) ... on @compute wait [@done_1] [0]
+    ```
+  }];
 }
 
 def AssignOffsets : DsPass<"ds-assign-offsets"> {

@@ -15,28 +15,6 @@ using namespace ds;
 
 namespace {
 
-/// The operands of any command with what is done to them.
-struct Operands {
-  OperandRange buffers;
-  ArrayRef<int32_t> accesses;
-};
-Operands operandsOf(Operation *command) {
-  if (auto kernel = dyn_cast<plan::KernelOp>(command))
-    return {kernel.getBuffers(), kernel.getAccesses()};
-  if (auto fill = dyn_cast<plan::FillOp>(command))
-    return {fill.getBuffers(), fill.getAccesses()};
-  if (auto copy = dyn_cast<plan::CopyOp>(command))
-    return {copy.getBuffers(), copy.getAccesses()};
-  if (auto collective = dyn_cast<plan::CollectiveOp>(command))
-    return {collective.getBuffers(), collective.getAccesses()};
-  if (auto send = dyn_cast<plan::SendOp>(command))
-    return {send.getBuffers(), send.getAccesses()};
-  if (auto receive = dyn_cast<plan::ReceiveOp>(command))
-    return {receive.getBuffers(), receive.getAccesses()};
-  auto feed = cast<plan::FeedOp>(command);
-  return {feed.getBuffers(), feed.getAccesses()};
-}
-
 struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody()) {
@@ -44,11 +22,17 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
                                plan::ChannelOp, plan::InputOp, plan::RoleOp>(op) ||
                            (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
       if (!allowed) {
-        op.emitOpError("is left over; ds-lower-to-plan should have lowered it");
+        op.emitOpError("is left over; ds-allocate-buffers should have lowered it");
         return signalPassFailure();
       }
     }
     if (failed(verifyFeeds()))
+      return signalPassFailure();
+    WalkResult walked = getOperation().walk([](plan::AwaitOp await) {
+      await.emitOpError("is left over; ds-order-queues should have made it an event");
+      return WalkResult::interrupt();
+    });
+    if (walked.wasInterrupted())
       return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>()) {
       for (auto buffer : role.getOps<plan::BufferOp>())
@@ -82,9 +66,13 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
     for (int64_t offset : buffer.getSlotOffsets().value_or(ArrayRef<int64_t>()))
       last = std::max(last, offset);
     const int64_t end = last + buffer.getBytes();
-    if (end > int64_t(*arena.getBytes()))
-      return buffer.emitOpError() << "\"" << buffer.getName() << "\" ends at " << end << ", past its arena's "
-                                  << *arena.getBytes() << " bytes";
+    if (end > int64_t(*arena.getBytes())) {
+      InFlightDiagnostic error = buffer.emitOpError();
+      error << "\"" << buffer.getName() << "\" ends at " << end << ", past its arena's " << *arena.getBytes()
+            << " bytes";
+      error.attachNote(arena.getLoc()) << "the arena";
+      return error;
+    }
     return success();
   }
 
@@ -98,19 +86,26 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
       if (!followed.insert(routine).second)
         continue;
       llvm::DenseSet<Operation *> writtenHere;
-      for (Operation &command : routine.getBody().front()) {
-        auto [buffers, accesses] = operandsOf(&command);
-        for (auto [buffer, number] : llvm::zip(buffers, accesses)) {
-          auto owner = cast<plan::BufferOp>(buffer.getDefiningOp());
-          const auto access = plan::Access(number);
-          const bool reads = access == plan::Access::Read || access == plan::Access::ReadWrite;
-          auto &known = owner.getScope() == plan::Scope::Call ? writtenHere : written;
-          if (reads && owner.getScope() != plan::Scope::Plan && !known.contains(owner))
-            return command.emitOpError() << "reads \"" << owner.getName() << "\", which nothing has written";
-          if (access != plan::Access::Scratch)
-            known.insert(owner);
-        }
+      for (auto command : routine.getOps<plan::CommandOpInterface>())
+        if (failed(verifyReads(command, writtenHere, written)))
+          return failure();
+    }
+    return success();
+  }
+
+  static LogicalResult verifyReads(plan::CommandOpInterface command, llvm::DenseSet<Operation *> &writtenHere,
+                                   llvm::DenseSet<Operation *> &written) {
+    for (auto [index, buffer] : llvm::enumerate(command.getBuffers())) {
+      auto owner = buffer.getDefiningOp<plan::BufferOp>();
+      auto &known = owner.getScope() == plan::Scope::Call ? writtenHere : written;
+      if (command.reads(index) && owner.getScope() != plan::Scope::Plan && !known.contains(owner)) {
+        InFlightDiagnostic error = command->emitOpError()
+                                   << "reads \"" << owner.getName() << "\", which nothing has written";
+        error.attachNote(owner.getLoc()) << "the buffer";
+        return error;
       }
+      if (command.getAccess(index) != plan::Access::Scratch)
+        known.insert(owner);
     }
     return success();
   }

@@ -1,13 +1,13 @@
 // RUN: ds-opt %s --ds-verify-plan-form --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{op is left over; ds-lower-to-plan should have lowered it}}
+// expected-error @+1 {{op is left over; ds-allocate-buffers should have lowered it}}
 dist.fragment @forward phase forward stage 0 {
 }
 
 // -----
 
 module {
-  // expected-error @+1 {{op is left over; ds-lower-to-plan should have lowered it}}
+  // expected-error @+1 {{op is left over; ds-allocate-buffers should have lowered it}}
   module @other {
   }
 }
@@ -42,6 +42,7 @@ plan.role @main ranks [0, 0] {
 // -----
 
 plan.role @main ranks [0, 0] {
+  // expected-note @+1 {{the arena}}
   plan.arena @device space device bytes 128 peak 64
   // 2 slots of 64 from 64 on
   // expected-error @+1 {{op "a" ends at 192, past its arena's 128 bytes}}
@@ -53,6 +54,7 @@ plan.role @main ranks [0, 0] {
 plan.role @main ranks [0, 0] {
   plan.arena @device space device bytes 64 peak 64
   plan.queue @compute kind compute
+  // expected-note @+1 {{the buffer}}
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
   plan.routine @forward phase forward stage 0 {
     plan.fill (%a) : [tensor<16xf32>] access [2] at [0] on @compute
@@ -73,6 +75,7 @@ plan.role @main ranks [0, 0] {
 plan.role @main ranks [0, 0] {
   plan.arena @device space device bytes 64 peak 64
   plan.queue @compute kind compute
+  // expected-note @+1 {{the buffer}}
   %a = plan.buffer "a" in @device bytes 64 scope call category activations slots 1 at 0
   plan.routine @forward phase forward stage 0 {
     // Scratch leaves nothing to read.
@@ -82,5 +85,20 @@ plan.role @main ranks [0, 0] {
   }
   plan.program "step" {
     plan.call @forward microbatch 0
+  }
+}
+
+// -----
+
+plan.communicator @data_ranks axes [0]
+plan.role @main ranks [0, 3] {
+  plan.arena @device space device bytes 128 peak 64
+  plan.queue @compute kind compute
+  %own = plan.buffer "own" in @device bytes 16 scope step category weights slots 1 at 0
+  %all = plan.buffer "all" in @device bytes 64 scope call category communication slots 1 at 64
+  plan.routine @forward phase forward stage 0 {
+    %t = plan.collective all_gather(%own, %all) : [tensor<4xf32>, tensor<16xf32>] access [1, 2] at [0, 0] over @data_ranks on @compute -> !plan.token
+    // expected-error @+1 {{op is left over; ds-order-queues should have made it an event}}
+    plan.await %t
   }
 }

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-lower-to-plan | FileCheck %s
+// RUN: ds-opt %s --ds-select-kernels --ds-allocate-buffers | FileCheck %s
 
 // Tests that a transfer becomes a copy between arenas, and that a role has the arenas that it needs.
 // CHECK-LABEL: plan.role @main

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-lower-to-plan --split-input-file | FileCheck %s --implicit-check-not=train.numerics
+// RUN: ds-opt %s --ds-lower-pipeline --split-input-file | FileCheck %s --implicit-check-not=train.numerics
 
 // Tests slices, members and places: this rank's slice of a replicated bucket is strided; what is packed is computed in place, and
 // only the padding is filled; a sum has scratch and adds onto the slice.

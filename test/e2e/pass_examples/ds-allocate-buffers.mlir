@@ -1,4 +1,3 @@
-train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
 dist.mesh @mesh ["pipe", "data", "expert", "tensor"] [1, 1, 1, 1]
 dist.value @x : tensor<4xf32> input "x"
 dist.value @h : tensor<4xf32>

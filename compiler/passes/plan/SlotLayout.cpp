@@ -1,5 +1,5 @@
-//===- TurnOffsets.cpp - places for copies that micro-batches take in turns ---===//
-#include "compiler/passes/plan/TurnOffsets.h"
+//===- SlotLayout.cpp - an offset for every slot of every buffer ------------===//
+#include "compiler/passes/plan/SlotLayout.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace ds;
 
-TurnOffsets::TurnOffsets(plan::RoleOp role, const BufferUses &uses, plan::ArenaOp arena, int64_t alignment)
+SlotLayout::SlotLayout(plan::RoleOp role, const BufferUses &uses, plan::ArenaOp arena, int64_t alignment)
     : uses_(uses), alignment_(alignment) {
   for (auto buffer : role.getOps<plan::BufferOp>())
     if (buffer.getArenaAttr().getAttr() == arena.getSymNameAttr()) {
@@ -24,12 +24,12 @@ TurnOffsets::TurnOffsets(plan::RoleOp role, const BufferUses &uses, plan::ArenaO
 }
 
 /// Values of micro-batches that a routine uses are of one stage, as are those of routines that share one.
-void TurnOffsets::joinStage(const BufferUses::Spans &uses) {
+void SlotLayout::joinStage(const BufferUses::Spans &uses) {
   std::optional<size_t> stage;
   for (const auto &[op, span] : uses) {
     const auto index = indexOf_.find(op);
     auto buffer = cast<plan::BufferOp>(op);
-    if (index == indexOf_.end() || isWhole(buffer) || buffer.getScope() != plan::Scope::Slot)
+    if (index == indexOf_.end() || livesThroughout(buffer) || buffer.getScope() != plan::Scope::Slot)
       continue;
     stage = stage.value_or(stageOf(index->second));
     copies_[stageOf(index->second)].stage = *stage;
@@ -37,18 +37,18 @@ void TurnOffsets::joinStage(const BufferUses::Spans &uses) {
 }
 
 /// What stands for the stage: the end of a chain.
-size_t TurnOffsets::stageOf(size_t copies) const {
+size_t SlotLayout::stageOf(size_t copies) const {
   while (copies_[copies].stage != copies)
     copies = copies_[copies].stage;
   return copies;
 }
 
 /// What lives on no axis of calls: state, and what other queues write or read at times of their own.
-bool TurnOffsets::isWhole(plan::BufferOp buffer) const {
+bool SlotLayout::livesThroughout(plan::BufferOp buffer) const {
   return buffer.getScope() == plan::Scope::Plan || uses_.isMessage(buffer) || uses_.isFed(buffer);
 }
 
-void TurnOffsets::addProgram(plan::ProgramOp program) {
+void SlotLayout::addProgram(plan::ProgramOp program) {
   const int64_t begin = end_;
   std::vector<std::vector<Life>> lives(copies_.size());
   for (auto call : program.getOps<plan::CallOp>()) {
@@ -56,7 +56,7 @@ void TurnOffsets::addProgram(plan::ProgramOp program) {
     for (const auto &[op, span] : uses_.of(routine)) {
       const auto index = indexOf_.find(op);
       auto buffer = cast<plan::BufferOp>(op);
-      if (index == indexOf_.end() || isWhole(buffer))
+      if (index == indexOf_.end() || livesThroughout(buffer))
         continue;
       const auto microbatch = int64_t(call.getMicrobatch());
       std::vector<Life> &own = lives[index->second];
@@ -83,7 +83,7 @@ void TurnOffsets::addProgram(plan::ProgramOp program) {
 }
 
 /// Adds the lives of one program.
-void TurnOffsets::addLives(Copies &copies, ArrayRef<Life> lives) {
+void SlotLayout::addLives(Copies &copies, ArrayRef<Life> lives) {
   size_t next = 0; // the first that begins behind the end of this one
   for (size_t i = 0; i < lives.size(); ++i) {
     for (next = std::max(next, i + 1); next < lives.size() && lives[next].begin < lives[i].end;)
@@ -94,16 +94,16 @@ void TurnOffsets::addLives(Copies &copies, ArrayRef<Life> lives) {
   copies.lives.insert(copies.lives.end(), lives.begin(), lives.end());
 }
 
-int64_t TurnOffsets::slotsOf(const Copies &copies, const Choice &choice) const {
+int64_t SlotLayout::slotsOf(const Copies &copies, const Choice &choice) const {
   plan::BufferOp buffer = copies.buffer;
-  if (isWhole(buffer) || copies.lives.empty())
+  if (livesThroughout(buffer) || copies.lives.empty())
     return int64_t(buffer.getSlots());
-  const bool taken = buffer.getScope() == plan::Scope::Slot ||
-                     (buffer.getScope() == plan::Scope::Call && int64_t(buffer.getBytes()) >= choice.scratchBytes);
-  return taken && copies.lives.size() > 1 ? std::min(choice.slots, copies.microbatches) : 1;
+  const bool inFlight = buffer.getScope() == plan::Scope::Slot ||
+                        (buffer.getScope() == plan::Scope::Call && int64_t(buffer.getBytes()) >= choice.scratchBytes);
+  return inFlight && copies.lives.size() > 1 ? std::min(choice.slots, copies.microbatches) : 1;
 }
 
-scheduling::RepeatedProblem TurnOffsets::problemFor(const Choice &choice) const {
+scheduling::RepeatedProblem SlotLayout::problemFor(const Choice &choice) const {
   scheduling::RepeatedProblem problem;
   problem.alignment = alignment_;
   for (const Copies &copies : copies_) {
@@ -124,8 +124,8 @@ scheduling::RepeatedProblem TurnOffsets::problemFor(const Choice &choice) const 
 
 /// Fewer slots first, and those of values before those of scratch; with a slot a micro-batch, each by itself if there
 /// are not too many.
-std::vector<TurnOffsets::Choice> TurnOffsets::choices(int64_t bytes) const {
-  constexpr int64_t worthTurns = 100; // scratch of less than a share of so many has one place
+std::vector<SlotLayout::Choice> SlotLayout::choices(int64_t bytes) const {
+  constexpr int64_t scratchShare = 100; // scratch of less than a share of so many has one place
   constexpr auto never = std::numeric_limits<int64_t>::max();
   int64_t least = 1, most = 1;
   for (const Copies &copies : copies_)
@@ -136,14 +136,14 @@ std::vector<TurnOffsets::Choice> TurnOffsets::choices(int64_t bytes) const {
   std::vector<Choice> all;
   for (int64_t slots : {least, most, 2 * least})
     if (slots >= least && slots <= most && llvm::none_of(all, [&](const Choice &one) { return one.slots == slots; }))
-      for (int64_t scratch : {never, std::max<int64_t>(bytes / worthTurns, 1)})
+      for (int64_t scratch : {never, std::max<int64_t>(bytes / scratchShare, 1)})
         all.push_back({slots, scratch});
   all.push_back({most, never, /*blocks=*/true});
   return all;
 }
 
 /// The most bytes alive at once, however many slots there are.
-int64_t TurnOffsets::peakBytes() const {
+int64_t SlotLayout::peakBytes() const {
   std::vector<int64_t> changes(size_t(end_) + 1); // by time
   int64_t alive = 0, most = 0;
   for (const Copies &copies : copies_) {
@@ -160,16 +160,16 @@ int64_t TurnOffsets::peakBytes() const {
   return most;
 }
 
-std::optional<ArenaLayout> TurnOffsets::find(int64_t bytes) const {
-  constexpr int64_t worthMore = 100;                           // room of less than a share of so many is left unused
-  constexpr size_t mostBuffers = 6000, mostInBlocks = 1 << 16; // time grows with the square of what is placed
+std::optional<ArenaLayout> SlotLayout::find(int64_t bytes) const {
+  constexpr int64_t unusedShare = 100;                       // room of less than a share of so many is left unused
+  constexpr size_t maxBuffers = 6000, maxInBlocks = 1 << 16; // time grows with the square of what is placed
   const int64_t peak = peakBytes();
   std::optional<ArenaLayout> best;
   for (const Choice &choice : choices(bytes)) {
-    if (bytes - peak <= peak / worthMore)
+    if (bytes - peak <= peak / unusedShare)
       break;
     const scheduling::RepeatedProblem problem = problemFor(choice);
-    if (problem.buffers.size() > (choice.blocks ? mostInBlocks : mostBuffers) || problem.check())
+    if (problem.buffers.size() > (choice.blocks ? maxInBlocks : maxBuffers) || problem.check())
       continue;
     const std::vector<int64_t> offsets =
         choice.blocks ? scheduling::assignInBlocks(problem) : scheduling::assignRepeated(problem);

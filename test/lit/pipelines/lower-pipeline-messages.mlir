@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-lower-to-plan --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-lower-pipeline --split-input-file | FileCheck %s
 
 // Tests messages: a queue for each channel; what is sent waits for the command that computes it and has two slots, of which the one that
 // is written next must have been sent; a receive waits until its slot was read last, who reads it first waits for the receive.

@@ -1,5 +1,5 @@
-// RUN: ds-opt %s --ds-lower-to-plan='device=cuda workspace-bytes-per-thread=1024' --split-input-file | FileCheck %s --check-prefixes=CHECK,PLAIN
-// RUN: ds-opt %s --ds-lower-to-plan='device=cuda tf32=true workspace-bytes-per-thread=1024' --split-input-file | FileCheck %s --check-prefixes=CHECK,TF32
+// RUN: ds-opt %s --ds-select-kernels='device=cuda workspace-bytes-per-thread=1024' --ds-allocate-buffers=device=cuda --split-input-file | FileCheck %s --check-prefixes=CHECK,PLAIN
+// RUN: ds-opt %s --ds-select-kernels='device=cuda tf32=true workspace-bytes-per-thread=1024' --ds-allocate-buffers=device=cuda --split-input-file | FileCheck %s --check-prefixes=CHECK,TF32
 
 // Tests that a product has a library's workspace, that TF32 is said of float32 alone, and that a kernel which needs no workspace has no
 // operand for it.

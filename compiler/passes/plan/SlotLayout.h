@@ -1,4 +1,4 @@
-//===- TurnOffsets.h - places for copies that micro-batches take in turns ---===//
+//===- SlotLayout.h - an offset for every slot of every buffer --------------===//
 #pragma once
 
 #include "compiler/analysis/BufferUses.h"
@@ -22,9 +22,9 @@ struct ArenaLayout {
 /// Lays out an arena on the axis of all calls of all programs, where it is known when each copy of a value is alive.
 /// With as many slots for all values as micro-batches are in flight, and with more, every slot has a place of its own,
 /// so that one may take bytes that another value of its micro-batch leaves, or of a micro-batch in another stage.
-class TurnOffsets {
+class SlotLayout {
 public:
-  TurnOffsets(plan::RoleOp role, const BufferUses &uses, plan::ArenaOp arena, int64_t alignment);
+  SlotLayout(plan::RoleOp role, const BufferUses &uses, plan::ArenaOp arena, int64_t alignment);
 
   /// A layout of fewer bytes than `bytes`, if that is well above what is alive at once and one is found.
   std::optional<ArenaLayout> find(int64_t bytes) const;
@@ -51,7 +51,7 @@ private:
   size_t stageOf(size_t copies) const;
   static void addLives(Copies &copies, llvm::ArrayRef<Life> lives);
   int64_t peakBytes() const;
-  bool isWhole(plan::BufferOp buffer) const;
+  bool livesThroughout(plan::BufferOp buffer) const;
   int64_t slotsOf(const Copies &copies, const Choice &choice) const;
   scheduling::RepeatedProblem problemFor(const Choice &choice) const;
   std::vector<Choice> choices(int64_t bytes) const;

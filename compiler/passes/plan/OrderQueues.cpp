@@ -1,0 +1,291 @@
+//===- OrderQueues.cpp - queues that run beside compute, ordered by events --===//
+//
+// Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
+// message to its channel's, and a collective that has a token to the collective queue. What was the order of the
+// routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+//
+//   - a command of another queue waits for the compute command before it;
+//   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
+//     before it first touches the same bytes, one of the two writing, as does a command of a third queue;
+//   - who first reads what was fed or received waits for it, and the last routine of a micro-batch that reads it
+//   signals
+//     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
+//   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
+//     other routine that uses it.
+//
+// Queues and events are one pass: with the queues alone a plan would be a race. Where a routine has no compute command
+// to wait or signal, a fill of nothing takes its place.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/analysis/InFlight.h"
+#include "compiler/passes/plan/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace ds {
+#define GEN_PASS_DEF_ORDERQUEUES
+#include "compiler/passes/plan/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// Whether two commands touch the same bytes, one of them writing.
+bool conflict(plan::CommandOpInterface a, plan::CommandOpInterface b) {
+  for (auto [i, mine] : llvm::enumerate(a.getBuffers()))
+    for (auto [j, theirs] : llvm::enumerate(b.getBuffers())) {
+      if (mine != theirs || (!a.writes(i) && !b.writes(j)))
+        continue;
+      const auto [begin, end] = a.getByteRange(i);
+      const auto [otherBegin, otherEnd] = b.getByteRange(j);
+      if (begin < otherEnd && otherBegin < end)
+        return true;
+    }
+  return false;
+}
+
+class RoleQueues {
+public:
+  explicit RoleQueues(plan::RoleOp role) : role_(role), inFlight_(role), members_(role.getContext()) {}
+
+  void run() {
+    for (auto buffer : role_.getOps<plan::BufferOp>())
+      if (buffer.getScope() == plan::Scope::Slot)
+        buffer.setSlots(inFlight_.slots(buffer));
+    makeQueues();
+    for (auto routine : role_.getOps<plan::RoutineOp>()) {
+      orderRoutine(routine);
+      orderSlots(routine);
+    }
+  }
+
+private:
+  /// A command on another queue than compute, which compute has not waited for yet.
+  struct UnderWay {
+    plan::CommandOpInterface command;
+    std::string done; ///< event
+
+    bool meets(plan::CommandOpInterface other) const { return conflict(command, other); }
+    bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
+  };
+
+  //===-- queues and events of the role -------------------------------------------===//
+
+  void makeQueues() {
+    members_.setInsertionPointAfter(*role_.getOps<plan::QueueOp>().begin());
+    makeQueue("copy_in", plan::QueueKind::CopyIn, role_.getLoc());
+    bool asynchronous = false;
+    role_.walk([&](plan::CollectiveOp collective) { asynchronous |= bool(collective.getToken()); });
+    if (asynchronous)
+      makeQueue("collective", plan::QueueKind::Collective, role_.getLoc());
+    for (const auto &[op, arrival] : inFlight_.arrivals()) {
+      if (auto receive = dyn_cast<plan::ReceiveOp>(op))
+        makeQueue(receive.getChannel(), plan::QueueKind::Message, op->getLoc());
+      plan::EventOp::create(members_, op->getLoc(), arrival.ready);
+      plan::EventOp::create(members_, op->getLoc(), arrival.freed);
+    }
+    for (const auto &[op, departure] : inFlight_.departures()) {
+      makeQueue(cast<plan::SendOp>(op).getChannel(), plan::QueueKind::Message, op->getLoc());
+      plan::EventOp::create(members_, op->getLoc(), departure.sent);
+    }
+  }
+
+  void makeQueue(StringRef name, plan::QueueKind kind, Location location) {
+    plan::QueueOp::create(members_, location, name, kind);
+  }
+
+  std::string makeEvent(StringRef kind) {
+    std::string event = (kind + "_" + std::to_string(events_++)).str();
+    plan::EventOp::create(members_, role_.getLoc(), event);
+    return event;
+  }
+
+  //===-- within a routine ---------------------------------------------------------===//
+
+  void orderRoutine(plan::RoutineOp routine) {
+    routine_ = routine;
+    lastCompute_ = {};
+    ready_.clear();
+    underWay_.clear();
+    due_.clear();
+    Block &body = routine.getBody().front();
+    SmallVector<plan::CollectiveOp> tokens;
+    for (Operation &op : llvm::make_early_inc_range(body)) {
+      auto command = dyn_cast<plan::CommandOpInterface>(op);
+      if (auto await = dyn_cast<plan::AwaitOp>(op))
+        awaitToken(await);
+      else if (isa<plan::FeedOp, plan::ReceiveOp>(op))
+        orderArrival(command);
+      else if (auto send = dyn_cast<plan::SendOp>(op))
+        orderSend(send);
+      else if (auto collective = dyn_cast<plan::CollectiveOp>(op); collective && collective.getToken()) {
+        beside(command, "collective");
+        tokens.push_back(collective);
+      } else
+        orderCompute(command);
+    }
+    if (!due_.empty())
+      join(body.end());
+    for (plan::CollectiveOp collective : tokens)
+      dropToken(collective);
+  }
+
+  /// `command` stays on the compute queue; it waits for what is due, and for what touches the same bytes.
+  void orderCompute(plan::CommandOpInterface command) {
+    for (const UnderWay &other : llvm::to_vector(underWay_))
+      if (other.meets(command))
+        makeDue(other);
+    for (const UnderWay &other : due_)
+      command.addWait(other.done);
+    due_.clear();
+    lastCompute_ = command;
+  }
+
+  /// The next command on the compute queue waits.
+  void makeDue(UnderWay other) {
+    due_.push_back(other);
+    llvm::erase_if(underWay_, [&](const UnderWay &one) { return one.done == due_.back().done; });
+  }
+
+  void awaitToken(plan::AwaitOp await) {
+    for (const UnderWay &other : llvm::to_vector(underWay_))
+      if (plan::CommandOpInterface(other.command) == await.getToken().getDefiningOp())
+        makeDue(other);
+    await.erase();
+  }
+
+  /// Puts `command` on another queue, behind the compute command before it and behind what is under way on a third
+  /// queue and touches the same bytes. It signals `done`, by default an event of its own.
+  void beside(plan::CommandOpInterface command, StringRef queue, std::string done = "") {
+    if (!lastCompute_)
+      join(command->getIterator());
+    auto [ready, isNew] = ready_.try_emplace(lastCompute_);
+    if (isNew) {
+      ready->second = makeEvent("ready");
+      lastCompute_.addSignal(ready->second);
+    }
+    command.setQueueAttr(FlatSymbolRefAttr::get(role_.getContext(), queue));
+    command.addWait(ready->second);
+    for (ArrayRef<UnderWay> others : {ArrayRef<UnderWay>(due_), ArrayRef<UnderWay>(underWay_)})
+      for (const UnderWay &other : others)
+        if (!other.isOn(queue) && other.meets(command))
+          command.addWait(other.done);
+    if (done.empty())
+      done = makeEvent("done");
+    command.addSignal(done);
+    underWay_.push_back({command, done});
+  }
+
+  void orderSend(plan::SendOp send) {
+    const Departure &departure = inFlight_.departures().find(send)->second;
+    auto command = cast<plan::CommandOpInterface>(send.getOperation());
+    beside(command, send.getChannel(), departure.sent);
+    for (const std::string &event : inFlight_.sentBefore(send))
+      command.addWait(event);
+    if (departure.buffers.empty()) // one copy, which is compute's again at once
+      makeDue(underWay_.back());
+  }
+
+  /// A feed or a receive. What no step reads needs no slot to be free.
+  void orderArrival(plan::CommandOpInterface command) {
+    const Arrival &arrival = inFlight_.arrivalOf(command);
+    auto receive = dyn_cast<plan::ReceiveOp>(command.getOperation());
+    command.setQueueAttr(
+        FlatSymbolRefAttr::get(role_.getContext(), receive ? receive.getChannel() : StringRef("copy_in")));
+    if (arrival.lastReader)
+      command.addWait(arrival.freed, arrival.delay);
+    if (receive)
+      command.addSignal(arrival.ready);
+  }
+
+  /// A command of the compute queue that only waits and signals: it fills nothing.
+  void join(Block::iterator before) {
+    OpBuilder builder(routine_);
+    auto nothing = plan::BufferOp::create(builder, routine_.getLoc(), "join", plan::MemorySpace::Device, 0,
+                                          plan::Scope::Call, plan::Category::Workspace);
+    builder.setInsertionPoint(&routine_.getBody().front(), before);
+    auto fill = plan::FillOp::create(builder, routine_.getLoc(), nothing,
+                                     RankedTensorType::get({0}, builder.getIntegerType(8)), "compute");
+    orderCompute(cast<plan::CommandOpInterface>(fill.getOperation()));
+  }
+
+  /// The same collective without a token.
+  static void dropToken(plan::CollectiveOp collective) {
+    OpBuilder builder(collective);
+    OperationState state(collective.getLoc(), collective->getName());
+    state.addOperands(collective->getOperands());
+    state.addAttributes(collective->getAttrs());
+    builder.create(state);
+    collective.erase();
+  }
+
+  //===-- between routines ------------------------------------------------------------===//
+
+  void orderSlots(plan::RoutineOp routine) {
+    Block &body = routine.getBody().front();
+    for (const auto &[op, arrival] : inFlight_.arrivals()) {
+      if (inFlight_.uses(routine, arrival.buffers))
+        firstUser(routine, arrival).addWait(arrival.ready);
+      if (arrival.lastReader == routine)
+        computeCommand(routine, /*last=*/true).addSignal(arrival.freed);
+    }
+    for (const auto &[op, departure] : inFlight_.departures()) {
+      if (op->getParentOp() == routine && !departure.buffers.empty() && departure.slots < inFlight_.microbatches())
+        computeCommand(routine, /*last=*/false).addWait(departure.sent, departure.slots);
+      else if (op->getParentOp() != routine && inFlight_.uses(routine, departure.buffers))
+        computeCommand(routine, /*last=*/false).addWait(departure.sent);
+    }
+    if (auto feed =
+            body.empty() ? plan::FeedOp() : dyn_cast<plan::FeedOp>(body.back())) // says that all inputs are there
+      cast<plan::CommandOpInterface>(feed.getOperation()).addSignal(inFlight_.arrivalOf(feed).ready);
+  }
+
+  static plan::CommandOpInterface firstUser(plan::RoutineOp routine, const Arrival &arrival) {
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      if (llvm::any_of(command.getBuffers(),
+                       [&](Value operand) { return arrival.buffers.contains(operand.getDefiningOp()); }))
+        return command;
+    llvm_unreachable("the routine uses the arrival");
+  }
+
+  /// The first or last command of a routine on the compute queue; one that does nothing if there is none.
+  plan::CommandOpInterface computeCommand(plan::RoutineOp routine, bool last) {
+    const auto find = [&] {
+      plan::CommandOpInterface found;
+      for (auto command : routine.getOps<plan::CommandOpInterface>())
+        if (command.isOnQueue("compute") && (last || !found))
+          found = command;
+      return found;
+    };
+    if (!find()) {
+      routine_ = routine;
+      join(routine.getBody().front().end());
+    }
+    return find();
+  }
+
+  plan::RoleOp role_;
+  InFlight inFlight_;
+  OpBuilder members_; // where queues and events go
+  int64_t events_ = 0;
+  // Of one routine.
+  plan::RoutineOp routine_;
+  plan::CommandOpInterface lastCompute_;
+  SmallVector<UnderWay> underWay_, due_;           // for those that are due the next command of compute waits
+  llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
+};
+
+struct OrderQueues : ds::impl::OrderQueuesBase<OrderQueues> {
+  void runOnOperation() override {
+    for (auto role : getOperation().getOps<plan::RoleOp>())
+      orderQueues(role);
+  }
+};
+
+} // namespace
+
+void ds::orderQueues(plan::RoleOp role) { RoleQueues(role).run(); }

@@ -1,0 +1,22 @@
+//===- RoleSteps.h - what passes do to one role, for passes that try it -----===//
+#pragma once
+
+#include "dialects/Plan/Plan.h"
+
+#include <cstdint>
+
+namespace ds {
+
+/// ds-order-queues: commands on their queues, ordered by events; slots of values are counted.
+void orderQueues(plan::RoleOp role);
+
+/// ds-assign-offsets: offsets and lives of buffers, bytes of arenas. `alignment` is a power of two.
+mlir::LogicalResult assignOffsets(plan::RoleOp role, int64_t alignment);
+
+/// ds-order-for-memory: of a role with offsets, another order of commands if its arenas are smaller with it.
+mlir::LogicalResult orderForMemory(plan::RoleOp role, int64_t alignment);
+
+/// Bytes of all arenas; nothing if they have no offsets yet.
+std::optional<int64_t> arenaBytes(plan::RoleOp role);
+
+} // namespace ds

@@ -1,0 +1,111 @@
+//===- SelectKernels.cpp - every op of a fragment is a call of a kernel -----===//
+//
+// Instruction selection of the simplest kind, one op at a time: analysis/KernelSelection.h names the kernel of an op,
+// its operands and its attributes, and kernels/KernelSignatures.h the workspace. What remains moves or names tensors
+// and is no kernel's: reads, stores, reshapes, constants and the ops of dist. A constant that became part of a kernel's
+// program is erased; the seed of the gradient becomes a constant.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/analysis/KernelSelection.h"
+#include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/plan/Passes.h"
+#include "dialects/Dist/Dist.h"
+#include "kernels/KernelSignatures.h"
+
+namespace ds {
+#define GEN_PASS_DEF_SELECTKERNELS
+#include "compiler/passes/plan/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// Ops that no kernel computes.
+bool isKept(Operation *op) {
+  return isa<dist::DistDialect>(op->getDialect()) ||
+         isa<train::ReadOp, train::StoreOp, train::ReshapeOp, train::ConstantOp, train::LossGradientOp>(op);
+}
+
+struct SelectKernels : ds::impl::SelectKernelsBase<SelectKernels> {
+  using SelectKernelsBase::SelectKernelsBase;
+
+  void runOnOperation() override {
+    const SymbolTable symbols(getOperation());
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>()) {
+      Block &body = fragment.getBody().front();
+      for (Operation &op : llvm::make_early_inc_range(body))
+        if (!isKept(&op) && failed(select(&op, symbols)))
+          return signalPassFailure();
+      for (Operation &op : llvm::make_early_inc_range(body))
+        tidyConstant(&op);
+    }
+  }
+
+private:
+  FailureOr<KernelCall> callFor(Operation *op, const SymbolTable &symbols) {
+    if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+      return selectAccumulate(accumulate);
+    if (auto average = dyn_cast<train::UpdateAverageOp>(op))
+      return selectUpdateAverage(average);
+    return selectKernel(op, symbols, {threads, device, tf32});
+  }
+
+  LogicalResult select(Operation *op, const SymbolTable &symbols) {
+    FailureOr<KernelCall> call = callFor(op, symbols);
+    if (failed(call))
+      return failure();
+    OpBuilder builder(op);
+    SmallVector<Value> inputs;
+    SmallVector<int32_t> accesses;
+    SmallVector<Attribute> types, variables;
+    for (const KernelOperand &operand : call->operands) {
+      if (operand.value && operand.access == plan::Access::Read)
+        inputs.push_back(operand.value);
+      accesses.push_back(int32_t(operand.access));
+      types.push_back(TypeAttr::get(operand.type));
+      variables.push_back(operand.variable ? Attribute(FlatSymbolRefAttr::get(operand.variable))
+                                           : builder.getUnitAttr());
+    }
+    if (llvm::all_of(variables, llvm::IsaPred<UnitAttr>))
+      variables.clear();
+    auto kernel = dist::KernelOp::create(
+        builder, op->getLoc(), op->getResultTypes(), builder.getStringAttr(call->kernel),
+        builder.getDictionaryAttr(call->attributes), inputs, builder.getDenseI32ArrayAttr(accesses),
+        builder.getArrayAttr(types), builder.getArrayAttr(variables), workspaceOf(*call, builder));
+    if (Attribute reference = op->getAttr(referenceAttribute))
+      kernel->setAttr(referenceAttribute, reference);
+    op->replaceAllUsesWith(kernel);
+    op->erase();
+    return success();
+  }
+
+  /// Null for a kernel that takes none.
+  IntegerAttr workspaceOf(const KernelCall &call, Builder &builder) {
+    if (!kernels::hasWorkspace(call.kernel, device))
+      return {};
+    SmallVector<kernels::TensorType> tensors;
+    for (const KernelOperand &operand : call.operands)
+      tensors.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
+    const kernels::WorkspaceLimits limits{int(threads), workspaceBytesPerThread, device};
+    return builder.getI64IntegerAttr(kernels::workspaceBytes(call.kernel, tensors, limits));
+  }
+
+  static void tidyConstant(Operation *op) {
+    if (isa<train::ConstantOp, train::LossGradientOp>(op) && op->use_empty())
+      return op->erase();
+    auto seed = dyn_cast<train::LossGradientOp>(op);
+    if (!seed)
+      return;
+    auto type = cast<RankedTensorType>(seed.getType());
+    APFloat scale = seed.getScale();
+    bool inexact;
+    scale.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+    OpBuilder builder(op);
+    op->replaceAllUsesWith(train::ConstantOp::create(builder, op->getLoc(), DenseElementsAttr::get(type, scale)));
+    op->erase();
+  }
+};
+
+} // namespace
