@@ -2,15 +2,18 @@
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/cpu/GuardPageReport.h"
+#include "runtime/session/NonFinite.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
 #include "tools/ds-run/Arguments.h"
 #include "tools/ds-run/Info.h"
 #include "tools/ds-run/Launcher.h"
 #include "tools/ds-run/Progress.h"
+#include "tools/ds-run/SideChannels.h"
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -64,8 +67,15 @@ void printUnusedWeights(const runtime::Training &training) {
 }
 
 void train(Arguments &arguments, const std::string &commandLine) {
+  outliveSideChannels();
   if (!arguments.training.ranks) // -n wins over a launcher
     arguments.training.launch = detectLauncher(commandLine);
+  else if (const uint64_t processes = processesStarted(); processes > 1 && !arguments.quiet)
+    std::fprintf(
+        stderr,
+        "note: a launcher started %llu processes, and -n %llu makes each of them a whole run; leave -n out for "
+        "one run of all\n",
+        static_cast<unsigned long long>(processes), static_cast<unsigned long long>(*arguments.training.ranks));
   if (arguments.training.checkMemory)
     runtime::reportGuardPageHits();
   runtime::Training training(arguments.training, kernels::cpuKernels());
@@ -76,6 +86,8 @@ void train(Arguments &arguments, const std::string &commandLine) {
   if (training.hasRankZero())
     printUnusedWeights(training);
   Progress progress(training.steps(), detailOf(arguments));
+  for (const std::string &note : training.notes())
+    progress.noted(note.c_str());
   try {
     training.run(progress, stopRequested);
   } catch (...) {
@@ -104,6 +116,9 @@ int run(int argc, char **argv) {
   } catch (const UsageError &error) {
     printError(error.what());
     return 2;
+  } catch (const runtime::NonFiniteError &error) {
+    printError(error.what());
+    return 3;
   } catch (const Error &error) {
     printError(error.what());
     if (!error.tryLine.empty())
