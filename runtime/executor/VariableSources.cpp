@@ -6,6 +6,7 @@
 #include "core/Error.h"
 #include "core/Shape.h"
 #include "kernels/BFloat16.h"
+#include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/Widening.h"
@@ -108,6 +109,13 @@ uint32_t fileCrc32c(const ReadOnlyFile &file) {
     crc = crc32c(part, crc);
   }
   return crc;
+}
+
+uint64_t VariableSources::weightsDigest() const {
+  uint64_t digest = 0;
+  for (const SafetensorsFile &file : weights_)
+    digest = fileDigest(file.file(), digest);
+  return digest;
 }
 
 VariableSources::VariableSources(const plan::proto::Plan &plan, const Options &options)

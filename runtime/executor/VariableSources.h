@@ -33,6 +33,10 @@ public:
   void read(uint32_t variable, uint64_t first, uint64_t count,
             const std::function<void(std::span<const std::byte>)> &sink) const;
 
+  /// Of the files of --weights, in the order in which they are looked at; the plan's own have their checksums in the
+  /// plan.
+  uint64_t weightsDigest() const;
+
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedNames() const { return unusedNames_; }
 

@@ -24,8 +24,8 @@ public:
   using Error::Error;
 };
 
-/// A metric of rank 0's that is NaN or infinite, if one is. The value of rank 0 is the metric (plan.proto), so it decides
-/// for all ranks.
+/// A metric of rank 0's that is NaN or infinite, if one is. The value of rank 0 is the metric (plan.proto), so it
+/// decides for all ranks.
 struct NonFinite {
   enum class Metric : uint8_t { None, Loss, GradientNorm, EvaluationLoss };
 

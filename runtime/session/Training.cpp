@@ -23,6 +23,7 @@
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/OutputPaths.h"
+#include "runtime/session/ReplicaDigests.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/TransportChoice.h"
@@ -102,8 +103,11 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options.planPath).parent_path().string(),
                                            .weightsPath = options.weights,
                                            .seed = options.seed});
+    requireEqualInputs(sources.weightsDigest());
     ranks_->initialize(sources);
     unusedWeights_ = sources.unusedNames();
+    if (options.replicaDigestInterval > 0 && ranks() > 1)
+      replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
     for (const uint32_t rank : transport_->localRanks())
       if (options.onNonFinite == OnNonFinite::Skip && !options.evaluateOnly)
         snapshots_.emplace_back(*ranks_->find(rank), "step");
@@ -118,14 +122,26 @@ void Training::requireEqualEverywhere() const {
   if (transport_->localRanks().size() == transport_->ranks())
     return;
   const auto digest = [](const std::string &text) { return uint64_t(crc32c(std::as_bytes(std::span(text)))); };
+  for (const auto &[what, softwareDigest] : options_.software)
+    transport_->requireEqual(what, softwareDigest);
   transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
   transport_->requireEqual(
-      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace or --on-nonfinite",
+      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace, --on-nonfinite or "
+      "--replica-digest-interval",
       digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed) + " " +
              std::to_string(options_.shuffle) + " " + std::to_string(options_.evaluateOnly) + " " +
              std::to_string(options_.evaluationInterval) + " " + std::to_string(options_.evaluationData.size()) + " " +
              std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty()) + " " +
-             std::to_string(int(options_.onNonFinite))));
+             std::to_string(int(options_.onNonFinite)) + " " + std::to_string(options_.replicaDigestInterval)));
+}
+
+/// The same flags may name other files on another host.
+void Training::requireEqualInputs(uint64_t weights) const {
+  if (transport_->localRanks().size() == transport_->ranks())
+    return;
+  transport_->requireEqual("what --weights names", weights);
+  transport_->requireEqual("what --data names", data_ ? data_->digest() : 0);
+  transport_->requireEqual("what --eval-data names", evaluationData_ ? evaluationData_->digest() : 0);
 }
 
 void Training::openData() {
@@ -190,11 +206,13 @@ void Training::tell(const Status &metrics, TrainingObserver &observer) noexcept 
 }
 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
+  compareReplicas(0);
   if (options_.evaluateOnly)
     evaluate(0, observer);
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
     const bool stopped = settle(done, stop, observer);
+    compareReplicas(done);
     if (stopped && done < steps_) {
       tell(metrics_->write(summaries()), observer);
       throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
@@ -230,6 +248,11 @@ bool Training::settle(uint64_t stepsDone, bool stop, TrainingObserver &observer)
   if (undo && !snapshots_.empty() && hasRankZero())
     observer.noted(("step " + std::to_string(stepsDone) + " was undone: its " + found.what()).c_str());
   return transport_->anyOf(stop);
+}
+
+void Training::compareReplicas(uint64_t stepsDone) const {
+  if (replicas_ && (stepsDone == steps_ || stepsDone % options_.replicaDigestInterval == 0))
+    replicas_->compare(stepsDone);
 }
 
 bool Training::evaluationIsDue(uint64_t stepsDone) const {

@@ -8,6 +8,7 @@
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
+#include "runtime/session/ReplicaDigests.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/Trace.h"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -46,7 +48,10 @@ struct TrainingOptions {
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   OnNonFinite onNonFinite = OnNonFinite::Stop;
+  uint64_t replicaDigestInterval = 100; ///< steps between comparisons of what is replicated; 0: none
   std::string weights, metrics, trace, exportPath;
+  /// What else must be the same in every process: what it is called, and its digest.
+  std::vector<std::pair<std::string, uint64_t>> software = {};
   LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
 };
 
@@ -88,6 +93,7 @@ public:
 
 private:
   void requireEqualEverywhere() const;
+  void requireEqualInputs(uint64_t weights) const;
   void openData();
   std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
@@ -96,6 +102,7 @@ private:
   void tell(const Status &metrics, TrainingObserver &observer) noexcept;
   void step(uint64_t number, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer);
+  void compareReplicas(uint64_t stepsDone) const;
   bool evaluationIsDue(uint64_t stepsDone) const;
   bool settle(uint64_t stepsDone, bool stop, TrainingObserver &observer);
 
@@ -106,9 +113,10 @@ private:
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<LocalRanks> ranks_;
   std::unique_ptr<MetricsFile> metrics_;
-  std::vector<StateSnapshot> snapshots_; // of --on-nonfinite skip, one a rank of this process
-  NonFinite nonFinite_;                  // of the last step or evaluation
-  bool metricsLost_ = false;             // a line could not be written
+  std::unique_ptr<ReplicaDigests> replicas_; // where they are compared
+  std::vector<StateSnapshot> snapshots_;     // of --on-nonfinite skip, one a rank of this process
+  NonFinite nonFinite_;                      // of the last step or evaluation
+  bool metricsLost_ = false;                 // a line could not be written
   std::vector<std::string> unusedWeights_, notes_;
   uint64_t steps_ = 0;
 };

@@ -1,6 +1,10 @@
 //===- main.cpp - ds-run --------------------------------------------------===//
+#include "core/Crc32c.h"
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
+#include "kernels/cpu/Isa.h"
+#include "runtime/data/FileDigest.h"
+#include "runtime/data/ReadOnlyFile.h"
 #include "runtime/device/cpu/GuardPageReport.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/StepReport.h"
@@ -19,7 +23,9 @@
 #include <new>
 #include <numeric>
 #include <signal.h>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::run {
@@ -66,6 +72,14 @@ void printUnusedWeights(const runtime::Training &training) {
                  names[0].c_str());
 }
 
+/// What computes: two builds, or two instruction sets, may round differently, and then replicas drift apart.
+std::vector<std::pair<std::string, uint64_t>> softwareDigests() {
+  const std::string isa = kernels::nameOf(kernels::isa());
+  return {{"the program ds-run, its version or build,", runtime::fileDigest(runtime::ReadOnlyFile("/proc/self/exe"))},
+          {"the instruction set that kernels use (ds-run info tells; DS_CPU_ISA caps it)",
+           crc32c(std::as_bytes(std::span(isa)))}};
+}
+
 void train(Arguments &arguments, const std::string &commandLine) {
   outliveSideChannels();
   if (!arguments.training.ranks) // -n wins over a launcher
@@ -78,6 +92,7 @@ void train(Arguments &arguments, const std::string &commandLine) {
         static_cast<unsigned long long>(processes), static_cast<unsigned long long>(*arguments.training.ranks));
   if (arguments.training.checkMemory)
     runtime::reportGuardPageHits();
+  arguments.training.software = softwareDigests();
   runtime::Training training(arguments.training, kernels::cpuKernels());
   for (int signal : {SIGINT, SIGTERM, SIGUSR1})
     std::signal(signal, requestStop);

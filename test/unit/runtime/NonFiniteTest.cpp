@@ -20,7 +20,8 @@ namespace {
 using runtime::NonFiniteError;
 using runtime::OnNonFinite;
 
-/// ShardedPlan, two samples a step: two ranks of one process. The sample of step 3 may hold a number that is not finite.
+/// ShardedPlan, two samples a step: two ranks of one process. The sample of step 3 may hold a number that is not
+/// finite.
 class NonFiniteTest : public PlanRun {
 protected:
   NonFiniteTest() { options.steps = 6; }
@@ -30,7 +31,8 @@ protected:
     for (int i = 0; i < 12 * 5; ++i)
       data.push_back(float(i % 17) / 3 - 1.7F * float(i % 5));
     data[4 * 5 + 1] = third;
-    writeFile(folder / "d", safetensors(R"({"x":{"dtype":"F32","shape":[12,5],"data_offsets":[0,240]}})", bytesOf(data)));
+    writeFile(folder / "d",
+              safetensors(R"({"x":{"dtype":"F32","shape":[12,5],"data_offsets":[0,240]}})", bytesOf(data)));
   }
   std::vector<nlohmann::json> lines() {
     std::vector<nlohmann::json> lines;

@@ -81,8 +81,8 @@ TEST_F(SideChannelTest, AFullDiskUnderMetricsOrTraceIsSaidOnce) {
   if (!disk.mounted())
     GTEST_SKIP() << "this machine does not let us mount a small tmpfs";
   disk.fill(8192);
-  const Outcome outcome = dsRun("--quiet --metrics " + folder / "small/m" + " --trace " + folder / "small/t" +
-                                " --export " + folder / "w");
+  const Outcome outcome =
+      dsRun("--quiet --metrics " + folder / "small/m" + " --trace " + folder / "small/t" + " --export " + folder / "w");
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_TRUE(std::filesystem::exists(folder / "w"));
   EXPECT_THAT_CONTAINS(outcome.errors, "note: the metrics file " + folder / "small/m" + " cannot be written: No space");
@@ -96,7 +96,8 @@ TEST_F(SideChannelTest, SpaceForAnExportIsLookedAtBeforeTheFirstStep) {
   if (!disk.mounted())
     GTEST_SKIP() << "this machine does not let us mount a small tmpfs";
   disk.fill(4096);
-  expectError(dsRun("--metrics " + folder / "m" + " --export " + folder / "small/w"), 1, "bytes, but " + folder / "small");
+  expectError(dsRun("--metrics " + folder / "m" + " --export " + folder / "small/w"), 1,
+              "bytes, but " + folder / "small");
   EXPECT_FALSE(std::filesystem::exists(folder / "m"));
   expectError(shell("ulimit -f 1; " + command("--export " + folder / "w")), 1, "files may have only 512 here");
 }
@@ -120,7 +121,8 @@ TEST_F(SideChannelTest, AnExportThatFailsIsWrittenElsewhere) {
 }
 
 TEST_F(SideChannelTest, ALimitOnFilesIsSaidOnce) {
-  const Outcome outcome = shell("ulimit -f 40; " + command("--quiet --metrics " + folder / "m" + " --export " + folder / "w"));
+  const Outcome outcome =
+      shell("ulimit -f 40; " + command("--quiet --metrics " + folder / "m" + " --export " + folder / "w"));
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_THAT_CONTAINS(outcome.errors, "cannot be written: File too large");
   EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 1) << outcome.errors;
@@ -149,7 +151,9 @@ TEST_F(SideChannelTest, AHangupIsSaidOnce) {
     ::execl("/bin/sh", "sh", "-c", ("exec " + line).c_str(), static_cast<char *>(nullptr));
     ::_exit(127);
   }
-  const auto size = [&] { return std::filesystem::exists(folder / "m") ? std::filesystem::file_size(folder / "m") : 0; };
+  const auto size = [&] {
+    return std::filesystem::exists(folder / "m") ? std::filesystem::file_size(folder / "m") : 0;
+  };
   const auto await = [&](auto done) {
     for (int i = 0; i < 2000 && !done(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -173,7 +177,8 @@ TEST_F(SideChannelTest, AnOlderRunsMetricsAreKept) {
   const std::string first = readFile(folder / "m");
   const Outcome second = dsRun(arguments);
   EXPECT_EQ(second.code, 0);
-  EXPECT_THAT_CONTAINS(second.errors, "note: the metrics file of an older run, " + folder / "m" + ", is " + folder / "m.1");
+  EXPECT_THAT_CONTAINS(second.errors,
+                       "note: the metrics file of an older run, " + folder / "m" + ", is " + folder / "m.1");
   EXPECT_EQ(readFile(folder / "m.1"), first);
   EXPECT_EQ(lastStep(folder / "m"), 400u);
   EXPECT_EQ(dsRun(arguments).code, 0);
