@@ -49,6 +49,7 @@ private:
   void openWeights();
   void matchWeights(uint32_t variable);
   void refuseMissing() const;
+  ReadOnlyFile openPlanFile(const std::string &path) const;
   void openPlanFiles();
   void refuseNan(const plan::proto::Variable &variable, uint64_t first, std::span<const std::byte> bytes) const;
   /// Fills `target` with elements from `first` on, where they do not come from a file.

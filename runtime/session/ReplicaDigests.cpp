@@ -94,20 +94,21 @@ Status ReplicaDigests::firstDifference(uint64_t stepsDone) const {
     if (std::ranges::all_of(found[i], [&](uint64_t digest) { return digest == found[i][0]; }))
       continue;
     const Replicated &replicated = replicated_[i];
-    return Status::failure(
-        "after step %llu variable %s is not the same on every rank: %s (elements %llu to %llu); memory that has flipped "
-        "a bit, other software or a bug made them train apart, so the run ends and exports nothing",
-        static_cast<unsigned long long>(stepsDone), plan_.variables(int(replicated.variable)).name().c_str(),
-        ranksText(replicated, found[i]).c_str(), static_cast<unsigned long long>(replicated.first),
-        static_cast<unsigned long long>(replicated.first + replicated.count - 1));
+    return Status::failure("after step %llu variable %s is not the same on every rank: %s (elements %llu to %llu); "
+                           "memory that has flipped "
+                           "a bit, other software or a bug made them train apart, so the run ends and exports nothing",
+                           static_cast<unsigned long long>(stepsDone),
+                           plan_.variables(int(replicated.variable)).name().c_str(),
+                           ranksText(replicated, found[i]).c_str(), static_cast<unsigned long long>(replicated.first),
+                           static_cast<unsigned long long>(replicated.first + replicated.count - 1));
   }
   return Status::success();
 }
 
 /// "rank 2 differs from 0, 1, 3": those apart from the most, or from rank 0's where none are the most.
 std::string ReplicaDigests::ranksText(const Replicated &replicated, const std::vector<uint64_t> &digests) const {
-  const uint64_t usual = *std::ranges::max_element(
-      digests, {}, [&](uint64_t digest) { return std::ranges::count(digests, digest); });
+  const uint64_t usual =
+      *std::ranges::max_element(digests, {}, [&](uint64_t digest) { return std::ranges::count(digests, digest); });
   const auto list = [&](bool same) {
     std::string text;
     int shown = 0;

@@ -22,8 +22,8 @@ public:
   /// All outlive it.
   ReplicaDigests(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport);
 
-  /// Throws ds::Error on every process, naming the variable and ranks, if two replicas differ after so many steps. Every
-  /// process calls it at the same step, while no queue has anything to do.
+  /// Throws ds::Error on every process, naming the variable and ranks, if two replicas differ after so many steps.
+  /// Every process calls it at the same step, while no queue has anything to do.
   void compare(uint64_t stepsDone);
 
 private:

@@ -19,6 +19,7 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/DeviceChoice.h"
 #include "runtime/session/ExportVariables.h"
+#include "runtime/session/HostMemory.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
@@ -95,7 +96,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
-                                                        .trace = trace_.get()});
+                                                        .trace = trace_.get(),
+                                                        .promisedBytes = promisedByOthers(*plan_, *transport_)});
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);

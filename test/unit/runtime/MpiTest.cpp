@@ -1,4 +1,6 @@
 //===- MpiTest.cpp - ds-run under mpirun ----------------------------------===//
+#include "core/DType.h"
+#include "runtime/executor/Storage.h"
 #include "runtime/plan/PlanFile.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PipelinePlan.h"
@@ -196,6 +198,17 @@ TEST_F(MpiTest, RefusesDifferentInputsAndSoftware) {
   const std::string another = "shift; set -- " + folder / "build/bin/ds-run" + " \"$@\"";
   std::ofstream(folder / "build/bin/ds-run", std::ios::app | std::ios::binary) << "another build";
   EXPECT_THAT_CONTAINS(onRank1(another, ""), "error: the program ds-run, its version or build," + differs);
+}
+
+/// Each rank alone fits; together they do not.
+TEST_F(MpiTest, RanksOfOneHostCountEachOthersMemory) {
+  PlanBuilder b = shardedPlan(2, 2);
+  const auto bytes = int64_t(runtime::availableMemory() * 6 / 10);
+  b.tensor("ballast", DType::U8, {bytes}, proto::Buffer::STEP); // that no command touches
+  write(b);
+  const Outcome outcome = mpirun(2, "--steps 1");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT_CONTAINS(outcome.errors, "error: the plan's arenas of the ranks of this host up to 1 need ");
 }
 
 /// Both ranks end at the same step with the same sentence; a step that is skipped is undone on both.

@@ -151,14 +151,14 @@ TEST_F(ReplicaDigestsTest, FindsNothingWhereNothingDiffers) {
   run(replicatedPlan(3, 5));
 }
 
-/// Of 64 MiB of weights and momentum a rank; every 100 steps that is less than 1 % of steps that only read and write them
-/// once.
+/// Of 64 MiB of weights and momentum a rank; every 100 steps that is less than 1 % of steps that only read and write
+/// them once.
 TEST_F(ReplicaDigestsTest, TakesLittleTime) {
   const int64_t elements = int64_t(1) << 23;
   const PlanBuilder builder = replicatedPlan(2, elements);
   runtime::InProcessTransport transport(2);
-  runtime::LocalRanks ranks(builder.plan, transport,
-                            [](uint32_t) { return std::make_unique<runtime::CpuDevice>(); }, kernels::cpuKernels(), {});
+  runtime::LocalRanks ranks(builder.plan, transport, [](uint32_t) { return std::make_unique<runtime::CpuDevice>(); },
+                            kernels::cpuKernels(), {});
   ranks.initialize(runtime::VariableSources(builder.plan, {}));
   runtime::ReplicaDigests replicas(builder.plan, ranks, transport);
   const auto begin = std::chrono::steady_clock::now();
