@@ -108,7 +108,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     requireEqualInputs(sources.weightsDigest());
     ranks_->initialize(sources);
     unusedWeights_ = sources.unusedNames();
-    if (options.replicaDigestInterval > 0 && ranks() > 1)
+    if (replicaDigestInterval() > 0 && ranks() > 1)
       replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
     for (const uint32_t rank : transport_->localRanks())
       if (options.onNonFinite == OnNonFinite::Skip && !options.evaluateOnly)
@@ -134,7 +134,7 @@ void Training::requireEqualEverywhere() const {
              std::to_string(options_.shuffle) + " " + std::to_string(options_.evaluateOnly) + " " +
              std::to_string(options_.evaluationInterval) + " " + std::to_string(options_.evaluationData.size()) + " " +
              std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty()) + " " +
-             std::to_string(int(options_.onNonFinite)) + " " + std::to_string(options_.replicaDigestInterval)));
+             std::to_string(int(options_.onNonFinite)) + " " + std::to_string(replicaDigestInterval())));
 }
 
 /// The same flags may name other files on another host.
@@ -252,8 +252,12 @@ bool Training::settle(uint64_t stepsDone, bool stop, TrainingObserver &observer)
   return transport_->anyOf(stop);
 }
 
+uint64_t Training::replicaDigestInterval() const {
+  return options_.replicaDigestInterval.value_or(plan_->machine().device() == "cuda" ? 1000 : 100);
+}
+
 void Training::compareReplicas(uint64_t stepsDone) const {
-  if (replicas_ && (stepsDone == steps_ || stepsDone % options_.replicaDigestInterval == 0))
+  if (replicas_ && (stepsDone == steps_ || stepsDone % replicaDigestInterval() == 0))
     replicas_->compare(stepsDone);
 }
 

@@ -48,7 +48,9 @@ struct TrainingOptions {
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   OnNonFinite onNonFinite = OnNonFinite::Stop;
-  uint64_t replicaDigestInterval = 100; ///< steps between comparisons of what is replicated; 0: none
+  /// Steps between comparisons of what is replicated; 0: none. Not given: 100, and 1000 where memory is not the host's,
+  /// as it is read through the host.
+  std::optional<uint64_t> replicaDigestInterval = std::nullopt;
   std::string weights, metrics, trace, exportPath;
   /// What else must be the same in every process: what it is called, and its digest.
   std::vector<std::pair<std::string, uint64_t>> software = {};
@@ -102,6 +104,7 @@ private:
   void tell(const Status &metrics, TrainingObserver &observer) noexcept;
   void step(uint64_t number, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer);
+  uint64_t replicaDigestInterval() const;
   void compareReplicas(uint64_t stepsDone) const;
   bool evaluationIsDue(uint64_t stepsDone) const;
   bool settle(uint64_t stepsDone, bool stop, TrainingObserver &observer);

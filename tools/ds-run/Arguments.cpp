@@ -47,7 +47,7 @@ public:
                                                         {"skip", runtime::OnNonFinite::Skip},
                                                         {"continue", runtime::OnNonFinite::Continue}}));
     app_.add_option("--replica-digest-interval", training.replicaDigestInterval,
-                    "steps between comparisons of what several ranks hold alike; 0: none; default: 100");
+                    "steps between comparisons of what several ranks hold alike; 0: none; default: 100, on cuda 1000");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
     app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");
