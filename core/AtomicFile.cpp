@@ -65,6 +65,13 @@ void AtomicFile::commit() {
     fail("rename");
   ::close(file_);
   file_ = -1;
+  // The name is an entry of the folder. Some file systems refuse to flush one, and the file is there by now.
+  const std::string folder = std::filesystem::absolute(path_).parent_path();
+  const int entry = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (entry < 0)
+    return;
+  (void)::fsync(entry);
+  ::close(entry);
 }
 
 void requireWritableFolder(const std::string &path) {

@@ -19,7 +19,7 @@ public:
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  /// Flushes to the disk, then renames.
+  /// Flushes to the disk, renames, then flushes the folder, so that a crash leaves the old file or the new one.
   void commit();
 
 private:

@@ -5,6 +5,7 @@
 #include "core/Error.h"
 #include "core/Status.h"
 #include "runtime/data/Column.h"
+#include "runtime/data/FileDigest.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/Shuffle.h"
 #include "runtime/data/TokenStream.h"
@@ -79,6 +80,13 @@ Dataset::Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &
   if (samples_ == 0)
     throw Error(paths[0] + (paths.size() > 1 ? " and the rest hold" : " holds") + " not a single sample" +
                 (tokens ? " of " + std::to_string(inputs_[0].sampleElements()) + " tokens" : ""));
+}
+
+uint64_t Dataset::digest() const {
+  uint64_t digest = stream_ ? stream_->digest() : 0;
+  for (const SafetensorsFile &file : files_)
+    digest = fileDigest(file.file(), digest);
+  return digest;
 }
 
 Status Dataset::read(uint32_t input, uint64_t position, uint64_t count, std::byte *target) const noexcept {

@@ -32,6 +32,8 @@ public:
 
   /// In one epoch.
   uint64_t samples() const { return samples_; }
+  /// Of the files, in their order; cf. fileDigest.
+  uint64_t digest() const;
 
   /// Writes `count` samples of an input, from a position of the stream on, one after another. Refuses values that the
   /// input does not allow, naming the sample. Allocates nothing; may be called from several threads.

@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "core/Status.h"
+#include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 
 #include <algorithm>
@@ -57,6 +58,13 @@ TokenStream::TokenStream(const std::vector<std::string> &paths) {
     parts_.push_back({std::move(file), tokenBytes, tokens_, count});
     tokens_ += count;
   }
+}
+
+uint64_t TokenStream::digest() const {
+  uint64_t digest = 0;
+  for (const Part &part : parts_)
+    digest = fileDigest(part.file, digest);
+  return digest;
 }
 
 Status TokenStream::read(uint64_t first, std::span<int64_t> target) const noexcept {

@@ -19,6 +19,8 @@ public:
   explicit TokenStream(const std::vector<std::string> &paths);
 
   uint64_t tokens() const { return tokens_; }
+  /// Of the files, in their order; cf. fileDigest.
+  uint64_t digest() const;
   /// Writes `count` tokens from `first` on as int64.
   Status read(uint64_t first, std::span<int64_t> target) const noexcept;
 

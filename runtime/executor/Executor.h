@@ -47,7 +47,7 @@ struct ExecutorOptions {
   bool checkNumerics = false;
   Trace *trace = nullptr;         ///< outlives the executor; nullptr: none
   Transport *transport = nullptr; ///< outlives the executor; a plan of one rank needs none
-  uint64_t promisedBytes = 0;     ///< that other ranks of this process will use
+  uint64_t promisedBytes = 0;     ///< that other ranks of this host will use
 };
 
 /// Runs the programs of one rank of a plan that PlanReader has validated. Plan, device and kernels outlive it.

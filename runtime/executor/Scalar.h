@@ -21,6 +21,7 @@ struct Scalar {
   int64_t integer = 0;
 
   double asDouble() const { return dtype == DType::I64 ? double(integer) : number; }
+  bool isFinite() const { return dtype == DType::I64 || std::isfinite(number); }
 
   static Scalar fromBytes(DType dtype, const std::byte *bytes) {
     Scalar scalar{.dtype = dtype};

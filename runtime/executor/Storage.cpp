@@ -10,19 +10,72 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
+#include <ranges>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace ds::runtime {
 namespace {
 
+std::string textOf(const std::string &path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// The number in a one-number file of the kernel's, or nothing ("max", no such file).
-uint64_t numberIn(const char *path, uint64_t otherwise) {
+uint64_t numberIn(const std::string &path, uint64_t otherwise) {
   std::ifstream file(path);
   uint64_t number = 0;
   return file >> number ? number : otherwise;
 }
 
+/// The value of a key in a file of "key value" lines.
+uint64_t valueOf(const std::string &path, const std::string &wanted) {
+  std::ifstream file(path);
+  std::string key;
+  for (uint64_t value = 0; file >> key >> value;)
+    if (key == wanted)
+      return value;
+  return 0;
+}
+
+/// What one group leaves. The two versions name their files differently.
+uint64_t leftIn(const std::string &group, bool unified) {
+  const uint64_t limit = numberIn(group + (unified ? "/memory.max" : "/memory.limit_in_bytes"), UINT64_MAX);
+  const uint64_t current = numberIn(group + (unified ? "/memory.current" : "/memory.usage_in_bytes"), 0);
+  const uint64_t droppable = valueOf(group + "/memory.stat", unified ? "inactive_file" : "total_inactive_file");
+  const uint64_t used = current - std::min(current, droppable);
+  return limit - std::min(limit, used);
+}
+
+/// "memory" of "cpu,memory".
+bool hasMemory(std::string_view controllers) {
+  for (const auto part : std::views::split(controllers, ','))
+    if (std::string_view(part.begin(), part.end()) == "memory")
+      return true;
+  return false;
+}
+
 } // namespace
+
+uint64_t cgroupMemory(const std::string &mount, const std::string &membership) {
+  uint64_t left = std::min(leftIn(mount, true), leftIn(mount + "/memory", false)); // in a container it may be the group
+  std::istringstream lines(membership);                                            // "0::/a/b", "4:cpu,memory:/a/b"
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos)
+      continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool unified = controllers.empty();
+    if (!unified && !hasMemory(controllers))
+      continue;
+    for (std::string path = line.substr(second + 1); path.size() > 1; path.resize(path.rfind('/')))
+      left = std::min(left, leftIn(mount + (unified ? "" : "/memory") + path, unified));
+  }
+  return left;
+}
 
 uint64_t availableMemory() {
   uint64_t available = UINT64_MAX;
@@ -30,9 +83,7 @@ uint64_t availableMemory() {
   for (std::string key, rest; info >> key && std::getline(info, rest);)
     if (key == "MemAvailable:")
       available = std::stoull(rest) * 1024;
-  const uint64_t limit = numberIn("/sys/fs/cgroup/memory.max", UINT64_MAX);
-  const uint64_t used = numberIn("/sys/fs/cgroup/memory.current", 0);
-  return std::min(available, limit - std::min(limit, used));
+  return std::min(available, cgroupMemory("/sys/fs/cgroup", textOf("/proc/self/cgroup")));
 }
 
 Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, uint64_t promisedBytes)
@@ -45,8 +96,8 @@ Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, u
   const uint64_t available = device.executes() ? availableMemory() : UINT64_MAX;
   if (needed > available)
     throw Error("the plan's arenas" + std::string(device.isMainMemory("device") ? "" : " in main memory") +
-                std::string(promisedBytes > 0 ? " of the ranks up to " + std::to_string(rank) : "") + " need " +
-                std::to_string(needed) + " bytes, but this machine has " + std::to_string(available) +
+                std::string(promisedBytes > 0 ? " of the ranks of this host up to " + std::to_string(rank) : "") +
+                " need " + std::to_string(needed) + " bytes, but this machine has " + std::to_string(available) +
                 " available; compile for a smaller micro-batch or use a larger machine");
   for (const plan::proto::Arena &arena : role_.arenas())
     arenas_.push_back(device.createArena(arena.space(), arena.bytes(), plan.machine().alignment()));

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace ds::runtime {
@@ -41,7 +42,12 @@ private:
   std::vector<std::unique_ptr<Arena>> arenas_;
 };
 
-/// Bytes that a new allocation may touch before the machine, or this process's memory cgroup, runs out.
+/// Bytes that a new allocation may touch before the machine, or a memory cgroup that this process is in, runs out.
 uint64_t availableMemory();
+
+/// What memory cgroups leave. A group's own limit may be above what the groups around it allow, so all of them count;
+/// what the system would drop to make room (inactive pages of files) is not used. `mount`: where cgroups are mounted,
+/// /sys/fs/cgroup; `membership`: the text of /proc/self/cgroup.
+uint64_t cgroupMemory(const std::string &mount, const std::string &membership);
 
 } // namespace ds::runtime

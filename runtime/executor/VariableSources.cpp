@@ -6,6 +6,7 @@
 #include "core/Error.h"
 #include "core/Shape.h"
 #include "kernels/BFloat16.h"
+#include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/Widening.h"
@@ -110,6 +111,13 @@ uint32_t fileCrc32c(const ReadOnlyFile &file) {
   return crc;
 }
 
+uint64_t VariableSources::weightsDigest() const {
+  uint64_t digest = 0;
+  for (const SafetensorsFile &file : weights_)
+    digest = fileDigest(file.file(), digest);
+  return digest;
+}
+
 VariableSources::VariableSources(const plan::proto::Plan &plan, const Options &options)
     : plan_(plan), options_(options) {
   openWeights();
@@ -185,6 +193,15 @@ void VariableSources::refuseMissing() const {
               weights_.empty() ? "ds-run ... --weights model.safetensors" : "");
 }
 
+ReadOnlyFile VariableSources::openPlanFile(const std::string &path) const {
+  const std::filesystem::path place = std::filesystem::absolute(std::filesystem::path(options_.planFolder) / path);
+  if (!std::filesystem::exists(place))
+    throw Error("weight file " + place.lexically_normal().string() + " does not exist: the plan names it as " + path +
+                    ", relative to its own folder; move the two together or give the weights",
+                "ds-run ... --weights " + std::filesystem::path(path).filename().string());
+  return ReadOnlyFile(place);
+}
+
 void VariableSources::openPlanFiles() {
   for (int i = 0; i < plan_.variables_size(); ++i) {
     const plan::proto::Variable &variable = plan_.variables(i);
@@ -193,7 +210,7 @@ void VariableSources::openPlanFiles() {
     const uint32_t index = variable.source().range().file();
     if (!planFiles_.contains(index)) {
       const plan::proto::WeightFile &expected = plan_.weight_files(int(index));
-      ReadOnlyFile file(std::filesystem::path(options_.planFolder) / expected.path());
+      ReadOnlyFile file = openPlanFile(expected.path());
       if (file.bytes() != expected.size())
         throw Error("weight file " + file.path() + " has " + std::to_string(file.bytes()) +
                     " bytes, but the plan was compiled from one of " + std::to_string(expected.size()) +

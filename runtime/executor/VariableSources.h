@@ -33,6 +33,10 @@ public:
   void read(uint32_t variable, uint64_t first, uint64_t count,
             const std::function<void(std::span<const std::byte>)> &sink) const;
 
+  /// Of the files of --weights, in the order in which they are looked at; the plan's own have their checksums in the
+  /// plan.
+  uint64_t weightsDigest() const;
+
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedNames() const { return unusedNames_; }
 
@@ -45,6 +49,7 @@ private:
   void openWeights();
   void matchWeights(uint32_t variable);
   void refuseMissing() const;
+  ReadOnlyFile openPlanFile(const std::string &path) const;
   void openPlanFiles();
   void refuseNan(const plan::proto::Variable &variable, uint64_t first, std::span<const std::byte> bytes) const;
   /// Fills `target` with elements from `first` on, where they do not come from a file.

@@ -214,14 +214,24 @@ void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role) {
 
 /// Ranks of one role enter collectives in one order by themselves; roles that share a group must agree.
 void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &peers) {
-  for (int c = 0; c < plan.communicators_size(); ++c)
-    for (const auto &[a, b] : peers.inCommunicator(uint32_t(c)))
-      for (const char *program : {"step", "evaluate"})
-        if (orderOf(plan.roles(a), program, uint32_t(c)) != orderOf(plan.roles(b), program, uint32_t(c)))
+  for (int c = 0; c < plan.communicators_size(); ++c) {
+    const RolePairs pairs = peers.inCommunicator(uint32_t(c));
+    for (const char *program : {"step", "evaluate"}) {
+      std::map<int, Order> orders; // by role: a role stands in as many pairs as there are others
+      const auto order = [&](int role) -> const Order & {
+        const auto [known, isNew] = orders.try_emplace(role);
+        if (isNew)
+          known->second = orderOf(plan.roles(role), program, uint32_t(c));
+        return known->second;
+      };
+      for (const auto &[a, b] : pairs)
+        if (order(a) != order(b))
           refuse("program " + std::string(program),
                  "roles " + plan.roles(a).name() + " and " + plan.roles(b).name() +
                      " enter other collectives of communicator " + plan.communicators(c).name() +
                      ", or enter them in another order" + firstDifference(plan, a, b, program, uint32_t(c)));
+    }
+  }
 }
 
 } // namespace ds::plan

@@ -15,6 +15,7 @@ namespace ds::plan {
 namespace {
 
 constexpr uint64_t maxRanks = uint64_t(1) << 20;
+constexpr int mostRoles = 1024; // pairs of roles grow with the square
 constexpr size_t maxConfigBytes = size_t(16) << 20;
 
 void checkMachine(const proto::Machine &machine) {
@@ -97,6 +98,9 @@ void checkFilesAndConfig(const proto::Plan &plan) {
 /// Every rank belongs to exactly one role.
 void checkRanks(const proto::Plan &plan, uint64_t ranks) {
   std::map<std::pair<uint64_t, uint64_t>, int> roles; // by first and last rank
+  if (plan.roles_size() > mostRoles)
+    refuse("roles", "there are " + std::to_string(plan.roles_size()) + ", but a plan has at most " +
+                        std::to_string(mostRoles) + ": any two of a communicator are compared");
   for (int i = 0; i < plan.roles_size(); ++i) {
     const proto::Role &role = plan.roles(i);
     const std::string place = describe("role", i, "");

@@ -23,7 +23,7 @@ namespace ds::runtime {
 LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,
                        const kernels::KernelRegistry &kernels, const ExecutorOptions &options)
     : transport_(transport), ranks_(transport.localRanks().size()) {
-  uint64_t promised = 0;
+  uint64_t promised = options.promisedBytes;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     LocalRank &local = ranks_[i];
     ExecutorOptions mine = options;

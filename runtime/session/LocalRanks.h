@@ -25,7 +25,8 @@ class LocalRanks {
 public:
   using MakeDevice = std::function<std::unique_ptr<Device>(uint32_t rank)>;
 
-  /// `options.rank` and `options.transport` are filled in. All but `makeDevice` outlives it. Throws ds::Error.
+  /// `options.rank` and `options.transport` are filled in, and what this process's ranks use is added to
+  /// `options.promisedBytes`. All but `makeDevice` outlives it. Throws ds::Error.
   LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,
              const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
   ~LocalRanks();

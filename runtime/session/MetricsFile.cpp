@@ -13,22 +13,65 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
+#include <utility>
 
 namespace ds::runtime {
 
 MetricsFile::MetricsFile(const std::string &path) : path_(path) {
   if (path.empty())
     return;
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0)
-    throw Error("the metrics file " + path + " cannot be written: " + std::strerror(errno));
+  open();
+  struct stat status;
+  if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+    moveAside();
+}
+
+/// Opens and locks what has the path; tries again where another run has just moved that aside.
+void MetricsFile::open() {
+  for (;;) {
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file_ < 0)
+      throw Error("the metrics file " + path_ + " cannot be written: " + std::strerror(errno));
+    struct stat opened, named;
+    if (::fstat(file_, &opened) != 0 || !S_ISREG(opened.st_mode))
+      return; // a pipe or a terminal, which several may write
+    const bool locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno == EWOULDBLOCK) {
+      ::close(std::exchange(file_, -1));
+      throw Error("the metrics file " + path_ + " is being written by another run; give each run a file of its own");
+    }
+    if (::stat(path_.c_str(), &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
+      return;
+    ::close(std::exchange(file_, -1));
+  }
+}
+
+void MetricsFile::moveAside() {
+  const int older = file_; // stays locked until the new one is, so that no other run moves it too
+  struct stat taken;
+  int number = 0;
+  do
+    movedTo_ = path_ + "." + std::to_string(++number);
+  while (::lstat(movedTo_.c_str(), &taken) == 0);
+  if (std::rename(path_.c_str(), movedTo_.c_str()) != 0) {
+    const int problem = errno;
+    ::close(std::exchange(file_, -1));
+    throw Error("the metrics file " + path_ + " holds an older run's lines, which cannot be moved to " + movedTo_ +
+                ": " + std::strerror(problem) + "; give another --metrics");
+  }
+  open();
+  ::close(older);
 }
 
 MetricsFile::~MetricsFile() {
@@ -48,10 +91,27 @@ void MetricsFile::append(const Scalar &value) noexcept {
 }
 
 void MetricsFile::append(const std::optional<Scalar> &value) noexcept {
-  if (value)
+  if (value && value->isFinite())
     append(*value);
   else
     append("null");
+}
+
+/// `, "nonfinite": {"loss": "NaN"}` where a value stands as null for that reason.
+void MetricsFile::appendNonFinite(const StepReport &report) noexcept {
+  bool any = false;
+  const auto add = [&](std::string_view key, const std::optional<Scalar> &value) {
+    if (!value || value->isFinite())
+      return;
+    append(std::exchange(any, true) ? ", " : ", \"nonfinite\": {");
+    append(key);
+    append(*value);
+    append("\"");
+  };
+  add("\"loss\": \"", report.loss);
+  add("\"grad_norm\": \"", report.gradientNorm);
+  add("\"lr\": \"", report.learningRate);
+  append(any ? "}" : "");
 }
 
 void MetricsFile::append(std::string_view key, uint64_t value) noexcept {
@@ -68,13 +128,21 @@ Status MetricsFile::writeLine() noexcept {
 }
 
 Status MetricsFile::writeBytes(std::string_view bytes) noexcept {
+  off_t written = 0;
   while (file_ >= 0 && !bytes.empty()) {
-    const auto written = ::write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
+    const auto now = ::write(file_, bytes.data(), bytes.size());
+    if (now < 0 && errno == EINTR)
       continue;
-    if (written < 0)
-      return Status::failure("the metrics file %s cannot be written: %s", path_.c_str(), std::strerror(errno));
-    bytes.remove_prefix(size_t(written));
+    if (now < 0) {
+      const Status status =
+          Status::failure("the metrics file %s cannot be written: %s; the run goes on, and lines are lost until it can",
+                          path_.c_str(), std::strerror(errno));
+      if (struct stat file; written > 0 && ::fstat(file_, &file) == 0 && S_ISREG(file.st_mode))
+        (void)!::ftruncate(file_, file.st_size - written); // no half line
+      return status;
+    }
+    written += now;
+    bytes.remove_prefix(size_t(now));
   }
   return Status::success();
 }
@@ -87,10 +155,13 @@ Status MetricsFile::write(const StepReport &report) noexcept {
   append(report.gradientNorm);
   append(", \"lr\": ");
   append(report.learningRate);
-  append(", \"loss_scale\": 1, \"skipped\": false, \"step_seconds\": ");
+  append(", \"loss_scale\": 1, \"skipped\": ");
+  append(report.skipped ? "true" : "false");
+  append(", \"step_seconds\": ");
   append(Scalar{.dtype = DType::F64, .number = report.seconds});
   append(", \"samples_per_second\": ");
   append(Scalar{.dtype = DType::F64, .number = report.samplesPerSecond});
+  appendNonFinite(report);
   append("}");
   return writeLine();
 }
@@ -99,6 +170,11 @@ Status MetricsFile::write(const EvaluationReport &report) noexcept {
   append("{\"step\": ", report.step);
   append(", \"eval_loss\": ");
   append(report.loss);
+  if (report.loss && !report.loss->isFinite()) {
+    append(", \"nonfinite\": {\"eval_loss\": \"");
+    append(*report.loss);
+    append("\"}");
+  }
   append("}");
   return writeLine();
 }

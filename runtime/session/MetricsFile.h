@@ -12,15 +12,19 @@
 
 namespace ds::runtime {
 
-/// A JSON object a line, written at once when it is complete, so that a reader may follow. Allocates nothing after it
-/// is opened.
+/// A JSON object a line, written at once when it is complete, so that a reader may follow. A line that cannot be
+/// written whole is not there at all, and the next one is tried again. Allocates nothing after it is opened.
 class MetricsFile {
 public:
-  /// Empties the file; throws ds::Error when it cannot be written. An empty path: everything is dropped.
+  /// A file that an older run left is moved aside, to the first of PATH.1, PATH.2, ... that is free. Throws ds::Error
+  /// when it cannot be written or another run is writing it. An empty path: everything is dropped.
   explicit MetricsFile(const std::string &path);
   ~MetricsFile();
   MetricsFile(const MetricsFile &) = delete;
   MetricsFile &operator=(const MetricsFile &) = delete;
+
+  /// Where the older run's lines are now; empty: there were none.
+  const std::string &movedTo() const { return movedTo_; }
 
   Status write(const StepReport &report) noexcept;
   Status write(const EvaluationReport &report) noexcept;
@@ -28,15 +32,20 @@ public:
   Status write(std::span<const SummaryReport> ranks);
 
 private:
+  void open();
+  void moveAside();
   void append(std::string_view text) noexcept;
   void append(const Scalar &value) noexcept;
+  /// A number, or null: JSON has no NaN and no infinity.
   void append(const std::optional<Scalar> &value) noexcept;
+  void appendNonFinite(const StepReport &report) noexcept;
   void append(std::string_view key, uint64_t value) noexcept;
   Status writeLine() noexcept;
   Status writeBytes(std::string_view bytes) noexcept;
 
   const std::string path_;
-  int file_ = -1;
+  std::string movedTo_;
+  int file_ = -1; // locked while this run writes it
   std::array<char, 2048> line_;
   size_t used_ = 0;
 };

@@ -15,6 +15,7 @@ struct StepReport {
   std::optional<Scalar> loss, gradientNorm, learningRate;
   double seconds = 0;
   double samplesPerSecond = 0;
+  bool skipped = false; ///< undone, since its loss or norm was not finite
 };
 
 /// One pass over the evaluation data.

@@ -19,8 +19,13 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/DeviceChoice.h"
 #include "runtime/session/ExportVariables.h"
+#include "runtime/session/HostMemory.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
+#include "runtime/session/NonFinite.h"
+#include "runtime/session/OutputPaths.h"
+#include "runtime/session/ReplicaDigests.h"
+#include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/TransportChoice.h"
 #include "runtime/trace/Trace.h"
@@ -34,6 +39,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -77,6 +83,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
       transport_(chooseTransport(*plan_, options)) {
   transport_->setTimeout(options.collectiveTimeout);
   requireEqualEverywhere();
+  refuseOverwriting(options, *plan_);
   if (!options.trace.empty()) {
     requireWritableFolder(options.trace);
     trace_ = std::make_unique<Trace>();
@@ -89,7 +96,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
-                                                        .trace = trace_.get()});
+                                                        .trace = trace_.get(),
+                                                        .promisedBytes = promisedByOthers(*plan_, *transport_)});
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);
@@ -97,10 +105,18 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options.planPath).parent_path().string(),
                                            .weightsPath = options.weights,
                                            .seed = options.seed});
+    requireEqualInputs(sources.weightsDigest());
     ranks_->initialize(sources);
     unusedWeights_ = sources.unusedNames();
+    if (replicaDigestInterval() > 0 && ranks() > 1)
+      replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
+    for (const uint32_t rank : transport_->localRanks())
+      if (options.onNonFinite == OnNonFinite::Skip && !options.evaluateOnly)
+        snapshots_.emplace_back(*ranks_->find(rank), "step");
   }
   metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "");
+  if (!metrics_->movedTo().empty())
+    notes_.push_back("the metrics file of an older run, " + options.metrics + ", is " + metrics_->movedTo() + " now");
 }
 
 /// Processes that disagree would wait for each other for ever, or compute something else than the plan.
@@ -108,13 +124,26 @@ void Training::requireEqualEverywhere() const {
   if (transport_->localRanks().size() == transport_->ranks())
     return;
   const auto digest = [](const std::string &text) { return uint64_t(crc32c(std::as_bytes(std::span(text)))); };
+  for (const auto &[what, softwareDigest] : options_.software)
+    transport_->requireEqual(what, softwareDigest);
   transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
   transport_->requireEqual(
-      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export or --trace",
+      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace, --on-nonfinite or "
+      "--replica-digest-interval",
       digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed) + " " +
              std::to_string(options_.shuffle) + " " + std::to_string(options_.evaluateOnly) + " " +
              std::to_string(options_.evaluationInterval) + " " + std::to_string(options_.evaluationData.size()) + " " +
-             std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty())));
+             std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty()) + " " +
+             std::to_string(int(options_.onNonFinite)) + " " + std::to_string(replicaDigestInterval())));
+}
+
+/// The same flags may name other files on another host.
+void Training::requireEqualInputs(uint64_t weights) const {
+  if (transport_->localRanks().size() == transport_->ranks())
+    return;
+  transport_->requireEqual("what --weights names", weights);
+  transport_->requireEqual("what --data names", data_ ? data_->digest() : 0);
+  transport_->requireEqual("what --eval-data names", evaluationData_ ? evaluationData_->digest() : 0);
 }
 
 void Training::openData() {
@@ -141,19 +170,15 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
   transport_->setStopFlag(stop);
   try {
     runAll(observer, stop);
-  } catch (const Error &error) {
-    try {
-      writeTrace(/*together=*/false); // what a run did before it failed is worth most
-    } catch (const Error &second) {
-      throw Error(error.what() + std::string("; and then ") + second.what(), error.tryLine);
-    }
+  } catch (const Error &) {
+    writeTrace(/*together=*/false, observer); // what a run did before it failed is worth most
     throw;
   }
-  writeTrace(/*together=*/true);
+  writeTrace(/*together=*/true, observer);
   transport_->finish();
 }
 
-void Training::writeTrace(bool together) const {
+void Training::writeTrace(bool together, TrainingObserver &observer) const {
   if (!trace_)
     return;
   const std::string mine = trace_->events();
@@ -167,28 +192,73 @@ void Training::writeTrace(bool together) const {
     transport_->copy(rank, 0, std::as_writable_bytes(std::span(theirs)));
     all += theirs;
   }
-  if (hasRankZero())
+  if (!hasRankZero())
+    return;
+  try {
     writeFileAtomically(options_.trace, chromeTrace(all));
+  } catch (const Error &error) { // the training is worth more
+    observer.noted(error.what());
+  }
+}
+
+/// What metrics cannot be written is said once and ends nothing.
+void Training::tell(const Status &metrics, TrainingObserver &observer) noexcept {
+  if (!metrics.ok() && !std::exchange(metricsLost_, true))
+    observer.noted(metrics.message());
 }
 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
+  compareReplicas(0);
   if (options_.evaluateOnly)
     evaluate(0, observer);
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
-    const bool stopped = transport_->anyOf(stop);
-    throwIfError(ranks_->failure()); // of another process, before this one's step was over
+    const bool stopped = settle(done, stop, observer);
+    compareReplicas(done);
     if (stopped && done < steps_) {
-      throwIfError(metrics_->write(summaries()));
+      tell(metrics_->write(summaries()), observer);
       throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
                   "; nothing was saved or exported, since --save is not available yet");
     }
     if (evaluationIsDue(done))
       evaluate(done, observer);
   }
-  throwIfError(metrics_->write(summaries()));
+  tell(metrics_->write(summaries()), observer);
   if (!options_.exportPath.empty())
-    exportVariables(*plan_, *ranks_, *transport_, options_.exportPath);
+    exportVariables(*plan_, *ranks_, *transport_,
+                    {.path = options_.exportPath,
+                     .elsewhere = exportsElsewhere(options_.exportPath, options_.planPath),
+                     .allowNonFinite = options_.onNonFinite == OnNonFinite::Continue});
+}
+
+/// What all processes do alike after a step or an evaluation. Returns whether one of them was asked to stop.
+bool Training::settle(uint64_t stepsDone, bool stop, TrainingObserver &observer) {
+  const bool any = transport_->anyOf(stop || nonFinite_.found());
+  throwIfError(ranks_->failure()); // of another process, before this one's step was over
+  if (!any)
+    return false;
+  nonFinite_.shareFromRankZero(*transport_);
+  const NonFinite found = std::exchange(nonFinite_, {});
+  if (found.found() && options_.onNonFinite == OnNonFinite::Stop) {
+    tell(metrics_->write(summaries()), observer);
+    throw found.error(stepsDone);
+  }
+  const bool undo = found.found() && found.metric != NonFinite::Metric::EvaluationLoss;
+  for (const StateSnapshot &snapshot : snapshots_)
+    if (undo)
+      snapshot.restore();
+  if (undo && !snapshots_.empty() && hasRankZero())
+    observer.noted(("step " + std::to_string(stepsDone) + " was undone: its " + found.what()).c_str());
+  return transport_->anyOf(stop);
+}
+
+uint64_t Training::replicaDigestInterval() const {
+  return options_.replicaDigestInterval.value_or(plan_->machine().device() == "cuda" ? 1000 : 100);
+}
+
+void Training::compareReplicas(uint64_t stepsDone) const {
+  if (replicas_ && (stepsDone == steps_ || stepsDone % replicaDigestInterval() == 0))
+    replicas_->compare(stepsDone);
 }
 
 bool Training::evaluationIsDue(uint64_t stepsDone) const {
@@ -198,6 +268,8 @@ bool Training::evaluationIsDue(uint64_t stepsDone) const {
 }
 
 void Training::step(uint64_t number, TrainingObserver &observer) {
+  for (StateSnapshot &snapshot : snapshots_)
+    snapshot.take();
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t before = number - 1;
   throwIfError(ranks_->execute(
@@ -210,9 +282,11 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
                     .loss = executor.metric(program, "loss"),
                     .gradientNorm = executor.metric(program, "grad_norm"),
                     .learningRate = executor.metric(program, "lr")};
+  nonFinite_ = NonFinite::of(report);
+  report.skipped = nonFinite_.found() && !snapshots_.empty();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
-  throwIfError(metrics_->write(report));
+  tell(metrics_->write(report), observer);
   observer.stepDone(report);
 }
 
@@ -230,10 +304,12 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
   }
   if (report.loss && runs > 1)
     report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};
-  if (!hasRankZero())
-    return;
-  throwIfError(metrics_->write(report));
-  observer.evaluated(report);
+  if (hasRankZero()) {
+    nonFinite_ = NonFinite::of(report);
+    tell(metrics_->write(report), observer);
+    observer.evaluated(report);
+  }
+  (void)settle(stepsDone, /*stop=*/false, observer);
 }
 
 std::vector<SummaryReport> Training::summaries() const {

@@ -7,6 +7,9 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
+#include "runtime/session/NonFinite.h"
+#include "runtime/session/ReplicaDigests.h"
+#include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/Trace.h"
 
@@ -16,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -43,7 +47,13 @@ struct TrainingOptions {
   int threads = 0; ///< 0: as many as the plan was compiled for
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
+  OnNonFinite onNonFinite = OnNonFinite::Stop;
+  /// Steps between comparisons of what is replicated; 0: none. Not given: 100, and 1000 where memory is not the host's,
+  /// as it is read through the host.
+  std::optional<uint64_t> replicaDigestInterval = std::nullopt;
   std::string weights, metrics, trace, exportPath;
+  /// What else must be the same in every process: what it is called, and its digest.
+  std::vector<std::pair<std::string, uint64_t>> software = {};
   LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
 };
 
@@ -53,6 +63,8 @@ public:
   virtual ~TrainingObserver() = default;
   virtual void stepDone(const StepReport &report) noexcept = 0;
   virtual void evaluated(const EvaluationReport &report) noexcept = 0;
+  /// Something to know, in a sentence, that ends nothing.
+  virtual void noted(const char *sentence) noexcept {}
 };
 
 /// A training run: of all ranks, or of this process's among others that do the same.
@@ -63,7 +75,8 @@ public:
   Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels);
 
   /// All steps, or the evaluation alone. Ends after the step during which `stop` became true, with an error that says
-  /// so. Throws ds::Error; metrics written so far stay, the export is written only after the last step.
+  /// so. Throws ds::Error, of it NonFiniteError where a loss or norm is the reason; metrics written so far stay, the
+  /// export is written only after the last step.
   void run(TrainingObserver &observer, const std::atomic<bool> &stop);
 
   const plan::proto::Plan &plan() const { return *plan_; }
@@ -77,17 +90,24 @@ public:
   SummaryReport summary() const noexcept { return ranks_->summary(ranks_->first().position().rank); }
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedWeights() const { return unusedWeights_; }
+  /// Sentences to show before the first step.
+  const std::vector<std::string> &notes() const { return notes_; }
 
 private:
   void requireEqualEverywhere() const;
+  void requireEqualInputs(uint64_t weights) const;
   void openData();
   std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
   /// `together`: with the rows of other processes, which must then call it too.
-  void writeTrace(bool together) const;
+  void writeTrace(bool together, TrainingObserver &observer) const;
+  void tell(const Status &metrics, TrainingObserver &observer) noexcept;
   void step(uint64_t number, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer);
+  uint64_t replicaDigestInterval() const;
+  void compareReplicas(uint64_t stepsDone) const;
   bool evaluationIsDue(uint64_t stepsDone) const;
+  bool settle(uint64_t stepsDone, bool stop, TrainingObserver &observer);
 
   const TrainingOptions options_;
   std::unique_ptr<plan::proto::Plan> plan_;
@@ -96,7 +116,11 @@ private:
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<LocalRanks> ranks_;
   std::unique_ptr<MetricsFile> metrics_;
-  std::vector<std::string> unusedWeights_;
+  std::unique_ptr<ReplicaDigests> replicas_; // where they are compared
+  std::vector<StateSnapshot> snapshots_;     // of --on-nonfinite skip, one a rank of this process
+  NonFinite nonFinite_;                      // of the last step or evaluation
+  bool metricsLost_ = false;                 // a line could not be written
+  std::vector<std::string> unusedWeights_, notes_;
   uint64_t steps_ = 0;
 };
 

@@ -56,7 +56,7 @@ private:
     throw Error(options_.launch->launcher + " started " + std::to_string(processes) +
                     (processes == 1 ? " process" : " processes") + ", each to be one rank, but plan " +
                     options_.planPath + " is for " + ranksText(ranks_) +
-                    "; start as many, or run all in one process with -n " + std::to_string(ranks_),
+                    "; start as many, or run all in one process by ds-run without " + options_.launch->launcher,
                 "mpirun -n " + std::to_string(ranks_) + " ds-run " + options_.planPath + " ...");
   }
 

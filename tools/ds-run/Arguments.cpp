@@ -1,10 +1,13 @@
 //===- Arguments.cpp - ds-run's command line ------------------------------===//
 #include "tools/ds-run/Arguments.h"
+#include "runtime/session/NonFinite.h"
 #include "runtime/session/Training.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace ds::run {
@@ -36,6 +39,15 @@ public:
         ->check(CLI::Range(0.001, 1e6));
     app_.add_flag("--check-memory", training.checkMemory, "NaN patterns in all memory that nobody owns");
     app_.add_flag("--check-numerics", training.checkNumerics, "stop at the first NaN or infinity, naming its op");
+    app_.add_option("--on-nonfinite", training.onNonFinite,
+                    "when a loss or gradient norm is NaN or infinite: stop with code 3, skip (undo the step) or "
+                    "continue; default: stop")
+        ->transform(CLI::CheckedTransformer(
+            std::map<std::string, runtime::OnNonFinite>{{"stop", runtime::OnNonFinite::Stop},
+                                                        {"skip", runtime::OnNonFinite::Skip},
+                                                        {"continue", runtime::OnNonFinite::Continue}}));
+    app_.add_option("--replica-digest-interval", training.replicaDigestInterval,
+                    "steps between comparisons of what several ranks hold alike; 0: none; default: 100, on cuda 1000");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
     app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");

@@ -4,6 +4,7 @@
 #include "core/Error.h"
 #include "runtime/session/Training.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -41,6 +42,13 @@ std::optional<runtime::Launch> detectLauncher(const std::string &arguments) {
                     " processes, but without a way to find each other (neither PMIX_RANK nor PMI_SIZE is set)",
                 "srun --mpi=pmix ds-run" + arguments);
   return workers > 1 ? std::optional(torchrun) : std::nullopt;
+}
+
+uint64_t processesStarted() {
+  uint64_t most = 1;
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"})
+    most = std::max(most, number(name).value_or(1));
+  return most;
 }
 
 } // namespace ds::run

@@ -3,6 +3,7 @@
 
 #include "runtime/session/Training.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,5 +13,8 @@ namespace ds::run {
 /// started by itself. Throws ds::Error for a launcher whose processes could not talk to each other: srun without a
 /// process management interface. `arguments`: ds-run's own, for a line to try.
 std::optional<runtime::Launch> detectLauncher(const std::string &arguments);
+
+/// How many processes the launcher that started this one says that it started; 1 without one.
+uint64_t processesStarted();
 
 } // namespace ds::run

@@ -48,6 +48,11 @@ void Progress::evaluated(const runtime::EvaluationReport &report) noexcept {
                  shortText(report.loss).data());
 }
 
+void Progress::noted(const char *sentence) noexcept {
+  finish();
+  std::fprintf(stderr, "note: %s\n", sentence);
+}
+
 void Progress::drawBar(const runtime::StepReport &report) noexcept {
   const auto now = Clock::now();
   if (report.step < steps_ && now - drawn_ < std::chrono::milliseconds(100))

@@ -1,22 +1,31 @@
 //===- main.cpp - ds-run --------------------------------------------------===//
+#include "core/Crc32c.h"
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
+#include "kernels/cpu/Isa.h"
+#include "runtime/data/FileDigest.h"
+#include "runtime/data/ReadOnlyFile.h"
 #include "runtime/device/cpu/GuardPageReport.h"
+#include "runtime/session/NonFinite.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
 #include "tools/ds-run/Arguments.h"
 #include "tools/ds-run/Info.h"
 #include "tools/ds-run/Launcher.h"
 #include "tools/ds-run/Progress.h"
+#include "tools/ds-run/SideChannels.h"
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <numeric>
 #include <signal.h>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::run {
@@ -63,11 +72,27 @@ void printUnusedWeights(const runtime::Training &training) {
                  names[0].c_str());
 }
 
+/// What computes: two builds, or two instruction sets, may round differently, and then replicas drift apart.
+std::vector<std::pair<std::string, uint64_t>> softwareDigests() {
+  const std::string isa = kernels::nameOf(kernels::isa());
+  return {{"the program ds-run, its version or build,", runtime::fileDigest(runtime::ReadOnlyFile("/proc/self/exe"))},
+          {"the instruction set that kernels use (ds-run info tells; DS_CPU_ISA caps it)",
+           crc32c(std::as_bytes(std::span(isa)))}};
+}
+
 void train(Arguments &arguments, const std::string &commandLine) {
+  outliveSideChannels();
   if (!arguments.training.ranks) // -n wins over a launcher
     arguments.training.launch = detectLauncher(commandLine);
+  else if (const uint64_t processes = processesStarted(); processes > 1 && !arguments.quiet)
+    std::fprintf(
+        stderr,
+        "note: a launcher started %llu processes, and -n %llu makes each of them a whole run; leave -n out for "
+        "one run of all\n",
+        static_cast<unsigned long long>(processes), static_cast<unsigned long long>(*arguments.training.ranks));
   if (arguments.training.checkMemory)
     runtime::reportGuardPageHits();
+  arguments.training.software = softwareDigests();
   runtime::Training training(arguments.training, kernels::cpuKernels());
   for (int signal : {SIGINT, SIGTERM, SIGUSR1})
     std::signal(signal, requestStop);
@@ -76,6 +101,8 @@ void train(Arguments &arguments, const std::string &commandLine) {
   if (training.hasRankZero())
     printUnusedWeights(training);
   Progress progress(training.steps(), detailOf(arguments));
+  for (const std::string &note : training.notes())
+    progress.noted(note.c_str());
   try {
     training.run(progress, stopRequested);
   } catch (...) {
@@ -104,6 +131,9 @@ int run(int argc, char **argv) {
   } catch (const UsageError &error) {
     printError(error.what());
     return 2;
+  } catch (const runtime::NonFiniteError &error) {
+    printError(error.what());
+    return 3;
   } catch (const Error &error) {
     printError(error.what());
     if (!error.tryLine.empty())

@@ -110,8 +110,9 @@ TEST_F(DsRun, RefusesBadInputWithCodeOne) {
 
 TEST_F(DsRun, ObeysLaunchersUnlessToldOtherwise) {
   for (const char *variables : {"OMPI_COMM_WORLD_SIZE=2", "PMI_SIZE=2", "OMPI_COMM_WORLD_SIZE=2 PMIX_RANK=0"}) {
-    expectError(dsRun(plan + " --data " + data, variables), 1,
-                "mpirun started 2 processes, each to be one rank, but plan " + plan + " is for 1 rank");
+    const Outcome refused = dsRun(plan + " --data " + data, variables);
+    expectError(refused, 1, "mpirun started 2 processes, each to be one rank, but plan " + plan + " is for 1 rank");
+    EXPECT_EQ(refused.errors.find("-n 1;"), std::string::npos);                 // each process would run it all
     EXPECT_EQ(dsRun(plan + " -n 1 --quiet --data " + data, variables).code, 0); // -n wins
   }
   EXPECT_EQ(dsRun(plan + " --quiet --data " + data, "OMPI_COMM_WORLD_SIZE=1").code, 0);

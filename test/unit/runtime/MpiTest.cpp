@@ -1,4 +1,6 @@
 //===- MpiTest.cpp - ds-run under mpirun ----------------------------------===//
+#include "core/DType.h"
+#include "runtime/executor/Storage.h"
 #include "runtime/plan/PlanFile.h"
 #include "test/unit/runtime/Files.h"
 #include "test/unit/runtime/PipelinePlan.h"
@@ -10,8 +12,11 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sstream>
@@ -154,6 +159,73 @@ TEST_F(MpiTest, RefusesRanksThatDoNotBelongTogether) {
   writeFile(folder / "either.sh", "#!/bin/sh\nexec \"$@\" --seed $OMPI_COMM_WORLD_RANK\n");
   EXPECT_THAT_CONTAINS(mpirun(2, "", "sh " + folder / "either.sh").errors,
                        "is not the same on every rank: rank 0 differs from 1");
+}
+
+/// Rank 1 gets another file, program or instruction set by the same command line.
+TEST_F(MpiTest, RefusesDifferentInputsAndSoftware) {
+  write(shardedPlan(2, 2));
+  const std::string export_ = "--steps 2 --export " + folder / "w";
+  ASSERT_EQ(mpirun(2, export_).code, 0);
+  const auto onRank1 = [&](const std::string &commands, const std::string &arguments) {
+    writeFile(folder / "either.sh",
+              "#!/bin/sh\nif [ $OMPI_COMM_WORLD_RANK = 1 ]; then " + commands + "; fi\nexec \"$@\"\n");
+    const Outcome outcome = mpirun(2, arguments, "sh " + folder / "either.sh");
+    EXPECT_NE(outcome.code, 0);
+    return outcome.errors;
+  };
+  const std::string differs = " is not the same on every rank: rank 0 differs from 1";
+  for (const char *name : {"0", "1"})
+    std::filesystem::create_directory(folder / name);
+  std::string other = readFile(data);
+  other[other.size() - 1] = char(other[other.size() - 1] ^ 1);
+  writeFile(folder / "0/d", readFile(data));
+  writeFile(folder / "1/d", other);
+  writeFile(folder / "0/w", readFile(folder / "w"));
+  other = readFile(folder / "w");
+  other[other.size() - 1] = char(other[other.size() - 1] ^ 1);
+  writeFile(folder / "1/w", other);
+  const std::string away = "cd " + folder / "1";
+  std::filesystem::current_path(folder / "0");
+  EXPECT_THAT_CONTAINS(onRank1(away, "--weights w"), "error: what --weights names" + differs);
+  EXPECT_THAT_CONTAINS(onRank1("shift 5; set -- " DS_RUN_PATH " " + plan + " --data " + folder / "1/d", ""),
+                       "error: what --data names" + differs);
+  std::filesystem::current_path("/");
+  EXPECT_THAT_CONTAINS(onRank1("export DS_CPU_ISA=baseline", ""), "error: the instruction set that kernels use");
+  std::filesystem::create_directories(folder / "build/bin");
+  std::filesystem::copy_file(DS_RUN_PATH, folder / "build/bin/ds-run");
+  std::filesystem::create_directory_symlink(std::filesystem::path(DS_RUN_PATH).parent_path().parent_path() / "lib",
+                                            folder / "build/lib");
+  const std::string another = "shift; set -- " + folder / "build/bin/ds-run" + " \"$@\"";
+  std::ofstream(folder / "build/bin/ds-run", std::ios::app | std::ios::binary) << "another build";
+  EXPECT_THAT_CONTAINS(onRank1(another, ""), "error: the program ds-run, its version or build," + differs);
+}
+
+/// Each rank alone fits; together they do not.
+TEST_F(MpiTest, RanksOfOneHostCountEachOthersMemory) {
+  PlanBuilder b = shardedPlan(2, 2);
+  const auto bytes = int64_t(runtime::availableMemory() * 6 / 10);
+  b.tensor("ballast", DType::U8, {bytes}, proto::Buffer::STEP); // that no command touches
+  write(b);
+  const Outcome outcome = mpirun(2, "--steps 1");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT_CONTAINS(outcome.errors, "error: the plan's arenas of the ranks of this host up to 1 need ");
+}
+
+/// Both ranks end at the same step with the same sentence; a step that is skipped is undone on both.
+TEST_F(MpiTest, ActsAlikeWhereALossIsNotFinite) {
+  write(shardedPlan(2, 2));
+  std::string bytes = readFile(data);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(&bytes[bytes.size() - 480 + size_t(9) * 5 * 4], &nan, sizeof nan); // step 3: samples 8 to 11
+  writeFile(data, bytes);
+  const Outcome stopped = mpirun(2, "--steps 6 --export " + folder / "w");
+  EXPECT_EQ(stopped.code, 3);
+  EXPECT_EQ(linesWith(stopped.errors, "error: in step 3 the loss is NaN on rank 0").size(), 2u) << stopped.errors;
+  EXPECT_FALSE(std::filesystem::exists(folder / "w"));
+  const std::string skip = "--steps 6 --on-nonfinite skip --export ";
+  EXPECT_EQ(mpirun(2, skip + folder / "w").code, 0);
+  EXPECT_EQ(shell(std::string(DS_RUN_PATH) + " " + plan + " --data " + data + " " + skip + folder / "threads").code, 0);
+  EXPECT_EQ(readFile(folder / "w"), readFile(folder / "threads"));
 }
 
 TEST_F(MpiTest, SaysThatMpiIsMissing) {

@@ -62,6 +62,26 @@ TEST_P(PlanReaderRefusesRanks, ABrokenRule) {
   EXPECT_ERROR(plan::validatePlan(plan), GetParam().error);
 }
 
+/// 20,000 roles in one group would be 200 million pairs.
+TEST(PlanReaderRanks, RefusesRolesWithoutNumberAtOnce) {
+  PlanBuilder b(1, 1);
+  b.ranks(20000);
+  const uint32_t compute = b.queue("compute"), forward = b.routine("forward");
+  b.call(b.program("step"), forward);
+  const auto w = b.variable("w", DType::F32, {}, 1);
+  b.fill(forward, compute, w);
+  const proto::Role role = b.role();
+  b.plan.clear_roles();
+  for (uint32_t rank = 0; rank < 20000; ++rank) {
+    proto::Role &own = *b.plan.add_roles() = role;
+    own.set_name("r" + std::to_string(rank));
+    own.clear_ranks();
+    own.add_ranks(rank);
+    own.add_ranks(rank);
+  }
+  EXPECT_ERROR(plan::validatePlan(b.plan), "there are 20000, but a plan has at most 1024");
+}
+
 TEST(PlanReaderRanks, TakesASoundPlanOfTwoRanks) {
   proto::Plan plan = twoRankPlan();
   EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");

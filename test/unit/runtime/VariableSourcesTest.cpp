@@ -70,7 +70,8 @@ TEST_F(InAFile, RefusesAnotherFile) {
   writeFile(folder / "w.bin", contents.substr(1));
   EXPECT_ERROR(sources(), "w.bin has 22 bytes, but the plan was compiled from one of 23");
   std::filesystem::remove(folder / "w.bin");
-  EXPECT_ERROR(sources(), "w.bin cannot be opened");
+  EXPECT_ERROR(sources(), "weight file " + folder / "w.bin" +
+                              " does not exist: the plan names it as w.bin, relative to its own folder; move the two");
 }
 
 TEST_F(InAFile, WeightsWinAndTheFileIsNotNeeded) {

@@ -1,0 +1,68 @@
+//===- StateSnapshot.cpp - a step that can be undone ----------------------===//
+#include "runtime/session/StateSnapshot.h"
+
+#include "core/Error.h"
+#include "runtime/device/Device.h"
+#include "runtime/executor/Executor.h"
+#include "runtime/executor/Storage.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace ds::runtime {
+namespace {
+
+using plan::proto::Operand;
+
+void addWritten(const plan::proto::Command &command, std::set<uint32_t> &buffers) {
+  for (const Operand &operand : command.kernel().operands())
+    if (operand.access() == Operand::WRITE || operand.access() == Operand::READ_WRITE)
+      buffers.insert(operand.buffer());
+  if (command.has_fill())
+    buffers.insert(command.fill().target().buffer());
+  if (command.has_copy())
+    buffers.insert(command.copy().target().buffer());
+  if (command.has_feed())
+    buffers.insert(command.feed().target().buffer());
+  for (const plan::proto::CollectivePart &part : command.collective().parts())
+    buffers.insert(part.target().buffer());
+  for (const Operand &target : command.receive().targets())
+    buffers.insert(target.buffer());
+}
+
+} // namespace
+
+StateSnapshot::StateSnapshot(const Executor &executor, std::string_view program) : executor_(executor) {
+  const plan::proto::Role &role = executor.role();
+  std::set<uint32_t> written;
+  for (const plan::proto::Call &call : role.programs(int(*executor.program(program))).calls())
+    for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
+      addWritten(command, written);
+  uint64_t bytes = 0;
+  for (const uint32_t buffer : written)
+    bytes += role.buffers(int(buffer)).scope() == plan::proto::Buffer::PLAN ? role.buffers(int(buffer)).bytes() : 0;
+  if (const uint64_t available = availableMemory(); bytes > available)
+    throw Error("--on-nonfinite skip keeps the state before each step, " + std::to_string(bytes) +
+                " bytes of main memory for rank " + std::to_string(executor.position().rank) + ", but there are " +
+                std::to_string(available) + " available; leave it out, which stops the run at such a step");
+  for (const uint32_t buffer : written)
+    if (role.buffers(int(buffer)).scope() == plan::proto::Buffer::PLAN)
+      kept_.push_back(
+          {executor.storage().buffer(buffer).base, std::vector<std::byte>(role.buffers(int(buffer)).bytes())});
+}
+
+void StateSnapshot::take() noexcept {
+  for (Kept &kept : kept_)
+    executor_.device().read(kept.bytes, kept.place);
+}
+
+void StateSnapshot::restore() const noexcept {
+  for (const Kept &kept : kept_)
+    executor_.device().write(kept.place, kept.bytes);
+}
+
+} // namespace ds::runtime
