@@ -65,6 +65,11 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   return microbatches * executor.position().dataRanks * plan.training().micro_batch_size();
 }
 
+/// How long nothing may move on a rank: longer than it may wait for the others, which then know better what is missing.
+std::chrono::milliseconds patience(const TrainingOptions &options) {
+  return std::max(options.collectiveTimeout, TrainingOptions().collectiveTimeout) + std::chrono::minutes(1);
+}
+
 void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
@@ -89,7 +94,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
-                                                        .trace = trace_.get()});
+                                                        .trace = trace_.get(),
+                                                        .patience = patience(options)});
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);
