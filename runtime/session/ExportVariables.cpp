@@ -14,6 +14,7 @@
 #include "runtime/session/LocalRanks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -56,9 +57,11 @@ void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const s
 }
 
 void exportVariables(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport,
-                     const std::string &path) {
+                     const std::string &path, const std::atomic<bool> &stop) {
   const auto covering = coverings(plan, allRanks(plan));
   const auto read = [&](const RankPart &part, uint64_t first, std::span<std::byte> bytes) {
+    if (stop)
+      throw Error("stopped by a signal during the export; " + path + " was not written");
     if (const Executor *executor = ranks.find(part.rank))
       executor->read(part.part, first, bytes);
     transport.copy(part.rank, 0, bytes);

@@ -95,7 +95,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
                                                         .trace = trace_.get(),
-                                                        .patience = patience(options)});
+                                                        .patience = patience(options)},
+                                        options.onFailure);
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);
@@ -148,6 +149,7 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
   try {
     runAll(observer, stop);
   } catch (const Error &error) {
+    transport_->stop(Status::failure("%s", error.what())); // so that no other process waits for this one
     try {
       writeTrace(/*together=*/false); // what a run did before it failed is worth most
     } catch (const Error &second) {
@@ -179,22 +181,27 @@ void Training::writeTrace(bool together) const {
 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
   if (options_.evaluateOnly)
-    evaluate(0, observer);
+    evaluate(0, observer, stop);
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
-    const bool stopped = transport_->anyOf(stop);
-    throwIfError(ranks_->failure()); // of another process, before this one's step was over
-    if (stopped && done < steps_) {
-      throwIfError(metrics_->write(summaries()));
-      throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
-                  "; nothing was saved or exported, since --save is not available yet");
-    }
+    const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
+    endIfAsked(stop && more, "after step " + std::to_string(done) + " of " + std::to_string(steps_));
     if (evaluationIsDue(done))
-      evaluate(done, observer);
+      evaluate(done, observer, stop);
   }
   throwIfError(metrics_->write(summaries()));
   if (!options_.exportPath.empty())
-    exportVariables(*plan_, *ranks_, *transport_, options_.exportPath);
+    exportVariables(*plan_, *ranks_, *transport_, options_.exportPath, stop);
+}
+
+void Training::endIfAsked(bool asked, const std::string &where) const {
+  const bool anyAsked = transport_->anyOf(asked);
+  throwIfError(ranks_->failure()); // of another process, before this one had come so far
+  if (!anyAsked)
+    return;
+  throwIfError(metrics_->write(summaries()));
+  throw Error("stopped by a signal " + where +
+              (options_.evaluateOnly ? "" : "; nothing was saved or exported, since --save is not available yet"));
 }
 
 bool Training::evaluationIsDue(uint64_t stepsDone) const {
@@ -222,7 +229,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   observer.stepDone(report);
 }
 
-void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
+void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop) {
   const uint64_t batch = evaluationBatch(*plan_, ranks_->first());
   const uint64_t runs = evaluationData_->samples() / batch; // a rest smaller than a batch is left out
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
@@ -233,6 +240,7 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
         {.seed = options_.seed, .step = stepsDone, .data = evaluationData_.get(), .firstSample = i * batch}));
     report.loss = ranks_->first().metric(*ranks_->first().program("evaluate"), "loss");
     sum += report.loss ? report.loss->asDouble() : 0;
+    endIfAsked(stop && i + 1 < runs, "during the evaluation after step " + std::to_string(stepsDone));
   }
   if (report.loss && runs > 1)
     report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};

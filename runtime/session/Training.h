@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ struct TrainingOptions {
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   std::string weights, metrics, trace, exportPath;
+  std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
   LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
 };
 
@@ -62,8 +64,9 @@ public:
   /// that can be refused before the first step. `kernels` outlives it.
   Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels);
 
-  /// All steps, or the evaluation alone. Ends after the step during which `stop` became true, with an error that says
-  /// so. Throws ds::Error; metrics written so far stay, the export is written only after the last step.
+  /// All steps, or the evaluation alone. Ends after the step or batch of an evaluation during which `stop` became true,
+  /// or in the middle of the export, with an error that says so. Throws ds::Error; metrics written so far stay, the
+  /// export is written only after the last step.
   void run(TrainingObserver &observer, const std::atomic<bool> &stop);
 
   const plan::proto::Plan &plan() const { return *plan_; }
@@ -86,7 +89,9 @@ private:
   /// `together`: with the rows of other processes, which must then call it too.
   void writeTrace(bool together) const;
   void step(uint64_t number, TrainingObserver &observer);
-  void evaluate(uint64_t stepsDone, TrainingObserver &observer);
+  void evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
+  /// Ends the run, on every process, if one of them was asked to. `where`: "after step 3 of 9".
+  void endIfAsked(bool asked, const std::string &where) const;
   bool evaluationIsDue(uint64_t stepsDone) const;
 
   const TrainingOptions options_;
