@@ -76,7 +76,7 @@ private:
   }
 
   std::unique_ptr<Transport> byMpi() const {
-    std::unique_ptr<Transport> transport = loadMpiTransport();
+    std::unique_ptr<Transport> transport = loadMpiTransport(options_.collectiveTimeout);
     if (transport->ranks() != ranks_)
       refuse(transport->ranks());
     return transport;

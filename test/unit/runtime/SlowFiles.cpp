@@ -51,6 +51,11 @@ extern "C" ssize_t pread(int file, void *bytes, size_t count, off_t offset) {
   return next<ssize_t (*)(int, void *, size_t, off_t)>("pread")(file, bytes, count, offset);
 }
 
+extern "C" ssize_t read(int file, void *bytes, size_t count) {
+  delay(file);
+  return next<ssize_t (*)(int, void *, size_t)>("read")(file, bytes, count);
+}
+
 extern "C" ssize_t write(int file, const void *bytes, size_t count) {
   delay(file);
   return next<ssize_t (*)(int, const void *, size_t)>("write")(file, bytes, count);
