@@ -1,7 +1,7 @@
 //===- Counter.h - a number that rises, and threads that wait for it ------===//
 #pragma once
 
-#include "runtime/device/WaitPoint.h"
+#include "runtime/device/RunGuard.h"
 
 #include <atomic>
 #include <cstdint>
@@ -10,6 +10,8 @@ namespace ds::runtime {
 
 class Counter {
 public:
+  explicit Counter(RunGuard &guard) : changes_(guard) {}
+
   uint64_t value() const noexcept { return value_; }
   void reset() noexcept { value_ = 0; }
 
@@ -17,17 +19,16 @@ public:
     uint64_t seen = value_;
     while (seen < value && !value_.compare_exchange_weak(seen, value)) {
     }
-    waiters_.notify();
+    changes_.notify();
   }
-  void wait(uint64_t value) noexcept {
-    waiters_.wait([&] { return value_ >= value; });
+  /// Returns false when the run has failed.
+  [[nodiscard]] bool wait(uint64_t value) noexcept {
+    return changes_.wait([&] { return value_ >= value; });
   }
-  /// Lets every waiter go, now and later: the run has failed.
-  void release() noexcept { raise(UINT64_MAX); }
 
 private:
   std::atomic<uint64_t> value_ = 0;
-  WaitPoint waiters_;
+  RunGuard::Wait changes_;
 };
 
 } // namespace ds::runtime

@@ -5,7 +5,6 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/Arena.h"
 #include "runtime/device/Event.h"
-#include "runtime/device/FirstFailure.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/RecordedRun.h"
 

@@ -3,8 +3,8 @@
 
 #include "core/Status.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/FirstFailure.h"
 #include "runtime/device/Queue.h"
+#include "runtime/device/RunGuard.h"
 #include "runtime/device/Task.h"
 
 #include <algorithm>
@@ -13,11 +13,13 @@
 #include <mutex>
 #include <pthread.h>
 #include <thread>
+#include <utility>
 
 namespace ds::runtime {
 
-HostThreadQueue::HostThreadQueue(Device &device, const FirstFailure &failure, const QueueOptions &options)
-    : device_(device), failure_(failure), name_(options.name), ring_(std::max<size_t>(1, options.depth)) {}
+HostThreadQueue::HostThreadQueue(Device &device, RunGuard &guard, const QueueOptions &options)
+    : device_(device), guard_(guard), rank_(options.rank), name_(options.name), patience_(options.patience),
+      ring_(std::max<size_t>(1, options.depth)) {}
 
 void HostThreadQueue::start() {
   thread_ = std::thread([this] { serve(); });
@@ -41,7 +43,16 @@ void HostThreadQueue::submit(const CommandList &commands, const Call &call) noex
 
 void HostThreadQueue::finish() noexcept {
   const uint64_t all = submitted_;
-  idle_.wait([&] { return done_ >= all; });
+  uint64_t seen = guard_.movements();
+  while (!idle_.waitFor([&] { return done_ >= all; }, patience_))
+    if (const uint64_t before = std::exchange(seen, guard_.movements()); before == seen && !guard_.failed())
+      device_.fail(standstill());
+}
+
+Status HostThreadQueue::standstill() const noexcept {
+  return Status::failure("rank %u: nothing has moved for %.3g s; queue %s %s %s", rank_,
+                         double(patience_.count()) / 1000, name_.c_str(),
+                         inside_ ? "has not come out of" : "waits for an event that lets it begin", at_.load());
 }
 
 void HostThreadQueue::serve() noexcept {
@@ -60,14 +71,20 @@ void HostThreadQueue::serve() noexcept {
 Status HostThreadQueue::carryOut(const Submission &submission) noexcept {
   const uint64_t reached = submission.call.microbatch + 1;
   for (const ListedCommand &command : *submission.commands) {
+    at_ = command.what;
     for (const EventWait &awaited : command.waits)
       if (reached > awaited.delay)
         if (const Status status = wait(*awaited.event, reached - awaited.delay); !status.ok())
           return status;
-    if (failure_.failed())
+    if (guard_.failed())
       return Status::success(); // dropped
     const std::unique_lock<std::mutex> mine = turn();
-    if (const Status status = command.task->run(submission.call, *this); !status.ok())
+    guard_.moved();
+    inside_ = true;
+    const Status status = command.task->run(submission.call, *this);
+    inside_ = false;
+    guard_.moved();
+    if (!status.ok())
       return status;
     for (Event *event : command.signals)
       if (const Status status = signal(*event, reached); !status.ok())

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "runtime/device/Device.h"
-#include "runtime/device/FirstFailure.h"
 #include "runtime/device/Queue.h"
+#include "runtime/device/RunGuard.h"
 #include "runtime/device/Task.h"
 #include "runtime/device/WaitPoint.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -26,17 +27,20 @@ public:
   HostThreadQueue &operator=(const HostThreadQueue &) = delete;
 
   void submit(const CommandList &commands, const Call &call) noexcept override;
-  /// Waits until the thread has nothing left to do.
+  /// Waits until the thread has nothing left to do; also after a failure, since a task that is still under way uses the
+  /// rank's memory.
   void finish() noexcept override;
 
 protected:
-  /// `failure` is the device's; both outlive the queue.
-  HostThreadQueue(Device &device, const FirstFailure &failure, const QueueOptions &options);
+  /// `guard` is the device's; both outlive the queue.
+  HostThreadQueue(Device &device, RunGuard &guard, const QueueOptions &options);
 
   /// Last in a derived constructor, since the thread calls what is virtual here.
   void start();
   /// First in a derived destructor: carries out what was submitted and ends the thread.
   void stop() noexcept;
+
+  std::chrono::milliseconds patience() const noexcept { return patience_; }
 
   /// First on the thread.
   virtual void enter() noexcept {}
@@ -55,10 +59,17 @@ private:
 
   void serve() noexcept;
   Status carryOut(const Submission &submission) noexcept;
+  /// The watchdog's sentence.
+  Status standstill() const noexcept;
 
   Device &device_;
-  const FirstFailure &failure_;
+  RunGuard &guard_;
+  const uint32_t rank_;
   const std::string name_;
+  const std::chrono::milliseconds patience_;
+  // Where the thread stands, for the watchdog.
+  std::atomic<const char *> at_ = "";
+  std::atomic<bool> inside_ = false;
   std::vector<Submission> ring_;
   std::atomic<uint64_t> submitted_ = 0; // counts up for ever; the ring's place is its remainder
   std::atomic<uint64_t> done_ = 0;

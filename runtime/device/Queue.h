@@ -5,15 +5,20 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/Task.h"
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace ds::runtime {
 
 struct QueueOptions {
   std::string name;
-  int workers = 1;  ///< threads that its kernels spread over, the queue's own included
-  size_t depth = 1; ///< submissions that may wait in it
+  int workers = 1;   ///< threads that its kernels spread over, the queue's own included
+  size_t depth = 1;  ///< submissions that may wait in it
+  uint32_t rank = 0; ///< for errors
+  /// How long `finish` watches while nothing on the device begins or ends.
+  std::chrono::milliseconds patience = std::chrono::minutes(11);
 };
 
 /// Commands run one after another in the order submitted; queues run beside each other. Cf. cudaStream_t, hipStream_t,
@@ -24,7 +29,8 @@ public:
   /// Appends one call's commands. The list must outlive the run; blocks while `depth` submissions wait already.
   virtual void submit(const CommandList &commands, const Call &call) noexcept = 0;
   /// Waits until everything submitted is done, or until something failed on any queue of the device; then what is left
-  /// has been dropped. Cf. cudaStreamSynchronize.
+  /// has been dropped. A device on which nothing moves for as long as the queue's patience fails, with a sentence that
+  /// says where this queue stands. Cf. cudaStreamSynchronize.
   virtual void finish() noexcept = 0;
 
   // For tasks, on their own queue only.

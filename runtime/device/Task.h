@@ -37,6 +37,7 @@ struct ListedCommand {
   Task *task;
   std::vector<EventWait> waits;
   std::vector<Event *> signals; ///< raised to m + 1 when the task is done
+  const char *what = "";        ///< the task's name in errors
 };
 
 /// The commands that one routine gives one queue: recorded once, submitted with every call.

@@ -65,7 +65,7 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
   makeCommands(kernels, options);
-  makeQueues(options.threads);
+  makeQueues(options);
 }
 
 Executor::~Executor() = default;
@@ -97,7 +97,8 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
                    .emplace_back(
                        traced(*options.trace, *rows[command.queue()], command, role_.routines(r).name(), where, *task))
                    .get();
-      ListedCommand &listed = lists_.back()[command.queue()].emplace_back(ListedCommand{task, {}, {}});
+      ListedCommand &listed =
+          lists_.back()[command.queue()].emplace_back(ListedCommand{task, {}, {}, names_.emplace_back(where).c_str()});
       for (const plan::proto::Wait &wait : command.waits())
         listed.waits.push_back({events_[wait.event()], wait.delay()});
       for (uint32_t event : command.signals())
@@ -106,13 +107,16 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
   }
 }
 
-void Executor::makeQueues(int threads) {
+void Executor::makeQueues(const ExecutorOptions &options) {
   size_t depth = 1;
   for (const plan::proto::Program &program : role_.programs())
     depth = std::max(depth, size_t(program.calls_size())); // a whole run fits, so the host never waits to enqueue
   for (const plan::proto::Queue &queue : role_.queues())
-    queues_.push_back(device_.createQueue(
-        {.name = queue.name(), .workers = queue.kind() == plan::proto::Queue::COMPUTE ? threads : 1, .depth = depth}));
+    queues_.push_back(device_.createQueue({.name = queue.name(),
+                                           .workers = queue.kind() == plan::proto::Queue::COMPUTE ? options.threads : 1,
+                                           .depth = depth,
+                                           .rank = position_.rank,
+                                           .patience = options.patience}));
 }
 
 void Executor::initialize(const VariableSources &sources) {

@@ -25,7 +25,9 @@
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -48,6 +50,7 @@ struct ExecutorOptions {
   Trace *trace = nullptr;         ///< outlives the executor; nullptr: none
   Transport *transport = nullptr; ///< outlives the executor; a plan of one rank needs none
   uint64_t promisedBytes = 0;     ///< that other ranks of this host will use
+  std::chrono::milliseconds patience = std::chrono::minutes(11); ///< QueueOptions::patience
 };
 
 /// Runs the programs of one rank of a plan that PlanReader has validated. Plan, device and kernels outlive it.
@@ -94,7 +97,7 @@ public:
 
 private:
   void makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
-  void makeQueues(int threads);
+  void makeQueues(const ExecutorOptions &options);
   void enqueueCalls(const plan::proto::Program &program) noexcept;
   Status launch(const plan::proto::Program &program) noexcept;
   Status record(const plan::proto::Program &program) noexcept;
@@ -112,6 +115,7 @@ private:
   std::vector<std::vector<Command *>> feeds_; // by routine
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: --check-memory, --check-numerics, --trace
+  std::deque<std::string> names_;               // of commands, for errors; never move
   std::vector<std::vector<CommandList>> lists_; // by routine and queue
   Run run_;                                     // what the queues read
   RecordedPrograms recorded_;

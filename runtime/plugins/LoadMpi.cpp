@@ -4,6 +4,8 @@
 #include "core/Error.h"
 #include "runtime/comm/Transport.h"
 
+#include <chrono>
+#include <cstdint>
 #include <dlfcn.h>
 #include <filesystem>
 #include <memory>
@@ -35,18 +37,18 @@ bool hasMpi() {
   return openLibrary(reasons) != nullptr;
 }
 
-std::unique_ptr<Transport> loadMpiTransport() {
+std::unique_ptr<Transport> loadMpiTransport(std::chrono::milliseconds timeout) {
   std::string reasons;
   void *library = openLibrary(reasons);
   if (library == nullptr)
     throw Error("a launcher has started several processes, but MPI, by which they would talk, cannot be loaded (" +
                     reasons + "); install Open MPI and a ds-run built with it, or run all ranks in one process with -n",
                 "ds-run -n N ...");
-  using Make = Transport *(*)();
+  using Make = Transport *(*)(int64_t timeoutMs);
   const auto make = reinterpret_cast<Make>(::dlsym(library, "dsMakeMpiTransport"));
   if (make == nullptr)
     throw Error("the library libDSCommMpi.so that was found is not of this ds-run; install both together");
-  return std::unique_ptr<Transport>(make());
+  return std::unique_ptr<Transport>(make(timeout.count()));
 }
 
 } // namespace ds::runtime

@@ -16,6 +16,7 @@
 #include "runtime/session/NonFinite.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -110,8 +111,10 @@ std::optional<uint64_t> firstBad(const plan::proto::Variable &variable, std::spa
 /// process waits for another.
 class Exporter {
 public:
-  Exporter(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport, bool allowNonFinite)
-      : plan_(plan), ranks_(ranks), transport_(transport), allowNonFinite_(allowNonFinite),
+  /// All of it outlives the exporter.
+  Exporter(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport, const ExportOptions &options,
+           const std::atomic<bool> &stop)
+      : plan_(plan), ranks_(ranks), transport_(transport), options_(options), stop_(stop),
         covering_(coverings(plan, allRanks(plan))) {}
 
   enum class End : uint8_t { Written, NotFinite, NotWritten };
@@ -201,6 +204,8 @@ private:
 
   void fetch(const RankPart &part, uint64_t first, std::span<std::byte> bytes) {
     try {
+      if (stop_)
+        throw Error("stopped by a signal during the export; " + options_.path + " was not written");
       if (const Executor *executor = ranks_.find(part.rank))
         executor->read(part.part, first, bytes);
       transport_.copy(part.rank, 0, bytes);
@@ -211,7 +216,7 @@ private:
   }
 
   void checkFinite(const plan::proto::Variable &variable, uint64_t first, std::span<const std::byte> bytes) {
-    if (allowNonFinite_ || !ranks_.hasRankZero() || outcome_.end != End::Written)
+    if (options_.allowNonFinite || !ranks_.hasRankZero() || outcome_.end != End::Written)
       return;
     const std::optional<uint64_t> at = firstBad(variable, bytes);
     if (!at)
@@ -226,7 +231,8 @@ private:
   const plan::proto::Plan &plan_;
   const LocalRanks &ranks_;
   Transport &transport_;
-  const bool allowNonFinite_;
+  const ExportOptions &options_;
+  const std::atomic<bool> &stop_;
   const std::vector<std::vector<RankPart>> covering_;
   Outcome outcome_;
   size_t fetched_ = 0; // tensors that were, or are being, brought to rank 0
@@ -262,8 +268,8 @@ void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const s
 }
 
 void exportVariables(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport,
-                     const ExportOptions &options) {
-  Exporter exporter(plan, ranks, transport, options.allowNonFinite);
+                     const ExportOptions &options, const std::atomic<bool> &stop) {
+  Exporter exporter(plan, ranks, transport, options, stop);
   const auto write = [&exporter](const std::string &path) {
     const Exporter::Outcome outcome = exporter.write(path);
     if (outcome.end == Exporter::End::NotFinite)

@@ -5,6 +5,7 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ void checkExport(const plan::proto::Plan &plan, const LocalRanks &ranks, const s
 
 /// Writes all parameters and persistent buffers under their PyTorch names, whole, from the ranks that hold their parts;
 /// the other names of a tied weight go into the file's metadata, alias to name. Every process calls it, that of rank 0
-/// writes, and all throw the same: NonFiniteError, or ds::Error where the file is elsewhere or nowhere.
+/// writes, and all throw the same: NonFiniteError, or ds::Error where the file is elsewhere or nowhere, or as soon as
+/// `stop` becomes true.
 void exportVariables(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport,
-                     const ExportOptions &options);
+                     const ExportOptions &options, const std::atomic<bool> &stop);
 
 } // namespace ds::runtime

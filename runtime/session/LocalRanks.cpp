@@ -15,13 +15,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace ds::runtime {
 
 LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,
-                       const kernels::KernelRegistry &kernels, const ExecutorOptions &options)
+                       const kernels::KernelRegistry &kernels, const ExecutorOptions &options,
+                       const std::function<void(const std::string &)> &onFailure)
     : transport_(transport), ranks_(transport.localRanks().size()) {
   uint64_t promised = options.promisedBytes;
   for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -36,9 +39,11 @@ LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, cons
       promised += local.device->isMainMemory(space) ? local.device->allocatedBytes(space) : 0;
     local.device->onFailure([&transport](const Status &status) { transport.stop(status); });
   }
-  transport.onStop([this](const Status &status) {
+  transport.onStop([this, onFailure](const Status &status) {
     for (const LocalRank &local : ranks_)
       local.device->fail(status);
+    if (onFailure)
+      onFailure(status.message());
   });
 }
 

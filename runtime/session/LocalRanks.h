@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,8 +28,10 @@ public:
 
   /// `options.rank` and `options.transport` are filled in, and what this process's ranks use is added to
   /// `options.promisedBytes`. All but `makeDevice` outlives it. Throws ds::Error.
+  /// `onFailure` hears of the first failure, here or elsewhere, on whatever thread it happens.
   LocalRanks(const plan::proto::Plan &plan, Transport &transport, const MakeDevice &makeDevice,
-             const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
+             const kernels::KernelRegistry &kernels, const ExecutorOptions &options,
+             const std::function<void(const std::string &)> &onFailure = {});
   ~LocalRanks();
   LocalRanks(const LocalRanks &) = delete;
   LocalRanks &operator=(const LocalRanks &) = delete;

@@ -71,6 +71,11 @@ uint64_t evaluationBatch(const plan::proto::Plan &plan, const Executor &executor
   return microbatches * executor.position().dataRanks * plan.training().micro_batch_size();
 }
 
+/// How long nothing may move on a rank: longer than it may wait for the others, which then know better what is missing.
+std::chrono::milliseconds patience(const TrainingOptions &options) {
+  return std::max(options.collectiveTimeout, TrainingOptions().collectiveTimeout) + std::chrono::minutes(1);
+}
+
 void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
@@ -97,7 +102,9 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
                                                         .trace = trace_.get(),
-                                                        .promisedBytes = promisedByOthers(*plan_, *transport_)});
+                                                        .promisedBytes = promisedByOthers(*plan_, *transport_),
+                                                        .patience = patience(options)},
+                                        options.onFailure);
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);
@@ -170,8 +177,9 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
   transport_->setStopFlag(stop);
   try {
     runAll(observer, stop);
-  } catch (const Error &) {
-    writeTrace(/*together=*/false, observer); // what a run did before it failed is worth most
+  } catch (const Error &error) {
+    transport_->stop(Status::failure("%s", error.what())); // so that no other process waits for this one
+    writeTrace(/*together=*/false, observer);              // what a run did before it failed is worth most
     throw;
   }
   writeTrace(/*together=*/true, observer);
@@ -210,25 +218,30 @@ void Training::tell(const Status &metrics, TrainingObserver &observer) noexcept 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
   compareReplicas(0);
   if (options_.evaluateOnly)
-    evaluate(0, observer);
+    evaluate(0, observer, stop);
   for (uint64_t done = 0; done < steps_;) {
     step(++done, observer);
-    const bool stopped = settle(done, stop, observer);
+    const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
+    const bool asked = settle(done, stop && more, observer);
     compareReplicas(done);
-    if (stopped && done < steps_) {
-      tell(metrics_->write(summaries()), observer);
-      throw Error("stopped by a signal after step " + std::to_string(done) + " of " + std::to_string(steps_) +
-                  "; nothing was saved or exported, since --save is not available yet");
-    }
+    if (asked)
+      endAsAsked("after step " + std::to_string(done) + " of " + std::to_string(steps_), observer);
     if (evaluationIsDue(done))
-      evaluate(done, observer);
+      evaluate(done, observer, stop);
   }
   tell(metrics_->write(summaries()), observer);
   if (!options_.exportPath.empty())
     exportVariables(*plan_, *ranks_, *transport_,
                     {.path = options_.exportPath,
                      .elsewhere = exportsElsewhere(options_.exportPath, options_.planPath),
-                     .allowNonFinite = options_.onNonFinite == OnNonFinite::Continue});
+                     .allowNonFinite = options_.onNonFinite == OnNonFinite::Continue},
+                    stop);
+}
+
+void Training::endAsAsked(const std::string &where, TrainingObserver &observer) {
+  tell(metrics_->write(summaries()), observer);
+  throw Error("stopped by a signal " + where +
+              (options_.evaluateOnly ? "" : "; nothing was saved or exported, since --save is not available yet"));
 }
 
 /// What all processes do alike after a step or an evaluation. Returns whether one of them was asked to stop.
@@ -290,7 +303,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   observer.stepDone(report);
 }
 
-void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
+void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop) {
   const uint64_t batch = evaluationBatch(*plan_, ranks_->first());
   const uint64_t runs = evaluationData_->samples() / batch; // a rest smaller than a batch is left out
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
@@ -301,6 +314,8 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer) {
         {.seed = options_.seed, .step = stepsDone, .data = evaluationData_.get(), .firstSample = i * batch}));
     report.loss = ranks_->first().metric(*ranks_->first().program("evaluate"), "loss");
     sum += report.loss ? report.loss->asDouble() : 0;
+    if (settle(stepsDone, stop && i + 1 < runs, observer))
+      endAsAsked("during the evaluation after step " + std::to_string(stepsDone), observer);
   }
   if (report.loss && runs > 1)
     report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,7 @@ struct TrainingOptions {
   std::string weights, metrics, trace, exportPath;
   /// What else must be the same in every process: what it is called, and its digest.
   std::vector<std::pair<std::string, uint64_t>> software = {};
+  std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
   LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
 };
 
@@ -74,8 +76,9 @@ public:
   /// that can be refused before the first step. `kernels` outlives it.
   Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels);
 
-  /// All steps, or the evaluation alone. Ends after the step during which `stop` became true, with an error that says
-  /// so. Throws ds::Error, of it NonFiniteError where a loss or norm is the reason; metrics written so far stay, the
+  /// All steps, or the evaluation alone. Ends after the step or batch of an evaluation during which `stop` became true,
+  /// or in the middle of the export, with an error that says so. Throws ds::Error, of it NonFiniteError where a loss or
+  /// norm is the reason; metrics written so far stay, the
   /// export is written only after the last step.
   void run(TrainingObserver &observer, const std::atomic<bool> &stop);
 
@@ -103,9 +106,11 @@ private:
   void writeTrace(bool together, TrainingObserver &observer) const;
   void tell(const Status &metrics, TrainingObserver &observer) noexcept;
   void step(uint64_t number, TrainingObserver &observer);
-  void evaluate(uint64_t stepsDone, TrainingObserver &observer);
+  void evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
   uint64_t replicaDigestInterval() const;
   void compareReplicas(uint64_t stepsDone) const;
+  /// Ends the run, on every process, since one of them was asked to. `where`: "after step 3 of 9". Throws ds::Error.
+  [[noreturn]] void endAsAsked(const std::string &where, TrainingObserver &observer);
   bool evaluationIsDue(uint64_t stepsDone) const;
   bool settle(uint64_t stepsDone, bool stop, TrainingObserver &observer);
 

@@ -76,7 +76,7 @@ private:
   }
 
   std::unique_ptr<Transport> byMpi() const {
-    std::unique_ptr<Transport> transport = loadMpiTransport();
+    std::unique_ptr<Transport> transport = loadMpiTransport(options_.collectiveTimeout);
     if (transport->ranks() != ranks_)
       refuse(transport->ranks());
     return transport;
@@ -96,7 +96,7 @@ private:
   std::unique_ptr<ControlPlane> byTcp() const {
     const auto torchrun = readTorchrun([](const char *name) -> const char * { return std::getenv(name); });
     return std::make_unique<TcpControlPlane>(torchrun->address, torchrun->rank, torchrun->ranks,
-                                             options_.collectiveTimeout);
+                                             options_.collectiveTimeout, torchrun->key);
   }
 
   const plan::proto::Plan &plan_;

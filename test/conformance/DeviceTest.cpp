@@ -328,6 +328,58 @@ TEST_P(ExecutingDevice, TheFirstFailureEndsEveryQueue) {
   EXPECT_EQ(afterwards, 0);
 }
 
+/// As when another rank fails while the host hands a run to this one.
+TEST_P(ExecutingDevice, AFailureOutlastsTheResetOfEvents) {
+  FunctionTask task(nothing);
+  Event &never = device->createEvent();
+  const CommandList waiting = {{&task, {{&never, 0}}, {}}};
+  const auto q = queue("q");
+  q->submit(waiting, {.microbatch = 0}); // waits before the failure
+  device->fail(Status::failure("elsewhere"));
+  never.reset();
+  q->submit(waiting, {.microbatch = 1}); // and after it
+  q->finish();
+  EXPECT_STREQ(device->failure().message(), "elsewhere");
+}
+
+class PatientDevice : public ExecutingDevice {
+protected:
+  /// What a device says on which `list` has been submitted, and whose queue waits no longer than 100 ms.
+  std::string failureOf(const CommandList &list) {
+    const auto q =
+        device->createQueue({.name = "in", .depth = 4, .rank = 3, .patience = std::chrono::milliseconds(100)});
+    q->submit(list, {});
+    q->finish();
+    return device->failure().message();
+  }
+};
+
+TEST_P(PatientDevice, SaysWhichEventDoesNotCome) {
+  FunctionTask task(nothing);
+  const CommandList list = {{&task, {}, {}, "first"}, {&task, {{&device->createEvent(), 0}}, {}, "feed of x"}};
+  EXPECT_EQ(failureOf(list),
+            "rank 3: nothing has moved for 0.1 s; queue in waits for an event that lets it begin feed of x");
+}
+
+TEST_P(PatientDevice, SaysWhichTaskDoesNotEnd) {
+  FunctionTask slow([&](const Call &, Queue &) {
+    while (device->failure().ok())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Status::success();
+  });
+  EXPECT_EQ(failureOf({{&slow, {}, {}, "feed of x"}}),
+            "rank 3: nothing has moved for 0.1 s; queue in has not come out of feed of x");
+}
+
+/// Each task is shorter than the queue's patience, all of them are longer.
+TEST_P(PatientDevice, WaitsForWhatGoesOn) {
+  FunctionTask brief([&](const Call &, Queue &) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return Status::success();
+  });
+  EXPECT_EQ(failureOf(CommandList(30, {&brief, {}, {}})), "");
+}
+
 template <typename D> std::unique_ptr<Device> make(std::string &) { return std::make_unique<D>(); }
 std::unique_ptr<Device> makeFake(std::string &) {
   static test::FakeCounts counts;
@@ -338,6 +390,7 @@ std::string nameOf(const testing::TestParamInfo<Backend> &info) { return info.pa
 
 INSTANTIATE_TEST_SUITE_P(Backends, DeviceConformance, testing::Values(cpu, null), nameOf);
 INSTANTIATE_TEST_SUITE_P(Backends, ExecutingDevice, testing::Values(cpu), nameOf);
+INSTANTIATE_TEST_SUITE_P(Backends, PatientDevice, testing::Values(cpu), nameOf);
 INSTANTIATE_TEST_SUITE_P(Backends, RecordingDevice, testing::Values(fake), nameOf);
 
 #ifdef DS_HAS_CUDA
@@ -352,6 +405,7 @@ const Backend cuda{"cuda", makeCuda};
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance, testing::Values(cuda), nameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, ExecutingDevice, testing::Values(cuda), nameOf);
+INSTANTIATE_TEST_SUITE_P(Cuda, PatientDevice, testing::Values(cuda), nameOf);
 INSTANTIATE_TEST_SUITE_P(Cuda, RecordingDevice, testing::Values(cuda), nameOf);
 #endif
 

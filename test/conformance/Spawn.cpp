@@ -12,6 +12,7 @@
 #include "runtime/plugins/LoadCuda.h"
 #include "runtime/plugins/LoadMpi.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -69,7 +70,7 @@ public:
   void SetUp() override {
     if (!underMpirun())
       return;
-    transport = runtime::loadMpiTransport();
+    transport = runtime::loadMpiTransport(std::chrono::minutes(10));
     if (onGpus() && whyNoGpu().empty()) {
       const CudaRank mine = place(transport->localRanks()[0]);
       transport = runtime::loadCuda().makeNccl(std::move(transport), mine);

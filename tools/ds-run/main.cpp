@@ -10,19 +10,19 @@
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
 #include "tools/ds-run/Arguments.h"
+#include "tools/ds-run/Ending.h"
 #include "tools/ds-run/Info.h"
 #include "tools/ds-run/Launcher.h"
 #include "tools/ds-run/Progress.h"
 #include "tools/ds-run/SideChannels.h"
 
 #include <atomic>
-#include <csignal>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <numeric>
-#include <signal.h>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,21 +31,19 @@
 namespace ds::run {
 namespace {
 
-std::atomic<bool> stopRequested = false;
-
-void requestStop(int signal) {
-  stopRequested = true;
-  std::signal(signal, SIG_DFL); // a second one ends at once
-}
-
 /// One line whatever the text holds: names come from files.
-void printError(std::string text) {
+std::string oneLine(std::string text) {
   for (char &byte : text)
     if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F)
       byte = '?';
-  if (text.size() > 4000)
-    text = text.substr(0, 4000) + "...";
-  std::fprintf(stderr, "error: %s\n", text.c_str());
+  return text.size() > 4000 ? text.substr(0, 4000) + "..." : text;
+}
+
+void printError(const std::string &text) { std::fprintf(stderr, "error: %s\n", oneLine(text).c_str()); }
+
+/// How long a run may take to end once it is over. A trace is written after a failure, too, and may be long.
+std::chrono::seconds timeToEnd(const Arguments &arguments) {
+  return arguments.training.trace.empty() ? std::chrono::seconds(20) : std::chrono::minutes(5);
 }
 
 Progress::Detail detailOf(const Arguments &arguments) {
@@ -93,9 +91,12 @@ void train(Arguments &arguments, const std::string &commandLine) {
   if (arguments.training.checkMemory)
     runtime::reportGuardPageHits();
   arguments.training.software = softwareDigests();
+  arguments.training.onFailure = [limit = timeToEnd(arguments)](const std::string &text) {
+    endWithin(limit, oneLine(text));
+  };
+  endOnSignals();
   runtime::Training training(arguments.training, kernels::cpuKernels());
-  for (int signal : {SIGINT, SIGTERM, SIGUSR1})
-    std::signal(signal, requestStop);
+  const std::atomic<bool> &stop = askToEndOnSignals();
   if (arguments.verbose && training.hasRankZero())
     printLoaded(training);
   if (training.hasRankZero())
@@ -104,12 +105,13 @@ void train(Arguments &arguments, const std::string &commandLine) {
   for (const std::string &note : training.notes())
     progress.noted(note.c_str());
   try {
-    training.run(progress, stopRequested);
+    training.run(progress, stop);
   } catch (...) {
     progress.finish();
     throw;
   }
   progress.finish();
+  endWithin(timeToEnd(arguments), "the run is over, and all is well but for its end");
 }
 
 int run(int argc, char **argv) {

@@ -42,7 +42,7 @@ private:
 };
 
 InProcessChannel::InProcessChannel(InProcessTransport &transport, uint32_t from, uint32_t to, std::string name)
-    : transport_(transport), from_(from), to_(to), name_(std::move(name)) {}
+    : transport_(transport), from_(from), to_(to), name_(std::move(name)), changes_(transport.guard()) {}
 
 std::unique_ptr<SendingEnd> InProcessChannel::sendingEnd() {
   sendingMover_ = transport_.makeMover(from_);
@@ -64,21 +64,17 @@ Status InProcessChannel::send(std::span<const std::span<const std::byte>> parts,
   offered_ = mine;
   changes_.notify();
   const std::chrono::milliseconds timeout = transport_.timeout();
-  const bool inTime = changes_.waitFor([&] { return transport_.stopped() || taken_ >= mine; }, timeout);
-  if (transport_.stopped())
-    return transport_.failure();
-  if (!inTime)
-    return missingPeer({from_, to_, "send", name_.c_str()}, what, timeout);
+  if (!changes_.waitFor([&] { return taken_ >= mine; }, timeout))
+    return transport_.guard().failed() ? transport_.guard().get()
+                                       : missingPeer({from_, to_, "send", name_.c_str()}, what, timeout);
   return sendingMover_->follow(*receivingMover_, mine, stream);
 }
 
 Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept {
   const std::chrono::milliseconds timeout = transport_.timeout();
-  const bool inTime = changes_.waitFor([&] { return transport_.stopped() || offered_ > taken_; }, timeout);
-  if (transport_.stopped())
-    return transport_.failure();
-  if (!inTime)
-    return missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout);
+  if (!changes_.waitFor([&] { return offered_ > taken_; }, timeout))
+    return transport_.guard().failed() ? transport_.guard().get()
+                                       : missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout);
   if (Status status = checkEqual(parts, what); !status.ok())
     return status;
   const uint64_t mine = taken_ + 1;

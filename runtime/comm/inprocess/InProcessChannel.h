@@ -3,7 +3,7 @@
 
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/device/WaitPoint.h"
+#include "runtime/device/RunGuard.h"
 
 #include <atomic>
 #include <cstddef>
@@ -25,8 +25,6 @@ public:
 
   std::unique_ptr<SendingEnd> sendingEnd();
   std::unique_ptr<ReceivingEnd> receivingEnd();
-  /// Lets whoever waits look again.
-  void wake() noexcept { changes_.notify(); }
 
 private:
   class Sender;
@@ -46,7 +44,7 @@ private:
   const char *what_ = "";
   std::atomic<uint64_t> offered_ = 0, taken_ = 0; // messages
   std::atomic<uint64_t> bytes_ = 0;               // of messages taken
-  WaitPoint changes_;
+  RunGuard::Wait changes_;
 };
 
 } // namespace ds::runtime

@@ -125,7 +125,7 @@ private:
 };
 
 InProcessGroup::InProcessGroup(InProcessTransport &transport, const std::vector<uint32_t> &members)
-    : transport_(transport), members_(members), places_(members.size()) {}
+    : transport_(transport), members_(members), places_(members.size()), arrivals_(transport.guard()) {}
 
 std::unique_ptr<Communicator> InProcessGroup::join(uint32_t rank) {
   const auto place = uint32_t(std::find(members_.begin(), members_.end(), rank) - members_.begin());
@@ -150,11 +150,9 @@ Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcep
     return true;
   };
   const std::chrono::milliseconds timeout = transport_.timeout();
-  const bool inTime = arrivals_.waitFor([&] { return transport_.stopped() || all(); }, timeout);
-  if (transport_.stopped())
-    return transport_.failure();
-  if (!inTime)
-    return missingRanks(members_[rank], collective, members_, timeout, arrived);
+  if (!arrivals_.waitFor(all, timeout))
+    return transport_.guard().failed() ? transport_.guard().get()
+                                       : missingRanks(members_[rank], collective, members_, timeout, arrived);
   for (size_t k = 0; k < places_.size(); ++k)
     if (k != rank)
       if (Status status = mover.follow(*places_[k].mover, meeting, collective.stream); !status.ok())

@@ -3,7 +3,7 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/device/WaitPoint.h"
+#include "runtime/device/RunGuard.h"
 
 #include <atomic>
 #include <cstdint>
@@ -28,8 +28,6 @@ public:
   InProcessGroup(InProcessTransport &transport, const std::vector<uint32_t> &members);
 
   std::unique_ptr<Communicator> join(uint32_t rank);
-  /// Lets every waiting rank look again.
-  void wake() noexcept { arrivals_.notify(); }
 
 private:
   class Member;
@@ -46,7 +44,7 @@ private:
   InProcessTransport &transport_;
   const std::vector<uint32_t> members_; // ranks of the run
   std::vector<Place> places_;           // by rank of the group
-  WaitPoint arrivals_;
+  RunGuard::Wait arrivals_;
 };
 
 } // namespace ds::runtime

@@ -57,13 +57,9 @@ void InProcessTransport::onStop(std::function<void(const Status &)> callback) {
 }
 
 void InProcessTransport::stop(const Status &status) noexcept {
-  if (!failure_.report(status))
+  if (!guard_.report(status))
     return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto &[key, group] : groups_)
-    group->wake();
-  for (const auto &[ends, channel] : channels_)
-    channel->wake();
   if (callback_)
     callback_(status);
 }

@@ -3,7 +3,7 @@
 
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
-#include "runtime/device/FirstFailure.h"
+#include "runtime/device/RunGuard.h"
 
 #include <array>
 #include <atomic>
@@ -47,8 +47,7 @@ public:
   void finish() override {}
 
   // For its groups and channels.
-  bool stopped() const noexcept { return failure_.failed(); }
-  Status failure() const noexcept { return failure_.get(); }
+  RunGuard &guard() noexcept { return guard_; }
   std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
   std::unique_ptr<ByteMover> makeMover(uint32_t rank) const { return makeMover_(rank); }
 
@@ -58,7 +57,7 @@ private:
   std::vector<uint32_t> localRanks_;
   const MakeByteMover makeMover_;
   std::atomic<std::chrono::milliseconds> timeout_;
-  FirstFailure failure_;
+  RunGuard guard_;   // before groups and channels, which wait by it
   std::mutex mutex_; // of what follows
   std::function<void(const Status &)> callback_;
   std::map<std::pair<std::vector<uint32_t>, uint32_t>, std::unique_ptr<InProcessGroup>> groups_; // by members and key

@@ -27,13 +27,11 @@ uint64_t clipped(uint64_t bytes, uint64_t first, uint64_t length) {
 
 } // namespace
 
-MpiCommunicator::MpiCommunicator(MpiTransport &transport, MPI_Comm communicator, const std::vector<uint32_t> &members)
-    : transport_(transport), communicator_(communicator), members_(members),
-      receives_(members.size(), MPI_REQUEST_NULL), sends_(members.size(), MPI_REQUEST_NULL), addends_(members.size()) {
-  int rank = 0;
-  MPI_Comm_rank(communicator_, &rank);
-  rank_ = uint32_t(rank);
-}
+MpiCommunicator::MpiCommunicator(MpiTransport &transport, MPI_Comm communicator, const std::vector<uint32_t> &members,
+                                 uint32_t key)
+    : transport_(transport), communicator_(communicator), members_(members), tag_(int(key)),
+      rank_(uint32_t(std::ranges::find(members, transport.localRanks()[0]) - members.begin())),
+      receives_(members.size(), MPI_REQUEST_NULL), sends_(members.size(), MPI_REQUEST_NULL), addends_(members.size()) {}
 
 WireBytes MpiCommunicator::wireBytes() const noexcept {
   WireBytes bytes;
@@ -174,13 +172,13 @@ Status MpiCommunicator::allToAll(const Collective &collective, const CollectiveP
 void MpiCommunicator::startSend(uint32_t peer, const std::byte *bytes, uint64_t count, CollectiveKind kind) noexcept {
   if (count == 0 || error_ != MPI_SUCCESS)
     return;
-  error_ = MPI_Isend(bytes, int(count), MPI_BYTE, int(peer), 0, communicator_, &sends_[peer]);
+  error_ = MPI_Isend(bytes, int(count), MPI_BYTE, int(members_[peer]), tag_, communicator_, &sends_[peer]);
   wireBytes_[size_t(kind)] += count;
 }
 
 void MpiCommunicator::startReceive(uint32_t peer, std::byte *bytes, uint64_t count) noexcept {
   if (count > 0 && error_ == MPI_SUCCESS)
-    error_ = MPI_Irecv(bytes, int(count), MPI_BYTE, int(peer), 0, communicator_, &receives_[peer]);
+    error_ = MPI_Irecv(bytes, int(count), MPI_BYTE, int(members_[peer]), tag_, communicator_, &receives_[peer]);
 }
 
 Status MpiCommunicator::wait(const Collective &collective) noexcept {

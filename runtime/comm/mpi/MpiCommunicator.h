@@ -25,8 +25,8 @@ class MpiTransport;
 ///   broadcast       rank 0's source to every rank
 class MpiCommunicator final : public Communicator {
 public:
-  /// Takes `communicator`; `members`: ranks of the run.
-  MpiCommunicator(MpiTransport &transport, MPI_Comm communicator, const std::vector<uint32_t> &members);
+  /// `communicator`: of all ranks, for all groups; `members`: ranks of the run; `key`: the tag of the group's messages.
+  MpiCommunicator(MpiTransport &transport, MPI_Comm communicator, const std::vector<uint32_t> &members, uint32_t key);
   /// What is still under way after a failure stays there; MPI ends with the process.
   ~MpiCommunicator() override = default;
 
@@ -54,7 +54,8 @@ private:
   MpiTransport &transport_;
   const MPI_Comm communicator_;
   const std::vector<uint32_t> members_;
-  uint32_t rank_ = 0;
+  const int tag_;
+  const uint32_t rank_;                       // within the group
   std::vector<MPI_Request> receives_, sends_; // by peer
   std::vector<const std::byte *> addends_;
   int error_ = MPI_SUCCESS; // of a call that started something

@@ -13,11 +13,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <mpi.h>
+#include <mutex>
 #include <numeric>
 #include <span>
 #include <string>
@@ -37,6 +40,61 @@ void check(int code, const char *call) {
   throw Error(std::string(call) + " failed: " + text.data());
 }
 
+/// Waits until the request is done, asleep, while MPI's own waiting calls keep a core busy. Returns false when `giveUp`
+/// holds first.
+template <typename GiveUp> bool await(MPI_Request &request, const char *call, GiveUp &&giveUp) {
+  int code = MPI_SUCCESS;
+  const bool done = pollUntil(
+      [&] {
+        int isDone = 0;
+        code = MPI_Test(&request, &isDone, MPI_STATUS_IGNORE);
+        return code != MPI_SUCCESS || isDone != 0;
+      },
+      giveUp);
+  check(code, call);
+  return done;
+}
+
+auto past(std::chrono::milliseconds timeout) {
+  return [end = std::chrono::steady_clock::now() + timeout] { return std::chrono::steady_clock::now() > end; };
+}
+
+/// Of bytes that are copied at a time.
+constexpr size_t copyBytes = size_t(1) << 20;
+
+/// MPI_Init waits for every process that the launcher has started, and only the end of this one ends that wait.
+class StartLimit {
+public:
+  explicit StartLimit(std::chrono::milliseconds timeout)
+      : thread_([this, timeout] {
+          std::unique_lock<std::mutex> lock(mutex_);
+          if (changed_.wait_for(lock, timeout, [this] { return started_; }))
+            return;
+          std::fprintf(stderr, "error: not all processes that the launcher has started came to MPI within %.3g s\n",
+                       double(timeout.count()) / 1000);
+          std::_Exit(1);
+        }) {}
+  ~StartLimit() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      started_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  StartLimit(const StartLimit &) = delete;
+  StartLimit &operator=(const StartLimit &) = delete;
+
+private:
+  std::mutex mutex_; // of started_
+  std::condition_variable changed_;
+  bool started_ = false;
+  std::thread thread_; // last: it uses everything
+};
+
+/// What the launcher and MPI itself take to start, beside what a rank waits for another.
+constexpr std::chrono::seconds startTime{20};
+
 MPI_Comm duplicate(MPI_Comm communicator) {
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator, &copy), "MPI_Comm_dup");
@@ -44,22 +102,10 @@ MPI_Comm duplicate(MPI_Comm communicator) {
   return copy;
 }
 
-/// Blocking calls of MPI keep a core busy; this sleeps.
-void await(MPI_Request request, const char *call) {
-  int code = MPI_SUCCESS;
-  (void)pollUntil(
-      [&] {
-        int done = 0;
-        code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        return code != MPI_SUCCESS || done != 0;
-      },
-      [] { return false; });
-  check(code, call);
-}
-
 } // namespace
 
-MpiTransport::MpiTransport() : timeout_(std::chrono::minutes(10)) {
+MpiTransport::MpiTransport(std::chrono::milliseconds timeout) : timeout_(timeout) {
+  const StartLimit limit(timeout + startTime);
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_MULTIPLE)
@@ -73,11 +119,12 @@ MpiTransport::MpiTransport() : timeout_(std::chrono::minutes(10)) {
   localRanks_ = {rank_};
   control_ = duplicate(MPI_COMM_WORLD);
   host_ = duplicate(MPI_COMM_WORLD);
+  groups_ = duplicate(MPI_COMM_WORLD);
   messages_ = duplicate(MPI_COMM_WORLD);
   everyRank_.resize(ranks_);
   std::iota(everyRank_.begin(), everyRank_.end(), 0);
-  flags_.assign(ranks_, 0);
-  for (std::vector<MPI_Request> *requests : {&errorSends_, &flagReceives_, &flagSends_})
+  values_.assign(ranks_, 0);
+  for (std::vector<MPI_Request> *requests : {&errorSends_, &valueReceives_, &valueSends_})
     requests->assign(ranks_, MPI_REQUEST_NULL);
   listener_ = std::thread([this] { listen(); });
 }
@@ -93,14 +140,13 @@ MpiTransport::~MpiTransport() {
     return;
   MPI_Comm_free(&control_);
   MPI_Comm_free(&host_);
+  MPI_Comm_free(&groups_);
   MPI_Comm_free(&messages_);
   MPI_Finalize();
 }
 
 void MpiTransport::finish() {
-  MPI_Request all = MPI_REQUEST_NULL;
-  check(MPI_Ibarrier(host_, &all), "MPI_Ibarrier");
-  await(all, "MPI_Ibarrier");
+  exchangeOrThrow(0, "the end of the run");
   finished_ = true;
 }
 
@@ -117,17 +163,10 @@ void MpiTransport::sayGoodbye() noexcept {
       [&] { return std::chrono::steady_clock::now() > end; });
 }
 
+/// No communicator of MPI's own: MPI_Comm_create_group waits for every member, and nothing ends that wait. A rank is in
+/// one group for each key, so its messages with a peer are told apart by the key as their tag.
 std::unique_ptr<Communicator> MpiTransport::communicator(uint32_t, const std::vector<uint32_t> &members, uint32_t key) {
-  const std::vector<int> ranks(members.begin(), members.end());
-  MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-  check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
-  check(MPI_Group_incl(world, int(ranks.size()), ranks.data(), &group), "MPI_Group_incl");
-  MPI_Comm communicator = MPI_COMM_NULL;
-  check(MPI_Comm_create_group(MPI_COMM_WORLD, group, int(key % 32768), &communicator), "MPI_Comm_create_group");
-  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
-  MPI_Group_free(&group);
-  MPI_Group_free(&world);
-  return std::make_unique<MpiCommunicator>(*this, communicator, members);
+  return std::make_unique<MpiCommunicator>(*this, groups_, members, key);
 }
 
 std::unique_ptr<SendingEnd> MpiTransport::sendingEnd(uint32_t, uint32_t to, uint32_t key, const std::string &name) {
@@ -184,54 +223,76 @@ void MpiTransport::printLastEntered() const noexcept {
 void MpiTransport::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
   if (from == to || (rank_ != from && rank_ != to))
     return;
-  for (size_t at = 0; at < bytes.size(); at += maxMessageBytes) {
-    const auto piece = bytes.subspan(at, std::min<size_t>(maxMessageBytes, bytes.size() - at));
+  const uint32_t peer = rank_ == from ? to : from;
+  staging_.resize(copyBytes);
+  for (size_t at = 0; at < bytes.size(); at += copyBytes) {
+    const auto piece = bytes.subspan(at, std::min(copyBytes, bytes.size() - at));
+    if (stopped())
+      throw Error(failure().message());
     MPI_Request request = MPI_REQUEST_NULL;
-    if (rank_ == from)
-      check(MPI_Issend(piece.data(), int(piece.size()), MPI_BYTE, int(to), 0, host_, &request), "MPI_Issend");
-    else
-      check(MPI_Irecv(piece.data(), int(piece.size()), MPI_BYTE, int(from), 0, host_, &request), "MPI_Irecv");
-    await(request, "bringing bytes from one rank to another");
+    if (rank_ == from) {
+      std::ranges::copy(piece, staging_.begin());
+      check(MPI_Issend(staging_.data(), int(piece.size()), MPI_BYTE, int(to), 0, host_, &request), "MPI_Issend");
+    } else {
+      check(MPI_Irecv(staging_.data(), int(piece.size()), MPI_BYTE, int(from), 0, host_, &request), "MPI_Irecv");
+    }
+    const auto late = past(timeout());
+    if (!await(request, "bringing bytes from one rank to another", [&] { return stopped() || late(); })) {
+      stop(Status::failure("rank %u waited %.3g s for rank %u to %s bytes between steps; it stands still or is slower "
+                           "than --collective-timeout allows",
+                           rank_, double(timeout().count()) / 1000, peer, rank_ == from ? "take" : "send"));
+      throw Error(failure().message());
+    }
+    if (rank_ == to)
+      std::copy_n(staging_.begin(), piece.size(), piece.begin());
   }
 }
 
-/// Every process tells every other, so that each knows who stands still; MPI_Allreduce would not say. Synchronous
-/// sends, since those of collectives are counted.
-bool MpiTransport::anyOf(bool mine) noexcept {
-  flags_[rank_] = mine ? 1 : 0;
-  for (uint32_t i = 1; i < ranks_; ++i) {
-    const uint32_t to = (rank_ + i) % ranks_, from = (rank_ + ranks_ - i) % ranks_;
-    MPI_Irecv(&flags_[from], 1, MPI_INT, int(from), 0, host_, &flagReceives_[from]);
-    MPI_Issend(&flags_[rank_], 1, MPI_INT, int(to), 0, host_, &flagSends_[to]);
+/// MPI_Allgather would not say who is missing. Synchronous sends, since those of collectives are counted.
+bool MpiTransport::exchange(uint64_t mine, const char *what) noexcept {
+  if (stopped())
+    return false;
+  values_[rank_] = mine;
+  for (const uint32_t peer : everyRank_) {
+    if (peer == rank_)
+      continue;
+    MPI_Irecv(&values_[peer], 1, MPI_UINT64_T, int(peer), 0, host_, &valueReceives_[peer]);
+    MPI_Issend(&values_[rank_], 1, MPI_UINT64_T, int(peer), 0, host_, &valueSends_[peer]);
   }
   const auto allDone = [](std::vector<MPI_Request> &requests) {
     int done = 0;
     return MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done != 0;
   };
-  const auto end = std::chrono::steady_clock::now() + timeout();
-  const bool answered = pollUntil([&] { return allDone(flagReceives_) && allDone(flagSends_); },
-                                  [&] { return stopped() || std::chrono::steady_clock::now() > end; });
-  if (answered)
-    return std::ranges::find(flags_, 1) != flags_.end();
-  stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = "the end of a step"}, everyRank_,
-                    timeout(), [&](size_t peer) {
+  const auto late = past(timeout());
+  if (pollUntil([&] { return allDone(valueReceives_) && allDone(valueSends_); }, [&] { return stopped() || late(); }))
+    return true;
+  stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = what}, everyRank_, timeout(),
+                    [&](size_t peer) {
                       int received = 0, sent = 0;
-                      MPI_Request_get_status(flagReceives_[peer], &received, MPI_STATUS_IGNORE);
-                      MPI_Request_get_status(flagSends_[peer], &sent, MPI_STATUS_IGNORE);
+                      MPI_Request_get_status(valueReceives_[peer], &received, MPI_STATUS_IGNORE);
+                      MPI_Request_get_status(valueSends_[peer], &sent, MPI_STATUS_IGNORE);
                       return received != 0 && sent != 0;
                     }));
-  return true;
+  return false;
+}
+
+void MpiTransport::exchangeOrThrow(uint64_t mine, const char *what) {
+  if (!exchange(mine, what))
+    throw Error(failure().message());
+}
+
+bool MpiTransport::anyOf(bool mine) noexcept {
+  return !exchange(mine ? 1 : 0, "the end of a step") || std::ranges::find(values_, 1) != values_.end();
 }
 
 void MpiTransport::requireEqual(const std::string &what, uint64_t digest) {
-  std::vector<uint64_t> digests(ranks_);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallgather(&digest, 1, MPI_UINT64_T, digests.data(), 1, MPI_UINT64_T, host_, &request), "MPI_Iallgather");
-  await(request, "MPI_Iallgather");
-  requireEqualDigests(what, digests);
+  exchangeOrThrow(digest, what.c_str());
+  requireEqualDigests(what, values_);
 }
 
 } // namespace ds::runtime
 
 // NOLINTNEXTLINE(readability-identifier-naming): looked up by this name, cf. LoadMpi.cpp
-extern "C" ds::runtime::Transport *dsMakeMpiTransport() { return new ds::runtime::MpiTransport(); }
+extern "C" ds::runtime::Transport *dsMakeMpiTransport(int64_t timeoutMs) {
+  return new ds::runtime::MpiTransport(std::chrono::milliseconds(timeoutMs));
+}

@@ -22,8 +22,8 @@ namespace ds::runtime {
 /// This process is one rank; MPI carries the messages. A thread of its own listens for ranks that have failed.
 class MpiTransport final : public Transport {
 public:
-  /// Throws ds::Error when MPI cannot be called from several threads at once.
-  MpiTransport();
+  /// Throws ds::Error when MPI cannot be called from several threads at once, or processes do not come in time.
+  explicit MpiTransport(std::chrono::milliseconds timeout);
   ~MpiTransport() override;
 
   uint32_t ranks() const noexcept override { return ranks_; }
@@ -57,12 +57,18 @@ public:
 private:
   void listen() noexcept;
   void sayGoodbye() noexcept;
+  /// Tells every rank this one's value and learns theirs, into values_; each so knows who stands still. Returns false
+  /// when they do not all come in time, which stops the run with a sentence that names them, or when it was stopped.
+  bool exchange(uint64_t mine, const char *what) noexcept;
+  /// As exchange; throws ds::Error.
+  void exchangeOrThrow(uint64_t mine, const char *what);
   void printLastEntered() const noexcept;
 
   uint32_t ranks_ = 0, rank_ = 0;
   std::vector<uint32_t> localRanks_;
   MPI_Comm control_ = MPI_COMM_NULL;  // errors of ranks that have failed
   MPI_Comm host_ = MPI_COMM_NULL;     // what processes say to each other between runs
+  MPI_Comm groups_ = MPI_COMM_NULL;   // of collectives, by tag
   MPI_Comm messages_ = MPI_COMM_NULL; // of channels, by tag
   std::vector<MPI_Request> errorSends_;
   std::string error_; // what they send
@@ -72,8 +78,10 @@ private:
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last
   std::atomic<bool> inside_ = false, done_ = false;
   std::vector<uint32_t> everyRank_;
-  std::vector<int> flags_; // of anyOf, by rank: it may give up while MPI still uses them
-  std::vector<MPI_Request> flagReceives_, flagSends_;
+  // Of exchange, by rank: it may give up while MPI still uses them.
+  std::vector<uint64_t> values_;
+  std::vector<MPI_Request> valueReceives_, valueSends_;
+  std::vector<std::byte> staging_; // of copy, for the same reason
   bool finished_ = false;
   std::thread listener_; // last: it uses everything
 };

@@ -18,7 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "frames are little-endian");
 
 struct Header {
-  uint32_t magic = 0x31545344; // "DST1"
+  uint32_t magic = 0x32545344; // "DST2"
   uint8_t kind = 0, unused = 0;
   uint16_t keyBytes = 0;
   uint64_t valueBytes = 0;
@@ -26,10 +26,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 
-bool sound(const Header &header) noexcept {
+bool sound(const Header &header, size_t maxValue) noexcept {
   return header.magic == Header{}.magic && header.kind >= uint8_t(FrameKind::Hello) &&
-         header.kind <= uint8_t(FrameKind::Fail) && header.keyBytes <= maxKeyBytes &&
-         header.valueBytes <= maxValueBytes && header.timeout <= uint64_t(1) << 40;
+         header.kind <= uint8_t(FrameKind::Fail) && header.keyBytes <= maxKeyBytes && header.valueBytes <= maxValue &&
+         header.timeout <= uint64_t(1) << 40;
 }
 
 } // namespace
@@ -47,29 +47,36 @@ std::vector<std::byte> encode(const Frame &frame) {
   return bytes;
 }
 
+void FrameReader::add(std::span<const std::byte> bytes) {
+  received_.erase(received_.begin(), received_.begin() + ptrdiff_t(read_));
+  read_ = 0;
+  received_.insert(received_.end(), bytes.begin(), bytes.end());
+}
+
 std::optional<Frame> FrameReader::next() {
-  if (received_.empty())
+  const auto left = std::span(received_).subspan(read_);
+  if (left.empty())
     return std::nullopt;
   // Garbage is known by its first bytes, which may be fewer than a header's.
   const Header expected{};
-  if (std::memcmp(received_.data(), &expected.magic, std::min(received_.size(), sizeof expected.magic)) != 0)
+  if (std::memcmp(left.data(), &expected.magic, std::min(left.size(), sizeof expected.magic)) != 0)
     garbage_ = true;
-  if (garbage_ || received_.size() < sizeof(Header))
+  if (garbage_ || left.size() < sizeof(Header))
     return std::nullopt;
   Header header;
-  std::memcpy(&header, received_.data(), sizeof header);
-  if (!sound(header)) {
+  std::memcpy(&header, left.data(), sizeof header);
+  if (!sound(header, maxValue_)) {
     garbage_ = true;
     return std::nullopt;
   }
-  const auto key = received_.begin() + sizeof header, value = key + header.keyBytes;
-  if (received_.size() < sizeof header + header.keyBytes + header.valueBytes)
+  if (left.size() < sizeof header + header.keyBytes + header.valueBytes)
     return std::nullopt;
+  const auto key = left.begin() + sizeof header, value = key + header.keyBytes;
   Frame frame{FrameKind(header.kind), {}, {}, std::chrono::milliseconds(header.timeout)};
   std::transform(key, value, std::back_inserter(frame.key), [](std::byte byte) { return char(byte); });
   const auto end = value + ptrdiff_t(header.valueBytes);
   frame.value.assign(value, end);
-  received_.erase(received_.begin(), end);
+  read_ += size_t(end - left.begin());
   return frame;
 }
 

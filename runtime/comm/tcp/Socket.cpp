@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <span>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,12 +22,12 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-/// What the name stands for; nullptr: every address of this machine.
+/// What the name stands for.
 Addresses resolve(const char *host, uint16_t port, std::string &reason) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (host == nullptr ? AI_PASSIVE : 0);
+  hints.ai_flags = AI_NUMERICSERV;
   addrinfo *found = nullptr;
   if (const int code = ::getaddrinfo(host, std::to_string(port).c_str(), &hints, &found); code != 0) {
     reason = ::gai_strerror(code);
@@ -109,12 +110,8 @@ Socket listenOn(const StoreAddress &address, std::string &reason) {
     return {};
   int error = 0;
   Socket socket = listenOnAny(own.get(), error);
-  if (!socket.open() && error == EADDRNOTAVAIL) {
-    const Addresses all = resolve(nullptr, address.port, reason);
-    socket = listenOnAny(all.get(), error);
-  }
   if (!socket.open())
-    reason = std::strerror(error);
+    reason = error == EADDRNOTAVAIL ? "it is no address of this machine" : std::strerror(error);
   return socket;
 }
 
@@ -147,6 +144,24 @@ Socket acceptFrom(const Socket &listener) noexcept {
   if (socket.open())
     tune(socket);
   return socket;
+}
+
+bool isExhausted(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+std::string reserveDescriptors(uint64_t connections) {
+  constexpr uint64_t others = 128; // files, libraries, connections that turn out to be strangers'
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= connections + others)
+    return "";
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, connections + others);
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= connections + others)
+    return "";
+  return "rank 0 keeps a connection for each of " + std::to_string(connections) + " ranks, which takes " +
+         std::to_string(connections + others) + " file descriptors, but this process may have " +
+         std::to_string(limit.rlim_max) + "; raise the limit (ulimit -Hn)";
 }
 
 int pollTimeout(Deadline deadline) noexcept {

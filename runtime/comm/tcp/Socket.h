@@ -47,15 +47,20 @@ private:
   int descriptor_ = -1;
 };
 
-/// Listens there. An address that is not of this machine (a service's, say) stands for all of this machine's. Returns a
-/// closed socket and why.
+/// Listens there, and on no other address of this machine. Returns a closed socket and why.
 Socket listenOn(const StoreAddress &address, std::string &reason);
 
 /// One attempt to connect. Returns a closed socket and why.
 Socket connectTo(const StoreAddress &address, Deadline deadline, std::string &reason);
 
-/// The next connection of a listening socket, or a closed one where there is none.
+/// The next connection of a listening socket, or a closed one where there is none, with errno.
 Socket acceptFrom(const Socket &listener) noexcept;
+
+/// Whether the errno says that there are no descriptors or memory for one more connection.
+bool isExhausted(int error) noexcept;
+
+/// Lets this process have so many connections, as far as its limits allow. Returns why not, or "".
+std::string reserveDescriptors(uint64_t connections);
 
 /// Milliseconds until then for poll(2), at least 0.
 int pollTimeout(Deadline deadline) noexcept;

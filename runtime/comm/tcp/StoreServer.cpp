@@ -1,15 +1,17 @@
 //===- StoreServer.cpp - where the ranks of a run meet over TCP -----------===//
 #include "runtime/comm/tcp/StoreServer.h"
 
+#include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
+#include "runtime/comm/tcp/Hmac.h"
 #include "runtime/comm/tcp/Socket.h"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <poll.h>
 #include <pthread.h>
@@ -25,6 +27,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds helloTime{10}, farewellTime{3};
 constexpr int tick = 20; // ms between two looks at the clock
+constexpr size_t acceptedATurn = 64, moreStrangersThanRanks = 64;
+constexpr uint32_t maxKept = 16;          // values that a rank has put and nobody has taken; two are enough
+constexpr size_t maxGatheredBytes = 4096; // of one rank
 
 } // namespace
 
@@ -37,8 +42,9 @@ std::string toText(const std::vector<std::byte> &bytes) {
   return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
 }
 
-StoreServer::StoreServer(Socket listener, const StoreAddress &address, uint32_t ranks)
-    : listener_(std::move(listener)), address_(address), ranks_(ranks), thread_([this] { serve(); }) {
+StoreServer::StoreServer(Socket listener, const StoreAddress &address, uint32_t ranks, const RunKey &key)
+    : listener_(std::move(listener)), address_(address), ranks_(ranks), key_(key), kept_(ranks),
+      thread_([this] { serve(); }) {
   ::pthread_setname_np(thread_.native_handle(), "ds-store");
 }
 
@@ -56,7 +62,7 @@ void StoreServer::serve() noexcept {
       return;
     waitForSomething();
     if (!stop_)
-      acceptAll();
+      acceptSome();
     for (Peer &peer : peers_)
       read(peer);
     answerAll();
@@ -70,28 +76,54 @@ void StoreServer::serve() noexcept {
 }
 
 void StoreServer::waitForSomething() {
-  std::vector<pollfd> waits{{listener_.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> waits;
+  if (Clock::now() >= listenAgain_)
+    waits.push_back({listener_.descriptor(), POLLIN, 0});
   for (const Peer &peer : peers_)
     waits.push_back({peer.socket.descriptor(), short(POLLIN | (peer.out.empty() ? 0 : POLLOUT)), 0});
   (void)::poll(waits.data(), waits.size(), tick);
 }
 
-void StoreServer::acceptAll() {
-  for (Socket socket = acceptFrom(listener_); socket.open(); socket = acceptFrom(listener_))
-    peers_.push_back({.socket = std::move(socket),
-                      .helloBy = Clock::now() + helloTime,
-                      .rank = std::nullopt,
-                      .in = {},
-                      .out = {},
-                      .wanted = std::nullopt});
+void StoreServer::acceptSome() {
+  for (size_t i = 0; i < acceptedATurn && Clock::now() >= listenAgain_; ++i) {
+    Socket socket = acceptFrom(listener_);
+    if (!socket.open()) {
+      if (isExhausted(errno))
+        lackDescriptors();
+      return;
+    }
+    const auto strangers = std::ranges::count_if(peers_, [](const Peer &peer) { return !peer.rank; });
+    if (size_t(strangers) >= ranks_ + moreStrangersThanRanks)
+      (void)dropStranger();
+    peers_.push_back({.socket = std::move(socket), .helloBy = Clock::now() + helloTime});
+  }
 }
 
+/// Before all ranks are there, this keeps one of them away; afterwards only strangers.
+void StoreServer::lackDescriptors() {
+  if (dropStranger())
+    return;
+  listenAgain_ = Clock::now() + std::chrono::seconds(1); // poll would not wait
+  if (admitted_ < ranks_)
+    fail("rank 0 has no file descriptors left for the connections of " + std::to_string(ranks_) + " ranks, of which " +
+         std::to_string(admitted_) + " are there; raise the limit (ulimit -n)");
+}
+
+bool StoreServer::dropStranger() {
+  const auto stranger = std::ranges::find_if(peers_, [](const Peer &peer) { return !peer.rank; });
+  if (stranger == peers_.end())
+    return false;
+  peers_.erase(stranger);
+  return true;
+}
+
+/// A piece at a time, so that a rank that sends fast keeps nobody waiting.
 void StoreServer::read(Peer &peer) {
   std::array<std::byte, 65536> bytes;
-  ptrdiff_t count = 0;
-  while ((count = peer.socket.readSome(bytes)) > 0)
+  const ptrdiff_t count = peer.socket.readSome(bytes);
+  if (count > 0)
     peer.in.add(std::span(bytes).first(size_t(count)));
-  for (std::optional<Frame> frame = peer.in.next(); frame; frame = peer.in.next())
+  for (std::optional<Frame> frame = peer.in.next(); frame && !peer.gone; frame = peer.in.next())
     handle(peer, std::move(*frame));
   peer.gone |= count < 0 || peer.in.garbage() || (!peer.rank && Clock::now() > peer.helloBy);
 }
@@ -105,21 +137,15 @@ void StoreServer::write(Peer &peer) {
 }
 
 void StoreServer::handle(Peer &peer, Frame frame) {
-  if (!peer.rank && frame.kind != FrameKind::Hello) {
-    peer.gone = true;
-    return;
-  }
-  if (failure_ && peer.rank && frame.kind != FrameKind::Bye)
+  if (!peer.rank)
+    return handleStranger(peer, frame);
+  if (failure_ && frame.kind != FrameKind::Bye)
     return; // it has been told
   switch (frame.kind) {
-  case FrameKind::Hello:
-    return greet(peer, frame);
   case FrameKind::Put:
-    values_[frame.key] = std::move(frame.value);
-    return;
+    return put(peer, std::move(frame));
   case FrameKind::Take:
-    peer.wanted = {frame.key, false, Clock::now() + frame.timeout};
-    return;
+    return take(peer, frame);
   case FrameKind::Gather:
     return gather(peer, std::move(frame));
   case FrameKind::Bye:
@@ -132,18 +158,46 @@ void StoreServer::handle(Peer &peer, Frame frame) {
   }
 }
 
+void StoreServer::handleStranger(Peer &peer, const Frame &frame) {
+  if (peer.refused)
+    return; // its connection stays until it has read why, for as long as any stranger's
+  if (frame.kind == FrameKind::Hello && !peer.admission)
+    greet(peer, frame);
+  else if (frame.kind == FrameKind::Proof && peer.admission)
+    admit(peer, frame);
+  else
+    peer.gone = true;
+}
+
 void StoreServer::greet(Peer &peer, const Frame &hello) {
-  std::array<uint32_t, 2> numbers{};
-  if (hello.value.size() != sizeof numbers || peer.rank) {
+  Admission admission{.ofStore = makeNonce()};
+  if (!admission.readHello(hello.value)) {
     peer.gone = true;
     return;
   }
-  std::memcpy(numbers.data(), hello.value.data(), sizeof numbers);
-  const auto [rank, ranks] = numbers;
+  peer.admission = admission;
+  if (hello.key != key_.id)
+    return refuse(peer, "rank " + std::to_string(admission.rank) + " belongs to run \"" + hello.key + "\", but run \"" +
+                            key_.id + "\" listens at " + address_.text() +
+                            " (DS_RUN_ID or TORCHELASTIC_RUN_ID); give each run a port of its own");
+  send(peer, FrameKind::Challenge, admission.challenge(key_));
+}
+
+void StoreServer::admit(Peer &peer, const Frame &proof) {
+  const auto [rank, ranks] = std::pair(peer.admission->rank, peer.admission->ranks);
+  if (!equalDigests(peer.admission->rankProof(key_), proof.value))
+    return refuse(peer, "rank " + std::to_string(rank) + " does not know the secret of the run at " + address_.text() +
+                            " (DS_RUN_SECRET or DS_RUN_SECRET_FILE)");
+  if (failure_)
+    return refuse(peer, *failure_);
+  if (admitted_ == ranks_)
+    return refuse(peer, "the run at " + address_.text() + " has all its " + std::to_string(ranks_) +
+                            " ranks already, so one more that says that it is rank " + std::to_string(rank) +
+                            " was refused; give each run a port of its own");
   const bool known = std::ranges::any_of(peers_, [&](const Peer &other) { return other.rank == rank; });
   peer.rank = rank;
-  if (failure_)
-    return send(peer, FrameKind::Fail, toBytes(*failure_));
+  peer.in.allow(maxValueBytes);
+  ++admitted_;
   if (ranks != ranks_)
     return fail("rank " + std::to_string(rank) + " was told of " + std::to_string(ranks) + " ranks, but rank 0 of " +
                 std::to_string(ranks_) + " (WORLD_SIZE), at " + address_.text());
@@ -155,7 +209,32 @@ void StoreServer::greet(Peer &peer, const Frame &hello) {
          "; give each its own, and each run a port of its own");
 }
 
+void StoreServer::refuse(Peer &peer, const std::string &text) {
+  peer.refused = true;
+  send(peer, FrameKind::Fail, toBytes(text));
+}
+
+void StoreServer::put(const Peer &peer, Frame frame) {
+  const auto [place, fresh] = values_.try_emplace(std::move(frame.key));
+  if (fresh && ++kept_[*peer.rank] > maxKept)
+    fail("rank " + std::to_string(*peer.rank) + " put more than " + std::to_string(maxKept) +
+         " values into the store that nobody has taken");
+  if (fresh)
+    place->second.author = *peer.rank;
+  place->second.value = std::move(frame.value);
+}
+
+void StoreServer::take(Peer &peer, const Frame &frame) {
+  if (peer.wanted)
+    return fail("rank " + std::to_string(*peer.rank) + " asked the store before it was answered");
+  peer.wanted = {frame.key, false, Clock::now() + frame.timeout};
+}
+
 void StoreServer::gather(Peer &peer, Frame frame) {
+  if (peer.wanted || frame.value.size() > maxGatheredBytes)
+    return fail("rank " + std::to_string(*peer.rank) + " asked the store " +
+                (peer.wanted ? "before it was answered"
+                             : "to gather more than " + std::to_string(maxGatheredBytes) + " bytes"));
   Gathering &gathering = gatherings_[frame.key];
   gathering.values.resize(ranks_);
   std::optional<std::vector<std::byte>> &value = gathering.values[*peer.rank];
@@ -180,7 +259,8 @@ bool StoreServer::answer(Peer &peer) {
     const auto value = values_.find(key);
     if (value == values_.end())
       return false;
-    send(peer, FrameKind::Value, std::move(value->second));
+    send(peer, FrameKind::Value, std::move(value->second.value));
+    --kept_[value->second.author];
     values_.erase(value);
     return true;
   }

@@ -1,6 +1,7 @@
 //===- StoreServer.h - where the ranks of a run meet over TCP -------------===//
 #pragma once
 
+#include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Socket.h"
 
@@ -18,10 +19,11 @@
 namespace ds::runtime {
 
 /// Runs in rank 0's process: a thread that keeps values, gathers those of all ranks, and tells every rank the first
-/// failure. A rank whose connection ends before it said Bye is one. What is no rank of this run is not listened to.
+/// failure. A rank whose connection ends before it said Bye is one. What is no rank of this run, or comes when all
+/// ranks are there already, is told so at most and changes nothing.
 class StoreServer {
 public:
-  StoreServer(Socket listener, const StoreAddress &address, uint32_t ranks);
+  StoreServer(Socket listener, const StoreAddress &address, uint32_t ranks, const RunKey &key);
   /// Ends once every rank has gone or said Bye, or after 3 s.
   ~StoreServer();
   StoreServer(const StoreServer &) = delete;
@@ -36,11 +38,16 @@ private:
   struct Peer {
     Socket socket;
     Deadline helloBy;
-    std::optional<uint32_t> rank; // once it has said Hello
-    FrameReader in;
-    std::vector<std::byte> out;
-    std::optional<Wanted> wanted;
-    bool bye = false, gone = false;
+    std::optional<Admission> admission = {}; // once it has said Hello
+    std::optional<uint32_t> rank = {};       // once it has proved to be one
+    FrameReader in = FrameReader(maxStrangerBytes);
+    std::vector<std::byte> out = {};
+    std::optional<Wanted> wanted = {};
+    bool bye = false, refused = false, gone = false;
+  };
+  struct Kept {
+    std::vector<std::byte> value;
+    uint32_t author;
   };
   struct Gathering {
     std::vector<std::optional<std::vector<std::byte>>> values; // by rank
@@ -49,11 +56,20 @@ private:
 
   void serve() noexcept;
   void waitForSomething();
-  void acceptAll();
+  void acceptSome();
+  void lackDescriptors();
+  /// Ends the connection that has been a stranger's longest. Returns whether there was one.
+  bool dropStranger();
   void read(Peer &peer);
   void write(Peer &peer);
   void handle(Peer &peer, Frame frame);
+  void handleStranger(Peer &peer, const Frame &frame);
   void greet(Peer &peer, const Frame &hello);
+  void admit(Peer &peer, const Frame &proof);
+  /// Tells a stranger why it is none of the run's; the run goes on.
+  void refuse(Peer &peer, const std::string &text);
+  void put(const Peer &peer, Frame frame);
+  void take(Peer &peer, const Frame &frame);
   void gather(Peer &peer, Frame frame);
   void answerAll();
   /// Whether it was there to answer with.
@@ -68,8 +84,12 @@ private:
   const Socket listener_;
   const StoreAddress address_;
   const uint32_t ranks_;
+  const RunKey key_;
+  Deadline listenAgain_{}; // not before
   std::list<Peer> peers_;
-  std::map<std::string, std::vector<std::byte>> values_;
+  uint32_t admitted_ = 0; // ranks, since the beginning
+  std::map<std::string, Kept> values_;
+  std::vector<uint32_t> kept_; // values, by the rank that put them
   std::map<std::string, Gathering> gatherings_;
   std::optional<std::string> failure_;
   std::atomic<bool> stop_ = false;

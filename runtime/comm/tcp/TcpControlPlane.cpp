@@ -4,6 +4,8 @@
 #include "core/Error.h"
 #include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
+#include "runtime/comm/tcp/Admission.h"
+#include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Socket.h"
 
 #include <algorithm>
@@ -20,14 +22,14 @@
 namespace ds::runtime {
 namespace {
 
-constexpr size_t pieceBytes = size_t(1) << 20; // of what is received; the store holds one piece of a pair at a time
+constexpr size_t pieceBytes = maxValueBytes; // of what is received; the store holds one piece of a pair at a time
 
 } // namespace
 
 TcpControlPlane::TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks,
-                                 std::chrono::milliseconds timeout)
+                                 std::chrono::milliseconds timeout, const RunKey &key)
     : rank_(rank), ranks_(ranks), localRanks_{rank}, timeout_(timeout),
-      store_(address, rank, ranks, timeout,
+      store_(address, rank, ranks, key, timeout,
              [this](const std::string &text) { (void)failure_.report(Status::failure("%s", text.c_str())); }) {}
 
 void TcpControlPlane::stop(const Status &status) noexcept {

@@ -4,6 +4,7 @@
 #include "core/Status.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/FailureNotice.h"
+#include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/TcpStore.h"
 
@@ -24,7 +25,8 @@ namespace ds::runtime {
 /// others. Made when all have come, after `timeout` at most; throws ds::Error.
 class TcpControlPlane final : public ControlPlane {
 public:
-  TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds timeout);
+  TcpControlPlane(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds timeout,
+                  const RunKey &key = {});
 
   uint32_t ranks() const noexcept override { return ranks_; }
   const std::vector<uint32_t> &localRanks() const noexcept override { return localRanks_; }

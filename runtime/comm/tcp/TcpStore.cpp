@@ -4,7 +4,9 @@
 #include "core/Error.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
+#include "runtime/comm/tcp/Hmac.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/StoreServer.h"
 
@@ -45,17 +47,11 @@ std::string seconds(milliseconds timeout) {
 
 } // namespace
 
-TcpStore::TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, milliseconds timeout,
+TcpStore::TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, const RunKey &key, milliseconds timeout,
                    std::function<void(const std::string &)> onFailure)
-    : address_(address), rank_(rank), ranks_(ranks), onFailure_(std::move(onFailure)) {
-  if (rank_ == 0) {
-    std::string reason;
-    Socket listening = listenOn(address_, reason);
-    if (!listening.open())
-      throw Error("rank 0 cannot listen at " + address_.text() + " (" + reason +
-                  "); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
-    server_ = std::make_unique<StoreServer>(std::move(listening), address_, ranks_);
-  }
+    : address_(address), rank_(rank), ranks_(ranks), key_(key), onFailure_(std::move(onFailure)) {
+  if (rank_ == 0)
+    listenAsRankZero();
   connect(timeout);
   listener_ = std::thread([this] { listen(); });
   ::pthread_setname_np(listener_.native_handle(), "ds-store-rank");
@@ -75,6 +71,17 @@ TcpStore::~TcpStore() {
   listener_.join();
 }
 
+void TcpStore::listenAsRankZero() {
+  if (const std::string refusal = reserveDescriptors(ranks_); !refusal.empty())
+    throw Error(refusal);
+  std::string reason;
+  Socket listening = listenOn(address_, reason);
+  if (!listening.open())
+    throw Error("rank 0 cannot listen at " + address_.text() + " (" + reason +
+                "); MASTER_ADDR must be an address of its machine, and MASTER_PORT one that nothing else uses there");
+  server_ = std::make_unique<StoreServer>(std::move(listening), address_, ranks_, key_);
+}
+
 /// Rank 0 may start later than this one, so a refused connection is tried again.
 void TcpStore::connect(milliseconds timeout) {
   const Deadline deadline = Clock::now() + timeout;
@@ -91,9 +98,13 @@ void TcpStore::connect(milliseconds timeout) {
 }
 
 void TcpStore::greet(milliseconds timeout) {
-  const std::array<uint32_t, 2> numbers{rank_, ranks_};
-  const auto bytes = std::as_bytes(std::span(numbers));
-  send({.kind = FrameKind::Hello, .key = {}, .value = {bytes.begin(), bytes.end()}});
+  Admission admission{.rank = rank_, .ranks = ranks_, .ofRank = makeNonce()};
+  const Frame answer = ask({.kind = FrameKind::Hello, .key = key_.id, .value = admission.hello(), .timeout = timeout});
+  if (!admission.readChallenge(answer.value, key_))
+    throw Error("what listens at " + address_.text() + " does not know the secret of rank " + std::to_string(rank_) +
+                " (DS_RUN_SECRET or DS_RUN_SECRET_FILE); give all ranks the same, and each run a port of its own");
+  const Digest proof = admission.rankProof(key_);
+  send({.kind = FrameKind::Proof, .key = {}, .value = {proof.begin(), proof.end()}});
   (void)gather("start", {}, timeout, "the start of the run");
 }
 
@@ -170,7 +181,7 @@ Frame TcpStore::ask(const Frame &frame) {
 }
 
 void TcpStore::listen() noexcept {
-  FrameReader reader;
+  FrameReader reader(maxAnswerBytes);
   std::array<std::byte, 65536> bytes;
   while (true) {
     pollfd wait{socket_.descriptor(), POLLIN, 0};

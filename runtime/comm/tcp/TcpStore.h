@@ -1,6 +1,7 @@
 //===- TcpStore.h - a rank's side of the store ----------------------------===//
 #pragma once
 
+#include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/StoreServer.h"
@@ -28,8 +29,8 @@ class TcpStore {
 public:
   /// Rank 0 listens, everyone connects; done when all ranks have come. `onFailure` is called once, from a thread of the
   /// store, with the first failure of another rank.
-  TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, std::chrono::milliseconds timeout,
-           std::function<void(const std::string &)> onFailure);
+  TcpStore(const StoreAddress &address, uint32_t rank, uint32_t ranks, const RunKey &key,
+           std::chrono::milliseconds timeout, std::function<void(const std::string &)> onFailure);
   /// Without finish(), every other rank ends with an error that names this one.
   ~TcpStore();
   TcpStore(const TcpStore &) = delete;
@@ -47,6 +48,7 @@ public:
   void finish();
 
 private:
+  void listenAsRankZero();
   void connect(std::chrono::milliseconds timeout);
   void greet(std::chrono::milliseconds timeout);
   void send(const Frame &frame);
@@ -61,6 +63,7 @@ private:
 
   const StoreAddress address_;
   const uint32_t rank_, ranks_;
+  const RunKey key_;
   const std::function<void(const std::string &)> onFailure_;
   std::unique_ptr<StoreServer> server_; // rank 0's
   Socket socket_;

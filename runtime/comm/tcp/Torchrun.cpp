@@ -2,9 +2,12 @@
 #include "runtime/comm/tcp/Torchrun.h"
 
 #include "core/Error.h"
+#include "runtime/comm/tcp/Admission.h"
+#include "runtime/comm/tcp/Frame.h"
 
 #include <charconv>
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +34,34 @@ uint32_t number(const Environment &environment, const char *name, uint32_t least
   return value;
 }
 
+std::string optional(const Environment &environment, const char *name) {
+  const char *text = environment(name);
+  return text != nullptr ? text : "";
+}
+
+std::string readSecret(const Environment &environment) {
+  const std::string path = optional(environment, "DS_RUN_SECRET_FILE");
+  if (path.empty())
+    return optional(environment, "DS_RUN_SECRET");
+  std::ifstream file(path);
+  std::string secret;
+  if (!std::getline(file, secret) || secret.empty())
+    throw Error("DS_RUN_SECRET_FILE is " + path +
+                ", whose first line cannot be read or is empty; it must be the run's "
+                "secret, the same for all ranks");
+  return secret;
+}
+
+RunKey readKey(const Environment &environment) {
+  RunKey key{.id = optional(environment, "DS_RUN_ID"), .secret = readSecret(environment)};
+  if (key.id.empty())
+    key.id = optional(environment, "TORCHELASTIC_RUN_ID");
+  if (key.id.size() > maxKeyBytes)
+    throw Error("the run's id (DS_RUN_ID or TORCHELASTIC_RUN_ID) has " + std::to_string(key.id.size()) +
+                " bytes, but may have " + std::to_string(maxKeyBytes) + "; shorten it");
+  return key;
+}
+
 } // namespace
 
 std::optional<Torchrun> readTorchrun(const Environment &environment) {
@@ -43,6 +74,7 @@ std::optional<Torchrun> readTorchrun(const Environment &environment) {
   // torchrun itself listens on MASTER_PORT then, for its own store.
   const char *agent = environment("TORCHELASTIC_USE_AGENT_STORE");
   torchrun.address.port += agent != nullptr && std::string_view(agent) == "True" ? 1 : 0;
+  torchrun.key = readKey(environment);
   return torchrun;
 }
 

@@ -6,7 +6,6 @@
 #include "runtime/device/Arena.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/cpu/CpuArena.h"
-#include "runtime/device/cpu/CpuEvent.h"
 #include "runtime/device/cpu/CpuQueue.h"
 
 #include <cstddef>
@@ -45,11 +44,7 @@ void CpuDevice::read(std::span<std::byte> target, const void *source) noexcept {
 }
 
 void CpuDevice::fail(const Status &status) noexcept {
-  if (!failure_.report(status))
-    return;
-  for (CpuEvent &event : events_)
-    event.counter.release();
-  if (callback_)
+  if (guard_.report(status) && callback_)
     callback_(status);
 }
 

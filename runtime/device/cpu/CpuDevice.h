@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/device/RunGuard.h"
 #include "runtime/device/cpu/CpuEvent.h"
 
 #include <atomic>
@@ -21,22 +22,21 @@ public:
   std::string_view name() const noexcept override { return "cpu"; }
   bool executes() const noexcept override { return true; }
   std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) override;
-  Event &createEvent() override { return events_.emplace_back(); }
+  Event &createEvent() override { return events_.emplace_back(guard_); }
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
   uint64_t allocatedBytes(const std::string &space) const noexcept override;
   void write(void *target, std::span<const std::byte> source) noexcept override;
   void read(std::span<std::byte> target, const void *source) noexcept override;
-  Status failure() const noexcept override { return failure_.get(); }
+  Status failure() const noexcept override { return guard_.get(); }
 
-  /// Lets every waiting queue go.
   void fail(const Status &status) noexcept override;
   void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
 
   // For its queues.
-  const FirstFailure &firstFailure() const noexcept { return failure_; }
+  RunGuard &guard() noexcept { return guard_; }
 
 private:
-  FirstFailure failure_;
+  RunGuard guard_; // first: queues and events wait by it
   std::function<void(const Status &)> callback_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0;
   std::deque<CpuEvent> events_; // never move: queues point at them

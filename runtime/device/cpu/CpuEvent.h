@@ -3,6 +3,7 @@
 
 #include "runtime/device/Counter.h"
 #include "runtime/device/Event.h"
+#include "runtime/device/RunGuard.h"
 
 #include <cstdint>
 
@@ -10,6 +11,7 @@ namespace ds::runtime {
 
 class CpuEvent final : public Event {
 public:
+  explicit CpuEvent(RunGuard &guard) : counter(guard) {}
   uint64_t value() const noexcept override { return counter.value(); }
   void reset() noexcept override { counter.reset(); }
 

@@ -15,8 +15,7 @@
 
 namespace ds::runtime {
 
-CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options)
-    : HostThreadQueue(device, device.firstFailure(), options) {
+CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options) : HostThreadQueue(device, device.guard(), options) {
   if (options.workers > 1)
     parallel_ = std::make_unique<ThreadPool>(options.workers);
   else
@@ -25,7 +24,7 @@ CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options)
 }
 
 Status CpuQueue::wait(Event &event, uint64_t value) noexcept {
-  static_cast<CpuEvent &>(event).counter.wait(value);
+  (void)static_cast<CpuEvent &>(event).counter.wait(value);
   return Status::success();
 }
 

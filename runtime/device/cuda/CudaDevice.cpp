@@ -100,7 +100,7 @@ std::unique_ptr<Arena> CudaDevice::createStaging(uint64_t bytes) {
 
 Event &CudaDevice::createEvent() {
   enter();
-  return events_.emplace_back();
+  return events_.emplace_back(guard_);
 }
 
 std::unique_ptr<Queue> CudaDevice::createQueue(const QueueOptions &options) {
@@ -157,7 +157,7 @@ std::unique_lock<std::mutex> CudaDevice::turnOfRecording() noexcept {
   return recording_ ? std::unique_lock(recordingMutex_) : std::unique_lock<std::mutex>();
 }
 
-cudaError_t CudaDevice::awaitStream(cudaStream_t stream) const noexcept {
+cudaError_t CudaDevice::awaitStream(cudaStream_t stream, std::chrono::milliseconds patience) const noexcept {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds awake{200}, asleep{20};
   constexpr std::chrono::seconds timeout{10};
@@ -168,9 +168,9 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream) const noexcept {
     if (error != cudaErrorNotReady)
       return error;
     const Clock::time_point now = Clock::now();
-    if (failure_.failed() && failed == Clock::time_point::max())
+    if (guard_.failed() && failed == Clock::time_point::max())
       failed = now;
-    if (failed != Clock::time_point::max() && now - failed > timeout)
+    if (now - begin > patience || (failed != Clock::time_point::max() && now - failed > timeout))
       return cudaErrorTimeout;
     if (now - begin > awake)
       std::this_thread::sleep_for(asleep);
@@ -178,11 +178,7 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream) const noexcept {
 }
 
 void CudaDevice::fail(const Status &status) noexcept {
-  if (!failure_.report(status))
-    return;
-  for (CudaEvent &event : events_)
-    event.release();
-  if (callback_)
+  if (guard_.report(status) && callback_)
     callback_(status);
 }
 

@@ -3,12 +3,13 @@
 
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/Device.h"
-#include "runtime/device/FirstFailure.h"
+#include "runtime/device/RunGuard.h"
 #include "runtime/device/cuda/CudaEvent.h"
 #include "runtime/device/cuda/GpuVerdicts.h"
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <deque>
@@ -55,13 +56,12 @@ public:
   Status beginRecording() noexcept override;
   Status endRecording(std::unique_ptr<RecordedRun> &run) noexcept override;
 
-  Status failure() const noexcept override { return failure_.get(); }
-  /// Lets every waiting queue go.
+  Status failure() const noexcept override { return guard_.get(); }
   void fail(const Status &status) noexcept override;
   void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
 
   // For its queues.
-  const FirstFailure &firstFailure() const noexcept { return failure_; }
+  RunGuard &guard() noexcept { return guard_; }
   uint32_t rank() const noexcept { return rank_.rank; }
   const uint64_t *deviceStep() const noexcept { return step_; }
   kernels::RefusedValue *refusedOnDevice() const noexcept { return refusedOnDevice_; }
@@ -70,9 +70,9 @@ public:
   bool isRecording() const noexcept { return recording_; }
   /// Holds the recording, or nothing where there is none.
   std::unique_lock<std::mutex> turnOfRecording() noexcept;
-  /// Waits for all that the stream was given; after a failure of the device no longer than a while, since what the
-  /// others do not send never comes.
-  cudaError_t awaitStream(cudaStream_t stream) const noexcept;
+  /// Waits for all that the stream was given, for `patience` at most; after a failure of the device no longer than a
+  /// while, since what the others do not send never comes.
+  cudaError_t awaitStream(cudaStream_t stream, std::chrono::milliseconds patience) const noexcept;
 
 private:
   Status checked(cudaError_t error, const char *place) const noexcept;
@@ -81,7 +81,7 @@ private:
   const CudaRank rank_;
   const bool shared_;
   const GpuDescription gpu_;
-  FirstFailure failure_;
+  RunGuard guard_; // before events, which wait by it
   std::function<void(const Status &)> callback_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0, stagingBytes_ = 0;
   std::deque<CudaEvent> events_; // never move: queues point at them

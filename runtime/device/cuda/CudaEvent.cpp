@@ -11,7 +11,7 @@
 
 namespace ds::runtime {
 
-CudaEvent::CudaEvent() {
+CudaEvent::CudaEvent(RunGuard &guard) : recorded_(guard) {
   for (cudaEvent_t &event : events_)
     throwIfError(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
 }
@@ -41,7 +41,8 @@ cudaError_t CudaEvent::record(uint64_t value, cudaStream_t stream) noexcept {
 cudaError_t CudaEvent::holdBack(uint64_t value, cudaStream_t stream) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::optional<size_t> place = ring_.find(value);
-  return place ? cudaStreamWaitEvent(stream, events_[*place], 0) : cudaSuccess; // none: it was released
+  return place ? cudaStreamWaitEvent(stream, events_[*place], 0)
+               : cudaSuccess; // none: nothing was recorded since it was reset
 }
 
 } // namespace ds::runtime

@@ -4,6 +4,7 @@
 #include "core/Status.h"
 #include "runtime/device/Counter.h"
 #include "runtime/device/Event.h"
+#include "runtime/device/RunGuard.h"
 #include "runtime/device/cuda/EventRing.h"
 
 #include <array>
@@ -18,7 +19,7 @@ namespace ds::runtime {
 class CudaEvent final : public Event {
 public:
   /// Throws ds::Error.
-  CudaEvent();
+  explicit CudaEvent(RunGuard &guard);
   ~CudaEvent() override;
   CudaEvent(const CudaEvent &) = delete;
   CudaEvent &operator=(const CudaEvent &) = delete;
@@ -28,11 +29,10 @@ public:
 
   /// Raises it to `value` when the stream gets here.
   cudaError_t record(uint64_t value, cudaStream_t stream) noexcept;
-  /// Waits on the host until some stream was told to raise it so far, or release() was called.
-  void awaitRecord(uint64_t value) noexcept { recorded_.wait(value); }
+  /// Waits on the host until some stream was told to raise it so far. Returns false when the run has failed.
+  [[nodiscard]] bool awaitRecord(uint64_t value) noexcept { return recorded_.wait(value); }
   /// After awaitRecord: what the stream is given next waits until the value is reached.
   cudaError_t holdBack(uint64_t value, cudaStream_t stream) noexcept;
-  void release() noexcept { recorded_.release(); }
 
 private:
   std::mutex mutex_; // of ring_ and of recording against waiting

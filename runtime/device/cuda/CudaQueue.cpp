@@ -17,7 +17,7 @@
 namespace ds::runtime {
 
 CudaQueue::CudaQueue(CudaDevice &device, const QueueOptions &options)
-    : HostThreadQueue(device, device.firstFailure(), options), device_(device), place_("queue " + options.name) {
+    : HostThreadQueue(device, device.guard(), options), device_(device), place_("queue " + options.name) {
   device.enter();
   // Non-blocking: nothing orders it with the default stream, which nobody here uses.
   throwIfError(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), place_);
@@ -42,12 +42,13 @@ std::unique_lock<std::mutex> CudaQueue::turn() noexcept { return device_.turnOfR
 void CudaQueue::finish() noexcept {
   HostThreadQueue::finish();
   if (!device_.isRecording())
-    orFail(device_.awaitStream(handle_));
+    orFail(device_.awaitStream(handle_, patience()));
 }
 
 Status CudaQueue::wait(Event &event, uint64_t value) noexcept {
   auto &awaited = static_cast<CudaEvent &>(event);
-  awaited.awaitRecord(value);
+  if (!awaited.awaitRecord(value))
+    return Status::success(); // what follows is dropped
   const auto mine = turn();
   return checked(awaited.holdBack(value, handle_));
 }

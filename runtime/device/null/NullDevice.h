@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/device/FirstFailure.h"
 
 #include <cstdint>
 #include <deque>

@@ -24,7 +24,7 @@ TEST(Frame, ArrivesWholeHoweverItIsCut) {
   std::vector<std::byte> both = first;
   both.insert(both.end(), second.begin(), second.end());
   for (size_t cut = 1; cut < both.size(); ++cut) {
-    FrameReader reader;
+    FrameReader reader(maxValueBytes);
     std::vector<Frame> frames;
     for (const auto &half : {std::span(both).first(cut), std::span(both).subspan(cut)}) {
       reader.add(half);
@@ -42,10 +42,22 @@ TEST(Frame, ArrivesWholeHoweverItIsCut) {
 }
 
 TEST(Frame, KnowsGarbageByItsFirstByte) {
-  FrameReader reader;
+  FrameReader reader(maxValueBytes);
   reader.add(bytesOf("G"));
   EXPECT_FALSE(reader.next().has_value());
   EXPECT_TRUE(reader.garbage());
+}
+
+TEST(Frame, MayHaveAsManyBytesAsItsSenderIsAllowed) {
+  const std::vector<std::byte> frame =
+      encode({.kind = FrameKind::Put, .key = "k", .value = std::vector<std::byte>(maxStrangerBytes + 1)});
+  FrameReader stranger(maxStrangerBytes), rank(maxStrangerBytes);
+  rank.allow(maxValueBytes);
+  stranger.add(frame);
+  rank.add(frame);
+  EXPECT_FALSE(stranger.next().has_value());
+  EXPECT_TRUE(stranger.garbage());
+  EXPECT_TRUE(rank.next().has_value());
 }
 
 /// A number of bytes that nobody sends must not make the reader wait for them.
@@ -53,7 +65,7 @@ TEST(Frame, RefusesSizesBeyondItsLimits) {
   for (const size_t place : {size_t(4), size_t(7), size_t(14), size_t(22)}) { // kind, key's, value's bytes, timeout
     std::vector<std::byte> frame = encode({.kind = FrameKind::Put, .key = "k", .value = {}});
     frame[place] = std::byte(0xFF);
-    FrameReader reader;
+    FrameReader reader(maxValueBytes);
     reader.add(frame);
     EXPECT_FALSE(reader.next().has_value()) << place;
     EXPECT_TRUE(reader.garbage()) << place;

@@ -6,8 +6,11 @@
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
 #include "core/Status.h"
+#include "runtime/comm/tcp/Admission.h"
+#include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Socket.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
+#include "runtime/comm/tcp/TcpStore.h"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -20,11 +23,14 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <netinet/in.h>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -55,13 +61,14 @@ StoreAddress freeAddress() {
 
 struct Member {
   uint32_t rank, ranks;
+  RunKey key = {};
 };
 using Body = std::function<void(TcpControlPlane &)>;
 
 /// Runs one member; returns the error it ended with, or "".
 std::string runMember(const StoreAddress &address, Member member, std::chrono::milliseconds timeout, const Body &body) {
   try {
-    TcpControlPlane plane(address, member.rank, member.ranks, timeout);
+    TcpControlPlane plane(address, member.rank, member.ranks, timeout, member.key);
     body(plane);
     return "";
   } catch (const Error &error) {
@@ -81,10 +88,10 @@ std::vector<std::string> run(const StoreAddress &address, const std::vector<Memb
   return errors;
 }
 
-std::vector<Member> world(uint32_t ranks) {
+std::vector<Member> world(uint32_t ranks, const RunKey &key = {}) {
   std::vector<Member> members;
   for (uint32_t rank = 0; rank < ranks; ++rank)
-    members.push_back({rank, ranks});
+    members.push_back({rank, ranks, key});
   return members;
 }
 
@@ -153,7 +160,23 @@ TEST(Tcp, RefusesAPortThatIsTaken) {
   EXPECT_EQ(
       runMember(address, {0, 2}, 30s, {}),
       "rank 0 cannot listen at " + address.text() +
-          " (Address already in use); choose another MASTER_PORT, the same for all ranks, or end what uses this one");
+          " (Address already in use); MASTER_ADDR must be an address of its machine, and MASTER_PORT one that nothing "
+          "else uses there");
+}
+
+/// 192.0.2.0/24 is for examples in texts. Nothing is said of the machine's other addresses, so none of them listens.
+TEST(Tcp, ListensNowhereButAtMasterAddr) {
+  EXPECT_EQ(
+      runMember({"192.0.2.1", 29500}, {0, 2}, 30s, {}),
+      "rank 0 cannot listen at 192.0.2.1:29500 (it is no address of this machine); MASTER_ADDR must be an address "
+      "of its machine, and MASTER_PORT one that nothing else uses there");
+  const StoreAddress address = freeAddress();
+  expectNone(run(address, world(2), 30s, [&](TcpControlPlane &plane) {
+    std::string reason;
+    EXPECT_TRUE(connectTo(address, std::chrono::steady_clock::now() + 5s, reason).open()) << reason;
+    EXPECT_FALSE(connectTo({"127.0.0.2", address.port}, std::chrono::steady_clock::now() + 5s, reason).open());
+    plane.finish();
+  }));
 }
 
 TEST(Tcp, RefusesAHostThatNobodyKnows) {
@@ -257,6 +280,176 @@ TEST(Tcp, DoesNotListenToStrangers) {
   }));
   over = true;
   stranger.join();
+}
+
+/// Processes of other runs and ranks that come late are told why; the run does not notice.
+TEST(Tcp, RefusesWhoDoesNotBelongToTheRun) {
+  const StoreAddress address = freeAddress();
+  const RunKey key{"nightly", "sesame"};
+  constexpr uint32_t tries = 5;
+  std::atomic<uint32_t> together = 0, refused = 0;
+  std::thread others([&] {
+    while (together < 3) // before that, a rank of the right run is no stranger
+      std::this_thread::sleep_for(1ms);
+    for (; refused < tries; ++refused) {
+      EXPECT_EQ(runMember(address, {1, 3, {"daily", "sesame"}}, 30s, {}),
+                "rank 1 belongs to run \"daily\", but run \"nightly\" listens at " + address.text() +
+                    " (DS_RUN_ID or TORCHELASTIC_RUN_ID); give each run a port of its own");
+      EXPECT_EQ(runMember(address, {2, 3, {"nightly", "guess"}}, 30s, {}),
+                "what listens at " + address.text() +
+                    " does not know the secret of rank 2 (DS_RUN_SECRET or DS_RUN_SECRET_FILE); give all ranks the "
+                    "same, and each run a port of its own");
+      EXPECT_EQ(runMember(address, {1, 3, key}, 30s, {}),
+                "the run at " + address.text() +
+                    " has all its 3 ranks already, so one more that says that it is rank 1 was refused; give each run "
+                    "a port of its own");
+    }
+  });
+  expectNone(run(address, world(3, key), 30s, [&](TcpControlPlane &plane) {
+    ++together;
+    while (!plane.anyOf(rankOf(plane) == 0 && refused == tries))
+      std::this_thread::sleep_for(1ms);
+    plane.finish();
+  }));
+  others.join();
+}
+
+/// A stranger that speaks the store's language, but knows no secret.
+class Stranger {
+public:
+  explicit Stranger(const StoreAddress &address) {
+    std::string reason;
+    socket_ = connectTo(address, std::chrono::steady_clock::now() + 5s, reason);
+  }
+  void send(const Frame &frame) { (void)socket_.writeAll(encode(frame), std::chrono::steady_clock::now() + 5s); }
+  /// The next frame, or none once the store has closed the connection.
+  std::optional<Frame> hear() {
+    for (const auto end = std::chrono::steady_clock::now() + 5s; std::chrono::steady_clock::now() < end;) {
+      if (std::optional<Frame> frame = reader_.next())
+        return frame;
+      std::array<std::byte, 4096> bytes;
+      const ptrdiff_t count = socket_.readSome(bytes);
+      if (count < 0)
+        return std::nullopt;
+      reader_.add(std::span(bytes).first(size_t(count)));
+      std::this_thread::sleep_for(1ms);
+    }
+    return std::nullopt;
+  }
+
+private:
+  Socket socket_;
+  FrameReader reader_{maxAnswerBytes};
+};
+
+TEST(Tcp, ListensOnlyToWhoProvesToKnowTheSecret) {
+  const StoreAddress address = freeAddress();
+  expectNone(run(address, world(2, {"r", "sesame"}), 30s, [&](TcpControlPlane &plane) {
+    if (rankOf(plane) == 0) {
+      Stranger silent(address), liar(address), pusher(address);
+      const Frame hello{.kind = FrameKind::Hello, .key = "r", .value = Admission{.rank = 1, .ranks = 2}.hello()};
+      liar.send(hello);
+      const auto challenge = liar.hear();
+      EXPECT_TRUE(challenge && challenge->kind == FrameKind::Challenge);
+      liar.send({.kind = FrameKind::Proof, .key = {}, .value = std::vector<std::byte>(32)});
+      const auto refusal = liar.hear();
+      EXPECT_TRUE(refusal && refusal->kind == FrameKind::Fail);
+      liar.send({.kind = FrameKind::Proof, .key = {}, .value = std::vector<std::byte>(32)}); // no second try
+      pusher.send(hello);
+      EXPECT_TRUE(pusher.hear().has_value());
+      pusher.send({.kind = FrameKind::Fail, .key = {}, .value = std::vector<std::byte>(8)});
+      EXPECT_FALSE(pusher.hear().has_value());
+    }
+    EXPECT_FALSE(plane.anyOf(false));
+    plane.finish();
+  }));
+}
+
+/// Silent connections beyond what the store keeps do not keep ranks away.
+TEST(Tcp, IsNotFilledByStrangers) {
+  const StoreAddress address = freeAddress();
+  std::vector<std::unique_ptr<Stranger>> crowd;
+  expectNone(run(address, world(2), 30s, [&](TcpControlPlane &plane) {
+    if (rankOf(plane) == 0)
+      for (int i = 0; i < 300; ++i)
+        crowd.push_back(std::make_unique<Stranger>(address));
+    EXPECT_FALSE(plane.anyOf(false));
+    plane.finish();
+  }));
+}
+
+/// One rank sends without an end; the others get their turns all the same.
+TEST(Tcp, ARankThatSendsFastStarvesNobody) {
+  const StoreAddress address = freeAddress();
+  std::atomic<bool> over = false;
+  std::atomic<uint32_t> sent = 0, rounds = 0;
+  const auto store = [&](uint32_t rank, const std::function<void(TcpStore &)> &body) {
+    return std::thread([&, rank, body] {
+      TcpStore member(address, rank, 3, {}, 30s, [](const std::string &) {});
+      body(member);
+      member.finish();
+    });
+  };
+  std::vector<std::thread> threads;
+  threads.push_back(store(1, [&](TcpStore &member) {
+    const std::vector<std::byte> value(maxValueBytes);
+    for (; !over; ++sent)
+      member.put("k", value);
+  }));
+  for (const uint32_t rank : {0u, 2u})
+    threads.push_back(store(rank, [&, rank](TcpStore &member) {
+      while (sent < 4)
+        std::this_thread::sleep_for(1ms);
+      for (int i = 0; i < 20; ++i) {
+        const std::string mine = "from " + std::to_string(rank), theirs = "from " + std::to_string(2 - rank);
+        member.put(mine + std::to_string(i), {});
+        (void)member.take(theirs + std::to_string(i), 2 - rank, 5s);
+        ++rounds;
+      }
+      over = rounds == 40;
+    }));
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(rounds, 40u);
+}
+
+TEST(Tcp, EndsARunWhoseRankKeepsPutting) {
+  const StoreAddress address = freeAddress();
+  std::string failure;
+  TcpStore member(address, 0, 1, {}, 30s, [](const std::string &) {});
+  try {
+    for (int i = 0; i < 1000; ++i)
+      member.put(std::to_string(i), {});
+    (void)member.take("never", 0, 5s);
+  } catch (const Error &error) {
+    failure = error.what();
+  }
+  EXPECT_EQ(failure, "rank 0 put more than 16 values into the store that nobody has taken");
+}
+
+/// One descriptor is left, and a rank's own end of its connection takes it.
+TEST(Tcp, SaysThatDescriptorsHaveRunOut) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const StoreAddress address = freeAddress();
+  std::string error;
+  std::thread rankZero([&] { error = runMember(address, {0, 2}, 30s, {}); });
+  std::this_thread::sleep_for(500ms); // it listens, and its own connection is there
+  const int lowest = ::dup(0);
+  ::close(lowest);
+  const rlimit tight{rlim_t(lowest) + 1, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const Socket client(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(address.port);
+  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(client.descriptor(), reinterpret_cast<sockaddr *>(&target), sizeof target), 0);
+  rankZero.join();
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(error,
+            "rank 0 has no file descriptors left for the connections of 2 ranks, of which 1 are there; raise the "
+            "limit (ulimit -n)");
 }
 
 /// Something else listens where rank 0 should.

@@ -2,6 +2,7 @@
 #include "runtime/comm/tcp/Torchrun.h"
 #include "core/Error.h"
 
+#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <optional>
@@ -41,6 +42,27 @@ TEST(Torchrun, IsRead) {
   EXPECT_EQ(torchrun->rank, 5u);
   EXPECT_EQ(torchrun->ranks, 8u);
   EXPECT_FALSE(read({}).has_value());
+}
+
+TEST(Torchrun, FindsTheRunsIdAndSecret) {
+  const auto key = [](const Variables &more) {
+    Variables variables = sound;
+    variables.insert(more.begin(), more.end());
+    return read(variables)->key;
+  };
+  EXPECT_EQ(key({}).id + key({}).secret, "");
+  EXPECT_EQ(key({{"TORCHELASTIC_RUN_ID", "job7"}}).id, "job7");
+  EXPECT_EQ(key({{"TORCHELASTIC_RUN_ID", "none"}, {"DS_RUN_ID", "mine"}}).id, "mine");
+  EXPECT_EQ(key({{"DS_RUN_SECRET", "sesame"}}).secret, "sesame");
+  const std::string path = testing::TempDir() + "secret";
+  std::ofstream(path) << "from a file\n";
+  EXPECT_EQ(key({{"DS_RUN_SECRET", "sesame"}, {"DS_RUN_SECRET_FILE", path}}).secret, "from a file");
+  std::ofstream(path).close();
+  EXPECT_EQ(refusal("DS_RUN_SECRET_FILE", path), "DS_RUN_SECRET_FILE is " + path +
+                                                     ", whose first line cannot be read or is empty; it must be the "
+                                                     "run's secret, the same for all ranks");
+  EXPECT_EQ(refusal("DS_RUN_ID", std::string(257, 'x')),
+            "the run's id (DS_RUN_ID or TORCHELASTIC_RUN_ID) has 257 bytes, but may have 256; shorten it");
 }
 
 /// torchrun's own store listens on MASTER_PORT, so the next one is ours.

@@ -7,10 +7,10 @@
 #include "runtime/device/Counter.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Event.h"
-#include "runtime/device/FirstFailure.h"
 #include "runtime/device/HostThreadQueue.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/RecordedRun.h"
+#include "runtime/device/RunGuard.h"
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/device/cpu/ThreadPool.h"
 
@@ -98,6 +98,7 @@ private:
 
 class FakeEvent final : public Event {
 public:
+  explicit FakeEvent(RunGuard &guard) : counter(guard) {}
   uint64_t value() const noexcept override { return counter.value(); }
   void reset() noexcept override { counter.reset(); }
   Counter counter;
@@ -105,8 +106,8 @@ public:
 
 class FakeQueue final : public HostThreadQueue {
 public:
-  FakeQueue(Device &device, const FirstFailure &failure, Engine &engine, const QueueOptions &options)
-      : HostThreadQueue(device, failure, options), engine_(engine),
+  FakeQueue(Device &device, RunGuard &guard, Engine &engine, const QueueOptions &options)
+      : HostThreadQueue(device, guard, options), engine_(engine),
         stream_{.handle = &engine, .step = &engine.step, .refused = &engine.refused} {
     start();
   }
@@ -127,7 +128,7 @@ public:
 
 private:
   Status wait(Event &event, uint64_t value) noexcept override {
-    static_cast<FakeEvent &>(event).counter.wait(value);
+    (void)static_cast<FakeEvent &>(event).counter.wait(value);
     return Status::success();
   }
   Status signal(Event &event, uint64_t value) noexcept override {
@@ -167,9 +168,9 @@ public:
   }
   std::unique_ptr<Arena> createStaging(uint64_t bytes) override { return host_.createArena("host", bytes, 64); }
   bool isMainMemory(std::string_view space) const noexcept override { return space != "device"; }
-  Event &createEvent() override { return events_.emplace_back(); }
+  Event &createEvent() override { return events_.emplace_back(guard_); }
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override {
-    return std::make_unique<FakeQueue>(*this, failure_, engine_, options);
+    return std::make_unique<FakeQueue>(*this, guard_, engine_, options);
   }
   uint64_t allocatedBytes(const std::string &) const noexcept override { return 0; }
   void write(void *target, std::span<const std::byte> source) noexcept override {
@@ -199,13 +200,9 @@ public:
     return Status::success();
   }
 
-  Status failure() const noexcept override { return failure_.get(); }
+  Status failure() const noexcept override { return guard_.get(); }
   void fail(const Status &status) noexcept override {
-    if (!failure_.report(status))
-      return;
-    for (FakeEvent &event : events_)
-      event.counter.release();
-    if (callback_)
+    if (guard_.report(status) && callback_)
       callback_(status);
   }
   void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
@@ -214,7 +211,7 @@ private:
   Engine engine_;
   const bool records_;
   CpuDevice host_;
-  FirstFailure failure_;
+  RunGuard guard_;
   std::function<void(const Status &)> callback_;
   std::deque<FakeEvent> events_;
 };

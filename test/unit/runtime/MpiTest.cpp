@@ -325,5 +325,49 @@ TEST_F(MpiSignalTest, NamesARankThatStandsStillBetweenSteps) {
   expectNamesRank1(runUntil(SIGSTOP, planWithoutCollectives(3), "--collective-timeout 1"));
 }
 
+class MpiSlowFileTest : public MpiTest {
+protected:
+  /// A run in which reads and writes of a file last for ever on one rank.
+  Outcome runWithDeadFile(uint32_t rank, const std::string &file, const PlanBuilder &builder, int processes,
+                          const std::string &arguments) {
+    write(builder);
+    writeFile(folder / "slow.sh",
+              "#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = " + std::to_string(rank) +
+                  " ] && export LD_PRELOAD=" DS_SLOW_FILES_PATH " DS_SLOW_MS=1000000 DS_SLOW_FILE=" + file +
+                  "\nexec \"$@\"\n");
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome outcome = mpirun(processes, arguments + " --collective-timeout 1", "sh " + folder / "slow.sh");
+    lasted_ = std::chrono::steady_clock::now() - begin;
+    return outcome;
+  }
+  std::chrono::duration<double> lasted_{};
+};
+
+/// Rank 0 cannot write what rank 1 holds.
+TEST_F(MpiSlowFileTest, EndsAnExportThatStandsStill) {
+  const Outcome outcome =
+      runWithDeadFile(0, "slow.out", pipelinePlan(4), 2, "--steps 2 --export " + folder / "slow.out");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(lasted_.count(), 60) << "seconds";
+  EXPECT_THAT_CONTAINS(outcome.errors, "error: rank 1 waited 1 s for rank 0 to take bytes between steps");
+}
+
+/// A rank that reads its plan for ever does not even come to MPI.
+TEST_F(MpiSlowFileTest, DoesNotWaitForEverForARankThatDoesNotCome) {
+  const Outcome outcome = runWithDeadFile(1, "p.dsplan", shardedPlan(3, 2), 3, "--steps 2");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(lasted_.count(), 60) << "seconds";
+  EXPECT_THAT_CONTAINS(outcome.errors,
+                       "error: not all processes that the launcher has started came to MPI within 21 s");
+}
+
+/// Nor is one waited for that stands still while it loads.
+TEST_F(MpiSlowFileTest, NamesARankThatDoesNotEndLoading) {
+  const Outcome outcome = runWithDeadFile(1, data, shardedPlan(3, 2), 3, "--steps 2");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_LT(lasted_.count(), 60) << "seconds";
+  EXPECT_THAT_CONTAINS(outcome.errors, "ranks 1 are missing");
+}
+
 } // namespace
 } // namespace ds::test
