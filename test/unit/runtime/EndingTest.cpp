@@ -164,8 +164,9 @@ TEST_F(Ending, AfterTheStepByAWarning) {
 TEST_F(Ending, ByForceAfterAFailure) {
   plan::writePlanFile(plan, failingShardedPlan(3, 2).plan);
   writeBadShardedData(slow);
-  const auto sampleOfRank2 = std::filesystem::file_size(slow) - 24 * 5 + 2 * 5;
-  start("--data " + slow, "slow.d DS_SLOW_FROM=" + std::to_string(sampleOfRank2), 1000000);
+  const auto samples = std::filesystem::file_size(slow) - 24 * 5;
+  start("--data " + slow,
+        "slow.d DS_SLOW_FROM=" + std::to_string(samples + 2 * 5) + " DS_SLOW_HOLD=" + std::to_string(samples), 1000000);
   EXPECT_EQ(awaitEnd(), 1);
   EXPECT_LT(lasted.count(), 40) << "seconds";
   EXPECT_THAT_CONTAINS(errors(), "error: the data's sample 1 has value 11 at element 0 of input x");

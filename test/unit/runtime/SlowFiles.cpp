@@ -2,7 +2,7 @@
 //
 // Preloaded into ds-run: once DS_SLOW_AFTER reads and writes of files whose names contain DS_SLOW_FILE are done, every
 // further one lasts DS_SLOW_MS longer; of reads only those from byte DS_SLOW_FROM on count. Creates DS_SLOW_FLAG when
-// the first of those begins.
+// the first of those begins. Reads from byte DS_SLOW_HOLD to there wait for that, 5 s at most.
 //
 //===----------------------------------------------------------------------===//
 #include <atomic>
@@ -24,11 +24,22 @@ long number(const char *name) {
   return text != nullptr ? std::atol(text) : 0;
 }
 
-void delay(int file) {
+bool isSlow(int file) {
   const char *slow = std::getenv("DS_SLOW_FILE");
   char path[4096] = "";
-  if (slow == nullptr || ::readlink(("/proc/self/fd/" + std::to_string(file)).c_str(), path, sizeof path - 1) < 0 ||
-      std::strstr(path, slow) == nullptr || ++calls <= number("DS_SLOW_AFTER"))
+  return slow != nullptr && ::readlink(("/proc/self/fd/" + std::to_string(file)).c_str(), path, sizeof path - 1) >= 0 &&
+         std::strstr(path, slow) != nullptr;
+}
+
+void awaitFlag() {
+  const char *flag = std::getenv("DS_SLOW_FLAG");
+  const timespec nap{0, 1000000};
+  for (int i = 0; i < 5000 && flag != nullptr && ::access(flag, F_OK) != 0; ++i)
+    ::nanosleep(&nap, nullptr);
+}
+
+void delay(int file) {
+  if (!isSlow(file) || ++calls <= number("DS_SLOW_AFTER"))
     return;
   if (const char *flag = std::getenv("DS_SLOW_FLAG"))
     if (std::FILE *created = std::fopen(flag, "w"))
@@ -48,6 +59,8 @@ template <typename Function> Function next(const char *name) {
 extern "C" ssize_t pread(int file, void *bytes, size_t count, off_t offset) {
   if (offset >= number("DS_SLOW_FROM"))
     delay(file);
+  else if (std::getenv("DS_SLOW_HOLD") != nullptr && offset >= number("DS_SLOW_HOLD") && isSlow(file))
+    awaitFlag();
   return next<ssize_t (*)(int, void *, size_t, off_t)>("pread")(file, bytes, count, offset);
 }
 
