@@ -211,10 +211,12 @@ TEST_F(SideChannelTest, WholeRunsUnderALauncherDoNotShareAFile) {
                           " --metrics " + folder / "m";
   const pid_t child = ::fork();
   if (child == 0) {
-    ::execl("/bin/sh", "sh", "-c", (run + " --quiet --steps 1000000000").c_str(), static_cast<char *>(nullptr));
+    ::execl("/bin/sh", "sh", "-c", ("exec env " + run + " --quiet --steps 1000000000").c_str(),
+            static_cast<char *>(nullptr));
     ::_exit(127);
   }
-  while (!std::filesystem::exists(folder / "m") || std::filesystem::file_size(folder / "m") == 0)
+  for (int i = 0; i < 4000 && (!std::filesystem::exists(folder / "m") || std::filesystem::file_size(folder / "m") == 0);
+       ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   const Outcome second = shell(run + " --steps 3");
   EXPECT_EQ(second.code, 1);
