@@ -316,7 +316,7 @@ TEST(CommunicatorStop, ReachesEveryRankWithTheFirstError) {
   const uint32_t n = std::min(4u, maxRanks());
   if (!ranksMeetOnTheHost())
     GTEST_SKIP() << "both ends of a channel by NCCL are made together";
-  spawn(n, [n](Transport &transport, uint32_t rank) {
+  spawnLast(n, [n](Transport &transport, uint32_t rank) {
     Workplace place(rank);
     const auto communicator = everybody(transport, rank, n, 9);
     const auto sending = rank == 0 && n > 1 ? transport.sendingEnd(0, 1, 40, "forward") : nullptr;

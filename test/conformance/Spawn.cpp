@@ -66,6 +66,7 @@ std::string whyNoGpu() {
 class Processes final : public testing::Environment {
 public:
   static std::unique_ptr<runtime::Transport> transport;
+  static bool stopped; // by a test: ranks cannot meet any more
 
   void SetUp() override {
     if (!underMpirun())
@@ -80,13 +81,14 @@ public:
       delete listeners.Release(listeners.default_result_printer());
   }
   void TearDown() override {
-    if (transport)
+    if (transport && !stopped)
       transport->finish();
     transport.reset();
   }
 };
 
 std::unique_ptr<runtime::Transport> Processes::transport;
+bool Processes::stopped = false;
 const testing::Environment *const processes = testing::AddGlobalTestEnvironment(new Processes);
 
 void spawnThreads(uint32_t n, const RankBody &body) {
@@ -158,7 +160,13 @@ void spawn(uint32_t n, const RankBody &body) {
     return spawnThreads(n, body);
   if (const uint32_t rank = Processes::transport->localRanks()[0]; rank < n)
     body(*Processes::transport, rank);
-  Processes::transport->requireEqual("the test", n); // one test after another
+  if (!Processes::stopped)
+    Processes::transport->requireEqual("the test", n); // one test after another
+}
+
+void spawnLast(uint32_t n, const RankBody &body) {
+  Processes::stopped = true;
+  spawn(n, body);
 }
 
 } // namespace ds::test

@@ -58,5 +58,7 @@ uint32_t maxRanks();
 /// when all have; the first exception stops all ranks and is thrown again. With DS_TEST_GPU in the environment ranks
 /// are on GPUs; the test is skipped, and says why, where there is none.
 void spawn(uint32_t n, const RankBody &body);
+/// The same where the body stops the transport: under mpirun, where all tests share one, none can follow.
+void spawnLast(uint32_t n, const RankBody &body);
 
 } // namespace ds::test
