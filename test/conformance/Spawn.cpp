@@ -66,7 +66,7 @@ std::string whyNoGpu() {
 class Processes final : public testing::Environment {
 public:
   static std::unique_ptr<runtime::Transport> transport;
-  static bool stopped; // by a test: ranks cannot meet any more
+  static bool stopped; // by a test: nothing but the end can follow
 
   void SetUp() override {
     if (!underMpirun())
@@ -81,7 +81,7 @@ public:
       delete listeners.Release(listeners.default_result_printer());
   }
   void TearDown() override {
-    if (transport && !stopped)
+    if (transport)
       transport->finish();
     transport.reset();
   }

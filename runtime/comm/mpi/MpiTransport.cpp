@@ -146,7 +146,8 @@ MpiTransport::~MpiTransport() {
 }
 
 void MpiTransport::finish() {
-  exchangeOrThrow(0, "the end of the run");
+  if (!exchange(0, "the end of the run", /*despiteStop=*/stopped()))
+    throw Error(failure().message());
   finished_ = true;
 }
 
@@ -249,8 +250,9 @@ void MpiTransport::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) 
 }
 
 /// MPI_Allgather would not say who is missing. Synchronous sends, since those of collectives are counted.
-bool MpiTransport::exchange(uint64_t mine, const char *what) noexcept {
-  if (stopped())
+bool MpiTransport::exchange(uint64_t mine, const char *what, bool despiteStop) noexcept {
+  const auto ended = [&] { return stopped() && !despiteStop; };
+  if (ended())
     return false;
   values_[rank_] = mine;
   for (const uint32_t peer : everyRank_) {
@@ -264,7 +266,7 @@ bool MpiTransport::exchange(uint64_t mine, const char *what) noexcept {
     return MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && done != 0;
   };
   const auto late = past(timeout());
-  if (pollUntil([&] { return allDone(valueReceives_) && allDone(valueSends_); }, [&] { return stopped() || late(); }))
+  if (pollUntil([&] { return allDone(valueReceives_) && allDone(valueSends_); }, [&] { return ended() || late(); }))
     return true;
   stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = what}, everyRank_, timeout(),
                     [&](size_t peer) {

@@ -58,8 +58,9 @@ private:
   void listen() noexcept;
   void sayGoodbye() noexcept;
   /// Tells every rank this one's value and learns theirs, into values_; each so knows who stands still. Returns false
-  /// when they do not all come in time, which stops the run with a sentence that names them, or when it was stopped.
-  bool exchange(uint64_t mine, const char *what) noexcept;
+  /// when they do not all come in time, which stops the run with a sentence that names them, or when it was stopped;
+  /// `despiteStop`: not then, for ranks that all know of it and end together.
+  bool exchange(uint64_t mine, const char *what, bool despiteStop = false) noexcept;
   /// As exchange; throws ds::Error.
   void exchangeOrThrow(uint64_t mine, const char *what);
   void printLastEntered() const noexcept;
