@@ -61,9 +61,6 @@ std::unique_ptr<Command> makeSendCommand(const CommandContext &, const plan::pro
 std::unique_ptr<Command> makeReceiveCommand(const CommandContext &, const plan::proto::ReceiveCommand &,
                                             std::string where);
 
-/// What is static about a kernel's call, as its factory takes it.
-kernels::Invocation invocationOf(const plan::proto::KernelCommand &kernel);
-
 /// The command of whatever kind.
 std::unique_ptr<Command> makeCommand(const CommandContext &, const plan::proto::Command &, const std::string &where);
 

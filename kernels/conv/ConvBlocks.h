@@ -6,13 +6,14 @@
 //   conv_input_grad    windows of dx         = w^T [taps, filters] * dy [filters, places], added at their places
 //   conv_weight_grad   dw [filters, taps]    = sum over samples of dy [filters, places] * (windows of x)^T [places,
 //   taps]
-// with taps = channels * elements of the window. Shared by the kernels and by workspaceBytes of KernelSignatures.h, so
-// that a plan reserves what the kernels use. Blocks follow from the shapes alone.
+// with taps = channels * elements of the window. Shared by the kernels and by conv_costs.cpp, so that
+// a plan reserves what the kernels use. Blocks follow from the shapes alone.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "kernels/cpu/TileBlocks.h"
 
 #include <algorithm>
 
@@ -82,37 +83,34 @@ struct ConvBlocks {
   }
   int64_t weightElements() const { return groups * filters * taps(); }
 
-  /// Bytes for all workers, and for each one, of a call of `kernel`.
-  int64_t sharedBytes(std::string_view kernel) const {
-    const bool chunked = kernel == "conv_weight_grad" && !isDirect() && weightChunks() > 1;
-    return chunked ? aligned(weightChunks() * weightElements() * elementBytes) : 0;
+  /// Bytes of the partial sums of conv_weight_grad.
+  int64_t sharedBytes() const {
+    return isDirect() || weightChunks() <= 1 ? 0 : aligned(weightChunks() * weightElements() * elementBytes);
   }
-  int64_t slotBytes(std::string_view kernel) const {
-    if (isDirect() || pointwise)
-      return 0;
-    const int64_t elements = kernel == "conv"              ? forwardTaps() * forwardPlaces()
-                             : kernel == "conv_input_grad" ? inputChannels() * windows * inputPlaces()
-                                                           : weightTaps() * weightPlaces();
-    return aligned(elements * elementBytes);
+
+  /// What a worker needs for the windows that it gathers at a time.
+  int64_t forwardBytes() const { return gathers() ? aligned(forwardTaps() * forwardPlaces() * elementBytes) : 0; }
+  int64_t inputBytes() const {
+    return gathers() ? aligned(inputChannels() * windows * inputPlaces() * elementBytes) : 0;
+  }
+  int64_t weightBytes() const { return gathers() ? aligned(weightTaps() * weightPlaces() * elementBytes) : 0; }
+
+  /// What a worker can use besides, to pack its products for tile registers.
+  int64_t forwardTileBytes() const {
+    return packs() ? aligned(tileScratchBytes(filters, forwardPlaces(), pointwise ? taps() : forwardTaps())) : 0;
+  }
+  int64_t inputTileBytes() const {
+    const int64_t cols = !packs() ? 0 : pointwise ? places : inputPlaces();
+    return packs() ? aligned(tileScratchBytes(inputChannels() * windows, cols, filters)) : 0;
+  }
+  int64_t weightTileBytes() const {
+    return packs() ? aligned(tileScratchBytes(filters, weightTaps(), weightPlaces())) : 0;
   }
 
 private:
   static constexpr int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  bool gathers() const { return !isDirect() && !pointwise; }
+  bool packs() const { return !isDirect() && elementBytes == 4; }
 };
-
-/// The blocks of a call of `kernel`, conv or one of its gradients.
-inline ConvBlocks convBlocks(std::string_view kernel, std::span<const TensorType> operands) {
-  if (kernel == "conv")
-    return {operands[0], operands[1], operands[operands.size() - 1]};
-  const bool ofInput = kernel == "conv_input_grad";
-  return {operands[ofInput ? 2 : 1], operands[ofInput ? 1 : 2], operands[0]};
-}
-
-/// Bytes that a call can use; the kernel aligns to 64.
-inline int64_t convWorkspaceBytes(std::string_view kernel, std::span<const TensorType> operands, int workers) {
-  const ConvBlocks blocks = convBlocks(kernel, operands);
-  const int64_t bytes = blocks.sharedBytes(kernel) + workers * blocks.slotBytes(kernel);
-  return bytes == 0 ? 0 : bytes + 63;
-}
 
 } // namespace ds::kernels
