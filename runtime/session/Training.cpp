@@ -183,6 +183,7 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
     throw;
   }
   writeTrace(/*together=*/true, observer);
+  throwIfError(ranks_->failure()); // of another process, which will not come to the end
   transport_->finish();
 }
 

@@ -78,8 +78,7 @@ public:
 
   /// All steps, or the evaluation alone. Ends after the step or batch of an evaluation during which `stop` became true,
   /// or in the middle of the export, with an error that says so. Throws ds::Error, of it NonFiniteError where a loss or
-  /// norm is the reason; metrics written so far stay, the
-  /// export is written only after the last step.
+  /// norm is the reason; metrics written so far stay, the export is written only after the last step.
   void run(TrainingObserver &observer, const std::atomic<bool> &stop);
 
   const plan::proto::Plan &plan() const { return *plan_; }

@@ -137,7 +137,7 @@ def test_what_is_stored_where(bench):
     wide, low = (one.report(one.compile(1, 2, 16, **keys))["ranks_detail"][0]["memory"]["device"] for keys in ({}, BF16))
     for category in ("weights", "optimizer", "gradients"):
         assert low[category] == wide[category]
-    # More than half: statistics and losses stay float32, and where float32 writes results over operands, bf16 may convert between them.
+    # More than half: statistics and losses stay float32, and a result is written only over operands of its own type.
     assert 0.5 * wide["activations"] < low["activations"] < 0.8 * wide["activations"]
 
 
