@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all test-gpu build bench docs format install package clean
+.PHONY: demo test test-all nightly soak test-gpu build bench docs format install package clean
 PREFIX ?= /usr/local
 
 demo:
@@ -8,6 +8,8 @@ test:
 	@bash scripts/test.sh subset
 test-all:
 	@bash scripts/test.sh all
+nightly: # all that make test leaves, with longer draws
+	@DS_START_STOPS=1000 bash scripts/test.sh all
 test-gpu:
 	@bash scripts/test_gpu.sh
 build:
@@ -15,6 +17,8 @@ build:
 	@bash scripts/build.sh release
 bench:
 	@bash scripts/bench.sh
+soak:
+	@bash scripts/soak.sh
 docs:
 	@bash scripts/docs.sh
 format:

@@ -2,6 +2,7 @@
 #include "core/AtomicFile.h"
 
 #include "core/Error.h"
+#include "core/Files.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -21,25 +22,34 @@
 
 namespace ds {
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".XXXXXX") {
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat existing;
   if (::stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
-    temporary_.clear();
     throw Error("cannot write " + path_ + ": it exists and is not a regular file");
   }
-  file_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  do {
+    temporary_ = path_ + ".XXXXXX";
+    file_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  } while (file_ < 0 && errno == EINTR);
   if (file_ < 0)
     fail("create a file beside it");
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::fchmod(file_, 0666 & ~mask) != 0) // mkstemp gives 0600
-    fail("set its permissions");
+  if (::fchmod(file_, 0666 & ~mask) == 0) // mkstemp gives 0600
+    return;
+  const int error = errno;
+  discard(); // no destructor runs after a constructor that throws
+  errno = error;
+  fail("set its permissions");
 }
 
-AtomicFile::~AtomicFile() {
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() noexcept {
   if (file_ < 0)
     return;
   ::close(file_);
+  file_ = -1;
   ::unlink(temporary_.c_str());
 }
 
@@ -48,18 +58,16 @@ void AtomicFile::fail(const char *action) const {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      fail("write");
-    bytes = bytes.subspan(size_t(written));
-  }
+  if (!writeAll(file_, bytes))
+    fail("write");
 }
 
 void AtomicFile::commit() {
-  if (::fsync(file_) != 0)
+  int flushed = 0;
+  do
+    flushed = ::fsync(file_);
+  while (flushed != 0 && errno == EINTR);
+  if (flushed != 0)
     fail("flush");
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail("rename");
@@ -67,7 +75,7 @@ void AtomicFile::commit() {
   file_ = -1;
   // The name is an entry of the folder. Some file systems refuse to flush one, and the file is there by now.
   const std::string folder = std::filesystem::absolute(path_).parent_path();
-  const int entry = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int entry = openFile(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (entry < 0)
     return;
   (void)::fsync(entry);
@@ -76,8 +84,11 @@ void AtomicFile::commit() {
 
 void requireWritableFolder(const std::string &path) {
   const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (!std::filesystem::is_directory(folder) || ::access(folder.c_str(), W_OK) != 0)
+  if (!isFolder(folder))
     throw Error("cannot write " + path + ": " + folder.string() + " is no folder that may be written to");
+  if (::access(folder.c_str(), W_OK) != 0)
+    throw Error("cannot write " + path + ": " + folder.string() +
+                " is no folder that may be written to: " + std::strerror(errno));
 }
 
 void writeFileAtomically(const std::string &path, std::string_view bytes) {

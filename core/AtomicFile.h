@@ -24,6 +24,7 @@ public:
 
 private:
   [[noreturn]] void fail(const char *action) const;
+  void discard() noexcept;
 
   std::string path_;
   std::string temporary_;

@@ -1,61 +1,146 @@
 #include "kernels/Call.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
+#include <map>
 #include <variant>
 
 namespace ds::kernels {
 
-Call::Call(const Invocation &invocation) : invocation_(invocation) {
-  for (size_t i = 0; i < invocation.operands.size(); ++i) {
-    const TensorType &type = invocation.operands[i];
-    require(dtypeFromNumber(int(type.dtype)).has_value(), "operand " + std::to_string(i) + " has no known dtype");
-    require(type.shape.size() <= maxRank, "operand " + std::to_string(i) + " has rank " +
-                                              std::to_string(type.shape.size()) + "; at most " +
+namespace {
+
+/// "float32 or float64".
+std::string typesIn(uint16_t types) {
+  std::vector<std::string_view> names;
+  for (int number = int(DType::Bool); number <= int(DType::BF16); ++number)
+    if (types & OperandTypes::bit(DType(number)))
+      names.push_back(name(DType(number)));
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += std::string(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + std::string(names[i]);
+  return text;
+}
+
+/// The sizes that the names in a call's shapes stand for (KernelRow.h).
+class ShapeNames {
+public:
+  /// Nothing if `shape` is the row's, else what it should be. New names take the sizes that they meet.
+  std::string check(std::string_view row, const Shape &shape) {
+    if (row.empty())
+      return {};
+    const std::vector<std::string_view> names = namesIn(row);
+    const bool hasRest = std::ranges::any_of(names, isRest);
+    if (hasRest ? shape.size() + 1 < names.size() : shape.size() != names.size())
+      return expected(names);
+    size_t d = 0;
+    for (std::string_view name : names) {
+      const size_t count = isRest(name) ? shape.size() + 1 - names.size() : 1;
+      const Shape sizes(shape.begin() + int64_t(d), shape.begin() + int64_t(d + count));
+      d += count;
+      if (isName(name) && known_.try_emplace(name, sizes).first->second != sizes)
+        return expected(names);
+    }
+    return {};
+  }
+
+private:
+  static bool isRest(std::string_view name) { return name.ends_with("..."); }
+  /// A size that is no name, such as ceil(n / block), is the kernel's to check.
+  static bool isName(std::string_view name) {
+    return std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.'; });
+  }
+  static std::vector<std::string_view> namesIn(std::string_view row) {
+    std::vector<std::string_view> names;
+    for (row = row.substr(1, row.size() - 2); !row.empty();) {
+      const size_t comma = row.find(", ");
+      names.push_back(row.substr(0, comma));
+      row.remove_prefix(comma == std::string_view::npos ? row.size() : comma + 2);
+    }
+    return names;
+  }
+  /// "[4, cols]".
+  std::string expected(const std::vector<std::string_view> &names) const {
+    std::string text;
+    for (std::string_view name : names) {
+      const auto it = known_.find(name);
+      const std::string sizes = it == known_.end() ? std::string(name) : toString(it->second);
+      const std::string_view bare = it == known_.end() ? sizes : std::string_view(sizes).substr(1, sizes.size() - 2);
+      text += (text.empty() || bare.empty() ? "" : ", ") + std::string(bare);
+    }
+    return "[" + text + "]";
+  }
+
+  std::map<std::string_view, Shape> known_;
+};
+
+} // namespace
+
+Call::Call(const Invocation &invocation) : invocation_(invocation), layout_(invocation) {
+  checkSizes();
+  checkTypes();
+  ShapeNames names;
+  for (size_t i = 0; i < layout_.size(); ++i)
+    if (const std::string expected = names.check(layout_[i].shape, shape(i)); !expected.empty())
+      fail(titleOf(i) + " must have shape " + expected + ", not " + toString(shape(i)));
+}
+
+void Call::checkSizes() const {
+  for (size_t i = 0; i < invocation_.operands.size(); ++i) {
+    const TensorType &type = invocation_.operands[i];
+    const std::string title = i < layout_.size() ? titleOf(i) : "the workspace";
+    require(dtypeFromNumber(int(type.dtype)).has_value(), title + " has no known dtype");
+    require(type.shape.size() <= maxRank, title + " has rank " + std::to_string(type.shape.size()) + "; at most " +
                                               std::to_string(maxRank) + " is supported");
     Shape nonZero = type.shape;
     std::replace(nonZero.begin(), nonZero.end(), int64_t(0), int64_t(1));
     nonZero.push_back(byteSize(type.dtype));
-    require(checkedElementCount(nonZero).has_value(),
-            "operand " + std::to_string(i) + " has the impossible shape " + toString(type.shape));
+    require(checkedElementCount(nonZero).has_value(), title + " has the impossible shape " + toString(type.shape));
+  }
+}
+
+void Call::checkTypes() {
+  bool known = false; // the call's own type
+  for (size_t i = 0; i < layout_.size(); ++i) {
+    const OperandTypes &types = layout_[i].types;
+    uint16_t allowed = types.any;
+    if (types.own && known)
+      allowed = types.also | OperandTypes::bit(own_);
+    if (types.statistic || types.sum) // the first operand has set the call's type
+      allowed |= OperandTypes::bit(own_ == DType::BF16 ? DType::F32 : own_);
+    if (types.sum)
+      allowed |= OperandTypes::bit(own_);
+    require((allowed & OperandTypes::bit(dtype(i))) != 0,
+            titleOf(i) + " must be " + typesIn(allowed) + ", not " + std::string(name(dtype(i))));
+    if (types.own && !known) {
+      own_ = dtype(i);
+      known = true;
+    }
   }
 }
 
 void Call::fail(const std::string &why) const { throw Error("kernel '" + invocation_.kernel + "': " + why); }
 
-void Call::expectOperands(size_t count) const {
-  require(operandCount() == count,
-          "takes " + std::to_string(count) + " operands, not " + std::to_string(operandCount()));
+std::string Call::titleOf(size_t operand) const {
+  return "operand " + std::to_string(operand) + " (" + std::string(layout_[operand].name) + ")";
+}
+
+size_t Call::operator[](std::string_view name) const {
+  const auto operand = layout_.find(name);
+  require(operand.has_value(), "the call has no operand '" + std::string(name) + "'");
+  return *operand;
 }
 
 void Call::expectShape(size_t operand, const Shape &expected) const {
-  require(shape(operand) == expected, "operand " + std::to_string(operand) + " must have shape " + toString(expected) +
-                                          ", not " + toString(shape(operand)));
+  require(shape(operand) == expected,
+          titleOf(operand) + " must have shape " + toString(expected) + ", not " + toString(shape(operand)));
 }
 
-void Call::expectDType(size_t operand, DType expected) const {
-  require(dtype(operand) == expected, "operand " + std::to_string(operand) + " must be " + std::string(name(expected)) +
-                                          ", not " + std::string(name(dtype(operand))));
-}
-
-void Call::expectScalar(size_t operand, DType expected) const {
-  expectShape(operand, {});
-  expectDType(operand, expected);
-}
-
-void Call::expectFloat(size_t operand) const {
-  require(isWideFloat(dtype(operand)), "operand " + std::to_string(operand) + " must be float32 or float64, not " +
-                                           std::string(name(dtype(operand))));
-}
-
-void Call::expectIndex(size_t operand) const {
-  require(dtype(operand) == DType::I32 || dtype(operand) == DType::I64,
-          "operand " + std::to_string(operand) + " must be int32 or int64, not " + std::string(name(dtype(operand))));
-}
-
-void Call::expectLike(size_t operand, size_t other) const {
-  expectShape(operand, shape(other));
-  expectDType(operand, dtype(other));
+void Call::requireWorkspace(Device device) const {
+  Invocation without = invocation_;
+  without.operands.resize(layout_.size());
+  const int64_t needed = kernels::workspaceBytes(without, {.device = device});
+  require(workspace().bytes >= needed,
+          "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace().bytes));
 }
 
 const AttributeValue &Call::attribute(std::string_view name) const {
@@ -64,11 +149,9 @@ const AttributeValue &Call::attribute(std::string_view name) const {
   return it->second;
 }
 
-int64_t Call::integer(std::string_view name) const {
-  const auto *value = std::get_if<int64_t>(&attribute(name));
-  require(value != nullptr, "attribute '" + std::string(name) + "' must be an integer");
-  return *value;
-}
+// The layout has checked that the values are of the row's kinds.
+
+int64_t Call::integer(std::string_view name) const { return std::get<int64_t>(attribute(name)); }
 
 int64_t Call::integerIn(std::string_view name, int64_t low, int64_t high) const {
   const int64_t value = integer(name);
@@ -79,12 +162,8 @@ int64_t Call::integerIn(std::string_view name, int64_t low, int64_t high) const 
 
 double Call::number(std::string_view name) const {
   const AttributeValue &value = attribute(name);
-  if (const auto *integer = std::get_if<int64_t>(&value))
-    return double(*integer);
-  const auto *number = std::get_if<double>(&value);
-  require(number != nullptr, "attribute '" + std::string(name) + "' must be a number");
-  require(std::isfinite(*number), "attribute '" + std::string(name) + "' must be finite");
-  return *number;
+  const auto *integer = std::get_if<int64_t>(&value);
+  return integer ? double(*integer) : std::get<double>(value);
 }
 
 double Call::numberIn(std::string_view name, double low, double high) const {
@@ -95,28 +174,21 @@ double Call::numberIn(std::string_view name, double low, double high) const {
 }
 
 const std::string &Call::text(std::string_view name) const {
-  const auto *value = std::get_if<std::string>(&attribute(name));
-  require(value != nullptr, "attribute '" + std::string(name) + "' must be text");
-  return *value;
+  static const std::string none;
+  return has(name) ? std::get<std::string>(attribute(name)) : none;
 }
 
 std::vector<int64_t> Call::integers(std::string_view name) const {
-  const AttributeValue &value = attribute(name);
-  if (const auto *list = std::get_if<std::vector<int64_t>>(&value))
-    return *list;
-  // An empty list does not show its element type.
-  const auto *numbers = std::get_if<std::vector<double>>(&value);
-  require(numbers && numbers->empty(), "attribute '" + std::string(name) + "' must be a list of integers");
-  return {};
+  const auto *list = std::get_if<std::vector<int64_t>>(&attribute(name));
+  return list ? *list : std::vector<int64_t>(); // an empty list does not show the type of its elements
 }
 
 std::vector<double> Call::numbers(std::string_view name) const {
   const AttributeValue &value = attribute(name);
   if (const auto *list = std::get_if<std::vector<double>>(&value))
     return *list;
-  const auto *list = std::get_if<std::vector<int64_t>>(&value);
-  require(list != nullptr, "attribute '" + std::string(name) + "' must be a list of numbers");
-  return {list->begin(), list->end()};
+  const auto &list = std::get<std::vector<int64_t>>(value);
+  return {list.begin(), list.end()};
 }
 
 size_t Call::axis(const Shape &shape) const { return normalizedAxis(*this, integer("axis"), shape.size()); }

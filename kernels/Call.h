@@ -1,13 +1,13 @@
 //===- Call.h - reading and checking one Invocation -----------------------===//
 //
-// Plans come from files and may be corrupted, so a factory trusts nothing: it asks a Call for operands and attributes,
-// and every answer is checked. All failures are ds::Error and name the kernel.
+// Plans come from files and may be corrupted, so a factory trusts nothing: it makes a Call, which checks what the
+// kernel's row in Kernels.inc says, and then what the row cannot say. All failures are ds::Error and name the kernel.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "core/Error.h"
-#include "kernels/KernelRegistry.h"
+#include "kernels/KernelTable.h"
 
 #include <array>
 #include <cstdint>
@@ -27,10 +27,19 @@ struct AxisView {
   int64_t outer, length, inner;
 };
 
+/// The bytes that a plan reserves behind the operands of a call; none where it leaves them out.
+struct CallWorkspace {
+  size_t operand = 0; ///< if there are bytes
+  int64_t bytes = 0;
+
+  void *at(std::span<void *const> operands) const { return bytes > 0 ? operands[operand] : nullptr; }
+};
+
 class Call {
 public:
   /// Checks what holds for all kernels: known dtypes, rank at most maxRank, sizes that fit 62 bits even with the zero
-  /// dimensions left out (so that any partial product of dimensions is safe).
+  /// dimensions left out (so that any partial product of dimensions is safe); and what the kernel's row says: which
+  /// operands and attributes there are, their types and shapes. `invocation` outlives the call.
   explicit Call(const Invocation &invocation);
 
   [[noreturn]] void fail(const std::string &why) const;
@@ -39,30 +48,37 @@ public:
       fail(why);
   }
 
-  size_t operandCount() const { return invocation_.operands.size(); }
-  void expectOperands(size_t count) const;
+  /// Operands without the workspace.
+  size_t operandCount() const { return layout_.size(); }
+  /// The first operand that the row gives this name; a name that the call does not have is a mistake of ours.
+  size_t operator[](std::string_view name) const;
+  bool hasOperand(std::string_view name) const { return layout_.find(name).has_value(); }
   const Shape &shape(size_t operand) const { return invocation_.operands.at(operand).shape; }
+  const Shape &shape(std::string_view name) const { return shape((*this)[name]); }
   DType dtype(size_t operand) const { return invocation_.operands.at(operand).dtype; }
+  DType dtype(std::string_view name) const { return dtype((*this)[name]); }
   int64_t elements(size_t operand) const { return elementCount(shape(operand)); }
-  int64_t bytes(size_t operand) const { return elements(operand) * byteSize(dtype(operand)); }
+  int64_t elements(std::string_view name) const { return elements((*this)[name]); }
+
+  /// The type of the operands that the row gives the call's own type; float32 where there are none.
+  DType dtype() const { return own_; }
 
   void expectShape(size_t operand, const Shape &expected) const;
-  void expectDType(size_t operand, DType expected) const;
-  /// Shape [] and the given type.
-  void expectScalar(size_t operand, DType expected) const;
-  /// float32 or float64.
-  void expectFloat(size_t operand) const;
-  /// int32 or int64.
-  void expectIndex(size_t operand) const;
-  void expectLike(size_t operand, size_t other) const;
+  void expectShape(std::string_view name, const Shape &expected) const { expectShape((*this)[name], expected); }
+
+  CallWorkspace workspace() const { return {layout_.size(), layout_.hasWorkspace() ? elements(layout_.size()) : 0}; }
+  /// For kernels that cannot do with less than what a plan reserves.
+  void requireWorkspace(Device device) const;
 
   bool has(std::string_view name) const { return invocation_.attributes.contains(name); }
   int64_t integer(std::string_view name) const;
   int64_t integerIn(std::string_view name, int64_t low, int64_t high) const;
-  bool flag(std::string_view name) const { return integerIn(name, 0, 1) != 0; }
+  /// Left out: false.
+  bool flag(std::string_view name) const { return has(name) && integer(name) != 0; }
   /// A finite number; integers are accepted.
   double number(std::string_view name) const;
   double numberIn(std::string_view name, double low, double high) const;
+  /// Left out: "".
   const std::string &text(std::string_view name) const;
   std::vector<int64_t> integers(std::string_view name) const;
   std::vector<double> numbers(std::string_view name) const;
@@ -71,8 +87,13 @@ public:
 
 private:
   const AttributeValue &attribute(std::string_view name) const;
+  void checkSizes() const;
+  void checkTypes();
+  std::string titleOf(size_t operand) const;
 
   const Invocation &invocation_;
+  const CallLayout layout_;
+  DType own_ = DType::F32;
 };
 
 /// `axis` of a tensor of rank `rank` as an index, or a failure of `call`.

@@ -12,6 +12,7 @@
 #include "kernels/HostDevice.h"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace ds::kernels {
@@ -62,6 +63,58 @@ enum class ElementwiseOp : int64_t {
   Round = 68, // halves to even
   Atan = 69,
 };
+
+/// An opcode and the op that it computes, as the reference program spells it behind "train.".
+struct ElementwiseName {
+  ElementwiseOp op;
+  std::string_view name;
+};
+inline constexpr ElementwiseName elementwiseNames[] = {{ElementwiseOp::Cast, "cast"},
+                                                       {ElementwiseOp::Copy, "broadcast"},
+                                                       {ElementwiseOp::Add, "add"},
+                                                       {ElementwiseOp::Sub, "sub"},
+                                                       {ElementwiseOp::Mul, "mul"},
+                                                       {ElementwiseOp::Div, "div"},
+                                                       {ElementwiseOp::Pow, "pow"},
+                                                       {ElementwiseOp::Max, "max"},
+                                                       {ElementwiseOp::Min, "min"},
+                                                       {ElementwiseOp::And, "and"},
+                                                       {ElementwiseOp::Or, "or"},
+                                                       {ElementwiseOp::Xor, "xor"},
+                                                       {ElementwiseOp::Equal, "equal"},
+                                                       {ElementwiseOp::Less, "less"},
+                                                       {ElementwiseOp::LessEqual, "less_equal"},
+                                                       {ElementwiseOp::Greater, "greater"},
+                                                       {ElementwiseOp::GreaterEqual, "greater_equal"},
+                                                       {ElementwiseOp::Select, "select"},
+                                                       {ElementwiseOp::Neg, "neg"},
+                                                       {ElementwiseOp::Abs, "abs"},
+                                                       {ElementwiseOp::Sqrt, "sqrt"},
+                                                       {ElementwiseOp::Rsqrt, "rsqrt"},
+                                                       {ElementwiseOp::Reciprocal, "reciprocal"},
+                                                       {ElementwiseOp::Exp, "exp"},
+                                                       {ElementwiseOp::Log, "log"},
+                                                       {ElementwiseOp::Erf, "erf"},
+                                                       {ElementwiseOp::Tanh, "tanh"},
+                                                       {ElementwiseOp::Sigmoid, "sigmoid"},
+                                                       {ElementwiseOp::Relu, "relu"},
+                                                       {ElementwiseOp::Sin, "sin"},
+                                                       {ElementwiseOp::Cos, "cos"},
+                                                       {ElementwiseOp::Not, "not"},
+                                                       {ElementwiseOp::IsNan, "is_nan"},
+                                                       {ElementwiseOp::Sign, "sign"},
+                                                       {ElementwiseOp::Floor, "floor"},
+                                                       {ElementwiseOp::Ceil, "ceil"},
+                                                       {ElementwiseOp::Round, "round"},
+                                                       {ElementwiseOp::Atan, "atan"}};
+
+/// The opcode of an op; constants have none of their own.
+constexpr std::optional<ElementwiseOp> elementwiseNamed(std::string_view name) {
+  for (const ElementwiseName &known : elementwiseNames)
+    if (known.name == name)
+      return known.op;
+  return std::nullopt;
+}
 
 inline constexpr int64_t elementwiseInstructionWidth = 5;
 

@@ -2,7 +2,7 @@
 //
 // A kernel is built once (at initialize: shapes are checked, library primitives made) and executed many times (only
 // arithmetic: no allocation, no exception). Everything static about a call is in its Invocation; addresses come with
-// each execute, because slots move them. KernelSignatures.h lists the kernels.
+// each execute, because slots move them. Kernels.inc lists the kernels.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -32,8 +32,8 @@ using AttributeValue = std::variant<int64_t, double, std::string, std::vector<in
 /// By name; std::map so that printing has one order.
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 
-/// All that is static about one call. Operands stand in the order of KernelSignatures.h; a workspace, where the kernel
-/// has one, is the last operand: bytes (U8, shape [n], n may be 0).
+/// All that is static about one call. Operands stand in the order of Kernels.inc; a workspace, where the plan has
+/// one, is the last operand: bytes (U8, shape [n]).
 struct Invocation {
   std::string kernel;
   std::vector<TensorType> operands;

@@ -12,9 +12,8 @@
 
 namespace ds::kernels {
 
-/// Calls f(T{}) with the C++ type of `dtype`, which is not bfloat16: who meets that widens it first. A bool is a
-/// uint8_t that holds 0 or 1.
-template <typename F> decltype(auto) withType(DType dtype, F &&f) {
+/// Calls f(T{}) with the C++ type of `dtype`, or floats() where that is a float. A bool is a uint8_t that holds 0 or 1.
+template <typename F, typename Floats> decltype(auto) withType(DType dtype, F &&f, Floats &&floats) {
   switch (dtype) {
   case DType::Bool:
   case DType::U8:
@@ -28,12 +27,16 @@ template <typename F> decltype(auto) withType(DType dtype, F &&f) {
   case DType::I64:
     return f(int64_t{});
   case DType::F32:
-    return f(float{});
   case DType::F64:
   case DType::BF16:
     break;
   }
-  return f(double{});
+  return floats();
+}
+
+/// The same where floats are no bfloat16: who meets that widens it first.
+template <typename F> decltype(auto) withType(DType dtype, F &&f) {
+  return withType(dtype, f, [&] { return dtype == DType::F32 ? f(float{}) : f(double{}); });
 }
 
 /// A float as an integer: truncated. PyTorch leaves NaN and what does not fit undefined; here int32 and int64 get their

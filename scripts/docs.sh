@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # scripts/docs.sh [--check]: writes docs/reference/ from the dialects and passes; --check only says whether it would change.
+# The page of the kernels is KernelsTest's (DS_UPDATE_DOCS=1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=docs/reference
@@ -12,5 +13,5 @@ tblgen -gen-dialect-doc -dialect=plan dialects/Plan/PlanOps.td -o "$out/plan.md"
 tblgen -gen-pass-doc compiler/passes/Passes.td -o "$out/passes.md"
 rm -f "$out"/*.d
 if [ "${1:-}" = --check ]; then
-  diff -r docs/reference "$out" || { echo "error: docs/reference is out of date; run make docs" >&2; exit 1; }
+  diff -r -x kernels.md docs/reference "$out" || { echo "error: docs/reference is out of date; run make docs" >&2; exit 1; }
 fi

@@ -38,10 +38,14 @@ TensorType i64(Shape shape) { return {DType::I64, std::move(shape)}; }
 KernelCall::KernelCall(const std::string &name, std::vector<Operand> all, Attributes attributes)
     : operands(std::move(all)), context{&workers()} {
   Invocation invocation{name, {}, std::move(attributes)};
-  for (Operand &operand : operands) {
+  for (const Operand &operand : operands)
     invocation.operands.push_back(operand.type);
-    addresses.push_back(operand.data());
+  if (const int64_t bytes = workspaceBytes(invocation, {workers().workers()}); bytes > 0) {
+    operands.emplace_back(TensorType{DType::U8, {bytes}});
+    invocation.operands.push_back(operands.back().type);
   }
+  for (Operand &operand : operands)
+    addresses.push_back(operand.data());
   kernel = cpuKernels().find(name)(invocation, {workers().workers()});
 }
 

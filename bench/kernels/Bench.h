@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/kernels/Machine.h"
-#include "kernels/KernelSignatures.h"
+#include "kernels/KernelTable.h"
 
 #include <benchmark/benchmark.h>
 

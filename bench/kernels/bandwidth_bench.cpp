@@ -72,9 +72,7 @@ void registerRows() {
   add("softmax/scores", "softmax", 2 * scores, {s, s}, {{"axis", int64_t(2)}});
   add("softmax_grad/scores", "softmax_grad", 3 * scores, {s, s, s}, {{"axis", int64_t(2)}});
   add("layer_norm", "layer_norm", 2 * stream, {x, c, c, x, r, r}, {{"epsilon", 1e-5}});
-  std::vector<TensorType> grad = {x, x, c, r, r, x, c, c};
-  grad.push_back({DType::U8, {workspaceBytes("layer_norm_grad", grad, {})}});
-  add("layer_norm_grad", "layer_norm_grad", 3 * stream, grad, {});
+  add("layer_norm_grad", "layer_norm_grad", 3 * stream, {x, x, c, r, r, x, c, c}, {});
   const Attributes loss = {{"ignore_index", int64_t(-100)}, {"reduction", std::string("mean")}};
   const auto labels = [](std::vector<Operand> &operands) { spread(operands[1], vocabulary); };
   add("cross_entropy", "cross_entropy", logits, {l, i64({tokens}), f32({}), r}, loss, labels);

@@ -1,9 +1,7 @@
 //===- Cost.cpp - how long ops take, roughly ----------------------------------===//
 #include "compiler/analysis/Cost.h"
 
-#include "dialects/Train/Train.h"
-
-#include "llvm/ADT/TypeSwitch.h"
+#include "compiler/analysis/KernelSelection.h"
 
 using namespace mlir;
 using namespace ds;
@@ -12,47 +10,38 @@ namespace {
 
 constexpr double flopsPerSecond = 1e11, bytesPerSecond = 1e10;
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-double elements(Value value) { return double(typeOf(value).getNumElements()); }
-double bytes(Value value) { return elements(value) * typeOf(value).getElementTypeBitWidth() / 8; }
+double bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return double(tensor.getNumElements()) * tensor.getElementTypeBitWidth() / 8;
+}
+
+std::vector<kernels::TensorType> tensorsOf(TypeRange types) {
+  std::vector<kernels::TensorType> tensors;
+  for (Type type : types) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
+    tensors.push_back({dtypeOf(type), Shape(shape.begin(), shape.end())});
+  }
+  return tensors;
+}
+
+/// By the kernel of the op's name, if there is one.
+double flopsOf(Operation *op) {
+  const kernels::KernelRow *kernel = kernels::findKernel(op->getName().stripDialect());
+  if (!kernel)
+    return 0;
+  const auto reads = tensorsOf(op->getOperandTypes()), writes = tensorsOf(op->getResultTypes());
+  return kernels::flopsOf(kernel->name, kernels::CallTypes(*kernel, reads, writes));
+}
 
 } // namespace
-
-double ds::productFlops(Operation *op) {
-  // A weight's elements over its output channels are the products of one output element; attention multiplies each
-  // element of the queries by every key, and every value: twice in the forward, five times in the backward.
-  return llvm::TypeSwitch<Operation *, double>(op)
-      .Case([](train::MatmulOp matmul) {
-        RankedTensorType lhs = typeOf(matmul.getLhs());
-        return 2 * elements(matmul.getResult()) * lhs.getDimSize(lhs.getRank() - (matmul.getTransposeLhs() ? 2 : 1));
-      })
-      .Case([](train::ConvOp conv) {
-        return 2 * elements(conv.getResult()) * elements(conv.getWeight()) / typeOf(conv.getWeight()).getDimSize(0);
-      })
-      .Case([](train::ConvInputGradOp conv) {
-        return 2 * elements(conv.getGradient()) * elements(conv.getWeight()) / typeOf(conv.getWeight()).getDimSize(0);
-      })
-      .Case([](train::ConvWeightGradOp conv) {
-        return 2 * elements(conv.getGradient()) * elements(conv.getResult()) / typeOf(conv.getResult()).getDimSize(0);
-      })
-      .Case([](train::AttentionOp attention) {
-        RankedTensorType key = typeOf(attention.getKey());
-        return 4 * elements(attention.getQuery()) * key.getDimSize(key.getRank() - 2);
-      })
-      .Case([](train::AttentionGradOp attention) {
-        RankedTensorType key = typeOf(attention.getKey());
-        return 10 * elements(attention.getQuery()) * key.getDimSize(key.getRank() - 2);
-      })
-      .Default([](Operation *) { return 0.0; });
-}
 
 double ds::seconds(Operation *op) {
   if (isa<train::ReadOp, train::ReshapeOp, train::ConstantOp, train::LossGradientOp>(op))
     return 0;
   double moved = 0;
-  for (Value operand : op->getOperands())
-    moved += bytes(operand);
-  for (Value result : op->getResults())
-    moved += bytes(result);
-  return productFlops(op) / flopsPerSecond + moved / bytesPerSecond;
+  for (Type type : op->getOperandTypes())
+    moved += bytesOf(type);
+  for (Type type : op->getResultTypes())
+    moved += bytesOf(type);
+  return flopsOf(op) / flopsPerSecond + moved / bytesPerSecond;
 }

@@ -5,9 +5,6 @@
 
 namespace ds {
 
-/// Floating-point operations of a product, a convolution or an attention, and of their gradients; 0 for other ops.
-double productFlops(mlir::Operation *op);
-
 /// Seconds of one op on one rank: products at 100 GFLOP/s, and every tensor read or written once at 10 GB/s; views are
 /// free. Only ratios matter: they decide where a model is cut.
 double seconds(mlir::Operation *op);

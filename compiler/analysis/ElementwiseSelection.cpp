@@ -1,12 +1,12 @@
 //===- ElementwiseSelection.cpp - elementwise ops as little programs --------===//
 #include "compiler/analysis/KernelSelection.h"
+
+#include "compiler/analysis/KernelWriter.h"
 #include "kernels/ElementwiseProgram.h"
 
-#include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace ds;
@@ -40,50 +40,6 @@ ds::DType ds::dtypeOf(Type type) {
   return element.isInteger(32) ? DType::I32 : DType::Bool;
 }
 
-/// The opcode of an elementwise op; broadcasts copy.
-static std::optional<ElementwiseOp> opcodeOf(Operation *op) {
-  return TypeSwitch<Operation *, std::optional<ElementwiseOp>>(op)
-      .Case<AddOp>([](auto) { return ElementwiseOp::Add; })
-      .Case<SubOp>([](auto) { return ElementwiseOp::Sub; })
-      .Case<MulOp>([](auto) { return ElementwiseOp::Mul; })
-      .Case<DivOp>([](auto) { return ElementwiseOp::Div; })
-      .Case<PowOp>([](auto) { return ElementwiseOp::Pow; })
-      .Case<MaxOp>([](auto) { return ElementwiseOp::Max; })
-      .Case<MinOp>([](auto) { return ElementwiseOp::Min; })
-      .Case<AndOp>([](auto) { return ElementwiseOp::And; })
-      .Case<OrOp>([](auto) { return ElementwiseOp::Or; })
-      .Case<XorOp>([](auto) { return ElementwiseOp::Xor; })
-      .Case<EqualOp>([](auto) { return ElementwiseOp::Equal; })
-      .Case<LessOp>([](auto) { return ElementwiseOp::Less; })
-      .Case<LessEqualOp>([](auto) { return ElementwiseOp::LessEqual; })
-      .Case<GreaterOp>([](auto) { return ElementwiseOp::Greater; })
-      .Case<GreaterEqualOp>([](auto) { return ElementwiseOp::GreaterEqual; })
-      .Case<SelectOp>([](auto) { return ElementwiseOp::Select; })
-      .Case<NegOp>([](auto) { return ElementwiseOp::Neg; })
-      .Case<AbsOp>([](auto) { return ElementwiseOp::Abs; })
-      .Case<SqrtOp>([](auto) { return ElementwiseOp::Sqrt; })
-      .Case<RsqrtOp>([](auto) { return ElementwiseOp::Rsqrt; })
-      .Case<ReciprocalOp>([](auto) { return ElementwiseOp::Reciprocal; })
-      .Case<ExpOp>([](auto) { return ElementwiseOp::Exp; })
-      .Case<LogOp>([](auto) { return ElementwiseOp::Log; })
-      .Case<ErfOp>([](auto) { return ElementwiseOp::Erf; })
-      .Case<TanhOp>([](auto) { return ElementwiseOp::Tanh; })
-      .Case<SigmoidOp>([](auto) { return ElementwiseOp::Sigmoid; })
-      .Case<ReluOp>([](auto) { return ElementwiseOp::Relu; })
-      .Case<SinOp>([](auto) { return ElementwiseOp::Sin; })
-      .Case<CosOp>([](auto) { return ElementwiseOp::Cos; })
-      .Case<NotOp>([](auto) { return ElementwiseOp::Not; })
-      .Case<IsNanOp>([](auto) { return ElementwiseOp::IsNan; })
-      .Case<SignOp>([](auto) { return ElementwiseOp::Sign; })
-      .Case<FloorOp>([](auto) { return ElementwiseOp::Floor; })
-      .Case<CeilOp>([](auto) { return ElementwiseOp::Ceil; })
-      .Case<RoundOp>([](auto) { return ElementwiseOp::Round; })
-      .Case<AtanOp>([](auto) { return ElementwiseOp::Atan; })
-      .Case<CastOp>([](auto) { return ElementwiseOp::Cast; })
-      .Case<BroadcastOp>([](auto) { return ElementwiseOp::Copy; })
-      .Default([](Operation *) { return std::nullopt; });
-}
-
 namespace {
 
 /// Writes instructions; inputs must be declared before the first one.
@@ -110,7 +66,7 @@ public:
   }
 
   LogicalResult apply(Operation *op) {
-    std::optional<ElementwiseOp> opcode = opcodeOf(op);
+    const std::optional<ElementwiseOp> opcode = kernels::elementwiseNamed(op->getName().stripDialect());
     SmallVector<int64_t> operands;
     for (Value operand : op->getOperands()) {
       FailureOr<int64_t> number = registerOf(operand);
@@ -122,10 +78,9 @@ public:
     return success();
   }
 
-  SmallVector<NamedAttribute> attributes(Builder builder, ArrayRef<int64_t> results) {
-    return {builder.getNamedAttr("program", builder.getDenseI64ArrayAttr(program_)),
-            builder.getNamedAttr("constants", builder.getDenseF64ArrayAttr(constants_)),
-            builder.getNamedAttr("results", builder.getDenseI64ArrayAttr(results))};
+  SmallVector<NamedAttribute> attributes(MLIRContext *context, ArrayRef<int64_t> results) const {
+    KernelWriter<"elementwise"> writer(context);
+    return writer.with("program", program_).with("constants", constants_).with("results", results).call().attributes;
   }
 
   int64_t emit(ElementwiseOp opcode, DType dtype, ArrayRef<int64_t> operands) {
@@ -144,8 +99,10 @@ private:
 
 } // namespace
 
+static KernelCall emptyCall() { return {std::string(kernels::kernel<"elementwise">.name), {}, {}}; }
+
 static FailureOr<KernelCall> selectFused(FusedOp op) {
-  KernelCall call{"elementwise", {}, {}};
+  KernelCall call = emptyCall();
   ProgramWriter writer;
   Block &body = op.getBody().front();
   for (auto [input, argument] : llvm::zip(op.getInputs(), body.getArguments())) {
@@ -164,14 +121,14 @@ static FailureOr<KernelCall> selectFused(FusedOp op) {
   }
   for (Value output : op.getOutputs())
     call.write(output);
-  call.attributes = writer.attributes(Builder(op.getContext()), results);
+  call.attributes = writer.attributes(op.getContext(), results);
   return call;
 }
 
 FailureOr<KernelCall> ds::selectElementwise(Operation *op) {
   if (auto fused = dyn_cast<FusedOp>(op))
     return selectFused(fused);
-  KernelCall call{"elementwise", {}, {}};
+  KernelCall call = emptyCall();
   ProgramWriter writer;
   llvm::DenseSet<Value> seen;
   for (Value operand : op->getOperands())
@@ -182,12 +139,12 @@ FailureOr<KernelCall> ds::selectElementwise(Operation *op) {
   if (failed(writer.apply(op)))
     return failure();
   call.write(op->getResult(0));
-  call.attributes = writer.attributes(Builder(op->getContext()), {*writer.registerOf(op->getResult(0))});
+  call.attributes = writer.attributes(op->getContext(), {*writer.registerOf(op->getResult(0))});
   return call;
 }
 
 KernelCall ds::selectAccumulate(AccumulateOp op) {
-  KernelCall call{"elementwise", {}, {}};
+  KernelCall call = emptyCall();
   auto type = cast<RankedTensorType>(op.getValue().getType());
   StringAttr name = op.getVariableAttr().getAttr();
   call.variable(name, type, plan::Access::Read);
@@ -197,12 +154,12 @@ KernelCall ds::selectAccumulate(AccumulateOp op) {
   sum.input(Value()); // the accumulator
   sum.input(op.getValue());
   const int64_t result = sum.emit(ElementwiseOp::Add, dtypeOf(type), {0, 1});
-  call.attributes = sum.attributes(Builder(op.getContext()), {result});
+  call.attributes = sum.attributes(op.getContext(), {result});
   return call;
 }
 
 KernelCall ds::selectUpdateAverage(UpdateAverageOp op) {
-  KernelCall call{"elementwise", {}, {}};
+  KernelCall call = emptyCall();
   auto type = cast<RankedTensorType>(op.getValue().getType());
   StringAttr name = op.getVariableAttr().getAttr();
   call.variable(name, type, plan::Access::Read);
@@ -218,18 +175,18 @@ KernelCall ds::selectUpdateAverage(UpdateAverageOp op) {
   const int64_t kept = average.emit(ElementwiseOp::Mul, dtype, {0, keep});
   const int64_t taken = average.emit(ElementwiseOp::Mul, dtype, {1, take});
   const int64_t result = average.emit(ElementwiseOp::Add, dtype, {kept, taken});
-  call.attributes = average.attributes(Builder(op.getContext()), {result});
+  call.attributes = average.attributes(op.getContext(), {result});
   return call;
 }
 
 KernelCall ds::selectCopy(Value value) {
-  KernelCall call{"elementwise", {}, {}};
+  KernelCall call = emptyCall();
   call.read(value);
   call.write(value);
   ProgramWriter copy;
   copy.input(value);
   const int64_t result = copy.emit(ElementwiseOp::Copy, dtypeOf(value.getType()), {0});
-  call.attributes = copy.attributes(Builder(value.getContext()), {result});
+  call.attributes = copy.attributes(value.getContext(), {result});
   return call;
 }
 

@@ -1,7 +1,9 @@
 //===- KernelSelection.cpp - which kernel runs an op ------------------------===//
 #include "compiler/analysis/KernelSelection.h"
 
-#include "mlir/IR/Builders.h"
+#include "compiler/analysis/KernelWriter.h"
+#include "core/Error.h"
+#include "kernels/Call.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -19,205 +21,218 @@ void KernelCall::variable(StringAttr name, RankedTensorType type, plan::Access a
   operands.push_back({{}, name, type, access});
 }
 
+static kernels::TensorType tensorOf(RankedTensorType type) {
+  return {dtypeOf(type), Shape(type.getShape().begin(), type.getShape().end())};
+}
+
+static kernels::Attributes attributesOf(ArrayRef<NamedAttribute> attributes) {
+  kernels::Attributes result;
+  for (NamedAttribute attribute : attributes) {
+    kernels::AttributeValue &value = result[attribute.getName().str()];
+    llvm::TypeSwitch<Attribute>(attribute.getValue())
+        .Case([&](IntegerAttr a) { value = a.getInt(); })
+        .Case([&](FloatAttr a) { value = a.getValueAsDouble(); })
+        .Case([&](StringAttr a) { value = a.str(); })
+        .Case([&](DenseI64ArrayAttr a) { value = std::vector<int64_t>(a.asArrayRef()); })
+        .Case([&](DenseF64ArrayAttr a) { value = std::vector<double>(a.asArrayRef()); });
+  }
+  return result;
+}
+
+kernels::Invocation KernelCall::invocation() const {
+  kernels::Invocation result{kernel, {}, attributesOf(attributes)};
+  for (const KernelOperand &operand : operands)
+    result.operands.push_back(tensorOf(operand.type));
+  return result;
+}
+
+kernels::Invocation ds::invocationOf(plan::KernelOp kernel) {
+  auto command = cast<plan::CommandOpInterface>(kernel.getOperation());
+  kernels::Invocation result{kernel.getKernel().str(), {}, attributesOf(kernel.getArguments().getValue())};
+  for (unsigned i = 0; i < command.getBuffers().size(); ++i)
+    result.operands.push_back(tensorOf(command.getTensor(i)));
+  return result;
+}
+
 namespace {
 
-/// Collects operands and attributes in the order of KernelSignatures.h.
+/// The calls of ops, one function a shape of call; the kernel is named as the op.
 class Selector {
 public:
-  Selector(Operation *op, const SymbolTable &symbols) : builder_(op->getContext()), symbols_(symbols) {}
+  Selector(const SymbolTable &symbols, const KernelTarget &target) : symbols_(symbols), target_(target) {}
 
-  KernelCall call(StringRef kernel, ValueRange reads, ValueRange writes) {
-    KernelCall call{kernel.str(), {}, std::move(attributes_)};
-    for (Value value : reads)
-      call.read(value);
-    for (Value value : writes)
-      call.write(value);
-    return call;
-  }
-  Selector &with(StringRef name, Attribute value) {
-    attributes_.push_back(builder_.getNamedAttr(name, value));
-    return *this;
-  }
-  Selector &with(StringRef name, int64_t value) { return with(name, builder_.getI64IntegerAttr(value)); }
-  Selector &with(StringRef name, ArrayRef<int64_t> values) { return with(name, builder_.getDenseI64ArrayAttr(values)); }
-  Selector &with(StringRef name, const APFloat &value) {
-    return with(name, builder_.getF64FloatAttr(value.convertToDouble()));
-  }
-  RankedTensorType typeOf(FlatSymbolRefAttr name) {
-    return cast<StateOpInterface>(symbols_.lookup(name.getAttr())).getStateType();
+  KernelCall matmul(MatmulOp op) const {
+    auto call = writerOf(op);
+    call.with("trans_a", op.getTransposeLhs()).with("trans_b", op.getTransposeRhs()).with("pieces", target_.workers);
+    if (target_.device == kernels::Device::Cuda && target_.tf32 && getElementTypeOrSelf(op.getType()).isF32())
+      call.with("tf32", true);
+    return call.with("bias", bool(op.getBias())).call(op);
   }
 
-  /// Axis and plain ops: kernel named like the op, operands then results.
-  KernelCall plain(Operation *op) { return call(op->getName().stripDialect(), op->getOperands(), op->getResults()); }
-
-  KernelCall reduction(Operation *op, ArrayRef<int64_t> axes) { return with("axes", axes).plain(op); }
-
-  KernelCall globalNorm(GlobalNormOp op) {
-    SmallVector<int64_t> blocks(op.getBlocks());
-    if (blocks.empty())
-      blocks.assign(op.getPartials().size(), 1024);
-    return with("blocks", blocks).plain(op);
+  template <typename OpTy> KernelCall attention(OpTy op) const {
+    auto call = writerOf(op).with("scale", op.getScale()).with("causal", op.getCausal());
+    return call.with("mask", bool(op.getMask())).call(op);
   }
 
-  KernelCall adamw(AdamWOp op) {
-    with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
-    with("weight_decay", op.getWeightDecay()).with("adam_w_mode", int64_t(op.getDecoupled()));
-    KernelCall result = call("adamw", {}, {});
-    const RankedTensorType type = typeOf(op.getParameterAttr());
-    result.variable(op.getParameterAttr().getAttr(), type, plan::Access::ReadWrite);
-    result.variable(op.getGradientAttr().getAttr(), type, plan::Access::Read);
-    result.variable(op.getFirstMomentAttr().getAttr(), type, plan::Access::ReadWrite);
-    result.variable(op.getSecondMomentAttr().getAttr(), type, plan::Access::ReadWrite);
-    for (Value scalar : op->getOperands())
-      result.read(scalar);
-    return result;
+  template <typename OpTy> KernelCall reduction(OpTy op) const {
+    return writerOf(op).with("axes", op.getAxes()).call(op);
   }
 
-  KernelCall sgd(SgdOp op) {
-    with("momentum", op.getMomentum()).with("weight_decay", op.getWeightDecay());
-    with("nesterov", int64_t(op.getNesterov()));
-    KernelCall result = call("sgd", {}, {});
-    const RankedTensorType type = typeOf(op.getParameterAttr());
-    result.variable(op.getParameterAttr().getAttr(), type, plan::Access::ReadWrite);
-    result.variable(op.getGradientAttr().getAttr(), type, plan::Access::Read);
-    if (FlatSymbolRefAttr buffer = op.getMomentumBufferAttr())
-      result.variable(buffer.getAttr(), type, plan::Access::ReadWrite);
-    for (Value scalar : op->getOperands())
-      result.read(scalar);
-    return result;
+  template <typename OpTy> KernelCall alongAxis(OpTy op) const {
+    return writerOf(op).with("axis", int64_t(op.getAxis())).call(op);
   }
 
-  KernelCall adagrad(AdagradOp op) {
-    with("epsilon", op.getEpsilon()).with("weight_decay", op.getWeightDecay()).with("lr_decay", op.getLrDecay());
-    KernelCall result = call("adagrad", {}, {});
-    const RankedTensorType type = typeOf(op.getParameterAttr());
-    result.variable(op.getParameterAttr().getAttr(), type, plan::Access::ReadWrite);
-    result.variable(op.getGradientAttr().getAttr(), type, plan::Access::Read);
-    result.variable(op.getSquareSumAttr().getAttr(), type, plan::Access::ReadWrite);
-    for (Value scalar : op->getOperands())
-      result.read(scalar);
-    return result;
+  KernelCall scatter(ScatterElementsOp op) const {
+    auto call = writerOf(op).with("reduction", stringifyScatterReduction(op.getReduction()));
+    return call.with("axis", int64_t(op.getAxis())).call(op);
   }
 
-  KernelCall learningRate(LearningRateOp op) {
-    with("schedule", op.getScheduleAttr());
-    for (NamedAttribute parameter : op.getParameters())
-      with(parameter.getName(), parameter.getValue());
-    return call("learning_rate", op->getOperands(), op->getResults());
-  }
-
-  KernelCall increment(IncrementOp op) {
-    KernelCall result = call("increment", {}, {});
-    result.variable(op.getVariableAttr().getAttr(), typeOf(op.getVariableAttr()), plan::Access::ReadWrite);
-    return result;
-  }
-
-  /// layer_norm and its gradient see rows of as many columns as `scale` has elements; `wide` are the operands that are
-  /// shaped like the input.
-  KernelCall rowWise(Operation *op, Value scale, ArrayRef<unsigned> wide) {
-    const int64_t columns = cast<RankedTensorType>(scale.getType()).getNumElements();
-    KernelCall result = plain(op);
-    for (auto [index, operand] : llvm::enumerate(result.operands)) {
+  /// A norm or its gradient, whose kernel sees rows of as many columns as `scale` has elements.
+  template <typename OpTy> KernelCall rowWise(OpTy op) const {
+    auto writer = writerOf(op);
+    if constexpr (std::is_same_v<OpTy, LayerNormOp> || std::is_same_v<OpTy, RmsNormOp>)
+      writer.with("epsilon", op.getEpsilon());
+    KernelCall call = writer.call(op);
+    const int64_t columns = cast<RankedTensorType>(op.getScale().getType()).getNumElements();
+    for (auto [operand, row] : llvm::zip(call.operands, kernels::findKernel(call.kernel)->operands)) {
       const int64_t count = operand.type.getNumElements();
-      operand.type = llvm::is_contained(wide, index) ? operand.type.clone({columns ? count / columns : 0, columns})
-                                                     : operand.type.clone({count});
+      const bool isWide = row.shape == "[..., cols]";
+      operand.type =
+          isWide ? operand.type.clone({columns ? count / columns : 0, columns}) : operand.type.clone({count});
     }
-    return result;
+    return call;
   }
 
   /// How a window moves; `high` follows from the shapes.
-  template <typename OpTy> Selector &window(OpTy op) {
-    return with("strides", op.getStrides()).with("dilations", op.getDilations()).with("low", op.getLow());
+  template <typename OpTy> auto window(OpTy op) const {
+    return writerOf(op).with("strides", op.getStrides()).with("dilations", op.getDilations()).with("low", op.getLow());
+  }
+  template <typename OpTy> KernelCall pool(OpTy op) const { return window(op).with("window", op.getWindow()).call(op); }
+  KernelCall conv(ConvOp op) const {
+    return window(op).with("groups", int64_t(op.getGroups())).with("bias", bool(op.getBias())).call(op);
+  }
+  template <typename OpTy> KernelCall convGrad(OpTy op) const {
+    return window(op).with("groups", int64_t(op.getGroups())).call(op);
   }
 
-  template <typename OpTy> KernelCall pool(OpTy op) { return window(op).with("window", op.getWindow()).plain(op); }
+  template <typename OpTy> KernelCall crossEntropy(OpTy op) const {
+    auto call = writerOf(op).with("ignore_index", int64_t(op.getIgnoreIndex()));
+    return call.with("reduction", stringifyReduction(op.getReduction())).call(op);
+  }
 
-  KernelCall crossEntropy(Operation *op, uint64_t ignoreIndex, Reduction reduction) {
-    with("ignore_index", int64_t(ignoreIndex));
-    with("reduction", builder_.getStringAttr(stringifyReduction(reduction)));
-    return plain(op);
+  KernelCall globalNorm(GlobalNormOp op) const {
+    SmallVector<int64_t> blocks(op.getBlocks());
+    if (blocks.empty())
+      blocks.assign(op.getPartials().size(), 1024);
+    return writerOf(op).with("blocks", blocks).call(op);
+  }
+
+  KernelCall adamw(AdamWOp op) const {
+    auto call = writerOf(op);
+    call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
+    call.with("weight_decay", op.getWeightDecay()).with("adam_w_mode", op.getDecoupled());
+    const RankedTensorType type = typeOf(op.getParameterAttr());
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("m", op.getFirstMomentAttr(), type).variable("v", op.getSecondMomentAttr(), type);
+    return call.call(op);
+  }
+
+  KernelCall sgd(SgdOp op) const {
+    auto call = writerOf(op);
+    call.with("momentum", op.getMomentum()).with("weight_decay", op.getWeightDecay());
+    call.with("nesterov", op.getNesterov());
+    const RankedTensorType type = typeOf(op.getParameterAttr());
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    if (FlatSymbolRefAttr buffer = op.getMomentumBufferAttr())
+      call.variable("momentum_buffer", buffer, type);
+    return call.call(op);
+  }
+
+  KernelCall adagrad(AdagradOp op) const {
+    auto call = writerOf(op);
+    call.with("epsilon", op.getEpsilon()).with("weight_decay", op.getWeightDecay()).with("lr_decay", op.getLrDecay());
+    const RankedTensorType type = typeOf(op.getParameterAttr());
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    return call.variable("sum", op.getSquareSumAttr(), type).call(op);
+  }
+
+  KernelCall increment(IncrementOp op) const {
+    return writerOf(op).variable("step", op.getVariableAttr(), typeOf(op.getVariableAttr())).call();
   }
 
 private:
-  Builder builder_;
+  RankedTensorType typeOf(FlatSymbolRefAttr name) const {
+    return cast<StateOpInterface>(symbols_.lookup(name.getAttr())).getStateType();
+  }
+
   const SymbolTable &symbols_;
-  SmallVector<NamedAttribute> attributes_;
+  const KernelTarget &target_;
 };
 
-} // namespace
+/// Whether the kernels' table has such a call. That it has not is a mistake of ours: ops are verified before.
+LogicalResult verifyCall(Operation *op, const KernelCall &call) {
+  try {
+    (void)kernels::Call(call.invocation());
+    return success();
+  } catch (const Error &error) {
+    return op->emitOpError("would be run by a call that kernels/Kernels.inc does not allow: ") << error.what();
+  }
+}
 
-FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols, const KernelTarget &target) {
-  if (op->hasTrait<Elementwise>() || isa<FusedOp, BroadcastOp>(op))
-    return selectElementwise(op);
-  Selector select(op, symbols);
+FailureOr<KernelCall> select(Operation *op, const Selector &select) {
   using Result = FailureOr<KernelCall>;
   return TypeSwitch<Operation *, Result>(op)
-      .Case([&](MatmulOp o) {
-        select.with("trans_a", int64_t(o.getTransposeLhs())).with("trans_b", int64_t(o.getTransposeRhs()));
-        select.with("pieces", target.workers);
-        if (target.device == kernels::Device::Cuda && target.tf32 && getElementTypeOrSelf(o.getType()).isF32())
-          select.with("tf32", int64_t(1));
-        return Result(select.with("bias", int64_t(bool(o.getBias()))).plain(op));
-      })
-      .Case<AttentionOp, AttentionGradOp>([&](auto o) {
-        select.with("scale", o.getScale()).with("causal", int64_t(o.getCausal()));
-        return Result(select.with("mask", int64_t(bool(o.getMask()))).plain(op));
-      })
-      .Case([&](TransposeOp o) { return Result(select.with("perm", o.getPermutation()).plain(op)); })
-      .Case([&](ReduceSumOp o) { return Result(select.reduction(op, o.getAxes())); })
-      .Case([&](ReduceMeanOp o) { return Result(select.reduction(op, o.getAxes())); })
-      .Case([&](ReduceMaxOp o) { return Result(select.reduction(op, o.getAxes())); })
+      .Case([&](MatmulOp o) { return select.matmul(o); })
+      .Case<AttentionOp, AttentionGradOp>([&](auto o) { return select.attention(o); })
+      .Case([&](TransposeOp o) { return writerOf(o).with("perm", o.getPermutation()).call(o); })
+      .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>([&](auto o) { return select.reduction(o); })
       .Case<SoftmaxOp, SoftmaxGradOp, LogSoftmaxOp, LogSoftmaxGradOp, GatherOp, GatherGradOp, ConcatOp,
-            GatherElementsOp>([&](auto o) { return Result(select.with("axis", int64_t(o.getAxis())).plain(op)); })
-      .Case([&](ScatterElementsOp o) {
-        select.with("reduction", StringAttr::get(op->getContext(), stringifyScatterReduction(o.getReduction())));
-        return Result(select.with("axis", int64_t(o.getAxis())).plain(op));
-      })
-      .Case([&](ArgMaxOp o) {
-        return Result(select.with("axis", int64_t(o.getAxis())).with("last", int64_t(o.getLast())).plain(op));
-      })
-      .Case([&](TopKOp o) { return Result(select.with("smallest", int64_t(o.getSmallest())).plain(op)); })
+            GatherElementsOp>([&](auto o) { return select.alongAxis(o); })
+      .Case([&](ScatterElementsOp o) { return select.scatter(o); })
+      .Case(
+          [&](ArgMaxOp o) { return writerOf(o).with("axis", int64_t(o.getAxis())).with("last", o.getLast()).call(o); })
+      .Case([&](TopKOp o) { return writerOf(o).with("smallest", o.getSmallest()).call(o); })
       .Case([&](CumSumOp o) {
-        select.with("exclusive", int64_t(o.getExclusive())).with("reverse", int64_t(o.getReverse()));
-        return Result(select.with("axis", int64_t(o.getAxis())).plain(op));
+        auto call = writerOf(o).with("exclusive", o.getExclusive()).with("reverse", o.getReverse());
+        return call.with("axis", int64_t(o.getAxis())).call(o);
       })
-      .Case([&](LayerNormOp o) {
-        return Result(select.with("epsilon", o.getEpsilon()).rowWise(op, o.getScale(), {0, 3}));
-      })
-      .Case([&](LayerNormGradOp o) { return Result(select.rowWise(op, o.getScale(), {0, 1, 5})); })
-      .Case(
-          [&](RmsNormOp o) { return Result(select.with("epsilon", o.getEpsilon()).rowWise(op, o.getScale(), {0, 2})); })
-      .Case([&](RmsNormGradOp o) { return Result(select.rowWise(op, o.getScale(), {0, 1, 4})); })
-      .Case([&](BatchNormOp o) { return Result(select.with("epsilon", o.getEpsilon()).plain(op)); })
-      .Case([&](ConvOp o) {
-        select.window(o).with("groups", int64_t(o.getGroups())).with("bias", int64_t(bool(o.getBias())));
-        return Result(select.plain(op));
-      })
-      .Case<ConvInputGradOp, ConvWeightGradOp>(
-          [&](auto o) { return Result(select.window(o).with("groups", int64_t(o.getGroups())).plain(op)); })
-      .Case<MaxPoolOp, MaxPoolGradOp, AveragePoolOp, AveragePoolGradOp>([&](auto o) { return Result(select.pool(o)); })
-      .Case(
-          [&](SliceOp o) { return Result(select.with("starts", o.getStarts()).with("steps", o.getSteps()).plain(op)); })
+      .Case<LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp>([&](auto o) { return select.rowWise(o); })
+      .Case([&](BatchNormOp o) { return writerOf(o).with("epsilon", o.getEpsilon()).call(o); })
+      .Case([&](BatchNormGradOp o) { return writerOf(o).call(o); })
+      .Case([&](ConvOp o) { return select.conv(o); })
+      .Case<ConvInputGradOp, ConvWeightGradOp>([&](auto o) { return select.convGrad(o); })
+      .Case<MaxPoolOp, MaxPoolGradOp, AveragePoolOp, AveragePoolGradOp>([&](auto o) { return select.pool(o); })
+      .Case([&](SliceOp o) { return writerOf(o).with("starts", o.getStarts()).with("steps", o.getSteps()).call(o); })
       .Case([&](PadOp o) {
-        select.with("low", o.getLow()).with("interior", o.getInterior());
-        return Result(select.with("value", o.getValue()).plain(op));
+        auto call = writerOf(o).with("low", o.getLow()).with("interior", o.getInterior());
+        return call.with("value", o.getValue()).call(o);
       })
-      .Case<CrossEntropyOp, CrossEntropyGradOp>(
-          [&](auto o) { return Result(select.crossEntropy(op, o.getIgnoreIndex(), o.getReduction())); })
+      .Case<CrossEntropyOp, CrossEntropyGradOp>([&](auto o) { return select.crossEntropy(o); })
       .Case([&](DropoutOp o) {
-        return Result(select.with("ratio", o.getRatio()).with("op_id", int64_t(o.getOpId())).plain(op));
+        return writerOf(o).with("ratio", o.getRatio()).with("op_id", int64_t(o.getOpId())).call(o);
       })
-      .Case([&](BatchNormGradOp) { return Result(select.plain(op)); })
-      .Case([&](BlockSumSquaresOp o) { return Result(select.with("block", int64_t(o.getBlock())).plain(op)); })
-      .Case([&](GlobalNormOp o) { return Result(select.globalNorm(o)); })
-      .Case([&](ClipFactorOp o) { return Result(select.with("max_norm", o.getMaxNorm()).plain(op)); })
-      .Case([&](LearningRateOp o) { return Result(select.learningRate(o)); })
-      .Case([&](IncrementOp o) { return Result(select.increment(o)); })
-      .Case([&](AdamWOp o) { return Result(select.adamw(o)); })
-      .Case([&](SgdOp o) { return Result(select.sgd(o)); })
-      .Case([&](AdagradOp o) { return Result(select.adagrad(o)); })
+      .Case([&](BlockSumSquaresOp o) { return writerOf(o).with("block", int64_t(o.getBlock())).call(o); })
+      .Case([&](GlobalNormOp o) { return select.globalNorm(o); })
+      .Case([&](ClipFactorOp o) { return writerOf(o).with("max_norm", o.getMaxNorm()).call(o); })
+      .Case([&](LearningRateOp o) {
+        return writerOf(o).with("schedule", o.getSchedule()).with(o.getParameters()).call(o);
+      })
+      .Case([&](IncrementOp o) { return select.increment(o); })
+      .Case([&](AdamWOp o) { return select.adamw(o); })
+      .Case([&](SgdOp o) { return select.sgd(o); })
+      .Case([&](AdagradOp o) { return select.adagrad(o); })
       .Default([](Operation *o) {
         o->emitOpError("has no kernel");
         return Result(failure());
       });
+}
+
+} // namespace
+
+FailureOr<KernelCall> ds::selectKernel(Operation *op, const SymbolTable &symbols, const KernelTarget &target) {
+  const bool isElementwise = op->hasTrait<Elementwise>() || isa<FusedOp, BroadcastOp>(op);
+  FailureOr<KernelCall> call = isElementwise ? selectElementwise(op) : select(op, Selector(symbols, target));
+  if (failed(call) || failed(verifyCall(op, *call)))
+    return failure();
+  return call;
 }

@@ -4,7 +4,7 @@
 #include "core/DType.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
-#include "kernels/Device.h"
+#include "kernels/KernelTable.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -20,7 +20,7 @@ struct KernelOperand {
   plan::Access access;
 };
 
-/// A call of a kernel of kernels/KernelSignatures.h, without its workspace.
+/// A call of a kernel of kernels/Kernels.inc, without its workspace.
 struct KernelCall {
   std::string kernel;
   llvm::SmallVector<KernelOperand> operands;
@@ -29,7 +29,13 @@ struct KernelCall {
   void read(mlir::Value value);
   void write(mlir::Value value);
   void variable(mlir::StringAttr name, mlir::RankedTensorType type, plan::Access access);
+
+  /// The call as kernels see it.
+  kernels::Invocation invocation() const;
 };
+
+/// The call of a command as kernels see it, with its workspace.
+kernels::Invocation invocationOf(plan::KernelOp kernel);
 
 /// What of a machine and a configuration decides calls.
 struct KernelTarget {

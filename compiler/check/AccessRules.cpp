@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/AccessRules.h"
 
-#include "core/DType.h"
-#include "kernels/MayOverwrite.h"
+#include "kernels/KernelTable.h"
+#include "runtime/plan/Invocations.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -72,15 +71,6 @@ void requireNotUsed(const RankMemory &memory, const proto::Operand &operand, con
                 memory.placeOf(other.instance) + " " + verb + "s them");
 }
 
-/// Whether a kernel may write `result` to the bytes of `operand`: it reads each element before it writes that one.
-bool mayShare(const proto::KernelCommand &command, size_t operand, size_t result) {
-  const auto elementBytes = [&](size_t index) {
-    const std::optional<DType> dtype = dtypeFromNumber(command.operands(int(index)).dtype());
-    return dtype ? byteSize(*dtype) : 0;
-  };
-  return elementBytes(operand) == elementBytes(result) && kernels::mayOverwrite(command.kernel(), operand, result);
-}
-
 } // namespace
 
 void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
@@ -102,7 +92,8 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
         memory.refuse("race", index,
                       "writes " + memory.nameOf(written.buffer()) + " where its operand in " +
                           memory.nameOf(other.buffer()) + " lies");
-      if (instance.command->has_kernel() && !mayShare(instance.command->kernel(), o, w))
+      if (instance.command->has_kernel() &&
+          !kernels::mayOverwrite(plan::invocationOf(instance.command->kernel()), o, w))
         memory.refuse("race", index,
                       "writes operand " + std::to_string(w) + " over operand " + std::to_string(o) + " in " +
                           memory.nameOf(other.buffer()) + ", which kernel \"" + instance.command->kernel().kernel() +

@@ -2,9 +2,7 @@
 #include "compiler/check/Effects.h"
 
 #include "core/DType.h"
-
-#include <algorithm>
-#include <string_view>
+#include "kernels/KernelTable.h"
 
 namespace ds::check {
 
@@ -65,9 +63,8 @@ uint64_t byteCount(const proto::Operand &operand) {
 }
 
 bool isOptimizer(const proto::Command &command) {
-  constexpr std::string_view names[] = {"adamw", "sgd", "adagrad"};
-  return command.has_kernel() && command.kernel().operands_size() >= 2 &&
-         std::ranges::find(names, command.kernel().kernel()) != std::end(names);
+  const kernels::KernelRow *row = command.has_kernel() ? kernels::findKernel(command.kernel().kernel()) : nullptr;
+  return row && row->isOptimizer() && command.kernel().operands_size() >= 2;
 }
 
 } // namespace ds::check

@@ -21,7 +21,7 @@ std::vector<Effect> effectsOf(const proto::Command &command);
 
 uint64_t byteCount(const proto::Operand &operand);
 
-/// Whether a kernel changes operand 0, a parameter, by operand 1, its gradient (kernels/KernelSignatures.h).
+/// Whether a kernel changes operand 0, a parameter, by operand 1, its gradient.
 bool isOptimizer(const proto::Command &command);
 
 } // namespace ds::check

@@ -8,6 +8,7 @@
 
 #include "compiler/check/Effects.h"
 #include "compiler/check/Layout.h"
+#include "kernels/KernelRow.h"
 
 #include <algorithm>
 #include <string>
@@ -123,7 +124,8 @@ void requireIncremented(RankMemory &memory, uint32_t variable) {
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
   const proto::Command &command = *memory.instance(index).command;
   const auto &operands = command.kernel().operands();
-  const proto::Operand &parameter = operands[0], &gradient = operands[1];
+  using Row = kernels::KernelRow;
+  const proto::Operand &parameter = operands[Row::parameter], &gradient = operands[Row::gradient];
   const uint64_t microbatch = memory.instance(index).microbatch;
   if (!memory.bufferOf(parameter).has_variable() && !memory.bufferOf(parameter).has_bucket())
     throw Mismatch{"it updates " + memory.nameOf(parameter.buffer()) + ", which holds no parameter"};
@@ -132,8 +134,8 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   for (const Member &member : layout.within(begin, byteCount(parameter))) {
     const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;
     const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values);
-    for (size_t i = 0; i < update.state.size() && int(i) + 2 < operands.size(); ++i)
-      requireState(memory, operands[int(i) + 2], update.state[i], member, skip);
+    for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i)
+      requireState(memory, operands[int(Row::state + i)], update.state[i], member, skip);
     for (const OperandSegment &segment : memory.segmentsOf(parameter, skip, bytes, microbatch))
       if (segment.updated)
         memory.refuse("coverage", index,

@@ -2,6 +2,7 @@
 #include "compiler/check/Meaning.h"
 
 #include "kernels/ElementwiseProgram.h"
+#include "kernels/KernelRows.h"
 
 #include <algorithm>
 #include <string_view>
@@ -19,6 +20,21 @@ template <typename Message> const proto::Attribute *attributeOf(const Message &m
     if (attribute.name() == name)
       return &attribute;
   return nullptr;
+}
+
+/// An attribute of elementwise, by a name that its row has.
+struct ElementwiseAttribute {
+  std::string_view name;
+  consteval ElementwiseAttribute(const char *wanted) : name(wanted) {
+    (void)kernels::kernel<"elementwise">.attribute(wanted);
+  }
+};
+const proto::Attribute *elementwiseAttribute(const proto::KernelCommand &kernel, ElementwiseAttribute attribute) {
+  return attributeOf(kernel, attribute.name);
+}
+
+bool runsKernel(const proto::KernelCommand &kernel, const kernels::KernelRow &row) {
+  return kernel.kernel() == row.name;
 }
 
 /// What the reference program calls an attribute of a kernel.
@@ -103,8 +119,8 @@ void Meaning::requireOp(const proto::Command &command, const proto::ReferenceOp 
 }
 
 bool Meaning::isOnly(const proto::KernelCommand &kernel, int64_t opcode, int operands) {
-  const auto *program = attributeOf(kernel, "program");
-  return kernel.kernel() == "elementwise" && program &&
+  const auto *program = elementwiseAttribute(kernel, "program");
+  return runsKernel(kernel, kernels::kernel<"elementwise">) && program &&
          program->integers().values_size() == kernels::elementwiseInstructionWidth &&
          program->integers().values(0) == opcode && kernel.operands_size() == operands;
 }
@@ -116,8 +132,8 @@ bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(ker
 /// Runs the little program on values instead of numbers.
 std::vector<Meaning::Result> Meaning::elementwise(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
-  const auto *program = attributeOf(kernel, "program"), *constants = attributeOf(kernel, "constants"),
-             *outputs = attributeOf(kernel, "results");
+  const auto *program = elementwiseAttribute(kernel, "program"), *constants = elementwiseAttribute(kernel, "constants"),
+             *outputs = elementwiseAttribute(kernel, "results");
   std::vector<Result> results(size_t(kernel.operands_size()));
   if (!program || !constants || !outputs || outputs->integers().values_size() > kernel.operands_size())
     return results; // the kernel refuses it
@@ -156,15 +172,16 @@ std::vector<Meaning::Result> Meaning::elementwise(const proto::Command &command,
 std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, std::span<const uint32_t> held) {
   const proto::KernelCommand &kernel = command.kernel();
   std::vector<Result> results(size_t(kernel.operands_size()));
-  const bool isElementwise = kernel.kernel() == "elementwise";
+  const bool isElementwise = runsKernel(kernel, kernels::kernel<"elementwise">);
   const bool hasEffect = command.reference_size() == 1 && opOf(command, 0).results_size() == 0;
   if (isElementwise && hasEffect && opOf(command, 0).op() == "train.accumulate") {
     uint32_t added = values_.of(opOf(command, 0).operands(0));
     if (!isAddition(kernel))
       throw Mismatch{"it does not add, as " + titleOf(opOf(command, 0)) + " does"};
-    const auto isTarget = [&](int i) {
-      return kernel.operands(i).buffer() == kernel.operands(2).buffer() &&
-             kernel.operands(i).byte_offset() == kernel.operands(2).byte_offset();
+    const proto::Operand &sum = kernel.operands().at(kernel.operands_size() - 1); // behind the two inputs
+    const auto isTarget = [&](int input) {
+      return kernel.operands(input).buffer() == sum.buffer() &&
+             kernel.operands(input).byte_offset() == sum.byte_offset();
     };
     if (isTarget(0) == isTarget(1))
       throw Mismatch{"it does not add to what it writes, as " + titleOf(opOf(command, 0)) + " does"};
@@ -174,7 +191,7 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
     if (!mayBe(term, added))
       throw Mismatch{"it adds " + values_.name(term) + ", but " + titleOf(opOf(command, 0)) + " adds " +
                      values_.name(added)};
-    results[2] = {values_.variable(opOf(command, 0).variables(0)), added};
+    results.back() = {values_.variable(opOf(command, 0).variables(0)), added};
     return results;
   }
   if (isElementwise) {
@@ -192,15 +209,16 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
     results.back() = {values_.of(op.operands(0)), values_.of(op.operands(0))};
     return results;
   }
-  if (kernel.kernel() == "increment" && !results.empty()) {
-    results[0].value = values_.incremented(held[0]);
+  if (constexpr auto &increment = kernels::kernel<"increment">; runsKernel(kernel, increment) && !results.empty()) {
+    constexpr size_t step = increment.operand("step");
+    results[step].value = values_.incremented(held[step]);
     return results;
   }
   if (command.reference_size() == 0 || hasEffect || command.reference_size() > 1)
     return results; // an optimizer, which is verified by parameter
   const proto::ReferenceOp &op = opOf(command, 0);
-  if (kernel.kernel() == "global_norm" && runs(kernel, op) && op.results_size() == 1 && !results.empty() &&
-      kernel.operands_size() != op.operands_size() + 1) {
+  if (runsKernel(kernel, kernels::kernel<"global_norm">) && runs(kernel, op) && op.results_size() == 1 &&
+      !results.empty() && kernel.operands_size() != op.operands_size() + 1) {
     results.back().value = values_.of(op.results(0)); // of other pieces of the same gradients, on several ranks
     return results;
   }
@@ -227,10 +245,12 @@ Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t p
     const int variables = op.variables_size();
     if (kernel.operands_size() != variables + op.operands_size())
       throw Mismatch{"it has " + std::to_string(kernel.operands_size()) + " operands, not those of " + titleOf(op)};
-    for (int i = 0; i < variables; ++i)
-      if (kernel.operands(i).access() != (i == 1 ? proto::Operand::READ : proto::Operand::READ_WRITE))
+    for (int i = 0; i < variables; ++i) {
+      const bool isRead = i == int(kernels::KernelRow::gradient);
+      if (kernel.operands(i).access() != (isRead ? proto::Operand::READ : proto::Operand::READ_WRITE))
         throw Mismatch{"operand " + std::to_string(i) + " is not said to be " +
-                       (i == 1 ? "read alone" : "read and written") + ", as an update does"};
+                       (isRead ? "read alone" : "read and written") + ", as an update does"};
+    }
     for (int i = 0; i < op.operands_size(); ++i)
       if (const uint32_t scalar = held[size_t(variables + i)]; !mayBe(scalar, values_.of(op.operands(i))))
         throw Mismatch{"operand " + std::to_string(variables + i) + " holds " + values_.name(scalar) +

@@ -38,7 +38,7 @@ public:
   /// An update of a parameter in the reference program.
   struct Update {
     uint32_t added = Values::unknown; ///< what each micro-batch adds to the gradient
-    std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands 2, 3, ...
+    std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands from KernelRow::state on
   };
   /// What each micro-batch adds to the gradient of a parameter; unknown where nothing updates it.
   uint32_t gradientOf(uint32_t parameter) const;

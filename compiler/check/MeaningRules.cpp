@@ -2,6 +2,7 @@
 #include "compiler/check/MeaningRules.h"
 
 #include "compiler/check/GradientRules.h"
+#include "kernels/KernelRows.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
@@ -77,7 +78,7 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
   const proto::Command &command = *instance.command;
   if (isOptimizer(command))
     requireGradient(memory, held, index);
-  if (command.has_kernel() && command.kernel().kernel() == "global_norm") {
+  if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name) {
     requireEachPartOnce(memory, command.kernel(), instance.microbatch);
     requireEveryPart(memory, command, held);
   }

@@ -20,28 +20,8 @@ namespace {
 using kernels::ElementwiseOp;
 
 std::optional<ElementwiseOp> opcodeOf(std::string_view op) {
-  static const std::map<std::string_view, ElementwiseOp> opcodes = {
-      {"train.cast", ElementwiseOp::Cast},       {"train.add", ElementwiseOp::Add},
-      {"train.sub", ElementwiseOp::Sub},         {"train.mul", ElementwiseOp::Mul},
-      {"train.div", ElementwiseOp::Div},         {"train.pow", ElementwiseOp::Pow},
-      {"train.max", ElementwiseOp::Max},         {"train.min", ElementwiseOp::Min},
-      {"train.and", ElementwiseOp::And},         {"train.or", ElementwiseOp::Or},
-      {"train.xor", ElementwiseOp::Xor},         {"train.equal", ElementwiseOp::Equal},
-      {"train.less", ElementwiseOp::Less},       {"train.less_equal", ElementwiseOp::LessEqual},
-      {"train.greater", ElementwiseOp::Greater}, {"train.greater_equal", ElementwiseOp::GreaterEqual},
-      {"train.select", ElementwiseOp::Select},   {"train.neg", ElementwiseOp::Neg},
-      {"train.abs", ElementwiseOp::Abs},         {"train.sqrt", ElementwiseOp::Sqrt},
-      {"train.rsqrt", ElementwiseOp::Rsqrt},     {"train.reciprocal", ElementwiseOp::Reciprocal},
-      {"train.exp", ElementwiseOp::Exp},         {"train.log", ElementwiseOp::Log},
-      {"train.erf", ElementwiseOp::Erf},         {"train.tanh", ElementwiseOp::Tanh},
-      {"train.sigmoid", ElementwiseOp::Sigmoid}, {"train.relu", ElementwiseOp::Relu},
-      {"train.sin", ElementwiseOp::Sin},         {"train.cos", ElementwiseOp::Cos},
-      {"train.not", ElementwiseOp::Not},         {"train.is_nan", ElementwiseOp::IsNan},
-      {"train.sign", ElementwiseOp::Sign},       {"train.floor", ElementwiseOp::Floor},
-      {"train.ceil", ElementwiseOp::Ceil},       {"train.round", ElementwiseOp::Round},
-      {"train.atan", ElementwiseOp::Atan}};
-  const auto it = opcodes.find(op);
-  return it == opcodes.end() ? std::nullopt : std::optional(it->second);
+  constexpr std::string_view prefix = "train.";
+  return op.starts_with(prefix) ? kernels::elementwiseNamed(op.substr(prefix.size())) : std::nullopt;
 }
 
 const proto::Attribute *find(const proto::ReferenceOp &op, std::string_view name) {

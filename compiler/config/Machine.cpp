@@ -5,6 +5,7 @@
 #include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
 #include "core/Error.h"
+#include "core/Files.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,9 +14,8 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <ios>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,16 +91,11 @@ private:
 };
 
 std::string readFile(const std::filesystem::path &path) {
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none))
+  if (isFolder(path))
     throw Error("--machine " + path.string() + ": is a folder; name a file");
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error("--machine " + path.string() + ": cannot be opened: " + std::strerror(errno));
-  std::string text(hjsonSizeLimit + 1, '\0');
-  file.read(text.data(), std::streamsize(text.size()));
-  text.resize(size_t(file.gcount()));
-  return text;
+  if (std::optional<std::string> text = readWhole(path, hjsonSizeLimit + 1))
+    return *std::move(text);
+  throw Error("--machine " + path.string() + ": cannot be opened: " + std::strerror(errno));
 }
 
 bool isFileName(const std::string &name) { return name.find('/') != std::string::npos || name.ends_with(".json"); }
@@ -164,8 +159,7 @@ Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesyst
     return parseMachine(readFile(nameOrPath), nameOrPath);
   for (const std::filesystem::path &folder : searchDirs) {
     const std::filesystem::path file = folder / (nameOrPath + ".json");
-    std::error_code none;
-    if (std::filesystem::exists(file, none))
+    if (isThere(file))
       return parseMachine(readFile(file), file.string());
   }
   if (nameOrPath == "cpu")

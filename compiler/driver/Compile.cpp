@@ -8,6 +8,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
+#include "core/Files.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
@@ -19,10 +20,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <google/protobuf/text_format.h>
-#include <sstream>
 
 using namespace mlir;
 using namespace ds;
@@ -40,12 +40,9 @@ Emit ds::driver::emitFromName(std::string_view name) {
 }
 
 static std::string readText(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file)
-    throw Error(path + ": cannot be read; --config takes a DeepSpeed ds_config.json");
-  return text.str();
+  if (std::optional<std::string> text = readWhole(path))
+    return *std::move(text);
+  throw Error(path + ": cannot be read: " + std::strerror(errno) + "; --config takes a DeepSpeed ds_config.json");
 }
 
 /// Where machine files are looked for: installed beside the tool, in its source tree, in the current folder.

@@ -4,11 +4,15 @@
 
 #include "core/Crc32c.h"
 #include "core/Error.h"
+#include "core/Files.h"
 
 #include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
+#include <sys/types.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace ds;
@@ -99,16 +103,21 @@ struct Checksum {
 /// Of a whole file, read piece by piece: weights never count as memory of the compiler. Nothing, and errno, if it
 /// cannot be read.
 static std::optional<Checksum> checksumOf(const std::filesystem::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> piece(1 << 20);
+  const int file = ds::openFile(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0)
+    return std::nullopt;
+  std::vector<std::byte> piece(1 << 20);
   Checksum checksum{0, 0};
-  while (file) {
-    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    const auto read = static_cast<size_t>(file.gcount());
-    checksum.crc32c = ds::crc32c(std::as_bytes(std::span(piece.data(), read)), checksum.crc32c);
-    checksum.size += read;
+  ssize_t got = 1;
+  while (got > 0 || (got < 0 && errno == EINTR)) {
+    got = read(file, piece.data(), piece.size());
+    checksum.crc32c = ds::crc32c(std::span(piece).first(size_t(std::max<ssize_t>(got, 0))), checksum.crc32c);
+    checksum.size += uint64_t(std::max<ssize_t>(got, 0));
   }
-  return file.eof() ? std::optional(checksum) : std::nullopt;
+  const int error = errno;
+  close(file);
+  errno = error;
+  return got == 0 ? std::optional(checksum) : std::nullopt;
 }
 
 /// The index of a weight file; its size and checksum are read when it is first named.
@@ -120,7 +129,7 @@ FailureOr<unsigned> Exporter::weightFile(train::VariableOp variable, StringRef p
   fs::path model;
   if (auto attribute = module_->getAttrOfType<StringAttr>("train.model_path"))
     model = attribute.str();
-  if (!fs::is_directory(model))
+  if (!isFolder(model))
     model = model.parent_path();
   const fs::path file = model / path.str();
   const std::optional<Checksum> checksum = checksumOf(file);

@@ -4,6 +4,7 @@
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/files/Failure.h"
+#include "core/Files.h"
 #include "dialects/Train/Train.h"
 
 #include "llvm/Support/JSON.h"
@@ -22,15 +23,14 @@ namespace {
 /// MODEL.onnx, or the model in a folder: model.onnx, else the only .onnx file there.
 std::filesystem::path modelFile(const std::string &path) {
   namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(path, error))
+  if (!isFolder(path))
     return path;
-  if (fs::exists(fs::path(path) / "model.onnx", error))
+  if (isThere(fs::path(path) / "model.onnx"))
     return fs::path(path) / "model.onnx";
   std::vector<fs::path> models;
-  for (const fs::directory_entry &entry : fs::directory_iterator(path, error))
-    if (entry.path().extension() == ".onnx")
-      models.push_back(entry.path());
+  for (const fs::path &entry : listFolder(path))
+    if (entry.extension() == ".onnx")
+      models.push_back(entry);
   if (models.size() == 1)
     return models[0];
   throw Failure("folder '" + path + "' holds " + (models.empty() ? "no" : "several") +

@@ -6,6 +6,7 @@
 #include "compiler/import/Weights.h"
 #include "compiler/import/files/Failure.h"
 #include "compiler/import/files/Json.h"
+#include "core/Files.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,13 +31,12 @@ static std::string spelling(DType dtype) {
 
 void WeightFiles::openSafetensors(const std::string &path) {
   namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(path, error))
+  if (!isFolder(path))
     return path.ends_with(".json") ? openSafetensorsIndex(path) : openSafetensorsFile(path);
   const fs::path whole = fs::path(path) / "model.safetensors", index = fs::path(path) / "model.safetensors.index.json";
-  if (fs::exists(index, error))
+  if (isThere(index))
     return openSafetensorsIndex(index.string());
-  if (!fs::exists(whole, error))
+  if (!isThere(whole))
     throw Failure("--weights '" + path + "' is a folder without model.safetensors or model.safetensors.index.json");
   openSafetensorsFile(whole.string());
 }
@@ -47,7 +47,9 @@ void WeightFiles::openSafetensorsIndex(const std::string &path) {
   constexpr uint64_t maxIndex = 100'000'000;
   if (file->size() > maxIndex)
     throw Failure("'" + path + "' is no index of safetensors files: it has " + std::to_string(file->size()) + " bytes");
-  const llvm::json::Value value = parseJson({file->map().data(), file->map().size()}, "'" + path + "'");
+  std::string text(file->size(), '\0');
+  file->read(0, text);
+  const llvm::json::Value value = parseJson(text, "'" + path + "'");
   const llvm::json::Object *object = value.getAsObject();
   const llvm::json::Object *tensors = object ? object->getObject("weight_map") : nullptr;
   if (!tensors)
@@ -63,8 +65,7 @@ void WeightFiles::openSafetensorsIndex(const std::string &path) {
   }
   for (const std::string &name : names) {
     const std::filesystem::path shard = std::filesystem::path(path).parent_path() / name;
-    std::error_code error;
-    if (!std::filesystem::exists(shard, error))
+    if (!isThere(shard))
       throw Failure("'" + path + "' names '" + name + "', which is not beside it; a sharded model needs all of its " +
                     std::to_string(names.size()) + " files");
     openSafetensorsFile(shard.string());

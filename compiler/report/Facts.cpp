@@ -2,67 +2,44 @@
 #include "compiler/report/Facts.h"
 
 #include "core/DType.h"
+#include "kernels/KernelTable.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ds::report {
 namespace {
 
-/// 2 M N K of one product: its result has [..., M, N], its left side [..., M, K] or [..., K, M].
-uint64_t productFlops(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
-  if (op.results_size() < 1 || op.operands_size() < 2)
-    return 0;
-  const auto &result = plan.reference().values(int(op.results(0))).shape();
-  const auto &left = plan.reference().values(int(op.operands(0))).shape();
-  if (result.size() < 2 || left.size() < 2)
-    return 0;
-  const uint64_t m = uint64_t(result.Get(result.size() - 2));
-  const uint64_t mk = uint64_t(left.Get(left.size() - 2)) * uint64_t(left.Get(left.size() - 1));
-  return m == 0 ? 0 : 2 * elements(result) * (mk / m);
+std::vector<kernels::TensorType> tensorsOf(const plan::proto::Plan &plan,
+                                           const google::protobuf::RepeatedField<uint32_t> &values) {
+  std::vector<kernels::TensorType> tensors;
+  for (uint32_t index : values) {
+    const plan::proto::ReferenceValue &value = plan.reference().values(int(index));
+    tensors.push_back({DType(value.dtype()), Shape(value.shape().begin(), value.shape().end())});
+  }
+  return tensors;
 }
 
-/// Of attention's products: queries by keys for each head, over depth or columns; two forward, four for the gradients,
-/// as the ops that it stands for would have. That a causal mask leaves some out and that the gradients take one again
-/// does not count.
-uint64_t attentionFlops(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
-  const int gradient = op.op() == "train.attention_grad" ? 1 : 0; // its first operand is the result's gradient
-  if (op.operands_size() < 3 + gradient)
-    return 0;
-  const auto shape = [&](int operand) -> const auto & {
-    return plan.reference().values(int(op.operands(operand + gradient))).shape();
-  };
-  const auto &query = shape(0), &key = shape(1), &value = shape(2);
-  if (query.size() != 4 || key.size() != 4 || value.size() != 4)
-    return 0;
-  const uint64_t depth = uint64_t(query.Get(3)), columns = uint64_t(value.Get(3)), keys = uint64_t(key.Get(2));
-  const uint64_t scores = depth == 0 ? 0 : elements(query) / depth * keys;
-  return 2 * scores * (depth + columns) * (gradient ? 2 : 1);
-}
-
-/// Of a convolution and its gradients: each element of its result is as many products as the weight has elements for
-/// one output channel.
-uint64_t convFlops(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
-  if (op.results_size() < 1 || op.operands_size() < 2)
-    return 0;
-  const auto shape = [&](uint32_t value) -> const auto & { return plan.reference().values(int(value)).shape(); };
-  const auto &output = shape(op.op() == "train.conv" ? op.results(0) : op.operands(0));
-  const auto &weight = shape(op.op() == "train.conv_weight_grad" ? op.results(0) : op.operands(1));
-  const uint64_t channels = weight.empty() ? 0 : uint64_t(weight.Get(0));
-  return channels == 0 ? 0 : 2 * elements(output) * (elements(weight) / channels);
-}
-
+/// Of the kernel of the op's name, without what a gradient computes again: attention's scores.
 uint64_t flopsOf(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
-  if (op.op() == "train.matmul")
-    return productFlops(plan, op);
-  if (op.op().starts_with("train.conv"))
-    return convFlops(plan, op);
-  return op.op() == "train.attention" || op.op() == "train.attention_grad" ? attentionFlops(plan, op) : 0;
+  constexpr std::string_view prefix = "train.";
+  const kernels::KernelRow *kernel =
+      op.op().starts_with(prefix) ? kernels::findKernel(std::string_view(op.op()).substr(prefix.size())) : nullptr;
+  if (!kernel)
+    return 0;
+  const auto reads = tensorsOf(plan, op.operands()), writes = tensorsOf(plan, op.results());
+  const kernels::CallTypes call(*kernel, reads, writes);
+  const double flops = kernels::flopsOf(kernel->name, call);
+  const bool repeats = kernel->name == "attention_grad";
+  const double again = repeats ? 2 * double(call.elements("q")) * double(call.dim("k", 2)) : 0;
+  return uint64_t(std::max(0.0, flops - again));
 }
 
 /// Times the micro-batches, for what every micro-batch does.

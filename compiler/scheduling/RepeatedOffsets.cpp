@@ -155,21 +155,30 @@ private:
 
   /// Offsets by first fit; the bytes of the arena.
   int64_t place(const std::vector<size_t> &order) {
-    std::vector<std::pair<int64_t, size_t>> placed; // by offset
+    struct Placed {
+      int64_t offset;
+      size_t buffer;
+      int64_t end; // aligned
+      bool operator<(const Placed &other) const {
+        return std::tie(offset, buffer) < std::tie(other.offset, other.buffer);
+      }
+    };
+    std::vector<Placed> placed; // by offset
+    placed.reserve(order.size());
     int64_t bytes = bottom_;
     for (size_t buffer : order) {
+      const int64_t own = problem_.buffers[buffer].bytes;
       int64_t free = bottom_;
-      for (const auto &[offset, other] : placed) {
-        if (!overlaps_.meet(buffer, other))
-          continue;
-        if (offset - free >= problem_.buffers[buffer].bytes)
-          break;
-        free = std::max(free, aligned(offset + problem_.buffers[other].bytes));
+      for (const Placed &other : placed) {
+        if (other.offset - free >= own)
+          break; // those behind it are no nearer
+        if (other.end > free && overlaps_.meet(buffer, other.buffer))
+          free = other.end;
       }
       offsets_[buffer] = free;
-      const std::pair place(free, buffer);
+      const Placed place{free, buffer, aligned(free + own)};
       placed.insert(std::upper_bound(placed.begin(), placed.end(), place), place);
-      bytes = std::max(bytes, free + problem_.buffers[buffer].bytes);
+      bytes = std::max(bytes, free + own);
     }
     return bytes;
   }

@@ -5,7 +5,7 @@
 include "dialects/Dist/DistDialect.td"
 
 def Dist_KernelOp : Dist_Op<"kernel", [HasParent<"FragmentOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "call a kernel of kernels/KernelSignatures.h on tensors and variables";
+  let summary = "call a kernel of kernels/Kernels.inc on tensors and variables";
   let description = [{
     What `ds-select-kernels` makes of a train op. Operands of the kernel stand in its order; `access` says what it does to
     each (numbers of plan's Access: 1 read, 2 write, 3 read and write), `as` the tensor that it sees. An operand is the

@@ -166,7 +166,7 @@ class Plan_Command<string mnemonic, dag extra = (ins)>
 }
 
 def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:$arguments)> {
-  let summary = "run a kernel of kernels/KernelSignatures.h";
+  let summary = "run a kernel of kernels/Kernels.inc";
   let description = [{
     **Constraints**
     - (command_c1) accesses, types and byte offsets have one entry per buffer; waits and delays are as many.

@@ -2,9 +2,9 @@
 //
 // Dao et al., "FlashAttention", 2022: scores exist a tile at a time, 128 queries by 128 keys on the worker's stack, and
 // the softmax is brought up to date as tiles come by in order of the keys. A piece is 128 queries of one head, so bits
-// do not depend on the number of workers. Tiles that a causal mask hides whole are left out. No workspace.
+// do not depend on the number of workers. Tiles that a causal mask hides whole are left out.
+// The workspace is where products are packed for tile registers.
 #include "kernels/attention/attention_call.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 
 #include <atomic>
@@ -18,16 +18,17 @@ namespace {
 
 template <typename T> class Attention : public Kernel {
 public:
-  explicit Attention(const AttentionCall &call) : call_(call) {}
+  Attention(const AttentionCall &call, int workers) : call_(call), scratch_(call.workspace.bytes, workers) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const Addresses at{static_cast<const T *>(operands[0]),    static_cast<const T *>(operands[1]),
                        static_cast<const T *>(operands[2]),    operands[3],
                        static_cast<T *>(operands[call_.next]), static_cast<T *>(operands[call_.next + 1])};
     const int64_t tiles = piecesOf(call_.queries, attentionTile);
+    void *workspace = call_.workspace.at(operands);
     std::atomic<bool> done = true;
-    parallelFor(context, call_.batch * call_.heads * tiles, [&](int64_t piece, int) {
-      if (!runTile(at, piece / tiles, piece % tiles * attentionTile))
+    parallelFor(context, call_.batch * call_.heads * tiles, [&](int64_t piece, int worker) {
+      if (!runTile(at, piece / tiles, piece % tiles * attentionTile, scratch_.of(workspace, worker)))
         done = false;
     });
     return done ? Status::success() : Status::failure("attention: no memory was left for a product");
@@ -41,7 +42,7 @@ private:
   };
 
   /// attentionTile queries of one head (of all batches), from `query` on.
-  bool runTile(const Addresses &at, int64_t head, int64_t query) const {
+  bool runTile(const Addresses &at, int64_t head, int64_t query, Scratch scratch) const {
     alignas(64) T tile[attentionTile * attentionTile];
     T maximum[attentionTile];
     double sum[attentionTile] = {};
@@ -56,12 +57,14 @@ private:
       const T *k = at.k + (group + key) * depth, *v = at.v + (group + key) * columns;
       if (depth == 0)
         std::fill_n(tile, attentionTile * attentionTile, T(0));
-      else if (!multiply(Gemm<T>{q, k, tile, rows, cols, depth, depth, depth, attentionTile, false, true, false}))
+      else if (!multiply(Gemm<T>{q, k, tile, rows, cols, depth, depth, depth, attentionTile, false, true, false},
+                         scratch))
         return false;
       mask_(tile, rows, cols, T(call_.scale), call_.maskAt<T>(at.mask, head, query, key));
       soften_(tile, rows, cols, maximum, sum, out, columns);
       if (columns > 0 &&
-          !multiply(Gemm<T>{tile, v, out, rows, columns, cols, attentionTile, columns, columns, false, false, true}))
+          !multiply(Gemm<T>{tile, v, out, rows, columns, cols, attentionTile, columns, columns, false, false, true},
+                    scratch))
         return false;
     }
     finish_(rows, maximum, sum, out, columns, at.lse + head * call_.queries + query);
@@ -69,6 +72,7 @@ private:
   }
 
   AttentionCall call_;
+  WorkerScratch scratch_;
   decltype(&baseline::maskTile<T>) mask_ = DS_BEST(maskTile<T>);
   decltype(&baseline::softenTile<T>) soften_ = DS_BEST(softenTile<T>);
   decltype(&baseline::finishRows<T>) finish_ = DS_BEST(finishRows<T>);
@@ -76,9 +80,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildOptions &) {
-  const AttentionCall parsed = attentionCall(Call(invocation));
-  return makeByFloat<Attention>(parsed.dtype, parsed);
+std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildOptions &options) {
+  const AttentionCall call{Call(invocation)};
+  return makeByFloat<Attention>(call.dtype, call, options.maxWorkers);
 }
 
 } // namespace ds::kernels

@@ -18,10 +18,10 @@ template <typename T> struct ScoreMask {
   int64_t visible = 0; ///< row r sees columns below visible + r
 };
 
-/// q [batch, heads, queries, depth], k [batch, groups, keys, depth], v [batch, groups, keys, columns].
+/// attention or its gradient: q [batch, heads, queries, depth], k [batch, groups, keys, depth], v [batch, groups, keys,
+/// columns].
 struct AttentionCall {
-  /// q is operand `first`; k, v and the mask, if there is one, follow it.
-  AttentionCall(const Call &call, size_t first);
+  explicit AttentionCall(const Call &call);
 
   /// The mask of the scores of `head` (of all batches) from `query` and `key` on.
   template <typename T> ScoreMask<T> maskAt(const void *mask, int64_t head, int64_t query, int64_t key) const {
@@ -50,12 +50,11 @@ struct AttentionCall {
   double scale = 1;
   bool causal = false, masked = false, boolMask = false;
   std::array<int64_t, 4> maskStrides{}; ///< 0 where the mask is broadcast
-  size_t next = 0;                      ///< the operand behind the mask
-};
+  size_t next = 0;                      ///< the operand `out`, behind the mask
+  CallWorkspace workspace;
 
-/// q, k, v, [mask], out, lse.
-AttentionCall attentionCall(const Call &call);
-/// dout, q, k, v, [mask], out, lse, dq, dk, dv.
-AttentionCall attentionGradCall(const Call &call);
+private:
+  void readMask(const Call &call);
+};
 
 } // namespace ds::kernels

@@ -1,13 +1,10 @@
 // attention and attention_grad: bfloat16 by cuDNN's fused attention, its backward by the deterministic variant;
-// float32, float64 and what cuDNN refuses by our own kernels (PlainAttention.h).
+// float32, float64 and what cuDNN refuses by our own kernels (plain_attention.h).
 // torch.nn.functional.scaled_dot_product_attention.
 #include "kernels/attention/attention_graph.h"
 #include "kernels/attention/plain_attention.h"
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/CudnnGraph.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
-#include "kernels/cuda/Workspace.h"
+#include "kernels/cuda/SumBytes.h"
 
 namespace ds::kernels::cuda {
 
@@ -23,13 +20,15 @@ bool isAligned(std::span<void *const> operands) {
 
 } // namespace
 
-std::unique_ptr<Kernel> makeAttention(const Invocation &whole, const BuildOptions &) {
-  const WithWorkspace parts(whole);
-  const AttentionCall call = withOwnType(attentionCall(Call(parts.wide)), parts.invocation);
-  std::shared_ptr<CudnnGraph> graph = makeAttentionGraph(call, parts.invocation.operands, parts.bytes);
-  return launching(whole, [call, graph](const CallContext &context, std::span<void *const> operands) -> Status {
+std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildOptions &) {
+  const Call checked(invocation);
+  const AttentionCall call(checked);
+  const CallWorkspace workspace = checked.workspace();
+  const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
+  std::shared_ptr<CudnnGraph> graph = makeAttentionGraph(call, types, workspace.bytes);
+  return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))
-      return graph->enqueue(operands.first(operands.size() - 1), operands.back(), streamOf(context));
+      return graph->enqueue(operands.first(workspace.operand), workspace.at(operands), streamOf(context));
     enqueuePlainAttention(call,
                           {operands[0], operands[1], operands[2], call.masked ? operands[3] : nullptr,
                            operands[call.next], operands[call.next + 1]},
@@ -38,18 +37,22 @@ std::unique_ptr<Kernel> makeAttention(const Invocation &whole, const BuildOption
   });
 }
 
-std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &whole, const BuildOptions &) {
-  const WithWorkspace parts(whole);
-  const AttentionCall call = withOwnType(attentionGradCall(Call(parts.wide)), parts.invocation);
-  parts.require(call.batch * call.heads * call.queries * cudaSumBytes(call.dtype));
-  std::shared_ptr<CudnnGraph> graph = makeAttentionGradGraph(call, parts.invocation.operands, parts.bytes);
-  return launching(whole, [call, graph](const CallContext &context, std::span<void *const> operands) -> Status {
+std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const BuildOptions &) {
+  const Call checked(invocation);
+  const AttentionCall call(checked);
+  const CallWorkspace workspace = checked.workspace();
+  const int64_t needed = call.batch * call.heads * call.queries * cudaSumBytes(call.dtype);
+  checked.require(workspace.bytes >= needed,
+                  "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace.bytes));
+  const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
+  std::shared_ptr<CudnnGraph> graph = makeAttentionGradGraph(call, types, workspace.bytes);
+  return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))
-      return graph->enqueue(operands.first(operands.size() - 1), operands.back(), streamOf(context));
+      return graph->enqueue(operands.first(workspace.operand), workspace.at(operands), streamOf(context));
     enqueuePlainAttentionGrad(call,
                               {operands[0], operands[1], operands[2], operands[3], call.masked ? operands[4] : nullptr,
                                operands[call.next], operands[call.next + 1], operands[call.next + 2],
-                               operands[call.next + 3], operands[call.next + 4], operands.back()},
+                               operands[call.next + 3], operands[call.next + 4], workspace.at(operands)},
                               streamOf(context));
     return Status::success();
   });

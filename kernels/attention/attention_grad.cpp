@@ -2,9 +2,9 @@
 //
 // Dao et al., "FlashAttention", 2022: probabilities are drawn again, a tile of 128 queries by 128 keys at a time, from
 // q, k and lse. A piece is one group of k and v with all heads that read it, so that dk and dv are sums in one order
-// (heads, then queries) and bits do not depend on the number of workers. No workspace: two tiles on the worker's stack.
+// (heads, then queries) and bits do not depend on the number of workers. Two tiles lie on the worker's stack;
+// the workspace is where products are packed for tile registers.
 #include "kernels/attention/attention_call.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 
 template <typename T> class AttentionGrad : public Kernel {
 public:
-  explicit AttentionGrad(const AttentionCall &call) : call_(call) {}
+  AttentionGrad(const AttentionCall &call, int workers) : call_(call), scratch_(call.workspace.bytes, workers) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const auto read = [&](size_t i) { return static_cast<const T *>(operands[i]); };
@@ -26,9 +26,10 @@ public:
     const size_t n = call_.next;
     const Addresses at{read(0), read(1),     read(2),      read(3),      operands[4],
                        read(n), read(n + 1), write(n + 2), write(n + 3), write(n + 4)};
+    void *workspace = call_.workspace.at(operands);
     std::atomic<bool> done = true;
-    parallelFor(context, call_.batch * call_.groups, [&](int64_t group, int) {
-      if (!runGroup(at, group))
+    parallelFor(context, call_.batch * call_.groups, [&](int64_t group, int worker) {
+      if (!runGroup(at, group, scratch_.of(workspace, worker)))
         done = false;
     });
     return done ? Status::success() : Status::failure("attention_grad: no memory was left for a product");
@@ -46,7 +47,7 @@ private:
   };
 
   /// One group (of all batches) of k and v: every head that reads it, every tile.
-  bool runGroup(const Addresses &at, int64_t group) const {
+  bool runGroup(const Addresses &at, int64_t group, Scratch scratch) const {
     const int64_t sharing = call_.heads / call_.groups, depth = call_.depth, columns = call_.columns;
     std::fill_n(at.dq + group * sharing * call_.queries * depth, sharing * call_.queries * depth, T(0));
     std::fill_n(at.dk + group * call_.keys * depth, call_.keys * depth, T(0));
@@ -60,31 +61,33 @@ private:
         const int64_t first = (head * call_.queries + query) * columns;
         dots_(at.out + first, at.dout + first, rows, columns, deltas);
         for (int64_t key = 0; key < call_.keysSeen(query + rows); key += attentionTile)
-          if (!runTile(at, {head, query, key, rows, std::min(attentionTile, call_.keys - key)}, deltas))
+          if (!runTile(at, {head, query, key, rows, std::min(attentionTile, call_.keys - key)}, deltas, scratch))
             return false;
       }
     return true;
   }
 
-  bool runTile(const Addresses &at, const Tile &t, const T *deltas) const {
+  bool runTile(const Addresses &at, const Tile &t, const T *deltas, Scratch scratch) const {
     alignas(64) T p[attentionTile * attentionTile], ds[attentionTile * attentionTile];
     const int64_t row = t.head * call_.queries + t.query, key = call_.groupOf(t.head) * call_.keys + t.key;
     const int64_t depth = call_.depth, columns = call_.columns, side = attentionTile;
     const T *q = at.q + row * depth, *dout = at.dout + row * columns;
     const T *k = at.k + key * depth, *v = at.v + key * columns, scale = T(call_.scale);
-    if (!multiply(Gemm<T>{q, k, p, t.rows, t.cols, depth, depth, depth, side, false, true, false}) ||
-        !multiply(Gemm<T>{dout, v, ds, t.rows, t.cols, columns, columns, columns, side, false, true, false}))
+    if (!multiply(Gemm<T>{q, k, p, t.rows, t.cols, depth, depth, depth, side, false, true, false}, scratch) ||
+        !multiply(Gemm<T>{dout, v, ds, t.rows, t.cols, columns, columns, columns, side, false, true, false}, scratch))
       return false;
     mask_(p, t.rows, t.cols, scale, call_.maskAt<T>(at.mask, t.head, t.query, t.key));
     probabilities_(p, t.rows, t.cols, at.lse + row);
     gradient_(ds, p, t.rows, t.cols, deltas, scale);
     T *dq = at.dq + row * depth, *dk = at.dk + key * depth, *dv = at.dv + key * columns;
-    return multiply(Gemm<T>{p, dout, dv, t.cols, columns, t.rows, side, columns, columns, true, false, true}) &&
-           multiply(Gemm<T>{ds, q, dk, t.cols, depth, t.rows, side, depth, depth, true, false, true}) &&
-           multiply(Gemm<T>{ds, k, dq, t.rows, depth, t.cols, side, depth, depth, false, false, true});
+    return multiply(Gemm<T>{p, dout, dv, t.cols, columns, t.rows, side, columns, columns, true, false, true},
+                    scratch) &&
+           multiply(Gemm<T>{ds, q, dk, t.cols, depth, t.rows, side, depth, depth, true, false, true}, scratch) &&
+           multiply(Gemm<T>{ds, k, dq, t.rows, depth, t.cols, side, depth, depth, false, false, true}, scratch);
   }
 
   AttentionCall call_;
+  WorkerScratch scratch_;
   decltype(&baseline::maskTile<T>) mask_ = DS_BEST(maskTile<T>);
   decltype(&baseline::probabilitiesOf<T>) probabilities_ = DS_BEST(probabilitiesOf<T>);
   decltype(&baseline::rowDots<T>) dots_ = DS_BEST(rowDots<T>);
@@ -93,9 +96,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const BuildOptions &) {
-  const AttentionCall parsed = attentionGradCall(Call(invocation));
-  return makeByFloat<AttentionGrad>(parsed.dtype, parsed);
+std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const BuildOptions &options) {
+  const AttentionCall call{Call(invocation)};
+  return makeByFloat<AttentionGrad>(call.dtype, call, options.maxWorkers);
 }
 
 } // namespace ds::kernels

@@ -1,6 +1,5 @@
 // attention_grad: one score at a time, in float64.
 #include "kernels/attention/attention_rows.h"
-#include "kernels/cpu/Factories.h"
 
 namespace ds::kernels {
 
@@ -62,8 +61,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeAttentionGradReference(const Invocation &invocation, const BuildOptions &) {
-  const AttentionCall parsed = attentionGradCall(Call(invocation));
-  return makeByFloat<AttentionGradReference>(parsed.dtype, parsed);
+  const AttentionCall call{Call(invocation)};
+  return makeByFloat<AttentionGradReference>(call.dtype, call);
 }
 
 } // namespace ds::kernels

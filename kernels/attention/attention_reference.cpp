@@ -1,6 +1,5 @@
 // attention: the scores of a row at a time, in float64.
 #include "kernels/attention/attention_rows.h"
-#include "kernels/cpu/Factories.h"
 
 namespace ds::kernels {
 
@@ -38,8 +37,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeAttentionReference(const Invocation &invocation, const BuildOptions &) {
-  const AttentionCall parsed = attentionCall(Call(invocation));
-  return makeByFloat<AttentionReference>(parsed.dtype, parsed);
+  const AttentionCall call{Call(invocation)};
+  return makeByFloat<AttentionReference>(call.dtype, call);
 }
 
 } // namespace ds::kernels

@@ -6,7 +6,6 @@
 #include "kernels/conv/conv_call.h"
 #include "kernels/conv/conv_direct.h"
 #include "kernels/conv/conv_workspace.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
@@ -27,12 +26,13 @@ public:
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const int64_t across = piecesOf(call_.window.outputs(), places_);
+    void *workspace = call_.workspace.at(operands);
     std::atomic<bool> done = true;
     parallelFor(
         context, call_.samples * call_.groups * across,
         [&](int64_t piece, int worker) {
-          if (!convolve(operands, piece / across, piece % across * places_,
-                        workspace_.slot<T>(operands[call_.y + 1], worker)))
+          if (!convolve(operands, piece / across, piece % across * places_, workspace_.gathered<T>(workspace, worker),
+                        workspace_.scratch(workspace, worker)))
             done = false;
         },
         workspace_.concurrency());
@@ -41,7 +41,7 @@ public:
 
 private:
   /// The places from `place` on of one sample's group; `image` counts both.
-  bool convolve(std::span<void *const> operands, int64_t image, int64_t place, T *windows) const {
+  bool convolve(std::span<void *const> operands, int64_t image, int64_t place, T *windows, Scratch scratch) const {
     const int64_t outputs = call_.window.outputs(), count = std::min(places_, outputs - place);
     const int64_t group = image % call_.groups;
     const auto *x = static_cast<const T *>(operands[0]) + call_.xOffset(0, image);
@@ -57,7 +57,8 @@ private:
         gather_(call_.window, x, tap, taps, place, count, windows);
       const T *right = pointwise ? x + place : windows;
       if (!multiply(Gemm<T>{w + tap, right, y, call_.filters, count, taps, call_.taps(), pointwise ? outputs : count,
-                            outputs, false, false, call_.bias || tap > 0}))
+                            outputs, false, false, call_.bias || tap > 0},
+                    scratch))
         return false;
     }
     return true;
@@ -73,13 +74,10 @@ private:
 
 std::unique_ptr<Kernel> makeConv(const Invocation &invocation, const BuildOptions &options) {
   const ConvForwardCall call{Call(invocation)};
-  const ConvBlocks blocks(invocation.operands[0], invocation.operands[1], invocation.operands[call.y]);
-  const ConvWorkspace workspace(call.workspaceBytes, 0, call.isPointwise() ? 0 : blocks.slotBytes("conv"),
-                                std::max(1, options.maxWorkers));
-  const bool gathers = !call.isPointwise() && blocks.pointwise; // strides and pads that only look like none
-  if (blocks.isDirect() || gathers || !workspace.fits())
-    return makeConvDirect(call);
-  return makeByFloat<Conv>(call.dtype, call, blocks, workspace);
+  const auto &operands = invocation.operands;
+  const ConvBlocks blocks(operands[0], operands[1], operands[call.y]);
+  return makeConvolution<Conv>(call, blocks, {0, blocks.forwardBytes(), blocks.forwardTileBytes()}, options,
+                               makeConvDirect);
 }
 
 } // namespace ds::kernels

@@ -8,12 +8,9 @@ namespace ds::kernels {
 /// x [samples, groups * channels, in...], w [groups * filters, channels, window...], y [samples, groups * filters,
 /// out...].
 struct ConvCall {
-  /// `x`, `w` and `y` are operands; a workspace, where the kernel has one, is the last.
-  ConvCall(const Call &call, size_t x, size_t w, size_t y) {
-    call.expectFloat(x);
-    dtype = call.dtype(x);
-    call.expectDType(w, dtype);
-    call.expectDType(y, dtype);
+  /// The names of the operands that are x, w and y or have their shapes.
+  ConvCall(const Call &call, std::string_view x, std::string_view w, std::string_view y)
+      : workspace(call.workspace()), dtype(call.dtype()) {
     const Shape &xs = call.shape(x), &ws = call.shape(w), &ys = call.shape(y);
     call.require(xs.size() >= 3 && ws.size() == xs.size() && ys.size() == xs.size(),
                  "x " + toString(xs) + ", w " + toString(ws) + " and y " + toString(ys) +
@@ -47,37 +44,26 @@ struct ConvCall {
 
   Window window;
   int64_t samples = 0, groups = 1, channels = 0, filters = 0;
-  DType dtype = DType::F32;
+  CallWorkspace workspace;
+  DType dtype;
 };
 
-/// x, w, [bias], y.
 struct ConvForwardCall : ConvCall {
-  explicit ConvForwardCall(const Call &call)
-      : ConvCall(call, 0, 1, call.flag("bias") ? 3 : 2), bias(call.flag("bias")) {
-    y = bias ? 3 : 2;
-    call.expectOperands(y + 2);
-    call.expectDType(y + 1, DType::U8);
-    if (bias) {
-      call.expectDType(2, dtype);
-      call.expectShape(2, {groups * filters});
-    }
-    workspaceBytes = call.elements(y + 1);
+  explicit ConvForwardCall(const Call &call) : ConvCall(call, "x", "w", "y"), bias(call.flag("bias")), y(call["y"]) {
+    if (bias)
+      call.expectShape("bias", {groups * filters});
   }
 
   bool bias;
-  size_t y = 0;
-  int64_t workspaceBytes = 0;
+  size_t y;
 };
 
-/// dy, w, dx, workspace; or dy, x, dw, workspace.
-struct ConvGradCall : ConvCall {
-  ConvGradCall(const Call &call, bool ofInput) : ConvCall(call, ofInput ? 2 : 1, ofInput ? 1 : 2, 0) {
-    call.expectOperands(4);
-    call.expectDType(3, DType::U8);
-    workspaceBytes = call.elements(3);
-  }
+struct ConvInputGradCall : ConvCall {
+  explicit ConvInputGradCall(const Call &call) : ConvCall(call, "dx", "w", "dy") {}
+};
 
-  int64_t workspaceBytes = 0;
+struct ConvWeightGradCall : ConvCall {
+  explicit ConvWeightGradCall(const Call &call) : ConvCall(call, "x", "dw", "dy") {}
 };
 
 } // namespace ds::kernels

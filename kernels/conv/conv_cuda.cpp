@@ -1,10 +1,7 @@
 // conv, conv_input_grad and conv_weight_grad by cuDNN, deterministic engines within the workspace of the plan; float64
-// and what cuDNN refuses by our own kernels (PlainConv.h). torch.nn.functional.conv1d to conv3d.
+// and what cuDNN refuses by our own kernels (plain_conv.h). torch.nn.functional.conv1d to conv3d.
 #include "kernels/conv/conv_graph.h"
 #include "kernels/conv/plain_conv.h"
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/CudnnGraph.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 
 #include <array>
@@ -14,17 +11,16 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-/// `result`: the operand that is written; the first two are read, and the last one is the workspace. `bias`: the
-/// operand, 0 without one.
+/// The first two operands are read. `result`: the operand that is written; `bias`: an operand, 0 without one.
 std::unique_ptr<Kernel> makeConvolution(const Invocation &invocation, ConvKind kind, const ConvCall &call,
-                                        int64_t workspaceBytes, size_t result, size_t bias) {
+                                        size_t result, size_t bias) {
   const DType weightType = invocation.operands[kind == ConvKind::WeightGrad ? result : 1].dtype;
-  std::shared_ptr<CudnnGraph> graph = makeConvGraph(ConvPlan(kind, call, weightType), workspaceBytes);
+  std::shared_ptr<CudnnGraph> graph = makeConvGraph(ConvPlan(kind, call, weightType), call.workspace.bytes);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     const cudaStream_t stream = streamOf(context);
     const std::array<void *, 3> addresses = {operands[0], operands[1], operands[result]};
     if (graph) {
-      if (Status status = graph->enqueue(addresses, operands.back(), stream); !status.ok())
+      if (Status status = graph->enqueue(addresses, call.workspace.at(operands), stream); !status.ok())
         return status;
     } else {
       enqueuePlainConv(kind, call, weightType, addresses[0], addresses[1], addresses[2], stream);
@@ -38,18 +34,16 @@ std::unique_ptr<Kernel> makeConvolution(const Invocation &invocation, ConvKind k
 } // namespace
 
 std::unique_ptr<Kernel> makeConv(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(ConvForwardCall(Call(float32Invocation(invocation))), invocation);
-  return makeConvolution(invocation, ConvKind::Forward, call, call.workspaceBytes, call.y, call.bias ? 2 : 0);
+  const ConvForwardCall call{Call(invocation)};
+  return makeConvolution(invocation, ConvKind::Forward, call, call.y, call.bias ? 2 : 0);
 }
 
 std::unique_ptr<Kernel> makeConvInputGrad(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(ConvGradCall(Call(float32Invocation(invocation)), true), invocation);
-  return makeConvolution(invocation, ConvKind::InputGrad, call, call.workspaceBytes, 2, 0);
+  return makeConvolution(invocation, ConvKind::InputGrad, ConvInputGradCall(Call(invocation)), 2, 0);
 }
 
 std::unique_ptr<Kernel> makeConvWeightGrad(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(ConvGradCall(Call(float32Invocation(invocation)), false), invocation);
-  return makeConvolution(invocation, ConvKind::WeightGrad, call, call.workspaceBytes, 2, 0);
+  return makeConvolution(invocation, ConvKind::WeightGrad, ConvWeightGradCall(Call(invocation)), 2, 0);
 }
 
 } // namespace ds::kernels::cuda

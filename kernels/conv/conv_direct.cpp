@@ -57,7 +57,7 @@ private:
 /// dx of one channel of a sample, from all filters of its group.
 template <typename T> class ConvInputGradDirect : public Kernel {
 public:
-  explicit ConvInputGradDirect(const ConvGradCall &call) : call_(call) {}
+  explicit ConvInputGradDirect(const ConvCall &call) : call_(call) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const int64_t all = call_.groups * call_.channels;
@@ -82,14 +82,14 @@ private:
         });
   }
 
-  ConvGradCall call_;
+  ConvCall call_;
   decltype(&baseline::addTapBackward<T>) add_ = DS_BEST(addTapBackward<T>);
 };
 
 /// dw of one filter and channel, over all samples.
 template <typename T> class ConvWeightGradDirect : public Kernel {
 public:
-  explicit ConvWeightGradDirect(const ConvGradCall &call) : call_(call) {}
+  explicit ConvWeightGradDirect(const ConvCall &call) : call_(call) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     parallelFor(context, call_.groups * call_.filters * call_.channels,
@@ -114,7 +114,7 @@ private:
     }
   }
 
-  ConvGradCall call_;
+  ConvCall call_;
   decltype(&baseline::dotTap<T>) dot_ = DS_BEST(dotTap<T>);
 };
 
@@ -123,10 +123,10 @@ private:
 std::unique_ptr<Kernel> makeConvDirect(const ConvForwardCall &call) {
   return makeByFloat<ConvDirect>(call.dtype, call);
 }
-std::unique_ptr<Kernel> makeConvInputGradDirect(const ConvGradCall &call) {
+std::unique_ptr<Kernel> makeConvInputGradDirect(const ConvCall &call) {
   return makeByFloat<ConvInputGradDirect>(call.dtype, call);
 }
-std::unique_ptr<Kernel> makeConvWeightGradDirect(const ConvGradCall &call) {
+std::unique_ptr<Kernel> makeConvWeightGradDirect(const ConvCall &call) {
   return makeByFloat<ConvWeightGradDirect>(call.dtype, call);
 }
 

@@ -8,7 +8,7 @@
 namespace ds::kernels {
 
 std::unique_ptr<Kernel> makeConvDirect(const ConvForwardCall &call);
-std::unique_ptr<Kernel> makeConvInputGradDirect(const ConvGradCall &call);
-std::unique_ptr<Kernel> makeConvWeightGradDirect(const ConvGradCall &call);
+std::unique_ptr<Kernel> makeConvInputGradDirect(const ConvCall &call);
+std::unique_ptr<Kernel> makeConvWeightGradDirect(const ConvCall &call);
 
 } // namespace ds::kernels

@@ -7,7 +7,6 @@
 #include "kernels/conv/conv_call.h"
 #include "kernels/conv/conv_direct.h"
 #include "kernels/conv/conv_workspace.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
@@ -22,17 +21,19 @@ namespace {
 
 template <typename T> class ConvInputGrad : public Kernel {
 public:
-  ConvInputGrad(const ConvGradCall &call, const ConvBlocks &blocks, const ConvWorkspace &workspace)
+  ConvInputGrad(const ConvCall &call, const ConvBlocks &blocks, const ConvWorkspace &workspace)
       : call_(call), workspace_(workspace), channels_(blocks.inputChannels()),
         places_(call.isPointwise() ? call.window.outputs() : blocks.inputPlaces()) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const int64_t parts = piecesOf(call_.channels, channels_);
+    void *workspace = call_.workspace.at(operands);
     std::atomic<bool> done = true;
     parallelFor(
         context, call_.samples * call_.groups * parts,
         [&](int64_t piece, int worker) {
-          if (!carryBack(operands, piece / parts, piece % parts * channels_, workspace_.slot<T>(operands[3], worker)))
+          if (!carryBack(operands, piece / parts, piece % parts * channels_, workspace_.gathered<T>(workspace, worker),
+                         workspace_.scratch(workspace, worker)))
             done = false;
         },
         workspace_.concurrency());
@@ -41,7 +42,7 @@ public:
 
 private:
   /// dx of the channels from `channel` on of one sample's group; `image` counts both.
-  bool carryBack(std::span<void *const> operands, int64_t image, int64_t channel, T *windows) const {
+  bool carryBack(std::span<void *const> operands, int64_t image, int64_t channel, T *windows, Scratch scratch) const {
     const Window &window = call_.window;
     const int64_t outputs = window.outputs(), count = std::min(channels_, call_.channels - channel);
     const int64_t taps = count * window.windows();
@@ -51,19 +52,21 @@ private:
     T *dx = static_cast<T *>(operands[2]) + call_.xOffset(0, image) + channel * window.inputs();
     if (call_.isPointwise())
       return multiply(
-          Gemm<T>{w, dy, dx, taps, outputs, call_.filters, call_.taps(), outputs, outputs, true, false, false});
+          Gemm<T>{w, dy, dx, taps, outputs, call_.filters, call_.taps(), outputs, outputs, true, false, false},
+          scratch);
     std::fill_n(dx, count * window.inputs(), T(0));
     for (int64_t place = 0; place < outputs; place += places_) {
       const int64_t places = std::min(places_, outputs - place);
       if (!multiply(Gemm<T>{w, dy + place, windows, taps, places, call_.filters, call_.taps(), outputs, places, true,
-                            false, false}))
+                            false, false},
+                    scratch))
         return false;
       add_(window, windows, taps, place, places, dx);
     }
     return true;
   }
 
-  ConvGradCall call_;
+  ConvCall call_;
   ConvWorkspace workspace_;
   int64_t channels_, places_; ///< of a piece; added at a time
   decltype(&baseline::addWindows<T>) add_ = DS_BEST(addWindows<T>);
@@ -72,14 +75,11 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeConvInputGrad(const Invocation &invocation, const BuildOptions &options) {
-  const ConvGradCall call(Call(invocation), /*ofInput=*/true);
-  const ConvBlocks blocks = convBlocks("conv_input_grad", invocation.operands);
-  const ConvWorkspace workspace(call.workspaceBytes, 0, call.isPointwise() ? 0 : blocks.slotBytes("conv_input_grad"),
-                                std::max(1, options.maxWorkers));
-  const bool scatters = !call.isPointwise() && blocks.pointwise; // strides and pads that only look like none
-  if (blocks.isDirect() || scatters || !workspace.fits())
-    return makeConvInputGradDirect(call);
-  return makeByFloat<ConvInputGrad>(call.dtype, call, blocks, workspace);
+  const ConvInputGradCall call{Call(invocation)};
+  const auto &operands = invocation.operands;
+  const ConvBlocks blocks(operands[2], operands[1], operands[0]);
+  return makeConvolution<ConvInputGrad>(call, blocks, {0, blocks.inputBytes(), blocks.inputTileBytes()}, options,
+                                        makeConvInputGradDirect);
 }
 
 } // namespace ds::kernels

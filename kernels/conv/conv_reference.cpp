@@ -1,7 +1,6 @@
 // conv, conv_input_grad and conv_weight_grad: every product of an element of x, one of w and one of y or dy, in
 // float64.
 #include "kernels/conv/conv_call.h"
-#include "kernels/cpu/Factories.h"
 
 namespace ds::kernels {
 
@@ -56,7 +55,7 @@ private:
 /// Sums into float64 kept by the kernel, for float32 too.
 template <typename T> class ConvGradReference : public Kernel {
 public:
-  ConvGradReference(const ConvGradCall &call, bool ofInput)
+  ConvGradReference(const ConvCall &call, bool ofInput)
       : call_(call), ofInput_(ofInput),
         sums_(size_t(ofInput ? call.xOffset(call.samples, 0) : call.wOffset(call.groups))) {}
 
@@ -73,7 +72,7 @@ public:
   }
 
 private:
-  ConvGradCall call_;
+  ConvCall call_;
   bool ofInput_;
   std::vector<double> sums_;
 };
@@ -86,12 +85,12 @@ std::unique_ptr<Kernel> makeConvReference(const Invocation &invocation, const Bu
 }
 
 std::unique_ptr<Kernel> makeConvInputGradReference(const Invocation &invocation, const BuildOptions &) {
-  const ConvGradCall call(Call(invocation), /*ofInput=*/true);
+  const ConvInputGradCall call{Call(invocation)};
   return makeByFloat<ConvGradReference>(call.dtype, call, true);
 }
 
 std::unique_ptr<Kernel> makeConvWeightGradReference(const Invocation &invocation, const BuildOptions &) {
-  const ConvGradCall call(Call(invocation), /*ofInput=*/false);
+  const ConvWeightGradCall call{Call(invocation)};
   return makeByFloat<ConvGradReference>(call.dtype, call, false);
 }
 

@@ -7,7 +7,6 @@
 #include "kernels/conv/conv_call.h"
 #include "kernels/conv/conv_direct.h"
 #include "kernels/conv/conv_workspace.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/cpu/Gemm.h"
 
 #include <algorithm>
@@ -25,20 +24,22 @@ constexpr int64_t sumGrain = 4096;
 
 template <typename T> class ConvWeightGrad : public Kernel {
 public:
-  ConvWeightGrad(const ConvGradCall &call, const ConvBlocks &blocks, const ConvWorkspace &workspace)
+  ConvWeightGrad(const ConvCall &call, const ConvBlocks &blocks, const ConvWorkspace &workspace)
       : call_(call), workspace_(workspace), taps_(blocks.weightTaps()), places_(blocks.weightPlaces()),
         chunks_(blocks.weightChunks()) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const int64_t weights = call_.wOffset(call_.groups), across = piecesOf(call_.taps(), taps_);
-    T *dw = static_cast<T *>(operands[2]), *sums = chunks_ > 1 ? workspace_.shared<T>(operands[3]) : dw;
+    void *workspace = call_.workspace.at(operands);
+    T *dw = static_cast<T *>(operands[2]), *sums = chunks_ > 1 ? workspace_.shared<T>(workspace) : dw;
     std::atomic<bool> done = true;
     parallelFor(
         context, chunks_ * call_.groups * across,
         [&](int64_t piece, int worker) {
           const int64_t chunk = piece / (call_.groups * across);
           if (!sumChunk(operands, piece / across % call_.groups, piece % across * taps_, chunk,
-                        workspace_.slot<T>(operands[3], worker), sums + chunk * weights))
+                        workspace_.gathered<T>(workspace, worker), sums + chunk * weights,
+                        workspace_.scratch(workspace, worker)))
             done = false;
         },
         workspace_.concurrency());
@@ -52,7 +53,8 @@ public:
 
 private:
   /// The taps from `tap` on of a group over the blocks [chunk * all / chunks, (chunk + 1) * all / chunks).
-  bool sumChunk(std::span<void *const> operands, int64_t group, int64_t tap, int64_t chunk, T *windows, T *dw) const {
+  bool sumChunk(std::span<void *const> operands, int64_t group, int64_t tap, int64_t chunk, T *windows, T *dw,
+                Scratch scratch) const {
     const int64_t outputs = call_.window.outputs(), taps = std::min(taps_, call_.taps() - tap);
     const int64_t blocks = piecesOf(outputs, places_), all = call_.samples * blocks;
     const int64_t begin = chunk * all / chunks_, end = (chunk + 1) * all / chunks_;
@@ -66,13 +68,14 @@ private:
         gather_(call_.window, x, tap, taps, place, places, windows);
       const T *right = pointwise ? x + tap * outputs + place : windows;
       if (!multiply(Gemm<T>{dy, right, dw + call_.wOffset(group) + tap, call_.filters, taps, places, outputs,
-                            pointwise ? outputs : places, call_.taps(), false, true, block > begin}))
+                            pointwise ? outputs : places, call_.taps(), false, true, block > begin},
+                    scratch))
         return false;
     }
     return true;
   }
 
-  ConvGradCall call_;
+  ConvCall call_;
   ConvWorkspace workspace_;
   int64_t taps_, places_, chunks_; ///< of a piece; gathered at a time; partial sums
   decltype(&baseline::gatherWindows<T>) gather_ = DS_BEST(gatherWindows<T>);
@@ -82,15 +85,12 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeConvWeightGrad(const Invocation &invocation, const BuildOptions &options) {
-  const ConvGradCall call(Call(invocation), /*ofInput=*/false);
-  const ConvBlocks blocks = convBlocks("conv_weight_grad", invocation.operands);
-  const ConvWorkspace workspace(call.workspaceBytes, blocks.sharedBytes("conv_weight_grad"),
-                                call.isPointwise() ? 0 : blocks.slotBytes("conv_weight_grad"),
-                                std::max(1, options.maxWorkers));
-  const bool gathers = !call.isPointwise() && blocks.pointwise; // strides and pads that only look like none
-  if (blocks.isDirect() || gathers || !workspace.fits())
-    return makeConvWeightGradDirect(call);
-  return makeByFloat<ConvWeightGrad>(call.dtype, call, blocks, workspace);
+  const ConvWeightGradCall call{Call(invocation)};
+  const auto &operands = invocation.operands;
+  const ConvBlocks blocks(operands[1], operands[2], operands[0]);
+  return makeConvolution<ConvWeightGrad>(call, blocks,
+                                         {blocks.sharedBytes(), blocks.weightBytes(), blocks.weightTileBytes()},
+                                         options, makeConvWeightGradDirect);
 }
 
 } // namespace ds::kernels

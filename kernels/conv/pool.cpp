@@ -4,7 +4,6 @@
 // the row. The maximum's gradient looks for the first largest element again instead of keeping where it was.
 // torch.nn.functional.max_pool2d, avg_pool2d (count_include_pad=False).
 #include "kernels/conv/pool_call.h"
-#include "kernels/cpu/Factories.h"
 
 #include <algorithm>
 
@@ -130,17 +129,17 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makePool(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 2, 0, 1);
+  const PoolCall call(Call(invocation), "x", "y");
   return makeByFloat<Pool>(call.dtype, call, invocation.kernel == "average_pool");
 }
 
 std::unique_ptr<Kernel> makeMaxPoolGrad(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 3, 1, 0);
+  const PoolCall call(Call(invocation), "dx", "dy");
   return makeByFloat<MaxPoolGrad>(call.dtype, call);
 }
 
 std::unique_ptr<Kernel> makeAveragePoolGrad(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 2, 1, 0);
+  const PoolCall call(Call(invocation), "dx", "dy");
   return makeByFloat<AveragePoolGrad>(call.dtype, call);
 }
 

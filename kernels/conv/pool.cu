@@ -3,8 +3,6 @@
 // its first largest element. torch.nn.functional.max_pool2d, avg_pool2d (count_include_pad=False).
 #include "kernels/conv/pool_call.h"
 #include "kernels/conv/window_space.h"
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 
@@ -70,7 +68,7 @@ std::unique_ptr<Kernel> makeGrad(const Invocation &invocation, const PoolCall &c
 } // namespace
 
 std::unique_ptr<Kernel> makePool(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(PoolCall(Call(float32Invocation(invocation)), 2, 0, 1), invocation);
+  const PoolCall call(Call(invocation), "x", "y");
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return launching(invocation, [planes = call.planes, window = WindowSpace(call.window),
@@ -84,11 +82,11 @@ std::unique_ptr<Kernel> makePool(const Invocation &invocation, const BuildOption
 }
 
 std::unique_ptr<Kernel> makeMaxPoolGrad(const Invocation &invocation, const BuildOptions &) {
-  return makeGrad(invocation, withOwnType(PoolCall(Call(float32Invocation(invocation)), 3, 1, 0), invocation), false);
+  return makeGrad(invocation, PoolCall(Call(invocation), "dx", "dy"), false);
 }
 
 std::unique_ptr<Kernel> makeAveragePoolGrad(const Invocation &invocation, const BuildOptions &) {
-  return makeGrad(invocation, withOwnType(PoolCall(Call(float32Invocation(invocation)), 2, 1, 0), invocation), true);
+  return makeGrad(invocation, PoolCall(Call(invocation), "dx", "dy"), true);
 }
 
 } // namespace ds::kernels::cuda

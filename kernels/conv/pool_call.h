@@ -7,18 +7,11 @@ namespace ds::kernels {
 
 /// x [planes, in...] and y [planes, out...]: two leading dimensions, samples and channels, are one here.
 struct PoolCall {
-  /// `operands` of them; x and y are two.
-  PoolCall(const Call &call, size_t operands, size_t x, size_t y) {
-    call.expectOperands(operands);
-    call.expectFloat(x);
-    dtype = call.dtype(x);
+  /// The names of the operands that are x and y or have their shapes.
+  PoolCall(const Call &call, std::string_view x, std::string_view y) : dtype(call.dtype()) {
     const Shape &xs = call.shape(x), &ys = call.shape(y);
-    for (size_t operand = 0; operand < operands; ++operand) {
-      call.expectDType(operand, dtype);
-      call.expectShape(operand, call.shape(operand) == ys ? ys : xs);
-    }
-    call.require(xs.size() >= 3 && ys.size() == xs.size() && xs[0] == ys[0] && xs[1] == ys[1],
-                 "x " + toString(xs) + " and y " + toString(ys) + " must have one rank, 3 to 5, and the same channels");
+    call.require(xs.size() >= 3 && ys.size() == xs.size(),
+                 "x " + toString(xs) + " and y " + toString(ys) + " must have one rank, 3 to 5");
     const std::vector<int64_t> size = call.integers("window");
     for (int64_t extent : size)
       call.require(extent >= 1, "attribute 'window' must not hold " + std::to_string(extent));
@@ -28,7 +21,7 @@ struct PoolCall {
 
   Window window;
   int64_t planes = 0;
-  DType dtype = DType::F32;
+  DType dtype;
 };
 
 /// body(place, Extents) for every place of the result, in row-major order.

@@ -1,6 +1,5 @@
 // max_pool, average_pool and their gradients, window by window, in float64.
 #include "kernels/conv/pool_call.h"
-#include "kernels/cpu/Factories.h"
 
 #include <limits>
 
@@ -86,17 +85,17 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makePoolReference(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 2, 0, 1);
+  const PoolCall call(Call(invocation), "x", "y");
   return makeByFloat<PoolReference>(call.dtype, call, invocation.kernel == "average_pool");
 }
 
 std::unique_ptr<Kernel> makeMaxPoolGradReference(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 3, 1, 0);
+  const PoolCall call(Call(invocation), "dx", "dy");
   return makeByFloat<PoolGradReference>(call.dtype, call, false);
 }
 
 std::unique_ptr<Kernel> makeAveragePoolGradReference(const Invocation &invocation, const BuildOptions &) {
-  const PoolCall call(Call(invocation), 2, 1, 0);
+  const PoolCall call(Call(invocation), "dx", "dy");
   return makeByFloat<PoolGradReference>(call.dtype, call, true);
 }
 

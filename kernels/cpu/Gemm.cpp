@@ -28,11 +28,12 @@ bool multiplyByOneDnn(const Gemm<float> &g) {
 
 } // namespace
 
-bool multiply(const Gemm<float> &g) noexcept {
-  return isa() == Isa::Amx && suitsTiles(g) ? multiplyOnTiles(g, multiplyByOneDnn) : multiplyByOneDnn(g);
+bool multiply(const Gemm<float> &g, Scratch scratch) noexcept {
+  const bool onTiles = isa() == Isa::Amx && suitsTiles(g.rows, g.cols, g.depth);
+  return onTiles ? multiplyOnTiles(g, scratch, multiplyByOneDnn) : multiplyByOneDnn(g);
 }
 
-bool multiply(const Gemm<double> &g) noexcept {
+bool multiply(const Gemm<double> &g, Scratch) noexcept {
   constexpr int64_t block = 64;
   const bool add = startSums(g);
   for (int64_t i = 0; i < g.rows && !add; ++i)

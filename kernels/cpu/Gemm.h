@@ -1,6 +1,8 @@
 //===- Gemm.h - one matrix product on the calling thread ------------------===//
 #pragma once
 
+#include "kernels/cpu/Scratch.h"
+
 #include <cstdint>
 
 namespace ds::kernels {
@@ -15,10 +17,11 @@ template <typename T> struct Gemm {
   const T *bias = nullptr;
 };
 
-/// False where there is no memory. In float32 on tile registers where the machine has them (TileGemm.h), else one
+/// False where a library has no memory. In float32 on tile registers where the machine has them (TileGemm.h), else one
 /// dnnl_sgemm on one thread; in float64, which only checks of gradients use, three loops over blocks. The bits depend
-/// on the shape, the strides and the instruction set alone.
-bool multiply(const Gemm<float> &gemm) noexcept;
-bool multiply(const Gemm<double> &gemm) noexcept;
+/// on the shape, the strides and the instruction set alone. `scratch` is the worker's (tileScratchBytes of
+/// TileBlocks.h).
+bool multiply(const Gemm<float> &gemm, Scratch scratch) noexcept;
+bool multiply(const Gemm<double> &gemm, Scratch scratch) noexcept;
 
 } // namespace ds::kernels

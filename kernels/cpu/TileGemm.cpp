@@ -13,8 +13,6 @@
 #include "kernels/cpu/TileGemm.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <immintrin.h>
@@ -38,28 +36,28 @@ namespace {
 constexpr int64_t tileRows = 16;                     // of a tile register; also its float32 columns
 constexpr int64_t tileNumbers = 512;                 // bfloat16 numbers of a tile: 16 rows of 16 pairs
 constexpr int64_t stepDepth = 32;                    // of the depth in one instruction: 16 pairs
-constexpr int64_t panel = 2 * tileRows;              // rows or columns of c that two tiles of an operand cover
-constexpr int64_t terms = 3;                         // of a float32 number
+constexpr int64_t panel = TileBlock::panel;          // two tiles
+constexpr int64_t terms = TileBlock::terms;          // of a float32 number
 constexpr int64_t termNumbers = 2 * tileNumbers;     // one term of a panel and step
 constexpr int64_t stepNumbers = terms * termNumbers; // all of a panel and step
 
-/// What a worker packs and sums at a time, 1.8 MB: within the 2 MB of second-level cache that cores with AMX have.
-constexpr int64_t blockRows = 512, blockCols = 512, blockDepth = 128;
+constexpr int64_t blockDepth = TileBlock::depth; // of the depth that is packed at a time
+static_assert(panel == 2 * tileRows);
 
-struct alignas(64) Workspace {
-  uint16_t a[blockRows * blockDepth * terms], b[blockCols * blockDepth * terms];
-  float sums[blockRows * blockCols]; // panel x panel pieces, each four tiles
-  float products[2][panel * panel];  // of one blockDepth, on their way into `sums`
+/// A block's memory, each part at a multiple of 64.
+struct Workspace {
+  Workspace(TileBlock block, std::byte *memory) : block(block) {
+    a = reinterpret_cast<uint16_t *>(memory);
+    b = reinterpret_cast<uint16_t *>(memory + block.packedBytes(block.rows));
+    sums = reinterpret_cast<float *>(memory + block.packedBytes(block.rows) + block.packedBytes(block.cols));
+    products = sums + block.rows * block.cols;
+  }
+
+  TileBlock block;
+  uint16_t *a, *b; // packed operands
+  float *sums;     // panel x panel pieces, each four tiles
+  float *products; // two panels of one blockDepth, on their way into `sums`
 };
-
-/// The calling thread's; null where there is no memory.
-Workspace *workspace() {
-  struct Free {
-    void operator()(void *memory) const { std::free(memory); }
-  };
-  thread_local std::unique_ptr<void, Free> memory(std::aligned_alloc(alignof(Workspace), sizeof(Workspace)));
-  return static_cast<Workspace *>(memory.get());
-}
 
 /// Eight tile registers of 16 rows of 64 bytes, for as long as it lives.
 class TileRegisters {
@@ -254,14 +252,14 @@ void writeOut(const float *products, const float *sums, float *c, int64_t stride
 }
 
 /// The products of one blockDepth from `k` on, packed into `work`; the last are written out.
-void multiplyPacked(const Gemm<float> &g, Workspace &work, int64_t k, int64_t steps) {
+void multiplyPacked(const Gemm<float> &g, const Workspace &work, int64_t k, int64_t steps) {
   const bool first = k == 0, last = k + blockDepth >= g.depth;
   Pending pending;
   int64_t turn = 0;
   for (int64_t row = 0; row < g.rows; row += panel)
     for (int64_t col = 0; col < g.cols; col += panel) {
-      float *sums = work.sums + row * blockCols + col * panel;
-      float *products = first && !last ? sums : work.products[turn++ % 2];
+      float *sums = work.sums + row * work.block.cols + col * panel;
+      float *products = first && !last ? sums : work.products + turn++ % 2 * panel * panel;
       multiplyPanels(work.a + row / panel * steps * stepNumbers, work.b + col / panel * steps * stepNumbers, steps,
                      products, pending);
       if (last)
@@ -275,7 +273,7 @@ void multiplyPacked(const Gemm<float> &g, Workspace &work, int64_t k, int64_t st
 }
 
 /// One block of c; it is written only where all of both operands has three terms.
-bool multiplyBlock(const Gemm<float> &g, Workspace &work) {
+bool multiplyBlock(const Gemm<float> &g, const Workspace &work) {
   const TileRegisters registers;
   for (int64_t k = 0; k < g.depth; k += blockDepth) {
     const int64_t depth = std::min(blockDepth, g.depth - k), steps = (depth + stepDepth - 1) / stepDepth;
@@ -289,20 +287,22 @@ bool multiplyBlock(const Gemm<float> &g, Workspace &work) {
 
 } // namespace
 
-bool multiplyOnTiles(const Gemm<float> &g, bool (*library)(const Gemm<float> &)) noexcept {
-  Workspace *work = workspace();
-  if (!work)
-    return false;
-  for (int64_t col = 0; col < g.cols; col += blockCols)
-    for (int64_t row = 0; row < g.rows; row += blockRows) {
+bool multiplyOnTiles(const Gemm<float> &g, Scratch scratch, bool (*library)(const Gemm<float> &)) noexcept {
+  constexpr TileBlock least{TileBlock::minSide, TileBlock::minSide};
+  alignas(64) std::byte own[least.bytes()]; // 122 KB, for calls without a workspace
+  const bool fits = scratch.bytes >= least.bytes();
+  const TileBlock whole = TileBlock::within(TileBlock::of(g.rows, g.cols), fits ? scratch.bytes : least.bytes());
+  const Workspace work(whole, fits ? scratch.data : own);
+  for (int64_t col = 0; col < g.cols; col += whole.cols)
+    for (int64_t row = 0; row < g.rows; row += whole.rows) {
       Gemm<float> block = g;
       block.a += g.transA ? row : row * g.aStride;
       block.b += g.transB ? col * g.bStride : col;
       block.c += row * g.cStride + col;
       block.bias = g.bias ? g.bias + col : nullptr;
-      block.rows = std::min(blockRows, g.rows - row);
-      block.cols = std::min(blockCols, g.cols - col);
-      if (!multiplyBlock(block, *work) && !library(block))
+      block.rows = std::min(whole.rows, g.rows - row);
+      block.cols = std::min(whole.cols, g.cols - col);
+      if (!multiplyBlock(block, work) && !library(block))
         return false;
     }
   return true;
@@ -326,11 +326,7 @@ bool requestTiles() {
 
 namespace ds::kernels {
 bool requestTiles() { return false; }
-bool multiplyOnTiles(const Gemm<float> &, bool (*)(const Gemm<float> &)) noexcept { return false; }
+bool multiplyOnTiles(const Gemm<float> &, Scratch, bool (*)(const Gemm<float> &)) noexcept { return false; }
 } // namespace ds::kernels
 
 #endif
-
-bool ds::kernels::suitsTiles(const Gemm<float> &g) {
-  return g.rows >= tiledSide && g.cols >= tiledSide && g.depth >= tiledDepth;
-}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/Gemm.h"
+#include "kernels/cpu/TileBlocks.h"
 
 namespace ds::kernels {
 
@@ -10,15 +11,9 @@ namespace ds::kernels {
 /// Documentation/arch/x86/xstate.rst.
 bool requestTiles();
 
-/// From here on tiles are the faster way (docs/kernels.md): below, packing takes longer than it saves.
-constexpr int64_t tiledSide = 128, tiledDepth = 64;
-
-/// Whether a product is large enough; by its shape alone.
-bool suitsTiles(const Gemm<float> &gemm);
-
-/// The product on tiles, to float32's precision; only where requestTiles() is true. False where there is no memory for
-/// 2 MB of workspace or for what `library` needs, which computes the blocks of c whose operands hold infinities, NaNs
-/// or numbers beyond bfloat16's largest.
-bool multiplyOnTiles(const Gemm<float> &gemm, bool (*library)(const Gemm<float> &)) noexcept;
+/// The product on tiles, to float32's precision; only where requestTiles() is true. In smaller blocks, which gives the
+/// same bits, where `scratch` has less than tileScratchBytes. False where `library` fails, which computes the blocks of
+/// c whose operands hold infinities, NaNs or numbers beyond bfloat16's largest.
+bool multiplyOnTiles(const Gemm<float> &gemm, Scratch scratch, bool (*library)(const Gemm<float> &)) noexcept;
 
 } // namespace ds::kernels

@@ -1,7 +1,7 @@
 //===- Number.cuh - element types on the GPU ------------------------------===//
 #pragma once
 
-#include "kernels/KernelRegistry.h"
+#include "kernels/Numbers.h"
 
 #include <cuda_bf16.h>
 
@@ -22,21 +22,7 @@ template <typename F> decltype(auto) withFloat(DType dtype, F &&f) {
 
 /// Calls f(T{}) with the GPU's type of any dtype; a bool is a uint8_t that holds 0 or 1.
 template <typename F> decltype(auto) withNumber(DType dtype, F &&f) {
-  switch (dtype) {
-  case DType::Bool:
-  case DType::U8:
-    return f(uint8_t{});
-  case DType::U16:
-    return f(uint16_t{});
-  case DType::U32:
-    return f(uint32_t{});
-  case DType::I32:
-    return f(int32_t{});
-  case DType::I64:
-    return f(int64_t{});
-  default:
-    return withFloat(dtype, std::forward<F>(f));
-  }
+  return withType(dtype, f, [&] { return withFloat(dtype, f); });
 }
 
 /// Calls f(T{}) with an unsigned integer of `bytes` bytes, to move elements of any type.

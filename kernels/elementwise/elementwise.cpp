@@ -4,7 +4,6 @@
 // loop (elementwise_loops.h) whose operands are still in the first-level cache. So a chain of k instructions reads and
 // writes main memory once, not k times. Every element is computed by itself: the bits depend on nothing else.
 #include "kernels/BFloat16.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/elementwise/elementwise_bfloat16.h"
 #include "kernels/elementwise/elementwise_call.h"
 #include "kernels/elementwise/elementwise_plan.h"

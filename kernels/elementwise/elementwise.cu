@@ -1,7 +1,6 @@
 // elementwise: an interpreter of ElementwiseProgram (elementwise_run.h). A thread takes four elements of a float
 // program through all steps, so that reading memory, not decoding, is what takes time; values that are needed later lie
 // in local memory, which the first-level cache holds.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/elementwise/elementwise_cuda_run.h"

@@ -5,8 +5,9 @@ namespace ds::kernels {
 namespace {
 
 bool isKnown(int64_t opcode) {
-  return (opcode >= 0 && opcode <= 2) || (opcode >= 10 && opcode <= 19) || (opcode >= 30 && opcode <= 34) ||
-         opcode == 40 || (opcode >= 50 && opcode <= 69);
+  return opcode == int64_t(ElementwiseOp::Constant) ||
+         std::ranges::any_of(elementwiseNames,
+                             [&](const ElementwiseName &known) { return int64_t(known.op) == opcode; });
 }
 
 bool isComparison(ElementwiseOp op) { return op >= ElementwiseOp::Equal && op <= ElementwiseOp::GreaterEqual; }
@@ -56,9 +57,7 @@ ElementwiseCall::ElementwiseCall(const Call &call) {
     call.require(result >= 0 && result <= INT32_MAX, "result names register " + std::to_string(result));
     results.push_back(int(result));
   }
-  call.require(!results.empty() && results.size() <= call.operandCount(),
-               "attribute 'results' has " + std::to_string(results.size()) + " entries for " +
-                   std::to_string(call.operandCount()) + " operands");
+  call.require(!results.empty(), "attribute 'results' is empty");
   inputs = call.operandCount() - results.size();
   shape = call.shape(inputs);
   elements = elementCount(shape);
@@ -73,7 +72,9 @@ ElementwiseCall::ElementwiseCall(const Call &call) {
     call.require(size_t(results[i]) < types.size(), "result " + std::to_string(i) + " is register " +
                                                         std::to_string(results[i]) + ", which is never defined");
     call.expectShape(inputs + i, shape);
-    call.expectDType(inputs + i, types[size_t(results[i])]);
+    const DType type = types[size_t(results[i])], given = call.dtype(inputs + i);
+    call.require(given == type, "result " + std::to_string(i) + " must be " + std::string(name(type)) + ", not " +
+                                    std::string(name(given)));
   }
 }
 

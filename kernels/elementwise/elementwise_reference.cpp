@@ -1,7 +1,6 @@
 // elementwise: one element at a time, every register as a double (floats, rounded to the register's type after each
 // instruction) or an int64 (integers, wrapped to the register's width).
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/elementwise/elementwise_call.h"
 
 #include <cmath>

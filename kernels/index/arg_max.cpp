@@ -1,7 +1,6 @@
 // arg_max: the index of the largest element along one axis. Columns are searched side by side, a block of them at a
 // time.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/search_call.h"
 
 #include <algorithm>

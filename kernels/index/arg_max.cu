@@ -1,6 +1,5 @@
 // arg_max: the index of the largest element along one axis. A block searches a column: its threads take every
 // so-manieth element, and their finds meet in a tree; of equal ones the first, or the last, wins wherever they meet.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"

@@ -1,6 +1,5 @@
 // arg_max, one result at a time.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/search_call.h"
 
 namespace ds::kernels {

@@ -1,6 +1,5 @@
 // cumsum: running sums along one axis, added in order in float64 or 64-bit integers, columns side by side.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/search_call.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // cumsum: running sums along one axis, in float64 or 64-bit integers. A thread adds a column in order where columns lie
 // side by side; else a block scans a row, a chunk of one element a thread at a time.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/search_call.h"

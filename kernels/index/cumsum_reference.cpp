@@ -1,6 +1,5 @@
 // cumsum: each result by itself, in long double.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/search_call.h"
 
 namespace ds::kernels {

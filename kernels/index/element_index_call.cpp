@@ -2,12 +2,10 @@
 
 namespace ds::kernels {
 
-ElementIndex::ElementIndex(const Call &call, size_t dataOperand, size_t indicesOperand)
-    : shape_(call.shape(indicesOperand)), dataStrides_(rowMajorStrides(call.shape(dataOperand))),
-      indexStrides_(rowMajorStrides(shape_)), elements_(call.elements(indicesOperand)),
-      type_(call.dtype(indicesOperand)) {
-  call.expectIndex(indicesOperand);
-  const Shape &data = call.shape(dataOperand);
+ElementIndex::ElementIndex(const Call &call)
+    : shape_(call.shape("indices")), dataStrides_(rowMajorStrides(call.shape("data"))),
+      indexStrides_(rowMajorStrides(shape_)), elements_(call.elements("indices")), type_(call.dtype("indices")) {
+  const Shape &data = call.shape("data");
   const size_t axis = call.axis(data);
   bool fits = shape_.size() == data.size();
   for (size_t d = 0; fits && d < data.size(); ++d)

@@ -11,8 +11,8 @@ namespace ds::kernels {
 /// no other column of the indices meets the same elements.
 class ElementIndex {
 public:
-  /// `data`, `indices`: the operands' numbers.
-  ElementIndex(const Call &call, size_t data, size_t indices);
+  /// Of the operands "data" and "indices".
+  explicit ElementIndex(const Call &call);
 
   int64_t columns() const { return columns_; }
   int64_t length() const { return length_; }

@@ -1,6 +1,5 @@
 // gather: y = numpy.take(data, indices, axis). Rows of `inner` elements are copied whole; all indices are checked
 // before anything is written.
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/gather_call.h"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ constexpr int64_t grainBytes = 64 << 10;
 class Gather : public Kernel {
 public:
   explicit Gather(const Call &call)
-      : call_(call, 0, 1, 2), rowBytes_(call_.data.inner * byteSize(call.dtype(0))),
+      : call_(call, "data", "y"), rowBytes_(call_.data.inner * byteSize(call.dtype())),
         rows_(std::max<int64_t>(1, grainBytes / std::max<int64_t>(rowBytes_, 1))) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {

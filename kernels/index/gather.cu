@@ -1,6 +1,5 @@
 // gather: y = numpy.take(data, indices, axis). Rows of `inner` elements are copied in units as wide as their addresses
 // allow. A row whose index is refused is left as it is.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/gather_call.h"
@@ -29,8 +28,8 @@ __global__ void __launch_bounds__(blockThreads)
 
 std::unique_ptr<Kernel> makeGather(const Invocation &invocation, const BuildOptions &) {
   const Call checked(invocation);
-  const GatherCall call(checked, 0, 1, 2);
-  const int64_t rowBytes = call.data.inner * byteSize(checked.dtype(0)), elementBytes = byteSize(checked.dtype(0));
+  const GatherCall call(checked, "data", "y");
+  const int64_t elementBytes = byteSize(checked.dtype()), rowBytes = call.data.inner * elementBytes;
   return launching(
       invocation,
       [call, rowBytes, elementBytes](const CallContext &context, std::span<void *const> operands) {

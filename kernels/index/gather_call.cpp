@@ -2,19 +2,16 @@
 
 namespace ds::kernels {
 
-GatherCall::GatherCall(const Call &call, size_t dataOperand, size_t indicesOperand, size_t takenOperand) {
-  call.expectOperands(3);
-  call.expectIndex(indicesOperand);
-  call.expectDType(takenOperand, call.dtype(dataOperand));
-  const Shape &shape = call.shape(dataOperand), &indices = call.shape(indicesOperand);
+GatherCall::GatherCall(const Call &call, std::string_view dataOperand, std::string_view takenOperand) {
+  const Shape &shape = call.shape(dataOperand), &indices = call.shape("indices");
   const size_t axis = call.axis(shape);
   Shape expected(shape.begin(), shape.begin() + int64_t(axis));
   expected.insert(expected.end(), indices.begin(), indices.end());
   expected.insert(expected.end(), shape.begin() + int64_t(axis) + 1, shape.end());
   call.expectShape(takenOperand, expected);
   data = viewAlong(shape, axis);
-  count = call.elements(indicesOperand);
-  indexType = call.dtype(indicesOperand);
+  count = call.elements("indices");
+  indexType = call.dtype("indices");
 }
 
 Status GatherCall::check(const char *kernel, const void *indices) const noexcept {

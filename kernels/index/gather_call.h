@@ -10,8 +10,8 @@ namespace ds::kernels {
 
 /// data [outer, length, inner], indices [count], taken [outer, count, inner].
 struct GatherCall {
-  /// `data`, `indices`, `taken`: the operands' numbers.
-  GatherCall(const Call &call, size_t data, size_t indices, size_t taken);
+  /// The names of the operands `data` and `taken`; the third is "indices".
+  GatherCall(const Call &call, std::string_view data, std::string_view taken);
 
   AxisView data;
   int64_t count;

@@ -1,6 +1,5 @@
 // gather_elements: y[.., j, ..] = data[.., indices[.., j, ..], ..] at the axis. All indices are checked before anything
 // is written.
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/element_index_call.h"
 
 #include <algorithm>
@@ -15,12 +14,8 @@ constexpr int64_t grain = 16384;
 class GatherElements : public Kernel {
 public:
   explicit GatherElements(const Call &call)
-      : index_(call, 0, 1), elementBytes_(byteSize(call.dtype(0))),
-        perPiece_(std::max<int64_t>(1, grain / std::max<int64_t>(index_.length(), 1))) {
-    call.expectOperands(3);
-    call.expectDType(2, call.dtype(0));
-    call.expectShape(2, call.shape(1));
-  }
+      : index_(call), elementBytes_(byteSize(call.dtype())),
+        perPiece_(std::max<int64_t>(1, grain / std::max<int64_t>(index_.length(), 1))) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     if (Status status = index_.check("gather_elements", operands[1]); !status.ok())

@@ -1,5 +1,4 @@
 // gather_elements: y[.., j, ..] = data[.., indices[.., j, ..], ..] at the axis. A thread makes one element.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/element_index_call.h"
@@ -27,15 +26,13 @@ __global__ void __launch_bounds__(blockThreads)
 
 std::unique_ptr<Kernel> makeGatherElements(const Invocation &invocation, const BuildOptions &) {
   const Call checked(invocation);
-  (void)ElementIndex(checked, 0, 1); // checks
-  checked.expectOperands(3);
-  checked.expectDType(2, checked.dtype(0));
-  checked.expectShape(2, checked.shape(1));
-  const ElementSpace space(checked.shape(0), checked.shape(1), checked.axis(checked.shape(0)));
+  (void)ElementIndex(checked); // checks
+  const Shape &data = checked.shape("data");
+  const ElementSpace space(data, checked.shape("indices"), checked.axis(data));
   return launching(
       invocation,
-      [space, elementBytes = byteSize(checked.dtype(0)),
-       indexType = checked.dtype(1)](const CallContext &context, std::span<void *const> operands) {
+      [space, elementBytes = byteSize(checked.dtype()),
+       indexType = checked.dtype("indices")](const CallContext &context, std::span<void *const> operands) {
         const int64_t elements = space.columns * space.length;
         if (elements == 0)
           return;

@@ -1,5 +1,4 @@
 // gather_elements, element by element.
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/element_index_call.h"
 
 #include <cstring>
@@ -11,12 +10,8 @@ namespace {
 class GatherElementsReference : public Kernel {
 public:
   explicit GatherElementsReference(const Call &call)
-      : index_(call, 0, 1), data_(call.shape(0)), taken_(call.shape(1)), axis_(call.axis(data_)), type_(call.dtype(1)),
-        elementBytes_(byteSize(call.dtype(0))) {
-    call.expectOperands(3);
-    call.expectDType(2, call.dtype(0));
-    call.expectShape(2, call.shape(1));
-  }
+      : index_(call), data_(call.shape("data")), taken_(call.shape("indices")), axis_(call.axis(data_)),
+        type_(call.dtype("indices")), elementBytes_(byteSize(call.dtype())) {}
 
   Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
     if (Status status = index_.check("gather_elements", operands[1]); !status.ok())

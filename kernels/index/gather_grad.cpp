@@ -2,7 +2,6 @@
 //
 // Pieces own ranges of ddata, rows where there are many and columns where there are few, and each goes through all
 // indices: no two pieces touch one element, and its contributions are added in index order whatever the pieces are.
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/gather_call.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ constexpr int64_t grain = 16384, mostPieces = 64;
 
 template <typename T> class GatherGrad : public Kernel {
 public:
-  explicit GatherGrad(const Call &call) : call_(call, 2, 1, 0) {
+  explicit GatherGrad(const Call &call) : call_(call, "ddata", "dy") {
     const auto [outer, length, inner] = call_.data;
     const int64_t pieces = std::clamp<int64_t>(length * inner / grain, 1, mostPieces);
     byRows_ = length >= pieces;
@@ -76,9 +75,7 @@ private:
 
 std::unique_ptr<Kernel> makeGatherGrad(const Invocation &invocation, const BuildOptions &) {
   const Call call(invocation);
-  call.expectOperands(3);
-  call.expectFloat(2);
-  return makeByFloat<GatherGrad>(call.dtype(2), call);
+  return makeByFloat<GatherGrad>(call.dtype(), call);
 }
 
 } // namespace ds::kernels

@@ -4,8 +4,6 @@
 // time, and lists those of its rows, in order (a scan over the threads' counts). Then each thread, which owns a column
 // and every other row, adds what belongs to it. So no two threads touch one element, contributions are added in index
 // order, and every element of ddata is written once, rounded once.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
@@ -88,30 +86,25 @@ __global__ void __launch_bounds__(blockThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeGatherGrad(const Invocation &invocation, const BuildOptions &) {
-  const Invocation wide = float32Invocation(invocation);
-  const Call checked(wide);
-  checked.expectOperands(3);
-  checked.expectFloat(2);
-  const GatherCall call(checked, 2, 1, 0);
-  return withSums(invocation.operands[0].dtype, invocation.operands[2].dtype,
-                  [&](auto zero, auto parameter) -> std::unique_ptr<Kernel> {
-                    using T = decltype(zero);
-                    using G = decltype(parameter);
-                    return launching(
-                        invocation,
-                        [call](const CallContext &context, std::span<void *const> operands) {
-                          const auto [outer, length, inner] = call.data;
-                          if (outer == 0 || length == 0 || inner == 0)
-                            return;
-                          const Indices indices(operands[1], call.indexType, call.count, context);
-                          const dim3 grid(unsigned((length + tileRows<Sum<T>> - 1) / tileRows<Sum<T>>),
-                                          unsigned((inner + tileCols - 1) / tileCols),
-                                          blocksFor(outer, (outer + 65534) / 65535));
-                          gatherGradKernel<T, G><<<grid, blockThreads, 0, streamOf(context)>>>(
-                              at<const T>(operands, 0), indices, at<G>(operands, 2), outer, length, inner);
-                        },
-                        indexRefusal("gather_grad", call.data.length));
-                  });
+  const Call checked(invocation);
+  const GatherCall call(checked, "ddata", "dy");
+  return withSums(checked.dtype(), checked.dtype("ddata"), [&](auto zero, auto parameter) -> std::unique_ptr<Kernel> {
+    using T = decltype(zero);
+    using G = decltype(parameter);
+    return launching(
+        invocation,
+        [call](const CallContext &context, std::span<void *const> operands) {
+          const auto [outer, length, inner] = call.data;
+          if (outer == 0 || length == 0 || inner == 0)
+            return;
+          const Indices indices(operands[1], call.indexType, call.count, context);
+          const dim3 grid(unsigned((length + tileRows<Sum<T>> - 1) / tileRows<Sum<T>>),
+                          unsigned((inner + tileCols - 1) / tileCols), blocksFor(outer, (outer + 65534) / 65535));
+          gatherGradKernel<T, G><<<grid, blockThreads, 0, streamOf(context)>>>(
+              at<const T>(operands, 0), indices, at<G>(operands, 2), outer, length, inner);
+        },
+        indexRefusal("gather_grad", call.data.length));
+  });
 }
 
 } // namespace ds::kernels::cuda

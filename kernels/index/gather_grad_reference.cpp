@@ -1,5 +1,4 @@
 // gather_grad: zero, then add in index order.
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/gather_call.h"
 
 #include <algorithm>
@@ -10,7 +9,7 @@ namespace {
 
 template <typename T> class GatherGradReference : public Kernel {
 public:
-  explicit GatherGradReference(const Call &call) : call_(call, 2, 1, 0) {}
+  explicit GatherGradReference(const Call &call) : call_(call, "ddata", "dy") {}
 
   Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
     if (Status status = call_.check("gather_grad", operands[1]); !status.ok())
@@ -34,9 +33,7 @@ private:
 
 std::unique_ptr<Kernel> makeGatherGradReference(const Invocation &invocation, const BuildOptions &) {
   const Call call(invocation);
-  call.expectOperands(3);
-  call.expectFloat(2);
-  return makeByFloat<GatherGradReference>(call.dtype(2), call);
+  return makeByFloat<GatherGradReference>(call.dtype(), call);
 }
 
 } // namespace ds::kernels

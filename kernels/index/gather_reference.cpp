@@ -1,5 +1,4 @@
 // gather, element by element.
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/gather_call.h"
 
 #include <cstring>
@@ -10,7 +9,7 @@ namespace {
 
 class GatherReference : public Kernel {
 public:
-  explicit GatherReference(const Call &call) : call_(call, 0, 1, 2), elementBytes_(byteSize(call.dtype(0))) {}
+  explicit GatherReference(const Call &call) : call_(call, "data", "y"), elementBytes_(byteSize(call.dtype())) {}
 
   Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
     if (Status status = call_.check("gather", operands[1]); !status.ok())

@@ -1,7 +1,6 @@
 // scatter_elements: y = data, then each update meets y at its index. Columns along the axis are independent; within one
 // the updates come in order.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/scatter_elements_call.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // scatter_elements: y = data, then each update meets y at its index. A thread takes a column along the axis: no two
 // columns meet the same element, and within one the updates come in order.
-#include "kernels/cuda/Factories.h"
 #include "kernels/index/element_space.h"
 #include "kernels/index/indices.cuh"
 #include "kernels/index/scatter_elements_call.h"

@@ -1,6 +1,5 @@
 // scatter_elements, update by update in row-major order.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/scatter_elements_call.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // top_k: the k first of each row in order. A heap of the k best seen so far grows in the result itself, its worst at
 // the root, and is sorted at the end: no memory beside the result, length * log k comparisons.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/search_call.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // top_k: the k first of each row in order. A block takes a row and finds one element after the other: each is the
 // first, in the order of TopKCall::before, behind the one found before it. No memory beside the result; k passes over
 // the row.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/search_call.h"

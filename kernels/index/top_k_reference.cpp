@@ -1,6 +1,5 @@
 // top_k: for each place the first element that is not taken yet.
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/index/search_call.h"
 
 #include <algorithm>

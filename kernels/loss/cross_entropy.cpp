@@ -1,6 +1,5 @@
 // cross_entropy: lse[row] = log sum exp of logits [rows, classes]; loss = sum or mean of lse[row] - logits[row, label].
 // torch.nn.functional.cross_entropy with class indices: ignored labels count nowhere, and a mean of none is NaN.
-#include "kernels/cpu/Factories.h"
 #include "kernels/loss/cross_entropy_call.h"
 
 #include <algorithm>
@@ -47,10 +46,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const CrossEntropyCall parsed(call, 4, 3);
-  call.expectScalar(2, parsed.dtype);
-  return makeByFloat<CrossEntropy>(parsed.dtype, parsed);
+  const CrossEntropyCall call{Call(invocation)};
+  return makeByFloat<CrossEntropy>(call.dtype, call);
 }
 
 } // namespace ds::kernels

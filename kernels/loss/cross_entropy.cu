@@ -1,10 +1,7 @@
-// cross_entropy: loss = sum or mean of lse[row] - logits[row, label[row]]. A block reads a row once (OnlineSoftmax.h);
+// cross_entropy: loss = sum or mean of lse[row] - logits[row, label[row]]. A block reads a row once (online_softmax.h);
 // the rows' losses lie in the workspace and are added by one block. torch.nn.functional.cross_entropy.
 #include "kernels/loss/cross_entropy.cuh"
 
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
-#include "kernels/cuda/Workspace.h"
 #include "kernels/reduce/online_softmax.h"
 
 namespace ds::kernels::cuda {
@@ -65,22 +62,19 @@ __global__ void lossKernel(const S *losses, const int64_t *labels, S *loss, int6
 
 } // namespace
 
-std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &whole, const BuildOptions &) {
-  const WithWorkspace parts(whole);
-  const Call checked(parts.wide);
-  const auto call = withOwnType(CrossEntropyCall(checked, 4, 3), parts.invocation);
-  checked.expectShape(2, {});
-  parts.require(call.rows * cudaSumBytes(call.dtype));
+std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &invocation, const BuildOptions &) {
+  const Call checked(invocation);
+  checked.requireWorkspace(Device::Cuda);
+  const CrossEntropyCall call(checked);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;
-    checked.expectDType(2, std::is_same_v<S, double> ? DType::F64 : DType::F32);
     return launching(
-        whole,
-        [call, workspace = parts.operand](const CallContext &context, std::span<void *const> operands) {
+        invocation,
+        [call, workspace = checked.workspace()](const CallContext &context, std::span<void *const> operands) {
           const cudaStream_t stream = streamOf(context);
           const auto *labels = at<const int64_t>(operands, 1);
-          auto *losses = at<S>(operands, workspace);
+          auto *losses = static_cast<S *>(workspace.at(operands));
           if (call.rows > 0)
             rowsKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.classes, 8), 0, stream>>>(
                 at<const T>(operands, 0), labels, at<S>(operands, 3), losses, call.rows, call.classes, call.ignoreIndex,

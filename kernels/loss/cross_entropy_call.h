@@ -9,23 +9,9 @@ namespace ds::kernels {
 
 /// logits [rows, classes], labels [rows], lse [rows].
 struct CrossEntropyCall {
-  CrossEntropyCall(const Call &call, size_t operands, size_t lse) {
-    call.expectOperands(operands);
-    call.expectFloat(0);
-    call.require(call.shape(0).size() == 2, "logits must have shape [N, C], not " + toString(call.shape(0)));
-    rows = call.shape(0)[0];
-    classes = call.shape(0)[1];
-    dtype = call.dtype(0);
-    call.expectDType(1, DType::I64);
-    call.expectShape(1, {rows});
-    call.expectDType(lse, dtype);
-    call.expectShape(lse, {rows});
-    ignoreIndex = call.integer("ignore_index");
-    const std::string &reduction = call.text("reduction");
-    call.require(reduction == "mean" || reduction == "sum",
-                 "attribute 'reduction' must be mean or sum, not '" + reduction + "'");
-    mean = reduction == "mean";
-  }
+  explicit CrossEntropyCall(const Call &call)
+      : rows(call.shape("logits")[0]), classes(call.shape("logits")[1]), ignoreIndex(call.integer("ignore_index")),
+        dtype(call.dtype()), mean(call.text("reduction") == "mean") {}
 
   /// Counts the labels that are not ignored; fails if one of them is no class.
   Status countLabels(const char *kernel, const int64_t *labels, int64_t &count) const noexcept {
@@ -43,9 +29,9 @@ struct CrossEntropyCall {
     return Status::success();
   }
 
-  int64_t rows = 0, classes = 0, ignoreIndex = -100;
-  DType dtype = DType::F32;
-  bool mean = true;
+  int64_t rows, classes, ignoreIndex;
+  DType dtype;
+  bool mean;
 };
 
 } // namespace ds::kernels

@@ -3,10 +3,6 @@
 // one block.
 #include "kernels/loss/cross_entropy.cuh"
 
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
-#include "kernels/cuda/Workspace.h"
-
 namespace ds::kernels::cuda {
 
 namespace {
@@ -46,23 +42,19 @@ __global__ void rowsKernel(const T *logits, const int64_t *labels, const Sum<T> 
 
 } // namespace
 
-std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &whole, const BuildOptions &) {
-  const WithWorkspace parts(whole);
-  const Call checked(parts.wide);
-  const auto call = withOwnType(CrossEntropyCall(checked, 5, 2), parts.invocation);
-  checked.expectShape(3, {});
-  checked.expectLike(4, 0);
-  parts.require(8);
+std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &invocation, const BuildOptions &) {
+  const Call checked(invocation);
+  checked.requireWorkspace(Device::Cuda);
+  const CrossEntropyCall call(checked);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;
-    checked.expectDType(3, std::is_same_v<S, double> ? DType::F64 : DType::F32);
     return launching(
-        whole,
-        [call, workspace = parts.operand](const CallContext &context, std::span<void *const> operands) {
+        invocation,
+        [call, workspace = checked.workspace()](const CallContext &context, std::span<void *const> operands) {
           const cudaStream_t stream = streamOf(context);
           const auto *labels = at<const int64_t>(operands, 1);
-          auto *scale = at<S>(operands, workspace);
+          auto *scale = static_cast<S *>(workspace.at(operands));
           scaleKernel<S><<<1, 1024, 0, stream>>>(labels, at<const S>(operands, 3), scale, call.rows, call.classes,
                                                  call.ignoreIndex, call.mean, Refuser(context));
           if (call.rows > 0)

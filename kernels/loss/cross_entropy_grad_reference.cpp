@@ -1,5 +1,4 @@
 // cross_entropy_grad: dlogits = (softmax(logits) - one_hot(label)) * dloss / (labels that count); ignored rows are 0.
-#include "kernels/cpu/Factories.h"
 #include "kernels/loss/cross_entropy_call.h"
 
 #include <cmath>
@@ -37,11 +36,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeCrossEntropyGradReference(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const CrossEntropyCall parsed(call, 5, 2);
-  call.expectScalar(3, parsed.dtype);
-  call.expectLike(4, 0);
-  return makeByFloat<CrossEntropyGradReference>(parsed.dtype, parsed);
+  const CrossEntropyCall call{Call(invocation)};
+  return makeByFloat<CrossEntropyGradReference>(call.dtype, call);
 }
 
 } // namespace ds::kernels

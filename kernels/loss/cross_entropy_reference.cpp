@@ -1,5 +1,4 @@
 // cross_entropy: loss = sum or mean of lse[row] - logits[row, label[row]], in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/loss/cross_entropy_call.h"
 
 #include <cmath>
@@ -44,10 +43,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeCrossEntropyReference(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const CrossEntropyCall parsed(call, 4, 3);
-  call.expectScalar(2, parsed.dtype);
-  return makeByFloat<CrossEntropyReference>(parsed.dtype, parsed);
+  const CrossEntropyCall call{Call(invocation)};
+  return makeByFloat<CrossEntropyReference>(call.dtype, call);
 }
 
 } // namespace ds::kernels

@@ -26,29 +26,17 @@ Shape batchStrides(const Shape &shape, const Shape &batch) {
 
 } // namespace
 
-/// Says where c and the operands around it stand.
 void MatmulCall::readEpilogue(const Call &call) {
-  const std::string name = call.has("epilogue") ? call.text("epilogue") : "";
-  call.require(name.empty() || name == "gelu_tanh" || name == "gelu_tanh_grad",
-               "attribute 'epilogue' must be \"\", gelu_tanh or gelu_tanh_grad, not '" + name + "'");
+  const std::string &name = call.text("epilogue");
   epilogue = name.empty()          ? MatmulEpilogue::None
              : name == "gelu_tanh" ? MatmulEpilogue::GeluTanh
                                    : MatmulEpilogue::GeluTanhGrad;
-  const bool grad = epilogue == MatmulEpilogue::GeluTanhGrad, sums = call.has("dbias") && call.flag("dbias");
+  const bool grad = epilogue == MatmulEpilogue::GeluTanhGrad, sums = call.flag("dbias");
   call.require(!grad || !bias, "epilogue gelu_tanh_grad takes no bias");
   call.require(grad || !sums, "attribute 'dbias' needs epilogue gelu_tanh_grad");
-  c = bias || grad ? 3 : 2;
-  aux = epilogue == MatmulEpilogue::None ? 0 : grad ? 2 : c + 1;
-  dbias = sums ? c + 1 : 0;
-}
-
-void MatmulCall::checkEpilogue(const Call &call) const {
-  if (aux)
-    call.expectLike(aux, c);
-  if (dbias) {
-    call.expectDType(dbias, dtype);
-    call.expectShape(dbias, {n});
-  }
+  c = call["c"];
+  aux = call.hasOperand("aux") ? call["aux"] : 0;
+  dbias = sums ? call["dbias"] : 0;
 }
 
 MatmulCall::MatmulCall(const Call &call) {
@@ -59,14 +47,11 @@ MatmulCall::MatmulCall(const Call &call) {
   call.require(pieces >= 1 && pieces <= matmulMaxPieces, "attribute pieces is " + std::to_string(pieces) +
                                                              ", but 1 to " + std::to_string(matmulMaxPieces) +
                                                              " is allowed");
-  tf32 = call.has("tf32") && call.flag("tf32");
+  tf32 = call.flag("tf32");
+  workspace = call.workspace();
   readEpilogue(call);
-  call.expectOperands(std::max({c, aux, dbias}) + 1);
-  call.expectFloat(0);
-  dtype = call.dtype(0);
-  call.expectDType(1, dtype);
-  call.expectDType(c, dtype);
-  const Shape &a = call.shape(0), &b = call.shape(1);
+  dtype = call.dtype();
+  const Shape &a = call.shape("a"), &b = call.shape("b");
   call.require(a.size() >= 2 && b.size() >= 2,
                "a " + toString(a) + " and b " + toString(b) + " must have at least two dimensions");
   m = a[a.size() - (transA ? 1 : 2)];
@@ -86,11 +71,12 @@ MatmulCall::MatmulCall(const Call &call) {
   expected.push_back(m);
   expected.push_back(n);
   call.expectShape(c, expected);
-  checkEpilogue(call);
-  if (bias) {
-    call.expectDType(2, dtype);
-    call.expectShape(2, {n});
-  }
+  if (aux)
+    call.expectShape(aux, expected);
+  if (dbias)
+    call.expectShape(dbias, {n});
+  if (bias)
+    call.expectShape("bias", {n});
   batches = elementCount(batch);
   aBatchStrides = batchStrides(a, batch);
   bBatchStrides = batchStrides(b, batch);

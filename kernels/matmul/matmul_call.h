@@ -20,7 +20,7 @@ struct MatmulCall {
   int64_t m = 0, n = 0, k = 0;
   int64_t pieces = 1; ///< c is to be cut into so many, or a multiple
   bool transA = false, transB = false, bias = false;
-  DType dtype = DType::F32;
+  DType dtype = DType::F32;           ///< of a and b
   Shape batch;                        ///< leading dimensions of c
   int64_t batches = 1;                ///< their product
   Shape aBatchStrides, bBatchStrides; ///< in matrices, 0 where broadcast; one for each dimension of `batch`
@@ -30,6 +30,7 @@ struct MatmulCall {
   /// The operand that holds the product and the bias before the epilogue.
   size_t product() const { return epilogue == MatmulEpilogue::GeluTanh ? aux : c; }
   bool tf32 = false; ///< float32 factors may be rounded
+  CallWorkspace workspace;
 
   /// Which matrix of a (or b, by its strides) batch `index` of c reads.
   int64_t matrixOf(const Shape &strides, int64_t index) const {
@@ -43,7 +44,6 @@ struct MatmulCall {
 
 private:
   void readEpilogue(const Call &call);
-  void checkEpilogue(const Call &call) const;
 };
 
 } // namespace ds::kernels

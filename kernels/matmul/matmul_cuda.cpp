@@ -1,16 +1,14 @@
 // matmul by cuBLASLt: c[..., m, n] = op(a) op(b) + bias, with GELU and its gradient as epilogues where cuBLASLt has
-// them for the types, else behind it (MatmulEpilogue.h).
+// them for the types, else behind it (matmul_epilogue_cuda.h).
 //
 // Algorithms are chosen when the kernel is made, by cuBLASLt's heuristics within the workspace of the plan, once for
 // operands at multiples of 16 bytes and once for any, and kept: so every step runs the same ones. Split sums are added
 // in a fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
-#include "kernels/cuda/BFloat16Call.h"
 #include "kernels/cuda/CublasLt.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
-#include "kernels/cuda/Workspace.h"
 #include "kernels/matmul/matmul_epilogue_cuda.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -172,14 +170,14 @@ private:
 
 class Matmul final : public Kernel {
 public:
-  Matmul(const MatmulCall &call, const WithWorkspace &parts)
-      : call_(call), plan_(call), cType_(parts.invocation.operands[call.c].dtype),
-        dbiasType_(call.dbias ? parts.invocation.operands[call.dbias].dtype : cType_), workspace_(parts.operand),
-        workspaceBytes_(parts.bytes >= workspaceAlignment ? parts.bytes - workspaceAlignment : 0) {
+  explicit Matmul(const Call &call)
+      : call_(call), plan_(call_), cType_(call.dtype(call_.c)),
+        dbiasType_(call_.dbias ? call.dtype(call_.dbias) : cType_),
+        workspaceBytes_(std::max<int64_t>(call_.workspace.bytes - workspaceAlignment, 0)) {
     if (plan_.k == 0 || plan_.launches.empty())
       return;
     for (size_t aligned : {0, 1})
-      variants_[aligned] = makeVariant(aligned ? 16 : uint32_t(byteSize(call.dtype)));
+      variants_[aligned] = makeVariant(aligned ? 16 : uint32_t(byteSize(call_.dtype)));
   }
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
@@ -218,7 +216,7 @@ private:
   }
 
   bool isAligned(std::span<void *const> operands) const {
-    for (size_t i = 0; i < workspace_; ++i)
+    for (size_t i = 0; i < call_.workspace.operand; ++i)
       if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
         return false;
     return true;
@@ -231,7 +229,7 @@ private:
     void *target = operands[variant.fused ? call_.c : call_.product()];
     if (plan_.k == 0 && plan_.rows() > 0)
       return cudaStatus(cudaMemsetAsync(target, 0, size_t(plan_.rows() * plan_.n * byteSize(cType_)), stream));
-    const auto workspace = (reinterpret_cast<uintptr_t>(operands[workspace_]) + workspaceAlignment - 1) /
+    const auto workspace = (reinterpret_cast<uintptr_t>(call_.workspace.at(operands)) + workspaceAlignment - 1) /
                            workspaceAlignment * workspaceAlignment;
     for (const MatmulPlan::Start &start : plan_.launches) {
       if (!variant.product) {
@@ -272,16 +270,14 @@ private:
   MatmulCall call_;
   MatmulPlan plan_;
   DType cType_, dbiasType_;
-  size_t workspace_;
   int64_t workspaceBytes_;
   Variant variants_[2]; ///< for any addresses, for multiples of 16 bytes
 };
 
 } // namespace
 
-std::unique_ptr<Kernel> makeMatmul(const Invocation &whole, const BuildOptions &) {
-  const WithWorkspace parts(whole);
-  return std::make_unique<Matmul>(withOwnType(MatmulCall(Call(parts.wide)), parts.invocation), parts);
+std::unique_ptr<Kernel> makeMatmul(const Invocation &invocation, const BuildOptions &) {
+  return std::make_unique<Matmul>(Call(invocation));
 }
 
 } // namespace ds::kernels::cuda

@@ -1,5 +1,4 @@
 // matmul: three loops, in float64; the epilogue on the rounded product.
-#include "kernels/cpu/Factories.h"
 #include "kernels/matmul/GeluTanh.h"
 #include "kernels/matmul/matmul_call.h"
 

@@ -1,5 +1,4 @@
 // concat: the inputs side by side along one axis. numpy.concatenate, torch.cat.
-#include "kernels/cpu/Factories.h"
 #include "kernels/movement/movement_call.h"
 #include "kernels/movement/strided_copy.h"
 

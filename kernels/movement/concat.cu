@@ -1,5 +1,4 @@
 // concat: the inputs side by side along one axis, a copy each. numpy.concatenate, torch.cat.
-#include "kernels/cuda/Factories.h"
 #include "kernels/movement/strided_copy.cuh"
 
 #include <vector>

@@ -1,5 +1,4 @@
 // concat, row by row.
-#include "kernels/cpu/Factories.h"
 #include "kernels/movement/movement_call.h"
 
 #include <cstring>

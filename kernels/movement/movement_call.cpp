@@ -7,12 +7,10 @@
 namespace ds::kernels {
 
 TransposeCall::TransposeCall(const Call &call) {
-  call.expectOperands(2);
-  x = call.shape(0);
-  y = call.shape(1);
+  x = call.shape("x");
+  y = call.shape("y");
   perm = call.integers("perm");
-  elementBytes = byteSize(call.dtype(0));
-  call.expectDType(1, call.dtype(0));
+  elementBytes = byteSize(call.dtype());
   call.require(perm.size() == x.size(),
                "attribute 'perm' has " + std::to_string(perm.size()) + " entries for rank " + std::to_string(x.size()));
   std::vector<bool> seen(x.size());
@@ -23,26 +21,23 @@ TransposeCall::TransposeCall(const Call &call) {
     seen[size_t(axis)] = true;
     expected.push_back(x[size_t(axis)]);
   }
-  call.expectShape(1, expected);
+  call.expectShape("y", expected);
 }
 
 namespace {
 
-/// A list attribute with one entry for each dimension of operand 0.
+/// A list attribute with one entry for each dimension of x.
 std::vector<int64_t> perDimension(const Call &call, const char *name) {
   std::vector<int64_t> list = call.integers(name);
-  call.require(list.size() == call.shape(0).size(), "attribute '" + std::string(name) + "' has " +
-                                                        std::to_string(list.size()) + " entries for rank " +
-                                                        std::to_string(call.shape(0).size()));
+  call.require(list.size() == call.shape("x").size(), "attribute '" + std::string(name) + "' has " +
+                                                          std::to_string(list.size()) + " entries for rank " +
+                                                          std::to_string(call.shape("x").size()));
   return list;
 }
 
-/// Operands x and y of one dtype and rank.
-void expectSameKind(const Call &call) {
-  call.expectOperands(2);
-  call.expectDType(1, call.dtype(0));
-  call.require(call.shape(0).size() == call.shape(1).size(),
-               "x " + toString(call.shape(0)) + " and y " + toString(call.shape(1)) + " differ in rank");
+void expectSameRank(const Call &call) {
+  call.require(call.shape("x").size() == call.shape("y").size(),
+               "x " + toString(call.shape("x")) + " and y " + toString(call.shape("y")) + " differ in rank");
 }
 
 /// Whether start + (count - 1) * step is below `size`; for count 0, whether start is at most `size`.
@@ -55,12 +50,12 @@ bool fits(int64_t start, int64_t step, int64_t count, int64_t size) {
 } // namespace
 
 SliceCall::SliceCall(const Call &call) {
-  expectSameKind(call);
-  x = call.shape(0);
-  y = call.shape(1);
+  expectSameRank(call);
+  x = call.shape("x");
+  y = call.shape("y");
   starts = perDimension(call, "starts");
   steps = perDimension(call, "steps");
-  elementBytes = byteSize(call.dtype(0));
+  elementBytes = byteSize(call.dtype());
   for (size_t d = 0; d < x.size(); ++d)
     call.require(fits(starts[d], steps[d], y[d], x[d]), "dimension " + std::to_string(d) + ": " + std::to_string(y[d]) +
                                                             " elements from " + std::to_string(starts[d]) +
@@ -69,12 +64,12 @@ SliceCall::SliceCall(const Call &call) {
 }
 
 PadCall::PadCall(const Call &call) {
-  expectSameKind(call);
-  x = call.shape(0);
-  y = call.shape(1);
+  expectSameRank(call);
+  x = call.shape("x");
+  y = call.shape("y");
   low = perDimension(call, "low");
   spacing = perDimension(call, "interior");
-  elementBytes = byteSize(call.dtype(0));
+  elementBytes = byteSize(call.dtype());
   for (size_t d = 0; d < x.size(); ++d) {
     call.require(spacing[d] >= 0 && spacing[d] < INT64_MAX,
                  "attribute 'interior' must not be negative: " + toString(spacing));
@@ -83,19 +78,18 @@ PadCall::PadCall(const Call &call) {
                                                            " placed at " + std::to_string(low[d]) + " every " +
                                                            std::to_string(spacing[d]) + " leaves y " + toString(y));
   }
-  storeDouble(value.data(), call.dtype(0), call.number("value"));
+  storeDouble(value.data(), call.dtype(), call.number("value"));
 }
 
 ConcatCall::ConcatCall(const Call &call) {
-  call.require(call.operandCount() >= 2, "needs an input and y");
-  const size_t inputs = call.operandCount() - 1;
+  const size_t inputs = call["y"];
+  call.require(inputs > 0, "needs an input");
   const Shape &y = call.shape(inputs);
   const size_t axis = call.axis(y);
   Shape expected = y;
   expected[axis] = 0;
   for (size_t i = 0; i < inputs; ++i) {
     const Shape &x = call.shape(i);
-    call.expectDType(i, call.dtype(inputs));
     call.require(x.size() == y.size(),
                  "input " + std::to_string(i) + " " + toString(x) + " and y " + toString(y) + " differ in rank");
     Shape like = y;
@@ -106,7 +100,7 @@ ConcatCall::ConcatCall(const Call &call) {
                  "the inputs have more than y's " + std::to_string(y[axis]) + " elements along the axis");
     expected[axis] += x[axis];
     const AxisView view = viewAlong(x, axis);
-    inner.push_back(view.length * view.inner * byteSize(call.dtype(i)));
+    inner.push_back(view.length * view.inner * byteSize(call.dtype()));
     innerTotal += inner.back();
   }
   call.expectShape(inputs, expected);

@@ -1,5 +1,4 @@
 // pad: y is `value`, except y[low + i * (interior + 1)] = x[i]. The gradient of slice.
-#include "kernels/cpu/Factories.h"
 #include "kernels/movement/movement_call.h"
 #include "kernels/movement/strided_copy.h"
 

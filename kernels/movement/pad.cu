@@ -1,5 +1,4 @@
 // pad: y is `value`, except y[low + i * (interior + 1)] = x[i]. The gradient of slice.
-#include "kernels/cuda/Factories.h"
 #include "kernels/movement/strided_copy.cuh"
 
 #include <cstring>

@@ -1,5 +1,4 @@
 // slice: y[i] = x[starts + i * steps].
-#include "kernels/cpu/Factories.h"
 #include "kernels/movement/movement_call.h"
 #include "kernels/movement/strided_copy.h"
 

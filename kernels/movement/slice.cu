@@ -1,5 +1,4 @@
 // slice: y[i] = x[starts + i * steps].
-#include "kernels/cuda/Factories.h"
 #include "kernels/movement/strided_copy.cuh"
 
 namespace ds::kernels::cuda {

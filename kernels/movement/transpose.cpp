@@ -1,5 +1,4 @@
 // transpose: dimension d of y is dimension perm[d] of x. numpy.transpose, torch.permute.
-#include "kernels/cpu/Factories.h"
 #include "kernels/movement/movement_call.h"
 #include "kernels/movement/strided_copy.h"
 

@@ -1,5 +1,4 @@
 // transpose, element by element.
-#include "kernels/cpu/Factories.h"
 #include "kernels/movement/movement_call.h"
 
 #include <cstring>

@@ -2,7 +2,6 @@
 // Writes y, mean, variance (biased) and rstd [channels]. One worker sums a channel, sample by sample, in lanes of a
 // fixed number: the bits do not depend on the number of workers. Ioffe and Szegedy 2015;
 // torch.nn.functional.batch_norm.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/batch_norm_call.h"
 
 #define DS_LOOPS "kernels/norm/batch_norm_loops.h"

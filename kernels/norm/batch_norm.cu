@@ -1,8 +1,6 @@
 // batch_norm, per channel of x [samples, channels, places...]: mean, biased variance, rstd = 1 / sqrt(var + epsilon)
 // and y = (x - mean) * rstd * gamma + beta. A block takes a channel. Ioffe and Szegedy 2015;
 // torch.nn.functional.batch_norm.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/norm/batch_norm.cuh"
 #include "kernels/norm/batch_norm_call.h"
@@ -36,7 +34,7 @@ __global__ void __launch_bounds__(channelThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeBatchNorm(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(BatchNormCall(Call(float32Invocation(invocation))), invocation);
+  const BatchNormCall call{Call(invocation)};
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

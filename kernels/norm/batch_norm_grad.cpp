@@ -1,7 +1,6 @@
 // batch_norm_grad, per channel, with n = (x - mean) * rstd:
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
 // One worker sums a channel, sample by sample.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/batch_norm_call.h"
 
 #define DS_LOOPS "kernels/norm/batch_norm_loops.h"
@@ -13,7 +12,7 @@ namespace {
 
 template <typename T> class BatchNormGrad : public Kernel {
 public:
-  explicit BatchNormGrad(const BatchNormGradCall &call) : call_(call) {}
+  explicit BatchNormGrad(const BatchNormCall &call) : call_(call) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     parallelFor(context, call_.channels, [&](int64_t channel, int) { differentiate(operands, channel); });
@@ -34,7 +33,7 @@ private:
           T(rstd * double(*at(2))), T(sum / count), T(dot * rstd * rstd / count));
   }
 
-  BatchNormGradCall call_;
+  BatchNormCall call_;
   decltype(&baseline::channelGradSums<T>) sums_ = DS_BEST(channelGradSums<T>);
   decltype(&baseline::channelGrad<T>) grad_ = DS_BEST(channelGrad<T>);
 };
@@ -42,7 +41,7 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeBatchNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const BatchNormGradCall call{Call(invocation)};
+  const BatchNormCall call{Call(invocation)};
   return makeByFloat<BatchNormGrad>(call.dtype, call);
 }
 

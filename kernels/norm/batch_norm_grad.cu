@@ -1,8 +1,6 @@
 // batch_norm_grad, per channel, with n = (x - mean) * rstd:
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
 // A block takes a channel.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/norm/batch_norm.cuh"
 #include "kernels/norm/batch_norm_call.h"
@@ -41,7 +39,7 @@ __global__ void __launch_bounds__(channelThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeBatchNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(BatchNormGradCall(Call(float32Invocation(invocation))), invocation);
+  const BatchNormCall call{Call(invocation)};
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

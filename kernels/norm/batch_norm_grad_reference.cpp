@@ -1,6 +1,5 @@
 // batch_norm_grad, per channel, with n = (x - mean) * rstd:
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/batch_norm_call.h"
 
 namespace ds::kernels {
@@ -9,7 +8,7 @@ namespace {
 
 template <typename T> class BatchNormGradReference : public Kernel {
 public:
-  explicit BatchNormGradReference(const BatchNormGradCall &call) : call_(call) {}
+  explicit BatchNormGradReference(const BatchNormCall &call) : call_(call) {}
 
   Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
     const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
@@ -33,13 +32,13 @@ public:
   }
 
 private:
-  BatchNormGradCall call_;
+  BatchNormCall call_;
 };
 
 } // namespace
 
 std::unique_ptr<Kernel> makeBatchNormGradReference(const Invocation &invocation, const BuildOptions &) {
-  const BatchNormGradCall call{Call(invocation)};
+  const BatchNormCall call{Call(invocation)};
   return makeByFloat<BatchNormGradReference>(call.dtype, call);
 }
 

@@ -1,5 +1,4 @@
 // batch_norm, per channel:  y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/batch_norm_call.h"
 
 #include <cmath>

@@ -1,6 +1,5 @@
 // layer_norm, per row of x [rows, cols]:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta
 // Writes y, mean [rows], rstd [rows]. Sums in lanes of a fixed number. Ba et al. 2016; torch.nn.functional.layer_norm.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/layer_norm_call.h"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 // layer_norm, per row of x [rows, cols]:  y = (x - mean) * rstd * gamma + beta,  rstd = 1 / sqrt(var + epsilon).
 // A block takes a row; the row is read again for the variance and for y, from the first-level cache. With bfloat16
 // all but x and y is float32. Ba et al. 2016; torch.nn.functional.layer_norm.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
@@ -37,7 +35,7 @@ __global__ void layerNormKernel(const T *x, const Sum<T> *gamma, const Sum<T> *b
 } // namespace
 
 std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(LayerNormCall(Call(float32Invocation(invocation))), invocation);
+  const LayerNormCall call{Call(invocation)};
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

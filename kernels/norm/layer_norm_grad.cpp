@@ -2,7 +2,6 @@
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
 // Each piece of normGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace; the pieces are then
 // added in order, so the bits do not depend on the number of workers.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/layer_norm_call.h"
 
 #include <algorithm>
@@ -23,13 +22,14 @@ public:
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const int64_t cols = call_.cols;
-    auto *partial = static_cast<T *>(operands[8]); // [pieces, 2, cols]: dgamma, dbeta
-    parallelFor(context, call_.pieces,
+    auto *partial = static_cast<T *>(call_.workspace.at(operands)); // [pieces, 2, cols]: dgamma, dbeta
+    parallelFor(context, call_.pieces(),
                 [&](int64_t piece, int) { addRows(operands, piece, partial + piece * 2 * cols); });
+    const auto column = [&](int64_t col) { return partial ? partial + col : nullptr; }; // no rows: no workspace
     parallelFor(context, piecesOf(cols, columnGrain), [&](int64_t piece, int) {
       const int64_t first = piece * columnGrain, count = std::min(columnGrain, cols - first);
-      addPieces_(partial + first, call_.pieces, 2 * cols, static_cast<T *>(operands[6]) + first, count);
-      addPieces_(partial + cols + first, call_.pieces, 2 * cols, static_cast<T *>(operands[7]) + first, count);
+      addPieces_(column(first), call_.pieces(), 2 * cols, static_cast<T *>(operands[6]) + first, count);
+      addPieces_(column(cols + first), call_.pieces(), 2 * cols, static_cast<T *>(operands[7]) + first, count);
     });
     return Status::success();
   }

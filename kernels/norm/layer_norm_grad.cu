@@ -1,8 +1,6 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
-// A block takes a row for dx; the sums over rows are in NormGrad.cuh.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
+// A block takes a row for dx; the sums over rows are in norm_grad.cuh.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/layer_norm_call.h"
 #include "kernels/norm/norm_grad.cuh"
@@ -52,7 +50,7 @@ template <typename T> struct DBeta {
 } // namespace
 
 std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(LayerNormGradCall(Call(float32Invocation(invocation)), Device::Cuda), invocation);
+  const LayerNormGradCall call(Call(invocation), Device::Cuda);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;
@@ -61,7 +59,7 @@ std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const Bu
       const auto *dy = at<const T>(operands, 0), *x = at<const T>(operands, 1);
       const auto *means = at<const S>(operands, 3), *rstds = at<const S>(operands, 4);
       // The sums first: dx may be the memory of dy.
-      enqueueColumnSums<S>(call.rows, call.cols, operands[8], at<S>(operands, 6),
+      enqueueColumnSums<S>(call.rows, call.cols, call.workspace.at(operands), at<S>(operands, 6),
                            DGamma<T>{dy, x, means, rstds, call.cols}, at<S>(operands, 7), DBeta<T>{dy, call.cols},
                            stream);
       if (call.rows > 0)

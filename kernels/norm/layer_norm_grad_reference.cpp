@@ -1,6 +1,5 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/layer_norm_call.h"
 
 namespace ds::kernels {

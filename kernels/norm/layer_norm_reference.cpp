@@ -1,5 +1,4 @@
 // layer_norm, per row:  y = (x - mean) / sqrt(var + epsilon) * gamma + beta, in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/layer_norm_call.h"
 
 #include <cmath>

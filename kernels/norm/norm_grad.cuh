@@ -1,14 +1,14 @@
 //===- norm_grad.cuh - sums over rows of a norm's gradient ---------------===//
 //
 // dgamma and dbeta are sums over rows: a block of [32, 8] threads sums 32 columns of one piece of rows, and the pieces
-// (CudaWorkspaces.h) are added in order.
+// (norm_grad_pieces.h) are added in order.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "kernels/CudaWorkspaces.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
+#include "kernels/norm/norm_grad_pieces.h"
 
 namespace ds::kernels::cuda {
 

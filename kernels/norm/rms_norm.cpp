@@ -1,7 +1,6 @@
 // rms_norm, per row of x [rows, cols]:  y = x / sqrt(mean(x^2) + epsilon) * gamma
 // Writes y and rrms [rows], the factor. Sums in lanes of a fixed number. Zhang and Sennrich 2019;
 // torch.nn.functional.rms_norm.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/rms_norm_call.h"
 
 #include <algorithm>

@@ -1,7 +1,5 @@
 // rms_norm, per row of x [rows, cols]:  y = x * rrms * gamma,  rrms = 1 / sqrt(mean(x^2) + epsilon). A block takes a
 // row. Zhang and Sennrich 2019; torch.nn.functional.rms_norm.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
@@ -31,7 +29,7 @@ __global__ void rmsNormKernel(const T *x, const Sum<T> *gamma, T *y, Sum<T> *rrm
 } // namespace
 
 std::unique_ptr<Kernel> makeRmsNorm(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(RmsNormCall(Call(float32Invocation(invocation))), invocation);
+  const RmsNormCall call{Call(invocation)};
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;

@@ -1,7 +1,6 @@
 // rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
 // rrms. Each piece of normGradRowsPerPiece rows adds up its own dgamma in the workspace; the pieces are then added in
 // order, so the bits do not depend on the number of workers.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/rms_norm_call.h"
 
 #include <algorithm>
@@ -22,11 +21,12 @@ public:
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     const int64_t cols = call_.cols;
-    auto *partial = static_cast<T *>(operands[6]); // [pieces, cols]
-    parallelFor(context, call_.pieces, [&](int64_t piece, int) { addRows(operands, piece, partial + piece * cols); });
+    auto *partial = static_cast<T *>(call_.workspace.at(operands)); // [pieces, cols]
+    parallelFor(context, call_.pieces(), [&](int64_t piece, int) { addRows(operands, piece, partial + piece * cols); });
+    const auto column = [&](int64_t col) { return partial ? partial + col : nullptr; }; // no rows: no workspace
     parallelFor(context, piecesOf(cols, columnGrain), [&](int64_t piece, int) {
       const int64_t first = piece * columnGrain, count = std::min(columnGrain, cols - first);
-      addPieces_(partial + first, call_.pieces, cols, static_cast<T *>(operands[5]) + first, count);
+      addPieces_(column(first), call_.pieces(), cols, static_cast<T *>(operands[5]) + first, count);
     });
     return Status::success();
   }

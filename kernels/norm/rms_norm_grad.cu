@@ -1,8 +1,6 @@
 // rms_norm_grad, with h = dy * gamma:
 //   dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x * rrms.
-// A block takes a row for dx; the sums over rows are in NormGrad.cuh.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
+// A block takes a row for dx; the sums over rows are in norm_grad.cuh.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/norm_grad.cuh"
 #include "kernels/norm/rms_norm_call.h"
@@ -41,7 +39,7 @@ template <typename T> struct DGamma {
 } // namespace
 
 std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(RmsNormGradCall(Call(float32Invocation(invocation)), Device::Cuda), invocation);
+  const RmsNormGradCall call(Call(invocation), Device::Cuda);
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     using S = Sum<T>;
@@ -51,7 +49,8 @@ std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const Buil
       const auto *rrmss = at<const S>(operands, 3);
       const DGamma<T> term{dy, x, rrmss, call.cols};
       // The sum first: dx may be the memory of dy.
-      enqueueColumnSums<S>(call.rows, call.cols, operands[6], at<S>(operands, 5), term, nullptr, term, stream);
+      enqueueColumnSums<S>(call.rows, call.cols, call.workspace.at(operands), at<S>(operands, 5), term, nullptr, term,
+                           stream);
       if (call.rows > 0)
         dxKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.cols), 0, stream>>>(
             dy, x, at<const S>(operands, 2), rrmss, at<T>(operands, 4), call.rows, call.cols);

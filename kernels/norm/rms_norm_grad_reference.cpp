@@ -1,6 +1,5 @@
 // rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
 // rrms.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/rms_norm_call.h"
 
 namespace ds::kernels {

@@ -1,5 +1,4 @@
 // rms_norm, per row:  y = x / sqrt(mean(x^2) + epsilon) * gamma, in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/norm/rms_norm_call.h"
 
 #include <cmath>

@@ -1,6 +1,5 @@
 // adagrad: one fused pass over p, g and the sum of squares, torch.optim.Adagrad's single-tensor formula in the tensors'
 // type.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/adagrad_call.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // adagrad: one element at a time in float64, as in Duchi, Hazan & Singer, "Adaptive subgradient methods".
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/adagrad_call.h"
 
 #include <cmath>

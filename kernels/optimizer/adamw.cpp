@@ -1,6 +1,5 @@
 // adamw: one fused pass over p, g, m, v (28 bytes an element in float32), torch.optim.AdamW's single-tensor formula in
 // the tensors' type; what is one number for the whole update is computed in float64, as torch does.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/adamw_call.h"
 
 #include <algorithm>

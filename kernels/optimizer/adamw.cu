@@ -1,7 +1,6 @@
 // adamw: one pass over p, g, m, v in one launch, torch.optim.AdamW's single-tensor formula.
 // Compiled with --fmad=false: operation by operation, as on a CPU. lr, step and clip are read from device memory; what
 // is one number for the whole update is computed in float64 once a block.
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/cuda/StepRefusal.h"

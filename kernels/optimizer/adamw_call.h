@@ -8,18 +8,8 @@
 
 namespace ds::kernels {
 
-/// p rw, g, m rw, v rw, lr f64 [], step i64 [], clip f64 [].
 struct AdamWCall {
-  explicit AdamWCall(const Call &call) {
-    call.expectOperands(7);
-    call.expectFloat(0);
-    for (size_t i = 1; i < 4; ++i)
-      call.expectLike(i, 0);
-    call.expectScalar(4, DType::F64);
-    call.expectScalar(5, DType::I64);
-    call.expectScalar(6, DType::F64);
-    elements = call.elements(0);
-    dtype = call.dtype(0);
+  explicit AdamWCall(const Call &call) : elements(call.elements("p")), dtype(call.dtype()) {
     beta1 = call.numberIn("beta1", 0, 1);
     beta2 = call.numberIn("beta2", 0, 1);
     epsilon = call.number("epsilon");
@@ -27,8 +17,8 @@ struct AdamWCall {
     decoupled = call.flag("adam_w_mode");
   }
 
-  int64_t elements = 0;
-  DType dtype = DType::F32;
+  int64_t elements;
+  DType dtype;
   double beta1 = 0, beta2 = 0, epsilon = 0, weightDecay = 0;
   bool decoupled = true; ///< AdamW; else weight decay is added to the gradient (Adam)
 };

@@ -1,5 +1,4 @@
 // adamw: one element at a time in float64, as in Loshchilov & Hutter, "Decoupled weight decay regularization".
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/adamw_call.h"
 
 #include <cmath>

@@ -20,14 +20,11 @@ inline double addPairwise(const double *sums, int64_t count) {
 
 struct BlockSumSquaresCall {
   explicit BlockSumSquaresCall(const Call &call) {
-    call.expectOperands(2);
-    call.expectFloat(0);
-    elements = call.elements(0);
-    dtype = call.dtype(0);
-    call.expectDType(1, DType::F64);
+    elements = call.elements("g");
+    dtype = call.dtype();
     block = call.integer("block");
     call.require(isSumSquaresBlock(block), "'block' must be a power of two from 64 to 1024");
-    call.expectShape(1, {piecesOf(elements, block)});
+    call.expectShape("partials", {piecesOf(elements, block)});
   }
 
   int64_t elements = 0, block = sumSquaresBlock;

@@ -1,5 +1,4 @@
 // block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements, in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/block_sum_squares_call.h"
 
 namespace ds::kernels {

@@ -1,6 +1,5 @@
 // clip_factor: factor = 1 / max(1, (norm + 1e-6) / max_norm); a NaN norm gives a NaN factor, so that it stays visible.
 // DeepSpeed's rule and torch.nn.utils.clip_grad_norm_'s.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/clip_factor_call.h"
 
 namespace ds::kernels {
@@ -24,6 +23,11 @@ private:
 
 std::unique_ptr<Kernel> makeClipFactor(const Invocation &invocation, const BuildOptions &) {
   return std::make_unique<ClipFactor>(ClipFactorCall(Call(invocation)));
+}
+
+/// One number: there is nothing to make fast.
+std::unique_ptr<Kernel> makeClipFactorReference(const Invocation &invocation, const BuildOptions &options) {
+  return makeClipFactor(invocation, options);
 }
 
 } // namespace ds::kernels

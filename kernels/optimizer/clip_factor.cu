@@ -1,5 +1,4 @@
 // clip_factor: factor = 1 / max(1, (norm + 1e-6) / max_norm).
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/optimizer/clip_factor_call.h"
 

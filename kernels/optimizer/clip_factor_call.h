@@ -9,9 +9,6 @@ namespace ds::kernels {
 /// norm, factor.
 struct ClipFactorCall {
   explicit ClipFactorCall(const Call &call) {
-    call.expectOperands(2);
-    call.expectScalar(0, DType::F64);
-    call.expectScalar(1, DType::F64);
     maxNorm = call.number("max_norm");
     call.require(maxNorm > 0, "attribute 'max_norm' must be positive, not " + std::to_string(maxNorm));
   }

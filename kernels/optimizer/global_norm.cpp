@@ -1,7 +1,6 @@
 // global_norm: norm = sqrt(sum of all partials), in operand order, then element order, in float64. Partials of blocks
 // of less than 1024 elements are first added to those of 1024, so that the norm does not depend on the blocks.
 // torch.nn.utils.clip_grad_norm_'s total norm, on the partial sums that block_sum_squares wrote.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/global_norm_call.h"
 
 #include <cmath>
@@ -33,6 +32,11 @@ private:
 
 std::unique_ptr<Kernel> makeGlobalNorm(const Invocation &invocation, const BuildOptions &) {
   return std::make_unique<GlobalNorm>(GlobalNormCall(Call(invocation)));
+}
+
+/// One number: there is nothing to make fast.
+std::unique_ptr<Kernel> makeGlobalNormReference(const Invocation &invocation, const BuildOptions &options) {
+  return makeGlobalNorm(invocation, options);
 }
 
 } // namespace ds::kernels

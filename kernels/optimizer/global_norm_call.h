@@ -11,18 +11,15 @@ namespace ds::kernels {
 /// partials..., norm.
 struct GlobalNormCall {
   explicit GlobalNormCall(const Call &call) {
-    call.require(call.operandCount() >= 1, "needs the operand norm");
-    const size_t partials = call.operandCount() - 1;
+    const size_t partials = call["norm"];
     const std::vector<int64_t> blocks = call.integers("blocks");
     call.require(blocks.size() == partials, "'blocks' must have a number for each operand but the last");
     for (size_t i = 0; i < partials; ++i) {
-      call.expectDType(i, DType::F64);
       call.require(isSumSquaresBlock(blocks[i]), "'blocks' must be powers of two from 64 to 1024");
       counts.push_back(call.elements(i));
       parts.push_back(sumSquaresBlock / blocks[i]);
       call.require(counts.back() % parts.back() == 0, "operands must make whole blocks of 1024");
     }
-    call.expectScalar(partials, DType::F64);
   }
 
   std::vector<int64_t> counts; ///< elements of each operand but the last

@@ -1,6 +1,5 @@
 // increment: step += 1, by one thread.
 #include "kernels/Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Refuse.cuh"
 
@@ -18,9 +17,7 @@ __global__ void incrementKernel(int64_t *step, Refuser refuse) {
 } // namespace
 
 std::unique_ptr<Kernel> makeIncrement(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  call.expectOperands(1);
-  call.expectScalar(0, DType::I64);
+  const Call checked(invocation);
   return launching(
       invocation,
       [](const CallContext &context, std::span<void *const> operands) {

@@ -1,5 +1,4 @@
-// learning_rate: one number of the schedules in calls/learning_rate.h.
-#include "kernels/cpu/Factories.h"
+// learning_rate: one number of the schedules in learning_rate_call.h.
 #include "kernels/optimizer/learning_rate_call.h"
 
 namespace ds::kernels {
@@ -26,6 +25,11 @@ private:
 
 std::unique_ptr<Kernel> makeLearningRate(const Invocation &invocation, const BuildOptions &) {
   return std::make_unique<LearningRate>(LearningRateCall(Call(invocation)));
+}
+
+/// One number: there is nothing to make fast.
+std::unique_ptr<Kernel> makeLearningRateReference(const Invocation &invocation, const BuildOptions &options) {
+  return makeLearningRate(invocation, options);
 }
 
 } // namespace ds::kernels

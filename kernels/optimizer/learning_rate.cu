@@ -1,5 +1,4 @@
-// learning_rate: one number of the schedules in calls/learning_rate.h, by one thread.
-#include "kernels/cuda/Factories.h"
+// learning_rate: one number of the schedules in learning_rate_call.h, by one thread.
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/cuda/StepRefusal.h"
 #include "kernels/optimizer/learning_rate_call.h"

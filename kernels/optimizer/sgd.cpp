@@ -1,6 +1,5 @@
 // sgd: one fused pass, torch.optim.SGD with dampening 0. The momentum buffer starts as the first gradient, so its
 // contents before the first step do not matter.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/sgd_call.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // sgd: one element at a time in float64, torch.optim.SGD with dampening 0.
-#include "kernels/cpu/Factories.h"
 #include "kernels/optimizer/sgd_call.h"
 
 namespace ds::kernels {

@@ -1,6 +1,5 @@
 // dropout: y = keep ? x / (1 - ratio) : 0, with keep drawn by Philox.h from (seed, step, micro-batch, op_id, element).
 // A dropped element is 0 whatever it was. The mask depends neither on workers nor on how the tensor is cut.
-#include "kernels/cpu/Factories.h"
 #include "kernels/random/dropout_call.h"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 // dropout: y = keep ? x / (1 - ratio) : 0, with keep drawn by Philox.h from (seed, step, micro-batch, op_id, element):
 // the masks of the CPU, bit by bit. A thread takes the four elements of a Philox block. The step is read from device
 // memory, so that a captured launch draws anew each step.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/random/dropout_call.h"
@@ -28,7 +26,7 @@ __global__ void __launch_bounds__(blockThreads)
 } // namespace
 
 std::unique_ptr<Kernel> makeDropout(const Invocation &invocation, const BuildOptions &) {
-  const auto call = withOwnType(DropoutCall(Call(float32Invocation(invocation))), invocation);
+  const DropoutCall call{Call(invocation)};
   return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {

@@ -10,11 +10,8 @@ namespace ds::kernels {
 
 struct DropoutCall {
   explicit DropoutCall(const Call &call) {
-    call.expectOperands(2);
-    call.expectFloat(0);
-    call.expectLike(1, 0);
-    elements = call.elements(0);
-    dtype = call.dtype(0);
+    elements = call.elements("x");
+    dtype = call.dtype();
     const double ratio = call.numberIn("ratio", 0, 1);
     opId = uint32_t(call.integerIn("op_id", 0, UINT32_MAX));
     threshold = dropoutThreshold(ratio);

@@ -1,5 +1,4 @@
 // dropout, element by element; a dropped element is 0 whatever it was.
-#include "kernels/cpu/Factories.h"
 #include "kernels/random/dropout_call.h"
 
 namespace ds::kernels {

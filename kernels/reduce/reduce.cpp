@@ -3,7 +3,6 @@
 // Dimensions of one kind (kept or reduced) that follow each other are merged. Then either the innermost one is reduced
 // (runs are added in lanes) or kept (columns are added side by side). Runs longer than `segment` are cut into segments
 // whose sums are added in order in float64. All cuts follow from the shape.
-#include "kernels/cpu/Factories.h"
 #include "kernels/reduce/reduce_call.h"
 #include "kernels/reduce/reduce_integer.h"
 

@@ -1,12 +1,9 @@
 // reduce_sum, reduce_mean, reduce_max. Where the innermost dimension is reduced, a block adds the elements behind one
 // result; else 32 results side by side share a block, so that neighbouring threads read neighbouring elements. Few
-// results of many elements are cut into pieces (CudaWorkspaces.h), whose results are combined in order.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
+// results of many elements are cut into pieces (reduce_cuda_pieces.h), whose results are combined in order.
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
-#include "kernels/cuda/Workspace.h"
 #include "kernels/reduce/reduce_cuda_plan.h"
 
 #include <limits>
@@ -122,19 +119,19 @@ std::unique_ptr<Kernel> makeWith(const Invocation &invocation, const ReduceSpace
 
 } // namespace
 
-std::unique_ptr<Kernel> makeReduce(const Invocation &whole, const BuildOptions &) {
-  const WithWorkspace parts(whole);
-  const auto call = withOwnType(ReduceCall(Call(parts.wide), reductionNamed(whole.kernel)), parts.invocation);
-  const ReduceSpace space(call, parts.bytes);
+std::unique_ptr<Kernel> makeReduce(const Invocation &invocation, const BuildOptions &) {
+  const Call checked(invocation);
+  const ReduceCall call(checked, reductionNamed(invocation.kernel));
+  const ReduceSpace space(call, checked.workspace().bytes);
   const bool mean = call.reduction == Reduction::Mean;
-  const bool wider = parts.invocation.operands[1].dtype != call.dtype; // float32 from bfloat16
+  const bool wider = checked.dtype("y") != call.dtype; // float32 from bfloat16
   return withNumber(call.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
     using T = decltype(zero);
     if (call.reduction == Reduction::Max)
-      return makeWith<T, T>(whole, space, false, Largest{});
+      return makeWith<T, T>(invocation, space, false, Largest{});
     if (wider)
-      return makeWith<T, Accumulator<T>>(whole, space, mean, Added{});
-    return makeWith<T, T>(whole, space, mean, Added{});
+      return makeWith<T, Accumulator<T>>(invocation, space, mean, Added{});
+    return makeWith<T, T>(invocation, space, mean, Added{});
   });
 }
 

@@ -3,12 +3,8 @@
 namespace ds::kernels {
 
 ReduceCall::ReduceCall(const Call &call, Reduction kind) : reduction(kind) {
-  call.expectOperands(2);
-  dtype = call.dtype(0);
-  if (kind == Reduction::Mean || (dtype != DType::I32 && dtype != DType::I64))
-    call.expectFloat(0);
-  call.expectDType(1, dtype);
-  x = call.shape(0);
+  dtype = call.dtype();
+  x = call.shape("x");
   reduced.assign(x.size(), false);
   for (int64_t axis : call.integers("axes")) {
     const size_t d = normalizedAxis(call, axis, x.size());
@@ -23,8 +19,9 @@ ReduceCall::ReduceCall(const Call &call, Reduction kind) : reduction(kind) {
     if (!reduced[d])
       removed.push_back(x[d]);
   }
-  call.require(call.shape(1) == removed || call.shape(1) == kept,
-               "y must have shape " + toString(removed) + " or " + toString(kept) + ", not " + toString(call.shape(1)));
+  call.require(call.shape("y") == removed || call.shape("y") == kept, "y must have shape " + toString(removed) +
+                                                                          " or " + toString(kept) + ", not " +
+                                                                          toString(call.shape("y")));
   call.require(kind != Reduction::Max || outputs == 0 || length > 0,
                "the largest of no elements is not defined; x has shape " + toString(x));
 }

@@ -1,9 +1,9 @@
 //===- reduce_cuda_plan.h - which elements a reduction adds where --------===//
 #pragma once
 
-#include "kernels/CudaWorkspaces.h"
 #include "kernels/HostDevice.h"
 #include "kernels/reduce/reduce_call.h"
+#include "kernels/reduce/reduce_cuda_pieces.h"
 
 namespace ds::kernels::cuda {
 

@@ -1,7 +1,6 @@
 // reduce_sum, reduce_mean, reduce_max, one output at a time, in long double (so that the order of a float64
 // sum does not show).
 #include "kernels/Numbers.h"
-#include "kernels/cpu/Factories.h"
 #include "kernels/reduce/reduce_call.h"
 
 #include <limits>

@@ -1,6 +1,5 @@
 // softmax and log_softmax along one axis: y = exp(x - max) / sum(exp(x - max)), or its logarithm.
 // torch.nn.functional.softmax, log_softmax. Rows are independent; a row is summed in lanes of a fixed number.
-#include "kernels/cpu/Factories.h"
 #include "kernels/reduce/softmax_call.h"
 
 #include <algorithm>
@@ -62,9 +61,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeSoftmax(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const SoftmaxCall parsed(call, 2, invocation.kernel == "log_softmax");
-  return makeByFloat<Softmax>(call.dtype(0), parsed);
+  const SoftmaxCall call(Call(invocation), invocation.kernel);
+  return makeByFloat<Softmax>(call.dtype, call);
 }
 
 } // namespace ds::kernels

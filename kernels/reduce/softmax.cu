@@ -1,7 +1,5 @@
 // softmax, log_softmax and their gradients along one axis. Rows in one piece are a block's; else a thread goes along a
 // column, and neighbouring threads along neighbouring columns.
-#include "kernels/cuda/BFloat16Call.h"
-#include "kernels/cuda/Factories.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
@@ -88,8 +86,8 @@ bool isEmpty(const AxisView &view) { return view.outer == 0 || view.length == 0 
 } // namespace
 
 std::unique_ptr<Kernel> makeSoftmax(const Invocation &invocation, const BuildOptions &) {
-  const SoftmaxCall call(Call(float32Invocation(invocation)), 2, invocation.kernel == "log_softmax");
-  return withFloat(invocation.operands[0].dtype, [&](auto zero) {
+  const SoftmaxCall call(Call(invocation), invocation.kernel);
+  return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       const AxisView &v = call.view;
@@ -107,8 +105,8 @@ std::unique_ptr<Kernel> makeSoftmax(const Invocation &invocation, const BuildOpt
 }
 
 std::unique_ptr<Kernel> makeSoftmaxGrad(const Invocation &invocation, const BuildOptions &) {
-  const SoftmaxCall call(Call(float32Invocation(invocation)), 3, invocation.kernel == "log_softmax_grad");
-  return withFloat(invocation.operands[0].dtype, [&](auto zero) {
+  const SoftmaxCall call(Call(invocation), invocation.kernel);
+  return withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       const AxisView &v = call.view;

@@ -6,17 +6,13 @@
 namespace ds::kernels {
 
 struct SoftmaxCall {
-  /// `operands` tensors of one type.
-  SoftmaxCall(const Call &call, size_t operands, bool logarithm) : logarithm(logarithm) {
-    call.expectOperands(operands);
-    call.expectFloat(0);
-    for (size_t i = 1; i < operands; ++i)
-      call.expectLike(i, 0);
-    view = viewAlong(call.shape(0), call.axis(call.shape(0)));
-  }
+  SoftmaxCall(const Call &call, std::string_view kernel)
+      : view(viewAlong(call.shape("y"), call.axis(call.shape("y")))), logarithm(kernel.starts_with("log_")),
+        dtype(call.dtype()) {}
 
-  AxisView view{};
+  AxisView view;
   bool logarithm;
+  DType dtype;
 };
 
 } // namespace ds::kernels

@@ -1,5 +1,4 @@
 // softmax_grad: dx = y * (dy - sum(y * dy)); log_softmax_grad: dx = dy - exp(y) * sum(dy), sums along the axis.
-#include "kernels/cpu/Factories.h"
 #include "kernels/reduce/softmax_call.h"
 
 #include <algorithm>
@@ -61,9 +60,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeSoftmaxGrad(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const SoftmaxCall parsed(call, 3, invocation.kernel == "log_softmax_grad");
-  return makeByFloat<SoftmaxGrad>(call.dtype(0), parsed);
+  const SoftmaxCall call(Call(invocation), invocation.kernel);
+  return makeByFloat<SoftmaxGrad>(call.dtype, call);
 }
 
 } // namespace ds::kernels

@@ -1,5 +1,4 @@
 // softmax_grad: dx = y * (dy - sum(y * dy)); log_softmax_grad: dx = dy - exp(y) * sum(dy); sums in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/reduce/softmax_call.h"
 
 #include <cmath>
@@ -40,9 +39,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeSoftmaxGradReference(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const SoftmaxCall parsed(call, 3, invocation.kernel == "log_softmax_grad");
-  return makeByFloat<SoftmaxGradReference>(call.dtype(0), parsed);
+  const SoftmaxCall call(Call(invocation), invocation.kernel);
+  return makeByFloat<SoftmaxGradReference>(call.dtype, call);
 }
 
 } // namespace ds::kernels

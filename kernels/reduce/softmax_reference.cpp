@@ -1,5 +1,4 @@
 // softmax and log_softmax along one axis, in float64.
-#include "kernels/cpu/Factories.h"
 #include "kernels/reduce/softmax_call.h"
 
 #include <cmath>
@@ -43,9 +42,8 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeSoftmaxReference(const Invocation &invocation, const BuildOptions &) {
-  const Call call(invocation);
-  const SoftmaxCall parsed(call, 2, invocation.kernel == "log_softmax");
-  return makeByFloat<SoftmaxReference>(call.dtype(0), parsed);
+  const SoftmaxCall call(Call(invocation), invocation.kernel);
+  return makeByFloat<SoftmaxReference>(call.dtype, call);
 }
 
 } // namespace ds::kernels

@@ -13,6 +13,10 @@
 
 namespace ds::runtime {
 
+/// How much longer a rank waits for rank 0 to take or send bytes between steps than rank 0 for it: rank 0 turns to one
+/// after another, so it may be waiting for a third, and has the time to name it.
+constexpr std::chrono::seconds graceOfRankZero{3};
+
 /// Everything between the processes of a run that is no collective or message of the plan: few bytes, on the host.
 /// Accelerators have a transport of their own beside it. Cf. MPI_COMM_WORLD, torch.distributed.Store.
 class ControlPlane {

@@ -2,6 +2,7 @@
 #include "runtime/data/ReadOnlyFile.h"
 
 #include "core/Error.h"
+#include "core/Files.h"
 #include "core/Status.h"
 
 #include <cerrno>
@@ -18,13 +19,16 @@
 namespace ds::runtime {
 
 ReadOnlyFile::ReadOnlyFile(const std::string &path) : path_(path) {
-  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a named pipe must not hang us
+  file_ = openFile(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a named pipe must not hang us
   if (file_ < 0)
     throw Error(path + " cannot be opened: " + std::strerror(errno));
   struct stat status;
-  if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
+  const bool known = ::fstat(file_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    const Error error(path +
+                      (known ? " is not a regular file" : std::string(" cannot be read: ") + std::strerror(errno)));
     ::close(file_);
-    throw Error(path + " is not a regular file");
+    throw Error(error);
   }
   bytes_ = uint64_t(status.st_size);
 }

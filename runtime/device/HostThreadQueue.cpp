@@ -19,7 +19,7 @@ namespace ds::runtime {
 
 HostThreadQueue::HostThreadQueue(Device &device, RunGuard &guard, const QueueOptions &options)
     : device_(device), guard_(guard), rank_(options.rank), name_(options.name), patience_(options.patience),
-      ring_(std::max<size_t>(1, options.depth)) {}
+      ring_(options.ring), submissions_(std::max<size_t>(1, options.depth)) {}
 
 void HostThreadQueue::start() {
   thread_ = std::thread([this] { serve(); });
@@ -34,9 +34,9 @@ void HostThreadQueue::stop() noexcept {
 
 void HostThreadQueue::submit(const CommandList &commands, const Call &call) noexcept {
   const uint64_t place = submitted_;
-  if (place - done_ >= ring_.size())
-    idle_.wait([&] { return place - done_ < ring_.size(); });
-  ring_[place % ring_.size()] = {&commands, call};
+  if (place - done_ >= submissions_.size())
+    idle_.wait([&] { return place - done_ < submissions_.size(); });
+  submissions_[place % submissions_.size()] = {&commands, call};
   submitted_ = place + 1;
   work_.notify();
 }
@@ -61,31 +61,48 @@ void HostThreadQueue::serve() noexcept {
     work_.wait([&] { return stop_ || submitted_ != done_; });
     if (submitted_ == done_)
       return; // stopped, and nothing left
-    if (const Status status = carryOut(ring_[done_ % ring_.size()]); !status.ok())
+    if (const Status status = carryOut(submissions_[done_ % submissions_.size()]); !status.ok())
       device_.fail(status);
     done_ += 1;
     idle_.notify();
   }
 }
 
+Status HostThreadQueue::awaitEvents(const ListedCommand &command, uint64_t reached) noexcept {
+  for (size_t i = 0; i < command.waits.size(); ++i) {
+    const auto [event, delay] = command.waits[i];
+    if (reached <= delay)
+      continue;
+    if (ring_ != nullptr)
+      ring_->waits(uint32_t(i));
+    if (const Status status = wait(*event, reached - delay); !status.ok())
+      return status;
+  }
+  return Status::success();
+}
+
 Status HostThreadQueue::carryOut(const Submission &submission) noexcept {
   const uint64_t reached = submission.call.microbatch + 1;
   for (const ListedCommand &command : *submission.commands) {
-    at_ = command.what;
-    for (const EventWait &awaited : command.waits)
-      if (reached > awaited.delay)
-        if (const Status status = wait(*awaited.event, reached - awaited.delay); !status.ok())
-          return status;
     if (guard_.failed())
-      return Status::success(); // dropped
+      return Status::success(); // dropped, and the ring stays as it is
+    at_ = command.what;
+    if (ring_ != nullptr)
+      ring_->next(command.number, submission.call.index);
+    if (const Status status = awaitEvents(command, reached); !status.ok() || guard_.failed())
+      return status;
     const std::unique_lock<std::mutex> mine = turn();
     guard_.moved();
     inside_ = true;
+    if (ring_ != nullptr)
+      ring_->begins(command.entrances);
     const Status status = command.task->run(submission.call, *this);
     inside_ = false;
     guard_.moved();
     if (!status.ok())
       return status;
+    if (ring_ != nullptr)
+      ring_->ends();
     for (Event *event : command.signals)
       if (const Status status = signal(*event, reached); !status.ok())
         return status;

@@ -1,6 +1,7 @@
 //===- HostThreadQueue.h - a queue with a thread on the host --------------===//
 #pragma once
 
+#include "runtime/device/CommandRing.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Queue.h"
 #include "runtime/device/RunGuard.h"
@@ -59,6 +60,7 @@ private:
 
   void serve() noexcept;
   Status carryOut(const Submission &submission) noexcept;
+  Status awaitEvents(const ListedCommand &command, uint64_t reached) noexcept;
   /// The watchdog's sentence.
   Status standstill() const noexcept;
 
@@ -67,10 +69,11 @@ private:
   const uint32_t rank_;
   const std::string name_;
   const std::chrono::milliseconds patience_;
+  CommandRing *const ring_;
   // Where the thread stands, for the watchdog.
   std::atomic<const char *> at_ = "";
   std::atomic<bool> inside_ = false;
-  std::vector<Submission> ring_;
+  std::vector<Submission> submissions_; // a ring
   std::atomic<uint64_t> submitted_ = 0; // counts up for ever; the ring's place is its remainder
   std::atomic<uint64_t> done_ = 0;
   std::atomic<bool> stop_ = false;

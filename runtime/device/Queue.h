@@ -3,6 +3,7 @@
 
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
+#include "runtime/device/CommandRing.h"
 #include "runtime/device/Task.h"
 
 #include <chrono>
@@ -19,6 +20,7 @@ struct QueueOptions {
   uint32_t rank = 0; ///< for errors
   /// How long `finish` watches while nothing on the device begins or ends.
   std::chrono::milliseconds patience = std::chrono::minutes(11);
+  CommandRing *ring = nullptr; ///< outlives the queue; where it notes what it does, or nullptr
 };
 
 /// Commands run one after another in the order submitted; queues run beside each other. Cf. cudaStream_t, hipStream_t,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/Status.h"
+#include "runtime/device/CommandRing.h"
 
 #include <cstdint>
 #include <vector>
@@ -38,6 +39,9 @@ struct ListedCommand {
   std::vector<EventWait> waits;
   std::vector<Event *> signals; ///< raised to m + 1 when the task is done
   const char *what = "";        ///< the task's name in errors
+  uint32_t number = 0;          ///< among all commands of the rank
+  /// Of the communicator or channel that it enters. A queue that keeps a ring counts them; only this queue does.
+  Entrances *entrances = nullptr;
 };
 
 /// The commands that one routine gives one queue: recorded once, submitted with every call.

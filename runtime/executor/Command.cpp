@@ -5,7 +5,6 @@
 #include "core/Error.h"
 #include "core/Shape.h"
 #include "runtime/plan/plan.pb.h"
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,15 +35,6 @@ std::unique_ptr<Command> makeCommand(const CommandContext &context, const plan::
     break;
   }
   throw Error(where + ": a command of a kind that this build does not know");
-}
-
-std::string commandName(const CommandContext &context, const plan::proto::Command &command, uint32_t routine,
-                        uint32_t index) {
-  for (uint32_t op : command.reference())
-    if (const std::string &name = context.plan.reference().ops(int(op)).name(); !name.empty())
-      return command.reference_size() > 1 ? name + " and " + std::to_string(command.reference_size() - 1) + " more"
-                                          : name;
-  return "routine " + context.role.routines(int(routine)).name() + ", command " + std::to_string(index);
 }
 
 uint64_t operandBytes(const plan::proto::Operand &operand) {

@@ -61,14 +61,8 @@ std::unique_ptr<Command> makeSendCommand(const CommandContext &, const plan::pro
 std::unique_ptr<Command> makeReceiveCommand(const CommandContext &, const plan::proto::ReceiveCommand &,
                                             std::string where);
 
-/// What is static about a kernel's call, as its factory takes it.
-kernels::Invocation invocationOf(const plan::proto::KernelCommand &kernel);
-
 /// The command of whatever kind.
 std::unique_ptr<Command> makeCommand(const CommandContext &, const plan::proto::Command &, const std::string &where);
-
-/// The command in the user's names: the reference ops that it implements, or where it stands in the plan.
-std::string commandName(const CommandContext &, const plan::proto::Command &, uint32_t routine, uint32_t index);
 
 /// Bytes of a validated operand.
 uint64_t operandBytes(const plan::proto::Operand &operand);

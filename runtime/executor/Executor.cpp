@@ -20,6 +20,8 @@
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/TracedTask.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/flight/FlightRank.h"
+#include "runtime/plan/CommandName.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/trace/Trace.h"
@@ -64,6 +66,8 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
       options.transport->registerMemory(position_.rank, {arena.base(), arena.bytes()});
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
+  if (options.flight != nullptr)
+    flight_ = &options.flight->addRank(role_, options.rank);
   makeCommands(kernels, options);
   makeQueues(options);
 }
@@ -83,7 +87,7 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
     feeds_.emplace_back();
     for (int c = 0; c < role_.routines(r).commands_size(); ++c) {
       const plan::proto::Command &command = role_.routines(r).commands(c);
-      const std::string where = commandName(context, command, uint32_t(r), uint32_t(c));
+      const std::string where = plan::commandName(plan_, role_, uint32_t(r), uint32_t(c));
       context.caller = uint32_t(commands_.size());
       Task *task = commands_.emplace_back(makeCommand(context, command, where)).get();
       if (command.has_feed())
@@ -97,8 +101,13 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
                    .emplace_back(
                        traced(*options.trace, *rows[command.queue()], command, role_.routines(r).name(), where, *task))
                    .get();
-      ListedCommand &listed =
-          lists_.back()[command.queue()].emplace_back(ListedCommand{task, {}, {}, names_.emplace_back(where).c_str()});
+      ListedCommand &listed = lists_.back()[command.queue()].emplace_back(
+          ListedCommand{.task = task,
+                        .waits = {},
+                        .signals = {},
+                        .what = names_.emplace_back(where).c_str(),
+                        .number = context.caller,
+                        .entrances = flight_ != nullptr ? flight_->entrances(command) : nullptr});
       for (const plan::proto::Wait &wait : command.waits())
         listed.waits.push_back({events_[wait.event()], wait.delay()});
       for (uint32_t event : command.signals())
@@ -111,12 +120,14 @@ void Executor::makeQueues(const ExecutorOptions &options) {
   size_t depth = 1;
   for (const plan::proto::Program &program : role_.programs())
     depth = std::max(depth, size_t(program.calls_size())); // a whole run fits, so the host never waits to enqueue
-  for (const plan::proto::Queue &queue : role_.queues())
-    queues_.push_back(device_.createQueue({.name = queue.name(),
-                                           .workers = queue.kind() == plan::proto::Queue::COMPUTE ? options.threads : 1,
-                                           .depth = depth,
-                                           .rank = position_.rank,
-                                           .patience = options.patience}));
+  for (int i = 0; i < role_.queues_size(); ++i)
+    queues_.push_back(
+        device_.createQueue({.name = role_.queues(i).name(),
+                             .workers = role_.queues(i).kind() == plan::proto::Queue::COMPUTE ? options.threads : 1,
+                             .depth = depth,
+                             .rank = position_.rank,
+                             .patience = options.patience,
+                             .ring = flight_ != nullptr ? &flight_->ring(uint32_t(i)) : nullptr}));
 }
 
 void Executor::initialize(const VariableSources &sources) {
@@ -169,6 +180,10 @@ void Executor::submit(const Run &run) noexcept {
   if (!device_.failure().ok())
     return;
   run_ = run;
+  if (flight_ != nullptr) {
+    flight_->run().step = run.step;
+    flight_->run().program = run.program;
+  }
   for (Event *event : events_)
     event->reset();
   const plan::proto::Program &program = role_.programs(int(run.program));

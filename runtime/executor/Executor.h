@@ -38,6 +38,8 @@
 
 namespace ds::runtime {
 
+class FlightRank;
+class FlightRanks;
 class MemoryCheck;
 class Trace;
 class TraceRow;
@@ -48,6 +50,7 @@ struct ExecutorOptions {
   bool checkMemory = false;
   bool checkNumerics = false;
   Trace *trace = nullptr;         ///< outlives the executor; nullptr: none
+  FlightRanks *flight = nullptr;  ///< likewise
   Transport *transport = nullptr; ///< outlives the executor; a plan of one rank needs none
   uint64_t promisedBytes = 0;     ///< that other ranks of this host will use
   std::chrono::milliseconds patience = std::chrono::minutes(11); ///< QueueOptions::patience
@@ -110,6 +113,7 @@ private:
   Storage storage_;
   Communicators communicators_;
   Channels channels_;
+  FlightRank *flight_ = nullptr; // of the recorder, or none
   std::vector<Event *> events_;
   std::vector<std::unique_ptr<Command>> commands_;
   std::vector<std::vector<Command *>> feeds_; // by routine

@@ -1,4 +1,4 @@
-//===- KernelCommand.cpp - runs a kernel of KernelSignatures.h ------------===//
+//===- KernelCommand.cpp - runs a kernel of kernels/Kernels.inc -----------===//
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Status.h"
@@ -8,6 +8,7 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
+#include "runtime/plan/Invocations.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -19,24 +20,6 @@
 
 namespace ds::runtime {
 namespace {
-
-kernels::AttributeValue attributeValue(const plan::proto::Attribute &attribute) {
-  switch (attribute.value_case()) {
-  case plan::proto::Attribute::kInteger:
-    return attribute.integer();
-  case plan::proto::Attribute::kNumber:
-    return attribute.number();
-  case plan::proto::Attribute::kText:
-    return attribute.text();
-  case plan::proto::Attribute::kIntegers:
-    return std::vector<int64_t>(attribute.integers().values().begin(), attribute.integers().values().end());
-  case plan::proto::Attribute::kNumbers:
-    return std::vector<double>(attribute.numbers().values().begin(), attribute.numbers().values().end());
-  case plan::proto::Attribute::VALUE_NOT_SET:
-    break;
-  }
-  return int64_t(0); // PlanReader refuses attributes without a value
-}
 
 class KernelCommand final : public Command {
 public:
@@ -54,7 +37,7 @@ public:
 
   void initialize() override {
     try {
-      kernel_ = factory_(invocationOf(plan_), build_);
+      kernel_ = factory_(plan::invocationOf(plan_), build_);
     } catch (const Error &error) {
       throw Error(where_ + " (kernel " + plan_.kernel() + "): " + error.what());
     }
@@ -93,15 +76,6 @@ private:
 };
 
 } // namespace
-
-kernels::Invocation invocationOf(const plan::proto::KernelCommand &kernel) {
-  kernels::Invocation result{.kernel = kernel.kernel(), .operands = {}, .attributes = {}};
-  for (const plan::proto::Operand &operand : kernel.operands())
-    result.operands.push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
-  for (const plan::proto::Attribute &attribute : kernel.attributes())
-    result.attributes.emplace(attribute.name(), attributeValue(attribute));
-  return result;
-}
 
 std::unique_ptr<Command> makeKernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel,
                                            std::string where) {

@@ -52,7 +52,9 @@ std::string collectiveName(const plan::proto::CollectiveCommand &collective) {
   return name;
 }
 
-TraceLabel labelOf(const ProtoCommand &command, const std::string &routine, const std::string &where) {
+} // namespace
+
+TraceLabel traceLabel(const ProtoCommand &command, const std::string &routine, const std::string &where) {
   switch (command.kind_case()) {
   case ProtoCommand::kKernel:
     return {command.kernel().kernel(), "kernel", where, routine};
@@ -74,11 +76,9 @@ TraceLabel labelOf(const ProtoCommand &command, const std::string &routine, cons
   return {};
 }
 
-} // namespace
-
 std::unique_ptr<Task> traced(Trace &trace, TraceRow &row, const ProtoCommand &command, const std::string &routine,
                              const std::string &where, Task &inner) {
-  return std::make_unique<TracedTask>(trace.addLabel(labelOf(command, routine, where)), row, inner);
+  return std::make_unique<TracedTask>(trace.addLabel(traceLabel(command, routine, where)), row, inner);
 }
 
 } // namespace ds::runtime

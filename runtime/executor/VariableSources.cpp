@@ -4,6 +4,7 @@
 #include "core/Crc32c.h"
 #include "core/DType.h"
 #include "core/Error.h"
+#include "core/Files.h"
 #include "core/Shape.h"
 #include "kernels/BFloat16.h"
 #include "runtime/data/FileDigest.h"
@@ -141,17 +142,16 @@ void VariableSources::openWeights() {
   if (options_.weightsPath.empty())
     return;
   // An index stands for the folder that it lies in.
-  const bool isIndex = options_.weightsPath.ends_with(".index.json") && fs::exists(options_.weightsPath);
+  const bool isIndex = options_.weightsPath.ends_with(".index.json") && isThere(options_.weightsPath);
   const fs::path folder = isIndex ? fs::absolute(options_.weightsPath).parent_path() : fs::path(options_.weightsPath);
-  if (!fs::is_directory(folder)) {
+  if (!isFolder(folder)) {
     weights_.emplace_back(options_.weightsPath);
     return;
   }
   std::vector<std::string> paths;
-  for (const auto &entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".safetensors")
-      paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+  for (const fs::path &path : listFolder(folder))
+    if (path.extension() == ".safetensors")
+      paths.push_back(path);
   if (paths.empty())
     throw Error("--weights " + options_.weightsPath + " is a folder without safetensors files");
   refuseMissingShards(folder.string(), paths);
@@ -195,7 +195,7 @@ void VariableSources::refuseMissing() const {
 
 ReadOnlyFile VariableSources::openPlanFile(const std::string &path) const {
   const std::filesystem::path place = std::filesystem::absolute(std::filesystem::path(options_.planFolder) / path);
-  if (!std::filesystem::exists(place))
+  if (!isThere(place))
     throw Error("weight file " + place.lexically_normal().string() + " does not exist: the plan names it as " + path +
                     ", relative to its own folder; move the two together or give the weights",
                 "ds-run ... --weights " + std::filesystem::path(path).filename().string());

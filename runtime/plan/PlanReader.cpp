@@ -3,6 +3,7 @@
 
 #include "core/DType.h"
 #include "core/Error.h"
+#include "core/Files.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/RolePeers.h"
@@ -30,11 +31,13 @@ struct Descriptor {
 };
 
 std::string readWhole(const std::string &path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // a named pipe must not hang us
+  const Descriptor file{openFile(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // a named pipe must not hang us
   if (file.number < 0)
     throw Error(std::string("cannot be opened: ") + std::strerror(errno));
   struct stat status;
-  if (::fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode))
+  if (::fstat(file.number, &status) != 0)
+    throw Error(std::string("cannot be read: ") + std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
     throw Error("it is not a regular file");
   if (uint64_t(status.st_size) > frameHeaderBytes + maxMessageBytes)
     throw Error("it has " + std::to_string(status.st_size) + " bytes, more than the 2 GiB that a plan may have");

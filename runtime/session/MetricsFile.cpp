@@ -3,6 +3,7 @@
 
 #include "core/DType.h"
 #include "core/Error.h"
+#include "core/Files.h"
 #include "core/Status.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/executor/Scalar.h"
@@ -33,28 +34,43 @@ MetricsFile::MetricsFile(const std::string &path) : path_(path) {
     return;
   open();
   struct stat status;
-  if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
+  if (::fstat(file_, &status) != 0)
+    refuse(errno);
+  if (S_ISREG(status.st_mode) && status.st_size > 0)
     moveAside();
 }
 
 /// Opens and locks what has the path; tries again where another run has just moved that aside.
 void MetricsFile::open() {
   for (;;) {
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file_ < 0)
-      throw Error("the metrics file " + path_ + " cannot be written: " + std::strerror(errno));
+    file_ = openFile(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     struct stat opened, named;
-    if (::fstat(file_, &opened) != 0 || !S_ISREG(opened.st_mode))
+    if (file_ < 0 || ::fstat(file_, &opened) != 0)
+      refuse(errno);
+    if (!S_ISREG(opened.st_mode))
       return; // a pipe or a terminal, which several may write
-    const bool locked = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
-    if (!locked && errno == EWOULDBLOCK) {
+    int locked = 0;
+    do
+      locked = ::flock(file_, LOCK_EX | LOCK_NB);
+    while (locked != 0 && errno == EINTR);
+    if (locked != 0 && errno == EWOULDBLOCK) {
       ::close(std::exchange(file_, -1));
       throw Error("the metrics file " + path_ + " is being written by another run; give each run a file of its own");
     }
-    if (::stat(path_.c_str(), &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
+    const bool isNamed = ::stat(path_.c_str(), &named) == 0;
+    if (!isNamed && errno != ENOENT)
+      refuse(errno);
+    if (isNamed && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)
       return;
     ::close(std::exchange(file_, -1));
   }
+}
+
+/// Before the first step, by a system call's error.
+void MetricsFile::refuse(int problem) {
+  if (file_ >= 0)
+    ::close(std::exchange(file_, -1));
+  throw Error("the metrics file " + path_ + " cannot be written: " + std::strerror(problem));
 }
 
 void MetricsFile::moveAside() {
@@ -64,6 +80,8 @@ void MetricsFile::moveAside() {
   do
     movedTo_ = path_ + "." + std::to_string(++number);
   while (::lstat(movedTo_.c_str(), &taken) == 0);
+  if (errno != ENOENT) // it may be there, and must not be overwritten
+    refuse(errno);
   if (std::rename(path_.c_str(), movedTo_.c_str()) != 0) {
     const int problem = errno;
     ::close(std::exchange(file_, -1));

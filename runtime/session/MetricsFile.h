@@ -33,6 +33,7 @@ public:
 
 private:
   void open();
+  [[noreturn]] void refuse(int problem);
   void moveAside();
   void append(std::string_view text) noexcept;
   void append(const Scalar &value) noexcept;

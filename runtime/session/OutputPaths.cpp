@@ -2,12 +2,12 @@
 #include "runtime/session/OutputPaths.h"
 
 #include "core/Error.h"
+#include "core/Files.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/Training.h"
 
 #include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,10 +18,9 @@ namespace fs = std::filesystem;
 
 /// One file by two names counts, whether it exists already or not. Pipes and terminals have no content to lose.
 bool sameFile(const fs::path &a, const fs::path &b) {
-  std::error_code unknown;
-  if (fs::exists(a, unknown) && fs::exists(b, unknown))
-    return fs::is_regular_file(a, unknown) && fs::equivalent(a, b, unknown);
-  return fs::weakly_canonical(fs::absolute(a), unknown) == fs::weakly_canonical(fs::absolute(b), unknown);
+  if (isThere(a) && isThere(b))
+    return fs::is_regular_file(a) && fs::equivalent(a, b);
+  return fs::weakly_canonical(fs::absolute(a)) == fs::weakly_canonical(fs::absolute(b));
 }
 
 using Named = std::pair<std::string, std::string>; // what it is, path

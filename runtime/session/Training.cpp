@@ -13,6 +13,8 @@
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/flight/FlightFile.h"
+#include "runtime/flight/FlightRecorder.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Ranks.h"
@@ -37,8 +39,10 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,6 +80,18 @@ std::chrono::milliseconds patience(const TrainingOptions &options) {
   return std::max(options.collectiveTimeout, TrainingOptions().collectiveTimeout) + std::chrono::minutes(1);
 }
 
+/// "--data a, b and --eval-data c"
+std::string namesOfData(const TrainingOptions &options) {
+  std::string text;
+  const auto add = [&](const char *flag, const std::vector<std::string> &files) {
+    for (size_t i = 0; i < files.size(); ++i)
+      text += (i > 0 ? ", " : (text.empty() ? "" : " and ") + std::string(flag) + " ") + files[i];
+  };
+  add("--data", options.data);
+  add("--eval-data", options.evaluationData);
+  return text.empty() ? "no data" : text;
+}
+
 void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
@@ -87,7 +103,10 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
       transport_(chooseTransport(*plan_, options)) {
   transport_->setTimeout(options.collectiveTimeout);
+  beginFlight();
+  now(HostState::Awaits, "compares its plan, flags and program with the other processes");
   requireEqualEverywhere();
+  now(HostState::Works, "makes room for the plan's memory");
   refuseOverwriting(options, *plan_);
   if (!options.trace.empty()) {
     requireWritableFolder(options.trace);
@@ -102,28 +121,64 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
                                                         .trace = trace_.get(),
+                                                        .flight = options.flight,
                                                         .promisedBytes = promisedByOthers(*plan_, *transport_),
                                                         .patience = patience(options)},
-                                        options.onFailure);
+                                        [this](const std::string &error) {
+                                          if (options_.flight != nullptr)
+                                            options_.flight->failed(error);
+                                          if (options_.onFailure)
+                                            options_.onFailure(error);
+                                        });
+  now(HostState::Works, "opens " + namesOfData(options));
   openData();
   if (!options.exportPath.empty())
     checkExport(*plan_, *ranks_, options.exportPath);
-  if (ranks_->first().device().executes()) {
-    const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options.planPath).parent_path().string(),
-                                           .weightsPath = options.weights,
-                                           .seed = options.seed});
-    requireEqualInputs(sources.weightsDigest());
-    ranks_->initialize(sources);
-    unusedWeights_ = sources.unusedNames();
-    if (replicaDigestInterval() > 0 && ranks() > 1)
-      replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
-    for (const uint32_t rank : transport_->localRanks())
-      if (options.onNonFinite == OnNonFinite::Skip && !options.evaluateOnly)
-        snapshots_.emplace_back(*ranks_->find(rank), "step");
-  }
+  if (ranks_->first().device().executes())
+    loadVariables();
   metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "");
   if (!metrics_->movedTo().empty())
     notes_.push_back("the metrics file of an older run, " + options.metrics + ", is " + metrics_->movedTo() + " now");
+}
+
+void Training::loadVariables() {
+  const std::string from = options_.weights.empty() ? "the plan's weight files" : "--weights " + options_.weights;
+  now(HostState::Works, "opens " + from);
+  const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options_.planPath).parent_path().string(),
+                                         .weightsPath = options_.weights,
+                                         .seed = options_.seed});
+  requireEqualInputs(sources.weightsDigest());
+  now(HostState::Works, "reads first values from " + from);
+  ranks_->initialize(sources);
+  unusedWeights_ = sources.unusedNames();
+  if (replicaDigestInterval() > 0 && ranks() > 1)
+    replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
+  for (const uint32_t rank : transport_->localRanks())
+    if (options_.onNonFinite == OnNonFinite::Skip && !options_.evaluateOnly)
+      snapshots_.emplace_back(*ranks_->find(rank), "step");
+}
+
+void Training::beginFlight() const {
+  if (options_.flight == nullptr)
+    return;
+  std::random_device random;
+  uint64_t id = uint64_t(random()) << 32 | random(); // rank 0's counts
+  for (uint32_t rank = 1; rank < ranks(); ++rank)
+    transport_->copy(0, rank, std::as_writable_bytes(std::span(&id, 1)));
+  std::vector<std::string> data = options_.data;
+  data.insert(data.end(), options_.evaluationData.begin(), options_.evaluationData.end());
+  const std::string plan = plan::framePlan(*plan_);
+  options_.flight->begin(
+      {.folder = options_.flightFolder.empty() ? flightFolder(options_.planPath) : options_.flightFolder,
+       .id = std::to_string(id),
+       .ranks = ranks(),
+       .plan = crc32c(std::as_bytes(std::span(plan))),
+       .data = data});
+}
+
+void Training::now(HostState state, std::string_view work, uint64_t step) const {
+  if (options_.flight != nullptr)
+    options_.flight->hostNow(state, work, step);
 }
 
 /// Processes that disagree would wait for each other for ever, or compute something else than the plan.
@@ -148,9 +203,12 @@ void Training::requireEqualEverywhere() const {
 void Training::requireEqualInputs(uint64_t weights) const {
   if (transport_->localRanks().size() == transport_->ranks())
     return;
+  now(HostState::Works, "reads " + namesOfData(options_) + " to compare it with the other processes");
+  const uint64_t data = data_ ? data_->digest() : 0, evaluationData = evaluationData_ ? evaluationData_->digest() : 0;
+  now(HostState::Awaits, "compares its data and weights with the other processes");
   transport_->requireEqual("what --weights names", weights);
-  transport_->requireEqual("what --data names", data_ ? data_->digest() : 0);
-  transport_->requireEqual("what --eval-data names", evaluationData_ ? evaluationData_->digest() : 0);
+  transport_->requireEqual("what --data names", data);
+  transport_->requireEqual("what --eval-data names", evaluationData);
 }
 
 void Training::openData() {
@@ -184,6 +242,7 @@ void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
   }
   writeTrace(/*together=*/true, observer);
   throwIfError(ranks_->failure()); // of another process, which will not come to the end
+  now(HostState::Awaits, "ends the run together with the other processes");
   transport_->finish();
 }
 
@@ -230,16 +289,22 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
     if (evaluationIsDue(done))
       evaluate(done, observer, stop);
   }
+  now(HostState::Awaits, "gathers the summary of all processes");
   tell(metrics_->write(summaries()), observer);
-  if (!options_.exportPath.empty())
+  if (!options_.exportPath.empty()) {
+    now(hasRankZero() ? HostState::Works : HostState::Awaits,
+        (hasRankZero() ? "writes --export " : "hands rank 0 the weights of --export ") + options_.exportPath);
     exportVariables(*plan_, *ranks_, *transport_,
                     {.path = options_.exportPath,
                      .elsewhere = exportsElsewhere(options_.exportPath, options_.planPath),
                      .allowNonFinite = options_.onNonFinite == OnNonFinite::Continue},
                     stop);
+  }
 }
 
 void Training::endAsAsked(const std::string &where, TrainingObserver &observer) {
+  if (options_.flight != nullptr)
+    options_.flight->rest();
   tell(metrics_->write(summaries()), observer);
   throw Error("stopped by a signal " + where +
               (options_.evaluateOnly ? "" : "; nothing was saved or exported, since --save is not available yet"));
@@ -247,6 +312,7 @@ void Training::endAsAsked(const std::string &where, TrainingObserver &observer) 
 
 /// What all processes do alike after a step or an evaluation. Returns whether one of them was asked to stop.
 bool Training::settle(uint64_t stepsDone, bool stop, TrainingObserver &observer) {
+  now(HostState::Awaits, "waits for the other processes after step", stepsDone);
   const bool any = transport_->anyOf(stop || nonFinite_.found());
   throwIfError(ranks_->failure()); // of another process, before this one's step was over
   if (!any)
@@ -254,6 +320,8 @@ bool Training::settle(uint64_t stepsDone, bool stop, TrainingObserver &observer)
   nonFinite_.shareFromRankZero(*transport_);
   const NonFinite found = std::exchange(nonFinite_, {});
   if (found.found() && options_.onNonFinite == OnNonFinite::Stop) {
+    if (options_.flight != nullptr)
+      options_.flight->rest();
     tell(metrics_->write(summaries()), observer);
     throw found.error(stepsDone);
   }
@@ -271,8 +339,10 @@ uint64_t Training::replicaDigestInterval() const {
 }
 
 void Training::compareReplicas(uint64_t stepsDone) const {
-  if (replicas_ && (stepsDone == steps_ || stepsDone % replicaDigestInterval() == 0))
-    replicas_->compare(stepsDone);
+  if (!replicas_ || (stepsDone != steps_ && stepsDone % replicaDigestInterval() != 0))
+    return;
+  now(HostState::Awaits, "compares replicas with the other processes after step", stepsDone);
+  replicas_->compare(stepsDone);
 }
 
 bool Training::evaluationIsDue(uint64_t stepsDone) const {
@@ -286,6 +356,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
     snapshot.take();
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t before = number - 1;
+  now(HostState::Queues, "step", number);
   throwIfError(ranks_->execute(
       "step", {.seed = options_.seed, .step = before, .data = data_.get(), .firstSample = before * samplesPerStep()}));
   if (!hasRankZero())
@@ -310,6 +381,7 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const st
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
   double sum = 0;
   for (uint64_t i = 0; i < runs; ++i) {
+    now(HostState::Queues, "the evaluation after step", stepsDone);
     throwIfError(ranks_->execute(
         "evaluate",
         {.seed = options_.seed, .step = stepsDone, .data = evaluationData_.get(), .firstSample = i * batch}));

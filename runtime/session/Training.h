@@ -4,6 +4,7 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/flight/FlightFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
@@ -20,10 +21,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace ds::runtime {
+
+class FlightRecorder;
 
 /// What a launcher says about the processes that it has started, each of which is one rank.
 struct Launch {
@@ -53,6 +57,8 @@ struct TrainingOptions {
   /// as it is read through the host.
   std::optional<uint64_t> replicaDigestInterval = std::nullopt;
   std::string weights, metrics, trace, exportPath;
+  FlightRecorder *flight = nullptr; ///< outlives the run; nullptr: none
+  std::string flightFolder = {};    ///< where it writes; empty: beside the plan
   /// What else must be the same in every process: what it is called, and its digest.
   std::vector<std::pair<std::string, uint64_t>> software = {};
   std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
@@ -97,6 +103,10 @@ public:
 
 private:
   void requireEqualEverywhere() const;
+  void beginFlight() const;
+  /// For the flight recorder: what this process is about, and whether it waits for others in it.
+  void now(HostState state, std::string_view work, uint64_t step = 0) const;
+  void loadVariables();
   void requireEqualInputs(uint64_t weights) const;
   void openData();
   std::vector<SummaryReport> summaries() const;

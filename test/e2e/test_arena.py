@@ -68,7 +68,9 @@ def staged(schedule, stages, chunks=1):
 
 
 # Tiny models on four stages have a block each: what is under way between stages is then a large share of what a stage holds.
-TOO_SMALL = {(model, schedule, 4) for model, options in MODELS.items() if options is TINY for schedule in ("1f1b", "zb-h1")}
+# A value of tiny BERT is 0.8 % of its arena under zb-h1, where three lie idle at the peak.
+TOO_SMALL = {(model, schedule, 4) for model, options in MODELS.items() if options is TINY for schedule in ("1f1b", "zb-h1")} | {
+    ("bert", "zb-h1", 2)}
 
 
 @pytest.mark.parametrize("stages", [2, 4])

@@ -10,14 +10,18 @@
 #include "compiler/report/Report.h"
 #include "core/AtomicFile.h"
 #include "core/Error.h"
+#include "core/Files.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <exception>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -65,10 +69,16 @@ private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+/// To stdout, all of it: half a result with code 0 would be taken for the whole.
+void print(const std::string &text) {
+  if (!writeAll(STDOUT_FILENO, std::as_bytes(std::span(text))))
+    throw Error(std::string("cannot write to stdout: ") + std::strerror(errno));
+}
+
 /// Where a command's result goes: a file, or stdout.
 void deliver(const std::string &text, const std::string &path) {
   if (path.empty() || path == "-")
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print(text);
   else
     writeFileAtomically(path, text);
 }
@@ -221,9 +231,11 @@ void printSummary(const plan::proto::Plan &plan, const std::string &path) {
       ++parameters;
     }
   const auto &arena = plan.roles(0).arenas(0);
-  std::printf("wrote %s: %zu parameters with %.1f M elements, %zu commands, arena %s (%s live at the peak)\n",
-              path.c_str(), parameters, double(elements) / 1e6, commands, readableBytes(arena.bytes()).c_str(),
-              readableBytes(arena.peak_live_bytes()).c_str());
+  char millions[32];
+  std::snprintf(millions, sizeof millions, "%.1f", double(elements) / 1e6);
+  print("wrote " + path + ": " + std::to_string(parameters) + " parameters with " + millions + " M elements, " +
+        std::to_string(commands) + " commands, arena " + readableBytes(arena.bytes()) + " (" +
+        readableBytes(arena.peak_live_bytes()) + " live at the peak)\n");
 }
 
 /// Refuses a plan that breaks a rule of the checker.
@@ -236,10 +248,9 @@ void runVerify(const std::string &path, const bool &quiet) {
   const plan::proto::Plan plan = plan::readPlan(path);
   prove(plan, "plan " + path);
   if (!quiet)
-    std::printf(
-        "%s: proven for %d role%s: every run ends; no race; every value is there when it is read; every gradient\n"
-        "counts once; every parameter is updated once; all bytes fit\n",
-        path.c_str(), plan.roles_size(), plan.roles_size() == 1 ? "" : "s");
+    print(path + ": proven for " + std::to_string(plan.roles_size()) + " role" + (plan.roles_size() == 1 ? "" : "s") +
+          ": every run ends; no race; every value is there when it is read; every gradient\n"
+          "counts once; every parameter is updated once; all bytes fit\n");
 }
 
 void runCompile(const CompileArguments &arguments, const bool &quiet, const bool &verbose) {
@@ -320,8 +331,8 @@ int explainFailure(CLI::App &app, const char *command) {
     std::fprintf(stderr, "error: %s\n", error.what());
     if (!error.tryLine.empty())
       std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
-  } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "error: not enough memory\n");
+  } catch (const std::exception &error) { // of the file system's library, which names path and reason
+    std::fprintf(stderr, "error: %s\n", error.what());
   }
   return 1;
 }
@@ -407,7 +418,7 @@ int ds::tool::runCommand(int argc, char **argv) {
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
-      std::fputs(app.help().c_str(), stdout);
+      print(app.help());
     return checkCode;
   } catch (...) {
     return explainFailure(app, argc > 1 ? argv[1] : "");

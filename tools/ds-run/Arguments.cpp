@@ -53,6 +53,7 @@ public:
     app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");
     for (const char *flag : laterFlags)
       app_.add_option(flag, later_)->group("");
+    addPostmortem();
     app_.add_subcommand("info", "devices, libraries, versions");
     app_.add_subcommand("export", "not available yet")->group("")->allow_extras();
   }
@@ -62,7 +63,7 @@ public:
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp &) {
       arguments_.command = Arguments::Command::Help;
-      arguments_.text = app_.help();
+      arguments_.text = app_.help(); // of the subcommand, if one is asked about
       return arguments_;
     } catch (const CLI::ParseError &error) {
       throw UsageError(std::string(error.what()) + "; ds-run --help lists the flags");
@@ -70,6 +71,10 @@ public:
     refuseLaterFlags();
     if (app_.got_subcommand("info")) {
       arguments_.command = Arguments::Command::Info;
+      return arguments_;
+    }
+    if (app_.got_subcommand("postmortem")) {
+      arguments_.command = Arguments::Command::Postmortem;
       return arguments_;
     }
     checkTogether();
@@ -81,12 +86,30 @@ private:
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("--metrics", training.metrics, "one JSON object a step, and a summary");
     app_.add_option("--trace", training.trace, "when each command ran, for chrome://tracing or ui.perfetto.dev");
+    app_.add_option("--flight-recorder", training.flightFolder,
+                    "folder for what each rank did last, written on failure and SIGUSR2; default: PLAN.flight");
     app_.add_option("--eval-data", training.evaluationData, "data for the forward-only program");
     app_.add_option("--eval-interval", training.evaluationInterval,
                     "steps between evaluations; default: only at the end")
         ->check(CLI::PositiveNumber);
     app_.add_flag("--eval", training.evaluateOnly, "evaluate and do not train");
     app_.add_option("--export", training.exportPath, "safetensors file for the final weights");
+  }
+
+  void addPostmortem() {
+    CLI::App &app = *app_.add_subcommand("postmortem", "who held up a run that hung");
+    PostmortemArguments &asked = arguments_.postmortem;
+    app.description(
+        "Reads what the ranks of a run wrote when it failed, timed out or got SIGUSR2, and says who held it up.\n\n"
+        "  kill -USR2 PID ...                             # each ds-run writes PLAN.flight/flight-RANK.json and goes "
+        "on\n"
+        "  ds-run postmortem PLAN.flight PLAN             # who is behind, in which op, and what to look at\n"
+        "  ds-run postmortem PLAN.flight PLAN --trace t   # the last commands as a timeline, for ui.perfetto.dev\n\n"
+        "Copy the files of all hosts into one folder first, unless all hosts see it. A rank without a file is worth\n"
+        "knowing: it was stopped, killed, or its host is gone. docs/postmortem.md has an example.");
+    app.add_option("DIR", asked.folder, "the folder with flight-0.json, flight-1.json, ...")->required();
+    app.add_option("PLAN", asked.planPath, "the plan that was run")->required();
+    app.add_option("--trace", asked.trace, "the last commands of all ranks, for chrome://tracing or ui.perfetto.dev");
   }
 
   void refuseLaterFlags() const {

@@ -14,11 +14,17 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// ds-run postmortem DIR PLAN [--trace FILE]
+struct PostmortemArguments {
+  std::string folder, planPath, trace;
+};
+
 struct Arguments {
-  enum class Command { Train, Info, Help };
+  enum class Command { Train, Postmortem, Info, Help };
 
   Command command = Command::Train;
   runtime::TrainingOptions training;
+  PostmortemArguments postmortem;
   bool quiet = false, verbose = false;
   std::string text; ///< of Help
 };

@@ -1,6 +1,8 @@
 //===- Ending.cpp - how a run is asked to end, and is made to -------------===//
 #include "tools/ds-run/Ending.h"
 
+#include "runtime/flight/FlightRecorder.h"
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -16,6 +18,7 @@ namespace {
 
 std::atomic<bool> stopRequested = false; // by any of the signals
 std::atomic<bool> endRequested = false;  // by SIGINT or SIGTERM, of which the second counts
+std::atomic<runtime::FlightRecorder *> recorderToAsk = nullptr;
 
 /// Only what a signal handler may call. The process ends by the signal, so that who started it sees which.
 void endNow(int signal, std::string_view sentence) {
@@ -44,6 +47,11 @@ void endOnSignals() { setHandlers(endWhileLoading); }
 const std::atomic<bool> &askToEndOnSignals() {
   setHandlers(askToEnd);
   return stopRequested;
+}
+
+void recordOnSignal(runtime::FlightRecorder &recorder) {
+  recorderToAsk = &recorder;
+  (void)std::signal(SIGUSR2, [](int) { recorderToAsk.load()->ask(); });
 }
 
 void endWithin(std::chrono::seconds limit, const std::string &error) {

@@ -6,6 +6,7 @@
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/device/cpu/GuardPageReport.h"
+#include "runtime/flight/FlightRecorder.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
@@ -13,6 +14,8 @@
 #include "tools/ds-run/Ending.h"
 #include "tools/ds-run/Info.h"
 #include "tools/ds-run/Launcher.h"
+#include "tools/ds-run/OutOfMemory.h"
+#include "tools/ds-run/Postmortem.h"
 #include "tools/ds-run/Progress.h"
 #include "tools/ds-run/SideChannels.h"
 
@@ -21,6 +24,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <span>
@@ -40,6 +44,8 @@ std::string oneLine(std::string text) {
 }
 
 void printError(const std::string &text) { std::fprintf(stderr, "error: %s\n", oneLine(text).c_str()); }
+
+void printNote(const std::string &text) { std::fprintf(stderr, "note: %s\n", oneLine(text).c_str()); }
 
 /// How long a run may take to end once it is over. A trace is written after a failure, too, and may be long.
 std::chrono::seconds timeToEnd(const Arguments &arguments) {
@@ -78,7 +84,7 @@ std::vector<std::pair<std::string, uint64_t>> softwareDigests() {
            crc32c(std::as_bytes(std::span(isa)))}};
 }
 
-void train(Arguments &arguments, const std::string &commandLine) {
+void train(Arguments &arguments, const std::string &commandLine, runtime::FlightRecorder &flight) {
   outliveSideChannels();
   if (!arguments.training.ranks) // -n wins over a launcher
     arguments.training.launch = detectLauncher(commandLine);
@@ -94,6 +100,8 @@ void train(Arguments &arguments, const std::string &commandLine) {
   arguments.training.onFailure = [limit = timeToEnd(arguments)](const std::string &text) {
     endWithin(limit, oneLine(text));
   };
+  arguments.training.flight = &flight;
+  recordOnSignal(flight);
   endOnSignals();
   runtime::Training training(arguments.training, kernels::cpuKernels());
   const std::atomic<bool> &stop = askToEndOnSignals();
@@ -114,7 +122,9 @@ void train(Arguments &arguments, const std::string &commandLine) {
   endWithin(timeToEnd(arguments), "the run is over, and all is well but for its end");
 }
 
-int run(int argc, char **argv) {
+/// Does what the arguments say; returns the exit code. `flight`: where a run's recorder is kept, which may have
+/// something to say about a failure.
+int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &flight) {
   try {
     Arguments arguments = parseArguments(argc, argv);
     switch (arguments.command) {
@@ -124,9 +134,15 @@ int run(int argc, char **argv) {
     case Arguments::Command::Info:
       printInfo();
       break;
+    case Arguments::Command::Postmortem:
+      postmortem(arguments.postmortem);
+      break;
     case Arguments::Command::Train:
-      train(arguments, std::accumulate(argv + 1, argv + argc, std::string(),
-                                       [](const std::string &line, const char *word) { return line + " " + word; }));
+      flight = std::make_unique<runtime::FlightRecorder>(printNote);
+      train(arguments,
+            std::accumulate(argv + 1, argv + argc, std::string(),
+                            [](const std::string &line, const char *word) { return line + " " + word; }),
+            *flight);
       break;
     }
     return 0;
@@ -141,11 +157,21 @@ int run(int argc, char **argv) {
     if (!error.tryLine.empty())
       std::fprintf(stderr, "try: %s\n", error.tryLine.c_str());
   } catch (const std::bad_alloc &) {
-    printError("there is not enough memory to read the plan, its data or its weights");
+    sayOutOfMemory();
   } catch (const std::exception &error) {
     printError(error.what());
   }
   return 1;
+}
+
+int run(int argc, char **argv) {
+  endWhenOutOfMemory();
+  std::unique_ptr<runtime::FlightRecorder> flight;
+  const int code = carryOut(argc, argv, flight);
+  if (flight != nullptr)
+    if (const std::string note = flight->finish(); !note.empty())
+      printNote(note);
+  return code;
 }
 
 } // namespace

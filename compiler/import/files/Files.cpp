@@ -2,11 +2,21 @@
 #include "compiler/import/files/Files.h"
 
 #include "compiler/import/files/Failure.h"
+#include "core/Files.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <mutex>
+#include <signal.h>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,23 +27,80 @@ namespace ds::import {
 // Non-blocking, so that opening a pipe returns; only regular files pass InputFile's constructor.
 static constexpr int openFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
+namespace {
+
+/// A mapped file, as a signal handler may look at it.
+struct Mapping {
+  std::atomic<const char *> begin = nullptr; // nullptr: the slot is free
+  size_t bytes = 0;
+  const char *name = nullptr; // the InputFile's
+};
+
+/// One model at a time, several in tests; what finds no slot ends by SIGBUS itself.
+std::array<Mapping, 16> mappings;
+
+void say(std::string_view text) { (void)!::write(STDERR_FILENO, text.data(), text.size()); }
+
+/// A page of a mapped file that cannot be read: the file was cut short, or its disk has failed.
+void endOnLostPage(int signal, siginfo_t *information, void *) {
+  const auto *address = static_cast<const char *>(information->si_addr);
+  for (const Mapping &mapping : mappings) {
+    const char *begin = mapping.begin;
+    if (begin == nullptr || address < begin || address >= begin + mapping.bytes)
+      continue;
+    say("error: cannot read '");
+    say(mapping.name);
+    say("': it was cut short while in use, or its disk has failed\n");
+    std::_Exit(1);
+  }
+  std::signal(signal, SIG_DFL); // not ours: the same access dies by it
+}
+
+void watch(void *begin, size_t bytes, const std::string &name) {
+  struct sigaction action{};
+  action.sa_sigaction = endOnLostPage;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto slot = std::ranges::find_if(mappings, [](const Mapping &mapping) { return mapping.begin == nullptr; });
+  if (slot == mappings.end())
+    return;
+  slot->bytes = bytes;
+  slot->name = name.c_str();
+  slot->begin = static_cast<const char *>(begin); // last: now the handler sees it
+}
+
+void forget(void *begin) {
+  for (Mapping &mapping : mappings)
+    if (mapping.begin == begin)
+      mapping.begin = nullptr;
+}
+
+} // namespace
+
 InputFile::InputFile(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)) {
   struct stat status;
-  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+  const bool known = fstat(descriptor_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    const Failure failure(known ? "'" + name_ + "' is not a regular file"
+                                : "cannot read '" + name_ + "': " + std::strerror(errno));
     close(descriptor_);
-    throw Failure("'" + name_ + "' is not a regular file");
+    throw Failure(failure);
   }
   size_ = uint64_t(status.st_size);
 }
 
 InputFile::~InputFile() {
-  if (mapping_)
+  if (mapping_) {
+    forget(mapping_);
     munmap(mapping_, size_);
+  }
   close(descriptor_);
 }
 
 std::shared_ptr<InputFile> InputFile::open(const std::filesystem::path &path) {
-  const int descriptor = ::open(path.c_str(), openFlags);
+  const int descriptor = openFile(path.c_str(), openFlags);
   if (descriptor < 0)
     throw Failure("cannot open '" + path.string() + "': " + std::strerror(errno));
   return std::make_shared<InputFile>(descriptor, path.string());
@@ -58,7 +125,10 @@ static int openIn(int folder, const std::string &location) {
   open_how how{};
   how.flags = openFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const long descriptor = syscall(SYS_openat2, folder, location.c_str(), &how, sizeof how);
+  long descriptor = -1;
+  do
+    descriptor = syscall(SYS_openat2, folder, location.c_str(), &how, sizeof how);
+  while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0 && (errno == ENOSYS || errno == EPERM))
     return openWithoutLinks(folder, location);
   return int(descriptor);
@@ -78,7 +148,7 @@ std::shared_ptr<InputFile> InputFile::openBeneath(const std::filesystem::path &f
     if (part == "..")
       throw Failure("the location '" + location + "' of external data leaves the model's folder" + rule);
 
-  const int base = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int base = openFile(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (base < 0)
     throw Failure("cannot open the model's folder '" + folder.string() + "': " + std::strerror(errno));
   const int descriptor = openIn(base, location);
@@ -110,6 +180,7 @@ std::span<const char> InputFile::map() {
     if (mapping == MAP_FAILED)
       throw Failure("cannot map '" + name_ + "': " + std::strerror(errno));
     mapping_ = mapping;
+    watch(mapping, size_, name_);
   }
   return {static_cast<const char *>(mapping_), size_};
 }

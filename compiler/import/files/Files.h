@@ -26,7 +26,8 @@ public:
   uint64_t size() const { return size_; }
   const std::string &name() const { return name_; }
   void read(uint64_t offset, std::span<char> into) const;
-  /// All bytes, mapped until the file goes.
+  /// All bytes, mapped until the file goes. Where one is lost, as when the file is cut short, the process ends with a
+  /// sentence.
   std::span<const char> map();
 
 private:

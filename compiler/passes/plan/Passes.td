@@ -12,7 +12,7 @@ def SelectKernels : DsPass<"ds-select-kernels", ["::ds::dist::DistDialect", "::d
   let summary = "every op of a fragment is a call of a kernel";
   let description = [{
     Still on tensors: `dist.kernel` has the kernel's operands in its order and the bytes of its workspace
-    (kernels/KernelSignatures.h). What moves or names tensors stays. Constants that no op reads any more go.
+    (kernels/Kernels.inc). What moves or names tensors stays. Constants that no op reads any more go.
 
     ```mlir
     %y = train.exp %x : (tensor<4xf32>) -> tensor<4xf32>
@@ -73,19 +73,19 @@ def ElideCopies : DsPass<"ds-elide-copies"> {
 def ReuseDyingOperands : DsPass<"ds-reuse-dying-operands"> {
   let summary = "write a result over an operand that is read for the last time";
   let description = [{
-    For kernels that may (kernels/MayOverwrite.h): elementwise ones, sums of residuals among them, gradients of norms and of
-    the cross entropy, which is often the largest tensor of a step. The operand may be a value that an earlier routine
+    For kernels that may ("over" in kernels/Kernels.inc): elementwise ones, sums of residuals among them, softmax, norms, gradients
+    of norms and of the cross entropy, which is often the largest tensor of a step. The operand may be a value that an earlier routine
     stored, if none reads it later. Where micro-batches overlap, a role takes the smaller arena of two: all this, or the
     gradient of the cross entropy alone. Must precede `ds-order-queues`. Switch off to bisect.
 
     ```mlir
-    plan.kernel "elementwise" {} (%x, %y, %z) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
-    plan.kernel "softmax" {} (%z, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
-    plan.kernel "softmax" {} (%x, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #add (%x, %y, %z) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "transpose" #same (%z, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "transpose" #same (%x, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
     // becomes
-    plan.kernel "elementwise" {}(%x, %y, %y) ...                              // nothing reads y later, but x is read
-    plan.kernel "softmax" {}(%y, %w) ...
-    plan.kernel "softmax" {}(%x, %w) ...
+    plan.kernel "elementwise" {...}(%x, %y, %y) ...                              // nothing reads y later, but x is read
+    plan.kernel "transpose" {...}(%y, %w) ...
+    plan.kernel "transpose" {...}(%x, %w) ...
     ```
   }];
   let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">,

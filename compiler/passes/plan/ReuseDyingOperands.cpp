@@ -3,8 +3,8 @@
 // In-place execution, as XLA's buffer assignment shares a buffer between an instruction and an operand whose live range
 // ends there. Commands are taken in their order. A result takes the bytes of an operand of its kernel if
 //
-//   - the kernel may write the one over the other (kernels/MayOverwrite.h), and both are of one type and shape and
-//     have a buffer to themselves;
+//   - the kernel's row says that the one may lie over the other (kernels/Kernels.inc), and both are of one type and
+//     shape and have a buffer to themselves;
 //   - the operand is dead behind the command: nothing of the routine uses it later, and if it is a value that another
 //     routine stored, no later call of the micro-batch does;
 //   - the command writes the result's buffer first, and uses neither otherwise;
@@ -19,11 +19,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/InFlight.h"
+#include "compiler/analysis/KernelSelection.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/passes/plan/RoutineUses.h"
 #include "dialects/Plan/Plan.h"
-#include "kernels/MayOverwrite.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -86,16 +86,16 @@ public:
       auto command = cast<plan::CommandOpInterface>(kernel.getOperation());
       for (unsigned result = 0; result < command.getBuffers().size(); ++result)
         if (command.getAccess(result) == plan::Access::Write)
-          placeOverOperand(command, kernel.getKernel(), result);
+          placeOverOperand(command, invocationOf(kernel), result);
     }
   }
 
 private:
-  void placeOverOperand(plan::CommandOpInterface command, StringRef kernel, unsigned result) {
+  void placeOverOperand(plan::CommandOpInterface command, const kernels::Invocation &call, unsigned result) {
     for (unsigned operand = 0; operand < command.getBuffers().size(); ++operand) {
       if (command.getAccess(operand) != plan::Access::Read ||
-          command.getTypes()[operand] != command.getTypes()[result] ||
-          !kernels::mayOverwrite(kernel, operand, result) || !fills(command, operand) || !fills(command, result))
+          command.getTypes()[operand] != command.getTypes()[result] || !kernels::mayOverwrite(call, operand, result) ||
+          !fills(command, operand) || !fills(command, result))
         continue;
       auto dying = command.getBuffers()[operand].getDefiningOp<plan::BufferOp>();
       auto made = command.getBuffers()[result].getDefiningOp<plan::BufferOp>();

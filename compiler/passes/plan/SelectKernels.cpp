@@ -1,7 +1,7 @@
 //===- SelectKernels.cpp - every op of a fragment is a call of a kernel -----===//
 //
 // Instruction selection of the simplest kind, one op at a time: analysis/KernelSelection.h names the kernel of an op,
-// its operands and its attributes, and kernels/KernelSignatures.h the workspace. What remains moves or names tensors
+// its operands and its attributes, and kernels/Kernels.inc the workspace. What remains moves or names tensors
 // and is no kernel's: reads, stores, reshapes, constants and the ops of dist. A constant that became part of a kernel's
 // program is erased; the seed of the gradient becomes a constant.
 //
@@ -10,7 +10,7 @@
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/plan/Passes.h"
 #include "dialects/Dist/Dist.h"
-#include "kernels/KernelSignatures.h"
+#include "kernels/KernelTable.h"
 
 namespace ds {
 #define GEN_PASS_DEF_SELECTKERNELS
@@ -83,13 +83,9 @@ private:
 
   /// Null for a kernel that takes none.
   IntegerAttr workspaceOf(const KernelCall &call, Builder &builder) {
-    if (!kernels::hasWorkspace(call.kernel, device))
-      return {};
-    SmallVector<kernels::TensorType> tensors;
-    for (const KernelOperand &operand : call.operands)
-      tensors.push_back({dtypeOf(operand.type), Shape(operand.type.getShape().begin(), operand.type.getShape().end())});
     const kernels::WorkspaceLimits limits{int(threads), workspaceBytesPerThread, device};
-    return builder.getI64IntegerAttr(kernels::workspaceBytes(call.kernel, tensors, limits));
+    const int64_t bytes = kernels::workspaceBytes(call.invocation(), limits);
+    return bytes > 0 ? builder.getI64IntegerAttr(bytes) : IntegerAttr();
   }
 
   static void tidyConstant(Operation *op) {

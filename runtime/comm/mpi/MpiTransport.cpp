@@ -5,6 +5,7 @@
 #include "core/Status.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/mpi/MpiChannel.h"
 #include "runtime/comm/mpi/MpiCommunicator.h"
@@ -237,11 +238,12 @@ void MpiTransport::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) 
     } else {
       check(MPI_Irecv(staging_.data(), int(piece.size()), MPI_BYTE, int(from), 0, host_, &request), "MPI_Irecv");
     }
-    const auto late = past(timeout());
+    const std::chrono::milliseconds limit = timeout() + (peer == 0 ? graceOfRankZero : std::chrono::seconds(0));
+    const auto late = past(limit);
     if (!await(request, "bringing bytes from one rank to another", [&] { return stopped() || late(); })) {
       stop(Status::failure("rank %u waited %.3g s for rank %u to %s bytes between steps; it stands still or is slower "
                            "than --collective-timeout allows",
-                           rank_, double(timeout().count()) / 1000, peer, rank_ == from ? "take" : "send"));
+                           rank_, double(limit.count()) / 1000, peer, rank_ == from ? "take" : "send"));
       throw Error(failure().message());
     }
     if (rank_ == to)

@@ -40,6 +40,7 @@ void TcpControlPlane::stop(const Status &status) noexcept {
 void TcpControlPlane::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) {
   if (from == to || (rank_ != from && rank_ != to))
     return;
+  const std::chrono::milliseconds limit = timeout_.load() + (rank_ == 0 ? std::chrono::seconds(0) : graceOfRankZero);
   for (size_t at = 0; at < bytes.size(); at += pieceBytes) {
     const std::span<std::byte> piece = bytes.subspan(at, std::min(pieceBytes, bytes.size() - at));
     const std::string name = "piece " + std::to_string(++copied_[{from, to}]) + " from rank " + std::to_string(from) +
@@ -47,10 +48,10 @@ void TcpControlPlane::copy(uint32_t from, uint32_t to, std::span<std::byte> byte
     const std::string receipt = "the receipt of " + name;
     if (rank_ == from) {
       store_.put(name, piece);
-      (void)store_.take(receipt, to, timeout_);
+      (void)store_.take(receipt, to, limit);
       continue;
     }
-    const std::vector<std::byte> received = store_.take(name, from, timeout_);
+    const std::vector<std::byte> received = store_.take(name, from, limit);
     if (received.size() != piece.size())
       throw Error("rank " + std::to_string(rank_) + " expected " + std::to_string(piece.size()) + " bytes of rank " +
                   std::to_string(from) + ", which sent " + std::to_string(received.size()));

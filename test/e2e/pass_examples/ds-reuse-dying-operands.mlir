@@ -1,3 +1,5 @@
+#add = {constants = array<f64>, program = array<i64: 10, 0, 0, 1, -1>, results = array<i64: 2>}
+#same = {perm = array<i64: 0>}
 plan.role @main ranks [0, 3] {
   plan.arena @device space device
   plan.queue @compute kind compute

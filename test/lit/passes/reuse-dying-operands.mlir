@@ -4,10 +4,12 @@
 // CHECK-LABEL: plan.role @main
 // CHECK-NOT:     plan.buffer "sum"
 // CHECK-LABEL:   plan.routine @forward
-// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[X:.*]], %[[Y:.*]], %[[Y]]) :
-// CHECK-NEXT:      plan.kernel "softmax" {}(%[[Y]], %[[Z:.*]]) :
-// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[X]], %[[Z]], %[[X]]) :
-// CHECK-NEXT:      plan.kernel "softmax" {}(%[[X]], %{{.*}}) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[X:.*]], %[[Y:.*]], %[[Y]]) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%[[Y]], %[[Z:.*]]) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[X]], %[[Z]], %[[X]]) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%[[X]], %{{.*}}) :
+#program = {constants = array<f64>, program = array<i64>, results = array<i64: 0>}
+#same = {perm = array<i64: 0>}
 plan.role @main ranks [0, 0] {
   plan.arena @device space device
   plan.queue @compute kind compute
@@ -18,10 +20,10 @@ plan.role @main ranks [0, 0] {
   %u = plan.buffer "u" in @device bytes 16 scope call category activations slots 1
   %v = plan.buffer "v" in @device bytes 16 scope call category activations slots 1
   plan.routine @forward phase forward stage 0 {
-    plan.kernel "elementwise" {}(%x, %y, %sum) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
-    plan.kernel "softmax" {}(%sum, %z) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
-    plan.kernel "elementwise" {}(%x, %z, %u) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
-    plan.kernel "softmax" {}(%u, %v) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%x, %y, %sum) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "transpose" #same(%sum, %z) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%x, %z, %u) : [tensor<4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "transpose" #same(%u, %v) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -33,12 +35,14 @@ plan.role @main ranks [0, 0] {
 // Tests that a value of an earlier routine gives its bytes away where no later call of the micro-batch uses it: @last, not @more.
 // CHECK-LABEL: plan.role @main
 // CHECK-LABEL:   plan.routine @backward
-// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[LAST:.*]], %[[LAST]]) :
-// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[MORE:.*]], %[[OWN:.*]]) :
-// CHECK-NEXT:      plan.kernel "softmax" {}(%[[LAST]], %{{.*}}) :
-// CHECK-NEXT:      plan.kernel "softmax" {}(%[[OWN]], %{{.*}}) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[LAST:.*]], %[[LAST]]) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[MORE:.*]], %[[OWN:.*]]) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%[[LAST]], %{{.*}}) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%[[OWN]], %{{.*}}) :
 // CHECK-LABEL:   plan.routine @update
-// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[MORE]], %[[MORE]]) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[MORE]], %[[MORE]]) :
+#program = {constants = array<f64>, program = array<i64>, results = array<i64: 0>}
+#same = {perm = array<i64: 0>}
 plan.role @main ranks [0, 0] {
   plan.arena @device space device
   plan.queue @compute kind compute
@@ -54,13 +58,13 @@ plan.role @main ranks [0, 0] {
     plan.fill(%more) : [tensor<4xf32>] access [2] at [0] on @compute
   }
   plan.routine @backward phase backward stage 0 {
-    plan.kernel "elementwise" {}(%last, %a) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
-    plan.kernel "elementwise" {}(%more, %b) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
-    plan.kernel "softmax" {}(%a, %c) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
-    plan.kernel "softmax" {}(%b, %d) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%last, %a) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%more, %b) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "transpose" #same(%a, %c) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "transpose" #same(%b, %d) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.routine @update phase update {
-    plan.kernel "elementwise" {}(%more, %e) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%more, %e) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -77,10 +81,12 @@ plan.role @main ranks [0, 0] {
 // Tests that a result which later routines read gets the operand into its bytes, not itself into the operand's.
 // CHECK-LABEL: plan.role @main
 // CHECK-LABEL:   plan.routine @forward
-// CHECK-NEXT:      plan.kernel "softmax" {}(%{{.*}}, %[[H:.*]]) :
-// CHECK-NEXT:      plan.kernel "elementwise" {}(%[[H]], %[[H]]) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%{{.*}}, %[[H:.*]]) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[H]], %[[H]]) :
 // CHECK-LABEL:   plan.routine @backward
-// CHECK-NEXT:      plan.kernel "softmax" {}(%[[H]], %{{.*}}) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%[[H]], %{{.*}}) :
+#program = {constants = array<f64>, program = array<i64>, results = array<i64: 0>}
+#same = {perm = array<i64: 0>}
 plan.role @main ranks [0, 0] {
   plan.arena @device space device
   plan.queue @compute kind compute
@@ -89,11 +95,11 @@ plan.role @main ranks [0, 0] {
   %h = plan.buffer "h" in @device bytes 16 scope slot category activations slots 1
   %z = plan.buffer "z" in @device bytes 16 scope call category activations slots 1
   plan.routine @forward phase forward stage 0 {
-    plan.kernel "softmax" {}(%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
-    plan.kernel "elementwise" {}(%y, %h) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "transpose" #same(%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%y, %h) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.routine @backward phase backward stage 0 {
-    plan.kernel "softmax" {}(%h, %z) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "transpose" #same(%h, %z) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.program "step" {
     plan.call @forward microbatch 0
@@ -106,10 +112,12 @@ plan.role @main ranks [0, 0] {
 // Tests the gradients that may: of the cross entropy over the logits, of a norm over what flows into it, here the first operand that dies.
 // CHECK-LABEL: plan.role @main
 // CHECK-LABEL:   plan.routine @backward
-// CHECK-NEXT:      plan.kernel "cross_entropy_grad" {}(%[[L:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %[[L]]) :
+// CHECK-NEXT:      plan.kernel "cross_entropy_grad" {{.*}}(%[[L:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %[[L]]) :
 // CHECK-NEXT:      plan.kernel "rms_norm_grad" {}(%[[L]], %[[X:.*]], %{{.*}}, %{{.*}}, %[[L]], %{{.*}}) :
 // CHECK-NEXT:      plan.kernel "layer_norm_grad" {}(%[[L]], %[[X]], %{{.*}}, %{{.*}}, %{{.*}}, %[[X]], %{{.*}}, %{{.*}}) :
-// CHECK-NEXT:      plan.kernel "softmax" {}(%[[X]], %[[L]]) :
+// CHECK-NEXT:      plan.kernel "transpose" {{.*}}(%[[X]], %[[L]]) :
+#loss = {ignore_index = -100 : i64, reduction = "mean"}
+#same2 = {perm = array<i64: 0, 1>}
 plan.role @main ranks [0, 0] {
   plan.arena @device space device
   plan.queue @compute kind compute
@@ -125,10 +133,10 @@ plan.role @main ranks [0, 0] {
   %dgamma = plan.buffer "dgamma" in @device bytes 16 scope call category activations slots 1
   %dbeta = plan.buffer "dbeta" in @device bytes 16 scope call category activations slots 1
   plan.routine @backward phase backward stage 0 {
-    plan.kernel "cross_entropy_grad" {}(%logits, %labels, %lse, %one, %g) : [tensor<2x4xf32>, tensor<2xi64>, tensor<2xf32>, tensor<f32>, tensor<2x4xf32>] access [1, 1, 1, 1, 2] at [0, 0, 0, 0, 0] on @compute
+    plan.kernel "cross_entropy_grad" #loss(%logits, %labels, %lse, %one, %g) : [tensor<2x4xf32>, tensor<2xi64>, tensor<2xf32>, tensor<f32>, tensor<2x4xf32>] access [1, 1, 1, 1, 2] at [0, 0, 0, 0, 0] on @compute
     plan.kernel "rms_norm_grad" {}(%g, %x, %gamma, %lse, %dx, %dgamma) : [tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<2x4xf32>, tensor<4xf32>] access [1, 1, 1, 1, 2, 2] at [0, 0, 0, 0, 0, 0] on @compute
     plan.kernel "layer_norm_grad" {}(%dx, %x, %gamma, %lse, %lse, %dz, %dgamma, %dbeta) : [tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>] access [1, 1, 1, 1, 1, 2, 2, 2] at [0, 0, 0, 0, 0, 0, 0, 0] on @compute
-    plan.kernel "softmax" {}(%dz, %dx) : [tensor<2x4xf32>, tensor<2x4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "transpose" #same2(%dz, %dx) : [tensor<2x4xf32>, tensor<2x4xf32>] access [1, 2] at [0, 0] on @compute
   }
   plan.program "step" {
     plan.call @backward microbatch 0

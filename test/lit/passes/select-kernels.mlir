@@ -50,3 +50,25 @@ dist.fragment @backward phase backward stage 0 {
   %h = train.mul %w, %half : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
   %6:3 = train.layer_norm_grad %h, %w, %row, %row, %row : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<2xf32>)
 }
+
+// -----
+
+// Tests what a CPU's kernels need by the call: the float32 copies of a bfloat16 softmax, 64 bytes each, and what two workers pack of a product
+// that suits tiles, up to the cap and 63 bytes to align; a small product packs nothing.
+// CHECK-LABEL: dist.fragment @forward
+// CHECK:         dist.kernel "softmax" {axis = 1 : i64}(%{{.*}}) access [1, 2] as [tensor<4x4xbf16>, tensor<4x4xbf16>] workspace 128 :
+// CHECK:         dist.kernel "matmul" {{.*}} as [tensor<256x64xf32>, tensor<64x256xf32>, tensor<256x256xf32>] workspace 131135 :
+// CHECK:         dist.kernel "matmul" {{.*}} as [tensor<16x64xf32>, tensor<64x256xf32>, tensor<16x256xf32>] : (
+train.variable parameter @a : tensor<256x64xf32> from #train.fill<0.0>
+train.variable parameter @b : tensor<64x256xf32> from #train.fill<0.0>
+train.variable parameter @c : tensor<16x64xf32> from #train.fill<0.0>
+dist.value @x : tensor<4x4xbf16>
+dist.fragment @forward phase forward stage 0 {
+  %x = dist.load @x : tensor<4x4xbf16>
+  %a = train.read @a : tensor<256x64xf32>
+  %b = train.read @b : tensor<64x256xf32>
+  %c = train.read @c : tensor<16x64xf32>
+  %0 = train.softmax %x along 1 : (tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %1 = train.matmul %a, %b : (tensor<256x64xf32>, tensor<64x256xf32>) -> tensor<256x256xf32>
+  %2 = train.matmul %c, %b : (tensor<16x64xf32>, tensor<64x256xf32>) -> tensor<16x256xf32>
+}

@@ -1,5 +1,6 @@
 //===- CheckTest.cpp - one good plan, and every way to break it -----------===//
 #include "compiler/check/Check.h"
+#include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/runtime/PlanBuilder.h"
 
@@ -60,7 +61,8 @@ struct TwoRanks {
     signal(feed, fed);
     backward = builder.routine("backward");
     wait(builder.kernel(backward, compute, "matmul", "rrw", {x, weights, local}), fed);
-    builder.kernel(backward, compute, "elementwise", "rrw", {gradient, local, gradient});
+    setInstruction(builder.kernel(backward, compute, "elementwise", "rrw", {gradient, local, gradient}),
+                   int64_t(kernels::ElementwiseOp::Add), {0, 1});
     signal(builder.kernel(backward, compute, "reduce_mean", "rw", {x, loss}), freed);
     update = builder.routine("update");
     signal(builder.kernel(update, compute, "increment", "r", {lr}), ready);
@@ -211,6 +213,15 @@ TEST(Check, RefusesAGradientThatIsClearedLate) {
   TwoRanks plan;
   plan.builder.role().mutable_programs(0)->mutable_calls(4)->set_routine(plan.begin); // clears it once more
   EXPECT_FINDING(plan.check(), "coverage", "lacks micro-batch 0");
+}
+
+TEST(Check, RefusesAResultOverAnOperandThatItsKernelMayStillRead) {
+  TwoRanks plan;
+  proto::Command &command = plan.at(plan.backward, 1);
+  command.mutable_kernel()->set_kernel("concat");
+  command.mutable_kernel()->clear_attributes();
+  attribute(command, "axis").set_integer(0);
+  EXPECT_FINDING(plan.check(), "race", "writes operand 2 over operand 0 in buffer");
 }
 
 TEST(Check, RefusesADoubledMicrobatch) {

@@ -86,17 +86,6 @@ struct TiedStages {
       op.add_results(uint32_t(result));
   }
 
-  static void program(proto::Command &command, int64_t opcode, std::vector<int64_t> operands) {
-    operands.resize(3, -1);
-    proto::Integers &code = *attribute(command, "program").mutable_integers();
-    code.add_values(opcode);
-    code.add_values(proto::DTYPE_F32);
-    for (int64_t operand : operands)
-      code.add_values(operand);
-    attribute(command, "constants").mutable_numbers();
-    attribute(command, "results").mutable_integers()->add_values(operands[1] < 0 ? 1 : 2);
-  }
-
   void addStage(uint32_t stage) {
     b.addRole("stage" + std::to_string(stage), stage, stage);
     const uint32_t compute = b.queue("compute"), out = b.queue("out", proto::Queue::MESSAGE),
@@ -114,9 +103,9 @@ struct TiedStages {
     b.fill(begin, compute, own);
     auto &gradient = b.kernel(backward, compute, "elementwise", "rw", {t, part});
     gradient.add_reference(1 + stage);
-    program(gradient, int64_t(stage == 0 ? kernels::ElementwiseOp::Relu : kernels::ElementwiseOp::Exp), {0});
+    setInstruction(gradient, int64_t(stage == 0 ? kernels::ElementwiseOp::Relu : kernels::ElementwiseOp::Exp), {0});
     auto &accumulation = b.kernel(backward, compute, "elementwise", "rrw", {own, part, own});
-    program(accumulation, int64_t(kernels::ElementwiseOp::Add), {0, 1});
+    setInstruction(accumulation, int64_t(kernels::ElementwiseOp::Add), {0, 1});
     accumulation.add_reference(4);
     signal(accumulation, summed);
     auto &send = b.send(update, out, stage, own);
@@ -125,7 +114,7 @@ struct TiedStages {
     signal(b.receive(update, in, 1 - stage, other), came);
     auto &sum = b.kernel(update, compute, "elementwise", "rrw",
                          stage == 0 ? std::vector{own, other, total} : std::vector{other, own, total});
-    program(sum, int64_t(kernels::ElementwiseOp::Add), {0, 1});
+    setInstruction(sum, int64_t(kernels::ElementwiseOp::Add), {0, 1});
     wait(sum, came);
     wait(sum, sent);
     b.kernel(update, compute, "sgd", "mrr", {t, total, rate});

@@ -23,16 +23,6 @@ std::string hex(const Digest &digest) {
 
 std::span<const std::byte> bytes(const std::string &text) { return std::as_bytes(std::span(text)); }
 
-/// FIPS 180-2, appendix B.
-TEST(Hmac, HashesAsPublished) {
-  EXPECT_EQ(hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hex(sha256(bytes("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(hex(sha256(bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"))),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(hex(sha256(bytes(std::string(1000000, 'a')))),
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
-
 /// RFC 4231, test cases 1, 2 and 6.
 TEST(Hmac, ProvesAsPublished) {
   EXPECT_EQ(hex(hmac(std::string(20, '\x0b'), bytes("Hi There"))),
@@ -44,7 +34,7 @@ TEST(Hmac, ProvesAsPublished) {
 }
 
 TEST(Hmac, ComparesEveryByte) {
-  const Digest digest = sha256({});
+  const Digest digest = hmac("key", {});
   Digest other = digest;
   EXPECT_TRUE(equalDigests(digest, other));
   other.back() ^= std::byte(1);

@@ -19,7 +19,4 @@ public:
   static Accelerator *&instance();
 };
 
-/// The operands of the same call on `device`: with the workspace that it has there, or without.
-std::vector<Buffer> operandsOn(Device device, const std::string &kernel, std::vector<Buffer> operands);
-
 } // namespace ds::kernels::test

@@ -138,21 +138,35 @@ bool callsLibrary(const std::string &kernel) {
 
 } // namespace
 
-Status runKernel(const KernelRegistry &registry, const Invocation &invocation, std::vector<Buffer> &operands,
-                 int workers, CallContext context) {
+namespace {
+
+Status runAt(const KernelRegistry &registry, const Invocation &invocation, const std::vector<void *> &addresses,
+             int workers, CallContext context) {
   context.parallel = &workersOf(workers);
   const Factory factory = registry.find(invocation.kernel);
   if (!factory)
     throw Error("no kernel '" + invocation.kernel + "'");
   const std::unique_ptr<Kernel> kernel = factory(invocation, {workers});
+  const int64_t before = allocationCount();
+  Status status = kernel->execute(context, addresses);
+  if (!callsLibrary(invocation.kernel)) {
+    EXPECT_EQ(allocationCount(), before) << invocation.kernel << " used the heap in execute";
+  }
+  return status;
+}
+
+std::vector<void *> addressesOf(std::vector<Buffer> &operands) {
   std::vector<void *> addresses;
   for (Buffer &operand : operands)
     addresses.push_back(operand.data());
-  const int64_t before = allocationCount();
-  Status status = kernel->execute(context, addresses);
-  if (!callsLibrary(invocation.kernel) && !hasBFloat16(invocation)) { // Widened.cpp grows an area at first use
-    EXPECT_EQ(allocationCount(), before) << invocation.kernel << " used the heap in execute";
-  }
+  return addresses;
+}
+
+} // namespace
+
+Status runKernel(const KernelRegistry &registry, const Invocation &invocation, std::vector<Buffer> &operands,
+                 int workers, CallContext context) {
+  const Status status = runAt(registry, invocation, addressesOf(operands), workers, context);
   for (const Buffer &operand : operands)
     EXPECT_TRUE(operand.guardIntact()) << invocation.kernel << " wrote past the end of an operand";
   return status;
@@ -183,7 +197,7 @@ std::vector<Buffer> expectAcceleratorMatches(Accelerator &accelerator, const std
                                              CallContext context, const std::vector<Buffer> &reference) {
   std::vector<Buffer> first;
   for (int round = 0; round < 2; ++round) {
-    std::vector<Buffer> fast = operandsOn(accelerator.device(), kernel, operands);
+    std::vector<Buffer> fast = operandsOn(accelerator.device(), kernel, operands, attributes);
     const Status status = accelerator.run(invocationOf(kernel, fast, attributes), fast, context);
     EXPECT_TRUE(status.ok()) << status.message();
     if (first.empty())
@@ -206,18 +220,43 @@ Accelerator *&Accelerator::instance() {
   return instance;
 }
 
-std::vector<Buffer> operandsOn(Device device, const std::string &kernel, std::vector<Buffer> operands) {
-  if (hasWorkspace(kernel, Device::Cpu))
+std::vector<Buffer> operandsOn(Device device, const std::string &kernel, std::vector<Buffer> operands,
+                               const Attributes &attributes, int workers) {
+  if (CallLayout(invocationOf(kernel, operands, attributes)).hasWorkspace())
     operands.pop_back();
-  if (!hasWorkspace(kernel, device))
-    return operands;
-  std::vector<TensorType> types;
-  for (const Buffer &operand : operands)
-    types.push_back(operand.type);
-  operands.emplace_back(
-      type(DType::U8, {workspaceBytes(kernel, types, {.bytesPerWorker = 32 << 20, .device = device})}));
+  const WorkspaceLimits limits{workers, 32 << 20, device};
+  if (const int64_t bytes = workspaceBytes(invocationOf(kernel, operands, attributes), limits); bytes > 0)
+    operands.emplace_back(type(DType::U8, {bytes}));
   return operands;
 }
+
+namespace {
+
+/// Runs with result `result` in the memory of operand `under`: the bits of `expected`, in all that is written.
+void expectSameOver(const KernelRegistry &registry, const Invocation &invocation, std::vector<Buffer> operands,
+                    size_t result, size_t under, const std::vector<Buffer> &expected, CallContext context) {
+  std::vector<void *> addresses = addressesOf(operands);
+  addresses[result] = addresses[under];
+  const Status status = runAt(registry, invocation, addresses, 2, context);
+  EXPECT_TRUE(status.ok()) << status.message();
+  const CallLayout layout(invocation);
+  for (size_t i = 0; i < layout.size(); ++i)
+    if (layout[i].isWritten()) {
+      EXPECT_EQ(std::memcmp(addresses[i], expected[i].data(), expected[i].bytes()), 0)
+          << invocation.kernel << " gives other bits in operand " << i << " with " << result << " over " << under;
+    }
+}
+
+void expectSameOverOperands(const KernelRegistry &registry, const Invocation &invocation,
+                            const std::vector<Buffer> &operands, const std::vector<Buffer> &expected,
+                            CallContext context) {
+  for (size_t result = 0; result < operands.size(); ++result)
+    for (size_t under = 0; under < operands.size(); ++under)
+      if (mayOverwrite(invocation, under, result))
+        expectSameOver(registry, invocation, operands, result, under, expected, context);
+}
+
+} // namespace
 
 std::vector<Buffer> expectMatchesReference(const std::string &kernel, std::vector<Buffer> operands,
                                            const Attributes &attributes, const std::vector<size_t> &outputs,
@@ -232,9 +271,14 @@ std::vector<Buffer> expectMatchesReference(const std::string &kernel, std::vecto
   EXPECT_TRUE(status.ok()) << status.message();
   if (Accelerator *accelerator = Accelerator::instance())
     return expectAcceleratorMatches(*accelerator, kernel, operands, attributes, outputs, tolerance, context, reference);
+  expectSameOverOperands(cpuReferenceKernels(), invocation, operands, reference, context);
+  const bool hasWorkspace = CallLayout(invocation).hasWorkspace();
   for (int workers : {1, 2, 3, 5}) {
-    std::vector<Buffer> fast = operands;
-    const Status fastStatus = runKernel(cpuKernels(), invocation, fast, workers, context);
+    std::vector<Buffer> fast = hasWorkspace ? operands : operandsOn(Device::Cpu, kernel, operands, attributes, workers);
+    const Invocation call = invocationOf(kernel, fast, attributes);
+    if (workers == 2 && !first.empty())
+      expectSameOverOperands(cpuKernels(), call, fast, first, context);
+    const Status fastStatus = runKernel(cpuKernels(), call, fast, workers, context);
     EXPECT_TRUE(fastStatus.ok()) << fastStatus.message();
     if (first.empty())
       first = fast;
@@ -271,7 +315,7 @@ void expectFails(const std::string &kernel, const std::vector<Buffer> &operands,
     EXPECT_NE(std::string(status.message()).find(text), std::string::npos) << status.message();
   }
   if (Accelerator *accelerator = Accelerator::instance()) { // knows the value, not where it stood
-    std::vector<Buffer> copy = operandsOn(accelerator->device(), kernel, operands);
+    std::vector<Buffer> copy = operandsOn(accelerator->device(), kernel, operands, attributes);
     const Status status = accelerator->run(invocationOf(kernel, copy, attributes), copy, {});
     EXPECT_FALSE(status.ok());
     EXPECT_NE(std::string(status.message()).find("kernel '" + kernel + "'"), std::string::npos) << status.message();

@@ -3,7 +3,7 @@
 
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
-#include "kernels/KernelSignatures.h"
+#include "kernels/KernelTable.h"
 
 #include <gtest/gtest.h>
 
@@ -94,13 +94,18 @@ struct Tolerance {
 
 Invocation invocationOf(const std::string &kernel, const std::vector<Buffer> &operands, Attributes attributes);
 
+/// The operands of the same call on `device`, with the workspace that a plan reserves there for so many workers.
+std::vector<Buffer> operandsOn(Device device, const std::string &kernel, std::vector<Buffer> operands,
+                               const Attributes &attributes, int workers = 1);
+
 /// Builds and runs one kernel on `workers` workers.
 Status runKernel(const KernelRegistry &registry, const Invocation &invocation, std::vector<Buffer> &operands,
                  int workers = 1, CallContext context = {});
 
 /// Runs the fast kernel with 1, 2, 3 and 5 workers, expects the same bits each time and the reference's numbers within
 /// the tolerance in the operands `outputs`, and gives back the operands after the run. Outputs start as garbage unless
-/// the caller filled them and says so.
+/// the caller filled them and says so. Where the caller brings no workspace, the fast kernel has a plan's. Both kernels
+/// run again with each result in the memory of each operand that its row lets it overwrite: the same bits.
 std::vector<Buffer> expectMatchesReference(const std::string &kernel, std::vector<Buffer> operands,
                                            const Attributes &attributes, const std::vector<size_t> &outputs,
                                            Tolerance tolerance, CallContext context = {},

@@ -163,14 +163,14 @@ TEST(BFloat16Kernels, NormGradientsKeepTheirSumsInTheWorkspace) {
       types.push_back({wide, rows});
     types.push_back({half, x});
     types.insert(types.end(), isLayerNorm ? 2 : 1, {wide, cols});
-    types.push_back({DType::U8, {workspaceBytes(kernel, types, {})}});
     std::vector<Buffer> operands = buffers(random, types), exact;
     for (const Buffer &operand : operands)
       exact.push_back(isFloat(operand.type.dtype) ? converted(operand, DType::F64) : operand);
-    exact.back() = Buffer(type(DType::U8, {2 * types.back().shape[0]}));
+    operands = operandsOn(Device::Cpu, kernel, std::move(operands), {}, 3);
+    exact = operandsOn(Device::Cpu, kernel, std::move(exact), {});
     ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf(kernel, exact, {}), exact).ok());
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf(kernel, operands, {}), operands, 3).ok());
-    for (size_t k = isLayerNorm ? 5 : 4; k + 1 < operands.size(); ++k)
+    for (size_t k = isLayerNorm ? 5 : 4; k < types.size(); ++k)
       for (int64_t i = 0; i < elementCount(types[k].shape); ++i) {
         const double relative = types[k].dtype == half ? 0x1p-8 + 1e-5 : 1e-5;
         ASSERT_LE(std::fabs(operands[k].at(i) - exact[k].at(i)), 1e-4 + relative * std::fabs(exact[k].at(i))) << k;
@@ -198,12 +198,12 @@ TEST(BFloat16Kernels, Convolutions) {
       {"strides", Shape{1, 1}}, {"dilations", Shape{1, 1}}, {"low", Shape{1, 1}}, {"groups", int64_t(1)}};
   Attributes forward = window;
   forward["bias"] = int64_t(0);
-  const auto check = [&](const std::string &kernel, std::vector<TensorType> types, const Attributes &attributes) {
-    // The workspace is read by no reference; float64 needs no more than none.
-    types.push_back({DType::U8, {workspaceBytes(kernel, types, {3})}});
+  const auto check = [&](const std::string &kernel, const std::vector<TensorType> &types,
+                         const Attributes &attributes) {
     std::vector<Buffer> operands = buffers(random, types), exact;
     for (const Buffer &operand : operands)
       exact.push_back(isFloat(operand.type.dtype) ? converted(operand, DType::F64) : operand);
+    operands = operandsOn(Device::Cpu, kernel, std::move(operands), attributes, 3);
     ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf(kernel, exact, attributes), exact).ok());
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf(kernel, operands, attributes), operands, 3).ok());
     for (int64_t i = 0; i < elementCount(types[2].shape); ++i) {
@@ -334,13 +334,12 @@ TEST(BFloat16Kernels, CastsSelectsAndCopies) {
 
 TEST(BFloat16Kernels, RefusesOtherMixtures) {
   const Attributes axis = {{"axis", int64_t(0)}};
-  expectRefused({"softmax", {{half, {3}}, {wide, {3}}}, axis},
-                "operand 1 cannot be float32 beside operands of bfloat16");
+  expectRefused({"softmax", {{half, {3}}, {wide, {3}}}, axis}, "operand 1 (y) must be bfloat16, not float32");
   expectRefused({"layer_norm",
                  {{half, {2, 3}}, {half, {3}}, {half, {3}}, {half, {2, 3}}, {wide, {2}}, {wide, {2}}},
                  {{"epsilon", 1e-5}}},
-                "operand 1 cannot be bfloat16 beside operands of bfloat16");
-  expectRefused({"dropout", {{half, {3}}}, {}}, "has 1 operands, which no form of it has");
+                "operand 1 (gamma) must be float32, not bfloat16");
+  expectRefused({"dropout", {{half, {3}}}, {{"ratio", 0.5}, {"op_id", int64_t(0)}}}, "takes 2 operands, not 1");
   expectRefused({"block_sum_squares", {{half, {64}}, {DType::F64, {1}}}, {{"block", int64_t(64)}}},
                 "must be float32 or float64, not bfloat16");
 }

@@ -43,10 +43,8 @@ const Convolution convolutions[] = {
 /// With a workspace of what is asked for, of the least that packing needs, and of nothing.
 void check(const std::string &kernel, std::vector<Buffer> operands, const Attributes &attributes, size_t output,
            double epsilon) {
-  std::vector<TensorType> types;
-  for (const Buffer &operand : operands)
-    types.push_back(operand.type);
-  const int64_t wanted = workspaceBytes(kernel, types, {5}), one = workspaceBytes(kernel, types, {1});
+  const Invocation call = invocationOf(kernel, operands, attributes);
+  const int64_t wanted = workspaceBytes(call, {5}), one = workspaceBytes(call, {1});
   for (int64_t bytes : {wanted, one, int64_t(0)}) {
     SCOPED_TRACE(std::to_string(bytes) + " bytes of workspace");
     std::vector<Buffer> all = operands;

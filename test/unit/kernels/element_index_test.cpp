@@ -93,7 +93,7 @@ TEST(GatherElements, RefusesWrongShapes) {
   expectRefused({"scatter_elements",
                  {type(DType::F32, {5}), type(DType::I64, {2}), type(DType::F32, {2}), type(DType::F32, {5})},
                  {{"axis", int64_t(0)}, {"reduction", std::string("median")}}},
-                "is none of replace, add, mul, max, min");
+                "must be replace, add, mul, max or min, not 'median'");
 }
 
 } // namespace

@@ -252,7 +252,7 @@ TEST(Elementwise, RefusesBrokenPrograms) {
   expectRefused(invoke({0, f32, 1, -1, -1}, {2}), "reads constant 1 of 1");
   expectRefused(invoke({10, f32, 0, 1, -1}, {3}), "is never defined");
   expectRefused(invoke({10, f32, 0, 1, -1}, {-1}), "names register -1");
-  expectRefused(invoke({10, f32, 0, 1, -1}, {}), "has 0 entries");
+  expectRefused(invoke({10, f32, 0, 1, -1}, {}), "attribute 'results' is empty");
   expectRefused(invoke({30, f32, 0, 1, -1}, {2}), "gives bool, not float32");
   expectRefused(invoke({16 + 1, f32, 0, 1, -1}, {2}), "is not defined for float32");
   expectRefused(invoke({40, f32, 0, 1, 1}, {2}), "chooses by a float32");

@@ -95,7 +95,7 @@ TEST(GatherGrad, RefusesIntegers) {
   expectRefused({"gather_grad",
                  {type(DType::I32, {3, 2}), type(DType::I64, {3}), type(DType::I32, {5, 2})},
                  {{"axis", int64_t(0)}}},
-                "must be float32 or float64");
+                "must be float32, float64 or bfloat16");
 }
 
 } // namespace

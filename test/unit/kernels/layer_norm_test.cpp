@@ -29,11 +29,7 @@ std::vector<Buffer> gradOperands(Random &random, DType dtype, const Shape &shape
                                   random.buffer(dtype, cols),          random.buffer(dtype, rowsOf(shape), 0.1),
                                   random.buffer(dtype, rowsOf(shape)), Buffer(type(dtype, shape)),
                                   Buffer(type(dtype, cols)),           Buffer(type(dtype, cols))};
-  std::vector<TensorType> types;
-  for (const Buffer &operand : operands)
-    types.push_back(operand.type);
-  operands.emplace_back(type(DType::U8, {workspaceBytes("layer_norm_grad", types, {})}));
-  return operands;
+  return operandsOn(Device::Cpu, "layer_norm_grad", std::move(operands), {});
 }
 
 TEST(LayerNormGrad, Shapes) {

@@ -112,15 +112,17 @@ TEST(Matmul, RefusesWrongEpilogues) {
   const Product product{{4, 5}, {5, 6}, {4, 6}}, biased{{4, 5}, {5, 6}, {4, 6}, false, false, true};
   Invocation invocation = invocationOf("matmul", operandsOf(random, DType::F32, product), attributesOf(product));
   invocation.attributes["epilogue"] = std::string("relu");
-  expectRefused(invocation, "attribute 'epilogue' must be \"\", gelu_tanh or gelu_tanh_grad, not 'relu'");
+  expectRefused(invocation, "attribute 'epilogue' must be gelu_tanh or gelu_tanh_grad, not 'relu'");
   invocation.attributes["epilogue"] = std::string("gelu_tanh");
   expectRefused(invocation, "takes 4 operands, not 3");
   invocation.operands.push_back(type(DType::F32, {6, 4}));
-  expectRefused(invocation, "operand 3 must have shape [4, 6], not [6, 4]");
+  expectRefused(invocation, "operand 3 (aux) must have shape [4, 6], not [6, 4]");
   invocation.attributes["dbias"] = int64_t(1);
+  invocation.operands.push_back(type(DType::F32, {6}));
   expectRefused(invocation, "attribute 'dbias' needs epilogue gelu_tanh_grad");
   invocation = invocationOf("matmul", operandsOf(random, DType::F32, biased), attributesOf(biased));
   invocation.attributes["epilogue"] = std::string("gelu_tanh_grad");
+  invocation.operands.push_back(invocation.operands.back());
   expectRefused(invocation, "epilogue gelu_tanh_grad takes no bias");
 }
 
@@ -136,7 +138,7 @@ TEST(Matmul, RefusesWrongShapes) {
   expectRefused(with({{2, 4, 5}, {3, 5, 6}, {3, 4, 6}}), "do not broadcast");
   Invocation invocation = with(good);
   invocation.attributes["trans_a"] = int64_t(2);
-  expectRefused(invocation, "must be in [0, 1], not 2");
+  expectRefused(invocation, "must be 0 or 1, not 2");
   for (int64_t pieces : {0, 4097}) {
     invocation.attributes["trans_a"] = int64_t(0);
     invocation.attributes["pieces"] = pieces;

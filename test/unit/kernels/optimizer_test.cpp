@@ -139,7 +139,7 @@ TEST(Optimizers, RefuseWrongCalls) {
   expectRefused({"adamw", {x, x, x, x, f64, f64, f64}, adamAttributes(0, 1)}, "must be int64");
   expectRefused({"adamw", {x, x, type(DType::F32, {3}), x, f64, i64, f64}, adamAttributes(0, 1)},
                 "must have shape [2]");
-  expectRefused({"adamw", {x, x, x, x, f64, i64, f64}, adamAttributes(0, 2)}, "must be in [0, 1], not 2");
+  expectRefused({"adamw", {x, x, x, x, f64, i64, f64}, adamAttributes(0, 2)}, "must be 0 or 1, not 2");
   const auto sgd = [](double momentum, int64_t nesterov) {
     return Attributes{{"momentum", momentum}, {"weight_decay", 0.0}, {"nesterov", nesterov}};
   };

@@ -89,7 +89,7 @@ TEST(Pool, RefusesWrongShapes) {
     attributes["window"] = window;
     return Invocation{"max_pool", {type(DType::F32, x), type(DType::F32, y)}, attributes};
   };
-  expectRefused(with({1, 2, 4}, {1, 3, 2}, {2}), "the same channels");
+  expectRefused(with({1, 2, 4}, {1, 3, 2}, {2}), "must have shape [1, 2, out...]");
   expectRefused(with({1, 2}, {1, 2}, {2}), "must have one rank");
   expectRefused(with({1, 2, 4}, {1, 2, 2}, {0}), "'window' must not hold 0");
   expectRefused(with({1, 2, 4}, {1, 2, 2}, {2, 2}), "must have the input's spatial dimensions");

@@ -88,7 +88,7 @@ TEST_F(TileGemm, IsNearerToExactThanAFloatLoop) {
   for (int64_t depth : {64, 129, 1000, 3072}) {
     const Problem problem(uint64_t(depth), 130, 70, depth);
     Problem tiles = problem, plain = problem;
-    ASSERT_TRUE(multiplyOnTiles(tiles.gemm, neverNeeded));
+    ASSERT_TRUE(multiplyOnTiles(tiles.gemm, {}, neverNeeded));
     multiplyPlainly(plain.gemm);
     EXPECT_LT(errorOf(problem, tiles), 0.5 * errorOf(problem, plain)) << depth;
   }
@@ -102,7 +102,7 @@ TEST_F(TileGemm, TakesEveryForm) {
           const Problem before(uint64_t(rows + cols + depth), rows, cols, depth, bits & 1, bits & 2,
                                Problem::Start(bits / 4));
           Problem after = before;
-          ASSERT_TRUE(multiplyOnTiles(after.gemm, neverNeeded));
+          ASSERT_TRUE(multiplyOnTiles(after.gemm, {}, neverNeeded));
           for (int64_t i = 0; i < rows; i += rows > 100 ? 37 : 1) {
             for (int64_t j = 0; j < cols; j += cols > 100 ? 29 : 1)
               ASSERT_NEAR(after.c[size_t(i * after.gemm.cStride + j)], before.exact(i, j), 1e-6 * double(depth + 1))
@@ -114,10 +114,12 @@ TEST_F(TileGemm, TakesEveryForm) {
 }
 
 TEST_F(TileGemm, HasTheSameBitsHoweverResultsAreCut) {
+  std::vector<std::byte> memory(size_t(WorkerScratch::bytesFor(tileScratchBytes(300, 260, 400), 1)));
+  const WorkerScratch scratch(int64_t(memory.size()), 1);
   for (const auto start : {Problem::C, Problem::Bias}) {
     const Problem before(7, 300, 260, 400, true, true, start);
     Problem whole = before, cut = before;
-    ASSERT_TRUE(multiplyOnTiles(whole.gemm, neverNeeded));
+    ASSERT_TRUE(multiplyOnTiles(whole.gemm, scratch.of(memory.data(), 0), neverNeeded));
     for (int64_t row = 0; row < 300; row += 77)
       for (int64_t col = 0; col < 260; col += 50) {
         Gemm<float> part = cut.gemm;
@@ -127,7 +129,7 @@ TEST_F(TileGemm, HasTheSameBitsHoweverResultsAreCut) {
         part.bias = part.bias ? part.bias + col : nullptr;
         part.rows = std::min<int64_t>(77, 300 - row);
         part.cols = std::min<int64_t>(50, 260 - col);
-        ASSERT_TRUE(multiplyOnTiles(part, neverNeeded));
+        ASSERT_TRUE(multiplyOnTiles(part, {}, neverNeeded));
       }
     EXPECT_EQ(std::memcmp(whole.c.data(), cut.c.data(), whole.c.size() * sizeof(float)), 0);
   }
@@ -140,7 +142,7 @@ TEST_F(TileGemm, LeavesBlocksWithOtherNumbersToTheLibrary) {
       (inA ? before.a[size_t(550 * before.gemm.aStride + 290)] : before.b[size_t(290 * before.gemm.bStride + 130)]) =
           number;
       Problem tiles = before, plain = before;
-      ASSERT_TRUE(multiplyOnTiles(tiles.gemm, multiplyPlainly));
+      ASSERT_TRUE(multiplyOnTiles(tiles.gemm, {}, multiplyPlainly));
       multiplyPlainly(plain.gemm);
       for (size_t i = 0; i < plain.c.size(); ++i) {
         const bool same = std::memcmp(&tiles.c[i], &plain.c[i], sizeof(float)) == 0;
@@ -155,7 +157,7 @@ TEST_F(TileGemm, KeepsSmallNumbersAsFarAsBFloat16Does) {
     Problem small = before;
     for (float &x : small.a)
       x *= scale;
-    ASSERT_TRUE(multiplyOnTiles(small.gemm, neverNeeded));
+    ASSERT_TRUE(multiplyOnTiles(small.gemm, {}, neverNeeded));
     for (int64_t i = 0; i < 33; ++i)
       for (int64_t j = 0; j < 40; ++j)
         ASSERT_NEAR(small.c[size_t(i * small.gemm.cStride + j)] / scale, before.exact(i, j), 1e-4);
@@ -165,17 +167,27 @@ TEST_F(TileGemm, KeepsSmallNumbersAsFarAsBFloat16Does) {
 TEST_F(TileGemm, SaysWhenTheLibraryFails) {
   Problem problem(13, 32, 32, 32);
   problem.a[0] = NAN;
-  EXPECT_FALSE(multiplyOnTiles(problem.gemm, neverNeeded));
+  EXPECT_FALSE(multiplyOnTiles(problem.gemm, {}, neverNeeded));
 }
 
 TEST(TileGemmShapes, TakesLargeOnes) {
-  const auto suits = [](int64_t rows, int64_t cols, int64_t depth) {
-    return suitsTiles({nullptr, nullptr, nullptr, rows, cols, depth, 0, 0, 0, false, false, false});
-  };
-  EXPECT_TRUE(suits(128, 128, 64));
-  EXPECT_FALSE(suits(127, 128, 64));
-  EXPECT_FALSE(suits(128, 127, 64));
-  EXPECT_FALSE(suits(128, 128, 63));
+  EXPECT_TRUE(suitsTiles(128, 128, 64));
+  EXPECT_FALSE(suitsTiles(127, 128, 64));
+  EXPECT_FALSE(suitsTiles(128, 127, 64));
+  EXPECT_FALSE(suitsTiles(128, 128, 63));
+}
+
+TEST(TileGemmShapes, BlocksShrinkWithTheScratch) {
+  const TileBlock whole = TileBlock::of(2000, 130);
+  EXPECT_EQ(whole.rows, 512);
+  EXPECT_EQ(whole.cols, 160);
+  EXPECT_EQ(whole.bytes(), 512 * 768 + 160 * 768 + (512 * 160 + 2048) * 4);
+  EXPECT_EQ(TileBlock::within(whole, whole.bytes()).rows, 512);
+  for (int64_t bytes = 0; bytes < whole.bytes(); bytes += 10000) {
+    const TileBlock block = TileBlock::within(whole, bytes);
+    EXPECT_TRUE(block.bytes() <= bytes || (block.rows == TileBlock::minSide && block.cols == TileBlock::minSide));
+    EXPECT_EQ(block.rows % TileBlock::panel + block.cols % TileBlock::panel, 0);
+  }
 }
 
 } // namespace

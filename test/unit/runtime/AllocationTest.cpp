@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/Crc32c.h"
 #include "core/DType.h"
+#include "kernels/ElementwiseProgram.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/plan.pb.h"
@@ -52,7 +53,8 @@ private:
   run::Progress progress_{lastStep, run::Progress::Detail::Tenths};
 };
 
-/// Products, a softmax, a layer norm and an update, over two micro-batches, with feeds on a queue of their own.
+/// A product, a layer norm, softmaxes and an update, over two micro-batches, with feeds on a queue of their own. One
+/// softmax is on bfloat16, whose float32 copies lie in its workspace, another brings none.
 proto::Plan smallNetwork() {
   PlanBuilder b(4, 2);
   const uint32_t compute = b.queue("compute"), in = b.queue("in", proto::Queue::COPY_IN);
@@ -79,6 +81,18 @@ proto::Plan smallNetwork() {
   attribute(b.kernel(forward, compute, "layer_norm", "rrrwww", {h, gamma, beta, y, mean, rstd}), "epsilon")
       .set_number(1e-5);
   attribute(b.kernel(forward, compute, "softmax", "rw", {y, h}), "axis").set_integer(1);
+  const auto half = b.tensor("half", DType::BF16, {4, 64}, proto::Buffer::CALL),
+             other = b.tensor("other", DType::BF16, {4, 64}, proto::Buffer::CALL),
+             copies = b.tensor("copies", DType::U8, {2 * 4 * 64 * 4}, proto::Buffer::CALL);
+  auto &cast = b.kernel(forward, compute, "elementwise", "rw", {h, half});
+  auto &program = *attribute(cast, "program").mutable_integers();
+  for (const int64_t word :
+       {int64_t(kernels::ElementwiseOp::Cast), int64_t(DType::BF16), int64_t(0), int64_t(-1), int64_t(-1)})
+    program.add_values(word);
+  attribute(cast, "constants").mutable_numbers();
+  attribute(cast, "results").mutable_integers()->add_values(1);
+  attribute(b.kernel(forward, compute, "softmax", "rws", {half, other, copies}), "axis").set_integer(1);
+  attribute(b.kernel(forward, compute, "softmax", "rw", {other, half}), "axis").set_integer(0);
   auto &axes = *attribute(b.kernel(forward, compute, "reduce_sum", "rw", {h, loss}), "axes").mutable_integers();
   axes.add_values(0);
   axes.add_values(1);

@@ -142,7 +142,8 @@ TEST_F(DsRun, RunsRanksInOneProcess) {
   writeBadShardedData(data);
   const Outcome failed = dsRun(plan + steps + " --export " + folder / "none");
   expectError(failed, 1, "the data's sample 1 has value 11");
-  EXPECT_EQ(std::count(failed.errors.begin(), failed.errors.end(), '\n'), 1) << failed.errors;
+  EXPECT_EQ(failed.errors.find("error: "), failed.errors.rfind("error: ")) << failed.errors;
+  EXPECT_THAT_CONTAINS(failed.errors, "note: what each rank did last is in " + plan + ".flight");
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
 }
 

@@ -349,7 +349,7 @@ TEST_F(MpiSlowFileTest, EndsAnExportThatStandsStill) {
       runWithDeadFile(0, "slow.out", pipelinePlan(4), 2, "--steps 2 --export " + folder / "slow.out");
   EXPECT_NE(outcome.code, 0);
   EXPECT_LT(lasted_.count(), 60) << "seconds";
-  EXPECT_THAT_CONTAINS(outcome.errors, "error: rank 1 waited 1 s for rank 0 to take bytes between steps");
+  EXPECT_THAT_CONTAINS(outcome.errors, "error: rank 1 waited 4 s for rank 0 to take bytes between steps");
 }
 
 /// A rank that reads its plan for ever does not even come to MPI.

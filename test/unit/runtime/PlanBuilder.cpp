@@ -288,6 +288,16 @@ proto::Attribute &attribute(proto::Command &kernel, const char *name) {
   return attribute;
 }
 
+void setInstruction(proto::Command &elementwise, int64_t opcode, const std::vector<int64_t> &operands) {
+  proto::Integers &program = *attribute(elementwise, "program").mutable_integers();
+  program.add_values(opcode);
+  program.add_values(proto::DTYPE_F32);
+  for (size_t i = 0; i < 3; ++i)
+    program.add_values(i < operands.size() ? operands[i] : -1);
+  attribute(elementwise, "constants").mutable_numbers();
+  attribute(elementwise, "results").mutable_integers()->add_values(int64_t(operands.size()));
+}
+
 void signal(proto::Command &command, uint32_t event) { command.add_signals(event); }
 
 } // namespace ds::test

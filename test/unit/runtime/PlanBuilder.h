@@ -94,6 +94,8 @@ void signal(proto::Command &command, uint32_t event);
 void accumulate(proto::Command &collective);
 /// An attribute of a kernel, to be given its value.
 proto::Attribute &attribute(proto::Command &kernel, const char *name);
+/// Makes the program of an elementwise command one instruction on float32; `operands` are registers of its inputs.
+void setInstruction(proto::Command &elementwise, int64_t opcode, const std::vector<int64_t> &operands);
 
 proto::Operand operandOf(const PlanBuilder::Tensor &tensor, proto::Operand::Access access);
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"
-#include "runtime/executor/Command.h"
+#include "runtime/plan/Invocations.h"
 #include "runtime/plan/PlanReader.h"
 
 #include <cstdio>
@@ -25,7 +25,7 @@ std::string refusal(const Command &command) {
   if (factory == nullptr)
     return "there is no such kernel";
   try {
-    factory(ds::runtime::invocationOf(command.kernel()), {});
+    factory(ds::plan::invocationOf(command.kernel()), {});
   } catch (const ds::Error &error) {
     const std::string_view what = error.what();
     for (const std::string_view library : {"cuBLASLt: ", "cuDNN: ", "CUDA: "})

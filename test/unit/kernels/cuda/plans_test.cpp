@@ -209,7 +209,7 @@ TEST(CudaReduce, CutsOnlyWithAWorkspace) {
   const Invocation invocation{
       "reduce_sum", {type(DType::F32, {100000, 8}), type(DType::F32, {8})}, {{"axes", std::vector<int64_t>{0}}}};
   const ReduceCall call(Call(invocation), Reduction::Sum);
-  const int64_t bytes = workspaceBytes("reduce_sum", invocation.operands, {.device = Device::Cuda});
+  const int64_t bytes = workspaceBytes(invocation, {.device = Device::Cuda});
   const ReduceSpace whole(call, bytes - 1), cut(call, bytes);
   EXPECT_EQ(whole.pieces, 1);
   EXPECT_EQ(whole.perPiece, 100000);
@@ -274,7 +274,13 @@ TEST(CudaPool, WindowsAgreeWithThoseOfCpus) {
        std::vector<std::array<Shape, 6>>{{Shape{7, 9}, {3, 2}, {4, 4}, {2, 2}, {1, 1}, {1, 0}},
                                          {Shape{8}, {3}, {6}, {1}, {2}, {1}},
                                          {Shape{4, 5, 6}, {2, 3, 1}, {3, 3, 3}, {1, 2, 2}, {2, 1, 3}, {1, 1, 0}}}) {
-    const Invocation invocation{"max_pool", {}, {{"strides", strides}, {"dilations", dilations}, {"low", low}}};
+    const auto plane = [](Shape places) { // one sample, one channel
+      places.insert(places.begin(), {1, 1});
+      return TensorType{DType::F32, places};
+    };
+    const Invocation invocation{"max_pool",
+                                {plane(in), plane(out)},
+                                {{"window", size}, {"strides", strides}, {"dilations", dilations}, {"low", low}}};
     const Window window(Call(invocation), in, size, out);
     const WindowSpace space(window);
     std::vector<std::vector<int64_t>> around(size_t(space.inputs()));
@@ -377,14 +383,14 @@ TEST(CudaAttention, ScoresAreHiddenAndMasked) {
                         {type(DType::F64, {2, 4, 3, 8}), type(DType::F64, {2, 2, 5, 8}), type(DType::F64, {2, 2, 5, 6}),
                          type(DType::F64, {4, 1, 5}), type(DType::F64, {2, 4, 3, 6}), type(DType::F64, {2, 4, 3})},
                         {{"scale", 0.5}, {"causal", int64_t(1)}, {"mask", int64_t(1)}}};
-  const AttentionSpace space(attentionCall(Call(invocation)));
+  const AttentionSpace space(AttentionCall{Call(invocation)});
   EXPECT_EQ(space.groupOf(5), 2); // heads 4 and 5 of all are the second batch's first group
   EXPECT_EQ(space.score(4.0, SeenAt{}, 6, 2, 1), 2.0 + 2 * 5 + 1); // head 2 of its batch
   EXPECT_EQ(space.score(4.0, SeenAt{}, 6, 1, 2), -HUGE_VAL);       // causal
   EXPECT_EQ(space.score(4.0, SeenAt{}, 6, 3, 0), -HUGE_VAL);       // no such query
   EXPECT_EQ(space.score(4.0, SeenAt{}, 6, 2, 5), -HUGE_VAL);       // nor key
   invocation.operands[3].dtype = DType::Bool;
-  const AttentionSpace hiding(attentionCall(Call(invocation)));
+  const AttentionSpace hiding(AttentionCall{Call(invocation)});
   EXPECT_EQ(hiding.score(4.0, SeenAt{}, 0, 2, 2), 2.0);
   EXPECT_EQ(hiding.score(4.0, SeenAt{}, 0, 2, 1), -HUGE_VAL);
 }

@@ -1,0 +1,107 @@
+#include "kernels/KernelTable.h"
+
+#include "kernels/KernelRows.h"
+#include "kernels/WidenedCall.h"
+
+#include <algorithm>
+
+namespace ds::kernels {
+
+// The functions that the rows name. They are beside their kernels, in <op>_costs.cpp.
+#define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
+  WorkspaceOf cpuWorkspace, cudaWorkspace;                                                                             \
+  FlopsOf flops;
+#include "kernels/Kernels.inc"
+#undef DS_KERNEL
+
+int64_t noWorkspace(const CallTypes &, const WorkspaceLimits &) { return 0; }
+double noFlops(const CallTypes &) { return 0; }
+
+namespace {
+
+struct Costs {
+  WorkspaceOf *cpuWorkspace, *cudaWorkspace;
+  FlopsOf *flops;
+};
+
+constexpr Costs kernelCosts[] = {
+#define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
+  {cpuWorkspace, cudaWorkspace, flops},
+#include "kernels/Kernels.inc"
+#undef DS_KERNEL
+};
+
+const Costs &costsOf(const KernelRow &row) { return kernelCosts[&row - kernelRows]; }
+
+} // namespace
+
+const KernelRow *findKernel(std::string_view name) { return rowNamed(name); }
+
+std::span<const KernelRow> allKernels() { return kernelRows; }
+
+int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limits) {
+  const KernelRow *row = findKernel(invocation.kernel);
+  if (!row)
+    return 0;
+  if (limits.device == Device::Cuda)
+    return costsOf(*row).cudaWorkspace(CallTypes(invocation), limits);
+  if (!isWidened(invocation))
+    return costsOf(*row).cpuWorkspace(CallTypes(invocation), limits);
+  const WidenedCall widened(invocation);
+  return widened.bytes + costsOf(*row).cpuWorkspace(CallTypes(widened.call), limits);
+}
+
+double flopsOf(std::string_view kernel, const CallTypes &call) {
+  const KernelRow *row = findKernel(kernel);
+  return row ? costsOf(*row).flops(call) : 0;
+}
+
+//===-- CallTypes ----------------------------------------------------------===//
+
+CallTypes::CallTypes(const Invocation &invocation) : invocation_(&invocation) {
+  const CallLayout layout(invocation);
+  for (size_t i = 0; i < layout.size(); ++i)
+    add(layout[i].name, invocation.operands[i]);
+}
+
+CallTypes::CallTypes(const KernelRow &row, std::span<const TensorType> reads, std::span<const TensorType> writes) {
+  for (const bool written : {false, true}) {
+    const std::span<const TensorType> types = written ? writes : reads;
+    const auto isMissing = [&](const OperandRow &operand) {
+      return operand.isWritten() == written && operand.presence == Presence::Always && !operand.repeated;
+    };
+    size_t left = size_t(std::count_if(row.operands.begin(), row.operands.end(), isMissing)), next = 0;
+    for (const OperandRow &operand : row.operands) {
+      if (operand.isWritten() != written || next == types.size())
+        continue;
+      const bool open = !isMissing(operand);
+      if (open && types.size() - next <= left)
+        continue; // the rest is needed by others
+      left -= open ? 0 : 1;
+      do
+        add(operand.name, types[next++]);
+      while (operand.repeated && types.size() - next > left);
+    }
+  }
+}
+
+const TensorType &CallTypes::operator[](std::string_view name) const {
+  static const TensorType empty{DType::F32, {0}};
+  for (const auto &[known, type] : operands_)
+    if (known == name)
+      return *type;
+  return empty;
+}
+
+int64_t CallTypes::dim(std::string_view name, int d) const {
+  const Shape &shape = (*this)[name].shape;
+  const auto rank = int(shape.size());
+  const int index = d < 0 ? d + rank : d;
+  return index < 0 || index >= rank ? 0 : shape[size_t(index)];
+}
+
+bool CallTypes::isEmpty() const {
+  return std::ranges::any_of(operands_, [](const auto &operand) { return elementCount(operand.second->shape) == 0; });
+}
+
+} // namespace ds::kernels

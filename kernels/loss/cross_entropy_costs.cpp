@@ -1,0 +1,14 @@
+#include "kernels/KernelTable.h"
+#include "kernels/cuda/SumBytes.h"
+
+namespace ds::kernels {
+
+/// A loss a row.
+int64_t cudaCrossEntropyWorkspace(const CallTypes &call, const WorkspaceLimits &) {
+  return call.elements("labels") * cudaSumBytes(call["logits"].dtype);
+}
+
+/// How many labels count.
+int64_t cudaCrossEntropyGradWorkspace(const CallTypes &, const WorkspaceLimits &) { return 8; }
+
+} // namespace ds::kernels

@@ -1,0 +1,64 @@
+//===- update.cuh - an optimizer's update, element by element --------------===//
+//
+// A file that includes it is compiled with --fmad=false: operation by operation, as on a CPU. lr, step and clip are
+// read from device memory, so that a captured launch updates anew each step.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "kernels/Call.h"
+#include "kernels/cuda/Number.cuh"
+#include "kernels/cuda/Refuse.cuh"
+#include "kernels/cuda/StepRefusal.h"
+
+namespace ds::kernels::cuda {
+
+/// What `Update` is made of, for a thread: the call's numbers and those of the step.
+struct UpdateScalars {
+  const double *lr;
+  const int64_t *step;
+  const double *clip;
+};
+
+/// Update<T>(numbers, lr, step, clip) and then update(p, g, state), all by reference, for each element; `state` is null
+/// where the optimizer keeps nothing for a parameter.
+template <template <typename> class Update, typename T, typename Numbers>
+__global__ void __launch_bounds__(blockThreads)
+    updateKernel(T *p, const T *g, T *state, int64_t elements, UpdateScalars scalars, Numbers numbers, Refuser refuse) {
+  if (*scalars.step < 0) { // the same for all threads
+    if (threadIdx.x == 0 && blockIdx.x == 0)
+      refuse(*scalars.step);
+    return;
+  }
+  const Update<T> update(numbers, *scalars.lr, *scalars.step, T(*scalars.clip));
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride)
+    update(p[i], g[i], state ? &state[i] : nullptr);
+}
+
+/// The kernel of an optimizer with one tensor of state, operand 2, or none; lr, step and clip are the operands from
+/// `scalars` on.
+template <template <typename> class Update, typename Numbers>
+std::unique_ptr<Kernel> makeUpdate(const Invocation &invocation, const Call &call, const Numbers &numbers,
+                                   const char *name) {
+  const auto make = [&](auto zero) {
+    using T = decltype(zero);
+    return launching(
+        invocation,
+        [numbers, elements = call.elements("p"), scalars = call["lr"]](const CallContext &context,
+                                                                       std::span<void *const> operands) {
+          const UpdateScalars stepScalars{at<const double>(operands, scalars), at<const int64_t>(operands, scalars + 1),
+                                          at<const double>(operands, scalars + 2)};
+          if (elements > 0)
+            updateKernel<Update, T><<<blocksFor(elements), blockThreads, 0, streamOf(context)>>>(
+                at<T>(operands, 0), at<const T>(operands, 1), scalars > 2 ? at<T>(operands, 2) : nullptr, elements,
+                stepScalars, numbers, Refuser(context));
+        },
+        stepRefusal(name));
+  };
+  if (call.dtype() == DType::F64)
+    return make(double{});
+  return make(float{});
+}
+
+} // namespace ds::kernels::cuda

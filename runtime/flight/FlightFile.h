@@ -1,0 +1,70 @@
+//===- FlightFile.h - the flight record of one rank, as a file ------------===//
+//
+// flight-RANK.json, one JSON value a line: an object that describes the rank, then an array for each command that a
+// queue keeps, the oldest first, then {"commands": N}, so that half a file is known to be one:
+//
+//   {"flight_recorder": 1, "rank": 2, "ranks": 4, "plan": 1234567, "run": "5f..", ...}
+//   [queue, step, program, call, command, entrance, state, wait, waited_ms, began_ms, ended_ms]
+//   ...
+//
+// Times are milliseconds since 1970, 0 for what has not happened. Commands are indices into the plan, which has their
+// names.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/device/CommandRing.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::runtime {
+
+/// What the thread that drives a process's ranks is about.
+enum class HostState : uint32_t {
+  Works,  ///< on its own: it reads or writes a file
+  Awaits, ///< the other processes
+  Queues, ///< its ranks' queues, which have a program to run
+};
+
+/// How often a rank has entered a communicator or channel from one of its queues.
+struct EntranceCount {
+  enum class Kind : uint32_t { Collective, Send, Receive };
+  uint32_t queue = 0;
+  Kind kind = Kind::Collective;
+  uint32_t index = 0; ///< of the plan's communicators or channels
+  uint64_t entrances = 0;
+};
+
+struct FlightFile {
+  static constexpr int version = 1;
+
+  uint32_t rank = 0, ranks = 0;
+  uint32_t plan = 0;     ///< CRC-32C of the plan file
+  std::string run = {};  ///< the same in every process of a run
+  std::string host = {}; ///< its name
+  int64_t process = 0;
+  std::string reason = {}; ///< "failure" or "signal"
+  std::string error = {};  ///< of a failure
+  int64_t writtenMs = 0;
+  HostState hostState = HostState::Works;
+  std::string hostWork = {}; ///< in words: "reads --data d.safetensors"
+  uint64_t hostStage = 0;    ///< counts what the host has begun, the same things in the same order in every process
+  int64_t hostSinceMs = 0;
+  int64_t stillMs = 0;      ///< the last time that the whole process did not run for longer than a second: how long,
+  int64_t stillUntilMs = 0; ///< and until when; 0: never
+  std::vector<std::string> data = {}; ///< files that feeds read
+  std::vector<EntranceCount> counts = {};
+  std::vector<std::vector<CommandEntry>> queues = {}; ///< in the order of the role's queues; times since 1970
+
+  std::string text() const;
+  /// Throws ds::Error, one sentence that does not name the file, for what is no such text.
+  static FlightFile parse(std::string_view text);
+};
+
+/// "flight-3.json"
+std::string flightFileName(uint32_t rank);
+
+} // namespace ds::runtime

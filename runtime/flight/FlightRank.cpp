@@ -1,0 +1,59 @@
+//===- FlightRank.cpp - what one rank keeps of itself ---------------------===//
+#include "runtime/flight/FlightRank.h"
+
+#include "runtime/device/CommandRing.h"
+#include "runtime/flight/FlightFile.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace ds::runtime {
+namespace {
+
+std::optional<EntranceCount> lineOf(const plan::proto::Command &command) {
+  using Kind = EntranceCount::Kind;
+  if (command.has_collective())
+    return EntranceCount{command.queue(), Kind::Collective, command.collective().communicator()};
+  if (command.has_send())
+    return EntranceCount{command.queue(), Kind::Send, command.send().channel()};
+  if (command.has_receive())
+    return EntranceCount{command.queue(), Kind::Receive, command.receive().channel()};
+  return std::nullopt;
+}
+
+} // namespace
+
+FlightRank::FlightRank(const plan::proto::Role &role, uint32_t rank) : rank_(rank) {
+  for (int queue = 0; queue < role.queues_size(); ++queue)
+    rings_.emplace_back(run_);
+  for (const plan::proto::Routine &routine : role.routines())
+    for (const plan::proto::Command &command : routine.commands())
+      if (const auto line = lineOf(command); line && entrances(command) == nullptr)
+        lines_.emplace_back().what = *line;
+}
+
+Entrances *FlightRank::entrances(const plan::proto::Command &command) noexcept {
+  const auto wanted = lineOf(command);
+  for (Line &line : lines_)
+    if (wanted && line.what.queue == wanted->queue && line.what.kind == wanted->kind &&
+        line.what.index == wanted->index)
+      return &line.count;
+  return nullptr;
+}
+
+FlightFile FlightRank::look(int64_t shiftMs) const {
+  FlightFile file;
+  file.rank = rank_;
+  for (const Line &line : lines_)
+    file.counts.push_back({line.what.queue, line.what.kind, line.what.index, line.count});
+  for (const CommandRing &ring : rings_) {
+    file.queues.push_back(ring.entries());
+    for (CommandEntry &entry : file.queues.back())
+      for (int64_t *time : {&entry.waitMs, &entry.beginMs, &entry.endMs})
+        *time += *time > 0 ? shiftMs : 0;
+  }
+  return file;
+}
+
+} // namespace ds::runtime

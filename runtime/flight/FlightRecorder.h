@@ -1,0 +1,92 @@
+//===- FlightRecorder.h - --flight-recorder -------------------------------===//
+#pragma once
+
+#include "runtime/flight/FlightFile.h"
+#include "runtime/flight/FlightRank.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <semaphore.h>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace ds::runtime {
+
+/// Keeps what the ranks of this process did last, and writes a file for each when the run fails or somebody asks. A
+/// thread of its own writes, so that no folder, however slow, holds up a run or the news of its failure.
+class FlightRecorder final : public FlightRanks {
+public:
+  /// What the files say of the whole run.
+  struct Run {
+    std::string folder; ///< made when something is written
+    std::string id;     ///< the same in every process
+    uint32_t ranks = 1, plan = 0;
+    std::vector<std::string> data;
+  };
+
+  /// `say` is told a sentence about each record that somebody asked for.
+  explicit FlightRecorder(std::function<void(const std::string &)> say);
+  /// Writes what was asked for before.
+  ~FlightRecorder();
+  FlightRecorder(const FlightRecorder &) = delete;
+  FlightRecorder &operator=(const FlightRecorder &) = delete;
+
+  /// Until then there is nothing to write.
+  void begin(Run run);
+  FlightRank &addRank(const plan::proto::Role &role, uint32_t rank) override;
+
+  /// What the thread that drives the ranks is about from now on, as "step", 12. Every process calls it as often.
+  /// Allocates nothing. `step` 0: there is none.
+  void hostNow(HostState state, std::string_view work, uint64_t step = 0) noexcept;
+
+  /// The run has failed: it is written what stands still now. The first counts.
+  void failed(const std::string &error) noexcept;
+  /// The run ends as it should, or as it was asked to: nothing that comes is a failure.
+  void rest() noexcept { rests_ = true; }
+  /// From a signal handler, too: write, and go on.
+  void ask() noexcept;
+  /// Waits until all is written. What came of failed(): a sentence, or nothing if there was no failure.
+  std::string finish() noexcept;
+
+private:
+  struct Host {
+    HostState state = HostState::Works;
+    std::array<char, 256> work{};
+    uint64_t step = 0, stage = 0;
+    int64_t sinceMs = 0;
+  };
+
+  void serve() noexcept;
+  /// Until there is something to write or a moment has passed. Notes when that moment was a long one.
+  void await() noexcept;
+  std::string hostWork() const;
+  /// The sentence about it.
+  std::string write(const std::string &reason, const std::string &error) noexcept;
+  void stop() noexcept;
+
+  const std::function<void(const std::string &)> say_;
+  mutable std::mutex mutex_; // of the five below
+  Run run_;
+  bool begun_ = false;
+  Host host_;
+  std::string error_; // of the failure
+  std::deque<FlightRank> ranks_;
+  // Of the writer's, until it has ended.
+  std::string outcome_;
+  int64_t stillMs_ = 0, stillUntilMs_ = 0;
+  sem_t wake_;
+  std::atomic<bool> asked_ = false, failed_ = false, rests_ = false, ends_ = false;
+  std::thread writer_; // last: it uses everything
+};
+
+/// The folder where a run of a plan leaves its records unless told otherwise: beside the plan, which all hosts see.
+std::string flightFolder(const std::string &planPath);
+
+} // namespace ds::runtime

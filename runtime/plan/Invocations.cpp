@@ -1,0 +1,40 @@
+#include "runtime/plan/Invocations.h"
+
+#include "runtime/plan/plan.pb.h"
+
+#include <utility>
+
+namespace ds::plan {
+
+namespace {
+
+kernels::AttributeValue valueOf(const proto::Attribute &attribute) {
+  switch (attribute.value_case()) {
+  case proto::Attribute::kInteger:
+    return attribute.integer();
+  case proto::Attribute::kNumber:
+    return attribute.number();
+  case proto::Attribute::kText:
+    return attribute.text();
+  case proto::Attribute::kIntegers:
+    return std::vector<int64_t>(attribute.integers().values().begin(), attribute.integers().values().end());
+  case proto::Attribute::kNumbers:
+    return std::vector<double>(attribute.numbers().values().begin(), attribute.numbers().values().end());
+  case proto::Attribute::VALUE_NOT_SET:
+    break;
+  }
+  return int64_t(0); // PlanReader refuses attributes without a value
+}
+
+} // namespace
+
+kernels::Invocation invocationOf(const proto::KernelCommand &kernel) {
+  kernels::Invocation result{.kernel = kernel.kernel(), .operands = {}, .attributes = {}};
+  for (const proto::Operand &operand : kernel.operands())
+    result.operands.push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
+  for (const proto::Attribute &attribute : kernel.attributes())
+    result.attributes.emplace(attribute.name(), valueOf(attribute));
+  return result;
+}
+
+} // namespace ds::plan

@@ -1,0 +1,220 @@
+//===- WaitGraph.cpp - which ranks wait for which, and who held up all ----===//
+#include "runtime/postmortem/WaitGraph.h"
+
+#include "runtime/device/CommandRing.h"
+#include "runtime/flight/FlightFile.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/Ranks.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/postmortem/Records.h"
+#include "runtime/postmortem/Standing.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+using Kind = EntranceCount::Kind;
+
+/// How often a rank has entered a communicator or channel from a queue of the kind, and whether it is in it now.
+struct Progress {
+  uint64_t entrances = 0;
+  bool inside = false;
+};
+
+Progress progressOf(const plan::proto::Plan &plan, const FlightFile &file, Kind kind, uint32_t index,
+                    plan::proto::Queue::Kind queueKind) {
+  const plan::proto::Role &role = plan::roleOfRank(plan, file.rank);
+  for (const EntranceCount &count : file.counts) {
+    if (count.kind != kind || count.index != index || role.queues(int(count.queue)).kind() != queueKind)
+      continue;
+    const auto standing = standingOf(plan, file, count.queue);
+    return {count.entrances, standing && standing->entry().state == CommandState::Running &&
+                                 standing->entry().entrance == count.entrances};
+  }
+  return {};
+}
+
+double secondsSince(const FlightFile &file, int64_t sinceMs) {
+  return double(std::max<int64_t>(0, file.writtenMs - sinceMs)) / 1000;
+}
+
+} // namespace
+
+WaitGraph::WaitGraph(const plan::proto::Plan &plan, const Records &records) : plan_(plan), records_(records) {
+  for (const RankRecord &record : records.ranks)
+    ranks_.push_back(record.file ? stateOf(*record.file) : RankState{});
+  for (const RankState &state : ranks_)
+    for (const RemoteWait &wait : state.waits)
+      if (!wait.behind.empty())
+        longestWait_ = std::max(longestWait_, wait.seconds);
+}
+
+RankState WaitGraph::stateOf(const FlightFile &file) const {
+  RankState state;
+  const auto worksOn = [&](const OwnWork &work) {
+    if (!state.own || state.own->seconds < work.seconds)
+      state.own = work;
+  };
+  if (file.hostState == HostState::Works)
+    worksOn({.what = file.hostWork, .seconds = secondsSince(file, file.hostSinceMs), .files = true});
+  if (file.hostState == HostState::Awaits)
+    state.waits.push_back(hostWait(file));
+  for (uint32_t queue = 0; queue < file.queues.size(); ++queue) {
+    const auto standing = standingOf(plan_, file, queue);
+    if (!standing)
+      continue;
+    if (standing->worksAlone())
+      worksOn({.what = "is in " + standing->what() + ", " + standing->when(),
+               .seconds = standing->seconds(),
+               .files = standing->command().has_feed()});
+    else if (standing->isInside())
+      state.waits.push_back(remoteWait(*standing));
+    state.standings.push_back(*standing);
+  }
+  return state;
+}
+
+/// Between steps. Those that have begun fewer things are behind.
+RemoteWait WaitGraph::hostWait(const FlightFile &file) const {
+  RemoteWait wait{.what = "between steps (" + file.hostWork + ")", .seconds = secondsSince(file, file.hostSinceMs)};
+  for (uint32_t rank = 0; rank < records_.ranks.size(); ++rank) {
+    const std::optional<FlightFile> &other = records_.ranks[rank].file;
+    const bool behind = !other || other->hostStage < file.hostStage ||
+                        (other->hostStage == file.hostStage && other->hostState == HostState::Works);
+    if (behind && rank != file.rank)
+      wait.behind.push_back(rank);
+  }
+  if (wait.behind.empty())
+    wait.lost = "all ranks have come as far; the network between them has lost a message or is slower than "
+                "--collective-timeout allows";
+  return wait;
+}
+
+RemoteWait WaitGraph::remoteWait(const Standing &standing) const {
+  const plan::proto::Command &command = standing.command();
+  const uint32_t rank = standing.rank();
+  RemoteWait wait{.what = "in " + standing.what() + ", " + standing.when(), .seconds = standing.seconds()};
+  if (command.has_collective()) {
+    const uint32_t communicator = command.collective().communicator();
+    compareEntrances(wait, standing, plan::groupRanks(plan_, communicator, rank), Kind::Collective, communicator);
+  } else if (command.has_receive()) {
+    const uint32_t channel = command.receive().channel();
+    compareEntrances(wait, standing, {plan::senderTo(plan_, channel, rank)}, Kind::Send, channel);
+  } else {
+    const uint32_t channel = command.send().channel();
+    compareEntrances(wait, standing, {plan::receiverOf(plan_, channel, rank)}, Kind::Receive, channel);
+  }
+  return wait;
+}
+
+/// The k-th entrance of this rank waits for the k-th of each other.
+void WaitGraph::compareEntrances(RemoteWait &wait, const Standing &standing, const std::vector<uint32_t> &others,
+                                 Kind kind, uint32_t index) const {
+  const uint64_t mine = standing.entry().entrance;
+  std::vector<uint32_t> gone; // have left it
+  for (const uint32_t rank : others) {
+    if (rank == standing.rank())
+      continue;
+    const std::optional<FlightFile> &file = records_.ranks[rank].file;
+    const Progress other = file ? progressOf(plan_, *file, kind, index, standing.queue().kind()) : Progress{};
+    if (other.entrances < mine)
+      wait.behind.push_back(rank);
+    else if (other.entrances > mine || !other.inside)
+      gone.push_back(rank);
+  }
+  if (!wait.behind.empty())
+    return;
+  if (gone.empty())
+    wait.lost = "all ranks are in it, and none comes out: the network between them stands still or is slower than "
+                "--collective-timeout allows";
+  else
+    wait.lost = ranksText(gone) + (gone.size() == 1 ? " has" : " have") + " finished " +
+                (kind == Kind::Send      ? "sending it"
+                 : kind == Kind::Receive ? "receiving it"
+                                         : "it") +
+                ": a message to rank " + std::to_string(standing.rank()) + " was lost on the way";
+}
+
+/// Whether its process did not run for most of the time that others have waited, and went on just before it wrote.
+bool WaitGraph::stoodStill(uint32_t rank) const {
+  const std::optional<FlightFile> &file = records_.ranks[rank].file;
+  return file && file->stillMs > 0 && double(file->stillMs) / 1000 >= longestWait_ / 2 &&
+         secondsSince(*file, file->stillUntilMs) < 5;
+}
+
+/// Whether what a rank does on its own, rather than what it waits for, explains that others wait for it.
+bool WaitGraph::holdsUp(uint32_t rank) const {
+  const RankState &state = ranks_[rank];
+  const bool waits = std::ranges::any_of(state.waits, [](const RemoteWait &wait) { return !wait.behind.empty(); });
+  if (!waits || !records_.ranks[rank].file || stoodStill(rank))
+    return true;
+  double longest = 0;
+  for (const RemoteWait &wait : state.waits)
+    longest = std::max(longest, wait.seconds);
+  return state.own && state.own->seconds >= 1 && state.own->seconds >= longest / 2;
+}
+
+Culprit WaitGraph::blame(uint32_t rank) const {
+  const RankRecord &record = records_.ranks[rank];
+  const RankState &state = ranks_[rank];
+  const std::string name = "rank " + std::to_string(rank);
+  if (!record.file)
+    return {Blame::NoRecord,
+            {rank},
+            name + (record.trouble.empty() ? " left no record: it was stopped or killed, its host is gone, or its file "
+                                             "was not copied here"
+                                           : " left no record that can be used (" + record.trouble + ")")};
+  if (stoodStill(rank))
+    return {Blame::Still,
+            {rank},
+            name + " stood still for " + secondsText(double(record.file->stillMs) / 1000) +
+                " and wrote its record when it went on: its process was stopped, or its host was"};
+  if (state.own)
+    return {state.own->files ? Blame::Files : Blame::Works,
+            {rank},
+            name + " " + state.own->what + ", for " + secondsText(state.own->seconds)};
+  for (const RemoteWait &wait : state.waits)
+    if (!wait.lost.empty())
+      return {Blame::Lost,
+              {rank},
+              name + " has been " + wait.what + " for " + secondsText(wait.seconds) + ", but " + wait.lost};
+  for (const Standing &standing : state.standings)
+    return {Blame::Stands, {rank}, name + "'s queue " + standing.queue().name() + " " + standing.sentence()};
+  return {Blame::Stands, {rank}, name + " has ended what it was given (" + record.file->hostWork + ")"};
+}
+
+/// Those that somebody waits for and that wait for nobody.
+std::vector<Culprit> WaitGraph::culprits() const {
+  std::vector<bool> awaited(ranks_.size());
+  std::vector<uint32_t> waiting;
+  std::vector<Culprit> found;
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
+    for (const RemoteWait &wait : ranks_[rank].waits) {
+      for (const uint32_t behind : wait.behind)
+        awaited[behind] = true;
+      if (!wait.behind.empty())
+        waiting.push_back(rank);
+    }
+  for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    const bool lost =
+        std::ranges::any_of(ranks_[rank].waits, [](const RemoteWait &wait) { return !wait.lost.empty(); });
+    if (holdsUp(rank) && (awaited[rank] || lost || (waiting.empty() && ranks_[rank].own)))
+      found.push_back(blame(rank));
+  }
+  std::ranges::stable_sort(found, {}, &Culprit::blame);
+  if (found.empty() && !waiting.empty()) {
+    const auto [end, same] = std::ranges::unique(waiting);
+    waiting.erase(end, same);
+    found.push_back({Blame::Circle, waiting, ranksText(waiting) + " wait for each other in a circle"});
+  }
+  return found;
+}
+
+} // namespace ds::runtime

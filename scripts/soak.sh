@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# scripts/soak.sh [SEEDS]: the simulation (docs/simulation.md) under so many seeds, 100,000 by default, on all cores.
+# The exit code says whether one breaks the invariant; its number is printed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seeds=${1:-100000}
+workers=$(nproc)
+bash scripts/build.sh dev simulate
+echo "seeds 0 to $((seeds - 1)) on $workers cores"
+pids=()
+for ((i = 0; i < workers; ++i)); do
+  build/dev/bin/simulate --seeds "$((seeds * i / workers))-$((seeds * (i + 1) / workers - 1))" &
+  pids+=($!)
+done
+code=0
+for pid in "${pids[@]}"; do wait "$pid" || code=1; done
+exit $code

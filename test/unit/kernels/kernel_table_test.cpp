@@ -1,0 +1,169 @@
+// The table of kernels: what it says of calls, and the page that is made of it.
+#include "kernels/KernelRows.h"
+#include "test/unit/kernels/Harness.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace ds::kernels::test {
+
+namespace {
+
+/// The columns that KernelRow.h does not keep: as they stand in Kernels.inc.
+struct Text {
+  std::string_view attributes, cpuWorkspace, cudaWorkspace, flops, text;
+};
+constexpr Text texts[] = {
+#define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
+  {attributes, #cpuWorkspace, #cudaWorkspace, #flops, text},
+#include "kernels/Kernels.inc"
+#undef DS_KERNEL
+};
+
+const char *const pageHead =
+    "<!-- Written by test/unit/kernels/kernel_table_test.cpp (DS_UPDATE_DOCS=1 KernelsTest); do not edit. -->\n"
+    "# Kernels\n"
+    "What a plan's kernel commands may call. Operands stand in the order of the tables; behind them a call may have a "
+    "workspace, bytes that\n"
+    "the plan reserves. The rows are those of `kernels/Kernels.inc`, from which the compiler, the checker and the "
+    "runtime take them.\n"
+    "\n"
+    "Element types: T is the call's own type, float32, float64 or bfloat16; with bfloat16 arithmetic inside is "
+    "float32, and what is written is\n"
+    "rounded once, to nearest even. F is T without bfloat16, N any number, X any type; A any type, moved as bytes; E "
+    "any type, each operand its\n"
+    "own; I int32 or int64. S (statistics, losses, scales) and G (sums over many elements) are T, but S is float32 "
+    "where T is bfloat16, and G\n"
+    "may be. A name in a shape is the same size wherever it stands in a call; \"...\" is any number of sizes. \"over "
+    "x\": the result may lie in\n"
+    "the memory of x, if shape and bytes an element are the same.\n";
+
+std::string accessOf(const OperandRow &operand) {
+  return operand.access == OperandAccess::Read    ? "read"
+         : operand.access == OperandAccess::Write ? "written"
+                                                  : "read, written";
+}
+
+std::string presenceOf(const OperandRow &operand) {
+  const std::string attribute =
+      "`" + std::string(operand.attribute) + "`" + (operand.value.empty() ? "" : " is " + std::string(operand.value));
+  switch (operand.presence) {
+  case Presence::Always:
+    return operand.repeated ? "any number" : "";
+  case Presence::By:
+    return "one for each of `" + std::string(operand.attribute) + "`";
+  case Presence::If:
+    return "if " + attribute;
+  case Presence::Unless:
+    return "without " + attribute;
+  }
+  return "";
+}
+
+void addRow(std::ostream &page, const KernelRow &row, const Text &text) {
+  page << "\n## " << row.name << "\n" << text.text << "\n\n| operand | types | shape | | |\n|---|---|---|---|---|\n";
+  for (size_t i = 0; i < row.operands.size(); ++i) {
+    const OperandRow &operand = row.operands[i];
+    std::string notes = presenceOf(operand);
+    for (size_t k = 0; k < row.operands.size(); ++k)
+      if (operand.over >> k & 1)
+        notes += (notes.empty() ? "over " : ", over ") + std::string(row.operands[k].name);
+    std::string types(operand.typeNames);
+    for (size_t bar = types.find('|'); bar != std::string::npos; bar = types.find('|', bar + 4))
+      types.replace(bar, 1, " or ");
+    page << "| " << operand.name << " | " << types << " | " << operand.shape << " | " << accessOf(operand) << " | "
+         << notes << " |\n";
+  }
+  const std::string_view none = "noWorkspace";
+  if (!text.attributes.empty())
+    page << "\nAttributes: " << text.attributes << ".\n";
+  if (text.cpuWorkspace != none || text.cudaWorkspace != none)
+    page << "\nWorkspace: " << (text.cpuWorkspace == none ? "none" : text.cpuWorkspace) << " on CPUs, "
+         << (text.cudaWorkspace == none ? "none" : text.cudaWorkspace) << " on GPUs.\n";
+  if (text.flops != "noFlops")
+    page << "\nFLOPs: " << text.flops << ".\n";
+}
+
+TEST(KernelTable, PageIsOfTheTable) {
+  std::ostringstream made;
+  made << pageHead;
+  for (size_t i = 0; i < std::size(texts); ++i)
+    addRow(made, kernelRows[i], texts[i]);
+  const std::string page = DS_SOURCE_DIR "/docs/reference/kernels.md";
+  if (std::getenv("DS_UPDATE_DOCS"))
+    std::ofstream(page) << made.str();
+  std::ostringstream there;
+  there << std::ifstream(page).rdbuf();
+  EXPECT_TRUE(there.str() == made.str()) << page << " is stale; write it anew: DS_UPDATE_DOCS=1 KernelsTest";
+}
+
+TEST(KernelTable, HasAKernelOfEveryRowInBothRegistries) {
+  for (const KernelRow &row : kernelRows) {
+    EXPECT_NE(cpuKernels().find(row.name), nullptr) << row.name;
+    EXPECT_NE(cpuReferenceKernels().find(row.name), nullptr) << row.name;
+  }
+  EXPECT_EQ(cpuKernels().all().size(), std::size(kernelRows));
+}
+
+TEST(KernelTable, FindsOperandsBehindThoseThatAreLeftOut) {
+  const TensorType x{DType::F32, {2, 3}}, scalar{DType::F64, {}}, step{DType::I64, {}};
+  const Attributes plain = {{"momentum", 0.0}, {"weight_decay", 0.0}, {"nesterov", int64_t(0)}};
+  Attributes momentum = plain;
+  momentum["momentum"] = 0.9;
+  const CallLayout without(Invocation{"sgd", {x, x, scalar, step, scalar}, plain});
+  const CallLayout with(Invocation{"sgd", {x, x, x, scalar, step, scalar}, momentum});
+  EXPECT_EQ(without.find("lr"), 2u);
+  EXPECT_EQ(without.find("momentum_buffer"), std::nullopt);
+  EXPECT_EQ(with.find("lr"), 3u);
+  EXPECT_TRUE(with.row().isOptimizer());
+  EXPECT_FALSE(with.hasWorkspace());
+}
+
+TEST(KernelTable, SaysWhatAResultMayLieOver) {
+  const TensorType x{DType::F32, {4, 3}}, c{DType::F32, {3}}, r{DType::F32, {4}};
+  const Invocation norm{"layer_norm_grad", {x, x, c, r, r, x, c, c, {DType::U8, {64}}}, {}};
+  EXPECT_TRUE(CallLayout(norm).hasWorkspace());
+  EXPECT_TRUE(mayOverwrite(norm, 0, 5));
+  EXPECT_TRUE(mayOverwrite(norm, 1, 5));
+  EXPECT_FALSE(mayOverwrite(norm, 2, 5));
+  EXPECT_FALSE(mayOverwrite(norm, 2, 6));
+  EXPECT_FALSE(mayOverwrite(norm, 0, 8));
+  const TensorType square{DType::F32, {4, 4}};
+  EXPECT_FALSE(mayOverwrite({"transpose", {square, square}, {{"perm", Shape{1, 0}}}}, 0, 1));
+}
+
+TEST(KernelTable, LetsElementsOfTheSameBytesLieOverEachOther) {
+  const Attributes program = {
+      {"program", std::vector<int64_t>{}}, {"constants", std::vector<double>{}}, {"results", std::vector<int64_t>{0}}};
+  const TensorType x{DType::F32, {4, 3}}, row{DType::F32, {3}}, i{DType::I32, {4, 3}}, wide{DType::F64, {4, 3}};
+  const Invocation call{"elementwise", {x, row, wide, i}, program};
+  EXPECT_TRUE(mayOverwrite(call, 0, 3));
+  EXPECT_FALSE(mayOverwrite(call, 1, 3)); // broadcast
+  EXPECT_FALSE(mayOverwrite(call, 2, 3));
+  EXPECT_FALSE(mayOverwrite(call, 0, 1)); // read
+  EXPECT_FALSE(mayOverwrite({"elementwise", {x, x}, {}}, 0, 1)) << "no call of the table";
+}
+
+TEST(KernelTable, RefusesAttributesOfNoRow) {
+  const TensorType x{DType::F32, {4, 3}};
+  expectRefused({"softmax", {x, x}, {{"axis", int64_t(1)}, {"scale", 1.0}}}, "has no attribute 'scale'");
+  expectRefused({"softmax", {x, x}, {{"axis", 1.0}}}, "attribute 'axis' must be an integer");
+}
+
+TEST(KernelTable, CountsFlops) {
+  const TensorType a{DType::F32, {5, 4, 8}}, b{DType::F32, {8, 6}}, c{DType::F32, {5, 4, 6}}, bias{DType::F32, {6}};
+  const KernelRow &matmul = *findKernel("matmul");
+  const std::vector<TensorType> reads = {a, b, bias}, writes = {c};
+  EXPECT_EQ(flopsOf("matmul", CallTypes(matmul, reads, writes)), 2 * 5 * 4 * 6 * 8);
+  const TensorType q{DType::F32, {2, 4, 10, 8}}, k{DType::F32, {2, 2, 12, 8}}, v{DType::F32, {2, 2, 12, 6}};
+  const TensorType out{DType::F32, {2, 4, 10, 6}}, lse{DType::F32, {2, 4, 10}};
+  const std::vector<TensorType> inputs = {q, k, v}, results = {out, lse};
+  EXPECT_EQ(flopsOf("attention", CallTypes(*findKernel("attention"), inputs, results)),
+            2 * (2 * 4 * 10 * 12) * (8 + 6));
+  EXPECT_EQ(flopsOf("softmax", CallTypes(*findKernel("softmax"), inputs, results)), 0);
+}
+
+} // namespace
+
+} // namespace ds::kernels::test

@@ -1,0 +1,24 @@
+//===- Postmortem.cpp - ds-run postmortem ---------------------------------===//
+#include "tools/ds-run/Postmortem.h"
+
+#include "core/AtomicFile.h"
+#include "runtime/plan/PlanReader.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/postmortem/FlightTimeline.h"
+#include "runtime/postmortem/Postmortem.h"
+#include "runtime/postmortem/Records.h"
+#include "tools/ds-run/Arguments.h"
+
+#include <cstdio>
+
+namespace ds::run {
+
+void postmortem(const PostmortemArguments &arguments) {
+  const plan::proto::Plan plan = plan::readPlan(arguments.planPath);
+  const runtime::Records records = runtime::readRecords(arguments.folder, plan);
+  std::fputs(runtime::postmortemText(plan, records).c_str(), stdout);
+  if (!arguments.trace.empty())
+    writeFileAtomically(arguments.trace, runtime::flightTimeline(plan, records));
+}
+
+} // namespace ds::run
