@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all nightly soak test-gpu build bench docs format install package clean
+.PHONY: demo test test-all nightly proof soak test-gpu build bench docs format install package clean
 PREFIX ?= /usr/local
 
 demo:
@@ -17,6 +17,10 @@ build:
 	@bash scripts/build.sh release
 bench:
 	@bash scripts/bench.sh
+proof: # one table of SHA-256 of final weights over all strategies
+	@bash scripts/install.sh
+	@bash scripts/build.sh release
+	@build/venv/bin/python scripts/proof.py
 soak:
 	@bash scripts/soak.sh
 docs:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,6 +95,7 @@ def run_binaries(preset, totals):
     tests = json.loads(output[output.index("{"):])["tests"] if code == 0 else []
     if not tests:
         totals.add(f"{preset} has no tests", [0, 1, 0], 0, output)
+    pool, runs = ThreadPoolExecutor(max_workers=2), []  # most binaries keep one core busy
     for test in tests:
         command = test.get("command", [])
         missing = [word for word in (command[0], command[-1]) if word.startswith("/") and not Path(word).exists()] if command else [test["name"]]
@@ -103,9 +105,12 @@ def run_binaries(preset, totals):
             totals.add(f"{preset}/{test['name']} is not there, {missing[0]} was not built", [0, 1, 0], 0, "")
             continue
         for environment in environments(preset, test["name"]):
-            code, output, seconds = run(command, **environment)
             name = " ".join([f"{preset}/{test['name']}", *(f"DS_CPU_ISA={value}" for key, value in environment.items() if key == "DS_CPU_ISA")])
-            totals.add(name, gtest_counts(code, output), seconds, output)
+            runs.append((name, pool.submit(run, command, **environment)))
+    for name, done in runs:  # in the list's order, whichever ends first
+        code, output, seconds = done.result()
+        totals.add(name, gtest_counts(code, output), seconds, output)
+    pool.shutdown()
 
 
 def run_lit(totals):

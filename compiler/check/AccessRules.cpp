@@ -68,7 +68,7 @@ void requireNotUsed(const RankMemory &memory, const proto::Operand &operand, con
   memory.refuse("race", index,
                 "writes " + memory.nameOf(operand.buffer()) + " while queue " + memory.queueName(other.queue) +
                     " may still " + verb + " these bytes; " + noWait(memory, other, index),
-                memory.placeOf(other.instance) + " " + verb + "s them");
+                memory.placeOf(other.instance) + " " + verb + "s them", other.instance);
 }
 
 } // namespace
@@ -112,7 +112,7 @@ void read(RankMemory &memory, const proto::Operand &operand, size_t index) {
                     "reads " + memory.nameOf(operand.buffer()) + " while queue " +
                         memory.queueName(segment.writer.queue) + " may still write it; " +
                         noWait(memory, segment.writer, index),
-                    memory.placeOf(segment.writer.instance) + " writes it");
+                    memory.placeOf(segment.writer.instance) + " writes it", segment.writer.instance);
     requireValue(memory, operand, segment, index);
     addReader(segment, {instance.queue, instance.position, index});
   });

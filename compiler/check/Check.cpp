@@ -74,7 +74,8 @@ std::optional<Finding> checkPlan(const proto::Plan &plan) {
                                             std::to_string(plan.training().accumulation_steps()) +
                                             " micro-batches, in the same order)"
                                       : "";
-    return Finding{refusal.rule, refusal.sentence + which + (refusal.note.empty() ? "" : "\n  note: " + refusal.note)};
+    return Finding{refusal.rule, refusal.sentence + which + (refusal.note.empty() ? "" : "\n  note: " + refusal.note),
+                   refusal.place, shorter ? std::vector<plan::CommandPlace>{} : refusal.places};
   }
 }
 

@@ -6,18 +6,21 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "runtime/plan/CommandPlace.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ds::check {
 
 /// A rule that a plan breaks, with the counterexample.
 struct Finding {
-  std::string rule; ///< "progress", "race", "value", "coverage", "meaning" or "memory"
-  std::string
-      sentence; ///< names the place: program, call, routine, command, buffer, rank; a second place is a note below
+  std::string rule;                       ///< "progress", "race", "value", "coverage", "meaning" or "memory"
+  std::string sentence;                   ///< names the place first; a second place is a note below
+  std::string place;                      ///< program, call, routine, command, rank; empty: the whole plan
+  std::vector<plan::CommandPlace> places; ///< for pictures: that command, and the other where the rule is about two
 };
 
 /// The first rule that `plan` breaks, or nothing. The plan must have passed plan::validatePlan.

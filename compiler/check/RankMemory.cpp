@@ -91,9 +91,14 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, uint64_t microbatch)
   return isStored ? values().variable(buffer.variable()) : segments[0].value;
 }
 
-void RankMemory::refuse(const char *rule, size_t index, const std::string &sentence, const std::string &note) const {
+void RankMemory::refuse(const char *rule, size_t index, const std::string &sentence, const std::string &note,
+                        std::optional<size_t> other) const {
   const bool several = plan().roles_size() > 1 || role().ranks_size() != 2 || role().ranks(0) != role().ranks(1);
-  throw Refusal{rule, placeOf(index) + (several ? ", rank " + std::to_string(rank) : "") + ": " + sentence, note};
+  const std::string place = placeOf(index) + (several ? ", rank " + std::to_string(rank) : "");
+  std::vector<plan::CommandPlace> places;
+  for (const size_t one : other ? std::vector{index, *other} : std::vector{index})
+    places.push_back({context.index, context.program.name(), instance(one).call, instance(one).index});
+  throw Refusal{rule, place + ": " + sentence, note, place, places};
 }
 
 } // namespace ds::check

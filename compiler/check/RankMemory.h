@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,8 +100,8 @@ public:
   uint32_t valueIn(const proto::Operand &operand, uint64_t microbatch);
 
   // For sentences.
-  [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence,
-                           const std::string &note = {}) const;
+  [[noreturn]] void refuse(const char *rule, size_t index, const std::string &sentence, const std::string &note = {},
+                           std::optional<size_t> other = std::nullopt) const;
   std::string placeOf(size_t index) const { return check::placeOf(plan(), context.program.name(), instance(index)); }
   std::string nameOf(uint32_t buffer) const {
     return "buffer " + std::to_string(buffer) + " (" + role().buffers(int(buffer)).name() + ")";

@@ -90,10 +90,21 @@ public:
     throw Refusal{"progress", text(instance) + ": queue " + queueName(instance) + " waits for ever for " + what,
                   deadlock.heldBack ? "queue " + queueName(*deadlock.heldBack) +
                                           ", which could end that, stands before " + text(*deadlock.heldBack)
-                                    : ""};
+                                    : "",
+                  text(instance), placesOf(deadlock)};
   }
 
   JointTimeline take() { return std::move(joint_); }
+
+  std::vector<plan::CommandPlace> placesOf(const plan::Deadlock &deadlock) const {
+    const auto placeOf = [&](const Instance &one) {
+      return plan::CommandPlace{one.role, program_, one.call, one.index};
+    };
+    std::vector<plan::CommandPlace> places = {placeOf(deadlock.instance)};
+    if (deadlock.heldBack)
+      places.push_back(placeOf(*deadlock.heldBack));
+    return places;
+  }
 
 private:
   struct Signal {

@@ -5,10 +5,12 @@
 #include "compiler/driver/PlanWithinMemory.h"
 #include "compiler/driver/RunPipeline.h"
 #include "compiler/export/Export.h"
+#include "compiler/import/files/Files.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
 #include "core/Files.h"
+#include "core/Sha256.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
 #include "dialects/Train/Train.h"
@@ -143,6 +145,22 @@ static void describe(const CompileRequest &request, const config::Config &config
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
 }
 
+/// What `ds-opt verify --model --config` compares later.
+static void recordSources(const CompileRequest &request, const std::string &configuration, const fs::path &planFolder,
+                          plan::proto::Plan &plan) {
+  plan::proto::Sources &sources = *plan.mutable_sources();
+  sources.set_model_sha256(sha256OfFile(import::modelFile(request.model.path)));
+  sources.set_configuration_sha256(sha256(std::as_bytes(std::span(configuration))));
+  sources.mutable_overrides()->Assign(request.overrides.sets.begin(), request.overrides.sets.end());
+  sources.mutable_trainable()->Assign(request.model.trainable.begin(), request.model.trainable.end());
+  sources.mutable_frozen()->Assign(request.model.frozen.begin(), request.model.frozen.end());
+  for (plan::proto::WeightFile &file : *plan.mutable_weight_files()) {
+    const auto opened = import::InputFile::open(planFolder / file.path());
+    if (const std::string header = import::safetensorsHeader(*opened); !header.empty())
+      file.set_header_sha256(sha256(std::as_bytes(std::span(header))));
+  }
+}
+
 /// The optimizer is either the configuration's or the model's; returns whether it is the model's.
 static bool checkOptimizer(const config::Config &config, ModuleOp module, const std::string &file) {
   auto forward = module.lookupSymbol<func::FuncOp>("forward");
@@ -230,7 +248,8 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
 
 CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
-  const config::Config config = config::resolveConfig(readText(request.configPath), request.overrides);
+  const std::string configuration = readText(request.configPath);
+  const config::Config config = config::resolveConfig(configuration, request.overrides);
   const config::Machine machine = loadMachine(request, config);
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
@@ -270,6 +289,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   const std::string folder = fs::path(request.output).parent_path().string();
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
     diagnostics.raise("export");
+  recordSources(request, configuration, folder, result.plan);
   if (request.emit == Emit::PlanText)
     google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
   return result;

@@ -4,7 +4,7 @@
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/files/Failure.h"
-#include "core/Files.h"
+#include "compiler/import/files/Files.h"
 #include "dialects/Train/Train.h"
 
 #include "llvm/Support/JSON.h"
@@ -19,23 +19,6 @@ using namespace mlir;
 
 namespace ds::import {
 namespace {
-
-/// MODEL.onnx, or the model in a folder: model.onnx, else the only .onnx file there.
-std::filesystem::path modelFile(const std::string &path) {
-  namespace fs = std::filesystem;
-  if (!isFolder(path))
-    return path;
-  if (isThere(fs::path(path) / "model.onnx"))
-    return fs::path(path) / "model.onnx";
-  std::vector<fs::path> models;
-  for (const fs::path &entry : listFolder(path))
-    if (entry.extension() == ".onnx")
-      models.push_back(entry);
-  if (models.size() == 1)
-    return models[0];
-  throw Failure("folder '" + path + "' holds " + (models.empty() ? "no" : "several") +
-                " .onnx files; name the model's file");
-}
 
 bool isText(const std::filesystem::path &path) {
   return path.extension() == ".textproto" || path.extension() == ".onnxtxt";

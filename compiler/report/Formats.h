@@ -1,9 +1,11 @@
 //===- Formats.h - one function a format ----------------------------------===//
 #pragma once
 
+#include "compiler/report/Counterexample.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 namespace ds::report {
@@ -11,7 +13,8 @@ namespace ds::report {
 /// All want a plan that validatePlan() accepts.
 std::string jsonReport(const plan::proto::Plan &plan, bool allRanks); // JsonReport.cpp
 std::string textReport(const plan::proto::Plan &plan);                // TextReport.cpp
-std::string htmlReport(const plan::proto::Plan &plan, bool allRanks); // HtmlReport.cpp
+std::string htmlReport(const plan::proto::Plan &plan, bool allRanks,
+                       const std::optional<Counterexample> &refused); // HtmlReport.cpp
 
 /// {"path", "value", "status", "note"} of a configuration key.
 nlohmann::ordered_json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp

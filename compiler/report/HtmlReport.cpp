@@ -4,6 +4,7 @@
 // step's memory. docs/report.md says how to read it.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/report/Counterexample.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -213,13 +215,13 @@ std::string configHtml(const Plan &plan) {
 
 } // namespace
 
-std::string htmlReport(const Plan &plan, bool allRanks) {
+std::string htmlReport(const Plan &plan, bool allRanks, const std::optional<Counterexample> &refused) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
          escaped(plan.model()) + " - DeepStatic plan</title>\n<style>" + std::string(pageStyle) +
-         "</style>\n</head>\n<body>\n" + headHtml(plan) + stagesHtml(plan) +
-         folded("How to read the pictures", legendHtml()) + memoryHtml(plan, allRanks) + sharingHtml(plan) +
-         heading("Parameters") + htmlTable(parameterTable(plan)) +
+         "</style>\n</head>\n<body>\n" + headHtml(plan) + (refused ? counterexampleHtml(plan, *refused) : "") +
+         stagesHtml(plan) + folded("How to read the pictures", legendHtml()) + memoryHtml(plan, allRanks) +
+         sharingHtml(plan) + heading("Parameters") + htmlTable(parameterTable(plan)) +
          folded("Every parameter", htmlTable(parameterList(plan))) + configHtml(plan) + "<script>" +
          std::string(pageScript) + "</script>\n</body>\n</html>\n";
 }

@@ -28,7 +28,7 @@ std::string report(const plan::proto::Plan &plan, const Options &options) {
     throw Error("--format perfetto: not available yet; text, json and html are", "--format html");
   plan::validatePlan(plan);
   if (options.format == Format::Html)
-    return htmlReport(plan, options.allRanks);
+    return htmlReport(plan, options.allRanks, options.refused);
   return options.format == Format::Json ? jsonReport(plan, options.allRanks) : textReport(plan);
 }
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import FOLDERS
 
-COMMANDS = ("import", "compile", "verify", "check", "report", "diff")
+COMMANDS = ("import", "compile", "verify", "explain", "check", "report", "diff")
 
 
 def run(*arguments, **more):

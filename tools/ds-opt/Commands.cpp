@@ -1,6 +1,8 @@
 //===- Commands.cpp - the commands of ds-opt: arguments and printing ----------===//
 #include "tools/ds-opt/Commands.h"
 
+#include "compiler/certify/Explain.h"
+#include "compiler/certify/Verdict.h"
 #include "compiler/check/Check.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Runnable.h"
@@ -8,6 +10,7 @@
 #include "compiler/report/Compare.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Report.h"
+#include "compiler/sources/Sources.h"
 #include "core/AtomicFile.h"
 #include "core/Error.h"
 #include "core/Files.h"
@@ -33,7 +36,7 @@ using namespace ds::tool;
 
 namespace {
 
-constexpr std::string_view commands[] = {"import", "compile", "verify", "check", "report", "diff"};
+constexpr std::string_view commands[] = {"import", "compile", "verify", "explain", "check", "report", "diff"};
 /// What stands before a command, or alone; every other flag is mlir-opt's.
 constexpr std::string_view flags[] = {"-h", "--help", "--version", "--commands", "--quiet", "--verbose"};
 
@@ -244,13 +247,33 @@ void prove(const plan::proto::Plan &plan, const std::string &subject) {
     throw Error(subject + " is refused by the checker (" + finding->rule + "): " + finding->sentence);
 }
 
-void runVerify(const std::string &path, const bool &quiet) {
+struct VerifyArguments {
+  sources::Places places;
+  std::string certificate, format = "text";
+
+  void add(CLI::App &app) {
+    app.add_option("PLAN", places.plan, "a .dsplan file")->required();
+    app.add_option("--model", places.model, "MODEL.onnx or its folder: derive names, ties, inputs, first values again");
+    app.add_option("--config", places.config, "ds_config.json: derive batch, optimizer, scales, learning rates again");
+    app.add_option("--certificate", certificate, "FILE: a certificate of what is proven, for ds-run --certify");
+    app.add_option("--format", format, "text|json")->check(CLI::IsMember({"text", "json"}));
+  }
+};
+
+/// The exit code: 0 only for a plan that is proven.
+int runVerify(const VerifyArguments &arguments, const bool &quiet) {
+  const std::string &path = arguments.places.plan;
   const plan::proto::Plan plan = plan::readPlan(path);
-  prove(plan, "plan " + path);
-  if (!quiet)
-    print(path + ": proven for " + std::to_string(plan.roles_size()) + " role" + (plan.roles_size() == 1 ? "" : "s") +
-          ": every run ends; no race; every value is there when it is read; every gradient\n"
-          "counts once; every parameter is updated once; all bytes fit\n");
+  const certify::Verdict verdict = certify::judge(plan, arguments.places);
+  if (arguments.format == "json")
+    print(certify::jsonOf(verdict));
+  else if (!verdict.proven)
+    throw Error(certify::textOf(verdict, plan, path));
+  else if (!quiet)
+    print(certify::textOf(verdict, plan, path));
+  if (verdict.proven && !arguments.certificate.empty())
+    writeFileAtomically(arguments.certificate, certify::certificateOf(verdict, plan, path));
+  return verdict.proven ? 0 : 1;
 }
 
 void runCompile(const CompileArguments &arguments, const bool &quiet, const bool &verbose) {
@@ -279,7 +302,11 @@ void runReport(const std::string &path, const std::string &format, bool allRanks
   report::Options options;
   options.format = report::formatFromName(format);
   options.allRanks = allRanks;
-  deliver(report::report(plan::readPlan(path), options), output);
+  const plan::proto::Plan plan = plan::readPlan(path);
+  if (options.format == report::Format::Html)
+    if (std::optional<check::Finding> finding = check::checkPlan(plan))
+      options.refused = {.rule = finding->rule, .sentence = finding->sentence, .places = std::move(finding->places)};
+  deliver(report::report(plan, options), output);
 }
 
 struct CheckArguments {
@@ -395,17 +422,22 @@ int ds::tool::runCommand(int argc, char **argv) {
       runReport(reportPath, "html", allRanks, reportPage);
   });
 
-  std::string verifyPath;
+  VerifyArguments verifyArguments;
+  int code = 0;
   CLI::App *verifyCommand =
       app.add_subcommand("verify", "prove that a plan ends, has no race, and does what it should");
-  verifyCommand->add_option("PLAN", verifyPath, "a .dsplan file")->required();
-  verifyCommand->callback([&] { runVerify(verifyPath, quiet); });
+  verifyArguments.add(*verifyCommand);
+  verifyCommand->callback([&] { code = runVerify(verifyArguments, quiet); });
+
+  std::string explained;
+  CLI::App *explainCommand = app.add_subcommand("explain", "what a rule of verify means, and what to do");
+  explainCommand->add_option("ID", explained, "a rule or a claim, as verify names it: race, learning_rate")->required();
+  explainCommand->callback([&] { print(certify::explain(explained)); });
 
   CheckArguments checkArguments;
-  int checkCode = 0;
   CLI::App *checkCommand = app.add_subcommand("check", "does it fit, what becomes of every key; writes no plan");
   checkArguments.add(*checkCommand);
-  checkCommand->callback([&] { checkCode = runCheck(checkArguments, quiet, verbose); });
+  checkCommand->callback([&] { code = runCheck(checkArguments, quiet, verbose); });
 
   std::string planA, planB, diffFormat = "text", diffOutput;
   CLI::App *diffCommand = app.add_subcommand("diff", "what two plans of a model decide otherwise");
@@ -419,7 +451,7 @@ int ds::tool::runCommand(int argc, char **argv) {
     app.parse(argc, argv);
     if (app.get_subcommands().empty())
       print(app.help());
-    return checkCode;
+    return code;
   } catch (...) {
     return explainFailure(app, argc > 1 ? argv[1] : "");
   }

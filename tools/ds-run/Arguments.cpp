@@ -48,6 +48,8 @@ public:
                                                         {"continue", runtime::OnNonFinite::Continue}}));
     app_.add_option("--replica-digest-interval", training.replicaDigestInterval,
                     "steps between comparisons of what several ranks hold alike; 0: none; default: 100, on cuda 1000");
+    app_.add_option("--certify", arguments_.certificate,
+                    "the plan's certificate, from ds-opt verify: refuses another plan, appends what the run measures");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
     app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");

@@ -25,6 +25,7 @@ struct Arguments {
   Command command = Command::Train;
   runtime::TrainingOptions training;
   PostmortemArguments postmortem;
+  std::string certificate; ///< --certify
   bool quiet = false, verbose = false;
   std::string text; ///< of Help
 };

@@ -3,6 +3,7 @@
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
 #include "kernels/cpu/Isa.h"
+#include "runtime/certificate/Certificate.h"
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/device/cpu/GuardPageReport.h"
@@ -27,6 +28,7 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -103,6 +105,9 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   arguments.training.flight = &flight;
   recordOnSignal(flight);
   endOnSignals();
+  std::optional<runtime::Certificate> certificate;
+  if (!arguments.certificate.empty())
+    certificate.emplace(arguments.certificate, arguments.training.planPath);
   runtime::Training training(arguments.training, kernels::cpuKernels());
   const std::atomic<bool> &stop = askToEndOnSignals();
   if (arguments.verbose && training.hasRankZero())
@@ -110,15 +115,20 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   if (training.hasRankZero())
     printUnusedWeights(training);
   Progress progress(training.steps(), detailOf(arguments));
+  if (certificate && training.hasRankZero())
+    progress.noted(("certificate " + certificate->hash() + " of plan " + certificate->planHash()).c_str());
   for (const std::string &note : training.notes())
     progress.noted(note.c_str());
+  runtime::MeasuredRun measured(progress);
   try {
-    training.run(progress, stop);
+    training.run(measured, stop);
   } catch (...) {
     progress.finish();
     throw;
   }
   progress.finish();
+  if (certificate && training.hasRankZero())
+    certificate->append(measured, training.summary());
   endWithin(timeToEnd(arguments), "the run is over, and all is well but for its end");
 }
 

@@ -21,8 +21,25 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <vector>
 
 namespace ds::import {
+
+std::filesystem::path modelFile(const std::string &path) {
+  namespace fs = std::filesystem;
+  if (!isFolder(path))
+    return path;
+  if (isThere(fs::path(path) / "model.onnx"))
+    return fs::path(path) / "model.onnx";
+  std::vector<fs::path> models;
+  for (const fs::path &entry : listFolder(path))
+    if (entry.extension() == ".onnx")
+      models.push_back(entry);
+  if (models.size() == 1)
+    return models[0];
+  throw Failure("folder '" + path + "' holds " + (models.empty() ? "no" : "several") +
+                " .onnx files; name the model's file");
+}
 
 // Non-blocking, so that opening a pipe returns; only regular files pass InputFile's constructor.
 static constexpr int openFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -183,6 +200,22 @@ std::span<const char> InputFile::map() {
     watch(mapping, size_, name_);
   }
   return {static_cast<const char *>(mapping_), size_};
+}
+
+std::string safetensorsHeader(const InputFile &file) {
+  constexpr uint64_t most = uint64_t(100) << 20; // as the format's own reader allows
+  std::array<char, 9> begin{};
+  if (file.size() < begin.size())
+    return {};
+  file.read(0, begin);
+  uint64_t bytes = 0;
+  for (size_t i = 8; i-- > 0;)
+    bytes = bytes << 8 | static_cast<unsigned char>(begin[i]);
+  if (begin[8] != '{' || bytes > most || bytes > file.size() - 8)
+    return {};
+  std::string header(8 + bytes, '\0');
+  file.read(0, header);
+  return header;
 }
 
 } // namespace ds::import

@@ -9,6 +9,9 @@
 
 namespace ds::import {
 
+/// MODEL.onnx, or the model in a folder: model.onnx, else the only .onnx file there. Throws Failure.
+std::filesystem::path modelFile(const std::string &path);
+
 /// A regular file open for reading.
 class InputFile {
 public:
@@ -36,5 +39,9 @@ private:
   uint64_t size_ = 0; // bytes
   void *mapping_ = nullptr;
 };
+
+/// The first 8 + n bytes of a safetensors file: n, little-endian, and the JSON that says where its tensors lie; empty
+/// for a file that is none.
+std::string safetensorsHeader(const InputFile &file);
 
 } // namespace ds::import

@@ -1,0 +1,95 @@
+//===- Explain.cpp - what a rule or a claim means -------------------------===//
+#include "compiler/certify/Explain.h"
+
+#include "core/Error.h"
+
+#include <string>
+#include <string_view>
+
+namespace ds::certify {
+namespace {
+
+struct Explanation {
+  std::string_view id, holds, example, then;
+};
+
+constexpr std::string_view ofCompiler = "A plan that ds-opt compiled breaks this only by a defect of ds-opt: report it "
+                                        "with the plan. A plan that was edited "
+                                        "or damaged: compile it again.";
+constexpr std::string_view ofSources = "Give the files that the plan was compiled from, or compile it again from those "
+                                       "that you have. If they are the right "
+                                       "ones, it is a defect of ds-opt: report it with plan, model and configuration.";
+
+constexpr Explanation explanations[] = {
+    // Rules of the checker (docs/checker.md).
+    {"progress",
+     "Every queue of every rank comes to the end of every program, whatever the timing: waits are met, collectives are "
+     "entered by all ranks in one order, each message has a sender and a receiver.",
+     "One rank enters all_gather A and then B, another B and then A. Each waits for the other for ever: a hang that "
+     "no rank can explain.",
+     ofCompiler},
+    {"race", "Two accesses of one byte, one of them a write, are ordered by the order of a queue or by an event.",
+     "The feed of micro-batch 2 writes over micro-batch 0's tokens while a kernel may still read them. Whether the "
+     "gradients are wrong depends on timing.",
+     ofCompiler},
+    {"value",
+     "What a command reads was written before, into the same buffer, for the same micro-batch or call, and nothing has "
+     "written over it since.",
+     "The backward of micro-batch 1 finds the activations of micro-batch 2, since both were given one slot.",
+     ofCompiler},
+    {"coverage",
+     "Each gradient holds every micro-batch of every rank once when it is used, and each trained element is updated "
+     "once "
+     "a step.",
+     "A parameter that is used twice gets one of its two gradients. The loss looks right, training is worse.",
+     ofCompiler},
+    {"meaning",
+     "Commands compute what the ops of the reference program that they name compute: the kernel, its attributes, and "
+     "that each operand holds the value that the op has there.",
+     "A loss is divided by the ranks twice. A query is where a key should be. A norm leaves out a stage.", ofCompiler},
+    {"memory",
+     "No two buffers that are alive at once share bytes, and arenas and reserve fit into the machine's memory.",
+     "A workspace lies over an activation that the backward still needs.",
+     "Of an overlap: report it with the plan. Of a machine that is too small: ds-opt check says what would fit."},
+    // Claims by sources (docs/certificate.md).
+    {"model", "The .onnx file has the SHA-256 that the plan was compiled from.",
+     "The model was exported again after the plan was compiled.", ofSources},
+    {"weight_headers", "The headers of safetensors files are those that the plan was compiled from.",
+     "A checkpoint was saved over the file; its tensors lie at other offsets now.", ofSources},
+    {"parameters", "Names, types, shapes, ties and what is trained are as the model's file says.",
+     "Two weights of one shape have exchanged their names, so the exported file loads without an error, and wrong.",
+     ofSources},
+    {"first_values", "Training begins with the bytes, or by the rules, that the model's file gives.",
+     "A norm's scale begins with its bias's zeros.", ofSources},
+    {"inputs", "Inputs have the model's names, types and shapes, and labels are the same or the next token as it says.",
+     "Labels are not shifted by one token, and the model learns to copy.", ofSources},
+    {"configuration", "The ds_config.json has the SHA-256 that the plan was compiled from.",
+     "The file was edited, and the plan was not compiled again.", ofSources},
+    {"batch", "Micro-batch, accumulation and batch follow from the configuration and the data-parallel ranks.",
+     "With 8 ranks instead of 4 the batch doubles in silence.", ofSources},
+    {"optimizer", "Each trained parameter is updated once, by the configuration's optimizer with its settings.",
+     "eps is 1e-8 where 1e-6 was asked for.", ofSources},
+    {"clipping", "Gradients are clipped to gradient_clipping, once, by the norm of all of them.",
+     "Each stage clips by the norm of its own gradients.", ofSources},
+    {"scale", "Gradients and the printed loss are means over all micro-batches of all ranks, scaled once.",
+     "The loss is divided by the accumulation steps, and gradients are again.", ofSources},
+    {"learning_rate", "The schedule gives the configuration's learning rates, at its edges and between.",
+     "Warm-up counts micro-batches instead of updates.", ofSources},
+    {"precision", "Something is computed in bfloat16 exactly where bf16.enabled is true.",
+     "bf16 is asked for, and float32 is computed at twice the memory.", ofSources},
+};
+
+} // namespace
+
+std::string explain(const std::string &id) {
+  std::string known;
+  for (const Explanation &one : explanations) {
+    if (one.id == id)
+      return id + "\n  " + std::string(one.holds) + "\nfor example\n  " + std::string(one.example) + "\nthen\n  " +
+             std::string(one.then) + "\n";
+    known += (known.empty() ? "" : ", ") + std::string(one.id);
+  }
+  throw Error("ds-opt explain knows no '" + id + "'; it explains " + known);
+}
+
+} // namespace ds::certify

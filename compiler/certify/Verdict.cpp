@@ -1,0 +1,119 @@
+//===- Verdict.cpp - what is known of a plan before it runs ---------------===//
+#include "compiler/certify/Verdict.h"
+
+#include "compiler/check/Check.h"
+#include "compiler/sources/Sources.h"
+#include "core/Sha256.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::certify {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using sources::Claim;
+
+constexpr const char *byPlan = "the plan";
+
+/// What checkPlan proves, rule by rule (docs/checker.md).
+std::vector<Claim> checkedClaims() {
+  return {{"progress", "every queue of every role comes to the end of every program, whatever the timing", byPlan},
+          {"race", "accesses of the same bytes, one of them a write, are ordered by queues and events", byPlan},
+          {"value", "what is read was written before, for the same micro-batch, and is still there", byPlan},
+          {"coverage", "every gradient holds each micro-batch of each rank once; every trained element is updated once",
+           byPlan},
+          {"meaning", "commands compute what the reference ops that they name say", byPlan},
+          {"memory", "no two live buffers share bytes; arenas and reserve fit the machine", byPlan}};
+}
+
+std::string sentences(const std::vector<Claim> &claims, const char *before) {
+  std::string text;
+  for (const Claim &claim : claims)
+    text += std::string(before) + claim.sentence + "\n";
+  return text;
+}
+
+Json jsonOf(const std::vector<Claim> &claims) {
+  Json list = Json::array();
+  for (const Claim &claim : claims)
+    list.push_back({{"id", claim.id}, {"claim", claim.sentence}, {"rests_on", claim.restsOn}});
+  return list;
+}
+
+Json trustedJson(const std::vector<Claim> &trusted) {
+  Json list = Json::array();
+  for (const Claim &claim : trusted)
+    list.push_back({{"id", claim.id}, {"what", claim.sentence}, {"compared_by", claim.restsOn}});
+  return list;
+}
+
+Json bodyOf(const Verdict &verdict) {
+  if (!verdict.proven)
+    return {{"verdict", "refused"}, {"rule", verdict.rule}, {"place", verdict.place}, {"sentence", verdict.sentence}};
+  return {{"verdict", "proven"}, {"claims", jsonOf(verdict.claims)}, {"trusted", trustedJson(verdict.trusted)}};
+}
+
+Json digestsOf(const plan::proto::Plan &plan) {
+  Json headers = Json::array();
+  for (const plan::proto::WeightFile &file : plan.weight_files())
+    if (!file.header_sha256().empty())
+      headers.push_back(hexOf(file.header_sha256()));
+  return {{"model_sha256", hexOf(plan.sources().model_sha256())},
+          {"configuration_sha256", hexOf(plan.sources().configuration_sha256())},
+          {"overrides", std::vector<std::string>(plan.sources().overrides().begin(), plan.sources().overrides().end())},
+          {"weight_headers_sha256", headers}};
+}
+
+} // namespace
+
+Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
+  if (const std::optional<check::Finding> finding = check::checkPlan(plan))
+    return {.rule = finding->rule, .place = finding->place, .sentence = finding->sentence};
+  Verdict verdict{.proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places)};
+  for (Claim &claim : sources::requireSources(plan, places))
+    verdict.claims.push_back(std::move(claim));
+  return verdict;
+}
+
+std::string textOf(const Verdict &verdict, const plan::proto::Plan &plan, const std::string &name) {
+  if (!verdict.proven)
+    return "plan " + name + " is refused by the checker (" + verdict.rule + "): " + verdict.sentence;
+  const std::string roles = std::to_string(plan.roles_size()) + " role" + (plan.roles_size() == 1 ? "" : "s");
+  std::vector<Claim> byPlanAlone, bySources;
+  for (const Claim &claim : verdict.claims)
+    (claim.restsOn == byPlan ? byPlanAlone : bySources).push_back(claim);
+  std::string text = name + ": proven for " + roles + ", relative to the reference program that the plan carries:\n" +
+                     sentences(byPlanAlone, "  ");
+  if (!bySources.empty())
+    text += "compared with its sources:\n" + sentences(bySources, "  ");
+  text += "not proven here:\n";
+  for (const Claim &claim : verdict.trusted)
+    text += "  " + claim.sentence + " (compared by " + claim.restsOn + ")\n";
+  return text;
+}
+
+std::string jsonOf(const Verdict &verdict) { return bodyOf(verdict).dump(2) + "\n"; }
+
+std::string certificateOf(const Verdict &verdict, const plan::proto::Plan &plan, const std::string &path) {
+  Json certificate = {
+      {"format", "deepstatic certificate"},
+      {"version", 1},
+      {"plan", {{"file", std::filesystem::path(path).filename().string()}, {"sha256", hexOf(sha256OfFile(path))}}},
+      {"model", plan.model()},
+      {"compiler", plan.compiler_revision()},
+      {"checker", DS_VERSION},
+      {"numerics", plan.numerics()},
+      {"sources", digestsOf(plan)}};
+  certificate.update(bodyOf(verdict));
+  certificate["measured"] = Json::array();
+  return certificate.dump(2) + "\n";
+}
+
+} // namespace ds::certify

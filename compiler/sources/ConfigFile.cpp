@@ -1,0 +1,174 @@
+//===- ConfigFile.cpp - what a ds_config.json asks for, read a second time ===//
+#include "compiler/sources/ConfigFile.h"
+
+#include "compiler/config/Hjson.h"
+#include "compiler/sources/LearningRate.h"
+#include "core/Error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::sources {
+namespace {
+
+using Json = nlohmann::json;
+
+Json fromNode(const config::Node &node) { return Json::parse(config::toJson(node)); }
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char byte) { return char(std::tolower(byte)); });
+  return text;
+}
+
+class Reader {
+public:
+  Reader(std::string_view text, const std::string &name, const std::vector<std::string> &overrides)
+      : name_(name), document_(fromNode(config::parseHjson(text, name))) {
+    for (const std::string &override : overrides)
+      set(override);
+    if (document_.contains("bfloat16") && !document_.contains("bf16"))
+      document_["bf16"] = document_["bfloat16"];
+  }
+
+  /// The value at "a.b.c", or null.
+  const Json *find(std::string_view path) const {
+    const Json *at = &document_;
+    while (!path.empty()) {
+      const std::string key(path.substr(0, path.find('.')));
+      path.remove_prefix(std::min(path.size(), key.size() + 1));
+      const auto found = at->is_object() ? at->find(key) : at->end();
+      if (!at->is_object() || found == at->end())
+        return nullptr;
+      at = &*found;
+    }
+    return at->is_null() ? nullptr : at;
+  }
+
+  double number(std::string_view path, double otherwise) const {
+    const Json *value = find(path);
+    if (value == nullptr)
+      return otherwise;
+    if (!value->is_number())
+      refuse(path, *value, "a number");
+    return value->get<double>();
+  }
+  uint64_t count(std::string_view path, uint64_t otherwise) const {
+    const double value = number(path, double(otherwise));
+    if (!(value >= 0 && value <= 9e15) || value != double(uint64_t(value)))
+      refuse(path, *find(path), "a whole number");
+    return uint64_t(value);
+  }
+  bool flag(std::string_view path, bool otherwise) const {
+    const Json *value = find(path);
+    if (value != nullptr && !value->is_boolean())
+      refuse(path, *value, "true or false");
+    return value == nullptr ? otherwise : value->get<bool>();
+  }
+  std::string text(std::string_view path, const std::string &otherwise) const {
+    const Json *value = find(path);
+    if (value != nullptr && !value->is_string())
+      refuse(path, *value, "a text");
+    return value == nullptr ? otherwise : value->get<std::string>();
+  }
+
+private:
+  [[noreturn]] void refuse(std::string_view path, const Json &value, const char *expected) const {
+    throw Error(name_ + ": " + std::string(path) + " is " + value.dump() + ", which is not " + expected);
+  }
+  void set(const std::string &override) {
+    const size_t equals = override.find('=');
+    if (equals == std::string::npos)
+      throw Error(name_ + ": the plan says that it was compiled with --set " + override + ", which is not KEY=VALUE");
+    Json *at = &document_;
+    for (std::string_view path = std::string_view(override).substr(0, equals); !path.empty();) {
+      const std::string key(path.substr(0, path.find('.')));
+      path.remove_prefix(std::min(path.size(), key.size() + 1));
+      if (!at->is_object())
+        *at = Json::object();
+      at = &(*at)[key];
+    }
+    *at = fromNode(config::parseHjsonValue(override.substr(equals + 1), "--set " + override));
+  }
+
+  const std::string &name_;
+  Json document_;
+};
+
+/// Two of the three give the third; the batch or the micro-batch alone means one micro-batch a step.
+void readBatches(const Reader &reader, uint64_t dataRanks, ConfigFile &config) {
+  const uint64_t batch = reader.count("train_batch_size", 0), micro = reader.count("train_micro_batch_size_per_gpu", 0),
+                 steps = reader.count("gradient_accumulation_steps", 0);
+  config.accumulation = steps > 0 ? steps : micro > 0 && batch > 0 ? batch / (micro * dataRanks) : 1;
+  config.microBatch = micro > 0 ? micro : batch / std::max<uint64_t>(1, config.accumulation * dataRanks);
+  config.trainBatch = config.microBatch * config.accumulation * dataRanks;
+}
+
+void readOptimizer(const Reader &reader, ConfigFile &config) {
+  const auto parameter = [&](const std::string &key, double otherwise) {
+    return reader.number("optimizer.params." + key, otherwise);
+  };
+  const std::string type = lower(reader.text("optimizer.type", ""));
+  auto &settings = config.settings;
+  if (type == "adam" || type == "adamw") { // DeepSpeed's FusedAdam
+    config.optimizer = "adamw";
+    double betas[2] = {0.9, 0.999};
+    if (const Json *written = reader.find("optimizer.params.betas"); written && written->size() == 2)
+      for (size_t i = 0; i < 2; ++i)
+        betas[i] = (*written)[i].is_number() ? (*written)[i].get<double>() : betas[i];
+    settings = {{"beta1", betas[0]},
+                {"beta2", betas[1]},
+                {"epsilon", parameter("eps", 1e-8)},
+                {"weight_decay", parameter("weight_decay", 0)},
+                {"decoupled", type == "adamw" || reader.flag("optimizer.params.adam_w_mode", true) ? 1 : 0}};
+  } else if (type == "sgd") {
+    config.optimizer = type;
+    settings = {{"momentum", parameter("momentum", 0)},
+                {"weight_decay", parameter("weight_decay", 0)},
+                {"nesterov", reader.flag("optimizer.params.nesterov", false) ? 1 : 0}};
+  } else if (type == "adagrad") {
+    config.optimizer = type;
+    settings = {{"epsilon", parameter("eps", 1e-10)},
+                {"weight_decay", parameter("weight_decay", 0)},
+                {"lr_decay", parameter("lr_decay", 0)}};
+  }
+  config.schedule.lr = parameter("lr", type == "adagrad" ? 0.01 : 0.001);
+}
+
+void readSchedule(const Reader &reader, ConfigFile &config) {
+  const std::string type = lower(reader.text("scheduler.type", ""));
+  Schedule &schedule = config.schedule;
+  for (const char *known : {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"})
+    if (type == lower(known))
+      schedule.type = known;
+  const std::string params = "scheduler.params.";
+  schedule.linear = reader.text(params + "warmup_type", "log") == "linear";
+  schedule.least = reader.number(params + "warmup_min_lr", 0);
+  schedule.most = reader.number(params + "warmup_max_lr", schedule.type == "WarmupLR" ? schedule.lr : 0.001);
+  schedule.leastRatio = reader.number(params + "warmup_min_ratio", 0);
+  schedule.cosineRatio = reader.number(params + "cos_min_ratio", 0.0001);
+  schedule.warmup = int64_t(reader.count(params + "warmup_num_steps", 1000));
+  schedule.total = int64_t(reader.count(params + "total_num_steps", 0));
+}
+
+} // namespace
+
+ConfigFile readConfig(std::string_view text, const std::string &name, const std::vector<std::string> &overrides,
+                      uint64_t dataRanks) {
+  const Reader reader(text, name, overrides);
+  ConfigFile config;
+  readBatches(reader, dataRanks, config);
+  readOptimizer(reader, config);
+  readSchedule(reader, config);
+  config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
+  config.bf16 = reader.flag("bf16.enabled", false);
+  return config;
+}
+
+} // namespace ds::sources

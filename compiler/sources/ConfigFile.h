@@ -1,0 +1,29 @@
+//===- ConfigFile.h - what a ds_config.json asks for, read a second time --===//
+#pragma once
+
+#include "compiler/sources/LearningRate.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::sources {
+
+/// DeepSpeed's meaning of the keys that decide what is computed, defaults included
+/// (https://www.deepspeed.ai/docs/config-json/, torch.optim).
+struct ConfigFile {
+  uint64_t microBatch = 0, accumulation = 0, trainBatch = 0; ///< samples, micro-batches, samples
+  std::string optimizer; ///< "adamw", "sgd", "adagrad"; "": the model brings its own
+  /// By the names of the reference program's attributes; flags are 0 or 1.
+  std::vector<std::pair<std::string, double>> settings;
+  double clip = 0; ///< largest global norm; 0: none
+  bool bf16 = false;
+  Schedule schedule;
+};
+
+/// `text` is HJSON; `overrides` are `key.path=value`, the last wins; `dataRanks` share a batch. Throws ds::Error.
+ConfigFile readConfig(std::string_view text, const std::string &name, const std::vector<std::string> &overrides,
+                      uint64_t dataRanks);
+
+} // namespace ds::sources

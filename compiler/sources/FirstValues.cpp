@@ -1,0 +1,189 @@
+//===- FirstValues.cpp - whether training begins with the model's weights -===//
+#include "compiler/sources/FirstValues.h"
+
+#include "compiler/import/files/Files.h"
+#include "compiler/sources/ModelFile.h"
+#include "compiler/sources/Sources.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Sha256.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ds::sources {
+namespace {
+
+namespace fs = std::filesystem;
+namespace proto = plan::proto;
+using Json = nlohmann::json;
+
+/// What safetensors calls types that plans have.
+std::string_view safetensorsName(DType dtype) {
+  switch (dtype) {
+  case DType::Bool:
+    return "BOOL";
+  case DType::I32:
+    return "I32";
+  case DType::I64:
+    return "I64";
+  case DType::F64:
+    return "F64";
+  default:
+    return "F32";
+  }
+}
+
+class FirstValues {
+public:
+  FirstValues(const proto::Plan &plan, const ModelFile &model, std::string planFolder)
+      : plan_(plan), model_(model), planFolder_(std::move(planFolder)) {}
+
+  Claim require() {
+    uint64_t inFiles = 0, drawn = 0, folded = 0;
+    for (const proto::Variable &variable : plan_.variables()) {
+      const auto tensor = model_.tensors.find(variable.name());
+      if (variable.kind() == proto::Variable::OPTIMIZER || variable.kind() == proto::Variable::GRADIENT)
+        requireZero(variable);
+      else if (tensor == model_.tensors.end())
+        ++folded;
+      else if (tensor->second.isHere || variable.source().has_range())
+        requireBytes(variable, tensor->second), ++inFiles;
+      else
+        requireDrawn(variable), ++drawn;
+    }
+    return {"first_values", std::to_string(inFiles) + " first values are the model's bytes, " + std::to_string(drawn) +
+                                " are drawn or set by its rules, optimizer state begins at zero; " +
+                                std::to_string(folded) + " constants that were folded are the plan's word"};
+  }
+
+private:
+  [[noreturn]] static void refuse(const proto::Variable &variable, const std::string &why) {
+    throw Error("the first value of " + variable.name() + " is not the model's: " + why);
+  }
+
+  static void requireZero(const proto::Variable &variable) {
+    if (!variable.source().has_fill() || variable.source().fill() != 0)
+      throw Error(variable.name() + " is state of the training, and does not begin at zero in the plan");
+  }
+
+  void requireBytes(const proto::Variable &variable, const Tensor &tensor) {
+    const proto::Source &source = variable.source();
+    if (tensor.isHere && tensor.file.empty()) {
+      if (!source.has_literal() || source.literal() != tensor.literal)
+        refuse(variable, "its elements stand in the model's graph, and the plan has others");
+      return;
+    }
+    if (!source.has_range())
+      refuse(variable, "the model has its elements in a file, the plan takes none from there");
+    const auto &range = source.range();
+    const Tensor place = tensor.isHere ? tensor : placeInSafetensors(variable, weightFile(range.file()));
+    if (range.offset() != place.offset || range.length() != place.length)
+      refuse(variable, "it lies at bytes " + std::to_string(place.offset) + " to " +
+                           std::to_string(place.offset + place.length) + " of " + place.file + ", the plan takes " +
+                           std::to_string(range.offset()) + " to " + std::to_string(range.offset() + range.length()));
+    if (tensor.isHere && !isSame(weightFile(range.file()), tensor.file))
+      refuse(variable, "it lies in " + tensor.file + ", the plan takes it from " + weightFile(range.file()));
+  }
+
+  /// Found by the variable's name, or by another of a tied weight.
+  Tensor placeInSafetensors(const proto::Variable &variable, const std::string &path) {
+    const auto [it, isNew] = headers_.try_emplace(path);
+    if (isNew) {
+      const std::string header = import::safetensorsHeader(*import::InputFile::open(path));
+      it->second.bytes = header.size();
+      if (header.size() > 8)
+        it->second.tensors = Json::parse(header.substr(8), nullptr, /*allow_exceptions=*/false);
+    }
+    std::vector<std::string> names = {variable.name()};
+    names.insert(names.end(), variable.aliases().begin(), variable.aliases().end());
+    for (const std::string &name : names)
+      if (const auto found = it->second.tensors.find(name); found != it->second.tensors.end())
+        return placeOf(*found, it->second.bytes, variable, path);
+    refuse(variable, path + " has no tensor of that name");
+  }
+
+  static Tensor placeOf(const Json &entry, uint64_t headerBytes, const proto::Variable &variable,
+                        const std::string &path) {
+    const std::optional<DType> dtype = dtypeFromNumber(variable.dtype());
+    try {
+      if (!dtype || entry.at("dtype") != safetensorsName(*dtype) ||
+          entry.at("shape") != std::vector<int64_t>(variable.shape().begin(), variable.shape().end()))
+        refuse(variable, path + " has it with another type or shape");
+      const auto begin = entry.at("data_offsets").at(0).get<uint64_t>(),
+                 end = entry.at("data_offsets").at(1).get<uint64_t>();
+      return {.dtype = dtype, .file = path, .offset = headerBytes + begin, .length = end - begin};
+    } catch (const Json::exception &) {
+      refuse(variable, path + " is no safetensors file");
+    }
+  }
+
+  void requireDrawn(const proto::Variable &variable) {
+    const proto::Source &source = variable.source();
+    const auto rule = model_.drawn.find(variable.name());
+    if (rule == model_.drawn.end()) {
+      if (!source.has_missing())
+        refuse(variable, "the model has neither its elements nor a rule to draw them, the plan has");
+      return;
+    }
+    const Drawn &drawn = rule->second;
+    if (drawn.rule == "zeros" || drawn.rule == "ones") {
+      if (!source.has_fill() || source.fill() != (drawn.rule == "ones" ? 1 : 0))
+        refuse(variable, "all elements are " + drawn.rule + " by deepstatic.init, the plan has something else");
+      return;
+    }
+    // A uniform distribution of deviation d reaches sqrt(3) d to each side.
+    const double width = drawn.rule == "uniform" ? std::sqrt(3.0) * drawn.deviation : drawn.deviation;
+    const auto &random = source.random();
+    if (!source.has_random() || random.distribution() != drawn.rule || random.mean() != drawn.mean ||
+        random.deviation() != width)
+      refuse(variable, "it is drawn by deepstatic.init from a " + drawn.rule + " distribution that is not the plan's");
+  }
+
+  std::string weightFile(uint32_t index) const {
+    return (fs::path(planFolder_) / plan_.weight_files(int(index)).path()).lexically_normal().string();
+  }
+
+  /// By place, or by the bytes where a copy lies elsewhere.
+  bool isSame(const std::string &a, const std::string &b) {
+    std::error_code error;
+    if (a == b || fs::equivalent(a, b, error))
+      return true;
+    const auto [it, isNew] = same_.try_emplace({a, b}, false);
+    if (isNew)
+      it->second = sha256OfFile(a) == sha256OfFile(b);
+    return it->second;
+  }
+
+  struct Header {
+    uint64_t bytes = 0;
+    Json tensors;
+  };
+
+  const proto::Plan &plan_;
+  const ModelFile &model_;
+  const std::string planFolder_;
+  std::map<std::string, Header> headers_; // by file
+  std::map<std::pair<std::string, std::string>, bool> same_;
+};
+
+} // namespace
+
+Claim requireFirstValues(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
+  return FirstValues(plan, model, planFolder).require();
+}
+
+} // namespace ds::sources

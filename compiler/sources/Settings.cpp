@@ -1,0 +1,197 @@
+//===- Settings.cpp - whether a plan computes what its configuration asks -===//
+#include "compiler/sources/Settings.h"
+
+#include "compiler/sources/ConfigFile.h"
+#include "compiler/sources/LearningRate.h"
+#include "compiler/sources/Sources.h"
+#include "core/Error.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::sources {
+namespace {
+
+namespace proto = plan::proto;
+
+std::string text(double number) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.9g", number);
+  return buffer;
+}
+
+[[noreturn]] void refuse(const std::string &what, double has, double wanted, const std::string &why) {
+  throw Error(what + " is " + text(has) + " in the plan, but " + text(wanted) + " by " + why);
+}
+
+void requireEqual(const std::string &what, double has, double wanted, const std::string &why) {
+  if (has != wanted)
+    refuse(what, has, wanted, why);
+}
+
+const proto::Attribute *attributeOf(const proto::ReferenceOp &op, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(op.attributes(), [&](const proto::Attribute &one) { return one.name() == name; });
+  return found == op.attributes().end() ? nullptr : &*found;
+}
+
+/// Of a number or a whole number; 0 where the op leaves it out, as it does with flags that are off.
+double numberOf(const proto::ReferenceOp &op, std::string_view name) {
+  const proto::Attribute *attribute = attributeOf(op, name);
+  if (attribute == nullptr)
+    return 0;
+  return attribute->value_case() == proto::Attribute::kInteger ? double(attribute->integer()) : attribute->number();
+}
+
+std::string textOf(const proto::ReferenceOp &op, std::string_view name) {
+  const proto::Attribute *attribute = attributeOf(op, name);
+  return attribute == nullptr ? "" : attribute->text();
+}
+
+std::vector<const proto::ReferenceOp *> opsOf(const proto::Plan &plan, std::string_view name) {
+  std::vector<const proto::ReferenceOp *> ops;
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (op.op() == name)
+      ops.push_back(&op);
+  return ops;
+}
+
+/// The op that makes a value, or null for what comes from outside.
+const proto::ReferenceOp *makerOf(const proto::Plan &plan, uint32_t value) {
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    if (std::ranges::find(op.results(), value) != op.results().end())
+      return &op;
+  return nullptr;
+}
+
+Claim batches(const proto::Plan &plan, const ConfigFile &config) {
+  const proto::Training &training = plan.training();
+  const std::string why = "the configuration, for " + std::to_string(dataRanks(plan)) + " data-parallel ranks";
+  requireEqual("train_micro_batch_size_per_gpu", double(training.micro_batch_size()), double(config.microBatch), why);
+  requireEqual("gradient_accumulation_steps", double(training.accumulation_steps()), double(config.accumulation), why);
+  requireEqual("train_batch_size", double(training.train_batch_size()), double(config.trainBatch), why);
+  return {"batch", "a step takes " + std::to_string(config.trainBatch) + " samples: " +
+                       std::to_string(config.accumulation) + " micro-batches of " + std::to_string(config.microBatch) +
+                       " on each of " + std::to_string(dataRanks(plan)) + " data-parallel ranks"};
+}
+
+/// The parameter that an update is of.
+std::string parameterOf(const proto::Plan &plan, const proto::ReferenceOp &update) {
+  for (const uint32_t variable : update.variables())
+    if (plan.variables(int(variable)).kind() == proto::Variable::PARAMETER)
+      return plan.variables(int(variable)).name();
+  return "";
+}
+
+Claim optimizer(const proto::Plan &plan, const ConfigFile &config) {
+  std::set<std::string> updated;
+  for (const char *kind : {"adamw", "sgd", "adagrad"})
+    for (const proto::ReferenceOp *op : opsOf(plan, std::string("train.") + kind)) {
+      const std::string name = parameterOf(plan, *op);
+      if (kind != config.optimizer)
+        throw Error("the plan updates " + name + " by " + kind + ", but optimizer.type asks for " + config.optimizer);
+      for (const auto &[setting, wanted] : config.settings)
+        requireEqual(setting + " of " + name, numberOf(*op, setting), wanted, "the configuration");
+      if (!updated.insert(name).second)
+        throw Error("the reference program of the plan updates " + name + " twice");
+    }
+  for (const proto::Variable &variable : plan.variables())
+    if (variable.trainable() && !updated.contains(variable.name()))
+      throw Error("the plan says that " + variable.name() + " is trained, but its reference program never updates it");
+  std::string settings;
+  for (const auto &[name, value] : config.settings)
+    settings += ", " + name + " " + text(value);
+  return {"optimizer", "each of " + std::to_string(updated.size()) + " trained parameters is updated by " +
+                           config.optimizer + settings};
+}
+
+Claim clipping(const proto::Plan &plan, const ConfigFile &config) {
+  const auto factors = opsOf(plan, "train.clip_factor");
+  if (factors.size() != (config.clip > 0 ? 1 : 0))
+    throw Error("the plan clips gradients " + std::to_string(factors.size()) + " times, but gradient_clipping is " +
+                text(config.clip));
+  if (!factors.empty())
+    requireEqual("gradient_clipping", numberOf(*factors[0], "max_norm"), config.clip, "the configuration");
+  return {"clipping", config.clip > 0 ? "gradients are clipped to a global norm of " + text(config.clip)
+                                      : "gradients are not clipped"};
+}
+
+/// The mean over all micro-batches: gradients by their seed, the loss by a division of its sum.
+Claim scale(const proto::Plan &plan, const ConfigFile &config) {
+  const double microbatches = double(config.accumulation * dataRanks(plan));
+  const auto seeds = opsOf(plan, "train.loss_gradient");
+  if (seeds.size() != 1)
+    throw Error("the reference program of the plan begins its backward pass " + std::to_string(seeds.size()) +
+                " times; it must be once");
+  const std::string why = "1 / (gradient_accumulation_steps * data-parallel ranks)";
+  requireEqual("the scale of gradients", numberOf(*seeds[0], "scale"), 1 / microbatches, why);
+  for (const proto::ReferenceOp *store : opsOf(plan, "train.store")) {
+    if (store->function() != "update" || plan.variables(int(store->variables(0))).name() != "loss")
+      continue;
+    const proto::ReferenceOp *mean = makerOf(plan, store->operands(0));
+    const proto::ReferenceOp *count = mean && mean->op() == "train.div" ? makerOf(plan, mean->operands(1)) : nullptr;
+    if (count == nullptr)
+      throw Error("the loss that the plan prints is no mean over micro-batches");
+    requireEqual("what the printed loss is divided by", numberOf(*count, "value"), microbatches, "the configuration");
+  }
+  return {"scale", "gradients and the loss are means over " + text(microbatches) + " micro-batches, scaled once"};
+}
+
+Claim learningRates(const proto::Plan &plan, const ConfigFile &config) {
+  const auto ops = opsOf(plan, "train.learning_rate");
+  if (ops.size() != 1)
+    throw Error("the reference program of the plan computes its learning rate " + std::to_string(ops.size()) +
+                " times; it must be once");
+  const proto::ReferenceOp &op = *ops[0];
+  const Schedule said{.type = textOf(op, "schedule"),
+                      .linear = textOf(op, "warmup_type") == "linear",
+                      .lr = numberOf(op, "lr"),
+                      .least = numberOf(op, "warmup_min_lr"),
+                      .most = numberOf(op, "warmup_max_lr"),
+                      .leastRatio = numberOf(op, "warmup_min_ratio"),
+                      .cosineRatio = numberOf(op, "cos_min_ratio"),
+                      .warmup = int64_t(numberOf(op, "warmup_num_steps")),
+                      .total = int64_t(numberOf(op, "total_num_steps"))};
+  const std::vector<int64_t> updates = sampledUpdates(config.schedule);
+  for (const int64_t update : updates)
+    requireEqual("the learning rate of update " + std::to_string(update), learningRate(said, update),
+                 learningRate(config.schedule, update), "the configuration");
+  return {"learning_rate", "the schedule is " + config.schedule.type + "; learning rates of " +
+                               std::to_string(updates.size()) + " updates from 0 to " + std::to_string(updates.back()) +
+                               " follow from the configuration"};
+}
+
+Claim precision(const proto::Plan &plan, const ConfigFile &config) {
+  const bool narrow = std::ranges::any_of(
+      plan.reference().values(), [](const proto::ReferenceValue &value) { return value.dtype() == proto::DTYPE_BF16; });
+  if (narrow != config.bf16)
+    throw Error(std::string("the plan computes ") + (narrow ? "" : "nothing ") + "in bfloat16, but bf16.enabled is " +
+                (config.bf16 ? "true" : "false"));
+  return {"precision", narrow ? "activations are bfloat16, as bf16.enabled asks" : "nothing is computed in bfloat16"};
+}
+
+} // namespace
+
+uint64_t dataRanks(const proto::Plan &plan) {
+  uint64_t ranks = 1;
+  for (const proto::Axis &axis : plan.world().axes())
+    if (axis.name() == "data")
+      ranks = axis.size();
+  return ranks;
+}
+
+std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
+  if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more
+    return {batches(plan, config)};
+  return {batches(plan, config), optimizer(plan, config),     clipping(plan, config),
+          scale(plan, config),   learningRates(plan, config), precision(plan, config)};
+}
+
+} // namespace ds::sources

@@ -1,0 +1,110 @@
+//===- Sources.cpp - whether a plan is of its model and configuration -----===//
+#include "compiler/sources/Sources.h"
+
+#include "compiler/import/files/Files.h"
+#include "compiler/sources/ConfigFile.h"
+#include "compiler/sources/ModelFile.h"
+#include "compiler/sources/Settings.h"
+#include "compiler/sources/Weights.h"
+#include "core/Error.h"
+#include "core/Files.h"
+#include "core/Sha256.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::sources {
+namespace {
+
+namespace fs = std::filesystem;
+namespace proto = plan::proto;
+
+void requireDigest(const std::string &file, const std::string &has, const std::string &wanted, const char *what) {
+  if (wanted.empty())
+    throw Error("the plan does not say which " + std::string(what) +
+                " it was made from; compile it again with this ds-opt");
+  if (has != wanted)
+    throw Error(file + " is not the " + what + " that the plan was made from: its SHA-256 begins with " +
+                hexOf(has).substr(0, 12) + ", the plan's with " + hexOf(wanted).substr(0, 12));
+}
+
+/// Of weight files that have one. Their elements are compared by ds-run when it loads them (crc32c).
+Claim requireHeaders(const proto::Plan &plan, const std::string &planFolder) {
+  size_t compared = 0;
+  for (const proto::WeightFile &file : plan.weight_files()) {
+    if (file.header_sha256().empty())
+      continue;
+    const std::string path = (fs::path(planFolder) / file.path()).lexically_normal().string();
+    const std::string header = import::safetensorsHeader(*import::InputFile::open(path));
+    requireDigest(path, sha256(std::as_bytes(std::span(header))), file.header_sha256(), "safetensors file");
+    ++compared;
+  }
+  return {"weight_headers", std::to_string(compared) + " of " + std::to_string(plan.weight_files_size()) +
+                                " weight files are safetensors, with the headers that the plan was made from"};
+}
+
+std::vector<Claim> byModel(const proto::Plan &plan, const std::string &path, const std::string &planFolder) {
+  const ModelFile model = readModel(path);
+  requireDigest(model.path, sha256OfFile(model.path), plan.sources().model_sha256(), "model");
+  std::vector<Claim> claims = {{"model", "the plan was made from " + fs::path(model.path).filename().string() +
+                                             ", SHA-256 " + hexOf(plan.sources().model_sha256())},
+                               requireHeaders(plan, planFolder)};
+  for (Claim &claim : requireWeights(plan, model, planFolder))
+    claims.push_back(std::move(claim));
+  return claims;
+}
+
+std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &path) {
+  const std::optional<std::string> text = readWhole(path);
+  if (!text)
+    throw Error(path + ": cannot be read: " + std::strerror(errno) + "; --config takes a DeepSpeed ds_config.json");
+  requireDigest(path, sha256(std::as_bytes(std::span(*text))), plan.sources().configuration_sha256(), "configuration");
+  const std::vector<std::string> overrides(plan.sources().overrides().begin(), plan.sources().overrides().end());
+  std::string by = "the plan was made from " + fs::path(path).filename().string() + ", SHA-256 " +
+                   hexOf(plan.sources().configuration_sha256());
+  for (const std::string &one : overrides)
+    by += ", --set " + one;
+  std::vector<Claim> claims = {{"configuration", by}};
+  for (Claim &claim : requireSettings(plan, readConfig(*text, path, overrides, dataRanks(plan))))
+    claims.push_back(std::move(claim));
+  return claims;
+}
+
+} // namespace
+
+std::vector<Claim> requireSources(const proto::Plan &plan, const Places &places) {
+  std::string planFolder = fs::path(places.plan).parent_path().string();
+  planFolder = planFolder.empty() ? "." : planFolder;
+  std::vector<Claim> claims;
+  const auto add = [&](std::vector<Claim> more, const char *restsOn) {
+    for (Claim &claim : more) {
+      claim.restsOn = restsOn;
+      claims.push_back(std::move(claim));
+    }
+  };
+  if (!places.model.empty())
+    add(byModel(plan, places.model, planFolder), "the model");
+  if (!places.config.empty())
+    add(byConfiguration(plan, places.config), "the configuration");
+  return claims;
+}
+
+std::vector<Claim> trustedWithout(const Places &places) {
+  std::vector<Claim> trusted = {
+      {"graph", "that the reference program is the model's graph and its derivative", "ds-audit, for tiny models"},
+      {"kernels", "that kernels compute their ops, and the machine what it is told", "the tests of kernels"}};
+  if (places.model.empty())
+    trusted.push_back({"model", "names, ties, inputs and first values", "--model"});
+  if (places.config.empty())
+    trusted.push_back({"configuration", "batch, optimizer, scales and learning rates", "--config"});
+  return trusted;
+}
+
+} // namespace ds::sources

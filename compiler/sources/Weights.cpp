@@ -1,0 +1,126 @@
+//===- Weights.cpp - whether a plan trains the parameters of its model ----===//
+#include "compiler/sources/Weights.h"
+
+#include "compiler/sources/FirstValues.h"
+#include "compiler/sources/ModelFile.h"
+#include "compiler/sources/Sources.h"
+#include "core/DType.h"
+#include "core/Error.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::sources {
+namespace {
+
+namespace proto = plan::proto;
+
+std::string shapeText(const auto &shape) {
+  std::string text = "[";
+  for (const int64_t dim : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+  return text + "]";
+}
+
+std::string nameOf(std::optional<DType> dtype) { return dtype ? std::string(name(*dtype)) : "of an unknown type"; }
+
+void requireType(const std::string &what, const auto &has, std::optional<DType> dtype,
+                 const std::vector<int64_t> &shape) {
+  const std::optional<DType> said = dtypeFromNumber(has.dtype());
+  if (said != dtype || !std::ranges::equal(has.shape(), shape))
+    throw Error(what + " is " + nameOf(said) + " " + shapeText(has.shape()) + " in the plan, but " + nameOf(dtype) +
+                " " + shapeText(shape) + " in the model");
+}
+
+/// Whether --trainable or --frozen, which the plan recorded, say so; nothing where they do not.
+std::optional<bool> trainedByOption(const proto::Plan &plan, const std::string &name) {
+  const auto matches = [&](const std::string &pattern) {
+    return std::regex_search(name, std::regex(pattern, std::regex::extended));
+  };
+  if (std::ranges::any_of(plan.sources().frozen(), matches))
+    return false;
+  if (std::ranges::any_of(plan.sources().trainable(), matches))
+    return true;
+  return std::nullopt;
+}
+
+void requireTies(const proto::Variable &variable, const ModelFile &model) {
+  const auto tied = model.tied.find(variable.name());
+  const std::set<std::string> said = {variable.aliases().begin(), variable.aliases().end()},
+                              wanted = tied == model.tied.end() ? std::set<std::string>{} : tied->second;
+  if (said != wanted)
+    throw Error("the plan gives " + variable.name() + " " + std::to_string(said.size()) +
+                " other names, the model's deepstatic.tied gives it " + std::to_string(wanted.size()) +
+                "; they are not the same");
+}
+
+Claim parameters(const proto::Plan &plan, const ModelFile &model) {
+  std::set<std::string> known;
+  size_t trained = 0;
+  for (const proto::Variable &variable : plan.variables()) {
+    const auto tensor = model.tensors.find(variable.name());
+    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end())
+      throw Error("the plan has a parameter " + variable.name() + ", which the model does not have");
+    if (tensor == model.tensors.end())
+      continue;
+    requireType(variable.name(), variable, tensor->second.dtype, tensor->second.shape);
+    requireTies(variable, model);
+    known.insert(variable.name());
+    if (model.bringsAlgorithm)
+      continue;
+    std::optional<bool> wanted = trainedByOption(plan, variable.name());
+    if (!wanted && model.trainable)
+      wanted = model.trainable->contains(variable.name());
+    if (wanted && *wanted != variable.trainable())
+      throw Error(variable.name() + " is " + (variable.trainable() ? "" : "not ") +
+                  "trained by the plan, but the model says otherwise (deepstatic.trainable)");
+    trained += variable.trainable();
+  }
+  if (model.trainable)
+    for (const std::string &name : *model.trainable)
+      if (model.read.contains(name) && !known.contains(name) && trainedByOption(plan, name).value_or(true))
+        throw Error("the model's graph reads " + name + ", which is to be trained, but the plan has no such parameter");
+  return {"parameters", std::to_string(known.size()) +
+                            " parameters and buffers have the model's names, types, shapes and ties; " +
+                            std::to_string(trained) + " are trained" +
+                            (model.trainable || model.bringsAlgorithm
+                                 ? ", as the model says"
+                                 : "; the model does not say which, so this is the plan's word")};
+}
+
+Claim inputs(const proto::Plan &plan, const ModelFile &model) {
+  for (const proto::Input &input : plan.inputs()) {
+    const auto found = model.inputs.find(input.name());
+    if (found == model.inputs.end())
+      throw Error("the plan has an input " + input.name() + ", which the model does not have");
+    std::vector<int64_t> shape = found->second.shape;
+    for (size_t i = 0; i < shape.size() && i < size_t(input.shape_size()); ++i)
+      if (shape[i] < 0) // the micro-batch, or --dim
+        shape[i] = i == 0 ? int64_t(plan.training().micro_batch_size()) : input.shape(int(i));
+    requireType("input " + input.name(), input, found->second.dtype, shape);
+    if (input.tokens() != found->second.tokens)
+      throw Error("input " + input.name() + " is made of the \"" + input.tokens() + "\" token by the plan, of the \"" +
+                  found->second.tokens + "\" by the model (deepstatic.tokens)");
+  }
+  return {"inputs",
+          std::to_string(plan.inputs_size()) + " inputs have the model's names, types, shapes and order of tokens"};
+}
+
+} // namespace
+
+std::vector<Claim> requireWeights(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
+  std::vector<Claim> claims = {parameters(plan, model)};
+  if (!model.bringsAlgorithm) // whose initialization is a graph of its own
+    claims.push_back(requireFirstValues(plan, model, planFolder));
+  claims.push_back(inputs(plan, model));
+  return claims;
+}
+
+} // namespace ds::sources

@@ -1,0 +1,80 @@
+//===- Sha256.cpp - which file it was -------------------------------------===//
+#include "core/Sha256.h"
+
+#include "core/Error.h"
+#include "core/Files.h"
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <openssl/evp.h>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+namespace ds {
+namespace {
+
+class Digest {
+public:
+  Digest() { require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1); }
+  void add(std::span<const std::byte> bytes) {
+    require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+  }
+  std::string finish() {
+    std::string digest(32, '\0');
+    require(EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char *>(digest.data()), nullptr) == 1);
+    return digest;
+  }
+
+private:
+  static void require(bool done) {
+    if (!done)
+      throw Error("libcrypto cannot compute SHA-256 here");
+  }
+
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+};
+
+} // namespace
+
+std::string sha256(std::span<const std::byte> bytes) {
+  Digest digest;
+  digest.add(bytes);
+  return digest.finish();
+}
+
+std::string sha256OfFile(const std::filesystem::path &path) {
+  const int file = openFile(path.c_str(), O_RDONLY | O_CLOEXEC);
+  Digest digest;
+  std::vector<std::byte> piece(size_t(1) << 20);
+  ssize_t got = file < 0 ? -1 : 1;
+  while (file >= 0 && (got > 0 || (got < 0 && errno == EINTR))) {
+    got = ::read(file, piece.data(), piece.size());
+    if (got > 0)
+      digest.add(std::span(piece).first(size_t(got)));
+  }
+  const int error = errno;
+  if (file >= 0)
+    ::close(file);
+  if (got < 0)
+    throw Error(path.string() + ": cannot be read: " + std::strerror(error));
+  return digest.finish();
+}
+
+std::string hexOf(std::string_view bytes) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : bytes) {
+    text += digits[static_cast<unsigned char>(byte) >> 4];
+    text += digits[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
+}
+
+} // namespace ds

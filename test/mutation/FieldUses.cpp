@@ -1,0 +1,79 @@
+//===- FieldUses.cpp - what each field is to a user of the plan -----------===//
+#include "test/mutation/FieldEdits.h"
+
+#include <string>
+#include <string_view>
+
+namespace ds::mutation {
+namespace {
+
+using enum FieldClass;
+
+struct Row {
+  std::string_view field; ///< a name that ends in '*' stands for all that begin so
+  FieldClass fieldClass;
+  const char *why;
+};
+
+// The first that fits counts.
+constexpr Row rows[] = {
+    {"ConfigAnswer.*", ForPeople, "what became of each key"},
+    {"Pipeline.*", ForPeople, "how the model was cut"},
+    {"Stage.*", ForPeople, "how the model was cut"},
+    {"SentValue.*", ForPeople, "how the model was cut"},
+    {"Recompute.*", ForPeople, "how much is repeated"},
+    {"Plan.compiler_revision", ForPeople, "who compiled it"},
+    {"Plan.model", ForPeople, "the model's name"},
+    {"Plan.config", ForPeople, "what became of each key"},
+    {"Plan.config_json", ForPeople, "the configuration; verify --config reads the file"},
+    {"Plan.bucket_elements", ForPeople, "what the configuration asks of buckets"},
+    {"Plan.pipeline", ForPeople, "how the model was cut"},
+    {"Plan.recompute", ForPeople, "how much is repeated"},
+    {"Plan.numerics", Trusted, "make proof compares weights with the class"},
+    {"Machine.*", Trusted, "ds-run compares it with the machine that it finds"},
+    {"Plan.machine", Trusted, "ds-run compares it with the machine that it finds"},
+    {"Plan.sources", Trusted, "verify --model --config compares it"},
+    {"Sources.*", Trusted, "verify --model --config compares it"},
+    {"Training.*", Trusted, "verify --config derives it again"},
+    {"Plan.training", Trusted, "verify --config derives it again"},
+    {"WeightFile.*", Trusted, "ds-run compares size and CRC-32C, verify --model the place"},
+    {"Plan.weight_files", Trusted, "ds-run compares size and CRC-32C, verify --model the place"},
+    {"Variable.*", Trusted, "verify --model derives names, types, ties and first values again"},
+    {"Plan.variables", Trusted, "verify --model derives names, types, ties and first values again"},
+    {"Source.*", Trusted, "verify --model derives first values again"},
+    {"FileRange.*", Trusted, "verify --model derives first values again"},
+    {"Random.*", Trusted, "verify --model derives first values again"},
+    {"Input.*", Trusted, "verify --model derives it again"},
+    {"Plan.inputs", Trusted, "verify --model derives it again"},
+    {"Plan.reference", Trusted, "ds-audit compares it with the model, verify --config its settings"},
+    {"Reference.*", Trusted, "ds-audit compares it with the model, verify --config its settings"},
+    {"ReferenceOp.*", Trusted, "ds-audit compares it with the model, verify --config its settings"},
+    {"ReferenceValue.*", Trusted, "ds-audit compares it with the model, verify --config its settings"},
+    {"Attribute.setting", Trusted, "which key ds-run --set would change"},
+    {"Arena.peak_live_bytes", ForPeople, "what reports print beside the arena's size"},
+    {"Buffer.category", ForPeople, "how reports sort bytes"},
+    {"Buffer.name", ForPeople, "what errors call it"},
+    {"Role.name", ForPeople, "what errors call it"},
+    {"Queue.name", ForPeople, "what errors call it"},
+    {"Event.name", ForPeople, "what errors call it"},
+    {"Communicator.name", ForPeople, "what errors call it"},
+    {"Channel.name", ForPeople, "what errors call it"},
+    {"Bucket.name", ForPeople, "what errors call it"},
+    {"Bucket.gathered", ForPeople, "how often it is made whole"},
+    {"Routine.name", ForPeople, "what errors call it"},
+    {"Routine.phase", ForPeople, "what it is for"},
+    {"Routine.stage", ForPeople, "what it is for"},
+};
+
+} // namespace
+
+FieldUse useOf(const std::string &field) {
+  for (const Row &row : rows) {
+    const bool all = row.field.ends_with('*');
+    if (all ? field.starts_with(row.field.substr(0, row.field.size() - 1)) : field == row.field)
+      return {row.fieldClass, row.why};
+  }
+  return {};
+}
+
+} // namespace ds::mutation

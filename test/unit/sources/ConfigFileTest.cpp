@@ -1,0 +1,91 @@
+//===- ConfigFileTest.cpp - the second reading of a configuration ---------===//
+//
+// Two readings that share no rule must agree: this one and compiler/config's.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/sources/ConfigFile.h"
+
+#include "compiler/config/Config.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace ds::sources {
+namespace {
+
+struct Case {
+  const char *text;
+  std::vector<std::string> overrides = {};
+};
+
+const Case cases[] = {
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}})"},
+    {R"({"train_batch_size": 16, "gradient_accumulation_steps": 2, "optimizer": {"type": "adamw", "params": {"lr": 1e-5,
+         "betas": [0.8, 0.95], "eps": 1e-6, "weight_decay": 0.1}}, "gradient_clipping": 0})"},
+    {R"({"train_micro_batch_size_per_gpu": 3, "gradient_accumulation_steps": 5, "optimizer": {"type": "Adam",
+         "params": {"adam_w_mode": false}}, "gradient_clipping": 0.5, "bf16": {"enabled": true}})"},
+    {R"(# HJSON
+        train_batch_size: 8
+        optimizer: {type: "SGD", params: {momentum: 0.9, nesterov: true, lr: 0.1}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "Adagrad"}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}})",
+     {"optimizer.params.lr=0.5", "gradient_clipping=2", "train_batch_size=32"}},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.25}},
+         "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 7}}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"},
+         "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_type": "linear"}}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.25}},
+         "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 90, "warmup_num_steps": 0}}})"},
+};
+
+Schedule scheduleOf(const config::Config &config) {
+  const config::Scheduler &scheduler = config.scheduler;
+  Schedule schedule{.lr = config.optimizer.lr};
+  if (scheduler.type == config::Scheduler::Type::None)
+    return schedule;
+  return {.type = std::string(config::name(scheduler.type)),
+          .linear = scheduler.warmup == config::Scheduler::Warmup::Linear,
+          .lr = config.optimizer.lr,
+          .least = scheduler.warmupMinLr,
+          .most = scheduler.warmupMaxLr,
+          .leastRatio = scheduler.warmupMinRatio,
+          .cosineRatio = scheduler.cosMinRatio,
+          .warmup = scheduler.warmupNumSteps,
+          .total = scheduler.totalNumSteps};
+}
+
+TEST(ConfigFile, AgreesWithTheCompiler) {
+  for (const Case &one : cases) {
+    SCOPED_TRACE(one.text);
+    config::ConfigOverrides overrides;
+    overrides.ranks = 2;
+    overrides.sets = one.overrides;
+    const config::Config theirs = config::resolveConfig(one.text, overrides);
+    const ConfigFile ours = readConfig(one.text, "test", one.overrides, 2);
+    EXPECT_EQ(ours.microBatch, uint64_t(theirs.microBatchSize));
+    EXPECT_EQ(ours.accumulation, uint64_t(theirs.accumulationSteps));
+    EXPECT_EQ(ours.trainBatch, uint64_t(theirs.trainBatchSize));
+    EXPECT_EQ(ours.clip, theirs.gradientClipping.value_or(0));
+    EXPECT_EQ(ours.bf16, theirs.bf16);
+    const std::map<std::string, double> wanted = {
+        {"beta1", theirs.optimizer.beta1},         {"beta2", theirs.optimizer.beta2},
+        {"epsilon", theirs.optimizer.epsilon},     {"weight_decay", theirs.optimizer.weightDecay},
+        {"decoupled", theirs.optimizer.adamWMode}, {"momentum", theirs.optimizer.momentum},
+        {"nesterov", theirs.optimizer.nesterov},   {"lr_decay", theirs.optimizer.lrDecay}};
+    for (const auto &[name, value] : ours.settings)
+      EXPECT_EQ(value, wanted.at(name)) << name;
+    const Schedule theirSchedule = scheduleOf(theirs);
+    for (const int64_t update : sampledUpdates(ours.schedule))
+      EXPECT_EQ(learningRate(ours.schedule, update), learningRate(theirSchedule, update)) << update;
+  }
+}
+
+TEST(ConfigFile, RefusesWhatIsNoNumber) {
+  EXPECT_THROW(readConfig(R"({"train_batch_size": "auto"})", "test", {}, 1), std::runtime_error);
+  EXPECT_THROW(readConfig(R"({"gradient_clipping": [1]})", "test", {}, 1), std::runtime_error);
+  EXPECT_THROW(readConfig(R"({"train_batch_size": 1e300})", "test", {}, 1), std::runtime_error);
+}
+
+} // namespace
+} // namespace ds::sources
