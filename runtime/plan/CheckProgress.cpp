@@ -4,14 +4,19 @@
 #include "runtime/plan/Simulator.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
 namespace ds::plan {
 namespace {
 
-std::string text(const proto::Plan &plan, const proto::Program &program, const Instance &instance) {
-  return placeInRun(plan, plan.roles(int(instance.role)), program, int(instance.call), int(instance.index));
+/// `program` names it; each role has calls of its own.
+std::string text(const proto::Plan &plan, const std::string &program, const Instance &instance) {
+  const proto::Role &role = plan.roles(int(instance.role));
+  const auto own =
+      std::ranges::find_if(role.programs(), [&](const proto::Program &one) { return one.name() == program; });
+  return placeInRun(plan, role, *own, int(instance.call), int(instance.index));
 }
 
 std::string meetingPoint(const proto::Plan &plan, const proto::Command &command) {
@@ -23,7 +28,7 @@ std::string meetingPoint(const proto::Plan &plan, const proto::Command &command)
   return describe("channel", channel, plan.channels(int(channel)).name());
 }
 
-[[noreturn]] void refuseDeadlock(const proto::Plan &plan, const proto::Program &program, const Deadlock &deadlock) {
+[[noreturn]] void refuseDeadlock(const proto::Plan &plan, const std::string &program, const Deadlock &deadlock) {
   const Instance &instance = deadlock.instance;
   const proto::Role &role = plan.roles(int(instance.role));
   const auto queueName = [&](const Instance &one) { return plan.roles(int(one.role)).queues(int(one.queue)).name(); };
@@ -45,7 +50,7 @@ std::string meetingPoint(const proto::Plan &plan, const proto::Command &command)
 void checkProgress(const proto::Plan &plan, RolePeers &peers) {
   for (const proto::Program &program : plan.roles(0).programs()) // all have the same
     if (const std::optional<Deadlock> deadlock = simulate(plan, program.name(), peers, nullptr))
-      refuseDeadlock(plan, program, *deadlock);
+      refuseDeadlock(plan, program.name(), *deadlock);
 }
 
 } // namespace ds::plan

@@ -138,7 +138,8 @@ Judge::Trial Judge::train(const plan::proto::Plan &plan, bool disturbed) const {
 
 Judgement Judge::judge(const plan::proto::Plan &broken) {
   try {
-    plan::validatePlan(broken);
+    const std::string file = plan::framePlan(broken);
+    plan::validatePlan(plan::unframePlan(std::as_bytes(std::span(file))));
   } catch (const Error &error) {
     return {Outcome::Reader, error.what()};
   }

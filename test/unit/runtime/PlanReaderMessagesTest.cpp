@@ -139,6 +139,9 @@ const std::vector<BadPlan> messageRules = {
         steps(p, 0).mutable_calls()->SwapElements(1, 4)),
     BAD(NobodySignals, "queue forward would wait for ever for event 0 (computed) to reach 1; it stays at 0",
         at(p, 0, "forward", 1).clear_signals()),
+    BAD(NobodySignalsInTheSecondRole, // each role has calls of its own
+        "(routine 2 (forward), micro-batch 0), command 0 of role stage1: queue compute would wait for ever",
+        at(p, 1, "receive", 0).clear_signals()),
 };
 INSTANTIATE_TEST_SUITE_P(Messages, PlanReaderRefusesMessages, testing::ValuesIn(messageRules),
                          [](const auto &info) { return info.param.name; });
