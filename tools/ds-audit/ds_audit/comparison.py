@@ -70,10 +70,8 @@ class Audit:
             self.counts["metrics"] += 1
 
     def mean(self, values):
-        total = values[0].data
-        for value in values[1:]:
-            total = self.algebra.add(total, value.data)
-        return self.algebra.div(total, self.algebra.constants(len(values), DTYPES[8])) if len(values) > 1 else total
+        total = self.algebra.sum(numpy.array([value.data for value in values]), 0)
+        return self.algebra.div(total, self.algebra.constants(len(values), DTYPES[8]))
 
     def compare_variables(self, rank, when):
         for buffer, variable, first, byte, count in rank.held():

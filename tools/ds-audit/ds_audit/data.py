@@ -7,7 +7,6 @@ from .field import Field
 from .plans import Refusal, count_of, crc32c, dtype_of, first_numbers, shape_of
 
 CONSTANT = 5  # Variable.Kind
-IGNORED_EVERY = 8
 
 
 class Data:
@@ -57,5 +56,5 @@ class Data:
         elements = self.random.stream(self.random.key(*key), count)
         if dtype.name == "bool" or message.limit == 0:
             return elements % 2
-        ignored = self.random.stream(self.random.key(*key, "ignored"), count) % IGNORED_EVERY == 0
+        ignored = self.random.stream(self.random.key(*key, "ignored"), count) % 8 == 0
         return numpy.where(ignored & message.HasField("ignored"), message.ignored, elements % message.limit)

@@ -52,8 +52,6 @@ class Run:
         for number, one in enumerate(self.program_of(rank).calls):
             routine = rank.role.routines[one.routine]
             for index, command in enumerate(routine.commands):
-                if command.queue >= len(rank.role.queues):
-                    raise Refusal(f"routine {routine.name} uses queue {command.queue}, which role {rank.role.name} has not")
                 text = (f"program {self.name}, rank {rank.number}, call {number} (routine {routine.name}, micro-batch {one.microbatch}), "
                         f"command {index} ({self.describe(command)})")
                 self.queues.setdefault((rank.number, command.queue), []).append(
@@ -63,10 +61,7 @@ class Run:
                 instances.reverse()
 
     def describe(self, command):
-        kind = command.WhichOneof("kind")
-        if kind == "kernel":
-            kind = command.kernel.kernel
-        ops = self.world.plan.reference.ops
+        kind, ops = command.kernel.kernel or command.WhichOneof("kind"), self.world.plan.reference.ops
         names = [ops[i].name for i in command.reference if i < len(ops)]
         return f"{kind} of {names[0]}" if names else str(kind)
 
@@ -93,13 +88,8 @@ class Run:
             self.execute(group)
 
     def may_start(self, instance):
-        role = instance.rank.role
-        for wait in instance.command.waits:
-            if wait.event >= len(role.events):
-                raise Refusal(f"{instance.text}: waits for event {wait.event}, which is none")
-            if self.events.get((instance.rank.number, wait.event), 0) < instance.microbatch + 1 - wait.delay:
-                return False
-        return True
+        return all(self.events.get((instance.rank.number, wait.event), 0) >= instance.microbatch + 1 - wait.delay
+                   for wait in instance.command.waits)
 
     def ready(self, instance):
         """The commands that can now run as one: this, all ranks' of a collective, or both ends of a message."""
@@ -109,8 +99,7 @@ class Run:
         if kind == "collective":
             return self.meeting(instance)
         if kind == "receive":
-            line = self.line(instance, instance.command.receive.channel)
-            return [instance] if self.messages.get(line) else None
+            return [instance] if self.messages.get(self.line(instance, instance.command.receive.channel)) else None
         if kind == "send" and not self.buffered:
             line = self.line(instance, instance.command.send.channel)
             heads = self.heads(line[2], lambda other: other.command.WhichOneof("kind") == "receive"
@@ -130,9 +119,7 @@ class Run:
         return channel, sender, receiver
 
     def meeting(self, instance):
-        wanted = instance.command.collective.communicator
-        kind = instance.rank.role.queues[instance.queue].kind
-        group = []
+        wanted, kind, group = instance.command.collective.communicator, instance.rank.role.queues[instance.queue].kind, []
         for rank in self.world.group(wanted, instance.rank.number):
             heads = self.heads(rank, lambda other: other.command.WhichOneof("kind") == "collective"
                                and other.command.collective.communicator == wanted
@@ -146,7 +133,7 @@ class Run:
         for instance in group:
             instance.rank.log.append(instance.text)
         try:
-            COMMANDS[group[0].command.WhichOneof("kind")](self, group)
+            getattr(self, group[0].command.WhichOneof("kind"))(group)
         except Refusal as refusal:
             raise Refusal(f"{group[0].text}: {refusal}") from None
         except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -164,9 +151,8 @@ class Run:
         rank, microbatch, kernel = group[0].rank, group[0].microbatch, group[0].command.kernel
         if kernel.kernel not in ROWS:
             raise Refusal(f"ds-audit knows no kernel {kernel.kernel}")
-        operands = {access: [o for o in kernel.operands if o.access in access]
-                    for access in ((READ, READ_WRITE), (WRITE, READ_WRITE), (SCRATCH,))}
-        reads, writes, scratches = operands.values()
+        reads, writes, scratches = ([operand for operand in kernel.operands if operand.access in access]
+                                    for access in ((READ, READ_WRITE), (WRITE, READ_WRITE), (SCRATCH,)))
         require_places(rank, kernel.kernel, reads, writes, scratches, microbatch)
         results = [(dtype_of(operand), shape_of(operand)) for operand in writes]
         place = Place(self.step, microbatch * self.world.data_ranks + rank.data_rank)
@@ -185,7 +171,7 @@ class Run:
     def copy(self, group):
         rank, copy, microbatch = group[0].rank, group[0].command.copy, group[0].microbatch
         require_alike(copy.source, copy.target)
-        require_apart(rank, copy.source, copy.target, microbatch)
+        require_places(rank, "elementwise", [copy.source], [copy.target], [], microbatch)
         rank.write(copy.target, microbatch, rank.read(copy.source, microbatch), len(rank.log) - 1)
 
     def feed(self, group):
@@ -237,26 +223,19 @@ class Run:
             instance.rank.write(part.target, instance.microbatch, Tensor(data, dtype_of(part.target)), writer)
 
 
-COMMANDS = {name: getattr(Run, name) for name in ("kernel", "fill", "copy", "feed", "send", "receive", "collective")}
-
-
 def combined(algebra, kind, index, ranks, sources, dtype):
     """What a rank's target receives."""
     if kind in (REDUCE_SCATTER, ALL_TO_ALL) and sources[0].size % ranks:
         raise Refusal(f"{sources[0].size} elements have no {ranks} equal slices")
-    slice_size = sources[0].size // ranks
-    own = slice(index * slice_size, (index + 1) * slice_size)
-    if kind == ALL_GATHER:
-        return numpy.concatenate(sources)
-    if kind == REDUCE_SCATTER:
-        return total(algebra, [source[own] for source in sources], dtype)
-    if kind == ALL_REDUCE:
-        return total(algebra, sources, dtype)
-    if kind == BROADCAST:
-        return sources[0]
-    if kind == ALL_TO_ALL:
-        return numpy.concatenate([source[own] for source in sources])
-    raise Refusal(f"there is no collective of kind {kind}")
+    own = slice(index * (sources[0].size // ranks), (index + 1) * (sources[0].size // ranks))
+    slices = [source[own] for source in sources]
+    if kind in (ALL_GATHER, ALL_TO_ALL):
+        return numpy.concatenate(sources if kind == ALL_GATHER else slices)
+    if kind in (ALL_REDUCE, REDUCE_SCATTER):
+        return total(algebra, sources if kind == ALL_REDUCE else slices, dtype)
+    if kind != BROADCAST:
+        raise Refusal(f"there is no collective of kind {kind}")
+    return sources[0]
 
 
 def total(algebra, parts, dtype):
@@ -275,12 +254,6 @@ def overlap(a, b):
 def require_alike(source, target):
     if (source.dtype, list(source.shape)) != (target.dtype, list(target.shape)):
         raise Refusal("its two ends have different types or shapes")
-
-
-def require_apart(rank, source, target, microbatch):
-    places = [rank.locate(operand, microbatch) for operand in (source, target)]
-    if overlap(*places) and places[0] != places[1]:
-        raise Refusal(f"{rank.name(target)} overlaps {rank.name(source)}, which it is computed from")
 
 
 def require_places(rank, kernel, reads, writes, scratches, microbatch):

@@ -61,12 +61,6 @@ class Field:
         ratio = fractions.Fraction(number)
         return ratio.numerator * pow(ratio.denominator, -1, P) % P
 
-    def of_integers(self, data):
-        return data % P
-
-    def to_integers(self, data):
-        return centered(data)
-
     def rounded(self, data, dtype):
         """To bfloat16, whose place in a program matters, by a hash; all other floats are one type here."""
         return self.hashed("round to bf16", (), [data]) if dtype.name == "bf16" else data
@@ -121,17 +115,9 @@ class Field:
 
     # ---- by the order of representatives
 
-    def ordered(self, a):
-        return centered(a)
-
-    def from_ordered(self, a):
-        return a % P
-
-    def reduced(self, sums):
-        return sums % P
-
-    def is_nan(self, a):
-        return numpy.zeros_like(a)
+    ordered = to_integers = staticmethod(centered)
+    from_ordered = of_integers = reduced = staticmethod(lambda a: a % P)
+    is_nan = staticmethod(numpy.zeros_like)
 
     # ---- hashed
 

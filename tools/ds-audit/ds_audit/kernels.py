@@ -30,41 +30,27 @@ class Row:
     ignored: tuple = ()      # attributes that choose rounding, speed, or what results' shapes say already
 
 
-def transposed(data, flag):
-    return numpy.swapaxes(data, -1, -2) if flag else data
-
-
 def matmul(algebra, inputs, attributes, results, place):
     if attributes["epilogue"] or attributes["dbias"]:
         raise Refusal("ds-audit knows no epilogues of products")
-    a, b = transposed(inputs[0].data, attributes["trans_a"]), transposed(inputs[1].data, attributes["trans_b"])
-    c = algebra.matmul(a, b)
+    a, b = (numpy.swapaxes(tensor.data, -1, -2) if attributes[flag] else tensor.data for tensor, flag in zip(inputs, ("trans_a", "trans_b")))
     if bool(attributes["bias"]) != (len(inputs) == 3):
         raise Refusal("attribute bias does not say whether there is a bias")
-    if len(inputs) == 3:
-        c = algebra.add(c, inputs[2].data)
-    return [algebra.rounded(c, results[0][0])]
+    c = algebra.matmul(a, b)
+    return [algebra.rounded(algebra.add(c, inputs[2].data) if len(inputs) == 3 else c, results[0][0])]
 
 
-def opaque(name, flag_at=None, flag="mask"):
-    """A nonlinear op as a whole. `flag` says whether there is an optional input, without which there are `flag_at`."""
+def opaque(name, flag_at=None, flag="mask", columns_at=None):
+    """A nonlinear op as a whole. `flag` says whether there is an optional input, without which there are `flag_at`; of an op on rows
+    only the number of columns matters, which input `columns_at` has."""
     def run(algebra, inputs, attributes, results, place):
-        if flag_at is not None and bool(attributes.get(flag)) != (len(inputs) == flag_at + 1):
+        if flag_at is not None and bool(attributes[flag]) != (len(inputs) == flag_at + 1):
             raise Refusal(f"attribute {flag} does not say whether there is a {flag}")
-        shapes = [shape for _, shape in results]
-        key = (tuple(sorted(attributes.items())), tuple(tensor.data.shape for tensor in inputs), tuple(shapes))
-        return algebra.opaque(name, key, [tensor.data for tensor in inputs], shapes)
-    return run
-
-
-def norm(name):
-    """A norm of rows, whatever dimensions they are counted by."""
-    def run(algebra, inputs, attributes, results, place):
-        columns = inputs[1 if name in ("layer_norm", "rms_norm") else 2].data.size
-        shapes = [(count_of(shape),) for _, shape in results]
-        flat = [tensor.data.reshape(-1) for tensor in inputs]
-        key = (tuple(sorted(attributes.items())), columns)
-        return [data.reshape(shape) for data, (_, shape) in zip(algebra.opaque(name, key, flat, shapes), results)]
+        data, shapes = [tensor.data for tensor in inputs], [shape for _, shape in results]
+        form = tuple(array.shape for array in data), tuple(shapes)
+        if columns_at is not None:
+            form, data = data[columns_at].size, [array.ravel() for array in data]
+        return algebra.opaque(name, (tuple(sorted(attributes.items())), form), data, shapes)
     return run
 
 
@@ -93,6 +79,10 @@ def pad(algebra, inputs, attributes, results, place):
 
 def concat(algebra, inputs, attributes, results, place):
     return [numpy.concatenate([tensor.data for tensor in inputs], attributes["axis"])]
+
+
+def ordered(algebra, tensor):
+    return algebra.ordered(tensor.data) if tensor.dtype.is_float else tensor.data
 
 
 def reduction(kind):
@@ -155,13 +145,7 @@ def scatter_elements(algebra, inputs, attributes, results, place):
 
 def arg_max(algebra, inputs, attributes, results, place):
     x, axis = ordered(algebra, inputs[0]), attributes["axis"]
-    if attributes["last"]:
-        return [x.shape[axis] - 1 - numpy.flip(x, axis).argmax(axis)]
-    return [x.argmax(axis)]
-
-
-def ordered(algebra, tensor):
-    return algebra.ordered(tensor.data) if tensor.dtype.is_float else tensor.data
+    return [x.shape[axis] - 1 - numpy.flip(x, axis).argmax(axis) if attributes["last"] else x.argmax(axis)]
 
 
 def top_k(algebra, inputs, attributes, results, place):
@@ -212,9 +196,7 @@ def global_norm(algebra, inputs, attributes, results, place):
 
 
 def scalar(name):
-    def run(algebra, inputs, attributes, results, place):
-        return [algebra.hashed(name, tuple(sorted(attributes.items())), [inputs[0].data])]
-    return run
+    return lambda algebra, inputs, attributes, results, place: [algebra.hashed(name, tuple(sorted(attributes.items())), [inputs[0].data])]
 
 
 def increment(algebra, inputs, attributes, results, place):
@@ -237,8 +219,8 @@ ROWS = {
     **{f"reduce_{kind}": Row(reduction(kind), ("axes",), ignored=("wide",)) for kind in ("sum", "mean", "max")},
     **{name: Row(opaque(name), ("axis",), over=(0,)) for name in ("softmax", "log_softmax")},
     **{name: Row(opaque(name), ("axis",), over=(0, 1)) for name in ("softmax_grad", "log_softmax_grad")},
-    **{name: Row(norm(name), ("epsilon",), over=(0,)) for name in ("layer_norm", "rms_norm")},
-    **{name: Row(norm(name), over=(0, 1)) for name in ("layer_norm_grad", "rms_norm_grad")},
+    **{name: Row(opaque(name, columns_at=1), ("epsilon",), over=(0,)) for name in ("layer_norm", "rms_norm")},
+    **{name: Row(opaque(name, columns_at=2), over=(0, 1)) for name in ("layer_norm_grad", "rms_norm_grad")},
     "batch_norm": Row(opaque("batch_norm"), ("epsilon",), over=(0,)),
     "batch_norm_grad": Row(opaque("batch_norm_grad"), over=(0, 1)),
     "conv": Row(opaque("conv", 2, "bias"), (*WINDOW, "groups", "bias"), ignored=FROM_SHAPES),

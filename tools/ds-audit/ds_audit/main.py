@@ -11,7 +11,7 @@ from .sources import compare_sources
 
 class Usage(argparse.ArgumentParser):
     def error(self, message):
-        raise Unusable(f"{message}; {self.format_usage().strip()}")
+        raise Unusable(f"{message}; {' '.join(self.format_usage().split())}")
 
 
 def parse(arguments):

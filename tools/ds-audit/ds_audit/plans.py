@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import shutil
 import struct
 import subprocess
@@ -63,27 +64,18 @@ def plan_class():
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("ds.plan.proto.Plan"))
 
 
-@functools.cache
-def crc32c_table():
+def crc32c(data: bytes) -> int:
     """Castagnoli's polynomial, reflected: 0x82F63B78."""
-    table = list(range(256))
+    table, crc = list(range(256)), 0xFFFFFFFF
     for _ in range(8):
         table = [byte >> 1 ^ (0x82F63B78 if byte & 1 else 0) for byte in table]
-    return table
-
-
-def crc32c(data: bytes) -> int:
-    table, crc = crc32c_table(), 0xFFFFFFFF
     for byte in data:
         crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
     return crc ^ 0xFFFFFFFF
 
 
 def read_plan(path):
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise Unusable(f"plan {path} cannot be read: {error.strerror}") from None
+    data = read_bytes(path, "plan")
     if len(data) < HEADER_BYTES or not data.startswith(MAGIC):
         raise Unusable(f"{path} is no plan: it does not begin with DSPLAN")
     length, checksum, zero = struct.unpack("<QII", data[len(MAGIC):HEADER_BYTES])
@@ -113,10 +105,7 @@ def shape_of(message) -> tuple:
 
 
 def count_of(shape) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    return math.prod(shape)
 
 
 def attributes_of(message) -> dict:
@@ -159,10 +148,12 @@ def first_numbers(plan, index, folder):
 def read_range(plan, place, folder) -> bytes:
     if place.file >= len(plan.weight_files):
         raise Refusal(f"a first value lies in weight file {place.file} of {len(plan.weight_files)}")
-    path = Path(folder) / plan.weight_files[place.file].path
+    data = read_bytes(Path(folder) / plan.weight_files[place.file].path, "weight file")
+    return data[place.offset:place.offset + place.length]
+
+
+def read_bytes(path, what) -> bytes:
     try:
-        with open(path, "rb") as file:
-            file.seek(place.offset)
-            return file.read(place.length)
-    except (OSError, OverflowError, ValueError) as error:
-        raise Unusable(f"weight file {path} cannot be read: {error}") from None
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise Unusable(f"{what} {path} cannot be read: {error.strerror}") from None

@@ -15,9 +15,7 @@ class World:
         self.axes = [(axis.name, axis.size) for axis in plan.world.axes]
         self.size = count_of(size for _, size in self.axes)
         self.roles = self.roles_by_rank()
-        sizes = dict(self.axes)
-        self.data_ranks = sizes.get("data", 1)
-        training = plan.training
+        self.data_ranks, training = dict(self.axes).get("data", 1), plan.training
         if training.train_batch_size != training.micro_batch_size * training.accumulation_steps * self.data_ranks:
             raise Refusal(f"a step has {training.train_batch_size} samples, not {training.accumulation_steps} micro-batches of "
                           f"{training.micro_batch_size} on {self.data_ranks} data-parallel ranks")
@@ -48,22 +46,13 @@ class World:
 
     def group(self, communicator, rank):
         """Ranks whose coordinates differ on the communicator's axes alone, ordered."""
-        axes = self.communicator(communicator).axes
-        def others(which):
-            return [c for axis, c in enumerate(self.coordinates(which)) if axis not in axes]
-        return [other for other in range(self.size) if others(other) == others(rank)]
-
-    def communicator(self, index):
-        if index >= len(self.plan.communicators):
-            raise Refusal(f"there is no communicator {index}")
-        return self.plan.communicators[index]
+        axes, own = self.plan.communicators[communicator].axes, self.coordinates(rank)
+        return [other for other in range(self.size)
+                if all(a == b for axis, (a, b) in enumerate(zip(self.coordinates(other), own)) if axis not in axes)]
 
     def ends(self, channel, rank):
         """The ranks that send and receive on a channel's line through `rank`."""
-        if channel >= len(self.plan.channels):
-            raise Refusal(f"there is no channel {channel}")
-        line = self.plan.channels[channel]
-        found = []
+        line, found = self.plan.channels[channel], []
         for at in (getattr(line, "from"), line.to):
             coordinates = self.coordinates(rank)
             coordinates[line.axis] = at
@@ -103,8 +92,6 @@ class Rank:
 
     def locate(self, operand, microbatch):
         """(arena, first byte, bytes)."""
-        if operand.buffer >= len(self.role.buffers):
-            raise Refusal(f"there is no buffer {operand.buffer}")
         buffer, width = self.role.buffers[operand.buffer], dtype_of(operand).width
         size = count_of(shape_of(operand)) * width
         within = operand.byte_offset

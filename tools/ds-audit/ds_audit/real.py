@@ -21,24 +21,17 @@ class Real:
             numpy.cumsum, numpy.add, numpy.subtract, numpy.multiply, numpy.divide, numpy.negative, numpy.matmul)
         self.pow, self.inverse = numpy.power, numpy.reciprocal
         self.ordered = self.from_ordered = self.reduced = lambda x: x
+        self.of_integers, self.to_integers = (lambda x: x.astype(numpy.float64)), (lambda x: numpy.trunc(x).astype(numpy.int64))
+        self.is_nan = lambda x: numpy.isnan(x).astype(numpy.int64)
 
     def constants(self, numbers, dtype):
         return numpy.asarray(numbers, numpy.float64)
-
-    def of_integers(self, data):
-        return data.astype(numpy.float64)
-
-    def to_integers(self, data):
-        return numpy.trunc(data).astype(numpy.int64)
 
     def rounded(self, data, dtype):
         return data
 
     def sum(self, a, axes):
         return a.sum(axis=axes)
-
-    def is_nan(self, a):
-        return numpy.isnan(a).astype(numpy.int64)
 
     def unary(self, name, a):
         return UNARY[name](a)
@@ -69,17 +62,11 @@ def softmax(attributes, _, inputs, shapes):
 
 
 def softmax_grad(attributes, _, inputs, shapes):
-    y, dy = inputs
-    return [y * (dy - (y * dy).sum(attributes["axis"], keepdims=True))]
-
-
-def log_softmax(*arguments):
-    return [numpy.log(softmax(*arguments)[0])]
+    return [inputs[0] * (inputs[1] - (inputs[0] * inputs[1]).sum(attributes["axis"], keepdims=True))]
 
 
 def log_softmax_grad(attributes, _, inputs, shapes):
-    y, dy = inputs
-    return [dy - numpy.exp(y) * dy.sum(attributes["axis"], keepdims=True)]
+    return [inputs[1] - numpy.exp(inputs[0]) * inputs[1].sum(attributes["axis"], keepdims=True)]
 
 
 def normalized(x, axes, epsilon, centers=True):
@@ -182,7 +169,6 @@ def cross_entropy_grad(attributes, _, inputs, shapes):
     return [p * weights[:, None] * dloss]
 
 
-OPAQUE = {"softmax": softmax, "softmax_grad": softmax_grad, "log_softmax": log_softmax, "log_softmax_grad": log_softmax_grad,
-          "layer_norm": layer_norm, "layer_norm_grad": layer_norm_grad, "rms_norm": rms_norm, "rms_norm_grad": rms_norm_grad,
-          "batch_norm": batch_norm, "batch_norm_grad": batch_norm_grad, "attention": attention, "attention_grad": attention_grad,
-          "cross_entropy": cross_entropy, "cross_entropy_grad": cross_entropy_grad}
+OPAQUE = {"log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], **{function.__name__: function for function in (
+    softmax, softmax_grad, log_softmax_grad, layer_norm, layer_norm_grad, rms_norm, rms_norm_grad, batch_norm, batch_norm_grad, attention,
+    attention_grad, cross_entropy, cross_entropy_grad)}}
