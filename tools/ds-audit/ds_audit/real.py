@@ -7,7 +7,7 @@ import math
 
 import numpy
 
-from .plans import Refusal
+from .plans import Unusable
 
 UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.exp, "log": numpy.log, "tanh": numpy.tanh, "sin": numpy.sin,
          "cos": numpy.cos, "atan": numpy.arctan, "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.rint,
@@ -49,7 +49,7 @@ class Real:
 
     def opaque(self, name, key, inputs, shapes):
         if name not in OPAQUE:
-            raise Refusal(f"ds-audit has no float64 arithmetic for {name}")
+            raise Unusable(f"ds-audit has no float64 arithmetic for {name}, so it cannot compare this model with its plan")
         results = OPAQUE[name](dict(key[0]), key[1], inputs, shapes)
         return [numpy.asarray(result, numpy.float64).reshape(shape) for result, shape in zip(results, shapes, strict=True)]
 
