@@ -1,0 +1,443 @@
+"""ds-audit (docs/audit.md) accepts the plans of all strategies and refuses those that compute something else.
+
+The mutants are the kinds of edits that `ds-opt verify` once took for right plans; each is planted in a plan in which it changes what is computed.
+`make test` audits a part of the matrix, DS_TEST_SCOPE=all the whole.
+"""
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY, write_config
+from plan_files import read_plan, write_plan
+
+TOOL = REPOSITORY / "tools" / "ds-audit"
+WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
+MOST_LINES = 1500
+SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
+READ, WRITE = 1, 2
+
+
+def stages(count, schedule="1f1b", chunks=1):
+    return {"pipeline": {"stages": count, "schedule": schedule, "chunks": chunks}}
+
+
+# model, ranks, micro-batches, stage, more of zero_optimization, deepstatic
+QUICK = [("gpt2", 1, 1, 0, {}, {}), ("llama", 1, 3, 0, {}, {}), ("gpt2", 2, 2, 0, {}, {}), ("llama", 3, 2, 1, {}, {}),
+         ("gpt2", 2, 2, 2, {"overlap_comm": True}, {}), ("gpt2", 2, 2, 3, {"stage3_max_live_parameters": 0}, {}),
+         ("gpt2", 2, 3, 0, {}, stages(2)), ("llama", 4, 4, 2, {}, stages(2, "zb-h1"))]
+SLOW = [(model, ranks, 2, stage, {"overlap_comm": overlap}, {}) for model in ("gpt2", "llama") for ranks in (2, 4) for stage in range(4)
+        for overlap in (False, True)]
+SLOW += [(model, ranks, 4, stage, {}, stages(2, schedule, 2 if schedule == "interleaved" else 1)) for model in ("gpt2", "llama")
+         for ranks in (2, 4) for stage in (0, 1, 3) for schedule in ("gpipe", "1f1b", "interleaved", "zb-h1")]
+
+
+class Plans:
+    def __init__(self, tools, folder):
+        self.tools, self.folder, self.made = tools, folder, {}
+
+    def compile(self, model, ranks, accumulation, stage, more, own, micro=1, **settings):
+        """A plan; `model` is a folder or the name of one in test/e2e/hazards."""
+        key = hashlib.sha256(repr((str(model), ranks, accumulation, stage, more, own, micro, settings)).encode()).hexdigest()[:12]
+        plan = self.folder / f"{key}.dsplan"
+        if key not in self.made:
+            settings = {"gradient_clipping": 0.5, "deepstatic": own, "zero_optimization": {"stage": stage, **SMALL, **more}, **settings}
+            config = write_config(self.folder / f"{key}.json", micro, accumulation, **settings)
+            source = REPOSITORY / "test/e2e/hazards" / f"good-{model}" if isinstance(model, str) else model
+            self.tools("ds-opt", "compile", source, "--config", config, "--ranks", ranks, "-o", plan)
+            self.made[key] = plan
+        return plan
+
+    def mutant(self, plan, edit):
+        """A copy that `edit` has changed."""
+        broken = read_plan(plan)
+        edit(broken)
+        return write_plan(self.folder / f"{os.urandom(4).hex()}.dsplan", broken)
+
+
+@pytest.fixture(scope="module")
+def plans(tools, tmp_path_factory):
+    return Plans(tools, tmp_path_factory.mktemp("audit"))
+
+
+def audit(*arguments, code=0):
+    """What ds-audit says: its line, or its error's sentence."""
+    done = subprocess.run([sys.executable, str(TOOL / "ds-audit"), *map(str, arguments)], capture_output=True, text=True, timeout=600)
+    assert "Traceback" not in done.stderr and done.returncode == code, done.stdout + done.stderr
+    if code == 0:
+        assert done.stdout.startswith("audited: ") and not done.stderr
+        return done.stdout
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("error: ") and not done.stdout, done.stderr
+    return lines[0]
+
+
+# ---- right plans
+
+@pytest.mark.parametrize("case", QUICK + (SLOW if WHOLE else []), ids=lambda case: "-".join(str(part) for part in case[:4]))
+def test_right_plans_agree(plans, case):
+    audit(plans.compile(*case))
+
+
+if WHOLE:
+    MODELS = {"bert": {}, "moe": {}, "vit": {}, "resnet50": {}, "gpt2": {"--dropout": 0.25}, "llama": {}}
+
+    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("ranks, stage", [(1, 0), (2, 0), (2, 3)])
+    def test_models_agree(plans, exported, name, ranks, stage):
+        more = [word for option in MODELS[name].items() for word in option]
+        folder = exported(name, "--size", "tiny", *([] if name in ("vit", "resnet50") else ["--seq", 8]), *more)
+        audit(plans.compile(folder, ranks, 2, stage, {}, {}))
+
+    @pytest.mark.parametrize("settings", [
+        {"bf16": {"enabled": True}}, {"optimizer": {"type": "SGD", "params": {"lr": 0.1, "momentum": 0.9}}},
+        {"optimizer": {"type": "Adagrad", "params": {"lr": 0.1}}}, {"gradient_clipping": 0}], ids=str)
+    def test_settings_agree(plans, settings):
+        audit(plans.compile("gpt2", 2, 2, 2, {}, {}, **settings))
+        audit(plans.compile("llama", 1, 2, 0, {}, {"recompute": "full"}, **settings))
+
+
+def test_more_orders_and_other_numbers_agree(plans):
+    assert "12 runs in 3 orders" in audit(plans.compile(*QUICK[4]), "--orders", 3, "--seed", 7)
+
+
+# ---- what each edit needs to find its place
+
+def commands(plan, kind=None, kernel=None, phase=None):
+    """All commands of all roles, in order."""
+    return [command for role in plan.roles for routine in role.routines for command in routine.commands
+            if (kind is None or command.WhichOneof("kind") == kind) and (kernel is None or command.kernel.kernel == kernel)
+            and (phase is None or routine.phase == phase)]
+
+
+def attribute(command, name):
+    return next(a for a in command.kernel.attributes if a.name == name)
+
+
+def set_number(command, name, factor):
+    attribute(command, name).number *= factor
+
+
+def routine_of(plan, phase):
+    return next(routine for role in plan.roles for routine in role.routines if routine.phase == phase)
+
+
+def buffer_of(plan, variable):
+    """The number of the buffer of the first role that holds a variable by itself."""
+    return next(i for i, buffer in enumerate(plan.roles[0].buffers)
+                if buffer.HasField("variable") and plan.variables[buffer.variable].name == variable)
+
+
+def insert_copy(plan, phase, source, target, kind="copy"):
+    """A command at the end of a routine that writes one buffer from another, or zeroes it."""
+    routine = routine_of(plan, phase)
+    command = routine.commands.add(queue=0)
+    where = command.fill.target if kind == "fill" else command.copy.target
+    where.CopyFrom(operand(plan, target, WRITE))
+    if kind == "copy":
+        command.copy.source.CopyFrom(operand(plan, source, READ))
+
+
+def operand(plan, buffer, access):
+    held = plan.roles[0].buffers[buffer]
+    dtype = plan.variables[held.variable].dtype if held.HasField("variable") else plan.buckets[held.bucket].dtype
+    width = {6: 8, 7: 4, 8: 8}[dtype]
+    result = plan.roles[0].programs[0].metrics.add().source
+    del plan.roles[0].programs[0].metrics[-1]
+    result.buffer, result.dtype, result.access = buffer, dtype, access
+    result.shape.append(held.bytes // width)
+    return result
+
+
+UPDATE, EVALUATE, FORWARD, BACKWARD = 8, 10, 5, 6
+
+
+# ---- the kinds, by what is planted
+
+def unreferenced_epsilon(plan):
+    command = commands(plan, "kernel", "layer_norm")[0]
+    del command.reference[:]
+    set_number(command, "epsilon", 2)
+
+
+def no_reference(plan):
+    plan.ClearField("reference")
+
+
+def unreferenced_beta(plan):
+    command = commands(plan, "kernel", "adamw")[0]
+    del command.reference[:]
+    set_number(command, "beta2", 0.5)
+
+
+def loss_as_sum(plan):
+    for kernel in ("cross_entropy", "cross_entropy_grad"):
+        attribute(commands(plan, "kernel", kernel)[0], "reduction").text = "sum"
+
+
+def half_of_a_product(plan):
+    command = next(c for c in commands(plan, "kernel", "matmul") if attribute(c, "trans_a").integer and not attribute(c, "trans_b").integer
+                   and c.kernel.operands[0].shape[-2] % 2 == 0)
+    for which in command.kernel.operands[:2]:
+        which.shape[-2] //= 2
+
+
+def half_of_the_rows(plan):
+    command = next(c for c in commands(plan, "kernel", "gather_grad"))
+    command.kernel.operands[0].shape[-2] //= 2
+    command.kernel.operands[1].shape[-1] //= 2
+
+
+def other_axes(plan):
+    command = commands(plan, "kernel", "transpose")[0]
+    for part in (command.kernel.operands[0].shape, attribute(command, "perm").integers.values):
+        part[1], part[2] = part[2], part[1]
+    perm = attribute(command, "perm").integers.values
+    perm[:] = list(range(len(perm)))
+    command.kernel.operands[1].shape[:] = list(command.kernel.operands[0].shape)
+
+
+def sum_as_integers(plan):
+    for which in commands(plan, "kernel", "reduce_sum")[0].kernel.operands[:2]:
+        which.dtype = 5
+
+
+def wider_optimizer(plan):
+    command = next(c for c in commands(plan, "kernel", "adamw") if c.kernel.operands[0].shape[-1] % 2 == 0)
+    for which in command.kernel.operands[:4]:
+        which.dtype = 8
+        which.shape[-1] //= 2
+
+
+def norm_of_one_element(plan):
+    command = next(c for c in commands(plan, "kernel", "global_norm"))
+    del command.kernel.operands[1:-1]
+    del attribute(command, "blocks").integers.values[1:]
+
+
+def an_epilogue(plan):
+    command = next(c for c in commands(plan, "kernel", "matmul"))
+    command.kernel.attributes.add(name="epilogue", text="gelu_tanh_grad")
+
+
+def zeroed_moment(plan):
+    insert_copy(plan, UPDATE, None, moment(plan), "fill")
+
+
+def zeroed_moment_in_evaluation(plan):
+    insert_copy(plan, EVALUATE, None, moment(plan), "fill")
+
+
+def moment(plan):
+    return next(i for i, buffer in enumerate(plan.roles[0].buffers) if buffer.scope == 1 and buffer.HasField("variable")
+                and plan.variables[buffer.variable].kind == 3 and plan.variables[buffer.variable].dtype == 7)
+
+
+def dropped_optimizer(plan):
+    for role in plan.roles:
+        for routine in role.routines:
+            found = [i for i, c in enumerate(routine.commands) if c.WhichOneof("kind") == "kernel" and c.kernel.kernel == "adamw"]
+            if found:
+                del routine.commands[found[-1]]
+                return
+
+
+def other_evaluation_metric(plan):
+    evaluate = next(p for p in plan.roles[0].programs if p.name == "evaluate")
+    held = next(i for i, buffer in enumerate(plan.roles[0].buffers) if buffer.scope == 1 and buffer.HasField("variable")
+                and plan.variables[buffer.variable].dtype == 7)
+    evaluate.metrics[0].source.buffer = held
+
+
+def half_of_the_labels(plan):
+    command = commands(plan, "kernel", "cross_entropy", EVALUATE)[0]
+    for which in command.kernel.operands:
+        if which.shape:
+            which.shape[0] //= 2
+
+
+def slot_on_a_moment(plan):
+    role = plan.roles[0]
+    target = next(b for b in role.buffers if b.scope != 1 and 0 < b.bytes and b.category == 4)
+    target.offset = role.buffers[moment(plan)].offset
+
+
+def dropped_accumulation(plan):
+    command = next(c for c in commands(plan, "fill"))
+    for role in plan.roles:
+        for routine in role.routines:
+            if command in routine.commands:
+                routine.commands.remove(command)
+                return
+
+
+def exchanged_inputs(plan):
+    feeds = commands(plan, "feed")
+    feeds[0].feed.input, feeds[1].feed.input = feeds[1].feed.input, feeds[0].feed.input
+
+
+ONE_RANK = [unreferenced_epsilon, no_reference, unreferenced_beta, loss_as_sum, half_of_a_product, half_of_the_rows, other_axes, sum_as_integers,
+            wider_optimizer, norm_of_one_element, an_epilogue, zeroed_moment, zeroed_moment_in_evaluation, dropped_optimizer,
+            other_evaluation_metric, half_of_the_labels, slot_on_a_moment, dropped_accumulation, exchanged_inputs]
+
+
+@pytest.mark.parametrize("edit", ONE_RANK, ids=lambda edit: edit.__name__)
+def test_one_rank_mutants_are_refused(plans, edit):
+    assert "refused by ds-audit: " in audit(plans.mutant(plans.compile("gpt2", 1, 2, 0, {}, {}), edit), "--orders", 1, code=1)
+
+
+def sums_as_integers(plan):
+    for command in commands(plan, "collective"):
+        for part in command.collective.parts:
+            for which in (part.source, part.target):
+                if which.dtype == 7 and which.shape and which.shape[-1] % 2 == 0:
+                    which.dtype = 6
+                    which.shape[-1] //= 2
+
+
+def broadcast_instead_of_sum(plan):
+    command = next(c for c in commands(plan, "collective") if c.collective.kind in (2, 3) and c.collective.parts[0].source.shape)
+    command.collective.kind = 4
+    command.collective.parts[0].accumulate = False
+
+
+def weights_summed(plan):
+    """An extra sum over the ranks of what is gathered."""
+    gather = commands(plan, "collective")[-1]
+    routine = next(r for role in plan.roles for r in role.routines if gather in r.commands)
+    extra = routine.commands.add()
+    extra.CopyFrom(gather)
+    extra.collective.kind = 3
+    for part in extra.collective.parts:
+        part.source.CopyFrom(part.target)
+
+
+def everyones_first_slice(plan):
+    next(o for c in commands(plan, "kernel", "adamw") for o in c.kernel.operands if o.rank_stride).rank_stride = 0
+
+
+def half_of_the_norm(plan):
+    """The partial sums of one rank stand where all ranks' should."""
+    for command in commands(plan, "collective", phase=UPDATE):
+        if command.collective.kind == 1 and command.collective.parts[0].source.dtype == 8:
+            command.collective.kind = 4
+            command.collective.parts[0].target.CopyFrom(command.collective.parts[0].source)
+            return
+    raise AssertionError("the plan gathers no partial sums")
+
+
+def dropped_wait(plan):
+    """Whatever a collective waits for before it reads gradients."""
+    for command in commands(plan, "collective"):
+        if command.collective.kind == 2 and command.waits:
+            del command.waits[:]
+            return
+    raise AssertionError("no reduce_scatter waits")
+
+
+SHARDED = [sums_as_integers, broadcast_instead_of_sum, weights_summed, everyones_first_slice, half_of_the_norm, dropped_wait]
+
+
+@pytest.mark.parametrize("edit", SHARDED, ids=lambda edit: edit.__name__)
+def test_sharded_mutants_are_refused(plans, edit):
+    plan = plans.compile("gpt2", 2, 2, 2, {"overlap_comm": True}, {})
+    assert "refused by ds-audit: " in audit(plans.mutant(plan, edit), code=1)
+
+
+def world_axes_exchanged(plan):
+    first, second = [axis for axis in plan.world.axes if axis.name in ("pipe", "data")]
+    first.name, second.name = second.name, first.name
+
+
+def tied_sum_of_rank_zero(plan):
+    """Every rank sends rank 0's slice of the tied weight's gradient."""
+    strides = [o for c in commands(plan, "send") for o in c.send.sources if o.rank_stride]
+    strides[0].rank_stride = 0
+
+
+@pytest.mark.parametrize("edit", [world_axes_exchanged, tied_sum_of_rank_zero], ids=lambda edit: edit.__name__)
+def test_staged_mutants_are_refused(plans, edit):
+    plan = plans.compile("gpt2", 4, 3, 1, {}, stages(2))
+    assert "refused by ds-audit: " in audit(plans.mutant(plan, edit), code=1)
+
+
+def test_a_refusal_names_program_variable_rank_element_and_writer(plans):
+    said = audit(plans.mutant(plans.compile("gpt2", 1, 2, 0, {}, {}), zeroed_moment), "--orders", 1, code=1)
+    assert "program step" in said and " of rank 0 " in said and "element 0 of " in said and "last written by program step, rank 0" in said
+
+
+# ---- the model and the configuration
+
+def test_sources_agree(plans):
+    plan = plans.compile("gpt2", 1, 2, 0, {}, {})
+    said = audit(plan, "--orders", 1, "--model", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", plan.with_suffix(".json"))
+    assert "the loss" in said and "gradients" in said and "settings" in said
+
+
+def scaled_first_value(plan):
+    variable = next(v for v in plan.variables if v.kind == 1)
+    variable.source.fill = 0.5
+
+
+def exchanged_names(plan):
+    first, second = [v for v in plan.variables if v.kind == 1 and len(v.shape) == 1][:2]
+    first.name, second.name = second.name, first.name
+
+
+def other_rate(plan):
+    for op in [*plan.reference.ops, *(c.kernel for c in commands(plan, "kernel", "learning_rate"))]:
+        for one in op.attributes:
+            if one.name == "lr":
+                one.number *= 2
+
+
+def other_epsilon(plan):
+    for op in [*plan.reference.ops, *(c.kernel for c in commands(plan, "kernel", "layer_norm"))]:
+        for one in op.attributes:
+            if one.name == "epsilon" and one.number == 1e-5:
+                one.number = 0.1
+
+
+@pytest.mark.parametrize("edit", [scaled_first_value, exchanged_names, other_rate, other_epsilon], ids=lambda edit: edit.__name__)
+def test_what_plan_and_reference_share_is_compared_with_the_sources(plans, edit):
+    plan = plans.compile("gpt2", 1, 2, 0, {}, {})
+    broken = plans.mutant(plan, edit)
+    audit(broken, "--orders", 1)
+    sources = ["--model", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", plan.with_suffix(".json")]
+    audit(broken, "--orders", 1, *sources, code=1)
+
+
+# ---- bad input
+
+def test_bad_files_are_refused_in_a_sentence(plans, tmp_path):
+    plan = plans.compile("gpt2", 1, 1, 0, {}, {})
+    data = plan.read_bytes()
+    generator = random.Random(1)
+    for number, bad in enumerate([b"", b"DSPLAN", data[:-1], data[:24], b"x" * 1000]):
+        path = tmp_path / f"{number}.dsplan"
+        path.write_bytes(bad)
+        audit(path, code=2)
+    audit(tmp_path / "none.dsplan", code=2)
+    audit(plan, "--orders", 0, code=2)
+    audit(plan, "--model", tmp_path, code=2)
+    audit(code=2)
+    for number in range(20 if WHOLE else 3):  # messages that are whole, but not a plan any more
+        broken = read_plan(plan)
+        role = broken.roles[0]
+        for _ in range(3):
+            command = generator.choice(generator.choice(role.routines).commands)
+            command.queue = generator.choice([0, 99])
+            for which in command.kernel.operands:
+                which.buffer = generator.randrange(2**31)
+        audit(write_plan(tmp_path / f"edited{number}.dsplan", broken), "--orders", 1, code=1)
+
+
+def test_the_size_is_what_the_page_says():
+    files = [TOOL / "ds-audit", *(TOOL / "ds_audit").glob("*.py")]
+    lines = sum(bool(line.strip()) for path in files for line in path.read_text().splitlines())
+    assert lines <= MOST_LINES
+    assert json.dumps(MOST_LINES) in (REPOSITORY / "docs" / "audit.md").read_text().replace(",", "")

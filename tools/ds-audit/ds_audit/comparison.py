@@ -1,0 +1,105 @@
+"""Runs reference and plan side by side, and compares what outlives a run."""
+
+import numpy
+
+from .data import CONSTANT, Data
+from .execution import Run
+from .field import Field
+from .plans import DTYPES, Refusal
+from .ranks import World, make_ranks
+from .reference import Reference
+
+RUNS = ("step", "step", "evaluate", "step")
+EVALUATED = 1 << 20  # number of the first sample that is evaluated
+
+
+class Audit:
+    """One order of commands, with random numbers of its own."""
+
+    def __init__(self, plan, folder, order, seed):
+        self.plan, self.order = plan, order
+        self.algebra = Field(seed + order)
+        self.world = World(plan)
+        self.data = Data(plan, self.algebra, folder, seed + order)
+        self.reference = Reference(plan, self.algebra, self.data, self.world.data_ranks)
+        self.ranks = make_ranks(self.world)
+        self.compared = [numpy.zeros(value.data.size, bool) for value in self.reference.values]
+        self.counts = {"runs": 0, "commands": 0, "elements": 0, "metrics": 0}
+        for rank in self.ranks:
+            rank.load(self.reference)
+
+    def run(self):
+        programs = {program.name for program in self.plan.roles[0].programs}
+        if not programs & set(RUNS):
+            raise Refusal("the plan has neither a program step nor a program evaluate")
+        steps = 0
+        for index, name in enumerate(RUNS):
+            if name not in programs:
+                continue
+            first = steps * self.plan.training.train_batch_size if name == "step" else EVALUATED
+            run = Run(self.world, self.ranks, self.data, self.algebra, name, steps, first, self.order)
+            run.run()
+            when = f"after run {index + 1} (program {name})"
+            if name == "step":
+                self.reference.step(steps, first)
+                expected = [self.reference.values]
+                steps += 1
+            else:
+                expected = self.reference.evaluate(first)
+            self.compare_metrics(run, expected, when)
+            for rank in self.ranks:
+                self.compare_variables(rank, when)
+            self.counts["runs"] += 1
+            self.counts["commands"] += run.commands
+        self.require_all_compared()
+        return self.counts
+
+    def compare_metrics(self, run, expected, when):
+        """Rank 0's, as a user reads them; an evaluation's are means over data-parallel ranks."""
+        rank, variables = self.ranks[0], {variable.name: i for i, variable in enumerate(self.plan.variables)}
+        for metric in run.program_of(rank).metrics:
+            if metric.name not in variables:
+                raise Refusal(f"program {run.name} has a metric {metric.name}, which is none of the reference program's")
+            held = rank.read(metric.source, 0)
+            values = [one[variables[metric.name]] for one in expected]
+            wanted = self.mean(values) if held.dtype.is_float else values[0].data
+            if held.dtype != values[0].dtype or not numpy.array_equal(held.data.ravel(), wanted.ravel()):
+                arena, byte, _ = rank.locate(metric.source, 0)
+                raise Refusal(f"{when}, metric {metric.name} of rank 0 is not the reference program's; it was last written by "
+                              f"{rank.writer(arena, byte)}")
+            self.counts["metrics"] += 1
+
+    def mean(self, values):
+        total = self.algebra.sum(numpy.array([value.data for value in values]), 0)
+        return self.algebra.div(total, self.algebra.constants(len(values), DTYPES[8]))
+
+    def compare_variables(self, rank, when):
+        for buffer, variable, first, byte, count in rank.held():
+            if not self.reference.is_state(variable):
+                continue
+            value, name = self.reference.value(variable, rank.data_rank), self.plan.variables[variable].name
+            try:
+                held = rank.elements(buffer.arena, byte, count * value.dtype.width, value.dtype, f"variable {name}")
+            except Refusal as refusal:
+                raise Refusal(f"{when}, rank {rank.number}: {refusal}") from None
+            different = held != value.data.ravel()[first:first + count]
+            if different.any():
+                element = int(different.argmax())
+                writer = rank.writer(buffer.arena, byte + element * value.dtype.width)
+                raise Refusal(f"{when}, element {first + element} of {name} in buffer {buffer.name} of rank {rank.number} is not the "
+                              f"reference program's; it was last written by {writer}")
+            self.compared[variable][first:first + count] = True
+            self.counts["elements"] += count
+
+    def require_all_compared(self):
+        """Every element that outlives a run lies on some rank; metrics do not."""
+        metrics = {metric.name for role in self.plan.roles for program in role.programs for metric in program.metrics}
+        for index, (compared, variable) in enumerate(zip(self.compared, self.plan.variables)):
+            if self.reference.is_state(index) and variable.kind != CONSTANT and variable.name not in metrics and not compared.all():
+                raise Refusal(f"no rank holds element {int((~compared).argmax())} of {variable.name}")
+
+
+def audit(plan, folder, orders, seed):
+    """Counts over all orders, or a Refusal."""
+    counts = [Audit(plan, folder, order, seed).run() for order in range(orders)]
+    return {name: sum(count[name] for count in counts) for name in counts[0]}

@@ -1,0 +1,292 @@
+"""What each kernel means, over any number type: one table for a plan's kernels and the ops of its reference program.
+
+A row's function takes the algebra (field.py, real.py), the inputs as Tensors, the attributes under the kernel's names, the results as
+(dtype, shape), and where in a run the call stands; it returns the results' data. A train op has the row of the kernel of its name.
+"""
+
+import dataclasses
+
+import numpy
+
+from .elementwise import BINARY_NAMES, UNARY_NAMES, Tensor, elementwise, run_program
+from .plans import DTYPES, Refusal, count_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where in a training a call stands: what random numbers depend on."""
+    step: int
+    microbatch: int  # of all ranks
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    function: object
+    attributes: tuple = ()   # names of the kernel's
+    train: dict = dataclasses.field(default_factory=dict)  # names of a train op's attributes that the kernel calls otherwise
+    defaults: dict = dataclasses.field(default_factory=dict)  # where a train op or a kernel may leave an attribute out
+    free: bool = False       # takes attributes of any name
+    over: tuple = ()         # inputs whose bytes the first result may have
+    ignored: tuple = ()      # attributes that choose rounding, speed, or what results' shapes say already
+
+
+def matmul(algebra, inputs, attributes, results, place):
+    if attributes["epilogue"] or attributes["dbias"]:
+        raise Refusal("ds-audit knows no epilogues of products")
+    a, b = (numpy.swapaxes(tensor.data, -1, -2) if attributes[flag] else tensor.data for tensor, flag in zip(inputs, ("trans_a", "trans_b")))
+    if bool(attributes["bias"]) != (len(inputs) == 3):
+        raise Refusal("attribute bias does not say whether there is a bias")
+    c = algebra.matmul(a, b)
+    return [algebra.rounded(algebra.add(c, inputs[2].data) if len(inputs) == 3 else c, results[0][0])]
+
+
+def opaque(name, flag_at=None, flag="mask", columns_at=None):
+    """A nonlinear op as a whole. `flag` says whether there is an optional input, without which there are `flag_at`; of an op on rows
+    only the number of columns matters, which input `columns_at` has."""
+    def run(algebra, inputs, attributes, results, place):
+        if flag_at is not None and bool(attributes[flag]) != (len(inputs) == flag_at + 1):
+            raise Refusal(f"attribute {flag} does not say whether there is a {flag}")
+        data, shapes = [tensor.data for tensor in inputs], [shape for _, shape in results]
+        form = tuple(array.shape for array in data), tuple(shapes)
+        if columns_at is not None:
+            form, data = data[columns_at].size, [array.ravel() for array in data]
+        return algebra.opaque(name, (tuple(sorted(attributes.items())), form), data, shapes)
+    return run
+
+
+def transpose(algebra, inputs, attributes, results, place):
+    return [inputs[0].data.transpose(attributes["perm"])]
+
+
+def slice_(algebra, inputs, attributes, results, place):
+    x, shape = inputs[0].data, results[0][1]
+    parts = tuple(slice(start, start + (size - 1) * step + 1 if size else start, step)
+                  for start, size, step in zip(attributes["starts"], shape, attributes["steps"], strict=True))
+    if any(start < 0 or step < 1 for start, step in zip(attributes["starts"], attributes["steps"])):
+        raise Refusal("a slice starts before 0 or steps backwards")
+    return [x[parts]]
+
+
+def pad(algebra, inputs, attributes, results, place):
+    x, (dtype, shape) = inputs[0], results[0]
+    value = numpy.asarray(attributes["value"])
+    y = numpy.full(shape, algebra.constants(value, dtype) if dtype.is_float else value.astype(numpy.int64), x.data.dtype)
+    parts = tuple(slice(low, low + (size - 1) * (gap + 1) + 1 if size else low, gap + 1)
+                  for low, size, gap in zip(attributes["low"], x.data.shape, attributes["interior"], strict=True))
+    y[parts] = x.data
+    return [y]
+
+
+def concat(algebra, inputs, attributes, results, place):
+    return [numpy.concatenate([tensor.data for tensor in inputs], attributes["axis"])]
+
+
+def ordered(algebra, tensor):
+    return algebra.ordered(tensor.data) if tensor.dtype.is_float else tensor.data
+
+
+def reduction(kind):
+    def run(algebra, inputs, attributes, results, place):
+        x, axes, dtype = inputs[0], attributes["axes"], results[0][0]
+        if kind == "max":
+            y = ordered(algebra, x).max(axis=axes)
+            return [algebra.from_ordered(y) if x.dtype.is_float else y]
+        if not x.dtype.is_float:
+            return [x.data.sum(axis=axes)]
+        y = algebra.sum(x.data, axes)
+        if kind == "mean":
+            y = algebra.div(y, algebra.constants(x.data.size // max(y.size, 1), DTYPES[8]))
+        return [algebra.rounded(y, dtype)]
+    return run
+
+
+def checked(indices, size, what):
+    """Indices with negative ones counted from the end."""
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        raise Refusal(f"{what}: index {indices.min() if indices.min() < -size else indices.max()} is outside of {size}")
+    return numpy.where(indices < 0, indices + size, indices)
+
+
+def gather(algebra, inputs, attributes, results, place):
+    data, axis = inputs[0].data, attributes["axis"]
+    return [numpy.take(data, checked(inputs[1].data, data.shape[axis], "a gather"), axis)]
+
+
+def gather_grad(algebra, inputs, attributes, results, place):
+    (dtype, shape), axis, dy = results[0], attributes["axis"], inputs[0].data
+    indices = checked(inputs[1].data, shape[axis], "a gather's gradient")
+    rows = dy.reshape(shape[:axis] + (indices.size,) + shape[axis + 1:])
+    y = numpy.zeros((shape[axis],) + shape[:axis] + shape[axis + 1:], dy.dtype)
+    numpy.add.at(y, indices.ravel(), numpy.moveaxis(rows, axis, 0))
+    return [algebra.rounded(algebra.reduced(numpy.moveaxis(y, 0, axis)), dtype)]
+
+
+def element_places(data_shape, indices, axis):
+    places = list(numpy.indices(indices.shape, sparse=True))
+    places[axis] = checked(indices, data_shape[axis], "an index of elements")
+    return tuple(places)
+
+
+def gather_elements(algebra, inputs, attributes, results, place):
+    return [inputs[0].data[element_places(inputs[0].data.shape, inputs[1].data, attributes["axis"])]]
+
+
+def scatter_elements(algebra, inputs, attributes, results, place):
+    data, places = inputs[0].data.copy(), element_places(inputs[0].data.shape, inputs[1].data, attributes["axis"])
+    if attributes["reduction"] == "replace":
+        data[places] = inputs[2].data
+    elif attributes["reduction"] == "add":
+        numpy.add.at(data, places, inputs[2].data)
+        data = algebra.rounded(algebra.reduced(data), results[0][0]) if inputs[0].dtype.is_float else data
+    else:
+        return opaque("scatter_elements")(algebra, inputs, attributes, results, place)
+    return [data]
+
+
+def arg_max(algebra, inputs, attributes, results, place):
+    x, axis = ordered(algebra, inputs[0]), attributes["axis"]
+    return [x.shape[axis] - 1 - numpy.flip(x, axis).argmax(axis) if attributes["last"] else x.argmax(axis)]
+
+
+def top_k(algebra, inputs, attributes, results, place):
+    x, k = ordered(algebra, inputs[0]), results[0][1][-1]
+    indices = numpy.argsort(x if attributes["smallest"] else -x, axis=-1, kind="stable")[..., :k]
+    return [numpy.take_along_axis(inputs[0].data, indices, -1), indices]
+
+
+def cumsum(algebra, inputs, attributes, results, place):
+    x, axis = inputs[0], attributes["axis"]
+    data = numpy.flip(x.data, axis) if attributes["reverse"] else x.data
+    sums = algebra.cumsum(data, axis) if x.dtype.is_float else numpy.cumsum(data, axis)
+    if attributes["exclusive"]:
+        sums = algebra.sub(sums, data) if x.dtype.is_float else sums - data
+    sums = numpy.flip(sums, axis) if attributes["reverse"] else sums
+    return [algebra.rounded(sums, results[0][0]) if x.dtype.is_float else sums]
+
+
+def dropout(algebra, inputs, attributes, results, place):
+    """Linear in x; the mask is a random element a place of (step, global micro-batch, op, element)."""
+    mask = algebra.mask(("dropout", attributes["ratio"], attributes["op_id"], place.step, place.microbatch), inputs[0].data.shape)
+    return [algebra.rounded(algebra.mul(inputs[0].data, mask), results[0][0])]
+
+
+def optimizer(name, states):
+    """Element by element: p, g, states, lr, step, clip; g is multiplied by clip first."""
+    def run(algebra, inputs, attributes, results, place):
+        data = [tensor.data for tensor in inputs]
+        data[1] = algebra.mul(data[1], data[-1])
+        key = tuple(sorted(attributes.items()))
+        count = len(data) - 5
+        if count > states or len(results) != 1 + count:
+            raise Refusal(f"{name} has {count} operands of state, not {states}")
+        return algebra.update(name, key, data[:-1], 1 + count)
+    return run
+
+
+def block_sum_squares(algebra, inputs, attributes, results, place):
+    flat, block = inputs[0].data.ravel(), attributes["block"]
+    squares = numpy.zeros(-(-flat.size // block) * block, flat.dtype)
+    squares[:flat.size] = algebra.mul(flat, flat)
+    return [algebra.sum(squares.reshape(-1, block), 1)]
+
+
+def global_norm(algebra, inputs, attributes, results, place):
+    flat = numpy.concatenate([tensor.data.ravel() for tensor in inputs]) if inputs else numpy.zeros(0, numpy.int64)
+    return [algebra.unary("sqrt", numpy.asarray(algebra.sum(flat, 0)))]
+
+
+def scalar(name):
+    return lambda algebra, inputs, attributes, results, place: [algebra.hashed(name, tuple(sorted(attributes.items())), [inputs[0].data])]
+
+
+def increment(algebra, inputs, attributes, results, place):
+    return [inputs[0].data + 1]
+
+
+WINDOW = ("strides", "dilations", "low")
+FROM_SHAPES = ("high", "shape", "wide")
+
+ROWS = {
+    "elementwise": Row(run_program, ("program", "constants", "results")),
+    "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), {"transpose_lhs": "trans_a", "transpose_rhs": "trans_b"},
+                  dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
+    "attention": Row(opaque("attention", 3), ("scale", "causal", "mask"), defaults=dict(causal=0)),
+    "attention_grad": Row(opaque("attention_grad", 6), ("scale", "causal", "mask"), defaults=dict(causal=0)),
+    "transpose": Row(transpose, ("perm",), {"permutation": "perm"}),
+    "slice": Row(slice_, ("starts", "steps"), ignored=("sizes",)),
+    "pad": Row(pad, ("low", "interior", "value"), ignored=("high",)),
+    "concat": Row(concat, ("axis",)),
+    **{f"reduce_{kind}": Row(reduction(kind), ("axes",), ignored=("wide",)) for kind in ("sum", "mean", "max")},
+    **{name: Row(opaque(name), ("axis",), over=(0,)) for name in ("softmax", "log_softmax")},
+    **{name: Row(opaque(name), ("axis",), over=(0, 1)) for name in ("softmax_grad", "log_softmax_grad")},
+    **{name: Row(opaque(name, columns_at=1), ("epsilon",), over=(0,)) for name in ("layer_norm", "rms_norm")},
+    **{name: Row(opaque(name, columns_at=2), over=(0, 1)) for name in ("layer_norm_grad", "rms_norm_grad")},
+    "batch_norm": Row(opaque("batch_norm"), ("epsilon",), over=(0,)),
+    "batch_norm_grad": Row(opaque("batch_norm_grad"), over=(0, 1)),
+    "conv": Row(opaque("conv", 2, "bias"), (*WINDOW, "groups", "bias"), ignored=FROM_SHAPES),
+    **{name: Row(opaque(name), (*WINDOW, "groups"), ignored=FROM_SHAPES) for name in ("conv_input_grad", "conv_weight_grad")},
+    **{name: Row(opaque(name), (*WINDOW, "window"), ignored=FROM_SHAPES)
+       for name in ("max_pool", "average_pool", "max_pool_grad", "average_pool_grad")},
+    "gather": Row(gather, ("axis",)),
+    "gather_grad": Row(gather_grad, ("axis",), ignored=FROM_SHAPES),
+    "gather_elements": Row(gather_elements, ("axis",)),
+    "scatter_elements": Row(scatter_elements, ("axis", "reduction")),
+    "arg_max": Row(arg_max, ("axis", "last"), defaults=dict(last=0)),
+    "top_k": Row(top_k, ("smallest",), defaults=dict(smallest=0), ignored=("k",)),
+    "cumsum": Row(cumsum, ("axis", "exclusive", "reverse"), defaults=dict(exclusive=0, reverse=0)),
+    "cross_entropy": Row(opaque("cross_entropy"), ("ignore_index", "reduction")),
+    "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction"), over=(0,)),
+    "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)),
+    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode"), {"decoupled": "adam_w_mode"}),
+    "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),
+    "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
+    "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)),
+    "global_norm": Row(global_norm, ignored=("blocks",)),
+    "clip_factor": Row(scalar("clip_factor"), ("max_norm",)),
+    "learning_rate": Row(scalar("learning_rate"), free=True),
+    "increment": Row(increment),
+}
+
+
+def call(algebra, kernel, inputs, attributes, results, place: Place):
+    """The results' Tensors of a kernel's call."""
+    row = ROWS[kernel]
+    wanted = {name: attributes.get(name, row.defaults.get(name)) for name in row.attributes}
+    if row.free:
+        wanted = {name: value for name, value in attributes.items() if name not in row.ignored}
+    unknown = [name for name in attributes if name not in wanted and name not in row.ignored]
+    missing = [name for name, value in wanted.items() if value is None]
+    if unknown or missing:
+        raise Refusal(f"kernel {kernel} has no attribute {unknown[0]}" if unknown else f"kernel {kernel} lacks attribute {missing[0]}")
+    return named(kernel, row.function(algebra, inputs, wanted, results, place), results)
+
+
+def named(what, data, results):
+    """Tensors of the types and shapes that the results are said to have."""
+    if len(data) != len(results):
+        raise Refusal(f"{what} has {len(data)} results, not {len(results)}")
+    for array, (_, shape) in zip(data, results):
+        if [size for size in array.shape if size != 1] != [size for size in shape if size != 1]:
+            raise Refusal(f"{what} computes {list(array.shape)}, but its result is said to be {list(shape)}")
+    return [Tensor(array.reshape(shape), dtype) for array, (dtype, shape) in zip(data, results)]
+
+
+def train_call(algebra, op, inputs, attributes, results, place: Place):
+    """The same of an op of the reference program, whose attributes may have other names."""
+    name = op.removeprefix("train.")
+    if name in UNARY_NAMES or name in BINARY_NAMES or name in ("select", "cast"):
+        return named(op, [elementwise(algebra, name, results[0][0], inputs)], results)
+    if name == "reshape":
+        return [Tensor(inputs[0].data.reshape(results[0][1]), results[0][0])]
+    if name == "broadcast":
+        return [Tensor(numpy.broadcast_to(inputs[0].data, results[0][1]), results[0][0])]
+    if name not in ROWS or name == "elementwise":
+        raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
+    row = ROWS[name]
+    renamed = {row.train.get(key, key): value for key, value in attributes.items()}
+    for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3)):
+        if flag in row.attributes:
+            renamed[flag] = int(len(inputs) > without)
+    if name == "scatter_elements" or name.startswith("cross_entropy"):
+        renamed.setdefault("reduction", "add" if name == "scatter_elements" else "mean")
+    return call(algebra, name, inputs, renamed, results, place)

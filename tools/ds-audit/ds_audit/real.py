@@ -1,0 +1,174 @@
+"""Arithmetic in float64, with which the reference program is compared with its model; the other number type is field.py's.
+
+Rounding to narrower types is left out. Of optimizers nothing is here: only a micro-batch's loss and gradients are compared.
+"""
+
+import math
+
+import numpy
+
+from .plans import Unusable
+
+UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.exp, "log": numpy.log, "tanh": numpy.tanh, "sin": numpy.sin,
+         "cos": numpy.cos, "atan": numpy.arctan, "floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.rint,
+         "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "erf": numpy.vectorize(math.erf, otypes=[float])}
+
+
+class Real:
+    def __init__(self, seed):
+        self.random = numpy.random.default_rng(seed)
+        self.cumsum, self.add, self.sub, self.mul, self.div, self.neg, self.matmul = (
+            numpy.cumsum, numpy.add, numpy.subtract, numpy.multiply, numpy.divide, numpy.negative, numpy.matmul)
+        self.pow, self.inverse = numpy.power, numpy.reciprocal
+        self.ordered = self.from_ordered = self.reduced = lambda x: x
+        self.of_integers, self.to_integers = (lambda x: x.astype(numpy.float64)), (lambda x: numpy.trunc(x).astype(numpy.int64))
+        self.is_nan = lambda x: numpy.isnan(x).astype(numpy.int64)
+
+    def constants(self, numbers, dtype):
+        return numpy.asarray(numbers, numpy.float64)
+
+    def rounded(self, data, dtype):
+        return data
+
+    def sum(self, a, axes):
+        return a.sum(axis=axes)
+
+    def unary(self, name, a):
+        return UNARY[name](a)
+
+    def first(self, index, shape, numbers):
+        known = numbers()
+        return self.random.normal(0, 0.1, shape) if known is None else known
+
+    def drawn(self, key, count):
+        return numpy.random.default_rng(abs(hash(key[1:]))).normal(0, 1, count)
+
+    def mask(self, key, shape):
+        ratio = key[1]
+        return (numpy.random.default_rng(key[2:]).random(shape) >= ratio) / (1 - ratio)
+
+    def opaque(self, name, key, inputs, shapes):
+        if name not in OPAQUE:
+            raise Unusable(f"ds-audit has no float64 arithmetic for {name}, so it cannot compare this model with its plan")
+        results = OPAQUE[name](dict(key[0]), key[1], inputs, shapes)
+        return [numpy.asarray(result, numpy.float64).reshape(shape) for result, shape in zip(results, shapes, strict=True)]
+
+
+# ---- rows
+
+def softmax(attributes, _, inputs, shapes):
+    e = numpy.exp(inputs[0] - inputs[0].max(attributes["axis"], keepdims=True))
+    return [e / e.sum(attributes["axis"], keepdims=True)]
+
+
+def softmax_grad(attributes, _, inputs, shapes):
+    return [inputs[0] * (inputs[1] - (inputs[0] * inputs[1]).sum(attributes["axis"], keepdims=True))]
+
+
+def log_softmax_grad(attributes, _, inputs, shapes):
+    return [inputs[1] - numpy.exp(inputs[0]) * inputs[1].sum(attributes["axis"], keepdims=True)]
+
+
+def normalized(x, axes, epsilon, centers=True):
+    mean = x.mean(axes, keepdims=True) if centers else 0.0
+    variance = ((x - mean) ** 2).mean(axes, keepdims=True)
+    rstd = 1 / numpy.sqrt(variance + epsilon)
+    return (x - mean) * rstd, mean, variance, rstd
+
+
+def normalized_grad(g, normal, rstd, axes, centers=True):
+    return rstd * (g - (g.mean(axes, keepdims=True) if centers else 0) - normal * (g * normal).mean(axes, keepdims=True))
+
+
+def layer_norm(attributes, columns, inputs, shapes):
+    x, gamma, beta = inputs
+    normal, mean, _, rstd = normalized(x.reshape(-1, columns), 1, attributes["epsilon"])
+    return [normal * gamma + beta, mean, rstd]
+
+
+def layer_norm_grad(attributes, columns, inputs, shapes):
+    dy, x, gamma, mean, rstd = inputs[0].reshape(-1, columns), inputs[1].reshape(-1, columns), *inputs[2:]
+    normal = (x - mean[:, None]) * rstd[:, None]
+    return [normalized_grad(dy * gamma, normal, rstd[:, None], 1), (dy * normal).sum(0), dy.sum(0)]
+
+
+def rms_norm(attributes, columns, inputs, shapes):
+    normal, _, _, rrms = normalized(inputs[0].reshape(-1, columns), 1, attributes["epsilon"], centers=False)
+    return [normal * inputs[1], rrms]
+
+
+def rms_norm_grad(attributes, columns, inputs, shapes):
+    dy, x, gamma, rrms = inputs[0].reshape(-1, columns), inputs[1].reshape(-1, columns), inputs[2], inputs[3][:, None]
+    return [normalized_grad(dy * gamma, x * rrms, rrms, 1, centers=False), (dy * x * rrms).sum(0)]
+
+
+def channels(data, like):
+    return data.reshape((1, -1) + (1,) * (like.ndim - 2))
+
+
+def batch_norm(attributes, _, inputs, shapes):
+    x, axes = inputs[0], (0, *range(2, inputs[0].ndim))
+    normal, mean, variance, rstd = normalized(x, axes, attributes["epsilon"])
+    return [normal * channels(inputs[1], x) + channels(inputs[2], x), mean, variance, rstd]
+
+
+def batch_norm_grad(attributes, _, inputs, shapes):
+    dy, x, axes = inputs[0], inputs[1], (0, *range(2, inputs[0].ndim))
+    gamma, mean, rstd = (channels(data, x) for data in inputs[2:])
+    normal = (x - mean) * rstd
+    return [normalized_grad(dy * gamma, normal, rstd, axes), (dy * normal).sum(axes), dy.sum(axes)]
+
+
+# ---- attention, loss
+
+def scores(attributes, q, k, mask):
+    s = attributes["scale"] * q @ numpy.swapaxes(repeated(k, q), -1, -2)
+    if mask is not None:
+        s = numpy.where(mask != 0, s, -numpy.inf) if mask.dtype.kind == "i" else s + mask
+    return numpy.where(numpy.tri(*s.shape[-2:]) != 0, s, -numpy.inf) if attributes["causal"] else s
+
+
+def repeated(k, q):
+    return numpy.repeat(k, q.shape[1] // k.shape[1], axis=1)
+
+
+def attention(attributes, _, inputs, shapes):
+    s = scores(attributes, *inputs[:2], inputs[3] if len(inputs) > 3 else None)
+    top = numpy.maximum(s.max(-1, keepdims=True), -1e300)
+    sums = numpy.exp(s - top).sum(-1, keepdims=True)
+    lse = numpy.where(sums > 0, top + numpy.log(numpy.maximum(sums, 1e-300)), numpy.inf)
+    return [numpy.exp(s - lse) @ repeated(inputs[2], inputs[0]), lse]
+
+
+def attention_grad(attributes, _, inputs, shapes):
+    dout, q, k, v = inputs[:4]
+    out, lse = inputs[-2:]
+    p = numpy.exp(scores(attributes, q, k, inputs[4] if len(inputs) > 6 else None) - lse[..., None])
+    ds = p * (dout @ numpy.swapaxes(repeated(v, q), -1, -2) - (dout * out).sum(-1, keepdims=True)) * attributes["scale"]
+    groups = [(numpy.swapaxes(x, -1, -2) @ y).reshape(k.shape[:2] + (-1, k.shape[2], y.shape[-1])).sum(2) for x, y in ((ds, q), (p, dout))]
+    return [ds @ repeated(k, q), *groups]
+
+
+def weights_of(attributes, labels):
+    kept = (labels != attributes["ignore_index"]).astype(numpy.float64)
+    return kept / max(kept.sum(), 1) if attributes["reduction"] == "mean" else kept
+
+
+def cross_entropy(attributes, _, inputs, shapes):
+    logits, labels = inputs
+    top = logits.max(1)
+    lse = top + numpy.log(numpy.exp(logits - top[:, None]).sum(1))
+    weights, rows = weights_of(attributes, labels), numpy.arange(len(labels))
+    return [(weights * (lse - logits[rows, numpy.where(weights > 0, labels, 0)])).sum(), lse]
+
+
+def cross_entropy_grad(attributes, _, inputs, shapes):
+    logits, labels, lse, dloss = inputs
+    weights, p = weights_of(attributes, labels), numpy.exp(logits - lse[:, None])
+    p[numpy.arange(len(labels)), numpy.where(weights > 0, labels, 0)] -= 1
+    return [p * weights[:, None] * dloss]
+
+
+OPAQUE = {"log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], **{function.__name__: function for function in (
+    softmax, softmax_grad, log_softmax_grad, layer_norm, layer_norm_grad, rms_norm, rms_norm_grad, batch_norm, batch_norm_grad, attention,
+    attention_grad, cross_entropy, cross_entropy_grad)}}

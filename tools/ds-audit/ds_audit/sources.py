@@ -1,0 +1,130 @@
+"""Compares a plan's reference program with what it was made from: the model's loss, gradients, first values; the configuration."""
+
+import json
+from pathlib import Path
+
+import numpy
+
+from .data import Data
+from .elementwise import Tensor
+from .kernels import Place
+from .plans import Refusal, Unusable, attributes_of, first_numbers
+from .real import Real
+from .reference import GRADIENT, Reference
+
+LOSS_TOLERANCE = 1e-4      # relative: the model is evaluated in float32
+GRADIENT_TOLERANCE = 1e-5  # relative: of central differences in float64
+STEP = 1e-5
+HYPER = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "weight_decay": ("weight_decay",), "momentum": ("momentum",)}
+
+
+def compare_sources(plan, folder, model, config):
+    """What was compared, in words."""
+    said = [f"{compare_settings(plan, config)} settings"] if config else []
+    return said + (compare_model(plan, folder, Path(model)) if model else [])
+
+
+# ---- the model
+
+def compare_model(plan, folder, model):
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+    path = model / "model.onnx" if model.is_dir() else model
+    try:
+        proto = onnx.load(path)
+    except Exception as error:
+        raise Unusable(f"model {path} cannot be read: {error}") from None
+    values = compare_first_values(plan, folder, {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer})
+    step = Microbatch(plan, folder)
+    try:
+        expected = float(numpy.asarray(ReferenceEvaluator(proto).run(["loss"], step.inputs())[0]))
+    except Exception as error:
+        raise Unusable(f"onnx's reference evaluator cannot compute the loss of {path}: {error}") from None
+    if abs(step.loss - expected) > LOSS_TOLERANCE * max(abs(expected), 1):
+        raise Refusal(f"the reference program's loss is {step.loss:.9g}, the model's {expected:.9g}")
+    return [f"{values} first values", "the loss", f"{compare_gradients(step)} gradients"]
+
+
+def compare_first_values(plan, folder, initializers):
+    compared = 0
+    for index, variable in enumerate(plan.variables):
+        wanted = next((initializers[name] for name in (variable.name, *variable.aliases) if name in initializers), None)
+        if wanted is None:
+            continue
+        held = first_numbers(plan, index, folder)
+        if held is None or held.shape != wanted.shape or not numpy.array_equal(held, wanted.astype(held.dtype), equal_nan=True):
+            raise Refusal(f"the first value of {variable.name} is not the model's")
+        compared += 1
+    return compared
+
+
+class Microbatch:
+    """The first micro-batch in float64: its loss, and the gradients of all parameters."""
+
+    def __init__(self, plan, folder):
+        self.plan = plan
+        self.data = Data(plan, Real(1), folder, 1)
+        self.reference = Reference(plan, Real(1), self.data, 1)
+        self.first = list(self.reference.values)
+        scales = [attributes_of(op)["scale"] for op in plan.reference.ops if op.op == "train.loss_gradient"]
+        self.scale = scales[0] if scales else 1.0
+        self.gradients = {variable.of: index for index, variable in enumerate(plan.variables)
+                          if variable.kind == GRADIENT and variable.HasField("of")}
+        self.variable = [variable.name for variable in plan.variables].index("loss")
+        self.loss = self.run({})
+
+    def run(self, changed):
+        """The loss where some variables have other values."""
+        self.reference.values = [changed.get(index, value) for index, value in enumerate(self.first)]
+        self.reference.clear_sums()
+        self.reference.run("microbatch", 0, Place(0, 0), 0)
+        return float(self.reference.values[self.variable].data)
+
+    def inputs(self):
+        result = {}
+        for index, message in enumerate(self.plan.inputs):
+            batch = self.data.batch(index, 0)
+            result[message.name] = batch.data.astype({"bool": bool, "bf16": numpy.float32}.get(batch.dtype.name, batch.dtype.storage))
+        return result
+
+
+def compare_gradients(step):
+    """Each parameter's gradient along one random direction with a central difference."""
+    step.run({})
+    held = {parameter: step.reference.values[gradient].data / step.scale for parameter, gradient in step.gradients.items()}
+    random = numpy.random.default_rng(1)
+    for parameter, gradient in held.items():
+        value = step.first[parameter]
+        direction = random.normal(0, 1, value.data.shape)
+        direction = direction / max(numpy.linalg.norm(direction), 1e-9)
+        above, below = (step.run({parameter: Tensor(value.data + sign * STEP * direction, value.dtype)}) for sign in (1, -1))
+        wanted, found = (above - below) / (2 * STEP), float((gradient * direction).sum())
+        if abs(wanted - found) > GRADIENT_TOLERANCE * max(1, abs(wanted), float(numpy.linalg.norm(gradient))):
+            raise Refusal(f"the reference program's gradient of {step.plan.variables[parameter].name} is {found:.9g} in a direction in which "
+                          f"the loss rises by {wanted:.9g}")
+    return len(held)
+
+
+# ---- the configuration
+
+def compare_settings(plan, path):
+    """Settings of the optimizer that the user's configuration names, and the scale of gradients."""
+    try:
+        config = json.loads(Path(path).read_text())
+        parameters = config.get("optimizer", {}).get("params", {})
+        own = {name: value for key, names in HYPER.items() if key in parameters
+               for name, value in zip(names, numpy.atleast_1d(parameters[key]).tolist())}
+    except (OSError, ValueError, AttributeError) as error:
+        raise Unusable(f"configuration {path} cannot be read: {error}") from None
+    samples = plan.training.train_batch_size // plan.training.micro_batch_size
+    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.loss_gradient": {"scale": 1 / samples},
+              "train.clip_factor": {"max_norm": config.get("gradient_clipping")},
+              "train.learning_rate": {"lr": parameters["lr"]} if "lr" in parameters and "scheduler" not in config else {}}
+    compared = 0
+    for op in plan.reference.ops:
+        attributes = attributes_of(op)
+        for name, value in wanted.get(op.op, {}).items():
+            compared += 1
+            if not isinstance(value, str) and attributes.get(name) != value:
+                raise Refusal(f"{op.op} {op.name} has {name} {attributes.get(name)}, the configuration {value}")
+    return compared
