@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,20 +44,20 @@ struct Verdict {
 };
 
 Verdict compareTensor(const TensorKey &key, const Sides &sides) {
-  std::map<std::pair<uint64_t, uint64_t>, std::pair<int, Piece>> first; // by range: of plan A where it has it
-  bool matched = true;
+  struct Known {
+    int plan; ///< that the piece is of: A where it has the range
+    Piece piece;
+    unsigned plans = 0; ///< that have the range, a bit for each
+  };
+  std::map<std::pair<uint64_t, uint64_t>, Known> ranges;
   for (const int plan : {0, 1})
     for (const Piece &piece : sides[size_t(plan)]) {
-      const auto [known, isNew] = first.try_emplace({piece.first, piece.count}, plan, piece);
-      if (const auto &[theirs, other] = known->second; other.digest != piece.digest)
-        return {true, Difference{key, {theirs, {other}}, {plan, {piece}}}};
-      matched &= !isNew || plan == 0;
+      Known &known = ranges.try_emplace({piece.first, piece.count}, plan, piece).first->second;
+      known.plans |= 1U << plan;
+      if (known.piece.digest != piece.digest)
+        return {true, Difference{key, {known.plan, {known.piece}}, {plan, {piece}}}};
     }
-  for (const auto &[range, piece] : first)
-    matched &= piece.first == 1 || std::ranges::any_of(sides[1], [&](const Piece &other) {
-                 return std::pair(other.first, other.count) == range;
-               });
-  if (matched)
+  if (std::ranges::all_of(ranges, [](const auto &range) { return range.second.plans == 3; }))
     return {};
   const auto a = coveringOf(sides[0]), b = coveringOf(sides[1]);
   if (!a || !b)

@@ -147,7 +147,7 @@ def swapped_operands(planted):
 def wrong_axis(planted):
     command = planted.command("softmax", next(op.name for op in planted.plan.reference.ops if op.op == "train.softmax"), only_for=3)
     attribute(command, "axis").integer = 2
-    return "step 1, micro-batch 3, train.softmax transformer/h.0/attn/"
+    return "step 1, micro-batch 3, train.softmax transformer/h.0/attn/node_Softmax_184, result 1 of 1"
 
 
 def dropped_accumulate(planted):
@@ -173,14 +173,14 @@ def wrong_constant_of_gelu(planted):
 
 def wrong_beta(planted):
     attribute(planted.command("adamw", "transformer.h.0.attn.c_proj.bias"), "beta1").number = 0.8
-    return "step 1, update, train.adamw transformer.h.0.attn.c_proj.weight, variable transformer.h.0.attn.c_proj.weight::exp_avg,"
+    return "step 1, update, train.adamw transformer.h.0.attn.c_proj.weight, variable transformer.h.0.attn.c_proj.weight"
 
 
 def wrong_rank_stride(planted):
     gradient = planted.command("adamw", "transformer.h.0.mlp.c_fc.weight").kernel.operands[1]
     assert gradient.rank_stride > 0
     gradient.rank_stride = 0  # every rank takes rank 0's slice
-    return "step 1, update, train.adamw transformer.h.0.mlp.c_fc.weight, variable transformer.h.0.mlp.c_fc.weight::exp_avg,"
+    return "step 1, update, train.adamw transformer.h.0.mlp.c_fc.weight, variable transformer.h.0.mlp.c_fc.weight,"
 
 
 def fill_instead_of_gather(planted):
@@ -206,7 +206,7 @@ def wrong_message(planted):
               if operand.buffer != send.sources[0].buffer and list(operand.shape) == list(send.sources[0].shape)]
     assert role.buffers[others[0]].bytes == size
     send.sources[0].buffer = others[0]
-    return "step 1, micro-batch 0, train.(rms_norm|add|matmul) model/"
+    return "step 1, micro-batch 0, train.rms_norm model/layers.0/post_attention_layernorm/node_mul_210, result 1 of 2"
 
 
 def wrong_first_rate(planted):
@@ -217,26 +217,40 @@ def wrong_first_rate(planted):
     return "step 1, update, train.learning_rate lr, result 1 of 1"
 
 
+def wrong_rate_of_a_stage(planted):
+    """Of both stages, which compute it alike, the second."""
+    command = planted.command("learning_rate", "lr", role="stage1")
+    for one in command.kernel.attributes:
+        if one.HasField("number") and one.number == 1e-3:
+            one.number = 2e-3
+    return "step 1, update, train.learning_rate lr, result 1 of 1"
+
+
 def dropped_update(planted):
-    """One parameter is never updated: its command works on scratch."""
+    """One parameter is never updated: where its command stood, nothing is filled."""
     command = planted.command("adamw", "transformer.ln_f.bias")
-    role = planted.plan.roles[0]
-    update = next(routine for routine in role.routines if routine.phase == 8)
-    update.commands.remove(command)
+    target = type(command.kernel.operands[1])()
+    target.CopyFrom(command.kernel.operands[1])
+    target.access, target.shape[:] = 2, [0]
+    command.fill.target.CopyFrom(target)
+    del command.reference[:]
     return "after step 1, variable transformer.ln_f.bias"
 
 
 def wrong_feed(planted):
-    role = planted.plan.roles[0]
-    feeds = [command.feed for routine in role.routines for command in routine.commands if command.HasField("feed")]
+    """The last stage gets the tokens instead of the labels, which are moved by one first of all."""
+    feeds = [command.feed for role in planted.plan.roles for routine in role.routines for command in routine.commands
+             if command.HasField("feed")]
+    assert {feed.input for feed in feeds} == {0, 1}
     for feed in feeds:
         feed.input = 0
-    return "step 1, micro-batch 0, input input_ids"
+    return "step 1, micro-batch 0, train.pad node_pad, result 1 of 1"
 
 
 def wrong_gradient_slice(planted):
+    """A micro-batch replaces the sum of those before it. The first has none before it."""
     part = planted.command("accumulate", "transformer.h.0.ln_2.weight").collective.parts[0]
-    part.accumulate = False
+    part.accumulate, part.target.access = False, 2
     return "step 1, micro-batch 3, train.accumulate transformer.h.0.ln_2.bias, variable transformer.h.0.ln_2.bias::gradient"
 
 
@@ -244,6 +258,7 @@ PLANTED = [("gpt2", "gpt2", transposed_factor), ("gpt2", "zero3", wrong_epsilon)
            ("softmax", "softmax", wrong_axis), ("gpt2", "gpt2", dropped_accumulate), ("llama", "pipeline", wrong_scale),
            ("gpt2", "gpt2", wrong_constant_of_gelu), ("gpt2", "zero3", wrong_beta), ("gpt2", "zero1", wrong_rank_stride),
            ("gpt2", "zero3", fill_instead_of_gather), ("llama", "pipeline", wrong_message), ("gpt2", "zero0", wrong_first_rate),
+           ("llama", "pipeline", wrong_rate_of_a_stage),
            ("gpt2", "gpt2", dropped_update), ("llama", "zb-h1", wrong_feed), ("gpt2", "zero3-overlap", wrong_gradient_slice)]
 
 
@@ -255,3 +270,48 @@ def test_planted(a, b, plant, tools, plan_of, folder, tmp_path):
     text = bisect(tools, plan_of(a), wrong, folder / "data.safetensors", code=1)
     assert re.match("first difference: " + expected, text), text
     assert "differ\n" in text and counts(text)[0] > 0, text
+
+
+def test_first_values(tools, plan_of, folder):
+    plan = read_plan(plan_of("gpt2"))
+    next(variable for variable in plan.variables if variable.name == "transformer.ln_f.bias").source.fill = 0.5
+    text = bisect(tools, plan_of("gpt2"), write_plan(folder / "first.dsplan", plan), folder / "data.safetensors", code=1)
+    assert text.startswith("first difference: before the first step, variable transformer.ln_f.bias, float32[16]\n"), text
+    assert "16 of 16 elements differ" in text
+
+
+def test_a_reassociated_plan_is_noted(tools, plan_of, folder):
+    plan = read_plan(plan_of("gpt2"))
+    plan.numerics = "reassociated"
+    done = tools("ds-run", "--bisect", plan_of("gpt2"), write_plan(folder / "noted.dsplan", plan), "--data", folder / "data.safetensors")
+    assert done.stderr.startswith("note: ") and "noted.dsplan says that its numerics are reassociated" in done.stderr
+
+
+def other_configuration(tools, folder):
+    config = write_config(folder / "other.json", 1, 4, {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.2}}, gradient_clipping=0.5)
+    tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "-o", folder / "other.dsplan")
+    return folder / "other.dsplan"
+
+
+def test_plans_that_do_not_correspond(tools, plan_of, folder):
+    def sentence(a, b):
+        return tools.refused("ds-run", "--bisect", a, b, "--data", folder / "data.safetensors")
+
+    assert "do not correspond: parameter transformer." in sentence(plan_of("gpt2"), plan_of("llama"))
+    assert "do not correspond: the batch of a step is 4 in A and 2 in B" in sentence(plan_of("gpt2"), plan_of("half-batch"))
+    other = sentence(plan_of("gpt2"), other_configuration(tools, folder))
+    assert re.search(r"train.adamw \S+ has another weight_decay in A's reference program", other)
+    assert str(folder / "data.safetensors") in sentence(plan_of("gpt2"), folder / "data.safetensors")
+    assert "nowhere.dsplan" in sentence(folder / "nowhere.dsplan", plan_of("gpt2"))
+    plan = read_plan(plan_of("gpt2"))
+    plan.roles[0].arenas[0].bytes = 1 << 60
+    assert "could not be run to compare it" in sentence(plan_of("gpt2"), write_plan(folder / "large.dsplan", plan))
+
+
+def test_usage(tools, plan_of, folder):
+    a, data = plan_of("gpt2"), folder / "data.safetensors"
+    assert "needs --data" in tools.refused("ds-run", "--bisect", a, a, code=2)
+    assert "is a third" in tools.refused("ds-run", a, "--bisect", a, a, "--data", data, code=2)
+    assert "--bisect" in tools.refused("ds-run", "--bisect", a, "--data", data, code=2)
+    for flag in (["--metrics", "m"], ["--export", "w"], ["-n", 1], ["--steps", 0], ["--device", "null"]):
+        assert flag[0] in tools.refused("ds-run", "--bisect", a, a, "--data", data, *flag, code=2)
