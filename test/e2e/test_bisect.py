@@ -29,10 +29,13 @@ PLANS = {
     **{f"without-{short}": ("gpt2", 1, 4, 0, {}, {}, "--without", f"ds-{short}")
        for short in ("repeat-elementwise", "fuse-elementwise", "elide-copies", "reuse-dying-operands", "order-for-memory", "concat-pads")},
     "half-batch": ("gpt2", 1, 2, 0, {}, {}),
+    "single": ("gpt2", 1, 1, 0, {}, {}),
+    "without-elide-accumulation": ("gpt2", 1, 1, 0, {}, {}, "--without", "ds-elide-accumulation"),
 }
-AGREE = [("gpt2", other) for other in PLANS if PLANS[other][0] == "gpt2" and other not in ("gpt2", "half-batch", "softmax")]
+AGREE = [("gpt2", other) for other, (model, ranks, accumulation, *_) in PLANS.items()
+         if model == "gpt2" and ranks * accumulation == 4 and other not in ("gpt2", "softmax")]
 AGREE += [("llama", other) for other in ("pipeline", "zb-h1", "interleaved", "pipeline-zero2")]
-AGREE += [("zero3", "zero2"), ("pipeline", "zb-h1")]
+AGREE += [("zero3", "zero2"), ("pipeline", "zb-h1"), ("single", "without-elide-accumulation")]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +78,7 @@ def test_plans_that_should_agree_do(a, b, tools, plan_of, folder):
     text = bisect(tools, plan_of(a), plan_of(b), folder / "data.safetensors", "--steps", 2, code=0)
     assert text.startswith("no difference among ")
     equal, pieces, alone = counts(text)
-    assert equal > 600 and alone < equal / 4, text
+    assert equal > (150 if a == "single" else 800) and alone < equal / 4, text
     assert (pieces > 0) == ({a, b} & {"zero1", "zero3"} != set()), text  # what slices cut
     if b == "gpt2-again":
         assert alone == 0
@@ -304,7 +307,7 @@ def test_plans_that_do_not_correspond(tools, plan_of, folder):
     assert str(folder / "data.safetensors") in sentence(plan_of("gpt2"), folder / "data.safetensors")
     assert "nowhere.dsplan" in sentence(folder / "nowhere.dsplan", plan_of("gpt2"))
     plan = read_plan(plan_of("gpt2"))
-    plan.roles[0].arenas[0].bytes = 1 << 60
+    plan.roles[0].arenas[0].bytes = 1 << 46
     assert "could not be run to compare it" in sentence(plan_of("gpt2"), write_plan(folder / "large.dsplan", plan))
 
 
