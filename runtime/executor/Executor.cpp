@@ -20,6 +20,7 @@
 #include "runtime/executor/Scalar.h"
 #include "runtime/executor/TracedTask.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/executor/WriteObserver.h"
 #include "runtime/flight/FlightRank.h"
 #include "runtime/plan/CommandName.h"
 #include "runtime/plan/Ranks.h"
@@ -43,10 +44,11 @@ namespace ds::runtime {
 
 namespace {
 
-/// Runs are recorded whole, so nothing may look at what a command did: checks and traces do.
+/// Runs are recorded whole, so nothing may look at what a command did: checks, observers and traces do.
 std::vector<bool> recordablePrograms(const plan::proto::Role &role, const Device &device,
                                      const ExecutorOptions &options) {
-  const bool looks = options.checkMemory || options.checkNumerics || options.trace != nullptr;
+  const bool looks =
+      options.checkMemory || options.checkNumerics || options.observers != nullptr || options.trace != nullptr;
   std::vector<bool> recordable;
   for (const plan::proto::Program &program : role.programs())
     recordable.push_back(program.captured() && device.records() && !looks);
@@ -77,6 +79,7 @@ Executor::~Executor() = default;
 void Executor::makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options) {
   CommandContext context{plan_,     role_,          storage_,  kernels, {.maxWorkers = options.threads},
                          position_, communicators_, channels_, device_};
+  NumericsCheck numerics;
   if (options.checkMemory)
     memoryCheck_ = std::make_unique<MemoryCheck>(context);
   std::vector<TraceRow *> rows;
@@ -92,8 +95,10 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
       Task *task = commands_.emplace_back(makeCommand(context, command, where)).get();
       if (command.has_feed())
         feeds_.back().push_back(commands_.back().get());
-      if (options.checkNumerics && command.has_kernel())
-        task = wrappers_.emplace_back(checkNumerics(context, command, where, *task)).get();
+      if (options.checkNumerics)
+        task = observed(numerics, context, uint32_t(r), uint32_t(c), where, task, wrappers_);
+      if (options.observers != nullptr)
+        task = observed(*options.observers, context, uint32_t(r), uint32_t(c), where, task, wrappers_);
       if (memoryCheck_)
         task = wrappers_.emplace_back(memoryCheck_->around(uint32_t(r), uint32_t(c), where, *task)).get();
       if (options.trace != nullptr)

@@ -43,16 +43,18 @@ class FlightRanks;
 class MemoryCheck;
 class Trace;
 class TraceRow;
+class WriteObservers;
 
 struct ExecutorOptions {
   uint32_t rank = 0;
   int threads = 1; ///< compute workers, the compute queue's thread included
   bool checkMemory = false;
   bool checkNumerics = false;
-  Trace *trace = nullptr;         ///< outlives the executor; nullptr: none
-  FlightRanks *flight = nullptr;  ///< likewise
-  Transport *transport = nullptr; ///< outlives the executor; a plan of one rank needs none
-  uint64_t promisedBytes = 0;     ///< that other ranks of this host will use
+  WriteObservers *observers = nullptr; ///< asked while the executor is made; nullptr: nobody looks at results
+  Trace *trace = nullptr;              ///< outlives the executor; nullptr: none
+  FlightRanks *flight = nullptr;       ///< likewise
+  Transport *transport = nullptr;      ///< outlives the executor; a plan of one rank needs none
+  uint64_t promisedBytes = 0;          ///< that other ranks of this host will use
   std::chrono::milliseconds patience = std::chrono::minutes(11); ///< QueueOptions::patience
 };
 
@@ -118,7 +120,7 @@ private:
   std::vector<std::unique_ptr<Command>> commands_;
   std::vector<std::vector<Command *>> feeds_; // by routine
   std::unique_ptr<MemoryCheck> memoryCheck_;
-  std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: --check-memory, --check-numerics, --trace
+  std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: observers, --check-memory, --trace
   std::deque<std::string> names_;               // of commands, for errors; never move
   std::vector<std::vector<CommandList>> lists_; // by routine and queue
   Run run_;                                     // what the queues read

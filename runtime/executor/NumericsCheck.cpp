@@ -5,10 +5,8 @@
 #include "core/Shape.h"
 #include "core/Status.h"
 #include "kernels/BFloat16.h"
-#include "runtime/device/Queue.h"
 #include "runtime/device/Task.h"
-#include "runtime/executor/Command.h"
-#include "runtime/executor/Storage.h"
+#include "runtime/executor/WriteObserver.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>
@@ -20,7 +18,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -56,67 +53,49 @@ void formatIndex(uint64_t flat, const Shape &shape, std::span<char> text) noexce
   std::snprintf(text.data() + used, text.size() - used, "]");
 }
 
-class NumericsCheckedTask final : public Task {
+class NumericsObserver final : public WriteObserver {
 public:
-  NumericsCheckedTask(const CommandContext &context, const plan::proto::Command &command, std::string where,
-                      Task &inner)
-      : rank_(context.position.rank), where_(std::move(where)), inner_(inner) {
-    for (const plan::proto::Operand &operand : command.kernel().operands())
-      if (isFloat(DType(operand.dtype())) &&
-          (operand.access() == plan::proto::Operand::WRITE || operand.access() == plan::proto::Operand::READ_WRITE))
-        written_.push_back({context.storage.operand(operand), Shape(operand.shape().begin(), operand.shape().end()),
-                            DType(operand.dtype()), context.role.buffers(int(operand.buffer())).name()});
+  explicit NumericsObserver(const ObservedCommand &command) : rank_(command.position.rank), where_(command.where) {
+    for (const plan::proto::Operand *operand : command.written)
+      written_.push_back({Shape(operand->shape().begin(), operand->shape().end()), DType(operand->dtype()),
+                          command.role.buffers(int(operand->buffer())).name()});
   }
 
-  Status run(const Call &call, Queue &queue) noexcept override {
-    if (Status status = inner_.run(call, queue); !status.ok())
-      return status;
-    for (const Written &written : written_)
-      if (Status status = look(written, call, queue); !status.ok())
-        return status;
-    return Status::success();
-  }
-
-private:
-  struct Written {
-    Address address;
-    Shape shape;
-    DType dtype;
-    std::string name;
-  };
-
-  Status look(const Written &written, const Call &call, Queue &queue) const noexcept {
-    const std::byte *bytes = written.address.at(call.microbatch);
+  Status wrote(const Call &call, size_t index, const std::byte *bytes) noexcept override {
+    const Written &written = written_[index];
     const auto elements = uint64_t(elementCount(written.shape));
-    if (Status status = queue.look(bytes, elements * uint64_t(byteSize(written.dtype))); !status.ok())
-      return status;
-    for (uint64_t i = 0; i < elements; ++i) {
+    for (uint64_t i = 0; i < elements && isFloat(written.dtype); ++i) {
       const double value = elementAt(bytes, written.dtype, i);
       if (std::isfinite(value))
         continue;
-      std::array<char, 160> index;
-      formatIndex(i, written.shape, index);
+      std::array<char, 160> position;
+      formatIndex(i, written.shape, position);
       return Status::failure("rank %u, %s: --check-numerics: in micro-batch %llu it wrote %s at %s of %s", rank_,
                              where_.c_str(), static_cast<unsigned long long>(call.microbatch),
                              std::isnan(value) ? "NaN"
                              : value < 0       ? "-infinity"
                                                : "infinity",
-                             index.data(), written.name.empty() ? "its result" : written.name.c_str());
+                             position.data(), written.name.empty() ? "its result" : written.name.c_str());
     }
     return Status::success();
   }
 
+private:
+  struct Written {
+    Shape shape;
+    DType dtype;
+    std::string name;
+  };
+
   const uint32_t rank_;
   const std::string where_;
-  Task &inner_;
   std::vector<Written> written_;
 };
 
 } // namespace
 
-std::unique_ptr<Task> checkNumerics(const CommandContext &context, const plan::proto::Command &command,
-                                    const std::string &where, Task &inner) {
-  return std::make_unique<NumericsCheckedTask>(context, command, where, inner);
+std::unique_ptr<WriteObserver> NumericsCheck::observerOf(const ObservedCommand &command) {
+  return command.command().has_kernel() ? std::make_unique<NumericsObserver>(command) : nullptr;
 }
 
 } // namespace ds::runtime

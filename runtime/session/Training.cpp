@@ -120,6 +120,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
+                                                        .observers = options.observers,
                                                         .trace = trace_.get(),
                                                         .flight = options.flight,
                                                         .promisedBytes = promisedByOthers(*plan_, *transport_),

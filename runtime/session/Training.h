@@ -28,6 +28,7 @@
 namespace ds::runtime {
 
 class FlightRecorder;
+class WriteObservers;
 
 /// What a launcher says about the processes that it has started, each of which is one rank.
 struct Launch {
@@ -57,8 +58,9 @@ struct TrainingOptions {
   /// as it is read through the host.
   std::optional<uint64_t> replicaDigestInterval = std::nullopt;
   std::string weights, metrics, trace, exportPath;
-  FlightRecorder *flight = nullptr; ///< outlives the run; nullptr: none
-  std::string flightFolder = {};    ///< where it writes; empty: beside the plan
+  WriteObservers *observers = nullptr; ///< of what commands write, outlives the run; nullptr: none
+  FlightRecorder *flight = nullptr;    ///< outlives the run; nullptr: none
+  std::string flightFolder = {};       ///< where it writes; empty: beside the plan
   /// What else must be the same in every process: what it is called, and its digest.
   std::vector<std::pair<std::string, uint64_t>> software = {};
   std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
@@ -96,6 +98,8 @@ public:
   bool hasRankZero() const { return ranks_->hasRankZero(); }
   /// Of this process's first rank.
   SummaryReport summary() const noexcept { return ranks_->summary(ranks_->first().position().rank); }
+  /// The ranks of this process, to look at what they hold between steps.
+  const LocalRanks &localRanks() const { return *ranks_; }
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedWeights() const { return unusedWeights_; }
   /// Sentences to show before the first step.

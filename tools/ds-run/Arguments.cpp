@@ -50,6 +50,9 @@ public:
                     "steps between comparisons of what several ranks hold alike; 0: none; default: 100, on cuda 1000");
     app_.add_option("--certify", arguments_.certificate,
                     "the plan's certificate, from ds-opt verify: refuses another plan, appends what the run measures");
+    app_.add_option("--bisect", arguments_.bisect, "two plans: the first tensor on which they differ (docs/bisect.md)")
+        ->expected(2)
+        ->type_name("A.dsplan B.dsplan");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
     app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");
@@ -126,9 +129,30 @@ private:
           "the end of a run");
   }
 
+  /// What --bisect would not do. It runs steps and compares them, nothing else.
+  void checkBisect() {
+    const runtime::TrainingOptions &training = arguments_.training;
+    arguments_.command = Arguments::Command::Bisect;
+    if (!training.planPath.empty())
+      throw UsageError("--bisect takes two plans, and " + training.planPath + " is a third");
+    if (training.data.empty())
+      throw UsageError("--bisect needs --data: ds-run --bisect A.dsplan B.dsplan --data DATA");
+    if (training.device == "null")
+      throw UsageError("--device null computes nothing, so --bisect would compare nothing");
+    if (app_.count("--steps") > 0 && steps_ == 0)
+      throw UsageError("--bisect compares steps, so --steps 0 makes no sense with it");
+    for (const char *flag :
+         {"-n", "--metrics", "--trace", "--flight-recorder", "--eval", "--eval-data", "--eval-interval", "--export",
+          "--check-memory", "--check-numerics", "--on-nonfinite", "--replica-digest-interval"})
+      if (app_.count(flag) > 0)
+        throw UsageError(std::string(flag) + " makes no sense with --bisect, which compares the steps of two plans");
+  }
+
   void checkTogether() {
     runtime::TrainingOptions &training = arguments_.training;
-    if (training.planPath.empty())
+    if (!arguments_.bisect.empty())
+      checkBisect();
+    else if (training.planPath.empty())
       throw UsageError("no plan was given: ds-run PLAN.dsplan --data DATA ...");
     if (app_.count("-n") > 0)
       training.ranks = ranks_;

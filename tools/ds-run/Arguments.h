@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace ds::run {
 
@@ -20,12 +21,13 @@ struct PostmortemArguments {
 };
 
 struct Arguments {
-  enum class Command { Train, Postmortem, Info, Help };
+  enum class Command { Train, Bisect, Postmortem, Info, Help };
 
   Command command = Command::Train;
   runtime::TrainingOptions training;
   PostmortemArguments postmortem;
   std::string certificate; ///< --certify
+  std::vector<std::string> bisect; ///< two plans
   bool quiet = false, verbose = false;
   std::string text; ///< of Help
 };

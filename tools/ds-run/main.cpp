@@ -12,6 +12,7 @@
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
 #include "tools/ds-run/Arguments.h"
+#include "tools/ds-run/Bisect.h"
 #include "tools/ds-run/Ending.h"
 #include "tools/ds-run/Info.h"
 #include "tools/ds-run/Launcher.h"
@@ -144,6 +145,8 @@ int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &fl
     case Arguments::Command::Info:
       printInfo();
       break;
+    case Arguments::Command::Bisect:
+      return bisect(arguments);
     case Arguments::Command::Postmortem:
       postmortem(arguments.postmortem);
       break;

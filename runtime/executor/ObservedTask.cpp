@@ -1,0 +1,79 @@
+//===- ObservedTask.cpp - runs a command and shows what it wrote ----------===//
+#include "core/Status.h"
+#include "runtime/device/Queue.h"
+#include "runtime/device/Task.h"
+#include "runtime/executor/Command.h"
+#include "runtime/executor/Storage.h"
+#include "runtime/executor/WriteObserver.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+std::vector<const plan::proto::Operand *> writtenBy(const plan::proto::Command &command) {
+  std::vector<const plan::proto::Operand *> written;
+  for (const plan::proto::Operand &operand : command.kernel().operands())
+    if (operand.access() == plan::proto::Operand::WRITE || operand.access() == plan::proto::Operand::READ_WRITE)
+      written.push_back(&operand);
+  if (command.has_fill())
+    written.push_back(&command.fill().target());
+  if (command.has_copy())
+    written.push_back(&command.copy().target());
+  if (command.has_feed())
+    written.push_back(&command.feed().target());
+  for (const plan::proto::CollectivePart &part : command.collective().parts())
+    written.push_back(&part.target());
+  for (const plan::proto::Operand &operand : command.receive().targets())
+    written.push_back(&operand);
+  return written;
+}
+
+class ObservedTask final : public Task {
+public:
+  ObservedTask(std::unique_ptr<WriteObserver> observer, const CommandContext &context,
+               const std::vector<const plan::proto::Operand *> &written, Task &inner)
+      : observer_(std::move(observer)), inner_(inner) {
+    for (const plan::proto::Operand *operand : written)
+      written_.emplace_back(context.storage.operand(*operand), operandBytes(*operand));
+  }
+
+  Status run(const Call &call, Queue &queue) noexcept override {
+    if (Status status = inner_.run(call, queue); !status.ok())
+      return status;
+    for (size_t i = 0; i < written_.size(); ++i) {
+      const std::byte *bytes = written_[i].first.at(call.microbatch);
+      if (Status status = queue.look(bytes, written_[i].second); !status.ok())
+        return status;
+      if (Status status = observer_->wrote(call, i, bytes); !status.ok())
+        return status;
+    }
+    return Status::success();
+  }
+
+private:
+  const std::unique_ptr<WriteObserver> observer_;
+  Task &inner_;
+  std::vector<std::pair<Address, uint64_t>> written_; // and their bytes
+};
+
+} // namespace
+
+Task *observed(WriteObservers &observers, const CommandContext &context, uint32_t routine, uint32_t index,
+               const std::string &where, Task *inner, std::vector<std::unique_ptr<Task>> &wrappers) {
+  const plan::proto::Command &command = context.role.routines(int(routine)).commands(int(index));
+  const ObservedCommand told{context.plan, context.role, context.position, routine, index, where, writtenBy(command)};
+  std::unique_ptr<WriteObserver> observer = observers.observerOf(told);
+  if (observer == nullptr)
+    return inner;
+  return wrappers.emplace_back(std::make_unique<ObservedTask>(std::move(observer), context, told.written, *inner))
+      .get();
+}
+
+} // namespace ds::runtime
