@@ -12,7 +12,9 @@ DEVICE = "runtime/device/cpu/CpuDevice.cpp"
 CPU_QUEUE = "runtime/device/cpu/CpuQueue.cpp"
 EXECUTOR = "runtime/executor/Executor.cpp"
 GUARD = "runtime/device/RunGuard.h"
+LOCAL_RANKS = "runtime/session/LocalRanks.cpp"
 QUEUE = "runtime/device/HostThreadQueue.cpp"
+STANDING = "runtime/device/QueueStanding.cpp"
 STORAGE = "runtime/executor/Storage.cpp"
 WAIT_POINT = "runtime/device/WaitPoint.h"
 
@@ -34,10 +36,10 @@ HOOKS = [
     (EXECUTOR, BEGIN, around(BEGIN, "BeginRun", "position_.rank", '"a run"')),
     (EXECUTOR, REFUSED, '  if (const Status status = ds::sim::fault(ds::sim::Place::Finish, position_.rank, "a run"); '
                         "!status.ok())\n    device_.fail(status);\n" + REFUSED),
-    (QUEUE, PLACE, "  (void)ds::sim::fault(ds::sim::Place::Submit, rank_, name_.c_str());\n" + PLACE),
-    (QUEUE, WAIT, around(WAIT, "Wait", "rank_", "command.what")),
-    (QUEUE, TASK, f"ds::sim::task(rank_, command.what, [&] {{ return {TASK}; }})"),
-    (QUEUE, SIGNAL, around(SIGNAL, "Signal", "rank_", "command.what")),
+    (QUEUE, PLACE, "  (void)ds::sim::fault(ds::sim::Place::Submit, standing_.rank(), standing_.name().c_str());\n" + PLACE),
+    (QUEUE, WAIT, around(WAIT, "Wait", "standing_.rank()", "command.what")),
+    (QUEUE, TASK, f"ds::sim::task(standing_.rank(), command.what, [&] {{ return {TASK}; }})"),
+    (QUEUE, SIGNAL, around(SIGNAL, "Signal", "standing_.rank()", "command.what")),
     # A look costs as much as a switch here: few, then to sleep.
     (WAIT_POINT, "i < 32;", "i < ds::sim::looks();"),
     (WAIT_POINT, "awake{50}", "awake{0}"),
@@ -73,7 +75,10 @@ PLANTED = {
     "failure-not-in-condition": ("a wait looks at its condition and not at the failure", [
         instead(GUARD, "point_.wait([&] { return guard_.failed() || condition(); })", "point_.wait(condition)")]),
     "failure-wakes-nobody": ("the first failure wakes nobody", [drop(GUARD, "wait->notify();")]),
-    "failure-not-told": ("a device that fails tells no other rank", [drop(DEVICE, "callback_(status);")]),
+    "failure-not-told": ("a device that fails tells no other rank", [instead(DEVICE, "agree_(status)", "status")]),
+    "own-sentence-kept": ("ranks that fail at once each keep their own sentence", [instead(LOCAL_RANKS, "transport.failure()", "status")]),
+    "waiter-blamed": ("the rank that is missing is blamed, though it waits itself", [instead(STANDING, "awaited.empty()", "true")]),
+    "raiser-not-told": ("nobody knows which queue raises an event", [drop(EXECUTOR, "events_[event]->raisedBy(*queue);")]),
     "stop-not-told": ("a transport that is stopped tells no device", [drop(TRANSPORT, "callback_(status);")]),
     "events-not-reset": ("events keep the values of the run before", [drop(EXECUTOR, "event->reset();")]),
     "events-reset-late": ("events are reset when the queues are at work already", [
@@ -81,7 +86,7 @@ PLANTED = {
         before(EXECUTOR, "recorded_.enqueued(run.program);", "for (Event *event : events_) event->reset();")]),
     "wait-dropped": ("a queue goes on one micro-batch before its event", [instead(CPU_QUEUE, COUNTED, COUNTED.replace("value", "value - 1"))]),
     "signal-before-task": ("a command's events are raised before it runs", [
-        before(QUEUE, "    guard_.moved();\n    inside_ = true;",
+        before(QUEUE, "    guard_.moved();\n    standing_.begins();",
                "for (Event *event : command.signals) static_cast<void>(signal(*event, reached ));")]),
     "stop-wakes-first": ("a thread that is to end is woken before it is told to", [
         before(QUEUE, "  stop_ = true;\n", "work_.notify(); stop_ = true; thread_.join(); return;")]),
