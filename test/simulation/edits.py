@@ -16,6 +16,9 @@ LOCAL_RANKS = "runtime/session/LocalRanks.cpp"
 QUEUE = "runtime/device/HostThreadQueue.cpp"
 STANDING = "runtime/device/QueueStanding.cpp"
 STORAGE = "runtime/executor/Storage.cpp"
+STORE = "runtime/comm/tcp/TcpStore.cpp"
+STORE_SERVER = "runtime/comm/tcp/StoreServer.cpp"
+TCP_PLANE = "runtime/comm/tcp/TcpControlPlane.cpp"
 WAIT_POINT = "runtime/device/WaitPoint.h"
 
 
@@ -43,6 +46,8 @@ HOOKS = [
     # A look costs as much as a switch here: few, then to sleep.
     (WAIT_POINT, "i < 32;", "i < ds::sim::looks();"),
     (WAIT_POINT, "awake{50}", "awake{0}"),
+    # So that few bytes make several pieces.
+    (TCP_PLANE, "pieceBytes = maxValueBytes", "pieceBytes = 64"),
     # It reads files of the machine that the simulation runs on.
     (STORAGE, "device.executes() ? availableMemory() : UINT64_MAX", "UINT64_MAX"),
 ]
@@ -104,4 +109,13 @@ PLANTED = {
         before(CHANNEL, "  uint64_t bytes = 0;", "taken_ = mine; changes_.notify();")]),
     "offer-wakes-nobody": ("a message that is offered wakes nobody", [
         instead(CHANNEL, "changes_.notify()", "static_cast<void>(0)", prefix="offered_ = mine;\n  ")]),
+    "loss-not-told": ("a process that has died is told to nobody", [
+        instead(STORE_SERVER, "peer.rank && !peer.bye", "false")]),
+    "failure-kept-back": ("the store tells nobody of a failure", [
+        instead(STORE_SERVER, "&peer != author && peer.rank", "false")]),
+    "answer-kept": ("a rank takes the answer before for the next one", [drop(STORE, "answer_.reset();")]),
+    "one-write": ("the store forgets what a connection did not take at once", [
+        instead(STORE_SERVER, "peer.out.begin() + count", "peer.out.end()")]),
+    "replay-admitted": ("who repeats what a rank has said is taken for it", [
+        instead(STORE_SERVER, "!equalDigests(peer.admission->rankProof(key_), proof.value)", "false")]),
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
 #include "test/simulation/Faults.h"
+#include "test/simulation/ProcessSimulation.h"
 #include "test/simulation/Simulation.h"
 
 #include <algorithm>
@@ -44,10 +45,11 @@ void show(uint64_t seed, const Verdict &verdict) {
 
 int run(const Options &options) {
   const auto begin = std::chrono::steady_clock::now();
-  const Simulation simulation;
+  const Simulation ranks;
+  const ProcessSimulation processes;
   uint64_t failures = 0, stalls = 0, ticks = 0;
   for (uint64_t seed = options.first; seed <= options.last; ++seed) {
-    const Verdict verdict = simulation.run(seed, options.log);
+    const Verdict verdict = seed % 4 == 3 ? processes.run(seed, options.log) : ranks.run(seed, options.log);
     ticks += verdict.outcome.ticks;
     failures += verdict.error.empty() ? 0 : 1;
     stalls += verdict.stalled ? 1 : 0;
