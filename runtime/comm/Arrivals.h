@@ -21,18 +21,29 @@ struct EndName {
   const char *channel;
 };
 
+/// Who holds up all others, where a watchdog knows: "rank 1", and "queue in has not come out of feed of x".
+struct Holder {
+  std::string rank = {}, stands = {};
+  /// The end of its sentence. `suspects`: those among whom one is, where it does not know.
+  std::string text(const char *suspects) const {
+    return (rank.empty() ? suspects : "; " + rank) + " stands still or is slower than --collective-timeout allows" +
+           (rank.empty() ? "" : ": its " + stands);
+  }
+};
+
 /// The watchdog's sentence about a message.
-inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds timeout) noexcept {
-  return Status::failure("rank %u waited %.3g s in %s on channel %s (%s) for rank %u, which stands still or is slower "
-                         "than --collective-timeout allows",
-                         end.rank, double(timeout.count()) / 1000, end.verb, end.channel, what, end.peer);
+inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds timeout,
+                          const Holder &holder = {}) noexcept {
+  return Status::failure("rank %u waited %.3g s in %s on channel %s (%s) for rank %u%s", end.rank,
+                         double(timeout.count()) / 1000, end.verb, end.channel, what, end.peer,
+                         holder.text(", which").c_str());
 }
 
 /// The watchdog's sentence about a collective. `members`: ranks of the run, by rank of the group; `arrived(i)`: whether
 /// member i has.
 template <typename Arrived>
 Status missingRanks(uint32_t rank, const Collective &collective, std::span<const uint32_t> members,
-                    std::chrono::milliseconds timeout, Arrived &&arrived) noexcept {
+                    std::chrono::milliseconds timeout, Arrived &&arrived, const Holder &holder = {}) noexcept {
   char lists[2][160] = {"", ""}; // missing, arrived
   size_t used[2] = {0, 0};
   for (size_t i = 0; i < members.size(); ++i) {
@@ -43,10 +54,9 @@ Status missingRanks(uint32_t rank, const Collective &collective, std::span<const
     else if (lists[list][used[list] - 1] != '.')
       used[list] += size_t(std::snprintf(lists[list] + used[list], sizeof lists[list] - used[list], "..."));
   }
-  return Status::failure("rank %u waited %.3g s in %s of %s: ranks %s arrived, ranks %s are missing; one of those "
-                         "stands still or is slower than --collective-timeout allows",
-                         rank, double(timeout.count()) / 1000, name(collective.kind), collective.what, lists[1],
-                         lists[0]);
+  return Status::failure("rank %u waited %.3g s in %s of %s: ranks %s arrived, ranks %s are missing%s", rank,
+                         double(timeout.count()) / 1000, name(collective.kind), collective.what, lists[1], lists[0],
+                         holder.text("; one of those").c_str());
 }
 
 /// What requireEqual says. `digests`: by rank.

@@ -3,6 +3,7 @@
 
 #include "core/DType.h"
 #include "core/Status.h"
+#include "runtime/device/Rendezvous.h"
 
 #include <array>
 #include <cstddef>
@@ -57,9 +58,8 @@ using WireBytes = std::array<uint64_t, collectiveKinds>;
 /// Ranks that communicate, as one of them sees it. Sums have one order, rank 0's first, whatever the arrival: the same
 /// bits on every run and from every backend. All ranks enter the same collectives in the same order; two communicators
 /// are independent of each other. Cf. ncclComm_t, MPI_Comm.
-class Communicator {
+class Communicator : public Rendezvous {
 public:
-  virtual ~Communicator() = default;
   virtual uint32_t rank() const noexcept = 0; ///< within the group
   virtual uint32_t size() const noexcept = 0;
 

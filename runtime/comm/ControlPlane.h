@@ -36,6 +36,8 @@ public:
   /// A rank of this process has failed: every collective and message of every rank ends with this status, if it is the
   /// first.
   virtual void stop(const Status &status) noexcept = 0;
+  /// The first failure that this process knows of, its own or another rank's.
+  virtual Status failure() const noexcept = 0;
 
   // Between runs, for whole processes. They throw ds::Error.
 

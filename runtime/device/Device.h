@@ -65,10 +65,12 @@ public:
 
   /// The first failure of any queue, or success. Once there is one, queues drop everything.
   virtual Status failure() const noexcept = 0;
-  /// A failure from elsewhere, e.g. another rank; kept if it is the first.
+  /// A failure, of a queue or from elsewhere; kept if it is the first.
   virtual void fail(const Status &status) noexcept = 0;
-  /// Called once with the first failure, on the thread that it happened on. Set while no queue has anything to do.
-  virtual void onFailure(std::function<void(const Status &)> callback) = 0;
+  /// Called with a failure, on the thread that it happened on, before the device keeps it; what it returns is kept. Of
+  /// ranks that fail at once all so keep the same. Set while no queue has anything to do.
+  using Agree = std::function<Status(const Status &)>;
+  virtual void onFailure(Agree agree) = 0;
 };
 
 } // namespace ds::runtime

@@ -4,6 +4,7 @@
 #include "core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Queue.h"
+#include "runtime/device/QueueStanding.h"
 #include "runtime/device/RunGuard.h"
 #include "runtime/device/Task.h"
 
@@ -12,18 +13,19 @@
 #include <cstdint>
 #include <mutex>
 #include <pthread.h>
+#include <string>
 #include <thread>
 #include <utility>
 
 namespace ds::runtime {
 
 HostThreadQueue::HostThreadQueue(Device &device, RunGuard &guard, const QueueOptions &options)
-    : device_(device), guard_(guard), rank_(options.rank), name_(options.name), patience_(options.patience),
-      ring_(options.ring), submissions_(std::max<size_t>(1, options.depth)) {}
+    : device_(device), guard_(guard), patience_(options.patience), ring_(options.ring),
+      standing_(options.rank, options.name), submissions_(std::max<size_t>(1, options.depth)) {}
 
 void HostThreadQueue::start() {
   thread_ = std::thread([this] { serve(); });
-  ::pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
+  ::pthread_setname_np(thread_.native_handle(), standing_.name().substr(0, 15).c_str());
 }
 
 void HostThreadQueue::stop() noexcept {
@@ -50,9 +52,11 @@ void HostThreadQueue::finish() noexcept {
 }
 
 Status HostThreadQueue::standstill() const noexcept {
-  return Status::failure("rank %u: nothing has moved for %.3g s; queue %s %s %s", rank_,
-                         double(patience_.count()) / 1000, name_.c_str(),
-                         inside_ ? "has not come out of" : "waits for an event that lets it begin", at_.load());
+  const QueueStanding *found = holderOf({&standing_});
+  const QueueStanding &holder = found != nullptr ? *found : standing_;
+  const std::string owner = holder.rank() != standing_.rank() ? "rank " + std::to_string(holder.rank()) + "'s " : "";
+  return Status::failure("rank %u: nothing has moved for %.3g s; %s%s", standing_.rank(),
+                         double(patience_.count()) / 1000, owner.c_str(), holder.sentence().c_str());
 }
 
 void HostThreadQueue::serve() noexcept {
@@ -63,6 +67,8 @@ void HostThreadQueue::serve() noexcept {
       return; // stopped, and nothing left
     if (const Status status = carryOut(submissions_[done_ % submissions_.size()]); !status.ok())
       device_.fail(status);
+    if (!guard_.failed()) // else it stands where it was, for others that lose patience meanwhile
+      standing_.rests();
     done_ += 1;
     idle_.notify();
   }
@@ -73,6 +79,7 @@ Status HostThreadQueue::awaitEvents(const ListedCommand &command, uint64_t reach
     const auto [event, delay] = command.waits[i];
     if (reached <= delay)
       continue;
+    standing_.waitsFor(event, reached - delay);
     if (ring_ != nullptr)
       ring_->waits(uint32_t(i));
     if (const Status status = wait(*event, reached - delay); !status.ok())
@@ -86,21 +93,21 @@ Status HostThreadQueue::carryOut(const Submission &submission) noexcept {
   for (const ListedCommand &command : *submission.commands) {
     if (guard_.failed())
       return Status::success(); // dropped, and the ring stays as it is
-    at_ = command.what;
+    standing_.comesTo(command);
     if (ring_ != nullptr)
       ring_->next(command.number, submission.call.index);
     if (const Status status = awaitEvents(command, reached); !status.ok() || guard_.failed())
       return status;
     const std::unique_lock<std::mutex> mine = turn();
     guard_.moved();
-    inside_ = true;
+    standing_.begins();
     if (ring_ != nullptr)
       ring_->begins(command.entrances);
     const Status status = command.task->run(submission.call, *this);
-    inside_ = false;
     guard_.moved();
     if (!status.ok())
       return status;
+    standing_.ends();
     if (ring_ != nullptr)
       ring_->ends();
     for (Event *event : command.signals)

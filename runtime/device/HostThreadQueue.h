@@ -4,6 +4,7 @@
 #include "runtime/device/CommandRing.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Queue.h"
+#include "runtime/device/QueueStanding.h"
 #include "runtime/device/RunGuard.h"
 #include "runtime/device/Task.h"
 #include "runtime/device/WaitPoint.h"
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -31,6 +31,7 @@ public:
   /// Waits until the thread has nothing left to do; also after a failure, since a task that is still under way uses the
   /// rank's memory.
   void finish() noexcept override;
+  const QueueStanding *standing() const noexcept override { return &standing_; }
 
 protected:
   /// `guard` is the device's; both outlive the queue.
@@ -66,13 +67,9 @@ private:
 
   Device &device_;
   RunGuard &guard_;
-  const uint32_t rank_;
-  const std::string name_;
   const std::chrono::milliseconds patience_;
   CommandRing *const ring_;
-  // Where the thread stands, for the watchdog.
-  std::atomic<const char *> at_ = "";
-  std::atomic<bool> inside_ = false;
+  QueueStanding standing_;
   std::vector<Submission> submissions_; // a ring
   std::atomic<uint64_t> submitted_ = 0; // counts up for ever; the ring's place is its remainder
   std::atomic<uint64_t> done_ = 0;

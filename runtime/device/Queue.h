@@ -4,6 +4,7 @@
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/device/CommandRing.h"
+#include "runtime/device/QueueStanding.h"
 #include "runtime/device/Task.h"
 
 #include <chrono>
@@ -34,6 +35,8 @@ public:
   /// has been dropped. A device on which nothing moves for as long as the queue's patience fails, with a sentence that
   /// says where this queue stands. Cf. cudaStreamSynchronize.
   virtual void finish() noexcept = 0;
+  /// Where it stands; nullptr: it does not say.
+  virtual const QueueStanding *standing() const noexcept { return nullptr; }
 
   // For tasks, on their own queue only.
 

@@ -11,6 +11,7 @@ namespace ds::runtime {
 
 class Event;
 class Queue;
+class Rendezvous;
 struct Run; // runtime/executor/Run.h; devices pass it on without looking
 
 /// One call of a routine within a run of a program: what changes between two executions of one command.
@@ -42,6 +43,7 @@ struct ListedCommand {
   uint32_t number = 0;          ///< among all commands of the rank
   /// Of the communicator or channel that it enters. A queue that keeps a ring counts them; only this queue does.
   Entrances *entrances = nullptr;
+  const Rendezvous *rendezvous = nullptr; ///< where it meets other ranks, if it does
 };
 
 /// The commands that one routine gives one queue: recorded once, submitted with every call.

@@ -10,6 +10,8 @@
 #include "runtime/device/Arena.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Event.h"
+#include "runtime/device/QueueStanding.h"
+#include "runtime/device/Rendezvous.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/Command.h"
 #include "runtime/executor/HeldParts.h"
@@ -72,6 +74,7 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
     flight_ = &options.flight->addRank(role_, options.rank);
   makeCommands(kernels, options);
   makeQueues(options);
+  tellWhoWaitsForWhom();
 }
 
 Executor::~Executor() = default;
@@ -112,7 +115,8 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
                         .signals = {},
                         .what = names_.emplace_back(where).c_str(),
                         .number = context.caller,
-                        .entrances = flight_ != nullptr ? flight_->entrances(command) : nullptr});
+                        .entrances = flight_ != nullptr ? flight_->entrances(command) : nullptr,
+                        .rendezvous = rendezvousOf(command)});
       for (const plan::proto::Wait &wait : command.waits())
         listed.waits.push_back({events_[wait.event()], wait.delay()});
       for (uint32_t event : command.signals())
@@ -133,6 +137,31 @@ void Executor::makeQueues(const ExecutorOptions &options) {
                              .rank = position_.rank,
                              .patience = options.patience,
                              .ring = flight_ != nullptr ? &flight_->ring(uint32_t(i)) : nullptr}));
+}
+
+/// Where a command meets other ranks, or nullptr.
+Rendezvous *Executor::rendezvousOf(const plan::proto::Command &command) const {
+  if (command.has_collective())
+    return &communicators_.find(command.collective().communicator(), role_.queues(int(command.queue())).kind());
+  if (command.has_send())
+    return &channels_.sending(command.send().channel());
+  if (command.has_receive())
+    return &channels_.receiving(command.receive().channel());
+  return nullptr;
+}
+
+/// So that an error can name the queue that holds up all others (QueueStanding.h).
+void Executor::tellWhoWaitsForWhom() {
+  for (const plan::proto::Routine &routine : role_.routines())
+    for (const plan::proto::Command &command : routine.commands()) {
+      const QueueStanding *queue = queues_[command.queue()]->standing();
+      if (queue == nullptr)
+        continue;
+      for (const uint32_t event : command.signals())
+        events_[event]->raisedBy(*queue);
+      if (Rendezvous *rendezvous = rendezvousOf(command))
+        rendezvous->belongsTo(*queue);
+    }
 }
 
 void Executor::initialize(const VariableSources &sources) {

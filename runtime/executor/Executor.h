@@ -103,6 +103,8 @@ public:
 private:
   void makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
   void makeQueues(const ExecutorOptions &options);
+  Rendezvous *rendezvousOf(const plan::proto::Command &command) const;
+  void tellWhoWaitsForWhom();
   void enqueueCalls(const plan::proto::Program &program) noexcept;
   Status launch(const plan::proto::Program &program) noexcept;
   Status record(const plan::proto::Program &program) noexcept;

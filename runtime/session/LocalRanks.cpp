@@ -37,7 +37,10 @@ LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, cons
     local.executor = std::make_unique<Executor>(plan, *local.device, kernels, mine);
     for (const char *space : {"device", "host"})
       promised += local.device->isMainMemory(space) ? local.device->allocatedBytes(space) : 0;
-    local.device->onFailure([&transport](const Status &status) { transport.stop(status); });
+    local.device->onFailure([&transport](const Status &status) {
+      transport.stop(status);
+      return transport.failure(); // another rank's, where that came first
+    });
   }
   transport.onStop([this, onFailure](const Status &status) {
     for (const LocalRank &local : ranks_)

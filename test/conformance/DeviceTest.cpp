@@ -371,6 +371,23 @@ TEST_P(PatientDevice, SaysWhichTaskDoesNotEnd) {
             "rank 3: nothing has moved for 0.1 s; queue in has not come out of feed of x");
 }
 
+/// The one that waits is not to blame.
+TEST_P(PatientDevice, SaysWhichOtherQueueHoldsItUp) {
+  FunctionTask task(nothing);
+  FunctionTask slow([&](const Call &, Queue &) {
+    while (device->failure().ok())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Status::success();
+  });
+  Event &ready = device->createEvent();
+  const CommandList feed = {{&slow, {}, {&ready}, "feed of x"}};
+  const auto other = device->createQueue({.name = "io", .rank = 3});
+  ready.raisedBy(*other->standing());
+  other->submit(feed, {});
+  EXPECT_EQ(failureOf({{&task, {{&ready, 0}}, {}, "h.0"}}),
+            "rank 3: nothing has moved for 0.1 s; queue io has not come out of feed of x");
+}
+
 /// Each task is shorter than the queue's patience, all of them are longer.
 TEST_P(PatientDevice, WaitsForWhatGoesOn) {
   FunctionTask brief([&](const Call &, Queue &) {

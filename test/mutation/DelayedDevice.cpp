@@ -85,7 +85,7 @@ public:
   void read(std::span<std::byte> target, const void *source) noexcept override { inner_.read(target, source); }
   Status failure() const noexcept override { return inner_.failure(); }
   void fail(const Status &status) noexcept override { inner_.fail(status); }
-  void onFailure(std::function<void(const Status &)> callback) override { inner_.onFailure(std::move(callback)); }
+  void onFailure(Agree agree) override { inner_.onFailure(std::move(agree)); }
 
 private:
   CpuDevice inner_;

@@ -51,7 +51,7 @@ Exceptions &exceptionsOfThread() noexcept { return *reinterpret_cast<Exceptions 
 } // namespace
 
 struct Fiber {
-  uint32_t number = 0;
+  uint32_t number = 0, process = 0;
   std::string name;
   std::function<void()> body;
   void *stack = nullptr;
@@ -100,8 +100,13 @@ Outcome Scheduler::run(const std::function<void()> &body, uint64_t tickLimit) {
 }
 
 Fiber *Scheduler::start(std::function<void()> body) {
+  return startIn(running_ != nullptr ? process() : 0, std::move(body));
+}
+
+Fiber *Scheduler::startIn(uint32_t process, std::function<void()> body) {
   Fiber &fiber = *fibers_.emplace_back(std::make_unique<Fiber>());
   fiber.number = uint32_t(fibers_.size() - 1);
+  fiber.process = process;
   fiber.name = "thread " + std::to_string(fiber.number);
   fiber.body = std::move(body);
   fiber.priority = lowest_ + random_.below(uint64_t(1) << 32);
@@ -191,7 +196,7 @@ void Scheduler::point() noexcept {
 
 /// The running one cannot go on.
 void Scheduler::choose() noexcept {
-  if (runnable_.empty() && nextTimer_ != never) {
+  while (runnable_.empty() && nextTimer_ != never) {
     time_ = std::max(time_, nextTimer_);
     wakeTimers();
   }
@@ -215,12 +220,34 @@ bool Scheduler::block(const void *object, const char *what, Time until) noexcept
 
 void Scheduler::makeRunnable(Fiber *fiber) noexcept {
   std::erase(waiting_, fiber);
-  runnable_.push_back(fiber);
+  (frozenProcesses_.contains(fiber->process) ? frozen_ : runnable_).push_back(fiber);
   if (fiber->until == nextTimer_) {
     nextTimer_ = never;
     for (const Fiber *other : waiting_)
       nextTimer_ = std::min(nextTimer_, other->until);
   }
+}
+
+uint32_t Scheduler::process() const noexcept { return running_->process; }
+
+void Scheduler::freeze(uint32_t process) noexcept {
+  frozenProcesses_.insert(process);
+  std::erase_if(runnable_, [&](Fiber *fiber) {
+    if (fiber->process == process)
+      frozen_.push_back(fiber);
+    return fiber->process == process;
+  });
+  if (running_->process == process)
+    choose();
+}
+
+void Scheduler::thaw(uint32_t process) noexcept {
+  frozenProcesses_.erase(process);
+  std::erase_if(frozen_, [&](Fiber *fiber) {
+    if (fiber->process == process)
+      runnable_.push_back(fiber);
+    return fiber->process == process;
+  });
 }
 
 void Scheduler::wakeTimers() noexcept {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,7 @@ public:
 
   void point() noexcept;
   Fiber *start(std::function<void()> body);
+  Fiber *startIn(uint32_t process, std::function<void()> body);
   void join(Fiber *fiber) noexcept;
   void name(Fiber *fiber, const char *text);
   /// Until wake(object) or the time; returns false when it is up. `what` is for the report.
@@ -78,6 +80,13 @@ public:
   void wakeAll(const void *object) noexcept;
   void sleep(Time duration) noexcept { block(nullptr, "sleep", time_ + duration); }
   Time now() const noexcept { return time_; }
+
+  // For processes: a number that threads have in common with the one that started them, 0 for the first.
+
+  uint32_t process() const noexcept;
+  /// None of its threads goes on until it is thawed, the caller included.
+  void freeze(uint32_t process) noexcept;
+  void thaw(uint32_t process) noexcept;
 
   // For faults and their log.
 
@@ -105,7 +114,8 @@ private:
   std::vector<uint64_t> changes_; // ticks at which the running thread becomes the least, latest first
   uint64_t lowest_ = uint64_t(1) << 32, alone_ = 0;
   std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber *> runnable_, waiting_;
+  std::vector<Fiber *> runnable_, waiting_, frozen_; // frozen_: of a process that is frozen, and could run
+  std::set<uint32_t> frozenProcesses_;
   Fiber *running_ = nullptr;
   Time time_{}, nextTimer_ = never;
   uint64_t tickLimit_ = 0;

@@ -29,7 +29,7 @@ constexpr std::chrono::nanoseconds allowance = 5s;                              
 
 /// What a run left: the outcome of each rank and, where nothing failed, the bytes of all variables and metrics.
 struct Run {
-  std::string error;
+  std::string error, told; ///< what execute returned, what the session heard
   std::vector<std::string> errorOfRank;
   std::string errorAfterwards; ///< of one more step, where there was an error
   std::vector<std::vector<std::byte>> states;
@@ -62,6 +62,7 @@ void runPlan(const Case &plan, const Scenario &scenario, Faults &faults, Run &ru
         kernels::cpuReferenceKernels(), {.threads = scenario.workers, .patience = patience},
         [&](const std::string &error) {
           Scheduler::current()->log("FAILED: %s", error.c_str());
+          run.told = error;
           faults.release();
         });
     ranks.initialize(*plan.sources);
@@ -98,23 +99,19 @@ void runPlan(const Case &plan, const Scenario &scenario, Faults &faults, Run &ru
     stopper.join();
 }
 
-/// Whether an error names the rank as one that stands still.
-bool namesRank(const std::string &error, uint32_t rank) {
-  const std::string number = std::to_string(rank);
-  if (error.starts_with("rank " + number + ": nothing has moved") ||
-      error.find(" for rank " + number + ", which stands still") != std::string::npos)
-    return true;
-  const size_t begin = error.find("arrived, ranks "), end = error.find(" are missing");
-  if (begin == std::string::npos || end == std::string::npos)
-    return false;
-  const std::string missing = ", " + error.substr(begin + 15, end - begin - 15) + ",";
-  return missing.find(", " + number + ",") != std::string::npos;
-}
-
-/// Whether it is a watchdog's sentence.
-bool isTimeout(const std::string &error) {
-  return error.find("stands still or is slower than") != std::string::npos ||
-         error.find("nothing has moved for") != std::string::npos;
+/// Whether it is a watchdog's sentence that blames what was made to stall: the rank and, where its place is one of a
+/// command, the command.
+bool blames(const std::string &error, const Faults &faults) {
+  const Fault &fault = *faults.taken();
+  const bool within = fault.place == Place::Arrive || fault.place == Place::Follow || fault.place == Place::Move;
+  const std::string name = "rank " + std::to_string(fault.rank), what = within ? "" : faults.sentence();
+  const bool isOwn = error.starts_with(name + ": nothing has moved for ");
+  for (const std::string &begin :
+       {"; " + name + " stands still or is slower than --collective-timeout allows: its queue ",
+        " s; " + name + "'s queue ", std::string(isOwn ? " s; queue " : "?")})
+    if (const size_t at = error.find(begin); at != std::string::npos)
+      return error.find(what, at + begin.size()) != std::string::npos;
+  return false;
 }
 
 /// What of the invariant does not hold about a run that ended; empty: all does.
@@ -128,8 +125,10 @@ std::string judge(const Scenario &scenario, const Faults &faults, const Run &run
   if (run.error.empty())
     return faults.taken() != nullptr ? "the run succeeded though a command was made to fail or to stall" : "";
   for (const std::string &own : run.errorOfRank)
-    if (own != run.error && !(isTimeout(own) && isTimeout(run.error))) // several may lose patience at once
+    if (own != run.error)
       return "ranks ended with different errors: '" + run.error + "' and '" + own + "'";
+  if (run.told != run.error)
+    return "the session was told another error: '" + run.told + "'";
   if (run.errorAfterwards != run.error)
     return "another step after the failure ended with '" + run.errorAfterwards + "'";
   if (scenario.stops > 0 && run.error.ends_with("was asked for the first time"))
@@ -138,7 +137,7 @@ std::string judge(const Scenario &scenario, const Faults &faults, const Run &run
     return "the run failed though nothing was made to fail";
   if (faults.taken()->kind == FaultKind::Fail)
     return run.error == faults.sentence() ? "" : "the error is not the one of the command that failed";
-  return isTimeout(run.error) ? "" : "the error is not that of a watchdog";
+  return blames(run.error, faults) ? "" : "the error does not blame the command that stalled: '" + run.error + "'";
 }
 
 } // namespace
@@ -222,6 +221,7 @@ Verdict Simulation::run(uint64_t seed, bool log) const {
   Run run;
   Scheduler scheduler(seed, /*inOrder=*/false, log);
   Verdict verdict;
+  verdict.scenario = chosen.text;
   verdict.outcome = scheduler.run([&] { runPlan(cases_[chosen.plan], chosen, faults, run); }, tickLimit);
   Faults::current = nullptr;
   verdict.error = run.error;
@@ -233,7 +233,6 @@ Verdict Simulation::run(uint64_t seed, bool log) const {
     verdict.broken = judge(chosen, faults, run, references_[chosen.plan].states);
   const bool stalled = faults.taken() != nullptr && faults.taken()->kind == FaultKind::Stall;
   verdict.stalled = stalled;
-  verdict.named = stalled && namesRank(run.error, faults.taken()->rank);
   const std::chrono::nanoseconds budget = allowance + faults.delayed() + (stalled ? 2 * patience : 0ms);
   if (verdict.broken.empty() && verdict.outcome.time > budget)
     verdict.broken = "the run took " + std::to_string(double(verdict.outcome.time.count()) * 1e-9) +

@@ -26,16 +26,16 @@ struct Scenario {
 
 /// What came of it.
 struct Verdict {
-  std::string broken; ///< the invariant that does not hold, in a sentence; empty: all do
-  std::string error;  ///< that the run ended with
-  bool stalled = false,
-       named = false; ///< a rank was made to stand still; the error names it and not one that waits for it
+  std::string scenario; ///< what it was, for people
+  std::string broken;   ///< the invariant that does not hold, in a sentence; empty: all do
+  std::string error;    ///< that the run ended with
+  bool stalled = false; ///< a rank was made to stand still
   Outcome outcome;
 };
 
 /// Runs seeds. The invariant: every rank ends within the simulated time that its delays and timeouts allow, with the
 /// bits of a run without faults; or all ranks end with one error: the sentence of the command that was made to fail, or
-/// a watchdog's, where a rank was made to stand still.
+/// a watchdog's that blames the one which was made to stand still.
 class Simulation {
 public:
   Simulation();

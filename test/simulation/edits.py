@@ -12,8 +12,13 @@ DEVICE = "runtime/device/cpu/CpuDevice.cpp"
 CPU_QUEUE = "runtime/device/cpu/CpuQueue.cpp"
 EXECUTOR = "runtime/executor/Executor.cpp"
 GUARD = "runtime/device/RunGuard.h"
+LOCAL_RANKS = "runtime/session/LocalRanks.cpp"
 QUEUE = "runtime/device/HostThreadQueue.cpp"
+STANDING = "runtime/device/QueueStanding.cpp"
 STORAGE = "runtime/executor/Storage.cpp"
+STORE = "runtime/comm/tcp/TcpStore.cpp"
+STORE_SERVER = "runtime/comm/tcp/StoreServer.cpp"
+TCP_PLANE = "runtime/comm/tcp/TcpControlPlane.cpp"
 WAIT_POINT = "runtime/device/WaitPoint.h"
 
 
@@ -34,13 +39,15 @@ HOOKS = [
     (EXECUTOR, BEGIN, around(BEGIN, "BeginRun", "position_.rank", '"a run"')),
     (EXECUTOR, REFUSED, '  if (const Status status = ds::sim::fault(ds::sim::Place::Finish, position_.rank, "a run"); '
                         "!status.ok())\n    device_.fail(status);\n" + REFUSED),
-    (QUEUE, PLACE, "  (void)ds::sim::fault(ds::sim::Place::Submit, rank_, name_.c_str());\n" + PLACE),
-    (QUEUE, WAIT, around(WAIT, "Wait", "rank_", "command.what")),
-    (QUEUE, TASK, f"ds::sim::task(rank_, command.what, [&] {{ return {TASK}; }})"),
-    (QUEUE, SIGNAL, around(SIGNAL, "Signal", "rank_", "command.what")),
+    (QUEUE, PLACE, "  (void)ds::sim::fault(ds::sim::Place::Submit, standing_.rank(), standing_.name().c_str());\n" + PLACE),
+    (QUEUE, WAIT, around(WAIT, "Wait", "standing_.rank()", "command.what")),
+    (QUEUE, TASK, f"ds::sim::task(standing_.rank(), command.what, [&] {{ return {TASK}; }})"),
+    (QUEUE, SIGNAL, around(SIGNAL, "Signal", "standing_.rank()", "command.what")),
     # A look costs as much as a switch here: few, then to sleep.
     (WAIT_POINT, "i < 32;", "i < ds::sim::looks();"),
     (WAIT_POINT, "awake{50}", "awake{0}"),
+    # So that few bytes make several pieces.
+    (TCP_PLANE, "pieceBytes = maxValueBytes", "pieceBytes = 64"),
     # It reads files of the machine that the simulation runs on.
     (STORAGE, "device.executes() ? availableMemory() : UINT64_MAX", "UINT64_MAX"),
 ]
@@ -73,7 +80,10 @@ PLANTED = {
     "failure-not-in-condition": ("a wait looks at its condition and not at the failure", [
         instead(GUARD, "point_.wait([&] { return guard_.failed() || condition(); })", "point_.wait(condition)")]),
     "failure-wakes-nobody": ("the first failure wakes nobody", [drop(GUARD, "wait->notify();")]),
-    "failure-not-told": ("a device that fails tells no other rank", [drop(DEVICE, "callback_(status);")]),
+    "failure-not-told": ("a device that fails tells no other rank", [instead(DEVICE, "agree_(status)", "status")]),
+    "own-sentence-kept": ("ranks that fail at once each keep their own sentence", [instead(LOCAL_RANKS, "transport.failure()", "status")]),
+    "waiter-blamed": ("the rank that is missing is blamed, though it waits itself", [instead(STANDING, "awaited.empty()", "true")]),
+    "raiser-not-told": ("nobody knows which queue raises an event", [drop(EXECUTOR, "events_[event]->raisedBy(*queue);")]),
     "stop-not-told": ("a transport that is stopped tells no device", [drop(TRANSPORT, "callback_(status);")]),
     "events-not-reset": ("events keep the values of the run before", [drop(EXECUTOR, "event->reset();")]),
     "events-reset-late": ("events are reset when the queues are at work already", [
@@ -81,7 +91,7 @@ PLANTED = {
         before(EXECUTOR, "recorded_.enqueued(run.program);", "for (Event *event : events_) event->reset();")]),
     "wait-dropped": ("a queue goes on one micro-batch before its event", [instead(CPU_QUEUE, COUNTED, COUNTED.replace("value", "value - 1"))]),
     "signal-before-task": ("a command's events are raised before it runs", [
-        before(QUEUE, "    guard_.moved();\n    inside_ = true;",
+        before(QUEUE, "    guard_.moved();\n    standing_.begins();",
                "for (Event *event : command.signals) static_cast<void>(signal(*event, reached ));")]),
     "stop-wakes-first": ("a thread that is to end is woken before it is told to", [
         before(QUEUE, "  stop_ = true;\n", "work_.notify(); stop_ = true; thread_.join(); return;")]),
@@ -99,4 +109,13 @@ PLANTED = {
         before(CHANNEL, "  uint64_t bytes = 0;", "taken_ = mine; changes_.notify();")]),
     "offer-wakes-nobody": ("a message that is offered wakes nobody", [
         instead(CHANNEL, "changes_.notify()", "static_cast<void>(0)", prefix="offered_ = mine;\n  ")]),
+    "loss-not-told": ("a process that has died is told to nobody", [
+        instead(STORE_SERVER, "peer.rank && !peer.bye", "false")]),
+    "failure-kept-back": ("the store tells nobody of a failure", [
+        instead(STORE_SERVER, "&peer != author && peer.rank", "false")]),
+    "answer-kept": ("a rank takes the answer before for the next one", [drop(STORE, "answer_.reset();")]),
+    "one-write": ("the store forgets what a connection did not take at once", [
+        instead(STORE_SERVER, "peer.out.begin() + count", "peer.out.end()")]),
+    "replay-admitted": ("who repeats what a rank has said is taken for it", [
+        instead(STORE_SERVER, "!equalDigests(peer.admission->rankProof(key_), proof.value)", "false")]),
 }

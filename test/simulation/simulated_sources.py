@@ -11,6 +11,7 @@ from pathlib import Path
 
 from edits import HOOKS, PLANTED
 
+PREFIX = "".join(f'#include "test/simulation/{name}.h"\n' for name in ("Faults", "Network", "Primitives"))
 HEADERS = ["atomic", "condition_variable", "mutex", "pthread.h", "thread"]
 NAMES = {
     "std::atomic<": "ds::sim::atomic<",
@@ -22,6 +23,8 @@ NAMES = {
     "std::chrono::steady_clock": "ds::sim::steady_clock",
     "::pthread_setname_np": "ds::sim::pthread_setname_np",
 }
+# The system calls of sockets (Network.h), in runtime/comm/tcp alone.
+CALLS = re.compile(r"(?<![\w>:])::(socket|[gs]etsockopt|bind|listen|connect|accept4|recv|send|shutdown|close|poll|getrandom)\(")
 # What would be a real thread, wait or clock in the simulation.
 UNKNOWN = re.compile(r"std::(atomic|(timed_|recursive_|shared_)\w*mutex|condition_variable|j?thread\b|future|promise|async|call_once|"
                      r"latch|barrier|\w+_semaphore|stop_\w+|chrono::\w+_clock)|\bpthread_(?!setname_np)|\b(nano|u)?sleep\(|\bfutex")
@@ -48,6 +51,8 @@ def simulated(file, text):
         text = text.replace(f"#include <{header}>\n", '#include "test/simulation/Primitives.h"\n')
     for old, new in NAMES.items():
         text = text.replace(old, new)
+    if file.startswith("runtime/comm/tcp/"):
+        text = CALLS.sub(r"ds::sim::\1(", text)
     for number, line in enumerate(text.splitlines(), 1):
         found = UNKNOWN.search(line.split("//")[0])
         if found:
@@ -65,7 +70,7 @@ def write(path, text):
 def main():
     sources, target = Path(sys.argv[1]), Path(sys.argv[2])
     for file, text in edited({file: (sources / file).read_text() for file in sys.argv[3:]}).items():
-        write(target / file, simulated(file, '#include "test/simulation/Faults.h"\n' + text))
+        write(target / file, simulated(file, PREFIX + text))
     bugs = "".join(f'{{"{bug}", "{meaning}"}},\n' for bug, (meaning, _) in PLANTED.items())
     write(target / "PlantedBugs.inc", "// Name and meaning of each of edits.py.\n" + bugs)
 

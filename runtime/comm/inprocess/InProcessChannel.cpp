@@ -5,6 +5,7 @@
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
+#include "runtime/device/QueueStanding.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -24,6 +26,11 @@ public:
     return channel_.send(parts, what, stream);
   }
   uint64_t sentBytes() const noexcept override { return channel_.bytes_; }
+  void belongsTo(const QueueStanding &queue) override { channel_.sender_ = &queue; }
+  void addMissing(std::vector<const QueueStanding *> &queues) const override {
+    if (channel_.taken_ < channel_.offered_)
+      queues.push_back(channel_.receiver_);
+  }
 
 private:
   InProcessChannel &channel_;
@@ -36,6 +43,11 @@ public:
     return channel_.receive(parts, what, stream);
   }
   uint64_t receivedBytes() const noexcept override { return channel_.bytes_; }
+  void belongsTo(const QueueStanding &queue) override { channel_.receiver_ = &queue; }
+  void addMissing(std::vector<const QueueStanding *> &queues) const override {
+    if (channel_.offered_ < channel_.wanted_)
+      queues.push_back(channel_.sender_);
+  }
 
 private:
   InProcessChannel &channel_;
@@ -65,16 +77,19 @@ Status InProcessChannel::send(std::span<const std::span<const std::byte>> parts,
   changes_.notify();
   const std::chrono::milliseconds timeout = transport_.timeout();
   if (!changes_.waitFor([&] { return taken_ >= mine; }, timeout))
-    return transport_.guard().failed() ? transport_.guard().get()
-                                       : missingPeer({from_, to_, "send", name_.c_str()}, what, timeout);
+    return transport_.guard().failed()
+               ? transport_.guard().get()
+               : missingPeer({from_, to_, "send", name_.c_str()}, what, timeout, whoHoldsUp({receiver_}));
   return sendingMover_->follow(*receivingMover_, mine, stream);
 }
 
 Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, const char *what, void *stream) noexcept {
+  wanted_ = taken_ + 1;
   const std::chrono::milliseconds timeout = transport_.timeout();
   if (!changes_.waitFor([&] { return offered_ > taken_; }, timeout))
-    return transport_.guard().failed() ? transport_.guard().get()
-                                       : missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout);
+    return transport_.guard().failed()
+               ? transport_.guard().get()
+               : missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout, whoHoldsUp({sender_}));
   if (Status status = checkEqual(parts, what); !status.ok())
     return status;
   const uint64_t mine = taken_ + 1;

@@ -3,6 +3,7 @@
 
 #include "runtime/comm/Channel.h"
 #include "runtime/comm/inprocess/ByteMover.h"
+#include "runtime/device/QueueStanding.h"
 #include "runtime/device/RunGuard.h"
 
 #include <atomic>
@@ -42,9 +43,10 @@ private:
   // Of the message offered, which the receiver reads between `offered_` and `taken_`.
   std::span<const std::span<const std::byte>> parts_;
   const char *what_ = "";
-  std::atomic<uint64_t> offered_ = 0, taken_ = 0; // messages
-  std::atomic<uint64_t> bytes_ = 0;               // of messages taken
+  std::atomic<uint64_t> offered_ = 0, wanted_ = 0, taken_ = 0; // messages
+  std::atomic<uint64_t> bytes_ = 0;                            // of messages taken
   RunGuard::Wait changes_;
+  const QueueStanding *sender_ = nullptr, *receiver_ = nullptr; // nullptr: it was never told
 };
 
 } // namespace ds::runtime

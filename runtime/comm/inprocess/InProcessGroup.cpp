@@ -7,6 +7,7 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/inprocess/ByteMover.h"
 #include "runtime/comm/inprocess/InProcessTransport.h"
+#include "runtime/device/QueueStanding.h"
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,9 @@ public:
     }
     return group_.meet(rank_, collective);
   }
+
+  void belongsTo(const QueueStanding &queue) override { group_.places_[rank_].queue = &queue; }
+  void addMissing(std::vector<const QueueStanding *> &queues) const override { group_.addMissing(rank_, queues); }
 
   WireBytes wireBytes() const noexcept override {
     WireBytes bytes;
@@ -150,14 +154,25 @@ Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcep
     return true;
   };
   const std::chrono::milliseconds timeout = transport_.timeout();
-  if (!arrivals_.waitFor(all, timeout))
-    return transport_.guard().failed() ? transport_.guard().get()
-                                       : missingRanks(members_[rank], collective, members_, timeout, arrived);
+  if (!arrivals_.waitFor(all, timeout)) {
+    if (transport_.guard().failed())
+      return transport_.guard().get();
+    std::vector<const QueueStanding *> missing;
+    addMissing(rank, missing);
+    return missingRanks(members_[rank], collective, members_, timeout, arrived, whoHoldsUp(missing));
+  }
   for (size_t k = 0; k < places_.size(); ++k)
     if (k != rank)
       if (Status status = mover.follow(*places_[k].mover, meeting, collective.stream); !status.ok())
         return status;
   return Status::success();
+}
+
+/// Those that have come less often than the rank, which waits for them.
+void InProcessGroup::addMissing(uint32_t rank, std::vector<const QueueStanding *> &queues) const {
+  for (const Place &place : places_)
+    if (place.arrived < places_[rank].arrived)
+      queues.push_back(place.queue);
 }
 
 /// A plan whose ranks disagree must not make a rank read past another's memory.

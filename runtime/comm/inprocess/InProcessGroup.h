@@ -3,6 +3,7 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/inprocess/ByteMover.h"
+#include "runtime/device/QueueStanding.h"
 #include "runtime/device/RunGuard.h"
 
 #include <atomic>
@@ -36,9 +37,11 @@ private:
     std::atomic<uint64_t> arrived = 0; // times that this rank came to a meeting
     const Collective *collective = nullptr;
     std::unique_ptr<ByteMover> mover;
+    const QueueStanding *queue = nullptr; // nullptr: it was never told
   };
 
   Status meet(uint32_t rank, const Collective &collective) noexcept;
+  void addMissing(uint32_t rank, std::vector<const QueueStanding *> &queues) const;
   Status checkEqual(uint32_t rank, const Collective &collective) const noexcept;
 
   InProcessTransport &transport_;

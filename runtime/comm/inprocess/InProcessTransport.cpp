@@ -2,8 +2,10 @@
 #include "runtime/comm/inprocess/InProcessTransport.h"
 
 #include "core/Status.h"
+#include "runtime/comm/Arrivals.h"
 #include "runtime/comm/inprocess/InProcessChannel.h"
 #include "runtime/comm/inprocess/InProcessGroup.h"
+#include "runtime/device/QueueStanding.h"
 
 #include <chrono>
 #include <cstdint>
@@ -16,6 +18,11 @@
 #include <vector>
 
 namespace ds::runtime {
+
+Holder whoHoldsUp(const std::vector<const QueueStanding *> &queues) {
+  const QueueStanding *holder = holderOf(queues);
+  return holder == nullptr ? Holder{} : Holder{"rank " + std::to_string(holder->rank()), holder->sentence()};
+}
 
 InProcessTransport::InProcessTransport(uint32_t ranks, MakeByteMover makeMover)
     : localRanks_(ranks), makeMover_(std::move(makeMover)), timeout_(std::chrono::minutes(10)) {

@@ -1,8 +1,10 @@
 //===- InProcessTransport.h - ranks that are threads of one process -------===//
 #pragma once
 
+#include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
+#include "runtime/device/QueueStanding.h"
 #include "runtime/device/RunGuard.h"
 
 #include <array>
@@ -22,6 +24,9 @@ namespace ds::runtime {
 class InProcessChannel;
 class InProcessGroup;
 
+/// Who holds up these queues, all ranks being here.
+Holder whoHoldsUp(const std::vector<const QueueStanding *> &queues);
+
 /// All ranks of the run in this process. Collectives and messages read the other ranks' memory where it lies, on the
 /// host or, with another mover, on accelerators.
 class InProcessTransport final : public Transport {
@@ -39,6 +44,7 @@ public:
   void setTimeout(std::chrono::milliseconds timeout) noexcept override { timeout_ = timeout; }
   void onStop(std::function<void(const Status &)> callback) override;
   void stop(const Status &status) noexcept override;
+  Status failure() const noexcept override { return guard_.get(); }
   void setStopFlag(const std::atomic<bool> &) override {} // a process that ends takes all ranks with it
 
   void copy(uint32_t, uint32_t, std::span<std::byte>) override {} // it is there

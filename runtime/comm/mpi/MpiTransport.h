@@ -36,6 +36,7 @@ public:
   void setTimeout(std::chrono::milliseconds timeout) noexcept override { timeout_ = timeout; }
   void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
+  Status failure() const noexcept override { return failure_.get(); }
   void setStopFlag(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
@@ -44,7 +45,6 @@ public:
 
   // For its communicators and channels.
   bool stopped() const noexcept { return failure_.failed(); }
-  Status failure() const noexcept { return failure_.get(); }
   std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
   /// What this rank is in: "all_gather" or "send", and the command's name.
   void entered(const char *name, const char *what) noexcept;

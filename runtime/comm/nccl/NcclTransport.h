@@ -46,6 +46,7 @@ public:
   void setTimeout(std::chrono::milliseconds timeout) noexcept override;
   void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
+  Status failure() const noexcept override { return control_->failure(); }
   void setStopFlag(const std::atomic<bool> &requested) override { stopRequested_ = &requested; }
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override { control_->copy(from, to, bytes); }
   bool anyOf(bool mine) noexcept override { return control_->anyOf(mine); }
@@ -56,7 +57,6 @@ public:
   ControlPlane &control() noexcept { return *control_; }
   int gpu() const noexcept { return gpu_; }
   bool stopped() const noexcept { return failure_.failed(); }
-  Status failure() const noexcept { return failure_.get(); }
   std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
   void add(NcclConnection &connection);
   void remove(NcclConnection &connection);

@@ -33,6 +33,7 @@ public:
   void setTimeout(std::chrono::milliseconds timeout) noexcept override { timeout_ = timeout; }
   void onStop(std::function<void(const Status &)> callback) override { failure_.onFailure(std::move(callback)); }
   void stop(const Status &status) noexcept override;
+  Status failure() const noexcept override { return failure_.get(); }
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;

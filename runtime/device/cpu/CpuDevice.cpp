@@ -44,8 +44,8 @@ void CpuDevice::read(std::span<std::byte> target, const void *source) noexcept {
 }
 
 void CpuDevice::fail(const Status &status) noexcept {
-  if (guard_.report(status) && callback_)
-    callback_(status);
+  if (!guard_.failed())
+    (void)guard_.report(agree_ ? agree_(status) : status);
 }
 
 } // namespace ds::runtime

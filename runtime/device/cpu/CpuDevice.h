@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,14 +29,14 @@ public:
   Status failure() const noexcept override { return guard_.get(); }
 
   void fail(const Status &status) noexcept override;
-  void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
+  void onFailure(Agree agree) override { agree_ = std::move(agree); }
 
   // For its queues.
   RunGuard &guard() noexcept { return guard_; }
 
 private:
   RunGuard guard_; // first: queues and events wait by it
-  std::function<void(const Status &)> callback_;
+  Agree agree_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0;
   std::deque<CpuEvent> events_; // never move: queues point at them
 };

@@ -178,8 +178,8 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream, std::chrono::millisecon
 }
 
 void CudaDevice::fail(const Status &status) noexcept {
-  if (guard_.report(status) && callback_)
-    callback_(status);
+  if (!guard_.failed())
+    (void)guard_.report(agree_ ? agree_(status) : status);
 }
 
 Status CudaDevice::checked(cudaError_t error, const char *place) const noexcept {

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,7 +57,7 @@ public:
 
   Status failure() const noexcept override { return guard_.get(); }
   void fail(const Status &status) noexcept override;
-  void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
+  void onFailure(Agree agree) override { agree_ = std::move(agree); }
 
   // For its queues.
   RunGuard &guard() noexcept { return guard_; }
@@ -82,7 +81,7 @@ private:
   const bool shared_;
   const GpuDescription gpu_;
   RunGuard guard_; // before events, which wait by it
-  std::function<void(const Status &)> callback_;
+  Agree agree_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0, stagingBytes_ = 0;
   std::deque<CudaEvent> events_; // never move: queues point at them
   std::vector<CudaQueue *> queues_;

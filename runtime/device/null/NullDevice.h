@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +40,7 @@ public:
   void read(std::span<std::byte> target, const void *source) noexcept override;
   Status failure() const noexcept override { return failure_.get(); }
   void fail(const Status &status) noexcept override { (void)failure_.report(status); }
-  void onFailure(std::function<void(const Status &)>) override {} // nothing runs that could fail beside the host
+  void onFailure(Agree) override {} // nothing runs that could fail beside the host
 
   /// Tasks whose turn has come since the beginning.
   uint64_t walkedTasks() const noexcept { return walked_; }

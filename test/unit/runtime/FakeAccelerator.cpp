@@ -202,17 +202,17 @@ public:
 
   Status failure() const noexcept override { return guard_.get(); }
   void fail(const Status &status) noexcept override {
-    if (guard_.report(status) && callback_)
-      callback_(status);
+    if (!guard_.failed())
+      (void)guard_.report(agree_ ? agree_(status) : status);
   }
-  void onFailure(std::function<void(const Status &)> callback) override { callback_ = std::move(callback); }
+  void onFailure(Agree agree) override { agree_ = std::move(agree); }
 
 private:
   Engine engine_;
   const bool records_;
   CpuDevice host_;
   RunGuard guard_;
-  std::function<void(const Status &)> callback_;
+  Agree agree_;
   std::deque<FakeEvent> events_;
 };
 

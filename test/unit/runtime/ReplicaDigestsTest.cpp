@@ -58,7 +58,7 @@ public:
   }
   Status failure() const noexcept override { return cpu_.failure(); }
   void fail(const Status &status) noexcept override { cpu_.fail(status); }
-  void onFailure(std::function<void(const Status &)> callback) override { cpu_.onFailure(std::move(callback)); }
+  void onFailure(Agree agree) override { cpu_.onFailure(std::move(agree)); }
 
 private:
   const uint64_t step_, byte_;
