@@ -30,6 +30,20 @@ Json countsJson(const std::vector<EntranceCount> &counts) {
   return list;
 }
 
+Json stagesJson(const std::vector<HostStage> &stages) {
+  Json list = Json::array();
+  for (const HostStage &stage : stages)
+    list.push_back({uint32_t(stage.state), stage.number, stage.sinceMs, stage.work});
+  return list;
+}
+
+Json stillsJson(const std::vector<Stillness> &stills) {
+  Json list = Json::array();
+  for (const Stillness &still : stills)
+    list.push_back({still.ms, still.untilMs});
+  return list;
+}
+
 /// A whole number up to `most`; anybody may have written the line.
 template <typename Number> Number number(const Json &json, uint64_t most = std::numeric_limits<Number>::max()) {
   if (!json.is_number_unsigned() || json.get<uint64_t>() > most)
@@ -44,6 +58,13 @@ EntranceCount countOf(const Json &json) {
           .kind = number<EntranceCount::Kind>(json.at(1), 2),
           .index = number<uint32_t>(json.at(2)),
           .entrances = number<uint64_t>(json.at(3))};
+}
+
+HostStage stageOf(const Json &json) {
+  return {.state = number<HostState>(json.at(0), 2),
+          .number = number<uint64_t>(json.at(1)),
+          .sinceMs = time(json.at(2)),
+          .work = json.at(3).get<std::string>()};
 }
 
 CommandEntry entryOf(const Json &json) {
@@ -76,15 +97,17 @@ FlightFile headerOf(const Json &json) {
                   .reason = json.at("reason").get<std::string>(),
                   .error = json.at("error").get<std::string>(),
                   .writtenMs = time(json.at("written_ms")),
-                  .hostState = number<HostState>(json.at("host_state"), 2),
-                  .hostWork = json.at("host_work").get<std::string>(),
-                  .hostStage = number<uint64_t>(json.at("host_stage")),
-                  .hostSinceMs = time(json.at("host_since_ms")),
-                  .stillMs = time(json.at("still_ms")),
-                  .stillUntilMs = time(json.at("still_until_ms")),
+                  .stages = {},
+                  .stills = {},
                   .data = json.at("data").get<std::vector<std::string>>(),
                   .counts = {},
                   .queues = {}};
+  for (const Json &stage : json.at("stages"))
+    file.stages.push_back(stageOf(stage));
+  if (file.stages.empty())
+    throw Error("it is damaged: it does not say what the host was about");
+  for (const Json &still : json.at("stills"))
+    file.stills.push_back({time(still.at(0)), time(still.at(1))});
   for (const Json &count : json.at("entrances"))
     file.counts.push_back(countOf(count));
   file.queues.resize(number<uint32_t>(json.at("queues"), maxQueues));
@@ -127,12 +150,8 @@ std::string FlightFile::text() const {
                            {"reason", reason},
                            {"error", error},
                            {"written_ms", writtenMs},
-                           {"host_state", uint32_t(hostState)},
-                           {"host_work", hostWork},
-                           {"host_stage", hostStage},
-                           {"host_since_ms", hostSinceMs},
-                           {"still_ms", stillMs},
-                           {"still_until_ms", stillUntilMs},
+                           {"stages", stagesJson(stages)},
+                           {"stills", stillsJson(stills)},
                            {"data", data},
                            {"entrances", countsJson(counts)},
                            {"queues", queues.size()}});

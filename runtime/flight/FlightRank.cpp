@@ -9,9 +9,8 @@
 #include <optional>
 
 namespace ds::runtime {
-namespace {
 
-std::optional<EntranceCount> lineOf(const plan::proto::Command &command) {
+std::optional<EntranceCount> entranceOf(const plan::proto::Command &command) {
   using Kind = EntranceCount::Kind;
   if (command.has_collective())
     return EntranceCount{command.queue(), Kind::Collective, command.collective().communicator()};
@@ -22,19 +21,17 @@ std::optional<EntranceCount> lineOf(const plan::proto::Command &command) {
   return std::nullopt;
 }
 
-} // namespace
-
 FlightRank::FlightRank(const plan::proto::Role &role, uint32_t rank) : rank_(rank) {
   for (int queue = 0; queue < role.queues_size(); ++queue)
     rings_.emplace_back(run_);
   for (const plan::proto::Routine &routine : role.routines())
     for (const plan::proto::Command &command : routine.commands())
-      if (const auto line = lineOf(command); line && entrances(command) == nullptr)
+      if (const auto line = entranceOf(command); line && entrances(command) == nullptr)
         lines_.emplace_back().what = *line;
 }
 
 Entrances *FlightRank::entrances(const plan::proto::Command &command) noexcept {
-  const auto wanted = lineOf(command);
+  const auto wanted = entranceOf(command);
   for (Line &line : lines_)
     if (wanted && line.what.queue == wanted->queue && line.what.kind == wanted->kind &&
         line.what.index == wanted->index)

@@ -7,9 +7,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 namespace ds::runtime {
+
+/// What a command enters, its entrances 0; nothing for one that stays on its rank.
+std::optional<EntranceCount> entranceOf(const plan::proto::Command &command);
 
 /// A ring for each of its queues, and how often it has entered each communicator and channel. All memory is there
 /// before the first step.

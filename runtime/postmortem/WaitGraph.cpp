@@ -6,6 +6,7 @@
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/postmortem/Moment.h"
 #include "runtime/postmortem/Records.h"
 #include "runtime/postmortem/Standing.h"
 
@@ -47,13 +48,10 @@ double secondsSince(const FlightFile &file, int64_t sinceMs) {
 
 } // namespace
 
-WaitGraph::WaitGraph(const plan::proto::Plan &plan, const Records &records) : plan_(plan), records_(records) {
-  for (const RankRecord &record : records.ranks)
+WaitGraph::WaitGraph(const plan::proto::Plan &plan, const Records &records)
+    : plan_(plan), momentMs_(momentOfTheHang(plan, records)), records_(asOf(plan, records, momentMs_)) {
+  for (const RankRecord &record : records_.ranks)
     ranks_.push_back(record.file ? stateOf(*record.file) : RankState{});
-  for (const RankState &state : ranks_)
-    for (const RemoteWait &wait : state.waits)
-      if (!wait.behind.empty())
-        longestWait_ = std::max(longestWait_, wait.seconds);
 }
 
 RankState WaitGraph::stateOf(const FlightFile &file) const {
@@ -62,9 +60,10 @@ RankState WaitGraph::stateOf(const FlightFile &file) const {
     if (!state.own || state.own->seconds < work.seconds)
       state.own = work;
   };
-  if (file.hostState == HostState::Works)
-    worksOn({.what = file.hostWork, .seconds = secondsSince(file, file.hostSinceMs), .files = true});
-  if (file.hostState == HostState::Awaits)
+  const HostStage &stage = file.stage();
+  if (stage.state == HostState::Works)
+    worksOn({.what = stage.work, .seconds = secondsSince(file, stage.sinceMs), .files = true});
+  if (stage.state == HostState::Awaits)
     state.waits.push_back(hostWait(file));
   for (uint32_t queue = 0; queue < file.queues.size(); ++queue) {
     const auto standing = standingOf(plan_, file, queue);
@@ -83,11 +82,13 @@ RankState WaitGraph::stateOf(const FlightFile &file) const {
 
 /// Between steps. Those that have begun fewer things are behind.
 RemoteWait WaitGraph::hostWait(const FlightFile &file) const {
-  RemoteWait wait{.what = "between steps (" + file.hostWork + ")", .seconds = secondsSince(file, file.hostSinceMs)};
+  const HostStage &mine = file.stage();
+  RemoteWait wait{.what = "between steps (" + mine.work + ")", .seconds = secondsSince(file, mine.sinceMs)};
   for (uint32_t rank = 0; rank < records_.ranks.size(); ++rank) {
     const std::optional<FlightFile> &other = records_.ranks[rank].file;
-    const bool behind = !other || other->hostStage < file.hostStage ||
-                        (other->hostStage == file.hostStage && other->hostState == HostState::Works);
+    const bool behind =
+        !other || other->stage().number < mine.number ||
+        (other->stage().number == mine.number && (other->stage().state == HostState::Works || stillness(rank)));
     if (behind && rank != file.rank)
       wait.behind.push_back(rank);
   }
@@ -124,7 +125,7 @@ void WaitGraph::compareEntrances(RemoteWait &wait, const Standing &standing, con
       continue;
     const std::optional<FlightFile> &file = records_.ranks[rank].file;
     const Progress other = file ? progressOf(plan_, *file, kind, index, standing.queue().kind()) : Progress{};
-    if (other.entrances < mine)
+    if (other.entrances < mine || (other.inside && stillness(rank)))
       wait.behind.push_back(rank);
     else if (other.entrances > mine || !other.inside)
       gone.push_back(rank);
@@ -142,18 +143,22 @@ void WaitGraph::compareEntrances(RemoteWait &wait, const Standing &standing, con
                 ": a message to rank " + std::to_string(standing.rank()) + " was lost on the way";
 }
 
-/// Whether its process did not run for most of the time that others have waited, and went on just before it wrote.
-bool WaitGraph::stoodStill(uint32_t rank) const {
+const Stillness *WaitGraph::stillness(uint32_t rank) const {
   const std::optional<FlightFile> &file = records_.ranks[rank].file;
-  return file && file->stillMs > 0 && double(file->stillMs) / 1000 >= longestWait_ / 2 &&
-         secondsSince(*file, file->stillUntilMs) < 5;
+  if (!file)
+    return nullptr;
+  const auto covers = [&](const Stillness &still) {
+    return still.untilMs - still.ms <= momentMs_ && momentMs_ <= still.untilMs;
+  };
+  const auto found = std::ranges::find_if(file->stills, covers);
+  return found != file->stills.end() ? &*found : nullptr;
 }
 
 /// Whether what a rank does on its own, rather than what it waits for, explains that others wait for it.
 bool WaitGraph::holdsUp(uint32_t rank) const {
   const RankState &state = ranks_[rank];
   const bool waits = std::ranges::any_of(state.waits, [](const RemoteWait &wait) { return !wait.behind.empty(); });
-  if (!waits || !records_.ranks[rank].file || stoodStill(rank))
+  if (!waits || !records_.ranks[rank].file || stillness(rank) != nullptr)
     return true;
   double longest = 0;
   for (const RemoteWait &wait : state.waits)
@@ -171,10 +176,10 @@ Culprit WaitGraph::blame(uint32_t rank) const {
             name + (record.trouble.empty() ? " left no record: it was stopped or killed, its host is gone, or its file "
                                              "was not copied here"
                                            : " left no record that can be used (" + record.trouble + ")")};
-  if (stoodStill(rank))
+  if (const Stillness *still = stillness(rank))
     return {Blame::Still,
             {rank},
-            name + " stood still for " + secondsText(double(record.file->stillMs) / 1000) +
+            name + " stood still for " + secondsText(double(still->ms) / 1000) +
                 " and wrote its record when it went on: its process was stopped, or its host was"};
   if (state.own)
     return {state.own->files ? Blame::Files : Blame::Works,
@@ -187,7 +192,7 @@ Culprit WaitGraph::blame(uint32_t rank) const {
               name + " has been " + wait.what + " for " + secondsText(wait.seconds) + ", but " + wait.lost};
   for (const Standing &standing : state.standings)
     return {Blame::Stands, {rank}, name + "'s queue " + standing.queue().name() + " " + standing.sentence()};
-  return {Blame::Stands, {rank}, name + " has ended what it was given (" + record.file->hostWork + ")"};
+  return {Blame::Stands, {rank}, name + " has ended what it was given (" + record.file->stage().work + ")"};
 }
 
 /// Those that somebody waits for and that wait for nobody.
