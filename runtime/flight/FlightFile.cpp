@@ -23,10 +23,17 @@ constexpr size_t columns = 11; // of a command's line
 
 std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
+Json peersJson(const std::vector<PeerCount> &peers) {
+  Json list = Json::array();
+  for (const PeerCount &peer : peers)
+    list.push_back({peer.sent, peer.expected, peer.received});
+  return list;
+}
+
 Json countsJson(const std::vector<EntranceCount> &counts) {
   Json list = Json::array();
   for (const EntranceCount &count : counts)
-    list.push_back({count.queue, uint32_t(count.kind), count.index, count.entrances});
+    list.push_back({count.queue, uint32_t(count.kind), count.index, count.entrances, peersJson(count.peers)});
   return list;
 }
 
@@ -54,10 +61,15 @@ template <typename Number> Number number(const Json &json, uint64_t most = std::
 int64_t time(const Json &json) { return number<int64_t>(json, uint64_t(1) << 42); } // so that it is one in ns, too
 
 EntranceCount countOf(const Json &json) {
-  return {.queue = number<uint32_t>(json.at(0)),
-          .kind = number<EntranceCount::Kind>(json.at(1), 2),
-          .index = number<uint32_t>(json.at(2)),
-          .entrances = number<uint64_t>(json.at(3))};
+  EntranceCount count{.queue = number<uint32_t>(json.at(0)),
+                      .kind = number<EntranceCount::Kind>(json.at(1), 2),
+                      .index = number<uint32_t>(json.at(2)),
+                      .entrances = number<uint64_t>(json.at(3))};
+  for (const Json &peer : json.at(4))
+    count.peers.push_back({.sent = number<uint64_t>(peer.at(0)),
+                           .expected = number<uint64_t>(peer.at(1)),
+                           .received = number<uint64_t>(peer.at(2))});
+  return count;
 }
 
 HostStage stageOf(const Json &json) {

@@ -7,6 +7,10 @@
 //   [queue, step, program, call, command, entrance, state, wait, waited_ms, began_ms, ended_ms]
 //   ...
 //
+// How often it has entered a communicator or channel is a list, too:
+//
+//   [queue, kind, index, entrances, [[sent, expected, received], ...]]
+//
 // Times are milliseconds since 1970 by the clock of rank 0's host, 0 for what has not happened. Commands are indices
 // into the plan, which has their names.
 //
@@ -42,6 +46,11 @@ struct Stillness {
   int64_t ms = 0, untilMs = 0;
 };
 
+/// PeerMessages, as a file has them.
+struct PeerCount {
+  uint64_t sent = 0, expected = 0, received = 0;
+};
+
 /// How often a rank has entered a communicator or channel from one of its queues.
 struct EntranceCount {
   enum class Kind : uint32_t { Collective, Send, Receive };
@@ -49,6 +58,7 @@ struct EntranceCount {
   Kind kind = Kind::Collective;
   uint32_t index = 0; ///< of the plan's communicators or channels
   uint64_t entrances = 0;
+  std::vector<PeerCount> peers = {}; ///< of a communicator, by member; empty where messages are not counted
 };
 
 struct FlightFile {

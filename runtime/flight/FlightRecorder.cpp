@@ -68,9 +68,9 @@ void FlightRecorder::begin(Run run) {
   begun_ = true;
 }
 
-FlightRank &FlightRecorder::addRank(const plan::proto::Role &role, uint32_t rank) {
+FlightRank &FlightRecorder::addRank(const plan::proto::Plan &plan, uint32_t rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return ranks_.emplace_back(role, rank);
+  return ranks_.emplace_back(plan, rank);
 }
 
 void FlightRecorder::hostNow(HostState state, std::string_view work, uint64_t step) noexcept {

@@ -42,7 +42,7 @@ public:
 
   /// Until then there is nothing to write.
   void begin(Run run);
-  FlightRank &addRank(const plan::proto::Role &role, uint32_t rank) override;
+  FlightRank &addRank(const plan::proto::Plan &plan, uint32_t rank) override;
 
   /// What the thread that drives the ranks is about from now on, as "step", 12. Every process calls it as often.
   /// Allocates nothing. `step` 0: there is none.

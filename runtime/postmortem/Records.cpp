@@ -5,6 +5,7 @@
 #include "core/Error.h"
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
+#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
@@ -64,11 +65,13 @@ void requireFits(const FlightFile &file, const plan::proto::Plan &plan) {
       if (entry.command >= commands || entry.program >= uint32_t(role.programs_size()) ||
           entry.call >= uint32_t(role.programs(int(entry.program)).calls_size()))
         throw misfit;
-  for (const EntranceCount &count : file.counts)
+  for (const EntranceCount &count : file.counts) {
+    const bool collective = count.kind == EntranceCount::Kind::Collective;
     if (count.queue >= file.queues.size() ||
-        count.index >=
-            uint32_t(count.kind == EntranceCount::Kind::Collective ? plan.communicators_size() : plan.channels_size()))
+        count.index >= uint32_t(collective ? plan.communicators_size() : plan.channels_size()) ||
+        (!count.peers.empty() && (!collective || count.peers.size() != plan::groupSize(plan, count.index))))
       throw misfit;
+  }
 }
 
 /// The files of a folder that can be used, by rank, whatever run they are of.

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,10 +24,12 @@ namespace {
 
 using Kind = EntranceCount::Kind;
 
-/// How often a rank has entered a communicator or channel from a queue of the kind, and whether it is in it now.
+/// How often a rank has entered a communicator or channel from a queue of the kind, whether it is in it now, and its
+/// messages with each member.
 struct Progress {
   uint64_t entrances = 0;
   bool inside = false;
+  std::span<const PeerCount> peers = {};
 };
 
 Progress progressOf(const plan::proto::Plan &plan, const FlightFile &file, Kind kind, uint32_t index,
@@ -36,8 +39,10 @@ Progress progressOf(const plan::proto::Plan &plan, const FlightFile &file, Kind 
     if (count.kind != kind || count.index != index || role.queues(int(count.queue)).kind() != queueKind)
       continue;
     const auto standing = standingOf(plan, file, count.queue);
-    return {count.entrances, standing && standing->entry().state == CommandState::Running &&
-                                 standing->entry().entrance == count.entrances};
+    return {count.entrances,
+            standing && standing->entry().state == CommandState::Running &&
+                standing->entry().entrance == count.entrances,
+            count.peers};
   }
   return {};
 }
@@ -132,15 +137,45 @@ void WaitGraph::compareEntrances(RemoteWait &wait, const Standing &standing, con
   }
   if (!wait.behind.empty())
     return;
+  const std::string me = std::to_string(standing.rank());
   if (gone.empty())
-    wait.lost = "all ranks are in it, and none comes out: the network between them stands still or is slower than "
-                "--collective-timeout allows";
+    wait.lost = (kind == Kind::Collective ? "all ranks are in it, and none comes out: the network between them"
+                                          : ranksText(others) + " is in it, too: the link between them") +
+                " stands still or is slower than --collective-timeout allows";
   else
     wait.lost = ranksText(gone) + (gone.size() == 1 ? " has" : " have") + " finished " +
                 (kind == Kind::Send      ? "sending it"
                  : kind == Kind::Receive ? "receiving it"
                                          : "it") +
-                ": a message to rank " + std::to_string(standing.rank()) + " was lost on the way";
+                ": a message " + (kind == Kind::Collective ? "" : "from " + ranksText(others) + " ") + "to rank " + me +
+                " was lost on the way";
+  if (kind == Kind::Collective)
+    compareMessages(wait, standing, others, index);
+}
+
+/// All members have come to the collective. What this rank expects next of a member was sent, and is lost, or was not
+/// sent yet, and the member is behind.
+void WaitGraph::compareMessages(RemoteWait &wait, const Standing &standing, const std::vector<uint32_t> &members,
+                                uint32_t communicator) const {
+  const auto peersOf = [&](uint32_t rank) {
+    return progressOf(plan_, *records_.ranks[rank].file, Kind::Collective, communicator, standing.queue().kind()).peers;
+  };
+  const std::span<const PeerCount> mine = peersOf(standing.rank());
+  const auto me = size_t(std::ranges::find(members, standing.rank()) - members.begin());
+  std::vector<uint32_t> senders, behind;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    if (mine[i].received >= mine[i].expected)
+      continue;
+    const std::span<const PeerCount> theirs = peersOf(members[i]);
+    (me < theirs.size() && theirs[me].sent > mine[i].received ? senders : behind).push_back(members[i]);
+  }
+  if (!senders.empty()) {
+    wait.lost = "a message from " + ranksText(senders) + " to rank " + std::to_string(standing.rank()) +
+                " was lost on the way, while all ranks are in it or have finished it";
+  } else if (!behind.empty()) {
+    wait.lost.clear();
+    wait.behind = behind;
+  }
 }
 
 const Stillness *WaitGraph::stillness(uint32_t rank) const {

@@ -62,6 +62,8 @@ private:
   RemoteWait remoteWait(const Standing &standing) const;
   void compareEntrances(RemoteWait &wait, const Standing &standing, const std::vector<uint32_t> &others,
                         EntranceCount::Kind kind, uint32_t index) const;
+  void compareMessages(RemoteWait &wait, const Standing &standing, const std::vector<uint32_t> &members,
+                       uint32_t communicator) const;
   /// The time in which the rank's whole process did not run, if that explains that others have waited; or nullptr.
   const Stillness *stillness(uint32_t rank) const;
   bool holdsUp(uint32_t rank) const;

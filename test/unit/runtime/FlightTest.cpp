@@ -84,13 +84,14 @@ FlightFile sample(uint32_t rank, uint32_t plan) {
 
 TEST(FlightFile, ReadsWhatItHasWritten) {
   FlightFile file = sample(2, 77);
-  file.counts = {{1, runtime::EntranceCount::Kind::Send, 3, 9}};
+  file.counts = {{1, runtime::EntranceCount::Kind::Collective, 3, 9, {{1, 2, 3}}}};
   file.queues = {{}, {{.step = 2, .entrance = 8, .command = 4, .state = CommandState::Running, .waitMs = 5}}};
   const FlightFile read = FlightFile::parse(file.text());
   EXPECT_EQ(read.text(), FlightFile::parse(read.text()).text());
   EXPECT_EQ(read.rank, 2u);
   EXPECT_EQ(read.plan, 77u);
   EXPECT_EQ(read.counts[0].entrances, 9u);
+  EXPECT_EQ(read.counts[0].peers[0].received, 3u);
   ASSERT_EQ(read.queues.size(), 2u);
   EXPECT_EQ(read.queues[1][0].entrance, 8u);
   EXPECT_EQ(read.queues[1][0].state, CommandState::Running);
@@ -235,6 +236,28 @@ TEST_F(PostmortemTest, NamesAHostThatCameWhenTheRunWasOver) {
   EXPECT_THAT_CONTAINS(text(), "Rank 2 writes --export w, for ");
 }
 
+/// All are in the same collective: rank 0 expects the first part of rank 1, the others the second of rank 0.
+TEST_F(PostmortemTest, NamesTheLinkThatLostAMessageWithinACollective) {
+  using Peers = std::vector<runtime::PeerCount>; // {sent, expected, received}
+  const Peers none = {}, of0 = {{0, 0, 0}, {7, 7, 6}, {7, 7, 7}}, of1 = {{7, 8, 7}, {0, 0, 0}, {8, 8, 8}},
+              of2 = {{7, 8, 7}, {8, 8, 8}, {0, 0, 0}};
+  const auto writeAll = [&](bool counts) {
+    for (const uint32_t rank : {0u, 1u, 2u}) {
+      FlightFile file = atWork(rank, 100000);
+      enter(file, 98000, 0);
+      if (counts)
+        file.counts[0].peers = rank == 0 ? of0 : rank == 1 ? of1 : of2;
+      write(file);
+    }
+  };
+  writeAll(true);
+  EXPECT_THAT_CONTAINS("\n" + text(), "\nRank 0 has been in reduce_scatter #3 of communicator ");
+  EXPECT_THAT_CONTAINS(text(), "for 2.0 s, but a message from rank 1 to rank 0 was lost on the way, while all ranks");
+  EXPECT_THAT_CONTAINS(text(), "finished it. Ranks 1 to 2 wait for rank 0 in reduce_scatter #3");
+  writeAll(false); // as of NCCL
+  EXPECT_THAT_CONTAINS(text(), "but all ranks are in it, and none comes out: the network between them");
+}
+
 TEST_F(PostmortemTest, NamesALostMessage) {
   FlightFile file = atWork(0, 100000);
   enter(file, 98000, 0);
@@ -296,7 +319,7 @@ TEST(FlightRecorder, CostsANoteWhereItCannotWrite) {
   runtime::FlightRecorder recorder([](const std::string &) {});
   recorder.begin({.folder = folder / "file", .id = "a", .data = {}});
   const proto::Plan plan = shardedPlan(3, 2).plan;
-  (void)recorder.addRank(plan.roles(0), 0);
+  (void)recorder.addRank(plan, 0);
   recorder.failed("it hangs");
   EXPECT_THAT_CONTAINS(recorder.finish(), "the flight record is lost: ");
 }
@@ -309,7 +332,7 @@ TEST(FlightRecorder, NotesThatItsProcessWasStopped) {
     runtime::FlightRecorder recorder([](const std::string &) {});
     recorder.begin({.folder = folder / "records", .id = "a", .ranks = 3, .data = {}});
     const proto::Plan plan = shardedPlan(3, 2).plan;
-    (void)recorder.addRank(plan.roles(0), 0);
+    (void)recorder.addRank(plan, 0);
     (void)::raise(SIGSTOP);
     recorder.failed("another rank timed out");
     (void)recorder.finish();
