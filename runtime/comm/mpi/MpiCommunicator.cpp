@@ -238,12 +238,14 @@ Status MpiCommunicator::failureOf(const Collective &collective) noexcept {
     return Status::failure("rank %u, %s of %s: MPI says: %.300s", members_[rank_], name(collective.kind),
                            collective.what, text.data());
   }
-  return missingRanks(members_[rank_], collective, members_, transport_.timeout(), [&](size_t peer) {
+  const auto arrived = [&](size_t peer) {
     int received = 0, sent = 0;
     MPI_Request_get_status(receives_[peer], &received, MPI_STATUS_IGNORE);
     MPI_Request_get_status(sends_[peer], &sent, MPI_STATUS_IGNORE);
     return received != 0 && sent != 0;
-  });
+  };
+  return missingRanks(members_[rank_], collective, members_, transport_.timeout(), arrived,
+                      [&](size_t peer) { return transport_.heardMs(members_[peer]); });
 }
 
 } // namespace ds::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/FailureNotice.h"
+#include "runtime/comm/LastHeard.h"
 #include "runtime/comm/Transport.h"
 
 #include <atomic>
@@ -19,7 +20,8 @@
 
 namespace ds::runtime {
 
-/// This process is one rank; MPI carries the messages. A thread of its own listens for ranks that have failed.
+/// This process is one rank; MPI carries the messages. A thread of its own listens for ranks that have failed, and
+/// tells others that this one runs.
 class MpiTransport final : public Transport {
 public:
   /// Throws ds::Error when MPI cannot be called from several threads at once, or processes do not come in time.
@@ -46,6 +48,8 @@ public:
   bool stopped() const noexcept { return failure_.failed(); }
   Status failure() const noexcept { return failure_.get(); }
   std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
+  /// How long ago a rank was known to run.
+  int64_t heardMs(uint32_t rank) const noexcept { return heard_->agoMs(rank); }
   /// What this rank is in: "all_gather" or "send", and the command's name.
   void entered(const char *name, const char *what) noexcept;
   /// Of several queues that are in something, the last to enter counts.
@@ -55,7 +59,17 @@ public:
   }
 
 private:
+  /// Of MPI's messages from one rank to another that it runs, on the way.
+  struct Beat {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<uint32_t> agoMs; // LastHeard::tell
+    bool done() noexcept;
+  };
+
   void listen() noexcept;
+  void hearErrors() noexcept;
+  void hearBeats() noexcept;
+  void beat() noexcept;
   void sayGoodbye() noexcept;
   /// Tells every rank this one's value and learns theirs, into values_; each so knows who stands still. Returns false
   /// when they do not all come in time, which stops the run with a sentence that names them, or when it was stopped;
@@ -78,6 +92,12 @@ private:
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last
   std::atomic<bool> inside_ = false, done_ = false;
+  std::unique_ptr<LastHeard> heard_;
+  // The listener's: by rank, and how many there were.
+  std::vector<Beat> beats_;
+  std::vector<uint32_t> heardAgoMs_; // of the beat received last
+  uint64_t beaten_ = 0;
+  std::atomic<bool> beatsStop_ = false, beatsStopped_ = false; // asked; and none is on the way any more
   std::vector<uint32_t> everyRank_;
   // Of exchange, by rank: it may give up while MPI still uses them.
   std::vector<uint64_t> values_;

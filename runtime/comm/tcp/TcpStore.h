@@ -57,6 +57,8 @@ private:
   /// Ends the run of all ranks with this sentence.
   [[noreturn]] void giveUp(const std::string &text);
   void listen() noexcept;
+  /// Says that this rank runs.
+  void beat() noexcept;
   /// Returns whether to go on listening.
   bool hear(Frame frame);
   void noteFailure(const std::string &text);
@@ -72,7 +74,7 @@ private:
   std::condition_variable changed_;
   std::optional<Frame> answer_;
   std::optional<std::string> failure_;
-  std::atomic<bool> finished_ = false, closing_ = false;
+  std::atomic<bool> beats_ = false, finished_ = false, closing_ = false;
   std::thread listener_; // last: it uses everything
 };
 
