@@ -108,6 +108,7 @@ FlightFile headerOf(const Json &json) {
                   .process = number<int64_t>(json.at("process"), 1u << 30),
                   .reason = json.at("reason").get<std::string>(),
                   .error = json.at("error").get<std::string>(),
+                  .missed = {},
                   .writtenMs = time(json.at("written_ms")),
                   .stages = {},
                   .stills = {},
@@ -118,6 +119,8 @@ FlightFile headerOf(const Json &json) {
     file.stages.push_back(stageOf(stage));
   if (file.stages.empty())
     throw Error("it is damaged: it does not say what the host was about");
+  for (const Json &rank : json.at("missed"))
+    file.missed.push_back(number<uint32_t>(rank));
   for (const Json &still : json.at("stills"))
     file.stills.push_back({time(still.at(0)), time(still.at(1))});
   for (const Json &count : json.at("entrances"))
@@ -161,6 +164,7 @@ std::string FlightFile::text() const {
                            {"process", process},
                            {"reason", reason},
                            {"error", error},
+                           {"missed", missed},
                            {"written_ms", writtenMs},
                            {"stages", stagesJson(stages)},
                            {"stills", stillsJson(stills)},

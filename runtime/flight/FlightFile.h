@@ -69,8 +69,9 @@ struct FlightFile {
   std::string run = {};  ///< the same in every process of a run
   std::string host = {}; ///< its name
   int64_t process = 0;
-  std::string reason = {}; ///< "failure" or "signal"
-  std::string error = {};  ///< of a failure
+  std::string reason = {};           ///< "failure" or "signal"
+  std::string error = {};            ///< of a failure
+  std::vector<uint32_t> missed = {}; ///< ranks that it waited for in vain between steps
   int64_t writtenMs = 0;
   std::vector<HostStage> stages = {{}}; ///< the last ones, the oldest first; never empty
   std::vector<Stillness> stills = {};   ///< likewise; may be empty

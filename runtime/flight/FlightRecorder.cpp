@@ -80,12 +80,13 @@ void FlightRecorder::hostNow(HostState state, std::string_view work, uint64_t st
   std::copy_n(work.begin(), std::min(work.size(), stage.work.size() - 1), stage.work.begin());
 }
 
-void FlightRecorder::failed(const std::string &error) noexcept {
+void FlightRecorder::failed(const std::string &error, const std::vector<uint32_t> &missed) noexcept {
   if (rests_ || failed_.exchange(true))
     return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     error_ = error;
+    missed_ = missed;
   }
   ::sem_post(&wake_);
 }
@@ -164,6 +165,7 @@ std::string FlightRecorder::write(const std::string &reason, const std::string &
         FlightFile &file = files.emplace_back(rank.look(shift));
         file.writtenMs = now; // a slow folder takes it later
         file.stages = stages(shift);
+        file.missed = missed_;
         for (const Stillness &still : stills_)
           file.stills.push_back({.ms = still.ms, .untilMs = still.untilMs + shift});
       }

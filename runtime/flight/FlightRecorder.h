@@ -48,8 +48,8 @@ public:
   /// Allocates nothing. `step` 0: there is none.
   void hostNow(HostState state, std::string_view work, uint64_t step = 0) noexcept;
 
-  /// The run has failed: it is written what stands still now. The first counts.
-  void failed(const std::string &error) noexcept;
+  /// The run has failed: it is written what stands still now. The first counts. `missed`: FlightFile's.
+  void failed(const std::string &error, const std::vector<uint32_t> &missed = {}) noexcept;
   /// The run ends as it should, or as it was asked to: nothing that comes is a failure.
   void rest() noexcept { rests_ = true; }
   /// From a signal handler, too: write, and go on.
@@ -76,12 +76,14 @@ private:
   void stop() noexcept;
 
   const std::function<void(const std::string &)> say_;
-  mutable std::mutex mutex_; // of the six below
+  mutable std::mutex mutex_; // of the seven below
   Run run_;
   bool begun_ = false;
   std::array<Stage, keptStages> stages_; // a ring
   uint64_t stagesBegun_ = 0;
-  std::string error_; // of the failure
+  // Of the failure.
+  std::string error_;
+  std::vector<uint32_t> missed_;
   std::deque<FlightRank> ranks_;
   // Of the writer's, until it has ended.
   std::string outcome_;

@@ -59,6 +59,8 @@ void requireFits(const FlightFile &file, const plan::proto::Plan &plan) {
   const plan::proto::Role &role = plan::roleOfRank(plan, file.rank);
   if (file.queues.size() != size_t(role.queues_size()))
     throw misfit;
+  if (std::ranges::any_of(file.missed, [&](uint32_t rank) { return rank >= file.ranks; }))
+    throw misfit;
   const uint64_t commands = commandsOf(role);
   for (const std::vector<CommandEntry> &queue : file.queues)
     for (const CommandEntry &entry : queue)

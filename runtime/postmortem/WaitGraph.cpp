@@ -91,13 +91,24 @@ RemoteWait WaitGraph::hostWait(const FlightFile &file) const {
   RemoteWait wait{.what = "between steps (" + mine.work + ")", .seconds = secondsSince(file, mine.sinceMs)};
   for (uint32_t rank = 0; rank < records_.ranks.size(); ++rank) {
     const std::optional<FlightFile> &other = records_.ranks[rank].file;
-    const bool behind =
-        !other || other->stage().number < mine.number ||
-        (other->stage().number == mine.number && (other->stage().state == HostState::Works || stillness(rank)));
+    const bool behind = !other || other->stage().number < mine.number ||
+                        (other->stage().number == mine.number &&
+                         (other->stage().state == HostState::Works || stillness(rank) != nullptr));
     if (behind && rank != file.rank)
       wait.behind.push_back(rank);
   }
-  if (wait.behind.empty())
+  if (!wait.behind.empty())
+    return wait;
+  std::vector<bool> unheard(records_.ranks.size()); // by some rank
+  for (const RankRecord &record : records_.ranks)
+    for (const uint32_t rank : record.file->missed)
+      unheard[rank] = true;
+  for (uint32_t rank = 0; rank < unheard.size(); ++rank)
+    if (unheard[rank] && !unheard[file.rank])
+      wait.behind.push_back(rank);
+  if (unheard[file.rank])
+    wait.lost = "it has come as far as the others: what it said to them was lost on the way";
+  else if (wait.behind.empty())
     wait.lost = "all ranks have come as far; the network between them has lost a message or is slower than "
                 "--collective-timeout allows";
   return wait;
@@ -130,7 +141,7 @@ void WaitGraph::compareEntrances(RemoteWait &wait, const Standing &standing, con
       continue;
     const std::optional<FlightFile> &file = records_.ranks[rank].file;
     const Progress other = file ? progressOf(plan_, *file, kind, index, standing.queue().kind()) : Progress{};
-    if (other.entrances < mine || (other.inside && stillness(rank)))
+    if (other.entrances < mine || (other.inside && stillness(rank) != nullptr))
       wait.behind.push_back(rank);
     else if (other.entrances > mine || !other.inside)
       gone.push_back(rank);

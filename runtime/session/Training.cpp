@@ -126,7 +126,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .patience = patience(options)},
                                         [this](const std::string &error) {
                                           if (options_.flight != nullptr)
-                                            options_.flight->failed(error);
+                                            options_.flight->failed(error, transport_->missing());
                                           if (options_.onFailure)
                                             options_.onFailure(error);
                                         });

@@ -327,6 +327,15 @@ bool MpiTransport::exchange(uint64_t mine, const char *what, bool despiteStop) n
     MPI_Request_get_status(valueSends_[peer], &sent, MPI_STATUS_IGNORE);
     return received != 0 && sent != 0;
   };
+  {
+    const std::lock_guard<std::mutex> lock(missingMutex_);
+    for (const uint32_t peer : everyRank_) {
+      int received = 0;
+      MPI_Request_get_status(valueReceives_[peer], &received, MPI_STATUS_IGNORE);
+      if (received == 0)
+        missing_.push_back(peer);
+    }
+  }
   stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = what}, everyRank_, timeout(),
                     arrived, [&](size_t peer) { return heardMs(uint32_t(peer)); }));
   return false;
@@ -339,6 +348,11 @@ void MpiTransport::exchangeOrThrow(uint64_t mine, const char *what) {
 
 bool MpiTransport::anyOf(bool mine) noexcept {
   return !exchange(mine ? 1 : 0, "the end of a step") || std::ranges::find(values_, 1) != values_.end();
+}
+
+std::vector<uint32_t> MpiTransport::missing() const {
+  const std::lock_guard<std::mutex> lock(missingMutex_);
+  return missing_;
 }
 
 void MpiTransport::requireEqual(const std::string &what, uint64_t digest) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mpi.h>
+#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -42,6 +43,7 @@ public:
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;
+  std::vector<uint32_t> missing() const override;
   void finish() override;
 
   // For its communicators and channels.
@@ -102,7 +104,9 @@ private:
   // Of exchange, by rank: it may give up while MPI still uses them.
   std::vector<uint64_t> values_;
   std::vector<MPI_Request> valueReceives_, valueSends_;
-  std::vector<std::byte> staging_; // of copy, for the same reason
+  std::vector<std::byte> staging_;  // of copy, for the same reason
+  mutable std::mutex missingMutex_; // of missing_
+  std::vector<uint32_t> missing_;
   bool finished_ = false;
   std::thread listener_; // last: it uses everything
 };

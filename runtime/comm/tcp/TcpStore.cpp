@@ -20,6 +20,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -139,11 +140,21 @@ std::vector<std::byte> TcpStore::gather(const std::string &key, std::span<const 
   const std::vector<Attendance> attendance = attendanceOf(answer, ranks_);
   std::vector<uint32_t> everyone(ranks_);
   std::iota(everyone.begin(), everyone.end(), 0);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::ranges::copy_if(everyone, std::back_inserter(missing_),
+                         [&](uint32_t rank) { return attendance[rank].came == 0; });
+  }
   giveUp(missingRanks(
              rank_, {.kind = CollectiveKind::AllGather, .parts = {}, .what = what}, everyone, timeout,
              [&](size_t rank) { return attendance[rank].came != 0; },
              [&](size_t rank) { return int64_t(attendance[rank].heardMs); })
              .message());
+}
+
+std::vector<uint32_t> TcpStore::missing() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return missing_;
 }
 
 void TcpStore::giveUp(const std::string &text) {

@@ -282,6 +282,23 @@ TEST_F(PostmortemTest, NamesWhoIsBehindBetweenSteps) {
                        "Rank 1 writes --export w, for 10.0 s. Ranks 0 and 2 wait for rank 1 between steps (waits for");
 }
 
+TEST_F(PostmortemTest, NamesARankThatWasNotHeardBetweenSteps) {
+  for (const uint32_t rank : {0u, 1u, 2u}) {
+    FlightFile file = idle(rank);
+    file.stages = {awaits(90000)};
+    file.missed = rank == 2 ? std::vector<uint32_t>{1} : std::vector<uint32_t>{};
+    write(file);
+  }
+  EXPECT_THAT_CONTAINS("\n" + text(),
+                       "\nRank 1 has been between steps (waits for the other processes after step 9) for "
+                       "10.0 s, but it has come as far as the others: what it said to them was lost");
+  EXPECT_THAT_CONTAINS(text(), "Ranks 0 and 2 wait for rank 1 between steps");
+  FlightFile file = idle(0);
+  file.missed = {3};
+  write(file);
+  EXPECT_THAT_CONTAINS(text(), "flight-0.json is not used: it names what the plan does not have");
+}
+
 TEST_F(PostmortemTest, NamesARankWithoutARecord) {
   for (const uint32_t rank : {0u, 2u}) {
     FlightFile file = idle(rank);
