@@ -253,7 +253,7 @@ TEST_F(PostmortemTest, NamesTheLinkThatLostAMessageWithinACollective) {
   writeAll(true);
   EXPECT_THAT_CONTAINS("\n" + text(), "\nRank 0 has been in reduce_scatter #3 of communicator ");
   EXPECT_THAT_CONTAINS(text(), "for 2.0 s, but a message from rank 1 to rank 0 was lost on the way, while all ranks");
-  EXPECT_THAT_CONTAINS(text(), "finished it. Ranks 1 to 2 wait for rank 0 in reduce_scatter #3");
+  EXPECT_THAT_CONTAINS(text(), "finished it. Ranks 1 and 2 wait for rank 0 in reduce_scatter #3");
   writeAll(false); // as of NCCL
   EXPECT_THAT_CONTAINS(text(), "but all ranks are in it, and none comes out: the network between them");
 }
