@@ -3,6 +3,7 @@
 
 #include "core/DType.h"
 #include "core/Status.h"
+#include "runtime/device/PeerMessages.h"
 #include "runtime/device/Rendezvous.h"
 
 #include <array>
@@ -69,6 +70,10 @@ public:
   virtual Status run(const Collective &collective) noexcept = 0;
 
   virtual WireBytes wireBytes() const noexcept = 0;
+
+  /// From now on counts messages there, by member, for the flight recorder; they outlive it. One whose messages the
+  /// host does not see counts none.
+  virtual void countMessages(std::span<PeerMessages> messages) noexcept {}
 };
 
 /// Slice r of `count` elements cut for n ranks, divisible or not.

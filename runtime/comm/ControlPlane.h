@@ -49,6 +49,8 @@ public:
   virtual bool anyOf(bool mine) noexcept = 0;
   /// Throws on every process, naming ranks, if `digest` of what `what` names is not the same everywhere.
   virtual void requireEqual(const std::string &what, uint64_t digest) = 0;
+  /// Ranks that this process waited for in vain in one of the two above; from any thread.
+  virtual std::vector<uint32_t> missing() const { return {}; }
   /// The run is over on every rank. A process that is destroyed without has failed. Cf. MPI_Finalize.
   virtual void finish() = 0;
 };

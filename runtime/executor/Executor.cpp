@@ -71,7 +71,7 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
   for (int i = 0; i < role_.events_size(); ++i)
     events_.push_back(&device.createEvent());
   if (options.flight != nullptr)
-    flight_ = &options.flight->addRank(role_, options.rank);
+    flight_ = &options.flight->addRank(plan_, options.rank);
   makeCommands(kernels, options);
   makeQueues(options);
   tellWhoWaitsForWhom();
@@ -117,6 +117,9 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
                         .number = context.caller,
                         .entrances = flight_ != nullptr ? flight_->entrances(command) : nullptr,
                         .rendezvous = rendezvousOf(command)});
+      if (flight_ != nullptr && command.has_collective())
+        communicators_.find(command.collective().communicator(), role_.queues(int(command.queue())).kind())
+            .countMessages(flight_->messages(command));
       for (const plan::proto::Wait &wait : command.waits())
         listed.waits.push_back({events_[wait.event()], wait.delay()});
       for (uint32_t event : command.signals())

@@ -23,10 +23,31 @@ constexpr size_t columns = 11; // of a command's line
 
 std::string dump(const Json &json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
+Json peersJson(const std::vector<PeerCount> &peers) {
+  Json list = Json::array();
+  for (const PeerCount &peer : peers)
+    list.push_back({peer.sent, peer.expected, peer.received});
+  return list;
+}
+
 Json countsJson(const std::vector<EntranceCount> &counts) {
   Json list = Json::array();
   for (const EntranceCount &count : counts)
-    list.push_back({count.queue, uint32_t(count.kind), count.index, count.entrances});
+    list.push_back({count.queue, uint32_t(count.kind), count.index, count.entrances, peersJson(count.peers)});
+  return list;
+}
+
+Json stagesJson(const std::vector<HostStage> &stages) {
+  Json list = Json::array();
+  for (const HostStage &stage : stages)
+    list.push_back({uint32_t(stage.state), stage.number, stage.sinceMs, stage.work});
+  return list;
+}
+
+Json stillsJson(const std::vector<Stillness> &stills) {
+  Json list = Json::array();
+  for (const Stillness &still : stills)
+    list.push_back({still.ms, still.untilMs});
   return list;
 }
 
@@ -40,10 +61,22 @@ template <typename Number> Number number(const Json &json, uint64_t most = std::
 int64_t time(const Json &json) { return number<int64_t>(json, uint64_t(1) << 42); } // so that it is one in ns, too
 
 EntranceCount countOf(const Json &json) {
-  return {.queue = number<uint32_t>(json.at(0)),
-          .kind = number<EntranceCount::Kind>(json.at(1), 2),
-          .index = number<uint32_t>(json.at(2)),
-          .entrances = number<uint64_t>(json.at(3))};
+  EntranceCount count{.queue = number<uint32_t>(json.at(0)),
+                      .kind = number<EntranceCount::Kind>(json.at(1), 2),
+                      .index = number<uint32_t>(json.at(2)),
+                      .entrances = number<uint64_t>(json.at(3))};
+  for (const Json &peer : json.at(4))
+    count.peers.push_back({.sent = number<uint64_t>(peer.at(0)),
+                           .expected = number<uint64_t>(peer.at(1)),
+                           .received = number<uint64_t>(peer.at(2))});
+  return count;
+}
+
+HostStage stageOf(const Json &json) {
+  return {.state = number<HostState>(json.at(0), 2),
+          .number = number<uint64_t>(json.at(1)),
+          .sinceMs = time(json.at(2)),
+          .work = json.at(3).get<std::string>()};
 }
 
 CommandEntry entryOf(const Json &json) {
@@ -75,16 +108,21 @@ FlightFile headerOf(const Json &json) {
                   .process = number<int64_t>(json.at("process"), 1u << 30),
                   .reason = json.at("reason").get<std::string>(),
                   .error = json.at("error").get<std::string>(),
+                  .missed = {},
                   .writtenMs = time(json.at("written_ms")),
-                  .hostState = number<HostState>(json.at("host_state"), 2),
-                  .hostWork = json.at("host_work").get<std::string>(),
-                  .hostStage = number<uint64_t>(json.at("host_stage")),
-                  .hostSinceMs = time(json.at("host_since_ms")),
-                  .stillMs = time(json.at("still_ms")),
-                  .stillUntilMs = time(json.at("still_until_ms")),
+                  .stages = {},
+                  .stills = {},
                   .data = json.at("data").get<std::vector<std::string>>(),
                   .counts = {},
                   .queues = {}};
+  for (const Json &stage : json.at("stages"))
+    file.stages.push_back(stageOf(stage));
+  if (file.stages.empty())
+    throw Error("it is damaged: it does not say what the host was about");
+  for (const Json &rank : json.at("missed"))
+    file.missed.push_back(number<uint32_t>(rank));
+  for (const Json &still : json.at("stills"))
+    file.stills.push_back({time(still.at(0)), time(still.at(1))});
   for (const Json &count : json.at("entrances"))
     file.counts.push_back(countOf(count));
   file.queues.resize(number<uint32_t>(json.at("queues"), maxQueues));
@@ -126,13 +164,10 @@ std::string FlightFile::text() const {
                            {"process", process},
                            {"reason", reason},
                            {"error", error},
+                           {"missed", missed},
                            {"written_ms", writtenMs},
-                           {"host_state", uint32_t(hostState)},
-                           {"host_work", hostWork},
-                           {"host_stage", hostStage},
-                           {"host_since_ms", hostSinceMs},
-                           {"still_ms", stillMs},
-                           {"still_until_ms", stillUntilMs},
+                           {"stages", stagesJson(stages)},
+                           {"stills", stillsJson(stills)},
                            {"data", data},
                            {"entrances", countsJson(counts)},
                            {"queues", queues.size()}});

@@ -2,16 +2,20 @@
 #include "runtime/flight/FlightRank.h"
 
 #include "runtime/device/CommandRing.h"
+#include "runtime/device/PeerMessages.h"
 #include "runtime/flight/FlightFile.h"
+#include "runtime/plan/Groups.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace ds::runtime {
-namespace {
 
-std::optional<EntranceCount> lineOf(const plan::proto::Command &command) {
+std::optional<EntranceCount> entranceOf(const plan::proto::Command &command) {
   using Kind = EntranceCount::Kind;
   if (command.has_collective())
     return EntranceCount{command.queue(), Kind::Collective, command.collective().communicator()};
@@ -22,31 +26,48 @@ std::optional<EntranceCount> lineOf(const plan::proto::Command &command) {
   return std::nullopt;
 }
 
-} // namespace
-
-FlightRank::FlightRank(const plan::proto::Role &role, uint32_t rank) : rank_(rank) {
+FlightRank::FlightRank(const plan::proto::Plan &plan, uint32_t rank) : rank_(rank) {
+  const plan::proto::Role &role = plan::roleOfRank(plan, rank);
   for (int queue = 0; queue < role.queues_size(); ++queue)
     rings_.emplace_back(run_);
   for (const plan::proto::Routine &routine : role.routines())
     for (const plan::proto::Command &command : routine.commands())
-      if (const auto line = lineOf(command); line && entrances(command) == nullptr)
-        lines_.emplace_back().what = *line;
+      if (const auto what = entranceOf(command); what && lineOf(command) == nullptr) {
+        Line &line = lines_.emplace_back();
+        line.what = *what;
+        if (command.has_collective())
+          line.messages = std::vector<PeerMessages>(plan::groupSize(plan, what->index));
+      }
 }
 
-Entrances *FlightRank::entrances(const plan::proto::Command &command) noexcept {
-  const auto wanted = lineOf(command);
+FlightRank::Line *FlightRank::lineOf(const plan::proto::Command &command) noexcept {
+  const auto wanted = entranceOf(command);
   for (Line &line : lines_)
     if (wanted && line.what.queue == wanted->queue && line.what.kind == wanted->kind &&
         line.what.index == wanted->index)
-      return &line.count;
+      return &line;
   return nullptr;
+}
+
+Entrances *FlightRank::entrances(const plan::proto::Command &command) noexcept {
+  Line *line = lineOf(command);
+  return line != nullptr ? &line->count : nullptr;
+}
+
+std::span<PeerMessages> FlightRank::messages(const plan::proto::Command &command) noexcept {
+  Line *line = lineOf(command);
+  return line != nullptr ? std::span(line->messages) : std::span<PeerMessages>();
 }
 
 FlightFile FlightRank::look(int64_t shiftMs) const {
   FlightFile file;
   file.rank = rank_;
-  for (const Line &line : lines_)
-    file.counts.push_back({line.what.queue, line.what.kind, line.what.index, line.count});
+  for (const Line &line : lines_) {
+    EntranceCount &count = file.counts.emplace_back(line.what);
+    count.entrances = line.count;
+    for (const PeerMessages &peer : line.messages)
+      count.peers.push_back({.sent = peer.sent, .expected = peer.expected, .received = peer.received});
+  }
   for (const CommandRing &ring : rings_) {
     file.queues.push_back(ring.entries());
     for (CommandEntry &entry : file.queues.back())

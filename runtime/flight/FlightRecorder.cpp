@@ -30,11 +30,6 @@ namespace {
 
 constexpr int64_t heartbeatMs = 250, stillFromMs = 750;
 
-int64_t wallMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 std::string hostName() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -42,7 +37,13 @@ std::string hostName() {
 
 } // namespace
 
-FlightRecorder::FlightRecorder(std::function<void(const std::string &)> say) : say_(std::move(say)) {
+int64_t wallMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+FlightRecorder::FlightRecorder(std::function<void(const std::string &)> say)
+    : say_(std::move(say)), beatMs_(coarseMs()) {
   ::sem_init(&wake_, 0, 0);
   writer_ = std::thread([this] { serve(); });
   ::pthread_setname_np(writer_.native_handle(), "ds-flight");
@@ -67,27 +68,25 @@ void FlightRecorder::begin(Run run) {
   begun_ = true;
 }
 
-FlightRank &FlightRecorder::addRank(const plan::proto::Role &role, uint32_t rank) {
+FlightRank &FlightRecorder::addRank(const plan::proto::Plan &plan, uint32_t rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return ranks_.emplace_back(role, rank);
+  return ranks_.emplace_back(plan, rank);
 }
 
 void FlightRecorder::hostNow(HostState state, std::string_view work, uint64_t step) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  host_.state = state;
-  host_.work.fill(0);
-  std::copy_n(work.begin(), std::min(work.size(), host_.work.size() - 1), host_.work.begin());
-  host_.step = step;
-  ++host_.stage;
-  host_.sinceMs = coarseMs();
+  Stage &stage = stages_[stagesBegun_++ % keptStages];
+  stage = {.state = state, .step = step, .number = stagesBegun_, .sinceMs = coarseMs()};
+  std::copy_n(work.begin(), std::min(work.size(), stage.work.size() - 1), stage.work.begin());
 }
 
-void FlightRecorder::failed(const std::string &error) noexcept {
+void FlightRecorder::failed(const std::string &error, const std::vector<uint32_t> &missed) noexcept {
   if (rests_ || failed_.exchange(true))
     return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     error_ = error;
+    missed_ = missed;
   }
   ::sem_post(&wake_);
 }
@@ -102,24 +101,34 @@ std::string FlightRecorder::finish() noexcept {
   return outcome_;
 }
 
-std::string FlightRecorder::hostWork() const {
-  return host_.work.data() + (host_.step > 0 ? " " + std::to_string(host_.step) : "");
+std::vector<HostStage> FlightRecorder::stages(int64_t shiftMs) const {
+  std::vector<HostStage> stages;
+  for (uint64_t i = stagesBegun_ - std::min<uint64_t>(stagesBegun_, keptStages); i < stagesBegun_; ++i) {
+    const Stage &stage = stages_[i % keptStages];
+    stages.push_back({.state = stage.state,
+                      .number = stage.number,
+                      .sinceMs = stage.sinceMs + shiftMs,
+                      .work = stage.work.data() + (stage.step > 0 ? " " + std::to_string(stage.step) : "")});
+  }
+  if (stages.empty())
+    stages.emplace_back();
+  return stages;
 }
 
 /// A process that was stopped, or whose host was, writes its record when it goes on, and looks as if it had not.
 void FlightRecorder::await() noexcept {
-  const int64_t begin = coarseMs();
   timespec end{};
   ::clock_gettime(CLOCK_REALTIME, &end);
   end.tv_nsec += heartbeatMs * 1000000;
   end.tv_sec += end.tv_nsec / 1000000000;
   end.tv_nsec %= 1000000000;
   (void)::sem_timedwait(&wake_, &end);
-  const int64_t now = coarseMs();
-  if (now - begin < heartbeatMs + stillFromMs)
+  const int64_t now = coarseMs(), ms = now - std::exchange(beatMs_, now);
+  if (ms < heartbeatMs + stillFromMs)
     return;
-  stillMs_ = now - begin;
-  stillUntilMs_ = now;
+  if (stills_.size() == keptStills)
+    stills_.erase(stills_.begin());
+  stills_.push_back({.ms = ms, .untilMs = now});
 }
 
 void FlightRecorder::serve() noexcept {
@@ -136,6 +145,7 @@ void FlightRecorder::serve() noexcept {
       }
       outcome_ = write("failure", error);
     }
+    beatMs_ = coarseMs(); // a folder that is slow to take a record is no stillness
     if (ends_)
       return;
   }
@@ -150,15 +160,14 @@ std::string FlightRecorder::write(const std::string &reason, const std::string &
       if (!begun_)
         return "there is no flight record yet: this process has not met the others";
       run = run_;
-      const int64_t shift = wallMs() - coarseMs();
+      const int64_t now = wallMs() + run.clockMs, shift = now - coarseMs();
       for (const FlightRank &rank : ranks_) {
         FlightFile &file = files.emplace_back(rank.look(shift));
-        file.hostState = host_.state;
-        file.hostWork = hostWork();
-        file.hostStage = host_.stage;
-        file.hostSinceMs = host_.sinceMs + shift;
-        file.stillMs = stillMs_;
-        file.stillUntilMs = stillUntilMs_ > 0 ? stillUntilMs_ + shift : 0;
+        file.writtenMs = now; // a slow folder takes it later
+        file.stages = stages(shift);
+        file.missed = missed_;
+        for (const Stillness &still : stills_)
+          file.stills.push_back({.ms = still.ms, .untilMs = still.untilMs + shift});
       }
     }
     std::error_code known; // by the first file that cannot be written
@@ -171,7 +180,6 @@ std::string FlightRecorder::write(const std::string &reason, const std::string &
       file.process = ::getpid();
       file.reason = reason;
       file.error = error;
-      file.writtenMs = wallMs();
       file.data = run.data;
       writeFileAtomically(run.folder + "/" + flightFileName(file.rank), file.text());
     }

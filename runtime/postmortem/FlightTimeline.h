@@ -9,7 +9,7 @@
 namespace ds::runtime {
 
 /// A file as --trace writes, of what the records still have. What had not ended lasts until its record was written.
-/// Hosts' clocks are taken as they are.
+/// Times are rank 0's.
 std::string flightTimeline(const plan::proto::Plan &plan, const Records &records);
 
 } // namespace ds::runtime

@@ -94,7 +94,8 @@ std::string paragraph(const WaitGraph &graph) {
 }
 
 /// A line for each queue that has something left, or for what the host is about.
-std::string table(const Records &records, const WaitGraph &graph) {
+std::string table(const WaitGraph &graph) {
+  const Records &records = graph.records();
   using Row = std::vector<std::string>;
   std::vector<Row> rows{{"rank", "host", "queue", "step", "where it stands"}};
   for (uint32_t rank = 0; rank < records.ranks.size(); ++rank) {
@@ -108,7 +109,7 @@ std::string table(const Records &records, const WaitGraph &graph) {
     for (const Standing &standing : standings)
       rows.push_back({name, record.file->host, standing.queue().name(), standing.when(), standing.sentence()});
     if (standings.empty())
-      rows.push_back({name, record.file->host, "", "", record.file->hostWork});
+      rows.push_back({name, record.file->host, "", "", record.file->stage().work});
   }
   std::string text;
   for (const Row &row : rows) {
@@ -130,7 +131,7 @@ std::string postmortemText(const plan::proto::Plan &plan, const Records &records
   std::string text = paragraph(graph) + "\n";
   if (const std::string error = records.error(); !error.empty())
     text += "\nThe run ended with: " + error + "\n";
-  text += "\n" + table(records, graph);
+  text += "\n" + table(graph);
   for (const std::string &note : records.notes)
     text += "note: " + note + "\n";
   return text;

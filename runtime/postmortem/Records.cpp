@@ -5,6 +5,7 @@
 #include "core/Error.h"
 #include "runtime/device/CommandRing.h"
 #include "runtime/flight/FlightFile.h"
+#include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
@@ -58,17 +59,21 @@ void requireFits(const FlightFile &file, const plan::proto::Plan &plan) {
   const plan::proto::Role &role = plan::roleOfRank(plan, file.rank);
   if (file.queues.size() != size_t(role.queues_size()))
     throw misfit;
+  if (std::ranges::any_of(file.missed, [&](uint32_t rank) { return rank >= file.ranks; }))
+    throw misfit;
   const uint64_t commands = commandsOf(role);
   for (const std::vector<CommandEntry> &queue : file.queues)
     for (const CommandEntry &entry : queue)
       if (entry.command >= commands || entry.program >= uint32_t(role.programs_size()) ||
           entry.call >= uint32_t(role.programs(int(entry.program)).calls_size()))
         throw misfit;
-  for (const EntranceCount &count : file.counts)
+  for (const EntranceCount &count : file.counts) {
+    const bool collective = count.kind == EntranceCount::Kind::Collective;
     if (count.queue >= file.queues.size() ||
-        count.index >=
-            uint32_t(count.kind == EntranceCount::Kind::Collective ? plan.communicators_size() : plan.channels_size()))
+        count.index >= uint32_t(collective ? plan.communicators_size() : plan.channels_size()) ||
+        (!count.peers.empty() && (!collective || count.peers.size() != plan::groupSize(plan, count.index))))
       throw misfit;
+  }
 }
 
 /// The files of a folder that can be used, by rank, whatever run they are of.

@@ -44,8 +44,9 @@ bool Standing::worksAlone() const {
 }
 
 double Standing::seconds() const {
-  const int64_t since = entry_.state == CommandState::Running ? entry_.beginMs : entry_.waitMs;
-  return double(std::max<int64_t>(0, file_.writtenMs - since)) / 1000;
+  const bool runs = entry_.state == CommandState::Running;
+  const int64_t since = runs ? entry_.beginMs : entry_.waitMs, end = runs ? entry_.endMs : entry_.beginMs;
+  return double(std::max<int64_t>(0, (end > 0 ? end : file_.writtenMs) - since)) / 1000;
 }
 
 std::string Standing::when() const {

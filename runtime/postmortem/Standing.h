@@ -28,7 +28,7 @@ public:
   /// Its command is one that other ranks must come to, and it is in it.
   bool isInside() const { return entry_.state == CommandState::Running && !worksAlone(); }
 
-  /// How long until the record was written, in seconds.
+  /// How long until it went on, or else until the record was written, in seconds.
   double seconds() const;
   /// "step 12, micro-batch 0"
   std::string when() const;

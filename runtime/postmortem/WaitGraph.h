@@ -42,12 +42,17 @@ struct Culprit {
   std::string sentence;
 };
 
+/// Of the moment of the hang (Moment.h).
 class WaitGraph {
 public:
-  /// Both outlive it.
+  /// The plan outlives it.
   WaitGraph(const plan::proto::Plan &plan, const Records &records);
+  WaitGraph(const WaitGraph &) = delete;
+  WaitGraph &operator=(const WaitGraph &) = delete;
 
   const std::vector<RankState> &ranks() const { return ranks_; }
+  /// As of that moment.
+  const Records &records() const { return records_; }
   /// Who held up the others, the likeliest first; empty if nobody waits for anything.
   std::vector<Culprit> culprits() const;
 
@@ -57,14 +62,17 @@ private:
   RemoteWait remoteWait(const Standing &standing) const;
   void compareEntrances(RemoteWait &wait, const Standing &standing, const std::vector<uint32_t> &others,
                         EntranceCount::Kind kind, uint32_t index) const;
-  bool stoodStill(uint32_t rank) const;
+  void compareMessages(RemoteWait &wait, const Standing &standing, const std::vector<uint32_t> &members,
+                       uint32_t communicator) const;
+  /// The time in which the rank's whole process did not run, if that explains that others have waited; or nullptr.
+  const Stillness *stillness(uint32_t rank) const;
   bool holdsUp(uint32_t rank) const;
   Culprit blame(uint32_t rank) const;
 
   const plan::proto::Plan &plan_;
-  const Records &records_;
+  const int64_t momentMs_;
+  const Records records_;
   std::vector<RankState> ranks_; // by rank
-  double longestWait_ = 0;       // of any rank for another, s
 };
 
 } // namespace ds::runtime

@@ -127,7 +127,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .patience = patience(options)},
                                         [this](const std::string &error) {
                                           if (options_.flight != nullptr)
-                                            options_.flight->failed(error);
+                                            options_.flight->failed(error, transport_->missing());
                                           if (options_.onFailure)
                                             options_.onFailure(error);
                                         });
@@ -164,8 +164,14 @@ void Training::beginFlight() const {
     return;
   std::random_device random;
   uint64_t id = uint64_t(random()) << 32 | random(); // rank 0's counts
-  for (uint32_t rank = 1; rank < ranks(); ++rank)
+  int64_t ahead = 0;
+  for (uint32_t rank = 1; rank < ranks(); ++rank) {
     transport_->copy(0, rank, std::as_writable_bytes(std::span(&id, 1)));
+    int64_t clock = wallMs(); // both are there now, so it arrives at once
+    transport_->copy(0, rank, std::as_writable_bytes(std::span(&clock, 1)));
+    if (rank == transport_->localRanks()[0])
+      ahead = clock - wallMs();
+  }
   std::vector<std::string> data = options_.data;
   data.insert(data.end(), options_.evaluationData.begin(), options_.evaluationData.end());
   const std::string plan = plan::framePlan(*plan_);
@@ -174,7 +180,8 @@ void Training::beginFlight() const {
        .id = std::to_string(id),
        .ranks = ranks(),
        .plan = crc32c(std::as_bytes(std::span(plan))),
-       .data = data});
+       .data = data,
+       .clockMs = ahead});
 }
 
 void Training::now(HostState state, std::string_view work, uint64_t step) const {

@@ -79,7 +79,7 @@ Status InProcessChannel::send(std::span<const std::span<const std::byte>> parts,
   if (!changes_.waitFor([&] { return taken_ >= mine; }, timeout))
     return transport_.guard().failed()
                ? transport_.guard().get()
-               : missingPeer({from_, to_, "send", name_.c_str()}, what, timeout, whoHoldsUp({receiver_}));
+               : missingPeer({from_, to_, "send", name_.c_str()}, what, timeout, -1, whoHoldsUp({receiver_}));
   return sendingMover_->follow(*receivingMover_, mine, stream);
 }
 
@@ -89,7 +89,7 @@ Status InProcessChannel::receive(std::span<const std::span<std::byte>> parts, co
   if (!changes_.waitFor([&] { return offered_ > taken_; }, timeout))
     return transport_.guard().failed()
                ? transport_.guard().get()
-               : missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout, whoHoldsUp({sender_}));
+               : missingPeer({to_, from_, "receive", name_.c_str()}, what, timeout, -1, whoHoldsUp({sender_}));
   if (Status status = checkEqual(parts, what); !status.ok())
     return status;
   const uint64_t mine = taken_ + 1;

@@ -159,7 +159,7 @@ Status InProcessGroup::meet(uint32_t rank, const Collective &collective) noexcep
       return transport_.guard().get();
     std::vector<const QueueStanding *> missing;
     addMissing(rank, missing);
-    return missingRanks(members_[rank], collective, members_, timeout, arrived, whoHoldsUp(missing));
+    return missingRanks(members_[rank], collective, members_, timeout, arrived, NeverHeard(), whoHoldsUp(missing));
   }
   for (size_t k = 0; k < places_.size(); ++k)
     if (k != rank)

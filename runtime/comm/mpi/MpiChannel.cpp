@@ -70,7 +70,8 @@ Status MpiChannel::failureOf(const char *what) noexcept {
   if (transport_.stopped())
     return transport_.failure();
   if (error_ == MPI_SUCCESS)
-    return missingPeer({transport_.localRanks()[0], peer_, verb_, name_.c_str()}, what, transport_.timeout());
+    return missingPeer({transport_.localRanks()[0], peer_, verb_, name_.c_str()}, what, transport_.timeout(),
+                       transport_.heardMs(peer_));
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(error_, text.data(), &length);

@@ -7,6 +7,7 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/SumInRankOrder.h"
 #include "runtime/comm/mpi/MpiTransport.h"
+#include "runtime/device/PeerMessages.h"
 
 #include <algorithm>
 #include <array>
@@ -24,6 +25,8 @@ namespace {
 uint64_t clipped(uint64_t bytes, uint64_t first, uint64_t length) {
   return bytes > first ? std::min(length, bytes - first) : 0;
 }
+
+constexpr std::chrono::milliseconds countInterval{100};
 
 } // namespace
 
@@ -174,11 +177,25 @@ void MpiCommunicator::startSend(uint32_t peer, const std::byte *bytes, uint64_t 
     return;
   error_ = MPI_Isend(bytes, int(count), MPI_BYTE, int(members_[peer]), tag_, communicator_, &sends_[peer]);
   wireBytes_[size_t(kind)] += count;
+  if (!messages_.empty())
+    PeerMessages::count(messages_[peer].sent);
 }
 
 void MpiCommunicator::startReceive(uint32_t peer, std::byte *bytes, uint64_t count) noexcept {
-  if (count > 0 && error_ == MPI_SUCCESS)
-    error_ = MPI_Irecv(bytes, int(count), MPI_BYTE, int(members_[peer]), tag_, communicator_, &receives_[peer]);
+  if (count == 0 || error_ != MPI_SUCCESS)
+    return;
+  error_ = MPI_Irecv(bytes, int(count), MPI_BYTE, int(members_[peer]), tag_, communicator_, &receives_[peer]);
+  if (!messages_.empty())
+    PeerMessages::count(messages_[peer].expected);
+}
+
+void MpiCommunicator::countReceived() noexcept {
+  for (size_t peer = 0; peer < messages_.size(); ++peer) {
+    int received = 0;
+    MPI_Request_get_status(receives_[peer], &received, MPI_STATUS_IGNORE); // of none: that it has ended
+    if (received != 0)
+      messages_[peer].allReceived();
+  }
 }
 
 Status MpiCommunicator::wait(const Collective &collective) noexcept {
@@ -188,10 +205,18 @@ Status MpiCommunicator::wait(const Collective &collective) noexcept {
     error_ = code != MPI_SUCCESS ? code : error_;
     return done != 0;
   };
-  const auto end = std::chrono::steady_clock::now() + transport_.timeout();
-  const bool done = pollUntil(
-      [&] { return error_ == MPI_SUCCESS && allDone(receives_) && allDone(sends_); },
-      [&] { return transport_.stopped() || error_ != MPI_SUCCESS || std::chrono::steady_clock::now() > end; });
+  const auto begin = std::chrono::steady_clock::now(), end = begin + transport_.timeout();
+  auto look = begin + countInterval;
+  const bool done = pollUntil([&] { return error_ == MPI_SUCCESS && allDone(receives_) && allDone(sends_); },
+                              [&] {
+                                const auto now = std::chrono::steady_clock::now();
+                                if (now > look) {
+                                  countReceived(); // who looks meanwhile sees what this rank still waits for
+                                  look = now + countInterval;
+                                }
+                                return transport_.stopped() || error_ != MPI_SUCCESS || now > end;
+                              });
+  countReceived();
   if (done)
     return Status::success();
   const Status status = failureOf(collective);
@@ -213,12 +238,14 @@ Status MpiCommunicator::failureOf(const Collective &collective) noexcept {
     return Status::failure("rank %u, %s of %s: MPI says: %.300s", members_[rank_], name(collective.kind),
                            collective.what, text.data());
   }
-  return missingRanks(members_[rank_], collective, members_, transport_.timeout(), [&](size_t peer) {
+  const auto arrived = [&](size_t peer) {
     int received = 0, sent = 0;
     MPI_Request_get_status(receives_[peer], &received, MPI_STATUS_IGNORE);
     MPI_Request_get_status(sends_[peer], &sent, MPI_STATUS_IGNORE);
     return received != 0 && sent != 0;
-  });
+  };
+  return missingRanks(members_[rank_], collective, members_, transport_.timeout(), arrived,
+                      [&](size_t peer) { return transport_.heardMs(members_[peer]); });
 }
 
 } // namespace ds::runtime

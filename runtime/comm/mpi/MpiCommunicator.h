@@ -3,12 +3,14 @@
 
 #include "core/Status.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/device/PeerMessages.h"
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mpi.h>
+#include <span>
 #include <vector>
 
 namespace ds::runtime {
@@ -34,6 +36,7 @@ public:
   uint32_t size() const noexcept override { return uint32_t(members_.size()); }
   Status run(const Collective &collective) noexcept override;
   WireBytes wireBytes() const noexcept override;
+  void countMessages(std::span<PeerMessages> messages) noexcept override { messages_ = messages; }
 
 private:
   Status runPart(const Collective &collective, const CollectivePart &part) noexcept;
@@ -47,6 +50,7 @@ private:
   /// Bytes [first, first + count) of a tensor that some rank owns, for messages of at most 1 GiB.
   void startSend(uint32_t peer, const std::byte *bytes, uint64_t count, CollectiveKind kind) noexcept;
   void startReceive(uint32_t peer, std::byte *bytes, uint64_t count) noexcept;
+  void countReceived() noexcept;
   /// Awaits everything started.
   Status wait(const Collective &collective) noexcept;
   Status failureOf(const Collective &collective) noexcept;
@@ -60,6 +64,7 @@ private:
   std::vector<const std::byte *> addends_;
   int error_ = MPI_SUCCESS; // of a call that started something
   std::array<std::atomic<uint64_t>, collectiveKinds> wireBytes_{};
+  std::span<PeerMessages> messages_; // by peer, or none
 };
 
 } // namespace ds::runtime

@@ -6,6 +6,7 @@
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/ControlPlane.h"
+#include "runtime/comm/LastHeard.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/mpi/MpiChannel.h"
 #include "runtime/comm/mpi/MpiCommunicator.h"
@@ -59,6 +60,9 @@ template <typename GiveUp> bool await(MPI_Request &request, const char *call, Gi
 auto past(std::chrono::milliseconds timeout) {
   return [end = std::chrono::steady_clock::now() + timeout] { return std::chrono::steady_clock::now() > end; };
 }
+
+/// Of messages over control_.
+constexpr int errorTag = 0, beatTag = 1;
 
 /// Of bytes that are copied at a time.
 constexpr size_t copyBytes = size_t(1) << 20;
@@ -118,6 +122,8 @@ MpiTransport::MpiTransport(std::chrono::milliseconds timeout) : timeout_(timeout
   ranks_ = uint32_t(size);
   rank_ = uint32_t(rank);
   localRanks_ = {rank_};
+  heard_ = std::make_unique<LastHeard>(rank_, ranks_);
+  beats_.resize(ranks_);
   control_ = duplicate(MPI_COMM_WORLD);
   host_ = duplicate(MPI_COMM_WORLD);
   groups_ = duplicate(MPI_COMM_WORLD);
@@ -147,6 +153,9 @@ MpiTransport::~MpiTransport() {
 }
 
 void MpiTransport::finish() {
+  beatsStop_ = true; // while all others still receive them: none may be on its way when MPI ends
+  (void)pollUntil([this] { return beatsStopped_.load(); },
+                  [this, late = past(std::chrono::seconds(1))] { return stopped() || late(); });
   if (!exchange(0, "the end of the run", /*despiteStop=*/stopped()))
     throw Error(failure().message());
   finished_ = true;
@@ -186,26 +195,67 @@ void MpiTransport::stop(const Status &status) noexcept {
   error_ = status.message();
   for (uint32_t rank = 0; rank < ranks_; ++rank)
     if (rank != rank_)
-      MPI_Isend(error_.data(), int(error_.size()), MPI_CHAR, int(rank), 0, control_, &errorSends_[rank]);
+      MPI_Isend(error_.data(), int(error_.size()), MPI_CHAR, int(rank), errorTag, control_, &errorSends_[rank]);
 }
 
 /// The listener: takes the first error that another rank sends, and tells what this rank was doing when it is asked to
-/// end, for mpirun may allow it no more than that.
+/// end, for mpirun may allow it no more than that. Beside that it beats.
 void MpiTransport::listen() noexcept {
   bool told = false;
+  auto nextBeat = std::chrono::steady_clock::now();
   for (; !done_; std::this_thread::sleep_for(std::chrono::milliseconds(5))) {
-    int waiting = 0;
-    MPI_Status envelope;
-    MPI_Iprobe(MPI_ANY_SOURCE, 0, control_, &waiting, &envelope);
-    if (waiting != 0) {
-      std::array<char, 1024> text{};
-      MPI_Recv(text.data(), int(text.size()) - 1, MPI_CHAR, envelope.MPI_SOURCE, 0, control_, MPI_STATUS_IGNORE);
-      (void)failure_.report(Status::failure("%s", text.data()));
+    hearErrors();
+    hearBeats();
+    if (beatsStop_) {
+      beatsStopped_ = std::ranges::all_of(beats_, &Beat::done);
+    } else if (const auto now = std::chrono::steady_clock::now(); ranks_ > 1 && now >= nextBeat) {
+      nextBeat = now + beatInterval;
+      beat();
     }
     const std::atomic<bool> *requested = stopRequested_;
     if (requested != nullptr && *requested && !std::exchange(told, true))
       printLastEntered();
   }
+}
+
+void MpiTransport::hearErrors() noexcept {
+  int waiting = 0;
+  MPI_Status envelope;
+  MPI_Iprobe(MPI_ANY_SOURCE, errorTag, control_, &waiting, &envelope);
+  if (waiting == 0)
+    return;
+  std::array<char, 1024> text{};
+  MPI_Recv(text.data(), int(text.size()) - 1, MPI_CHAR, envelope.MPI_SOURCE, errorTag, control_, MPI_STATUS_IGNORE);
+  (void)failure_.report(Status::failure("%s", text.data()));
+}
+
+void MpiTransport::hearBeats() noexcept {
+  while (true) {
+    int waiting = 0;
+    MPI_Status envelope;
+    MPI_Iprobe(MPI_ANY_SOURCE, beatTag, control_, &waiting, &envelope);
+    if (waiting == 0)
+      return;
+    heardAgoMs_.resize(ranks_);
+    MPI_Recv(heardAgoMs_.data(), int(ranks_), MPI_UINT32_T, envelope.MPI_SOURCE, beatTag, control_, MPI_STATUS_IGNORE);
+    heard_->hear(heardAgoMs_);
+  }
+}
+
+/// Synchronous sends, as in exchange: a rank that stands still so takes one beat of each other rank and no more.
+void MpiTransport::beat() noexcept {
+  const uint32_t peer = LastHeard::peerOfBeat(beaten_++, rank_, ranks_);
+  Beat &beat = beats_[peer];
+  if (!beat.done())
+    return;
+  beat.agoMs.resize(ranks_);
+  heard_->tell(beat.agoMs);
+  MPI_Issend(beat.agoMs.data(), int(ranks_), MPI_UINT32_T, int(peer), beatTag, control_, &beat.request);
+}
+
+bool MpiTransport::Beat::done() noexcept {
+  int isDone = 0;
+  return MPI_Test(&request, &isDone, MPI_STATUS_IGNORE) != MPI_SUCCESS || isDone != 0; // of none: done
 }
 
 void MpiTransport::entered(const char *name, const char *what) noexcept {
@@ -242,8 +292,9 @@ void MpiTransport::copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) 
     const auto late = past(limit);
     if (!await(request, "bringing bytes from one rank to another", [&] { return stopped() || late(); })) {
       stop(Status::failure("rank %u waited %.3g s for rank %u to %s bytes between steps; it stands still or is slower "
-                           "than --collective-timeout allows",
-                           rank_, double(limit.count()) / 1000, peer, rank_ == from ? "take" : "send"));
+                           "than --collective-timeout allows%s",
+                           rank_, double(limit.count()) / 1000, peer, rank_ == from ? "take" : "send",
+                           HeardText(peer, heardMs(peer)).text()));
       throw Error(failure().message());
     }
     if (rank_ == to)
@@ -270,13 +321,23 @@ bool MpiTransport::exchange(uint64_t mine, const char *what, bool despiteStop) n
   const auto late = past(timeout());
   if (pollUntil([&] { return allDone(valueReceives_) && allDone(valueSends_); }, [&] { return ended() || late(); }))
     return true;
+  const auto arrived = [&](size_t peer) {
+    int received = 0, sent = 0;
+    MPI_Request_get_status(valueReceives_[peer], &received, MPI_STATUS_IGNORE);
+    MPI_Request_get_status(valueSends_[peer], &sent, MPI_STATUS_IGNORE);
+    return received != 0 && sent != 0;
+  };
+  {
+    const std::lock_guard<std::mutex> lock(missingMutex_);
+    for (const uint32_t peer : everyRank_) {
+      int received = 0;
+      MPI_Request_get_status(valueReceives_[peer], &received, MPI_STATUS_IGNORE);
+      if (received == 0)
+        missing_.push_back(peer);
+    }
+  }
   stop(missingRanks(rank_, {.kind = CollectiveKind::AllReduce, .parts = {}, .what = what}, everyRank_, timeout(),
-                    [&](size_t peer) {
-                      int received = 0, sent = 0;
-                      MPI_Request_get_status(valueReceives_[peer], &received, MPI_STATUS_IGNORE);
-                      MPI_Request_get_status(valueSends_[peer], &sent, MPI_STATUS_IGNORE);
-                      return received != 0 && sent != 0;
-                    }));
+                    arrived, [&](size_t peer) { return heardMs(uint32_t(peer)); }));
   return false;
 }
 
@@ -287,6 +348,11 @@ void MpiTransport::exchangeOrThrow(uint64_t mine, const char *what) {
 
 bool MpiTransport::anyOf(bool mine) noexcept {
   return !exchange(mine ? 1 : 0, "the end of a step") || std::ranges::find(values_, 1) != values_.end();
+}
+
+std::vector<uint32_t> MpiTransport::missing() const {
+  const std::lock_guard<std::mutex> lock(missingMutex_);
+  return missing_;
 }
 
 void MpiTransport::requireEqual(const std::string &what, uint64_t digest) {

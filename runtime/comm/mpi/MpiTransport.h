@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/comm/FailureNotice.h"
+#include "runtime/comm/LastHeard.h"
 #include "runtime/comm/Transport.h"
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mpi.h>
+#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -19,7 +21,8 @@
 
 namespace ds::runtime {
 
-/// This process is one rank; MPI carries the messages. A thread of its own listens for ranks that have failed.
+/// This process is one rank; MPI carries the messages. A thread of its own listens for ranks that have failed, and
+/// tells others that this one runs.
 class MpiTransport final : public Transport {
 public:
   /// Throws ds::Error when MPI cannot be called from several threads at once, or processes do not come in time.
@@ -41,11 +44,14 @@ public:
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;
+  std::vector<uint32_t> missing() const override;
   void finish() override;
 
   // For its communicators and channels.
   bool stopped() const noexcept { return failure_.failed(); }
   std::chrono::milliseconds timeout() const noexcept { return timeout_.load(); }
+  /// How long ago a rank was known to run.
+  int64_t heardMs(uint32_t rank) const noexcept { return heard_->agoMs(rank); }
   /// What this rank is in: "all_gather" or "send", and the command's name.
   void entered(const char *name, const char *what) noexcept;
   /// Of several queues that are in something, the last to enter counts.
@@ -55,7 +61,17 @@ public:
   }
 
 private:
+  /// Of MPI's messages from one rank to another that it runs, on the way.
+  struct Beat {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<uint32_t> agoMs; // LastHeard::tell
+    bool done() noexcept;
+  };
+
   void listen() noexcept;
+  void hearErrors() noexcept;
+  void hearBeats() noexcept;
+  void beat() noexcept;
   void sayGoodbye() noexcept;
   /// Tells every rank this one's value and learns theirs, into values_; each so knows who stands still. Returns false
   /// when they do not all come in time, which stops the run with a sentence that names them, or when it was stopped;
@@ -78,11 +94,19 @@ private:
   std::atomic<const std::atomic<bool> *> stopRequested_ = nullptr;
   std::atomic<const char *> lastName_ = nullptr, lastWhat_ = nullptr; // of the collective or message entered last
   std::atomic<bool> inside_ = false, done_ = false;
+  std::unique_ptr<LastHeard> heard_;
+  // The listener's: by rank, and how many there were.
+  std::vector<Beat> beats_;
+  std::vector<uint32_t> heardAgoMs_; // of the beat received last
+  uint64_t beaten_ = 0;
+  std::atomic<bool> beatsStop_ = false, beatsStopped_ = false; // asked; and none is on the way any more
   std::vector<uint32_t> everyRank_;
   // Of exchange, by rank: it may give up while MPI still uses them.
   std::vector<uint64_t> values_;
   std::vector<MPI_Request> valueReceives_, valueSends_;
-  std::vector<std::byte> staging_; // of copy, for the same reason
+  std::vector<std::byte> staging_;  // of copy, for the same reason
+  mutable std::mutex missingMutex_; // of missing_
+  std::vector<uint32_t> missing_;
   bool finished_ = false;
   std::thread listener_; // last: it uses everything
 };

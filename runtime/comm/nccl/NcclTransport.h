@@ -51,6 +51,7 @@ public:
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override { control_->copy(from, to, bytes); }
   bool anyOf(bool mine) noexcept override { return control_->anyOf(mine); }
   void requireEqual(const std::string &what, uint64_t digest) override { control_->requireEqual(what, digest); }
+  std::vector<uint32_t> missing() const override { return control_->missing(); }
   void finish() override { control_->finish(); }
 
   // For its connections.

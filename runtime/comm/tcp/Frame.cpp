@@ -18,7 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "frames are little-endian");
 
 struct Header {
-  uint32_t magic = 0x32545344; // "DST2"
+  uint32_t magic = 0x33545344; // "DST3"
   uint8_t kind = 0, unused = 0;
   uint16_t keyBytes = 0;
   uint64_t valueBytes = 0;

@@ -18,13 +18,19 @@ enum class FrameKind : uint8_t {
   Put,    ///< keeps value under key
   Take,   ///< wants the value under key, which is then forgotten
   Gather, ///< gives its value and wants those of all ranks under key
+  Beat,   ///< this rank runs
   Bye,    ///< will close the connection, and all is well
   // From the store.
   Challenge,
   Value, ///< what was wanted
-  Late,  ///< was not there in time; of a gather, value: the ranks that came, uint32 each
+  Late,  ///< was not there in time; value: an Attendance of each rank
   // From both.
   Fail, ///< value: the sentence that every rank ends with
+};
+
+struct Attendance {
+  uint32_t came = 0;    ///< 1: to what was gathered
+  int32_t heardMs = -1; ///< how long ago the store has heard of it; -1: never
 };
 
 struct Frame {

@@ -121,8 +121,10 @@ bool StoreServer::dropStranger() {
 void StoreServer::read(Peer &peer) {
   std::array<std::byte, 65536> bytes;
   const ptrdiff_t count = peer.socket.readSome(bytes);
-  if (count > 0)
+  if (count > 0) {
     peer.in.add(std::span(bytes).first(size_t(count)));
+    peer.heard = Clock::now();
+  }
   for (std::optional<Frame> frame = peer.in.next(); frame && !peer.gone; frame = peer.in.next())
     handle(peer, std::move(*frame));
   peer.gone |= count < 0 || peer.in.garbage() || (!peer.rank && Clock::now() > peer.helloBy);
@@ -148,6 +150,8 @@ void StoreServer::handle(Peer &peer, Frame frame) {
     return take(peer, frame);
   case FrameKind::Gather:
     return gather(peer, std::move(frame));
+  case FrameKind::Beat:
+    return; // that it came is all that it says
   case FrameKind::Bye:
     peer.bye = true;
     return;
@@ -277,17 +281,16 @@ bool StoreServer::answer(Peer &peer) {
 }
 
 void StoreServer::answerLate(Peer &peer) {
-  std::vector<std::byte> arrived;
-  if (peer.wanted->gather) {
-    const Gathering &gathering = gatherings_[peer.wanted->key];
-    for (uint32_t rank = 0; rank < ranks_; ++rank)
-      if (gathering.values[rank]) {
-        const auto number = std::as_bytes(std::span(&rank, 1));
-        arrived.insert(arrived.end(), number.begin(), number.end());
-      }
-  }
+  std::vector<Attendance> attendance(ranks_);
+  for (uint32_t rank = 0; rank < ranks_ && peer.wanted->gather; ++rank)
+    attendance[rank].came = gatherings_[peer.wanted->key].values[rank] ? 1 : 0;
+  for (const Peer &other : peers_)
+    if (other.rank)
+      attendance[*other.rank].heardMs =
+          int32_t(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - other.heard).count());
   peer.wanted.reset();
-  send(peer, FrameKind::Late, std::move(arrived));
+  const auto bytes = std::as_bytes(std::span(attendance));
+  send(peer, FrameKind::Late, {bytes.begin(), bytes.end()});
 }
 
 /// A peer without a rank was none of ours.

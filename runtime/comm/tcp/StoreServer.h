@@ -40,6 +40,7 @@ private:
     Deadline helloBy;
     std::optional<Admission> admission = {}; // once it has said Hello
     std::optional<uint32_t> rank = {};       // once it has proved to be one
+    Deadline heard = {};                     // when it last sent anything
     FrameReader in = FrameReader(maxStrangerBytes);
     std::vector<std::byte> out = {};
     std::optional<Wanted> wanted = {};

@@ -61,7 +61,12 @@ void TcpControlPlane::copy(uint32_t from, uint32_t to, std::span<std::byte> byte
 }
 
 std::vector<std::byte> TcpControlPlane::gather(std::span<const std::byte> value, const char *what) {
-  return store_.gather(std::to_string(++gathered_), value, timeout_, what);
+  try {
+    return store_.gather(std::to_string(++gathered_), value, timeout_, what);
+  } catch (const std::exception &error) {
+    stop(Status::failure("%s", error.what())); // who has waited in vain hears of it like all others
+    throw;
+  }
 }
 
 bool TcpControlPlane::anyOf(bool mine) noexcept {
@@ -69,8 +74,7 @@ bool TcpControlPlane::anyOf(bool mine) noexcept {
     const std::byte flag{mine ? uint8_t(1) : uint8_t(0)};
     const std::vector<std::byte> flags = gather({&flag, 1}, "the end of a step");
     return std::ranges::find(flags, std::byte(1)) != flags.end();
-  } catch (const std::exception &error) {
-    stop(Status::failure("%s", error.what()));
+  } catch (const std::exception &) {
     return true;
   }
 }

@@ -37,10 +37,11 @@ public:
   void copy(uint32_t from, uint32_t to, std::span<std::byte> bytes) override;
   bool anyOf(bool mine) noexcept override;
   void requireEqual(const std::string &what, uint64_t digest) override;
+  std::vector<uint32_t> missing() const override { return store_.missing(); }
   void finish() override;
 
 private:
-  /// The values of all ranks, under a key that is used once.
+  /// The values of all ranks, under a key that is used once. What goes wrong ends the run.
   std::vector<std::byte> gather(std::span<const std::byte> value, const char *what);
 
   const uint32_t rank_, ranks_;

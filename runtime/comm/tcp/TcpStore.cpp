@@ -4,6 +4,7 @@
 #include "core/Error.h"
 #include "runtime/comm/Arrivals.h"
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/LastHeard.h"
 #include "runtime/comm/tcp/Admission.h"
 #include "runtime/comm/tcp/Frame.h"
 #include "runtime/comm/tcp/Hmac.h"
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -43,6 +45,13 @@ std::string seconds(milliseconds timeout) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3g s", double(timeout.count()) / 1000);
   return text.data();
+}
+
+/// Of a Late answer.
+std::vector<Attendance> attendanceOf(const Frame &late, uint32_t ranks) {
+  std::vector<Attendance> attendance(ranks);
+  std::memcpy(attendance.data(), late.value.data(), std::min(late.value.size(), ranks * sizeof(Attendance)));
+  return attendance;
 }
 
 } // namespace
@@ -105,6 +114,7 @@ void TcpStore::greet(milliseconds timeout) {
                 " (DS_RUN_SECRET or DS_RUN_SECRET_FILE); give all ranks the same, and each run a port of its own");
   const Digest proof = admission.rankProof(key_);
   send({.kind = FrameKind::Proof, .key = {}, .value = {proof.begin(), proof.end()}});
+  beats_ = true; // a stranger's would end its connection
   (void)gather("start", {}, timeout, "the start of the run");
 }
 
@@ -116,7 +126,8 @@ std::vector<std::byte> TcpStore::take(const std::string &key, uint32_t from, mil
   Frame answer = ask({.kind = FrameKind::Take, .key = key, .value = {}, .timeout = timeout});
   if (answer.kind == FrameKind::Late)
     giveUp("rank " + std::to_string(rank_) + " waited " + seconds(timeout) + " for rank " + std::to_string(from) +
-           " to send " + key + ", which stands still or is slower than --collective-timeout allows");
+           " to send " + key + ", which stands still or is slower than --collective-timeout allows" +
+           HeardText(from, attendanceOf(answer, ranks_)[from].heardMs).text());
   return std::move(answer.value);
 }
 
@@ -126,12 +137,24 @@ std::vector<std::byte> TcpStore::gather(const std::string &key, std::span<const 
       ask({.kind = FrameKind::Gather, .key = key, .value = {value.begin(), value.end()}, .timeout = timeout});
   if (answer.kind != FrameKind::Late)
     return std::move(answer.value);
-  std::vector<uint32_t> arrived(answer.value.size() / sizeof(uint32_t)), everyone(ranks_);
-  std::memcpy(arrived.data(), answer.value.data(), arrived.size() * sizeof(uint32_t));
+  const std::vector<Attendance> attendance = attendanceOf(answer, ranks_);
+  std::vector<uint32_t> everyone(ranks_);
   std::iota(everyone.begin(), everyone.end(), 0);
-  giveUp(missingRanks(rank_, {.kind = CollectiveKind::AllGather, .parts = {}, .what = what}, everyone, timeout,
-                      [&](size_t rank) { return std::ranges::find(arrived, rank) != arrived.end(); })
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::ranges::copy_if(everyone, std::back_inserter(missing_),
+                         [&](uint32_t rank) { return attendance[rank].came == 0; });
+  }
+  giveUp(missingRanks(
+             rank_, {.kind = CollectiveKind::AllGather, .parts = {}, .what = what}, everyone, timeout,
+             [&](size_t rank) { return attendance[rank].came != 0; },
+             [&](size_t rank) { return int64_t(attendance[rank].heardMs); })
              .message());
+}
+
+std::vector<uint32_t> TcpStore::missing() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return missing_;
 }
 
 void TcpStore::giveUp(const std::string &text) {
@@ -183,9 +206,16 @@ Frame TcpStore::ask(const Frame &frame) {
 void TcpStore::listen() noexcept {
   FrameReader reader(maxAnswerBytes);
   std::array<std::byte, 65536> bytes;
+  auto nextBeat = Clock::now();
   while (true) {
     pollfd wait{socket_.descriptor(), POLLIN, 0};
-    (void)::poll(&wait, 1, -1); // shutDown wakes it
+    const int woken = ::poll(&wait, 1, int(beatInterval.count())); // by shutDown, too
+    if (Clock::now() >= nextBeat) {
+      nextBeat = Clock::now() + beatInterval;
+      beat();
+    }
+    if (woken == 0)
+      continue;
     const ptrdiff_t count = socket_.readSome(bytes);
     if (count < 0)
       return noteFailure("rank 0 at " + address_.text() + ", through which the ranks find each other, has gone");
@@ -197,6 +227,15 @@ void TcpStore::listen() noexcept {
       return noteFailure("something answers at " + address_.text() +
                          ", but it is no rank 0 of a ds-run; choose another "
                          "MASTER_PORT, the same for all ranks");
+  }
+}
+
+void TcpStore::beat() noexcept {
+  if (!beats_ || finished_ || closing_)
+    return;
+  try {
+    send({.kind = FrameKind::Beat, .key = {}, .value = {}});
+  } catch (const std::exception &) { // the connection has ended, which the listener hears next
   }
 }
 

@@ -42,6 +42,8 @@ public:
   /// The values of all ranks in rank order. `what` stands in errors.
   std::vector<std::byte> gather(const std::string &key, std::span<const std::byte> value,
                                 std::chrono::milliseconds timeout, const char *what);
+  /// Ranks that did not come to what this one gathered.
+  std::vector<uint32_t> missing() const;
   /// Every rank ends with this sentence.
   void fail(const std::string &text) noexcept;
   /// All is well; what others do from now on is no business of this rank.
@@ -57,6 +59,8 @@ private:
   /// Ends the run of all ranks with this sentence.
   [[noreturn]] void giveUp(const std::string &text);
   void listen() noexcept;
+  /// Says that this rank runs.
+  void beat() noexcept;
   /// Returns whether to go on listening.
   bool hear(Frame frame);
   void noteFailure(const std::string &text);
@@ -68,11 +72,12 @@ private:
   std::unique_ptr<StoreServer> server_; // rank 0's
   Socket socket_;
   std::mutex writing_;
-  std::mutex mutex_; // of answer_ and failure_
+  mutable std::mutex mutex_; // of answer_, failure_ and missing_
   std::condition_variable changed_;
   std::optional<Frame> answer_;
   std::optional<std::string> failure_;
-  std::atomic<bool> finished_ = false, closing_ = false;
+  std::vector<uint32_t> missing_;
+  std::atomic<bool> beats_ = false, finished_ = false, closing_ = false;
   std::thread listener_; // last: it uses everything
 };
 

@@ -303,11 +303,20 @@ PlanBuilder planWithoutCollectives(uint32_t ranks) {
   return b;
 }
 
+/// How many seconds ago the first error says that a rank was heard of.
+double heardSecondsAgo(const std::string &errors, uint32_t rank) {
+  const std::string before = "; rank " + std::to_string(rank) + " was last heard of ";
+  const size_t at = errors.find(before);
+  EXPECT_NE(at, std::string::npos) << errors;
+  return at == std::string::npos ? -1 : std::stod(errors.substr(at + before.size()));
+}
+
 void expectNamesRank1(const Outcome &outcome) {
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.code, 124) << "it had to be ended";
   EXPECT_GE(linesWith(outcome.errors, "ranks 1 are missing").size(), 1u) << outcome.errors;
   EXPECT_GE(linesWith(outcome.errors, "waited 1 s in ").size(), 1u) << outcome.errors;
+  EXPECT_GE(heardSecondsAgo(outcome.errors, 1), 0.9) << "it was stopped for 1 s at least";
 }
 
 TEST_F(MpiSignalTest, NamesARankThatStandsStill) {
@@ -350,6 +359,7 @@ TEST_F(MpiSlowFileTest, EndsAnExportThatStandsStill) {
   EXPECT_NE(outcome.code, 0);
   EXPECT_LT(lasted_.count(), 60) << "seconds";
   EXPECT_THAT_CONTAINS(outcome.errors, "error: rank 1 waited 4 s for rank 0 to take bytes between steps");
+  EXPECT_LT(heardSecondsAgo(outcome.errors, 0), 3) << "it runs, but does not come";
 }
 
 /// A rank that reads its plan for ever does not even come to MPI.
