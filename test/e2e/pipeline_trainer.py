@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import FOLDERS, REPOSITORY, write_config
 from safetensors import safe_open
 from safetensors.torch import save_file
 from test_parity_images import fill
@@ -143,7 +143,7 @@ class Trainer:
 
     def run_by_mpi(self, name, plan, ranks, steps=STEPS):
         out, lines = (plan.with_suffix(f".{os.urandom(4).hex()}.{kind}") for kind in ("safetensors", "jsonl"))
-        self.tools("mpirun", "--oversubscribe", "-n", ranks, BUILD / "bin" / "ds-run", plan, "--data", self.data(name), "--steps", steps,
+        self.tools("mpirun", "--oversubscribe", "-n", ranks, FOLDERS["ds-run"] / "ds-run", plan, "--data", self.data(name), "--steps", steps,
                    "--threads", 1, "--quiet", "--export", out, "--metrics", lines, env={**os.environ, **OPEN_MPI})
         metrics = [json.loads(line) for line in lines.read_text().splitlines()]
         return (hashlib.sha256(out.read_bytes()).hexdigest(), *curves([line for line in metrics if "loss" in line]), metrics[-1]["summary"])

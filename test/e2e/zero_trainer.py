@@ -13,7 +13,7 @@ import sys
 import numpy
 import onnx
 import pytest
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import FOLDERS, REPOSITORY, write_config
 from onnx import TensorProto, helper
 from safetensors.numpy import save_file
 
@@ -108,7 +108,7 @@ class Trainer:
         """The same under mpirun."""
         out, metrics = (plan.with_suffix(f".{os.urandom(4).hex()}.{kind}") for kind in ("safetensors", "jsonl"))
         forwarded = [word for name in environment for word in ("-x", name)]
-        self.tools("mpirun", "--oversubscribe", "-n", ranks, *forwarded, BUILD / "bin" / "ds-run", plan, "--data", self.data,
+        self.tools("mpirun", "--oversubscribe", "-n", ranks, *forwarded, FOLDERS["ds-run"] / "ds-run", plan, "--data", self.data,
                    "--steps", steps, "--threads", 1, "--quiet", "--export", out, "--metrics", metrics,
                    env={**os.environ, **OPEN_MPI, **{key: str(value) for key, value in environment.items()}})
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
