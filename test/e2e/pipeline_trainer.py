@@ -19,7 +19,8 @@ from conftest import FOLDERS, REPOSITORY, write_config
 from safetensors import safe_open
 from safetensors.torch import save_file
 from test_parity_images import fill
-from torch_reference import load_model, train
+from torch_reference import load_model, own_spread, train
+from weights import read_weights, require_near
 
 sys.path.insert(0, str(REPOSITORY / "models"))
 import export as exporter  # noqa: E402
@@ -93,7 +94,7 @@ def zero(cut, **more):
 class Trainer:
     def __init__(self, tools, folder):
         self.tools, self.folder = tools, folder
-        self.models, self.results, self.references = {}, {}, {}
+        self.models, self.results, self.references, self.exports = {}, {}, {}, {}
         write_text(folder / "text.safetensors")
         write_images(folder / "images.safetensors")
 
@@ -132,7 +133,9 @@ class Trainer:
         """(digest of the final weights, losses, norms, summary)."""
         out = plan.with_suffix(f".{os.urandom(4).hex()}.safetensors")
         metrics, summary = self.tools.train(plan, self.data(name), steps, "--threads", 1, "-n", ranks, "--export", out, *options)
-        return hashlib.sha256(out.read_bytes()).hexdigest(), *curves(metrics), summary
+        digest = hashlib.sha256(out.read_bytes()).hexdigest()
+        self.exports[digest] = out
+        return digest, *curves(metrics), summary
 
     def weights(self, name, plan, ranks, steps=1):
         """Every exported tensor after a few steps, in float64."""
@@ -155,23 +158,35 @@ class Trainer:
             self.results[key] = self.run(name, self.compile(name, cut.whole()), cut.data)[:3]
         return self.results[key]
 
+    def require_near_one_stage(self, name, cut, result):
+        """Losses, norms and weights of a run whose sums have another order than one stage's."""
+        digest, losses, norms = result
+        one_digest, one_losses, one_norms = self.one_stage(name, cut)
+        assert losses == pytest.approx(one_losses, rel=1e-6)
+        assert norms == pytest.approx(one_norms, rel=1e-4)
+        ours, expected = (read_weights(self.exports[one])[0] for one in (digest, one_digest))
+        require_near(ours, expected, lambda: own_spread(lambda dtype: self.module(name, dtype), *self.lesson(name, cut)))
+
+    def lesson(self, name, cut):
+        """(samples, configuration, steps) for PyTorch; only the number of micro-batches of a step matters."""
+        with safe_open(self.data(name), "pt") as file:
+            samples = {column: file.get_tensor(column) for column in file.keys()}
+        if not name.startswith("bert"):
+            samples.pop("attention_mask", None)
+        return samples, json.loads(self.config(name, Cut(1, cut.microbatches * cut.data)).read_text()), STEPS
+
     def pytorch(self, name, cut):
-        """PyTorch's losses; only the number of micro-batches of a step matters."""
+        """PyTorch's losses."""
         key = (name, cut.microbatches * cut.data)
         if key not in self.references:
-            with safe_open(self.data(name), "pt") as file:
-                samples = {column: file.get_tensor(column) for column in file.keys()}
-            if not name.startswith("bert"):
-                samples.pop("attention_mask", None)
-            config = json.loads(self.config(name, Cut(1, key[1])).read_text())
-            self.references[key] = train(self.module(name), samples, config, STEPS).losses
+            self.references[key] = train(self.module(name), *self.lesson(name, cut)).losses
         return self.references[key]
 
-    def module(self, name):
+    def module(self, name, dtype=torch.float32):
         if name == "resnet":
             return fill(ResNet(**RESNET), self.model(name)).double().train()
         base, _, form = name.partition(" ")
-        return load_model(base, self.model(name), **TEXT[base], tie_word_embeddings=form == "tied")
+        return load_model(base, self.model(name), dtype, **TEXT[base], tie_word_embeddings=form == "tied")
 
     def report(self, plan):
         return json.loads(self.tools("ds-opt", "report", plan, "--format", "json").stdout)

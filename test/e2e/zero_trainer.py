@@ -13,9 +13,13 @@ import sys
 import numpy
 import onnx
 import pytest
+import torch
 from conftest import FOLDERS, REPOSITORY, write_config
 from onnx import TensorProto, helper
+from safetensors import safe_open
 from safetensors.numpy import save_file
+from torch_reference import load_model, own_spread
+from weights import read_weights
 
 sys.path.insert(0, str(REPOSITORY / "models"))
 import export as exporter  # noqa: E402
@@ -70,10 +74,24 @@ def write_data(path):
     save_file({"input_ids": tokens, "labels": tokens, "attention_mask": numpy.ones_like(tokens)}, path)
 
 
+class Scaled(torch.nn.Module):
+    """A model of PyTorch with what matters of what `export` adds to it."""
+
+    def __init__(self, name, folder, dtype):
+        super().__init__()
+        self.inner = load_model(name, folder, dtype, **SETTINGS[name])
+        self.inner.get_parameter(FROZEN[name]).requires_grad_(False)
+        self.gain = torch.nn.Embedding(1, 1, dtype=dtype)  # which calls its parameter GAIN
+        torch.nn.init.constant_(self.gain.weight, 1.5)
+
+    def forward(self, **inputs):
+        return self.inner(**inputs).loss * self.gain.weight.sum()
+
+
 class Trainer:
     def __init__(self, tools, folder):
         self.tools, self.folder = tools, folder
-        self.folders, self.single = {}, {}
+        self.folders, self.single, self.exports = {}, {}, {}
         self.data = folder / "data.safetensors"
         write_data(self.data)
 
@@ -97,11 +115,12 @@ class Trainer:
                    f"^{re.escape(FROZEN[model[0]])}$", "-o", plan, *(["--without", without] if without else []))
         return plan
 
-    def run(self, plan, *options, steps=STEPS, **keywords):
+    def run(self, plan, *options, steps=STEPS, data=None, **keywords):
         """(digest of the final weights, losses, norms, summary)."""
         out = plan.with_suffix(f".{os.urandom(4).hex()}.safetensors")
-        metrics, summary = self.tools.train(plan, self.data, steps, "--threads", 1, "--export", out, *options, **keywords)
+        metrics, summary = self.tools.train(plan, data or self.data, steps, "--threads", 1, "--export", out, *options, **keywords)
         digest = hashlib.sha256(out.read_bytes()).hexdigest()
+        self.exports[digest] = out
         return digest, [line["loss"] for line in metrics], [line["grad_norm"] for line in metrics], summary
 
     def run_by_mpi(self, plan, ranks, steps=STEPS, **environment):
@@ -122,6 +141,20 @@ class Trainer:
         if key not in self.single:
             self.single[key] = self.run(self.compile(model, 1, microbatches))[:3]
         return self.single[key]
+
+    def weights(self, digest):
+        """Of a run that gave this digest: name -> array."""
+        return read_weights(self.exports[digest])[0]
+
+    def spread(self, model, microbatches):
+        """name -> how far PyTorch's own runs of what one_rank runs part."""
+        with safe_open(self.data, "pt") as file:
+            samples = {key: file.get_tensor(key).repeat(1 + STEPS * microbatches // SAMPLES, 1) for key in file.keys()}
+        if model != "bert":
+            samples.pop("attention_mask")
+        config = json.loads(write_config(self.folder / "spread.json", 1, microbatches, gradient_clipping=0.5).read_text())
+        spread = own_spread(lambda dtype: Scaled(model, self.model(model), dtype), samples, config, STEPS)
+        return {name.removeprefix("inner."): value for name, value in spread.items()}
 
     def report(self, plan):
         return json.loads(self.tools("ds-opt", "report", plan, "--format", "json").stdout)
