@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BIN = ROOT / "build" / "asan" / "bin"
 FUZZERS = {  # binary: its folder in test/fuzz
     "config_fuzzer": "config", "dataset_fuzzer": "dataset", "external_data_fuzzer": "external-data", "frame_fuzzer": "frames",
-    "import_fuzzer": "import", "PlanReaderFuzzer": "plan-reader", "SafetensorsFuzzer": "safetensors", "store_fuzzer": "store"}
+    "import_fuzzer": "import", "plan_run_fuzzer": "plan-run", "PlanReaderFuzzer": "plan-reader", "SafetensorsFuzzer": "safetensors", "store_fuzzer": "store"}
 
 
 def parse():
