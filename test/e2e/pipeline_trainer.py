@@ -19,8 +19,8 @@ from conftest import FOLDERS, REPOSITORY, write_config
 from safetensors import safe_open
 from safetensors.torch import save_file
 from test_parity_images import fill
-from torch_reference import load_model, own_spread, train
-from weights import read_weights, require_near
+from torch_reference import load_model, train
+from weights import REORDERED, read_weights, require_near
 
 sys.path.insert(0, str(REPOSITORY / "models"))
 import export as exporter  # noqa: E402
@@ -165,28 +165,25 @@ class Trainer:
         assert losses == pytest.approx(one_losses, rel=1e-6)
         assert norms == pytest.approx(one_norms, rel=1e-4)
         ours, expected = (read_weights(self.exports[one])[0] for one in (digest, one_digest))
-        require_near(ours, expected, lambda: own_spread(lambda dtype: self.module(name, dtype), *self.lesson(name, cut)))
-
-    def lesson(self, name, cut):
-        """(samples, configuration, steps) for PyTorch; only the number of micro-batches of a step matters."""
-        with safe_open(self.data(name), "pt") as file:
-            samples = {column: file.get_tensor(column) for column in file.keys()}
-        if not name.startswith("bert"):
-            samples.pop("attention_mask", None)
-        return samples, json.loads(self.config(name, Cut(1, cut.microbatches * cut.data)).read_text()), STEPS
+        require_near(ours, expected, REORDERED)
 
     def pytorch(self, name, cut):
-        """PyTorch's losses."""
+        """PyTorch's losses; only the number of micro-batches of a step matters."""
         key = (name, cut.microbatches * cut.data)
         if key not in self.references:
-            self.references[key] = train(self.module(name), *self.lesson(name, cut)).losses
+            with safe_open(self.data(name), "pt") as file:
+                samples = {column: file.get_tensor(column) for column in file.keys()}
+            if not name.startswith("bert"):
+                samples.pop("attention_mask", None)
+            config = json.loads(self.config(name, Cut(1, key[1])).read_text())
+            self.references[key] = train(self.module(name), samples, config, STEPS).losses
         return self.references[key]
 
-    def module(self, name, dtype=torch.float32):
+    def module(self, name):
         if name == "resnet":
             return fill(ResNet(**RESNET), self.model(name)).double().train()
         base, _, form = name.partition(" ")
-        return load_model(base, self.model(name), dtype, **TEXT[base], tie_word_embeddings=form == "tied")
+        return load_model(base, self.model(name), **TEXT[base], tie_word_embeddings=form == "tied")
 
     def report(self, plan):
         return json.loads(self.tools("ds-opt", "report", plan, "--format", "json").stdout)

@@ -106,7 +106,7 @@ def check_weights(path, single, spread):
     """Every tensor is there once, and near PyTorch's."""
     ours, aliases = read_weights(path)
     assert set(ours) | set(aliases) == set(single) and not set(ours) & set(aliases)
-    require_near(ours, single, spread)
+    require_near(ours, single, spread=spread)
 
 
 def test_tied_weight_is_written_once(tools, exported, text_data, tmp_path):

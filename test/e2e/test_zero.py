@@ -13,7 +13,7 @@ import pytest
 from pairwise import covering
 from plan_files import read_plan
 from safetensors.numpy import load_file, save_file
-from weights import require_near
+from weights import REORDERED, require_near
 from zero_trainer import FROZEN, GAIN, MODELS, UNREACHED, VOCABULARY, sent, trainer  # noqa: F401 - trainer is a fixture
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
@@ -45,8 +45,7 @@ def test_the_models_have_every_hazard(trainer, model):
 def test_stages_equal_one_rank(trainer, model, stage, ranks, accumulation):
     plan = trainer.compile(model, ranks, accumulation, stage)
     digest, losses, norms, summary = trainer.run(plan, "-n", ranks)
-    microbatches = ranks * accumulation
-    one_digest, one_losses, one_norms = trainer.one_rank(model, microbatches)
+    one_digest, one_losses, one_norms = trainer.one_rank(model, ranks * accumulation)
     report = trainer.report(plan)
     if stage >= 2 or accumulation == 1:
         assert report["numerics"] == "bit-equal"
@@ -55,7 +54,7 @@ def test_stages_equal_one_rank(trainer, model, stage, ranks, accumulation):
         assert report["numerics"] == "reassociated"
         assert losses == pytest.approx(one_losses, rel=1e-5)
         assert norms == pytest.approx(one_norms, rel=1e-4)
-        require_near(trainer.weights(digest), trainer.weights(one_digest), lambda: trainer.spread(model, microbatches))
+        require_near(trainer.weights(digest), trainer.weights(one_digest), REORDERED)
     planned = [rank["wire_bytes_per_step"] for rank in report["ranks_detail"]]
     counted = [rank["wire_bytes_per_step"] for rank in summary["ranks"]]
     assert list(map(sent, counted)) == list(map(sent, planned))
@@ -68,7 +67,7 @@ def test_the_comparison_of_weights_can_fail(trainer, tmp_path):
     save_file(tokens, tmp_path / "data.safetensors")
     other = trainer.run(trainer.compile("gpt2", 2, 3, 1), "-n", 2, data=tmp_path / "data.safetensors")[0]
     with pytest.raises(AssertionError, match="of its maximum"):
-        require_near(trainer.weights(other), trainer.weights(trainer.one_rank("gpt2", 6)[0]), lambda: trainer.spread("gpt2", 6))
+        require_near(trainer.weights(other), trainer.weights(trainer.one_rank("gpt2", 6)[0]), REORDERED)
 
 
 @pytest.mark.parametrize("model, ranks", list(itertools.product(MODELS, (2, 3, 4, 8))) if WHOLE

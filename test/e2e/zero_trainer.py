@@ -13,12 +13,9 @@ import sys
 import numpy
 import onnx
 import pytest
-import torch
 from conftest import FOLDERS, REPOSITORY, write_config
 from onnx import TensorProto, helper
-from safetensors import safe_open
 from safetensors.numpy import save_file
-from torch_reference import load_model, own_spread
 from weights import read_weights
 
 sys.path.insert(0, str(REPOSITORY / "models"))
@@ -72,20 +69,6 @@ def write_data(path):
     generator = numpy.random.default_rng(0)
     tokens = generator.integers(0, VOCABULARY, (SAMPLES, SEQUENCE), dtype=numpy.int64)
     save_file({"input_ids": tokens, "labels": tokens, "attention_mask": numpy.ones_like(tokens)}, path)
-
-
-class Scaled(torch.nn.Module):
-    """A model of PyTorch with what matters of what `export` adds to it."""
-
-    def __init__(self, name, folder, dtype):
-        super().__init__()
-        self.inner = load_model(name, folder, dtype, **SETTINGS[name])
-        self.inner.get_parameter(FROZEN[name]).requires_grad_(False)
-        self.gain = torch.nn.Embedding(1, 1, dtype=dtype)  # which calls its parameter GAIN
-        torch.nn.init.constant_(self.gain.weight, 1.5)
-
-    def forward(self, **inputs):
-        return self.inner(**inputs).loss * self.gain.weight.sum()
 
 
 class Trainer:
@@ -145,16 +128,6 @@ class Trainer:
     def weights(self, digest):
         """Of a run that gave this digest: name -> array."""
         return read_weights(self.exports[digest])[0]
-
-    def spread(self, model, microbatches):
-        """name -> how far PyTorch's own runs of what one_rank runs part."""
-        with safe_open(self.data, "pt") as file:
-            samples = {key: file.get_tensor(key).repeat(1 + STEPS * microbatches // SAMPLES, 1) for key in file.keys()}
-        if model != "bert":
-            samples.pop("attention_mask")
-        config = json.loads(write_config(self.folder / "spread.json", 1, microbatches, gradient_clipping=0.5).read_text())
-        spread = own_spread(lambda dtype: Scaled(model, self.model(model), dtype), samples, config, STEPS)
-        return {name.removeprefix("inner."): value for name, value in spread.items()}
 
     def report(self, plan):
         return json.loads(self.tools("ds-opt", "report", plan, "--format", "json").stdout)
