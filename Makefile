@@ -8,8 +8,8 @@ test:
 	@bash scripts/test.sh subset
 test-all:
 	@bash scripts/test.sh all
-nightly: # all that make test leaves, with longer draws
-	@DS_START_STOPS=1000 bash scripts/test.sh all
+nightly:
+	@bash scripts/nightly.sh
 test-gpu:
 	@bash scripts/test_gpu.sh
 build:

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Runs the tests of all builds one after another, prints what failed, and ends with `N passed, N failed, N skipped`.
 
+    scripts/run_tests.py            everything that scripts/test.sh has built
+    scripts/run_tests.py release    end-to-end tests with build/release's ds-opt and ds-run, which are built without assertions
+
 GoogleTest binaries and replayed fuzz corpora come from ctest's list, lit and pytest are run as one command each; every
 runner's own totals are added up, so that a skipped test is counted as skipped.
 """
 
+import argparse
 import json
 import os
 import re
@@ -17,6 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / "build" / "venv" / "bin"
+RELEASE = ROOT / "build" / "release" / "bin"
+# What a user meets: what is computed, what is refused, how a run ends, what is written. The rest looks at programs within the compiler.
+OF_USERS = ("arena", "attention", "bad_models", "bf16", "check_diff", "command_line", "determinism", "dropout", "ending", "export", "full_disk",
+            "io_faults", "memory", "package", "parity", "parity_images", "pipeline", "recompute", "signals", "torchscript", "training_options",
+            "user_modules", "weight_files", "zero", "zero_mpi", "zoo")
 # One compute worker by default under the sanitizers: they multiply time and memory.
 SANITIZER_ENVIRONMENT = {
     "asan": {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
@@ -121,14 +130,14 @@ def run_lit(totals):
     totals.add("lit", counts, seconds, output)
 
 
-def run_pytest(totals):
+def run_pytest(totals, name, files, **environment):
     build = ROOT / "build" / "dev"
     code, output, seconds = run([PYTHON / "python", "-m", "pytest", "-q", "-rfs", "-p", "no:cacheprovider",
-                                 "-n2", "--dist=loadfile", "test/e2e"],
-                                DS_BUILD_DIR=str(build))
+                                 "-n2", "--dist=loadfile", *files],
+                                DS_BUILD_DIR=str(build), **environment)
     tail = output.strip().splitlines()[-1] if output.strip() else ""
     failed = number(r"(\d+) failed", tail) + number(r"(\d+) errors?", tail)
-    totals.add("pytest", [number(r"(\d+) passed", tail), failed or int(code != 0), number(r"(\d+) skipped", tail)], seconds,
+    totals.add(name, [number(r"(\d+) passed", tail), failed or int(code != 0), number(r"(\d+) skipped", tail)], seconds,
                output)
 
 
@@ -147,8 +156,16 @@ def say_what_is_left():
           "larger draws in others; make nightly runs all")
 
 
-def main():
-    totals = Totals()
+def run_release(totals):
+    """Helpers of the tests, such as what makes a call fail, are still build/dev's."""
+    missing = [str(tool) for tool in (RELEASE / "ds-opt", RELEASE / "ds-run", ROOT / "build/dev/bin/inject_fault") if not tool.exists()]
+    if missing:
+        totals.add(f"{missing[0]} is not there", [0, 1, 0], 0, "")
+        return
+    run_pytest(totals, "release/pytest", [f"test/e2e/test_{name}.py" for name in OF_USERS], DS_BINARIES=str(RELEASE))
+
+
+def run_everything(totals):
     for preset in ("dev", "asan", "tsan"):
         run_binaries(preset, totals)
     if os.environ.get("DS_TEST_CUDA") == "yes":
@@ -156,9 +173,19 @@ def main():
     else:
         totals.add("cuda skipped, nvcc is neither on PATH nor in /usr/local/cuda", [0, 0, 1], 0, "")
     run_lit(totals)
-    run_pytest(totals)
+    run_pytest(totals, "pytest", ["test/e2e"])
     if os.environ.get("DS_TEST_SCOPE") != "all":
         say_what_is_left()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", choices=["release"])
+    totals = Totals()
+    if parser.parse_args().build == "release":
+        run_release(totals)
+    else:
+        run_everything(totals)
     for name in totals.broken:
         print(f"failed: {name}")
     print("{} passed, {} failed, {} skipped".format(*totals.counts))

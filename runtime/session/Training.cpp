@@ -47,7 +47,6 @@
 #include <vector>
 
 namespace ds::runtime {
-namespace {
 
 std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
   std::vector<InputSpec> specs;
@@ -65,6 +64,8 @@ std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
   }
   return specs;
 }
+
+namespace {
 
 /// Samples that one run of the evaluation program takes, over all data-parallel ranks; all roles run as many
 /// micro-batches.

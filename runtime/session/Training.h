@@ -4,6 +4,7 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
+#include "runtime/data/InputSpec.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
@@ -76,6 +77,9 @@ public:
   /// Something to know, in a sentence, that ends nothing.
   virtual void noted(const char *sentence) noexcept {}
 };
+
+/// What a run's data must be for each graph input.
+std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan);
 
 /// A training run: of all ranks, or of this process's among others that do the same.
 class Training {

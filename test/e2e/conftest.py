@@ -1,7 +1,7 @@
 """What the end-to-end tests share: the tools as a user calls them, exported models, metrics.
 
-DS_BUILD_DIR names the build whose tools are tested (default build/release). DS_TEST_DEVICE=cuda compiles for a GPU what names no machine,
-and runs it with build/cuda's ds-run.
+DS_BUILD_DIR names the build that has what only tests use (default build/release). DS_BINARIES names the folder of the ds-opt and ds-run that
+are tested, if they are of another build. DS_TEST_DEVICE=cuda compiles for a GPU what names no machine, and runs it with build/cuda's ds-run.
 """
 
 import json
@@ -15,7 +15,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DS_BUILD_DIR", REPOSITORY / "build" / "release"))
 ON_GPU = os.environ.get("DS_TEST_DEVICE") == "cuda"
-FOLDERS = {"ds-opt": BUILD / "bin", "ds-run": (REPOSITORY / "build" / "cuda" if ON_GPU else BUILD) / "bin"}
+BINARIES = Path(os.environ.get("DS_BINARIES", BUILD / "bin"))
+FOLDERS = {"ds-opt": BINARIES, "ds-run": REPOSITORY / "build" / "cuda" / "bin" if ON_GPU else BINARIES}
 GPU = REPOSITORY / "test" / "e2e" / "gpu.json"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy
 import onnx
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import BUILD, FOLDERS, REPOSITORY, write_config
 from safetensors.numpy import save_file
 
 INJECT, NO_MEMORY = BUILD / "bin" / "inject_fault", BUILD / "lib" / "libfail_allocation.so"
@@ -174,7 +174,7 @@ def broken(scenario, whole: Ending, ending: Ending, fault: Fault | None) -> str:
     return ""
 
 
-OPT, RUN = str(BUILD / "bin" / "ds-opt"), str(BUILD / "bin" / "ds-run")
+OPT, RUN = (str(FOLDERS[tool] / tool) for tool in ("ds-opt", "ds-run"))
 TRAINING = ("in/config.dsplan", "--quiet", "--steps", "2", "--threads", "1")
 PLANNING = ("in/gpt2", "--config", "in/config.json", "--machine", "in/machine.json")
 MODEL = ("in/gpt2/model.onnx", "in/gpt2/model.onnx.data")

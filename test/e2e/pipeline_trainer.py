@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import FOLDERS, REPOSITORY, write_config
 from safetensors import safe_open
 from safetensors.torch import save_file
 from test_parity_images import fill
 from torch_reference import load_model, train
+from weights import REORDERED, read_weights, require_near
 
 sys.path.insert(0, str(REPOSITORY / "models"))
 import export as exporter  # noqa: E402
@@ -93,7 +94,7 @@ def zero(cut, **more):
 class Trainer:
     def __init__(self, tools, folder):
         self.tools, self.folder = tools, folder
-        self.models, self.results, self.references = {}, {}, {}
+        self.models, self.results, self.references, self.exports = {}, {}, {}, {}
         write_text(folder / "text.safetensors")
         write_images(folder / "images.safetensors")
 
@@ -132,7 +133,9 @@ class Trainer:
         """(digest of the final weights, losses, norms, summary)."""
         out = plan.with_suffix(f".{os.urandom(4).hex()}.safetensors")
         metrics, summary = self.tools.train(plan, self.data(name), steps, "--threads", 1, "-n", ranks, "--export", out, *options)
-        return hashlib.sha256(out.read_bytes()).hexdigest(), *curves(metrics), summary
+        digest = hashlib.sha256(out.read_bytes()).hexdigest()
+        self.exports[digest] = out
+        return digest, *curves(metrics), summary
 
     def weights(self, name, plan, ranks, steps=1):
         """Every exported tensor after a few steps, in float64."""
@@ -143,7 +146,7 @@ class Trainer:
 
     def run_by_mpi(self, name, plan, ranks, steps=STEPS):
         out, lines = (plan.with_suffix(f".{os.urandom(4).hex()}.{kind}") for kind in ("safetensors", "jsonl"))
-        self.tools("mpirun", "--oversubscribe", "-n", ranks, BUILD / "bin" / "ds-run", plan, "--data", self.data(name), "--steps", steps,
+        self.tools("mpirun", "--oversubscribe", "-n", ranks, FOLDERS["ds-run"] / "ds-run", plan, "--data", self.data(name), "--steps", steps,
                    "--threads", 1, "--quiet", "--export", out, "--metrics", lines, env={**os.environ, **OPEN_MPI})
         metrics = [json.loads(line) for line in lines.read_text().splitlines()]
         return (hashlib.sha256(out.read_bytes()).hexdigest(), *curves([line for line in metrics if "loss" in line]), metrics[-1]["summary"])
@@ -154,6 +157,15 @@ class Trainer:
         if key not in self.results:
             self.results[key] = self.run(name, self.compile(name, cut.whole()), cut.data)[:3]
         return self.results[key]
+
+    def require_near_one_stage(self, name, cut, result):
+        """Losses, norms and weights of a run whose sums have another order than one stage's."""
+        digest, losses, norms = result
+        one_digest, one_losses, one_norms = self.one_stage(name, cut)
+        assert losses == pytest.approx(one_losses, rel=1e-6)
+        assert norms == pytest.approx(one_norms, rel=1e-4)
+        ours, expected = (read_weights(self.exports[one])[0] for one in (digest, one_digest))
+        require_near(ours, expected, REORDERED)
 
     def pytorch(self, name, cut):
         """PyTorch's losses; only the number of micro-batches of a step matters."""

@@ -12,10 +12,10 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import BUILD
+from conftest import BUILD, FOLDERS
 from zero_trainer import OPEN_MPI
 
-DS_RUN = (BUILD / "bin" / "ds-run").resolve()
+DS_RUN = (FOLDERS["ds-run"] / "ds-run").resolve()
 TCP_RANK = (BUILD / "bin" / "TcpRank").resolve()
 SLOW_FILES = (BUILD / "lib" / "libslow_files.so").resolve()
 MARK = "DS_TEST_JOB"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 import onnx
 import pytest
-from conftest import BUILD, write_config
+from conftest import FOLDERS, write_config
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import Graph
 
@@ -125,7 +125,7 @@ def test_damaged_model(kind, source, config, tmp_path):
     refused = 0
     for number in range(MUTATIONS):
         (folder / "model.onnx").write_bytes(damage(kind, whole, generator))
-        done = subprocess.run([BUILD / "bin" / "ds-opt", "compile", folder, "--config", config, "-o", out / "m.dsplan"],
+        done = subprocess.run([FOLDERS["ds-opt"] / "ds-opt", "compile", folder, "--config", config, "-o", out / "m.dsplan"],
                               capture_output=True, text=True, errors="replace", timeout=60)
         assert done.returncode in (0, 1), (number, done.returncode, done.stderr[-2000:])
         if done.returncode == 0:

@@ -4,6 +4,8 @@
 how it ended is written to build/reports/io-faults.md, and with DS_UPDATE_DOCS=1 into docs/faults.md.
 """
 
+import dataclasses
+import itertools
 import os
 import platform
 from collections import Counter
@@ -114,6 +116,32 @@ def test_memory_that_is_not_given(name, bench, tally, tmp_path):
             if not problem:
                 tally["allocation", kind, "survived" if ending.code == 0 else "sentence"] += 1
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("name", ["import", "compile"])
+def test_address_space_that_runs_short(name, bench):
+    """Step by step less of it than the command takes, down to where ds-opt does not come to its main()."""
+    scenario = SCENARIOS[name]
+    whole = bench.run(scenario, injector=False)
+
+    def within(mebibytes, command=scenario.command):
+        limited = ("prlimit", f"--as={round(mebibytes * 2**20)}", *command)
+        return bench.run(dataclasses.replace(scenario, command=limited), injector=False)
+
+    enough, short = 1024, 0
+    while enough - short > 1:
+        middle = (enough + short) // 2
+        enough, short = (middle, short) if within(middle).code == 0 else (enough, middle)
+    problems, sentences = [], 0
+    for step in itertools.count(1):
+        mebibytes = enough - step / (64 if WHOLE else 8)
+        if within(mebibytes, (scenario.command[0], "--commands")).code != 0:
+            break
+        ending = within(mebibytes)
+        problem = broken(scenario, whole, ending, None)
+        sentences += ending.code == 1
+        problems += [f"{mebibytes} MiB: {problem}"] if problem else []
+    assert not problems and sentences > 5, "\n".join(problems)
 
 
 def spread(count, most):

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BUILD, write_config
+from conftest import FOLDERS, write_config
 from plan_files import read_plan, write_plan
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -44,7 +44,7 @@ class Training:
 
     def __init__(self, plan, data, metrics, *options):
         self.metrics = metrics
-        self.process = subprocess.Popen([str(a) for a in (BUILD / "bin" / "ds-run", plan, "--data", data, "--steps", 10 ** 6,
+        self.process = subprocess.Popen([str(a) for a in (FOLDERS["ds-run"] / "ds-run", plan, "--data", data, "--steps", 10 ** 6,
                                                           "--metrics", metrics, "--quiet", *options)],
                                         stderr=subprocess.PIPE, text=True)
 

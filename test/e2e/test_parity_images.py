@@ -16,8 +16,9 @@ import transformers
 from conftest import write_config
 from safetensors import safe_open
 from safetensors.torch import save_file
-from test_parity import check_weights, read_weights
+from test_parity import check_weights
 from torch_reference import SIZES, initializers, own_spread, relative_difference, train
+from weights import read_weights
 
 from exporting.resnet import ResNet
 

@@ -87,9 +87,9 @@ def test_a_tie_across_stages_adds_up(trainer, model, cut):
     """The sum over the tie's uses is another order than one stage's, so the limits are those of rounding."""
     plan = trainer.compile(model, cut)
     assert trainer.report(plan)["numerics"] == "reassociated"
-    losses = trainer.run(model, plan, cut.ranks)[1]
-    assert losses == pytest.approx(trainer.one_stage(model, cut)[1], rel=1e-6)
-    assert losses == pytest.approx(trainer.pytorch(model, cut), rel=1e-5)
+    result = trainer.run(model, plan, cut.ranks)[:3]
+    trainer.require_near_one_stage(model, cut, result)
+    assert result[1] == pytest.approx(trainer.pytorch(model, cut), rel=1e-5)
 
 
 @pytest.mark.parametrize("model, cut", TIES, ids=str)

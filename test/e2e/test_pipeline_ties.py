@@ -38,10 +38,10 @@ TRAINED = [("gpt2 tied", Cut(2, 4, "1f1b", 0, 2)), ("bert tied", Cut(2, 4, "zb-h
 
 @pytest.mark.parametrize("model, cut", TRAINED, ids=str)
 def test_overlap_changes_no_bit(trainer, model, cut):
-    """The losses are near one stage's, whose sum over the tie's uses has another order, and those without overlap to the last bit."""
+    """Losses and weights are near one stage's, whose sum over the tie's uses has another order, and those without overlap to the last bit."""
     results = []
     for overlap in (True, False):
         plan = trainer.compile(model, cut, zero_optimization=zero(cut, overlap_comm=overlap))
         results.append(trainer.run(model, plan, cut.ranks)[:3])
     assert results[0] == results[1]
-    assert results[0][1] == pytest.approx(trainer.one_stage(model, cut)[1], rel=1e-6)
+    trainer.require_near_one_stage(model, cut, results[0])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import zero_trainer
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import BUILD, FOLDERS, REPOSITORY, write_config
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 PAGE = REPOSITORY / "docs/postmortem.md"
@@ -101,8 +101,8 @@ def plant(hang, plan, data, folder):
     """Runs into the hang; returns where the records are."""
     records = folder / "records"
     script = wrapper(folder, hang.rank, environment_of(hang, data, folder))
-    command = ["timeout", "-s", "KILL", 90, "mpirun", "--oversubscribe", "-n", RANKS, "sh", script, BUILD / "bin/ds-run", plan, "--data", data,
-               "--steps", 10**6, "--threads", 1, "--quiet", "--collective-timeout", TIMEOUT, "--metrics", folder / "metrics",
+    command = ["timeout", "-s", "KILL", 90, "mpirun", "--oversubscribe", "-n", RANKS, "sh", script, FOLDERS["ds-run"] / "ds-run", plan,
+               "--data", data, "--steps", 10**6, "--threads", 1, "--quiet", "--collective-timeout", TIMEOUT, "--metrics", folder / "metrics",
                "--flight-recorder", records]
     with (folder / "stderr").open("w") as errors:
         process = subprocess.Popen([str(word) for word in command], env={**os.environ, **zero_trainer.OPEN_MPI}, stderr=errors,

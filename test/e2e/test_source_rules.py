@@ -120,3 +120,14 @@ def test_second_defaults_are_found():
     for text in ("  int64_t stage = 0;", "constexpr int64_t block = 64;", "value_or(0)", "// = 1000;", "if (a == 8)"):
         assert not second_defaults(Path("a.h"), text, defaults), text
     assert not second_defaults(Path("a.td"), 'Option<"maxOps", "max-ops", "int64_t", "24", "">', defaults)
+
+
+# scripts/run_tests.py release tests binaries of another build than the one that has the tests' helpers.
+OWN_BINARIES = [r'BUILD\b.*\bds-(?:opt|run)\b']
+
+
+def test_users_binaries_come_from_conftest():
+    found = [f"{path.relative_to(ROOT)}:{number}: {line}" for path in sources("test/e2e", suffixes=(".py",)) if path != Path(__file__)
+             for number, line in offences(path.read_text().splitlines(), OWN_BINARIES)]
+    assert not found, "take ds-opt and ds-run from conftest's FOLDERS:\n" + "\n".join(found)
+    assert offences(['run = BUILD / "bin" / "ds-run"'], OWN_BINARIES) and offences(['[BUILD / "bin/ds-opt"]'], OWN_BINARIES)

@@ -1,4 +1,5 @@
-"""ZeRO stages 0 to 3 on several ranks against one rank that sees the same micro-batches, without tolerances.
+"""ZeRO stages 0 to 3 on several ranks against one rank that sees the same micro-batches: bit by bit, or, where sums have another order, to
+the last digits of losses and weights (weights.py).
 
 `make test` runs a subset that covers every pair of (model, stage, ranks, accumulation); DS_TEST_SCOPE=all runs the cross.
 What the models have in them stands in zero_trainer.py.
@@ -11,7 +12,9 @@ import os
 import pytest
 from pairwise import covering
 from plan_files import read_plan
-from zero_trainer import FROZEN, GAIN, MODELS, UNREACHED, sent, trainer  # noqa: F401 - trainer is a fixture
+from safetensors.numpy import load_file, save_file
+from weights import REORDERED, require_near
+from zero_trainer import FROZEN, GAIN, MODELS, UNREACHED, VOCABULARY, sent, trainer  # noqa: F401 - trainer is a fixture
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 
@@ -50,9 +53,21 @@ def test_stages_equal_one_rank(trainer, model, stage, ranks, accumulation):
     else:
         assert report["numerics"] == "reassociated"
         assert losses == pytest.approx(one_losses, rel=1e-5)
+        assert norms == pytest.approx(one_norms, rel=1e-4)
+        require_near(trainer.weights(digest), trainer.weights(one_digest), REORDERED)
     planned = [rank["wire_bytes_per_step"] for rank in report["ranks_detail"]]
     counted = [rank["wire_bytes_per_step"] for rank in summary["ranks"]]
     assert list(map(sent, counted)) == list(map(sent, planned))
+
+
+def test_the_comparison_of_weights_can_fail(trainer, tmp_path):
+    """One token of one sample is another."""
+    tokens = load_file(trainer.data)
+    tokens["input_ids"][5, 2] = (tokens["input_ids"][5, 2] + 1) % VOCABULARY
+    save_file(tokens, tmp_path / "data.safetensors")
+    other = trainer.run(trainer.compile("gpt2", 2, 3, 1), "-n", 2, data=tmp_path / "data.safetensors")[0]
+    with pytest.raises(AssertionError, match="of its maximum"):
+        require_near(trainer.weights(other), trainer.weights(trainer.one_rank("gpt2", 6)[0]), REORDERED)
 
 
 @pytest.mark.parametrize("model, ranks", list(itertools.product(MODELS, (2, 3, 4, 8))) if WHOLE

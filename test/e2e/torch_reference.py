@@ -140,7 +140,7 @@ def train(model, samples: dict, config: dict, steps: int) -> Run:
 def comparable(name: str, value: numpy.ndarray) -> numpy.ndarray:
     """The part of a parameter that has a gradient at all: softmax ignores what an attention key's bias adds, so its
     true gradient is zero and Adam walks along rounding noise. GPT-2 keeps q, k and v in one bias [3 n]."""
-    if name.endswith(("attention.self.key.bias", "attention.attention.key.bias", "attention.k_proj.bias")):
+    if name.endswith(("attention.self.key.bias", "attention.attention.key.bias", "attention.k_proj.bias", "self_attn.k_proj.bias", ".k_lin.bias")):
         return value[:0]
     if not name.endswith("attn.c_attn.bias"):
         return value

@@ -13,9 +13,10 @@ import sys
 import numpy
 import onnx
 import pytest
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import FOLDERS, REPOSITORY, write_config
 from onnx import TensorProto, helper
 from safetensors.numpy import save_file
+from weights import read_weights
 
 sys.path.insert(0, str(REPOSITORY / "models"))
 import export as exporter  # noqa: E402
@@ -73,7 +74,7 @@ def write_data(path):
 class Trainer:
     def __init__(self, tools, folder):
         self.tools, self.folder = tools, folder
-        self.folders, self.single = {}, {}
+        self.folders, self.single, self.exports = {}, {}, {}
         self.data = folder / "data.safetensors"
         write_data(self.data)
 
@@ -97,18 +98,19 @@ class Trainer:
                    f"^{re.escape(FROZEN[model[0]])}$", "-o", plan, *(["--without", without] if without else []))
         return plan
 
-    def run(self, plan, *options, steps=STEPS, **keywords):
+    def run(self, plan, *options, steps=STEPS, data=None, **keywords):
         """(digest of the final weights, losses, norms, summary)."""
         out = plan.with_suffix(f".{os.urandom(4).hex()}.safetensors")
-        metrics, summary = self.tools.train(plan, self.data, steps, "--threads", 1, "--export", out, *options, **keywords)
+        metrics, summary = self.tools.train(plan, data or self.data, steps, "--threads", 1, "--export", out, *options, **keywords)
         digest = hashlib.sha256(out.read_bytes()).hexdigest()
+        self.exports[digest] = out
         return digest, [line["loss"] for line in metrics], [line["grad_norm"] for line in metrics], summary
 
     def run_by_mpi(self, plan, ranks, steps=STEPS, **environment):
         """The same under mpirun."""
         out, metrics = (plan.with_suffix(f".{os.urandom(4).hex()}.{kind}") for kind in ("safetensors", "jsonl"))
         forwarded = [word for name in environment for word in ("-x", name)]
-        self.tools("mpirun", "--oversubscribe", "-n", ranks, *forwarded, BUILD / "bin" / "ds-run", plan, "--data", self.data,
+        self.tools("mpirun", "--oversubscribe", "-n", ranks, *forwarded, FOLDERS["ds-run"] / "ds-run", plan, "--data", self.data,
                    "--steps", steps, "--threads", 1, "--quiet", "--export", out, "--metrics", metrics,
                    env={**os.environ, **OPEN_MPI, **{key: str(value) for key, value in environment.items()}})
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
@@ -122,6 +124,10 @@ class Trainer:
         if key not in self.single:
             self.single[key] = self.run(self.compile(model, 1, microbatches))[:3]
         return self.single[key]
+
+    def weights(self, digest):
+        """Of a run that gave this digest: name -> array."""
+        return read_weights(self.exports[digest])[0]
 
     def report(self, plan):
         return json.loads(self.tools("ds-opt", "report", plan, "--format", "json").stdout)
