@@ -1,8 +1,8 @@
 //===- AccessRules.h - races, and values that are still there -------------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>
 #include <vector>

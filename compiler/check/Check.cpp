@@ -1,13 +1,13 @@
 //===- Check.cpp - the rules, in the order in which they build on each other --===//
 #include "compiler/check/Check.h"
 
-#include "compiler/check/Layout.h"
-#include "compiler/check/Lives.h"
 #include "compiler/check/Meaning.h"
-#include "compiler/check/Refusal.h"
 #include "compiler/check/Replay.h"
-#include "compiler/check/ShortenSchedule.h"
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Layout.h"
+#include "compiler/check/schedule/Lives.h"
+#include "compiler/check/schedule/Refusal.h"
+#include "compiler/check/schedule/ShortenSchedule.h"
+#include "compiler/check/schedule/Timeline.h"
 
 #include <set>
 

@@ -4,9 +4,9 @@
 // ranks of other roles have are looked up there.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/check/Layout.h"
 #include "compiler/check/MeaningRules.h"
 #include "compiler/check/WrittenValues.h"
+#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
 
-#include "compiler/check/Effects.h"
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelRow.h"
 
 #include <algorithm>

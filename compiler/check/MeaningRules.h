@@ -1,9 +1,9 @@
 //===- MeaningRules.h - commands compute what they are said to ------------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
 #include "compiler/check/Meaning.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>
 #include <vector>

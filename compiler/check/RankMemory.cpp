@@ -1,8 +1,8 @@
 //===- RankMemory.cpp - what the arenas of one rank hold in a run ---------===//
 #include "compiler/check/RankMemory.h"
 
-#include "compiler/check/Effects.h"
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/ProgramLives.h"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "compiler/check/Meaning.h"
-#include "compiler/check/Refusal.h"
-#include "compiler/check/RoleSchedule.h"
 #include "compiler/check/ShadowMemory.h"
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Refusal.h"
+#include "compiler/check/schedule/RoleSchedule.h"
+#include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>

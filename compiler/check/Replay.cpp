@@ -1,8 +1,8 @@
 //===- Replay.cpp - what a run does to memory -----------------------------===//
 #include "compiler/check/Replay.h"
 
-#include "compiler/check/Layout.h"
 #include "compiler/check/RankReplay.h"
+#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- Values.cpp - the values of the reference program, by what they are --===//
 #include "compiler/check/Values.h"
 
-#include "compiler/check/Refusal.h"
+#include "compiler/check/schedule/Refusal.h"
 #include "core/Crc32c.h"
 #include "core/DType.h"
 #include "kernels/BFloat16.h"

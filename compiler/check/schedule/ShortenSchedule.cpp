@@ -1,7 +1,7 @@
 //===- ShortenSchedule.cpp - the same schedule, fewer micro-batches -------===//
-#include "compiler/check/ShortenSchedule.h"
+#include "compiler/check/schedule/ShortenSchedule.h"
 
-#include "compiler/check/Effects.h"
+#include "compiler/check/schedule/Effects.h"
 #include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- Layout.cpp - which variables lie where in a buffer -----------------===//
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Layout.h"
 
-#include "compiler/check/Refusal.h"
+#include "compiler/check/schedule/Refusal.h"
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
 

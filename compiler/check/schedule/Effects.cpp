@@ -1,5 +1,5 @@
 //===- Effects.cpp - which bytes a command reads and writes ------------------===//
-#include "compiler/check/Effects.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include "core/DType.h"
 #include "kernels/KernelTable.h"

@@ -1,7 +1,7 @@
 //===- RoleSchedule.cpp - what a role runs when, for all of its ranks -----===//
-#include "compiler/check/RoleSchedule.h"
+#include "compiler/check/schedule/RoleSchedule.h"
 
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Layout.h"
 
 namespace ds::check {
 

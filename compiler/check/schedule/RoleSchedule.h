@@ -1,8 +1,8 @@
 //===- RoleSchedule.h - what a role runs when, for all of its ranks -------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
