@@ -14,10 +14,4 @@ namespace ds::check {
 /// say of the values that lie in its operands, and ("coverage") gradients that are not complete.
 std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects, size_t index);
 
-/// A metric is read from where its value lies at the end of the run. Refuses ("meaning", "value") others.
-void requireMetric(RankMemory &memory, const proto::Metric &metric);
-
-/// Whether all ranks that have micro-batches take part.
-bool sumsAllRanks(const proto::Plan &plan, const proto::CollectiveCommand &collective);
-
 } // namespace ds::check

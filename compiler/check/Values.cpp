@@ -132,6 +132,14 @@ uint32_t Values::incremented(uint32_t value) {
   return number("incremented " + std::to_string(value), names_[value] + " after an update");
 }
 
+uint32_t Values::summedOverRanks(uint32_t value) {
+  return value <= other ? value : number("summed " + std::to_string(value), "the sum over ranks of " + names_[value]);
+}
+
+uint32_t Values::ofFirstRank(uint32_t value) {
+  return value <= other ? value : number("first " + std::to_string(value), "the first rank's " + names_[value]);
+}
+
 uint32_t Values::apply(int64_t opcode, int64_t dtype, std::span<const uint32_t> operands) {
   if (opcode == int64_t(ElementwiseOp::Copy))
     return operands[0];
