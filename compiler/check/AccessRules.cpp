@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/AccessRules.h"
 
+#include "compiler/check/EndRules.h"
 #include "kernels/KernelTable.h"
 #include "runtime/plan/Invocations.h"
 
@@ -33,7 +34,8 @@ void requireValue(const RankMemory &memory, const proto::Operand &operand, const
   const Content &content = segment.content;
   const proto::Buffer &buffer = memory.bufferOf(operand);
   const uint64_t generation = RankMemory::generationOf(buffer, memory.instance(index));
-  if (content.kind != Content::Undefined && content.buffer == operand.buffer() && content.generation == generation)
+  const bool isThere = content.kind != Content::Undefined && content.kind != Content::Reduced;
+  if (isThere && content.buffer == operand.buffer() && content.generation == generation)
     return;
   const std::string name = memory.nameOf(operand.buffer());
   const std::string note = segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : "";
@@ -42,6 +44,9 @@ void requireValue(const RankMemory &memory, const proto::Operand &operand, const
                   "reads " + name + ", parts of which " +
                       (segment.written ? "are what a kernel left in its workspace" : "nothing has written"),
                   note);
+  if (content.kind == Content::Reduced)
+    memory.refuse("value", index,
+                  "reads of " + name + " what is this rank's part alone of sums that other ranks hold by now", note);
   if (content.buffer != operand.buffer())
     memory.refuse("value", index, "reads " + name + ", whose bytes " + memory.nameOf(content.buffer) + " has taken",
                   note);
@@ -125,10 +130,7 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
   if (!memory.isFollowed(range))
     return;
   const proto::Buffer &buffer = memory.bufferOf(operand);
-  if (memory.context.program.name() == "evaluate" && buffer.scope() == proto::Buffer::PLAN &&
-      buffer.category() == proto::Buffer::WEIGHTS)
-    memory.refuse("coverage", index,
-                  "changes " + memory.nameOf(operand.buffer()) + "; an evaluation leaves weights as they are");
+  requireKept(memory, operand, index);
   ShadowMemory &shadow = memory.shadow(range.arena);
   shadow.over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
     if (segment.written)
@@ -148,6 +150,7 @@ void write(RankMemory &memory, const proto::Operand &operand, const std::vector<
     content.updated = segment.updated;
     content.value = segment.value;
     content.valueByte = segment.valueByte;
+    content.ownOfRank = segment.ownOfRank;
     shadow.write(range.begin + segment.begin, range.begin + segment.end, content, access);
   }
 }

@@ -1,8 +1,8 @@
 //===- AccessRules.h - races, and values that are still there -------------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>
 #include <vector>
@@ -18,7 +18,7 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
 void read(RankMemory &memory, const proto::Operand &operand, size_t index);
 
 /// An instance writes an operand, or leaves its scratch in it: no other queue may use these bytes meanwhile ("race"),
-/// and an evaluation changes no weight ("coverage"). From then on they hold `segments`.
+/// and only a step changes state ("coverage"). From then on they hold `segments`.
 void write(RankMemory &memory, const proto::Operand &operand, const std::vector<OperandSegment> &segments,
            size_t index);
 

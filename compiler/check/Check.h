@@ -39,4 +39,8 @@ struct Finding {
 /// memory: no two live buffers share bytes, and what the arenas of a space need is there on the machine.
 std::optional<Finding> checkPlan(const plan::proto::Plan &plan);
 
+/// The same, but repetitions of micro-batches are all followed; slow. What checkPlan leaves out of them changes no
+/// verdict, which test/unit/check/ShortenTest.cpp holds it to.
+std::optional<Finding> checkWholePlan(const plan::proto::Plan &plan);
+
 } // namespace ds::check

@@ -4,10 +4,12 @@
 // ranks of other roles have are looked up there.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/check/Layout.h"
+#include "compiler/check/Distribution.h"
 #include "compiler/check/MeaningRules.h"
 #include "compiler/check/WrittenValues.h"
+#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
+#include "runtime/plan/Ranks.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -27,8 +29,23 @@ int partOf(const proto::CollectiveCommand &collective, const proto::Operand &tar
   return 0;
 }
 
-/// A bucket's parameters side by side, where a whole bucket is gathered.
-std::vector<OperandSegment> gathered(RankMemory &memory, const proto::CollectivePart &part, bool updated) {
+/// Whether a slice holds the elements of a bucket's members that lie there; what is not known may be.
+bool holdsSlice(Values &values, const Layout &whole, uint64_t offset, const std::vector<OperandSegment> &slice) {
+  for (const OperandSegment &segment : slice)
+    for (const Member &member : whole.within(offset + segment.begin, segment.end - segment.begin)) {
+      const uint64_t byte = segment.valueByte + member.begin - (offset + segment.begin);
+      if (segment.value != Values::unknown &&
+          (segment.value != values.variable(member.variable) || byte != member.firstByte))
+        return false;
+    }
+  return true;
+}
+
+/// A bucket's parameters side by side, where a whole bucket is gathered. Ranks of one role hold the same at their own
+/// places, so all is there if `own`, this rank's slice, is.
+std::vector<OperandSegment> gathered(RankMemory &memory, const proto::CollectivePart &part, uint32_t communicator,
+                                     const std::vector<OperandSegment> &own) {
+  const bool updated = !own.empty() && std::ranges::all_of(own, &OperandSegment::updated);
   const uint64_t bytes = byteCount(part.target());
   std::vector<OperandSegment> segments = {{0, bytes, {}, updated}};
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
@@ -40,7 +57,11 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
   proto::Buffer whole = isWhole ? target : source;
   whole.set_shard(false);
   whole.set_bytes(bytes);
-  for (const Member &member : Layout(memory.plan(), whole, memory.rank).within(0, bytes))
+  const Layout layout(memory.plan(), whole, memory.rank);
+  const uint64_t coordinate = plan::groupCoordinate(memory.plan(), communicator, memory.rank);
+  if (!holdsSlice(memory.values(), layout, coordinate * byteCount(part.source()), own))
+    return {{0, bytes, {}, false, Values::other}};
+  for (const Member &member : layout.within(0, bytes))
     segments.push_back(
         {member.begin, member.end, {}, updated, memory.values().variable(member.variable), member.firstByte});
   return segments;
@@ -82,14 +103,31 @@ std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory,
   return segments;
 }
 
-/// What the sum of a value over the ranks is: the variable that it is said to be summed into, or the value still.
-uint32_t summedValue(RankMemory &memory, uint32_t value, const proto::Command &command) {
+/// What the sum of a value over the ranks is: the variable that it is said to be summed into. Sums of gradients are
+/// followed by their contributions. Of anything else the reference program knows no such sum, even where all ranks have
+/// the same: it is as many times as much.
+uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::Command &command) {
+  const uint32_t value = segment.value;
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
     if (op.op() == "train.accumulate" && (command.reference_size() == 1 || memory.values().of(op.operands(0)) == value))
       return memory.values().variable(op.variables(0));
   }
-  return value;
+  const bool isGradient = !segment.contributions.empty() || value == memory.values().constant(0);
+  return isGradient ? value : memory.values().summedOverRanks(value);
+}
+
+/// What a broadcast makes of its source: the first rank's, which is everybody's only where all have the same.
+void takeFirst(RankMemory &memory, std::vector<OperandSegment> &segments, const proto::CollectivePart &part,
+               uint32_t communicator) {
+  const bool isSlice = part.source().rank_stride() > 0 || memory.bufferOf(part.source()).shard();
+  const uint32_t first = plan::groupFirst(memory.plan(), communicator, memory.rank);
+  const bool isOfRole = plan::roleOfRank(memory.plan(), first).name() == memory.role().name();
+  for (OperandSegment &segment : segments)
+    if (isSlice || !isOfRole)
+      segment.value = Values::other;
+    else if (segment.ownOfRank)
+      segment.value = memory.values().ofFirstRank(segment.value);
 }
 
 /// What an all_reduce or reduce_scatter makes of its source, slice by slice.
@@ -98,13 +136,13 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
   const proto::Command &command = *memory.instance(index).command;
   for (OperandSegment &segment : segments) {
     for (Contribution &one : segment.contributions) {
-      if (one.allRanks && holdsSums(memory.bufferOf(part.source())))
+      if (one.allRanks)
         memory.refuse("coverage", index,
                       "sums over the ranks what is such a sum already: micro-batch " + std::to_string(one.microbatch) +
                           " in " + memory.nameOf(part.source().buffer()));
-      one.allRanks = sumsAllRanks(memory.plan(), command.collective());
+      one.allRanks = joinsDataRanks(memory.plan(), command.collective().communicator());
     }
-    segment.value = summedValue(memory, segment.value, command);
+    segment.value = summedValue(memory, segment, command);
   }
 }
 
@@ -118,10 +156,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   if (collective.kind() == proto::CollectiveCommand::ALL_GATHER) {
     if (const auto segments = gatheredFromRoles(memory, number, index))
       return *segments;
-    const std::vector<OperandSegment> own = memory.segmentsOf(part.source(), instance.microbatch);
-    const bool updated =
-        !own.empty() && std::ranges::all_of(own, [](const OperandSegment &one) { return one.updated; });
-    return gathered(memory, part, updated); // other ranks' slices are as this one's
+    return gathered(memory, part, collective.communicator(), memory.segmentsOf(part.source(), instance.microbatch));
   }
   const uint64_t bytes = byteCount(target);
   if (collective.kind() == proto::CollectiveCommand::ALL_TO_ALL)
@@ -130,8 +165,10 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   const uint64_t skip =
       scatters ? plan::groupCoordinate(memory.plan(), collective.communicator(), memory.rank) * bytes : 0;
   std::vector<OperandSegment> segments = memory.segmentsOf(part.source(), skip, bytes, instance.microbatch);
-  if (collective.kind() == proto::CollectiveCommand::BROADCAST)
+  if (collective.kind() == proto::CollectiveCommand::BROADCAST) {
+    takeFirst(memory, segments, part, collective.communicator());
     return segments;
+  }
   sumOverRanks(memory, segments, part, index);
   return part.accumulate() ? sumOf(segments, memory.segmentsOf(target, instance.microbatch)) : segments;
 }

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/GradientRules.h"
 
-#include "compiler/check/Effects.h"
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Layout.h"
 #include "kernels/KernelRow.h"
 
 #include <algorithm>
@@ -99,26 +99,6 @@ void requireState(const RankMemory &memory, const proto::Operand &operand, uint3
                    variableName(memory, variable) + " where it updates " + variableName(memory, parameter.variable)};
 }
 
-void requireNew(const RankMemory &memory, const Segment &segment, uint32_t buffer, const std::string &parameter) {
-  if (!segment.content.updated || segment.content.buffer != buffer)
-    throw Refusal{"coverage", "program step, rank " + std::to_string(memory.rank) + ": at its end " +
-                                  memory.nameOf(buffer) + " holds elements of " + parameter +
-                                  " that no optimizer has updated"};
-}
-
-void requireIncremented(RankMemory &memory, uint32_t variable) {
-  Values &values = memory.values();
-  for (int b = 0; b < memory.role().buffers_size(); ++b)
-    if (const proto::Buffer &buffer = memory.role().buffers(b); buffer.has_variable() && buffer.variable() == variable)
-      memory.shadow(buffer.arena())
-          .over(buffer.offset(), buffer.offset() + buffer.bytes(), [&](uint64_t, const Segment &segment) {
-            if (segment.content.value != values.incremented(values.variable(variable)))
-              throw Refusal{"coverage", "program step: " + memory.nameOf(uint32_t(b)) +
-                                            ", which counts updates, holds " + values.name(segment.content.value) +
-                                            " at its end"};
-          });
-}
-
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
@@ -168,27 +148,6 @@ void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t
                       "what it sums in " + memory.nameOf(part.source().buffer()) + " as the gradient of " +
                           variableName(memory, member.variable) + " " + why);
   }
-}
-
-void requireUpdated(RankMemory &memory) {
-  for (int b = 0; b < memory.role().buffers_size(); ++b) {
-    const proto::Buffer &buffer = memory.role().buffers(b);
-    if (buffer.scope() != proto::Buffer::PLAN ||
-        !memory.isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
-      continue;
-    for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(0, buffer.bytes()))
-      if (const std::string &name = variableName(memory, member.variable);
-          memory.context.schedule.trained.contains(name))
-        memory.shadow(buffer.arena())
-            .over(buffer.offset() + member.begin, buffer.offset() + member.end,
-                  [&](uint64_t, const Segment &segment) { requireNew(memory, segment, uint32_t(b), name); });
-  }
-}
-
-void requireIncrements(RankMemory &memory) {
-  for (const proto::ReferenceOp &op : memory.plan().reference().ops())
-    if (op.op() == "train.increment")
-      requireIncremented(memory, op.variables(0));
 }
 
 } // namespace ds::check

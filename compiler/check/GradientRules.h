@@ -19,10 +19,4 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
 /// updates.
 void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t index);
 
-/// At the end of a step every trained element that this rank holds is new. Refuses ("coverage") others.
-void requireUpdated(RankMemory &memory);
-
-/// At the end of a step what counts updates has counted one. Refuses ("coverage") other counts.
-void requireIncrements(RankMemory &memory);
-
 } // namespace ds::check

@@ -1,6 +1,7 @@
 //===- MeaningRules.cpp - commands compute what they are said to ----------===//
 #include "compiler/check/MeaningRules.h"
 
+#include "compiler/check/Distribution.h"
 #include "compiler/check/GradientRules.h"
 #include "kernels/KernelRows.h"
 #include "runtime/plan/Groups.h"
@@ -61,9 +62,10 @@ void requireSum(const RankMemory &memory, const proto::Command &command, std::sp
     if (collective.kind() != proto::CollectiveCommand::ALL_REDUCE &&
         collective.kind() != proto::CollectiveCommand::REDUCE_SCATTER)
       throw Mismatch{"it is no sum, but is said to be " + op.op()};
-    if (!sumsAllRanks(plan, collective))
-      throw Mismatch{"it sums over " + std::to_string(plan::groupSize(plan, collective.communicator())) +
-                     " ranks, not over all that have micro-batches"};
+    if (!joinsDataRanks(plan, collective.communicator()))
+      throw Mismatch{"it sums over the " + std::to_string(plan::groupSize(plan, collective.communicator())) +
+                     " ranks of communicator " + plan.communicators(int(collective.communicator())).name() +
+                     ", not over those that have micro-batches, along axis data"};
     // Of gradients, which lie in buckets, the optimizer asks what they are sums of.
     const uint32_t added = memory.values().of(op.operands(0));
     if (plan.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT && collective.parts_size() == 1 &&
@@ -89,24 +91,7 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
       requireSlices(memory, part, index);
 }
 
-/// What the reference program stores in the variable of a metric's name.
-uint32_t expectedOf(const RankMemory &memory, const proto::Metric &metric) {
-  uint32_t expected = Values::unknown;
-  for (const proto::ReferenceOp &op : memory.plan().reference().ops())
-    if (op.op() == "train.store" && op.function() == "update" && memory.context.program.name() == "step" &&
-        memory.plan().variables(int(op.variables(0))).name() == metric.name())
-      expected = memory.values().of(op.operands(0));
-  return expected;
-}
-
 } // namespace
-
-bool sumsAllRanks(const proto::Plan &plan, const proto::CollectiveCommand &collective) {
-  const proto::Training &training = plan.training();
-  return plan::groupSize(plan, collective.communicator()) * training.micro_batch_size() *
-             training.accumulation_steps() ==
-         training.train_batch_size();
-}
 
 std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
   const Instance &instance = memory.instance(index);
@@ -127,20 +112,6 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
   if (command.has_feed())
     results[0].value = memory.values().input(memory.plan().inputs(int(command.feed().input())).name());
   return results;
-}
-
-void requireMetric(RankMemory &memory, const proto::Metric &metric) {
-  const std::string what = "program " + memory.context.program.name() + ": metric " + metric.name() + " is read from " +
-                           memory.nameOf(metric.source().buffer());
-  if (const uint32_t value = memory.valueIn(metric.source(), 0);
-      memory.followsAll() && !mayBe(value, expectedOf(memory, metric)))
-    throw Refusal{"meaning", what + ", which holds " + memory.values().name(value)};
-  const Range range = memory.rangeOf(metric.source(), 0);
-  if (memory.isFollowed(range))
-    memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
-      if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
-        throw Refusal{"value", what + ", which does not hold it at the end"};
-    });
 }
 
 } // namespace ds::check

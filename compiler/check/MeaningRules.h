@@ -1,9 +1,9 @@
 //===- MeaningRules.h - commands compute what they are said to ------------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
 #include "compiler/check/Meaning.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>
 #include <vector>
@@ -13,11 +13,5 @@ namespace ds::check {
 /// What a command gives its operands, by effect. Refuses ("meaning") a command that does not do what its reference ops
 /// say of the values that lie in its operands, and ("coverage") gradients that are not complete.
 std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vector<Effect> &effects, size_t index);
-
-/// A metric is read from where its value lies at the end of the run. Refuses ("meaning", "value") others.
-void requireMetric(RankMemory &memory, const proto::Metric &metric);
-
-/// Whether all ranks that have micro-batches take part.
-bool sumsAllRanks(const proto::Plan &plan, const proto::CollectiveCommand &collective);
 
 } // namespace ds::check

@@ -1,8 +1,8 @@
 //===- RankMemory.cpp - what the arenas of one rank hold in a run ---------===//
 #include "compiler/check/RankMemory.h"
 
-#include "compiler/check/Effects.h"
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/ProgramLives.h"
 
@@ -69,7 +69,7 @@ std::vector<OperandSegment> RankMemory::segmentsOf(const proto::Operand &operand
     shadows_[range.arena].over(first, first + bytes, [&](uint64_t begin, Segment &segment) {
       const Content &content = segment.content;
       segments.push_back({begin - first, segment.end - first, content.contributions, content.updated, content.value,
-                          content.valueByte});
+                          content.valueByte, content.ownOfRank});
     });
   return segments;
 }

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "compiler/check/Meaning.h"
-#include "compiler/check/Refusal.h"
-#include "compiler/check/RoleSchedule.h"
 #include "compiler/check/ShadowMemory.h"
-#include "compiler/check/Timeline.h"
+#include "compiler/check/StateChanges.h"
+#include "compiler/check/schedule/Refusal.h"
+#include "compiler/check/schedule/RoleSchedule.h"
+#include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>
@@ -35,6 +36,7 @@ struct OperandSegment {
   bool updated = false;
   uint32_t value = Values::unknown;
   uint64_t valueByte = 0; ///< where it begins in the value
+  bool ownOfRank = false; ///< not the same on all ranks (Distribution.h)
 };
 
 /// What roles have passed to each other so far in a run.
@@ -54,6 +56,7 @@ class RankMemory;
 struct RoleContext {
   const proto::Plan &plan;
   Meaning &meaning;
+  const StateChanges &changes;
   const JointTimeline &joint;
   Messages &messages;
   const std::vector<std::unique_ptr<RankMemory>> &memories; ///< of the first rank of each role, in every byte

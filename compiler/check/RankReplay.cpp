@@ -2,11 +2,17 @@
 #include "compiler/check/RankReplay.h"
 
 #include "compiler/check/AccessRules.h"
+#include "compiler/check/Distribution.h"
+#include "compiler/check/EffectRules.h"
+#include "compiler/check/EndRules.h"
 #include "compiler/check/GradientRules.h"
 #include "compiler/check/LifeRules.h"
 #include "compiler/check/MeaningRules.h"
+#include "compiler/check/MetricRules.h"
+#include "compiler/check/SliceRules.h"
 #include "compiler/check/WrittenValues.h"
 
+#include <string>
 #include <vector>
 
 namespace ds::check {
@@ -22,30 +28,30 @@ void RankReplay::execute(size_t index) {
       read(memory_, *effect.operand, index);
   requireNoOverlap(memory_, effects, index);
   const std::vector<Meaning::Result> results = requireMeaning(memory_, effects, index);
+  requireAveraged(memory_, effects, index);
   for (uint32_t reference : instance.command->reference())
-    if (memory_.plan().reference().ops(int(reference)).op() == "train.accumulate")
-      ++accumulations_[reference];
+    if (const std::string &op = memory_.plan().reference().ops(int(reference)).op();
+        op == "train.accumulate" || op == "train.update_average")
+      ++effects_[reference];
   if (instance.command->has_send() && memory_.followsAll())
     for (const proto::Operand &source : instance.command->send().sources())
       memory_.context.messages.sent[{memory_.context.index, index}].push_back(
           memory_.segmentsOf(source, instance.microbatch));
   // Values are known before anything is overwritten: an operand may be read and written in one place.
-  const std::vector<std::vector<OperandSegment>> written = writtenBy(memory_, effects, results, index);
+  std::vector<std::vector<OperandSegment>> written = writtenBy(memory_, effects, results, index);
+  distribute(memory_, effects, written, index);
   for (size_t e = 0; e < effects.size(); ++e)
     if (effects[e].writes || effects[e].scratch)
       write(memory_, *effects[e].operand, written[e], index);
+  forgetPartialSums(memory_, index);
 }
 
 void RankReplay::finish() {
   for (const proto::Metric &metric : memory_.context.program.metrics())
     requireMetric(memory_, metric);
-  const bool isStep = memory_.context.program.name() == "step";
-  if (isStep)
-    requireUpdated(memory_);
+  requireEnds(memory_);
   if (!memory_.followsAll())
     return;
-  if (isStep)
-    requireIncrements(memory_);
   for (size_t i = 0; i < memory_.timeline().instances.size(); ++i)
     for (const Effect &effect : memory_.context.schedule.effects[i])
       requireOrdered(memory_, *effect.operand, i);

@@ -18,12 +18,12 @@ public:
   void execute(size_t index);
   /// After the last one.
   void finish();
-  /// By reference op that accumulates: how often it was done.
-  const std::map<uint32_t, uint64_t> &accumulations() const { return accumulations_; }
+  /// By reference op that commands say they implement: how often.
+  const std::map<uint32_t, uint64_t> &effects() const { return effects_; }
 
 private:
   RankMemory &memory_;
-  std::map<uint32_t, uint64_t> accumulations_;
+  std::map<uint32_t, uint64_t> effects_; // of those that sum or average
 };
 
 } // namespace ds::check

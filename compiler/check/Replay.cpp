@@ -1,8 +1,9 @@
 //===- Replay.cpp - what a run does to memory -----------------------------===//
 #include "compiler/check/Replay.h"
 
-#include "compiler/check/Layout.h"
+#include "compiler/check/EffectRules.h"
 #include "compiler/check/RankReplay.h"
+#include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
@@ -119,30 +120,6 @@ void replaySlices(const RoleContext &context) {
   }
 }
 
-/// Losses and statistics are summed once a micro-batch, by every role that has to do with them.
-void requireSums(const proto::Plan &plan, const std::string &program, const std::vector<RankReplay> &replays) {
-  uint64_t microbatches = 0;
-  for (const proto::Program &one : plan.roles(0).programs())
-    for (const proto::Call &call : one.calls())
-      microbatches = one.name() == program ? std::max<uint64_t>(microbatches, call.microbatch() + 1) : microbatches;
-  for (int i = 0; i < plan.reference().ops_size(); ++i) {
-    const proto::ReferenceOp &op = plan.reference().ops(i);
-    if (op.op() != "train.accumulate" || op.function() != (program == "step" ? "microbatch" : "evaluate") ||
-        plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
-      continue;
-    uint64_t least = UINT64_MAX, most = 0;
-    for (const RankReplay &replay : replays)
-      if (const auto count = replay.accumulations().find(uint32_t(i)); count != replay.accumulations().end()) {
-        least = std::min(least, count->second);
-        most = std::max(most, count->second);
-      }
-    if (const uint64_t wrong = most == microbatches ? std::min(least, most) : most; wrong != microbatches)
-      throw Refusal{"coverage", "program " + program + ": " + plan.variables(int(op.variables(0))).name() +
-                                    " is summed " + std::to_string(wrong) + " times in " +
-                                    std::to_string(microbatches) + " micro-batches"};
-  }
-}
-
 const proto::Program *programOf(const proto::Role &role, const std::string &name) {
   for (const proto::Program &program : role.programs())
     if (program.name() == name)
@@ -153,6 +130,7 @@ const proto::Program *programOf(const proto::Role &role, const std::string &name
 } // namespace
 
 void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointTimeline &joint) {
+  const StateChanges changes(plan, meaning.values(), program);
   Messages messages;
   std::vector<RoleSchedule> schedules;
   std::vector<RoleContext> contexts;
@@ -165,16 +143,16 @@ void replay(const proto::Plan &plan, Meaning &meaning, const std::string &progra
     if (!own)
       throw Refusal{"progress", "role " + role.name() + " has no program " + program +
                                     ", but other roles have; ranks run a program together"};
-    schedules.emplace_back(plan, role, *own, joint.timelines[r]);
-    contexts.push_back({plan, meaning, joint, messages, memories, r, *own, schedules.back()});
+    schedules.emplace_back(role, *own, joint.timelines[r]);
+    contexts.push_back({plan, meaning, changes, joint, messages, memories, r, *own, schedules.back()});
     memories.push_back(std::make_unique<RankMemory>(contexts.back(), role.ranks(0), nullptr));
     replays.emplace_back(*memories.back());
   }
   for (const Step &step : joint.order)
     replays[step.role].execute(step.instance);
+  requireEffects(plan, program, replays);
   for (RankReplay &replay : replays)
     replay.finish();
-  requireSums(plan, program, replays);
   for (const RoleContext &context : contexts)
     replaySlices(context);
 }

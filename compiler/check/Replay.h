@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/check/Meaning.h"
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Timeline.h"
 
 namespace ds::check {
 

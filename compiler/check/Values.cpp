@@ -1,7 +1,7 @@
 //===- Values.cpp - the values of the reference program, by what they are --===//
 #include "compiler/check/Values.h"
 
-#include "compiler/check/Refusal.h"
+#include "compiler/check/schedule/Refusal.h"
 #include "core/Crc32c.h"
 #include "core/DType.h"
 #include "kernels/BFloat16.h"
@@ -130,6 +130,14 @@ uint32_t Values::numberConstant(const proto::Variable &variable) {
 
 uint32_t Values::incremented(uint32_t value) {
   return number("incremented " + std::to_string(value), names_[value] + " after an update");
+}
+
+uint32_t Values::summedOverRanks(uint32_t value) {
+  return value <= other ? value : number("summed " + std::to_string(value), "the sum over ranks of " + names_[value]);
+}
+
+uint32_t Values::ofFirstRank(uint32_t value) {
+  return value <= other ? value : number("first " + std::to_string(value), "the first rank's " + names_[value]);
 }
 
 uint32_t Values::apply(int64_t opcode, int64_t dtype, std::span<const uint32_t> operands) {

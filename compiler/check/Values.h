@@ -36,6 +36,8 @@ public:
   uint32_t constant(double value);
   uint32_t padding(); ///< what of a bucket belongs to no variable
   uint32_t incremented(uint32_t value);
+  uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
+  uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
   /// An instruction of an elementwise program (kernels/ElementwiseProgram.h) other than a constant.
   uint32_t apply(int64_t opcode, int64_t dtype, std::span<const uint32_t> operands);
 

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
 #include "compiler/check/Meaning.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>
 #include <vector>

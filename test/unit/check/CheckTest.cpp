@@ -261,6 +261,12 @@ TEST(Check, RefusesAnUpdateOfTheOtherRanksSlice) {
   EXPECT_TRUE(plan.check().has_value());
 }
 
+TEST(Check, RefusesAnotherRanksSliceOfASum) {
+  TwoRanks plan;
+  plan.at(plan.update, 2).mutable_kernel()->mutable_operands(1)->set_rank_stride(0);
+  EXPECT_FINDING(plan.check(), "value", "this rank's part alone of sums that other ranks hold by now");
+}
+
 TEST(Check, RefusesASecondUpdate) {
   TwoRanks plan;
   proto::Routine &update = *plan.builder.role().mutable_routines(int(plan.update));

@@ -1,6 +1,6 @@
 //===- PipelineCheckTest.cpp - two stages, and every way to break them -------===//
 #include "compiler/check/Check.h"
-#include "compiler/check/ShortenSchedule.h"
+#include "compiler/check/schedule/ShortenSchedule.h"
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/unit/runtime/PipelinePlan.h"

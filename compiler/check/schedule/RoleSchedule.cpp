@@ -1,13 +1,9 @@
 //===- RoleSchedule.cpp - what a role runs when, for all of its ranks -----===//
-#include "compiler/check/RoleSchedule.h"
-
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/RoleSchedule.h"
 
 namespace ds::check {
 
-RoleSchedule::RoleSchedule(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
-                           const Timeline &timeline)
-    : trained(trainedParameters(plan)) {
+RoleSchedule::RoleSchedule(const proto::Role &role, const proto::Program &program, const Timeline &timeline) {
   for (const Instance &instance : timeline.instances)
     if (isOptimizer(*instance.command)) {
       const auto &operands = instance.command->kernel().operands();

@@ -1,7 +1,7 @@
 //===- Rendezvous.h - collectives and messages of several roles match -----===//
 #pragma once
 
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 

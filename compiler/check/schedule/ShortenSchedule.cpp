@@ -1,7 +1,7 @@
 //===- ShortenSchedule.cpp - the same schedule, fewer micro-batches -------===//
-#include "compiler/check/ShortenSchedule.h"
+#include "compiler/check/schedule/ShortenSchedule.h"
 
-#include "compiler/check/Effects.h"
+#include "compiler/check/schedule/Effects.h"
 #include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>
@@ -103,14 +103,14 @@ const proto::Program *stepOf(const proto::Role &role) {
 }
 
 /// By buffer, those with which it has bytes in common in some slots; itself, if two of its slots do.
-std::map<uint32_t, std::set<uint32_t>> sharing(const proto::Role &role, const std::set<uint32_t> &buffers) {
+std::map<uint32_t, std::set<uint32_t>> sharing(const proto::Role &role) {
   struct Slot {
     uint32_t arena;
     uint64_t begin, end;
     uint32_t buffer;
   };
   std::vector<Slot> slots;
-  for (uint32_t index : buffers) {
+  for (uint32_t index = 0; index < uint32_t(role.buffers_size()); ++index) {
     const proto::Buffer &buffer = role.buffers(int(index));
     for (uint32_t slot = 0; slot < buffer.slots() && buffer.bytes() > 0; ++slot)
       slots.push_back(
@@ -145,8 +145,8 @@ std::vector<const proto::Command *> repeated(const proto::Role &role, const prot
 }
 
 /// Micro-batches of a repetition after which the role has seen all that can happen in it: every wait reaches back to
-/// one of them, and every slot has been used again. Where slots share bytes with other buffers of the repetition, so
-/// has every slot beside every one of theirs.
+/// one of them, and every slot has been used again. Where slots share bytes with other buffers, so has every slot
+/// beside every one of theirs, whether these are of the repetition or what begins or ends the step.
 uint64_t neededMicrobatches(const proto::Role &role, const std::vector<const proto::Command *> &commands,
                             uint64_t microbatches) {
   uint64_t needed = 0, delay = 0;
@@ -157,7 +157,7 @@ uint64_t neededMicrobatches(const proto::Role &role, const std::vector<const pro
     for (const Effect &effect : effectsOf(*command))
       buffers.insert(effect.operand->buffer());
   }
-  std::map<uint32_t, std::set<uint32_t>> shared = sharing(role, buffers);
+  std::map<uint32_t, std::set<uint32_t>> shared = sharing(role);
   for (uint32_t index : buffers) {
     const proto::Buffer &buffer = role.buffers(int(index));
     if (buffer.slots() < 2)
@@ -211,6 +211,23 @@ bool isWhole(const proto::Program &program, uint64_t microbatches) {
 }
 
 } // namespace
+
+std::optional<proto::Plan> turnSlots(const proto::Plan &plan, const proto::Plan &shorter) {
+  const uint64_t left = plan.training().accumulation_steps() - shorter.training().accumulation_steps();
+  proto::Plan turned = shorter;
+  bool differs = false;
+  for (proto::Role &role : *turned.mutable_roles())
+    for (proto::Buffer &buffer : *role.mutable_buffers()) {
+      if (buffer.slots() < 2 || left % buffer.slots() == 0)
+        continue;
+      const proto::Buffer old = buffer;
+      buffer.set_offset(plan::slotOffset(old, left));
+      for (uint32_t slot = 1; slot < buffer.slots(); ++slot)
+        buffer.set_slot_offsets(int(slot - 1), plan::slotOffset(old, slot + left));
+      differs = true;
+    }
+  return differs ? std::optional(std::move(turned)) : std::nullopt;
+}
 
 std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan) {
   const uint64_t microbatches = plan.training().accumulation_steps();

@@ -13,4 +13,8 @@ namespace proto = plan::proto;
 /// others that stay; nothing where they do not, or too few could go. Why it stands for the whole: docs/checker.md.
 std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan);
 
+/// The same with slots turned, so that the last micro-batches of `step` have the slots that they have in `plan`; in
+/// `shorter` the first ones do. Nothing where both do.
+std::optional<proto::Plan> turnSlots(const proto::Plan &plan, const proto::Plan &shorter);
+
 } // namespace ds::check

@@ -1,8 +1,10 @@
 //===- Effects.cpp - which bytes a command reads and writes ------------------===//
-#include "compiler/check/Effects.h"
+#include "compiler/check/schedule/Effects.h"
 
 #include "core/DType.h"
 #include "kernels/KernelTable.h"
+
+#include <string_view>
 
 namespace ds::check {
 
@@ -65,6 +67,14 @@ uint64_t byteCount(const proto::Operand &operand) {
 bool isOptimizer(const proto::Command &command) {
   const kernels::KernelRow *row = command.has_kernel() ? kernels::findKernel(command.kernel().kernel()) : nullptr;
   return row && row->isOptimizer() && command.kernel().operands_size() >= 2;
+}
+
+bool isOptimizer(const proto::ReferenceOp &op) {
+  constexpr std::string_view prefix = "train.";
+  if (!op.op().starts_with(prefix))
+    return false;
+  const kernels::KernelRow *row = kernels::findKernel(std::string_view(op.op()).substr(prefix.size()));
+  return row && row->isOptimizer();
 }
 
 } // namespace ds::check

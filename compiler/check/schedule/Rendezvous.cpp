@@ -1,7 +1,7 @@
 //===- Rendezvous.cpp - collectives and messages of several roles match ---===//
-#include "compiler/check/Rendezvous.h"
+#include "compiler/check/schedule/Rendezvous.h"
 
-#include "compiler/check/Refusal.h"
+#include "compiler/check/schedule/Refusal.h"
 
 namespace ds::check {
 

@@ -23,5 +23,7 @@ uint64_t byteCount(const proto::Operand &operand);
 
 /// Whether a kernel changes operand 0, a parameter, by operand 1, its gradient.
 bool isOptimizer(const proto::Command &command);
+/// Whether such a kernel runs it. Its variables are the parameter, the gradient and the state, in any order.
+bool isOptimizer(const proto::ReferenceOp &op);
 
 } // namespace ds::check

@@ -1,8 +1,8 @@
 //===- Timeline.cpp - what happens when in a run, and before what ---------===//
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Timeline.h"
 
-#include "compiler/check/Refusal.h"
-#include "compiler/check/Rendezvous.h"
+#include "compiler/check/schedule/Refusal.h"
+#include "compiler/check/schedule/Rendezvous.h"
 #include "runtime/plan/RolePeers.h"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ private:
   std::vector<Member> members_;
 };
 
-/// Names of parameters that have a gradient.
+/// Names of parameters that have a gradient, or that an optimizer of the reference program updates.
 std::set<std::string> trainedParameters(const proto::Plan &plan);
 
 /// Every variable that a role holds lies there once: in a buffer of its own, whose parts tile it, or in one bucket that

@@ -1,15 +1,13 @@
 //===- RoleSchedule.h - what a role runs when, for all of its ranks -------===//
 #pragma once
 
-#include "compiler/check/Effects.h"
-#include "compiler/check/Timeline.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,10 +15,8 @@ namespace ds::check {
 
 /// What is the same for all ranks of a role in one program.
 struct RoleSchedule {
-  RoleSchedule(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
-               const Timeline &timeline);
+  RoleSchedule(const proto::Role &role, const proto::Program &program, const Timeline &timeline);
 
-  std::set<std::string> trained;                    ///< parameters
   std::map<uint32_t, uint32_t> bucketOf;            ///< by buffer of gradients: the bucket that they update
   std::vector<std::vector<size_t>> instanceOf;      ///< by call and command
   std::vector<std::vector<Effect>> effects;         ///< by instance

@@ -1,7 +1,7 @@
 //===- Lives.cpp - no two live buffers share bytes ------------------------===//
-#include "compiler/check/Lives.h"
+#include "compiler/check/schedule/Lives.h"
 
-#include "compiler/check/Refusal.h"
+#include "compiler/check/schedule/Refusal.h"
 #include "runtime/plan/ProgramLives.h"
 
 #include <algorithm>

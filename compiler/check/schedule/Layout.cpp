@@ -1,7 +1,8 @@
 //===- Layout.cpp - which variables lie where in a buffer -----------------===//
-#include "compiler/check/Layout.h"
+#include "compiler/check/schedule/Layout.h"
 
-#include "compiler/check/Refusal.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Refusal.h"
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
 
@@ -64,6 +65,10 @@ std::set<std::string> trainedParameters(const proto::Plan &plan) {
   for (const proto::Variable &variable : plan.variables())
     if (variable.kind() == proto::Variable::GRADIENT && variable.has_of())
       trained.insert(plan.variables(int(variable.of())).name());
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    for (uint32_t variable : op.variables())
+      if (isOptimizer(op) && plan.variables(int(variable)).kind() == proto::Variable::PARAMETER)
+        trained.insert(plan.variables(int(variable)).name());
   return trained;
 }
 

@@ -1,0 +1,51 @@
+//===- MetricRules.cpp - a metric is the scalar that it is called after ---===//
+#include "compiler/check/MetricRules.h"
+
+#include "compiler/check/Distribution.h"
+#include "kernels/ElementwiseProgram.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ds::check {
+
+namespace {
+
+/// What the reference program leaves in the variable of a metric's name; unknown where it has none.
+uint32_t expectedOf(const RankMemory &memory, const proto::Metric &metric) {
+  const proto::Plan &plan = memory.plan();
+  for (int v = 0; v < plan.variables_size(); ++v) {
+    if (plan.variables(v).name() != metric.name())
+      continue;
+    const StateChanges::Change change = memory.context.changes.of(uint32_t(v));
+    if (change.how == StateChanges::Kept)
+      return Values::unknown;
+    const bool isSumOverRanks = change.how == StateChanges::Accumulated && memory.context.program.name() == "evaluate";
+    if (!isSumOverRanks || dataRanks(plan) == 1)
+      return change.value;
+    const uint32_t parts[] = {change.value, memory.values().constant(double(dataRanks(plan)))};
+    return memory.values().apply(int64_t(kernels::ElementwiseOp::Div), plan.variables(v).dtype(), parts);
+  }
+  return Values::unknown;
+}
+
+} // namespace
+
+void requireMetric(RankMemory &memory, const proto::Metric &metric) {
+  const std::string what = "program " + memory.context.program.name() + ": metric " + metric.name() + " is read from " +
+                           memory.nameOf(metric.source().buffer());
+  if (memory.followsAll()) {
+    const uint32_t value = memory.valueIn(metric.source(), 0), expected = expectedOf(memory, metric);
+    if (!mayBe(value, expected))
+      throw Refusal{"meaning",
+                    what + ", which holds " + memory.values().name(value) + ", not " + memory.values().name(expected)};
+  }
+  const Range range = memory.rangeOf(metric.source(), 0);
+  if (memory.isFollowed(range))
+    memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
+      if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
+        throw Refusal{"value", what + ", which does not hold it at the end"};
+    });
+}
+
+} // namespace ds::check

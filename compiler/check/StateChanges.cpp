@@ -1,0 +1,49 @@
+//===- StateChanges.cpp - what a run changes of what outlives it ----------===//
+#include "compiler/check/StateChanges.h"
+
+#include "compiler/check/schedule/Effects.h"
+
+namespace ds::check {
+
+std::vector<std::string> functionsOf(const std::string &program) {
+  return program == "step" ? std::vector<std::string>{"microbatch", "update"} : std::vector{program};
+}
+
+StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
+    : plan_(plan), values_(values), known_(plan.reference().ops_size() > 0) {
+  for (const std::string &function : functionsOf(program)) // what comes last counts
+    for (const proto::ReferenceOp &op : plan.reference().ops())
+      if (op.function() == function)
+        add(op);
+  for (const proto::Variable &variable : plan.variables()) // what plans by hand say instead
+    if (program == "step" && variable.kind() == proto::Variable::GRADIENT && variable.has_of())
+      changes_[variable.of()] = {Updated, values.variable(variable.of())};
+}
+
+void StateChanges::add(const proto::ReferenceOp &op) {
+  if (isOptimizer(op)) {
+    for (uint32_t variable : op.variables())
+      if (plan_.variables(int(variable)).kind() != proto::Variable::GRADIENT)
+        changes_[variable] = {Updated, values_.variable(variable)};
+    return;
+  }
+  if (op.variables_size() == 0)
+    return;
+  const uint32_t variable = op.variables(0);
+  const uint32_t own = values_.variable(variable);
+  if (op.op() == "train.increment")
+    changes_[variable] = {Counted, values_.incremented(own)};
+  else if (op.op() == "train.update_average")
+    changes_[variable] = {Averaged, own};
+  else if (op.op() == "train.accumulate")
+    changes_[variable] = {Accumulated, own};
+  else if (op.op() == "train.store")
+    changes_[variable] = {Stored, values_.of(op.operands(0))};
+}
+
+StateChanges::Change StateChanges::of(uint32_t variable) const {
+  const auto found = changes_.find(variable);
+  return found == changes_.end() ? Change{Kept, values_.variable(variable)} : found->second;
+}
+
+} // namespace ds::check

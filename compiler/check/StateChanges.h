@@ -1,0 +1,48 @@
+//===- StateChanges.h - what a run changes of what outlives it ------------===//
+#pragma once
+
+#include "compiler/check/Values.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+
+/// What the reference program makes of each variable in one run of a program. ds-run calls programs by their names:
+/// `step` is the reference's microbatch and update, `evaluate` its evaluate, and any other changes nothing.
+class StateChanges {
+public:
+  StateChanges(const proto::Plan &plan, Values &values, const std::string &program);
+
+  enum How {
+    Kept,
+    Updated,     ///< by an optimizer
+    Counted,     ///< an update, by a counter
+    Averaged,    ///< a running statistic, of each rank's own micro-batches
+    Accumulated, ///< a sum over micro-batches
+    Stored
+  };
+  struct Change {
+    How how = Kept;
+    uint32_t value = Values::unknown; ///< what lies there at the end
+  };
+  Change of(uint32_t variable) const;
+  /// Whether the reference program, if the plan has one, changes anything that it names.
+  bool isKnown() const { return known_; }
+
+private:
+  void add(const proto::ReferenceOp &op);
+
+  const proto::Plan &plan_;
+  Values &values_;
+  bool known_;
+  std::map<uint32_t, Change> changes_; ///< by variable
+};
+
+/// The functions of the reference program that a run of `program` carries out, in order.
+std::vector<std::string> functionsOf(const std::string &program);
+
+} // namespace ds::check

@@ -1,0 +1,124 @@
+//===- ShortenTest.cpp - fewer micro-batches, the same verdict -------------===//
+//
+// Random schedules of two stages, with random slots, delays and defects. What is checked with repetitions left out must
+// be accepted or refused as it is with all of them.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/check/Check.h"
+#include "compiler/check/schedule/ShortenSchedule.h"
+#include "core/Error.h"
+#include "runtime/plan/PlanReader.h"
+#include "test/unit/runtime/PipelinePlan.h"
+
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ds::check {
+namespace {
+
+class RandomPlan {
+public:
+  explicit RandomPlan(uint64_t seed) : engine_(seed) {
+    plan_ = test::pipelinePlan(uint32_t(40 + below(40)), uint32_t(1 + below(2))).plan;
+    for (proto::Role &role : *plan_.mutable_roles())
+      for (proto::Buffer &buffer : *role.mutable_buffers())
+        if (buffer.slots() > 1)
+          giveSlots(role, buffer);
+  }
+
+  /// One to three defects, or edits that do no harm.
+  void spoil() {
+    for (uint64_t edit = 0, edits = 1 + below(3); edit < edits; ++edit)
+      spoilOnce(*plan_.mutable_roles(int(below(2))));
+  }
+
+  const proto::Plan &plan() const { return plan_; }
+
+private:
+  uint64_t below(uint64_t count) { return engine_() % count; }
+
+  /// More slots than are needed, side by side at the end of the arena.
+  void giveSlots(proto::Role &role, proto::Buffer &buffer) {
+    buffer.set_slots(uint32_t(2 + below(7)));
+    buffer.clear_slot_offsets();
+    for (uint32_t slot = 1; slot < buffer.slots(); ++slot)
+      buffer.add_slot_offsets(room(role, buffer.bytes()));
+  }
+
+  uint64_t room(proto::Role &role, uint64_t bytes) {
+    proto::Arena &arena = *role.mutable_arenas(0);
+    const uint64_t begin = (arena.bytes() + 63) / 64 * 64;
+    arena.set_bytes(begin + bytes);
+    arena.set_peak_live_bytes(arena.bytes());
+    return begin;
+  }
+
+  proto::Buffer &anyBuffer(proto::Role &role) {
+    return *role.mutable_buffers(int(below(uint64_t(role.buffers_size()))));
+  }
+
+  /// A buffer with slots, and one of them on any other buffer, or on another slot.
+  void moveSlot(proto::Role &role) {
+    proto::Buffer &buffer = anyBuffer(role);
+    const proto::Buffer &other = anyBuffer(role);
+    if (buffer.slots() < 2 || other.offset() + buffer.bytes() > role.arenas(0).bytes())
+      return;
+    const uint64_t offset = other.slots() > 1 && below(2) == 0
+                                ? other.slot_offsets(int(below(uint64_t(other.slot_offsets_size()))))
+                                : other.offset();
+    if (offset + buffer.bytes() <= role.arenas(0).bytes())
+      buffer.set_slot_offsets(int(below(uint64_t(buffer.slot_offsets_size()))), offset);
+  }
+
+  void spoilOnce(proto::Role &role) {
+    proto::Routine &routine = *role.mutable_routines(int(below(uint64_t(role.routines_size()))));
+    proto::Command &command = *routine.mutable_commands(int(below(uint64_t(routine.commands_size()))));
+    switch (below(4)) {
+    case 0:
+    case 1:
+      return moveSlot(role);
+    case 2:
+      for (proto::Wait &wait : *command.mutable_waits())
+        wait.set_delay(uint32_t(below(10)));
+      return;
+    default:
+      command.clear_waits();
+    }
+  }
+
+  std::mt19937_64 engine_;
+  proto::Plan plan_;
+};
+
+std::string textOf(const std::optional<Finding> &finding) {
+  return finding ? finding->rule + ": " + finding->sentence : "sound";
+}
+
+TEST(Shorten, GivesTheVerdictOfTheWholeSchedule) {
+  int shortened = 0, refused = 0, checked = 0;
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    RandomPlan random(seed);
+    if (seed % 8 != 0)
+      random.spoil();
+    try {
+      plan::validatePlan(random.plan());
+    } catch (const Error &) {
+      continue; // the reader has refused it
+    }
+    ++checked;
+    shortened += shortenSchedule(random.plan()).has_value();
+    const std::optional<Finding> some = checkPlan(random.plan()), all = checkWholePlan(random.plan());
+    EXPECT_EQ(some.has_value(), all.has_value())
+        << "seed " << seed << "\n  short: " << textOf(some) << "\n  whole: " << textOf(all);
+    refused += all.has_value();
+  }
+  EXPECT_GT(checked, 2000);
+  EXPECT_GT(shortened, 1000);
+  EXPECT_GT(refused, 500);
+  EXPECT_GT(checked - refused, 500);
+}
+
+} // namespace
+} // namespace ds::check
