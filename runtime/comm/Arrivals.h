@@ -45,8 +45,8 @@ private:
 };
 
 /// The watchdog's sentence about a message. `heardMs`: how long ago the peer was heard of.
-inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds timeout,
-                          int64_t heardMs = -1, const Holder &holder = {}) noexcept {
+inline Status missingPeer(const EndName &end, const char *what, std::chrono::milliseconds timeout, int64_t heardMs = -1,
+                          const Holder &holder = {}) noexcept {
   return Status::failure("rank %u waited %.3g s in %s on channel %s (%s) for rank %u%s%s", end.rank,
                          double(timeout.count()) / 1000, end.verb, end.channel, what, end.peer,
                          holder.text(", which").c_str(), HeardText(end.peer, heardMs).text());

@@ -26,7 +26,7 @@ struct Arguments {
   Command command = Command::Train;
   runtime::TrainingOptions training;
   PostmortemArguments postmortem;
-  std::string certificate; ///< --certify
+  std::string certificate;         ///< --certify
   std::vector<std::string> bisect; ///< two plans
   bool quiet = false, verbose = false;
   std::string text; ///< of Help
