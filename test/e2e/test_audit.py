@@ -34,6 +34,8 @@ SLOW = [(model, ranks, 2, stage, {"overlap_comm": overlap}, {}) for model in ("g
         for overlap in (False, True)]
 SLOW += [(model, ranks, 4, stage, {}, stages(2, schedule, 2 if schedule == "interleaved" else 1)) for model in ("gpt2", "llama")
          for ranks in (2, 4) for stage in (0, 1, 3) for schedule in ("gpipe", "1f1b", "interleaved", "zb-h1")]
+UNMADE = pytest.mark.xfail(strict=True, reason="the checker refuses the compiler's own plan: a race of two receives of an evaluation")
+SLOW = [pytest.param(case, marks=UNMADE) if case[0] == "gpt2" and case[5] == stages(2, "interleaved", 2) else case for case in SLOW]
 
 
 class Plans:
