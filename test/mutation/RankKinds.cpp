@@ -107,19 +107,23 @@ std::string firstRanksActivation(proto::Plan &plan, Random &random) {
   return text;
 }
 
-/// Gradients are summed along another axis than samples are dealt out along.
+/// Gradients are summed along the pipe, where samples are dealt out along another axis.
 std::string exchangedAxes(proto::Plan &plan, Random &random) {
   auto &axes = *plan.mutable_world()->mutable_axes();
-  if (axes.size() != 2 || axes[0].size() != axes[1].size() || axes[0].size() == 1)
+  const auto called = [&](const char *name) {
+    return int(std::ranges::find(axes, name, &proto::Axis::name) - axes.begin());
+  };
+  const int pipe = called("pipe"), data = called("data");
+  if (pipe == axes.size() || data == axes.size() || axes[pipe].size() != axes[data].size() || axes[pipe].size() == 1)
     return "";
   if (random.below(2) == 0) {
-    axes[0].mutable_name()->swap(*axes[1].mutable_name());
-    return "axes " + axes[1].name() + " and " + axes[0].name() + " have exchanged their names";
+    axes[pipe].mutable_name()->swap(*axes[data].mutable_name());
+    return "axes pipe and data have exchanged their names";
   }
   for (proto::Communicator &communicator : *plan.mutable_communicators())
-    if (communicator.axes_size() == 1)
-      communicator.set_axes(0, 1 - communicator.axes(0));
-  return "communicators of one axis are over the other";
+    if (communicator.axes_size() == 1 && int(communicator.axes(0)) == data)
+      communicator.set_axes(0, uint32_t(pipe));
+  return "communicators along axis data are along axis pipe";
 }
 
 /// Every rank sends, adds or measures the slice of the first one.

@@ -98,7 +98,7 @@ std::string textOf(const std::optional<Finding> &finding) {
 
 TEST(Shorten, GivesTheVerdictOfTheWholeSchedule) {
   int shortened = 0, refused = 0, checked = 0;
-  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
     RandomPlan random(seed);
     if (seed % 8 != 0)
       random.spoil();
@@ -114,10 +114,10 @@ TEST(Shorten, GivesTheVerdictOfTheWholeSchedule) {
         << "seed " << seed << "\n  short: " << textOf(some) << "\n  whole: " << textOf(all);
     refused += all.has_value();
   }
-  EXPECT_GT(checked, 2000);
-  EXPECT_GT(shortened, 1000);
-  EXPECT_GT(refused, 500);
-  EXPECT_GT(checked - refused, 500);
+  EXPECT_GT(checked, 600);
+  EXPECT_GT(shortened, 300);
+  EXPECT_GT(refused, 150);
+  EXPECT_GT(checked - refused, 150);
 }
 
 } // namespace
