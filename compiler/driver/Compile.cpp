@@ -145,17 +145,26 @@ static void describe(const CompileRequest &request, const config::Config &config
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
 }
 
-/// What `ds-opt verify --model --config` compares later.
-static void recordSources(const CompileRequest &request, const std::string &configuration, const fs::path &planFolder,
-                          plan::proto::Plan &plan) {
+[[noreturn]] static void refuseChanged(const fs::path &file) {
+  throw Error(file.string() + " was changed while it was read; compile it again");
+}
+
+/// What `ds-opt verify --model --config` compares later. `model`: the digest of its file before it was imported.
+static void recordSources(const CompileRequest &request, const std::string &model, const std::string &configuration,
+                          const fs::path &planFolder, plan::proto::Plan &plan) {
   plan::proto::Sources &sources = *plan.mutable_sources();
-  sources.set_model_sha256(sha256OfFile(import::modelFile(request.model.path)));
+  if (sha256OfFile(import::modelFile(request.model.path)) != model)
+    refuseChanged(request.model.path);
+  sources.set_model_sha256(model);
   sources.set_configuration_sha256(sha256(std::as_bytes(std::span(configuration))));
   sources.mutable_overrides()->Assign(request.overrides.sets.begin(), request.overrides.sets.end());
   sources.mutable_trainable()->Assign(request.model.trainable.begin(), request.model.trainable.end());
   sources.mutable_frozen()->Assign(request.model.frozen.begin(), request.model.frozen.end());
   for (plan::proto::WeightFile &file : *plan.mutable_weight_files()) {
-    const auto opened = import::InputFile::open(planFolder / file.path());
+    const fs::path path = (planFolder / file.path()).lexically_normal(); // the plan's folder need not be there
+    const auto opened = import::InputFile::open(path);
+    if (opened->size() != file.size())
+      refuseChanged(path);
     if (const std::string header = import::safetensorsHeader(*opened); !header.empty())
       file.set_header_sha256(sha256(std::as_bytes(std::span(header))));
   }
@@ -257,6 +266,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   CompileOptions options = compileOptions(request, config, machine);
 
   request.progress("importing the model");
+  const std::string modelDigest = sha256OfFile(import::modelFile(request.model.path));
   OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
   if (request.emit == Emit::Train)
     return {print(*module), {}};
@@ -289,7 +299,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   const std::string folder = fs::path(request.output).parent_path().string();
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
     diagnostics.raise("export");
-  recordSources(request, configuration, folder, result.plan);
+  recordSources(request, modelDigest, configuration, folder, result.plan);
   if (request.emit == Emit::PlanText)
     google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
   return result;
