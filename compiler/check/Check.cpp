@@ -3,11 +3,12 @@
 
 #include "compiler/check/Layout.h"
 #include "compiler/check/Lives.h"
-#include "compiler/check/Meaning.h"
 #include "compiler/check/Refusal.h"
 #include "compiler/check/Replay.h"
 #include "compiler/check/ShortenSchedule.h"
 #include "compiler/check/Timeline.h"
+#include "compiler/check/meaning/CallRules.h"
+#include "compiler/check/meaning/Meaning.h"
 
 #include <set>
 
@@ -42,12 +43,12 @@ void checkHeld(const proto::Plan &plan) {
       throw Refusal{"coverage", "parameter " + name + " is trained, but no role holds it"};
 }
 
-void checkPrograms(const proto::Plan &plan) {
+Unknown checkPrograms(const proto::Plan &plan, World world) {
   std::set<std::string> programs;
   for (const proto::Role &role : plan.roles())
     for (const proto::Program &program : role.programs())
       programs.insert(program.name());
-  Meaning meaning(plan);
+  Meaning meaning(plan, world == World::Closed);
   for (const std::string &name : programs) {
     replay(plan, meaning, name, recordTimeline(plan, name));
     for (const proto::Role &role : plan.roles())
@@ -55,20 +56,29 @@ void checkPrograms(const proto::Plan &plan) {
         if (role.programs(program).name() == name)
           checkLives(role, program);
   }
+  return {meaning.unknownCommands(), meaning.unknownBytes()};
 }
 
 } // namespace
 
-std::optional<Finding> checkPlan(const proto::Plan &plan) {
+std::optional<Finding> checkPlan(const proto::Plan &plan, World world, Unknown *unknown) {
   const std::optional<proto::Plan> shorter = shortenSchedule(plan);
   try {
+    if (world == World::Closed && plan.reference().ops_size() == 0)
+      throw Refusal{"meaning", "it has no reference program, so nothing says what its commands should compute"};
+    if (world == World::Closed)
+      requireCalls(plan);
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
       checkVariableLayout(plan, role);
     }
     checkHeld(plan);
-    checkPrograms(shorter ? *shorter : plan);
+    const Unknown found = checkPrograms(shorter ? *shorter : plan, world);
+    if (unknown)
+      *unknown = found;
     return std::nullopt;
+  } catch (const Mismatch &mismatch) { // of the reference program, or of a call wherever it is run
+    return Finding{"meaning", mismatch.sentence};
   } catch (const Refusal &refusal) {
     const std::string which = shorter ? " (with " + std::to_string(shorter->training().accumulation_steps()) + " of " +
                                             std::to_string(plan.training().accumulation_steps()) +

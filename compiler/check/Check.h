@@ -8,6 +8,7 @@
 
 #include "runtime/plan/plan.pb.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,15 @@ struct Finding {
   std::string rule; ///< "progress", "race", "value", "coverage", "meaning" or "memory"
   std::string
       sentence; ///< names the place: program, call, routine, command, buffer, rank; a second place is a note below
+};
+
+/// Closed: a plan has a reference program, and what no rule speaks of is refused. Open, for plans by hand: kernels may
+/// name no op, and their calls are not checked.
+enum class World { Closed, Open };
+
+/// What the first ranks of all roles write and nothing is known of.
+struct Unknown {
+  uint64_t commands = 0, bytes = 0; ///< once for each command of a program
 };
 
 /// The first rule that `plan` breaks, or nothing. The plan must have passed plan::validatePlan.
@@ -31,9 +41,10 @@ struct Finding {
 /// coverage: every variable lies in one place; every gradient holds each micro-batch of each rank once when it is used;
 /// every trained element is updated once, and is whole again at the end of the step.
 ///
-/// meaning: commands compute what the reference ops that they name say.
+/// meaning: every kernel command computes what the reference op that it names says, or follows a rule of its own.
 ///
 /// memory: no two live buffers share bytes, and what the arenas of a space need is there on the machine.
-std::optional<Finding> checkPlan(const plan::proto::Plan &plan);
+std::optional<Finding> checkPlan(const plan::proto::Plan &plan, World world = World::Closed,
+                                 Unknown *unknown = nullptr);
 
 } // namespace ds::check

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/Layout.h"
 #include "compiler/check/MeaningRules.h"
+#include "compiler/check/NormRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "runtime/plan/Groups.h"
 
@@ -84,9 +85,11 @@ std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory,
 
 /// What the sum of a value over the ranks is: the variable that it is said to be summed into, or the value still.
 uint32_t summedValue(RankMemory &memory, uint32_t value, const proto::Command &command) {
+  const bool isBetweenMembers = value == memory.values().zero() || value == memory.values().padding();
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
-    if (op.op() == "train.accumulate" && (command.reference_size() == 1 || memory.values().of(op.operands(0)) == value))
+    const bool isAll = command.reference_size() == 1 && !isBetweenMembers;
+    if (op.op() == "train.accumulate" && (isAll || memory.values().of(op.operands(0)) == value))
       return memory.values().variable(op.variables(0));
   }
   return value;
@@ -121,6 +124,8 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
     const std::vector<OperandSegment> own = memory.segmentsOf(part.source(), instance.microbatch);
     const bool updated =
         !own.empty() && std::ranges::all_of(own, [](const OperandSegment &one) { return one.updated; });
+    if (auto sums = gatheredSquares(memory, part, collective.communicator(), own))
+      return *sums;
     return gathered(memory, part, updated); // other ranks' slices are as this one's
   }
   const uint64_t bytes = byteCount(target);

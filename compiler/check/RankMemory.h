@@ -1,11 +1,11 @@
 //===- RankMemory.h - what the arenas of one rank hold in a run -----------===//
 #pragma once
 
-#include "compiler/check/Meaning.h"
 #include "compiler/check/Refusal.h"
 #include "compiler/check/RoleSchedule.h"
 #include "compiler/check/ShadowMemory.h"
 #include "compiler/check/Timeline.h"
+#include "compiler/check/meaning/Meaning.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <array>

@@ -7,6 +7,7 @@
 #include "compiler/check/MeaningRules.h"
 #include "compiler/check/WrittenValues.h"
 
+#include <string>
 #include <vector>
 
 namespace ds::check {
@@ -23,7 +24,8 @@ void RankReplay::execute(size_t index) {
   requireNoOverlap(memory_, effects, index);
   const std::vector<Meaning::Result> results = requireMeaning(memory_, effects, index);
   for (uint32_t reference : instance.command->reference())
-    if (memory_.plan().reference().ops(int(reference)).op() == "train.accumulate")
+    if (const std::string &op = memory_.plan().reference().ops(int(reference)).op();
+        op == "train.accumulate" || op == "train.update_average")
       ++accumulations_[reference];
   if (instance.command->has_send() && memory_.followsAll())
     for (const proto::Operand &source : instance.command->send().sources())
@@ -34,6 +36,17 @@ void RankReplay::execute(size_t index) {
   for (size_t e = 0; e < effects.size(); ++e)
     if (effects[e].writes || effects[e].scratch)
       write(memory_, *effects[e].operand, written[e], index);
+  countUnknown(written, index);
+}
+
+/// Of the first rank of a role, in which every byte is followed.
+void RankReplay::countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index) {
+  uint64_t bytes = 0;
+  for (const std::vector<OperandSegment> &segments : written)
+    for (const OperandSegment &segment : segments)
+      bytes += segment.value == Values::unknown && !segment.updated ? segment.end - segment.begin : 0;
+  if (bytes > 0 && memory_.followsAll())
+    memory_.context.meaning.addUnknown(*memory_.instance(index).command, bytes);
 }
 
 void RankReplay::finish() {

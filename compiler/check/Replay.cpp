@@ -127,7 +127,8 @@ void requireSums(const proto::Plan &plan, const std::string &program, const std:
       microbatches = one.name() == program ? std::max<uint64_t>(microbatches, call.microbatch() + 1) : microbatches;
   for (int i = 0; i < plan.reference().ops_size(); ++i) {
     const proto::ReferenceOp &op = plan.reference().ops(i);
-    if (op.op() != "train.accumulate" || op.function() != (program == "step" ? "microbatch" : "evaluate") ||
+    if ((op.op() != "train.accumulate" && op.op() != "train.update_average") ||
+        op.function() != (program == "step" ? "microbatch" : "evaluate") ||
         plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
       continue;
     uint64_t least = UINT64_MAX, most = 0;

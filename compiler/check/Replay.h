@@ -1,8 +1,8 @@
 //===- Replay.h - what a run does to memory -------------------------------===//
 #pragma once
 
-#include "compiler/check/Meaning.h"
 #include "compiler/check/Timeline.h"
+#include "compiler/check/meaning/Meaning.h"
 
 namespace ds::check {
 

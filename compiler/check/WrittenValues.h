@@ -7,8 +7,8 @@
 #pragma once
 
 #include "compiler/check/Effects.h"
-#include "compiler/check/Meaning.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/meaning/Meaning.h"
 
 #include <cstddef>
 #include <vector>
