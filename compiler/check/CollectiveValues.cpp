@@ -88,7 +88,7 @@ uint32_t summedValue(RankMemory &memory, uint32_t value, const proto::Command &c
   const bool isBetweenMembers = value == memory.values().zero() || value == memory.values().padding();
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
-    const bool isAll = command.reference_size() == 1 && !isBetweenMembers;
+    const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
     if (op.op() == "train.accumulate" && (isAll || memory.values().of(op.operands(0)) == value))
       return memory.values().variable(op.variables(0));
   }

@@ -43,16 +43,12 @@ void requireSum(const RankMemory &memory, const proto::Command &command, std::sp
   }
 }
 
-/// Elements are summed as what they are: those of the bucket or variable that either end holds, or of the value.
-void requireSumType(const RankMemory &memory, const proto::CollectivePart &part, uint32_t held) {
-  proto::DType dtype = held > Values::other ? memory.values().type(held).dtype : proto::DTYPE_UNSPECIFIED;
-  for (const proto::Buffer *buffer : {&memory.bufferOf(part.source()), &memory.bufferOf(part.target())})
-    if (buffer->has_bucket())
-      dtype = memory.plan().buckets(int(buffer->bucket())).dtype();
-    else if (buffer->has_variable())
-      dtype = memory.plan().variables(int(buffer->variable())).dtype();
-  if (dtype != proto::DTYPE_UNSPECIFIED && part.source().dtype() != dtype)
-    throw Mismatch{"it sums elements of another type than lie in " + memory.nameOf(part.source().buffer())};
+/// Elements are summed as what they are.
+void requireSumType(RankMemory &memory, const proto::Operand &source, uint64_t microbatch) {
+  for (const OperandSegment &segment : memory.segmentsOf(source, microbatch))
+    if (const proto::DType dtype = memory.values().type(segment.value).dtype;
+        dtype != proto::DTYPE_UNSPECIFIED && dtype != source.dtype())
+      throw Mismatch{"it sums " + memory.values().name(segment.value) + " as elements of another type"};
 }
 
 void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t index) {
@@ -65,11 +61,8 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
   if (command.has_collective())
     requireSum(memory, command, held);
   if (command.has_collective() && sums(command.collective()))
-    for (size_t p = 0, e = 0; p < size_t(command.collective().parts_size()); ++p) {
-      const proto::CollectivePart &part = command.collective().parts(int(p));
-      requireSumType(memory, part, held[e]);
-      e += part.has_scratch() ? 3 : 2; // effects of a part
-    }
+    for (const proto::CollectivePart &part : command.collective().parts())
+      requireSumType(memory, part.source(), instance.microbatch);
   if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::REDUCE_SCATTER)
     for (const proto::CollectivePart &part : command.collective().parts())
       requireSlices(memory, part, index);
