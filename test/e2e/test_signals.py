@@ -1,7 +1,8 @@
 """Signals in every phase of a run, to one of its ranks: how soon all ranks end, and what each of them says.
 
 A disk that is slow on purpose makes a phase last; a seeded delay picks the point in it. `DS_SIGNAL_SEED=7` draws other points, and
-`-k mpi-export-SIGSTOP-3` runs one case. DS_TEST_SCOPE=all runs every case; the table is build/reports/signals.md.
+`-k mpi-export-SIGSTOP-3` runs one case. DS_TEST_SCOPE=all runs every case; the table is build/reports/signals.md, and with DS_UPDATE_DOCS=1
+that of docs/ending.md.
 """
 
 import hashlib
@@ -232,6 +233,8 @@ def who_named(run):
     return "mpirun" if re.search(rf"rank {run.victim}\b", run.job.said("launcher")) else f"{by} of {len(run.survivors)} others"
 
 
+PAGE = REPOSITORY / "docs" / "ending.md"
+BEGIN, END = "<!-- written by DS_UPDATE_DOCS=1 test/e2e/test_signals.py -->\n", "<!-- end -->"
 ROWS = defaultdict(list)  # (phase, signal, transport): (seconds, who named the victim)
 
 
@@ -245,7 +248,11 @@ def write_table():
                      f"{', '.join(sorted({by for _, by in rows}))} |")
     path = REPOSITORY / "build" / "reports" / "signals.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines) + "\n")
+    table = "\n".join(lines) + "\n"
+    path.write_text(table)
+    if os.environ.get("DS_UPDATE_DOCS") == "1":
+        head, rest = PAGE.read_text().split(BEGIN)
+        PAGE.write_text(head + BEGIN + table + END + rest.split(END)[1])
 
 
 @pytest.mark.parametrize("transport, phase, name, ranks", [pytest.param(*case, id="-".join(map(str, case))) for case in CASES])
