@@ -166,6 +166,9 @@ void requireNorm(RankMemory &memory, const proto::Command &command, std::span<co
     uint32_t expected = values.of(op.operands(i));
     if (const auto squared = values.squaredBy(expected); squared && blocks && i < blocks->integers().values_size())
       expected = values.squares(squared->value, blocks->integers().values(i));
+    if (held[size_t(i)] <= Values::other)
+      throw Mismatch{"operand " + std::to_string(i) + " is not " + values.name(expected) +
+                     " of the whole gradient: a part of it is missing, or is of something else"};
     if (held[size_t(i)] != expected)
       throw Mismatch{"operand " + std::to_string(i) + " holds " + values.name(held[size_t(i)]) + ", but " +
                      titleOf(op) + " takes " + values.name(expected)};
