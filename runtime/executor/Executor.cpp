@@ -179,10 +179,11 @@ void Executor::initialize(const VariableSources &sources) {
   zeroPadding(parts);
   for (const HeldPart &part : parts) {
     std::byte *target = storage_.buffer(part.buffer).base + part.byteOffset;
-    sources.read(part.variable, part.first, part.count, [&](std::span<const std::byte> bytes) {
+    const auto write = [&](std::span<const std::byte> bytes) {
       device_.write(target, bytes);
       target += bytes.size();
-    });
+    };
+    sources.read(part.variable, part.first, part.count, write, position_.dataCoordinate);
   }
 }
 
