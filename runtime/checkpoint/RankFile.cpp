@@ -31,7 +31,7 @@ Manifest::File writeRankFile(const std::string &folder, uint32_t rank, const pla
          name == variable.name() ? Shape(variable.shape().begin(), variable.shape().end()) : Shape{int64_t(part.count)},
          [&next, bytes = part.count * uint64_t(byteSize(dtype))](const auto &sink) {
            for (uint64_t given = 0; given < bytes;) {
-             const std::span<const std::byte> piece = next();
+             const std::span<const std::byte> piece = next(bytes - given);
              sink(piece);
              given += piece.size();
            }

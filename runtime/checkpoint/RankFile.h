@@ -14,8 +14,8 @@
 
 namespace ds::runtime {
 
-/// Hands over the bytes of the parts in their order, in pieces of any size that none crosses a part's end.
-using NextBytes = std::function<std::span<const std::byte>()>;
+/// Hands over the next bytes of the parts, which follow each other in their order: at least one and at most `most`.
+using NextBytes = std::function<std::span<const std::byte>(uint64_t most)>;
 
 /// Writes the parts as a safetensors file, whole and flushed or not at all. Throws ds::Error that names the file.
 Manifest::File writeRankFile(const std::string &folder, uint32_t rank, const plan::proto::Plan &plan,

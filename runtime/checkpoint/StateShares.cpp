@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
+#include "runtime/executor/StateGate.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -18,6 +19,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -128,6 +130,8 @@ public:
       for (size_t data = 1; data < apart.size(); ++data)
         described.otherDataRanks.push_back(assign(index, apart[data][index], /*anyHolder=*/false));
     }
+    for (uint32_t rank = 0; rank < shares_.parts.size(); ++rank)
+      shares_.parts[rank] = inOrderOfWrites(plan_, rank, std::move(shares_.parts[rank]));
     return std::move(shares_);
   }
 

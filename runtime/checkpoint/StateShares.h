@@ -17,7 +17,7 @@ std::vector<uint32_t> stateVariables(const plan::proto::Plan &plan);
 
 /// The same for all processes, since it follows from the plan alone.
 struct StateShares {
-  std::vector<std::vector<HeldPart>> parts;  ///< by rank
+  std::vector<std::vector<HeldPart>> parts;  ///< by rank, in the order in which a step writes them (StateGate.h)
   std::vector<Manifest::Variable> variables; ///< where each lies then, in the plan's order
 };
 

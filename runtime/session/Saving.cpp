@@ -7,9 +7,8 @@
 #include "core/Status.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/checkpoint/RankFile.h"
-#include "runtime/checkpoint/RankState.h"
 #include "runtime/checkpoint/StateShares.h"
+#include "runtime/checkpoint/StateWriter.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
@@ -21,19 +20,35 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
 
-Saving::Saving(const plan::proto::Plan &plan, const LocalRanks &ranks, Transport &transport,
+namespace {
+
+std::vector<StateWriter::Rank> ranksToWrite(const LocalRanks &ranks, const Transport &transport,
+                                            const StateShares &shares) {
+  std::vector<StateWriter::Rank> local;
+  for (const uint32_t rank : transport.localRanks())
+    local.push_back({ranks.find(rank), shares.parts[rank]});
+  return local;
+}
+
+} // namespace
+
+Saving::Saving(const plan::proto::Plan &plan, const StateShares &shares, const LocalRanks &ranks, Transport &transport,
                const SavingOptions &options, const std::string &planPath, const Beginning &beginning)
-    : plan_(plan), ranks_(ranks), transport_(transport), options_(options), beginning_(beginning.manifest),
-      shares_(shareState(plan)) {
+    : plan_(plan), shares_(shares), ranks_(ranks), transport_(transport), options_(options),
+      beginning_(beginning.manifest),
+      writer_(plan, ranksToWrite(ranks, transport, shares), options.bufferBytes * transport.localRanks().size()) {
   describeRun(planPath);
   shareRunId();
   std::error_code unknown;
@@ -67,41 +82,55 @@ void Saving::shareRunId() {
   beginning_.run = id.data();
 }
 
-Saving::Outcome Saving::save(uint64_t stepsDone) {
-  if (saved_ == stepsDone)
-    return {.saved = true, .problem = {}};
-  std::vector<Written> written(transport_.ranks());
-  for (const uint32_t rank : transport_.localRanks())
-    written[rank] = writeFile(partPath(stepsDone), rank);
-  for (uint32_t rank = 1; rank < transport_.ranks(); ++rank)
-    transport_.copy(rank, 0, std::as_writable_bytes(std::span(&written[rank], 1)));
-  Outcome outcome = ranks_.hasRankZero() ? publish(stepsDone, written) : Outcome();
-  for (uint32_t rank = 1; rank < transport_.ranks(); ++rank)
-    transport_.copy(0, rank, std::as_writable_bytes(std::span(&outcome, 1)));
-  if (outcome.saved)
-    saved_ = stepsDone;
-  return outcome;
+std::optional<Saving::Outcome> Saving::begin(uint64_t stepsDone) {
+  std::optional<Outcome> before = wait();
+  step_ = stepsDone;
+  writer_.begin(partPath(stepsDone));
+  state_ = State::Writing;
+  return before;
 }
 
-Saving::Written Saving::writeFile(const std::string &part, uint32_t rank) const {
-  Written written;
-  try {
-    makeFolder(part);
-    RankState state(*ranks_.find(rank), plan_, shares_.parts[rank]);
-    const Manifest::File file =
-        writeRankFile(part, rank, plan_, shares_.parts[rank], [&state] { return state.next(); });
-    written.bytes = file.bytes;
-    std::ranges::copy(file.sha256, written.sha256.begin());
-  } catch (const Error &error) {
-    written.status = Status::failure("%s", error.what());
+void Saving::poll() {
+  if (state_ == State::Writing && !transport_.anyOf(!writer_.done()))
+    gather();
+}
+
+/// The first half is over, here and in all processes. Rank 0 does the second on a thread of its own.
+void Saving::gather() {
+  std::vector<Written> written(transport_.ranks());
+  const std::vector<StateWriter::Written> mine = writer_.files();
+  for (size_t i = 0; i < mine.size(); ++i) {
+    Written &one = written[transport_.localRanks()[i]];
+    one.status = mine[i].status;
+    one.bytes = mine[i].file.bytes;
+    std::ranges::copy(mine[i].file.sha256, one.sha256.begin());
   }
-  return written;
+  for (uint32_t rank = 1; rank < transport_.ranks(); ++rank)
+    transport_.copy(rank, 0, std::as_writable_bytes(std::span(&written[rank], 1)));
+  if (ranks_.hasRankZero())
+    published_ = std::async(std::launch::async,
+                            [this, step = step_, files = std::move(written)] { return publish(step, files); });
+  state_ = State::Publishing;
+}
+
+std::optional<Saving::Outcome> Saving::wait() {
+  if (state_ == State::Idle)
+    return std::nullopt;
+  if (state_ == State::Writing)
+    gather();
+  Outcome outcome = ranks_.hasRankZero() ? published_.get() : Outcome();
+  for (uint32_t rank = 1; rank < transport_.ranks(); ++rank)
+    transport_.copy(0, rank, std::as_writable_bytes(std::span(&outcome, 1)));
+  state_ = State::Idle;
+  if (outcome.saved)
+    saved_ = outcome.step;
+  return outcome;
 }
 
 /// On rank 0, when all files are written: the manifest, then the name.
 Saving::Outcome Saving::publish(uint64_t stepsDone, const std::vector<Written> &written) const {
   const std::string part = partPath(stepsDone);
-  Outcome outcome;
+  Outcome outcome{.step = stepsDone, .saved = false, .problem = {}};
   try {
     Manifest manifest = beginning_;
     manifest.step = stepsDone;

@@ -7,6 +7,7 @@
 #include "core/Error.h"
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
+#include "runtime/checkpoint/StateShares.h"
 #include "runtime/checkpoint/StoredState.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
@@ -123,6 +124,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   const DeviceChoice device = options.makeDevice
                                   ? DeviceChoice{options.makeDevice, kernels}
                                   : chooseDevice(*plan_, options.device, kernels, transport_->localRanks());
+  if (!options.saving.folder.empty() && !options.evaluateOnly)
+    shares_ = std::make_unique<StateShares>(shareState(*plan_));
   ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, device.make, device.kernels,
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
@@ -130,6 +133,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .observers = options.observers,
                                                         .trace = trace_.get(),
                                                         .flight = options.flight,
+                                                        .saved = shares_ ? &shares_->parts : nullptr,
                                                         .promisedBytes = promisedByOthers(*plan_, *transport_),
                                                         .patience = patience(options)},
                                         [this](const std::string &error) {
@@ -146,8 +150,9 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     loadVariables();
   else if (!options.saving.folder.empty() || !beginning_.checkpoint.empty())
     throw Error("--save and --resume need a device that computes; the null device has no state");
-  if (!options.saving.folder.empty() && !options.evaluateOnly)
-    saving_ = std::make_unique<Saving>(*plan_, *ranks_, *transport_, options.saving, options.planPath, beginning_);
+  if (shares_)
+    saving_ =
+        std::make_unique<Saving>(*plan_, *shares_, *ranks_, *transport_, options.saving, options.planPath, beginning_);
   metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "", !beginning_.checkpoint.empty());
   if (!metrics_->movedTo().empty())
     notes_.push_back("the metrics file of an older run, " + options.metrics + ", is " + metrics_->movedTo() + " now");
@@ -329,8 +334,7 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
     if (evaluationIsDue(done))
       evaluate(done, observer, stop);
   }
-  if (begin >= steps_)
-    saveIfDue(begin, observer); // a run without a step lays a checkpoint out for its ranks
+  saveNow(std::max(begin, steps_), observer); // a run without a step lays a checkpoint out for its ranks
   now(HostState::Awaits, "gathers the summary of all processes");
   tell(metrics_->write(summaries()), observer);
   if (!options_.exportPath.empty()) {
@@ -354,9 +358,9 @@ void Training::endAsAsked(uint64_t stepsDone, const std::string &where, Training
   if (!saving_)
     throw Error(stopped +
                 (options_.evaluateOnly ? "" : "; nothing was saved or exported; --save DIR saves before such an end"));
-  const Saving::Outcome outcome = saving_->save(stepsDone);
-  if (!outcome.saved)
-    throw Error(stopped + ", but the checkpoint was not saved: " + outcome.problem.message());
+  saveNow(stepsDone, observer);
+  if (!unsaved_.empty())
+    throw Error(stopped + ", but " + unsaved_);
   throw StoppedAndSaved(stopped + "; --resume " + options_.saving.folder + " goes on from there");
 }
 
@@ -365,18 +369,37 @@ bool Training::timeIsUp() const {
 }
 
 void Training::saveIfDue(uint64_t stepsDone, TrainingObserver &observer) {
-  if (!saving_ || (stepsDone < steps_ && !saving_->isDue(stepsDone)))
+  if (!saving_)
+    return;
+  saving_->poll();
+  if (stepsDone >= steps_ || !saving_->isDue(stepsDone))
+    return; // the last is saved when the run is over
+  now(HostState::Works, "begins a checkpoint after step", stepsDone);
+  tell(saving_->begin(stepsDone), observer);
+}
+
+/// All that there is to know about the state after so many steps is on the disk, or `unsaved_` says why not.
+void Training::saveNow(uint64_t stepsDone, TrainingObserver &observer) {
+  if (!saving_)
     return;
   now(HostState::Works, "saves a checkpoint after step", stepsDone);
-  const Saving::Outcome outcome = saving_->save(stepsDone);
-  if (!outcome.saved && stepsDone >= steps_)
+  tell(saving_->wait(), observer);
+  if (saving_->has(stepsDone))
+    return;
+  (void)saving_->begin(stepsDone);
+  const Saving::Outcome outcome = *saving_->wait();
+  if (!outcome.saved)
     unsaved_ = "the last checkpoint was not saved: " + std::string(outcome.problem.message());
-  else if (!outcome.problem.ok() && hasRankZero())
-    observer.noted((outcome.saved ? "the checkpoint after step " + std::to_string(stepsDone) + " is saved, but " +
-                                        outcome.problem.message()
-                                  : "the checkpoint after step " + std::to_string(stepsDone) +
-                                        " was not saved: " + outcome.problem.message())
-                       .c_str());
+  else
+    tell(outcome, observer);
+}
+
+void Training::tell(const std::optional<Saving::Outcome> &outcome, TrainingObserver &observer) const {
+  if (!outcome || outcome->problem.ok() || !hasRankZero())
+    return;
+  const std::string which = "the checkpoint after step " + std::to_string(outcome->step);
+  observer.noted(
+      (which + (outcome->saved ? " is saved, but " : " was not saved: ") + outcome->problem.message()).c_str());
 }
 
 /// What all processes do alike after a step or an evaluation. Returns whether one of them was asked to stop.

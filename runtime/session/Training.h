@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "kernels/KernelRegistry.h"
+#include "runtime/checkpoint/StateShares.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
@@ -144,6 +145,8 @@ private:
   [[noreturn]] void endAsAsked(uint64_t stepsDone, const std::string &where, TrainingObserver &observer);
   bool timeIsUp() const;
   void saveIfDue(uint64_t stepsDone, TrainingObserver &observer);
+  void saveNow(uint64_t stepsDone, TrainingObserver &observer);
+  void tell(const std::optional<Saving::Outcome> &outcome, TrainingObserver &observer) const;
   void endTogether(TrainingObserver &observer);
   bool evaluationIsDue(uint64_t stepsDone) const;
   bool settle(uint64_t stepsDone, bool stop, TrainingObserver &observer);
@@ -154,6 +157,7 @@ private:
   std::unique_ptr<Dataset> data_, evaluationData_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<StateShares> shares_; // what of the state each rank saves
   std::unique_ptr<LocalRanks> ranks_;
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<ReplicaDigests> replicas_; // where they are compared

@@ -13,8 +13,6 @@ from pipeline_trainer import OPEN_MPI, Cut, Trainer
 from safetensors import safe_open
 
 STEPS = 6
-# How ds-run reports what a fault did to a save.
-SAVED, STOPPED = 0, 75
 
 
 @dataclass
@@ -54,8 +52,8 @@ class Runs:
 
 
 def losses_of(metrics):
-    """step -> (loss, norm) of the last line of each step."""
-    lines = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
+    """step -> (loss, norm) of the last whole line of each step."""
+    lines = [json.loads(line) for line in metrics.read_text().splitlines() if line.endswith("}")] if metrics.exists() else []
     return {line["step"]: (line["loss"], line["grad_norm"]) for line in lines if "loss" in line}
 
 

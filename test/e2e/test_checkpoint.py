@@ -41,7 +41,7 @@ def test_resumes_dropout_shuffle_and_running_statistics(runs, model, cut):  # no
     evaluation shows."""
     options = ["--eval-data", runs.trainer.data(model)]
     begin = ["--shuffle", "--seed", 11]
-    plain = runs.run(model, cut, *options, *begin, "--metrics", one := runs.fresh("eval"), steps=5)
+    plain = runs.run(model, cut, *options, *begin, metrics=(one := runs.fresh("eval")), steps=5)
     folder, _ = save(runs, model, cut, *begin, "--save-interval", 3, steps=4)
     resumed = runs.run(model, cut, *options, "--resume", folder, "--tag", "global_step3", metrics=(other := runs.fresh("eval")), steps=5)
     assert (resumed.weights, resumed.losses) == (plain.weights, {step: losses_of(one)[step] for step in (4, 5)})
