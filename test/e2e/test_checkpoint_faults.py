@@ -115,7 +115,8 @@ def inject(runs, folder, *fault, log):  # noqa: F811
     command = [INJECT.resolve(), "--under", saved, "--log", log, *fault, "--",
                *runs.command(MODEL, Cut(data=2, zero=1), "--save", saved, *SAVES, "--export", export, steps=4)]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120)
-    return Done(done.returncode, done.stderr, {}, hashlib.sha256(export.read_bytes()).hexdigest() if export.exists() else "")
+    errors = "".join(line for line in done.stderr.splitlines(True) if not line.startswith("note: what each rank did last is in "))
+    return Done(done.returncode, errors, {}, hashlib.sha256(export.read_bytes()).hexdigest() if export.exists() else "")
 
 
 def some_of(count):
@@ -132,7 +133,7 @@ def test_a_call_that_fails(runs, call, error, tmp_path):  # noqa: F811
     (tmp_path / "plain").mkdir()
     plain = inject(runs, tmp_path / "plain", log=log)
     assert plain.code == 0, plain.errors
-    count = json.loads(log.read_text())["calls"][call]
+    count = json.loads(log.read_text())["counts"].get(call, 0)
     assert count >= 2
     for number in some_of(count):
         folder = tmp_path / f"{number}"
