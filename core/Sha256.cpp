@@ -20,38 +20,44 @@
 namespace ds {
 namespace {
 
-class Digest {
-public:
-  Digest() { require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1); }
-  void add(std::span<const std::byte> bytes) {
-    require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
-  }
-  std::string finish() {
-    std::string digest(32, '\0');
-    require(EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char *>(digest.data()), nullptr) == 1);
-    return digest;
-  }
-
-private:
-  static void require(bool done) {
-    if (!done)
-      throw Error("libcrypto cannot compute SHA-256 here");
-  }
-
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
-};
+void require(bool done) {
+  if (!done)
+    throw Error("libcrypto cannot compute SHA-256 here");
+}
 
 } // namespace
 
+struct Sha256::Context {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> libcrypto{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {
+  require(context_->libcrypto && EVP_DigestInit_ex(context_->libcrypto.get(), EVP_sha256(), nullptr) == 1);
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::add(std::span<const std::byte> bytes) {
+  require(EVP_DigestUpdate(context_->libcrypto.get(), bytes.data(), bytes.size()) == 1);
+  bytes_ += bytes.size();
+}
+
+std::string Sha256::finish() {
+  std::string digest(32, '\0');
+  require(EVP_DigestFinal_ex(context_->libcrypto.get(), reinterpret_cast<unsigned char *>(digest.data()), nullptr) ==
+          1);
+  return digest;
+}
+
 std::string sha256(std::span<const std::byte> bytes) {
-  Digest digest;
+  Sha256 digest;
   digest.add(bytes);
   return digest.finish();
 }
 
 std::string sha256OfFile(const std::filesystem::path &path) {
   const int file = openFile(path.c_str(), O_RDONLY | O_CLOEXEC);
-  Digest digest;
+  Sha256 digest;
   std::vector<std::byte> piece(size_t(1) << 20);
   ssize_t got = file < 0 ? -1 : 1;
   while (file >= 0 && (got > 0 || (got < 0 && errno == EINTR))) {

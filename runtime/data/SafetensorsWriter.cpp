@@ -6,9 +6,9 @@
 #include "core/Error.h"
 #include "core/Shape.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
@@ -17,9 +17,8 @@
 #include <vector>
 
 namespace ds::runtime {
-namespace {
 
-const char *formatName(DType dtype) {
+const char *safetensorsName(DType dtype) {
   switch (dtype) {
   case DType::Bool:
     return "BOOL";
@@ -43,6 +42,8 @@ const char *formatName(DType dtype) {
   return "?";
 }
 
+namespace {
+
 uint64_t tensorBytes(const TensorToWrite &tensor) {
   return uint64_t(elementCount(tensor.shape)) * uint64_t(byteSize(tensor.dtype));
 }
@@ -55,7 +56,7 @@ std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<s
   for (const TensorToWrite &tensor : tensors) {
     const uint64_t end = offset + tensorBytes(tensor);
     header[tensor.name] = {
-        {"dtype", formatName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+        {"dtype", safetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -65,24 +66,29 @@ std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<s
 
 } // namespace
 
-void writeSafetensors(const std::string &path, std::vector<TensorToWrite> tensors,
-                      const std::map<std::string, std::string> &metadata) {
-  std::sort(tensors.begin(), tensors.end(), [](const auto &a, const auto &b) { return a.name < b.name; });
+void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> &tensors,
+                      const std::map<std::string, std::string> &metadata,
+                      const std::function<void(std::span<const std::byte>)> &written) {
   const std::string header = headerOf(tensors, metadata);
   AtomicFile file(path);
-  std::string length;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    file.write(bytes);
+    if (written)
+      written(bytes);
+  };
+  std::string begin;
   for (int i = 0; i < 8; ++i)
-    length.push_back(char(header.size() >> 8 * i & 0xFF));
-  file.write(length);
-  file.write(header);
+    begin.push_back(char(header.size() >> 8 * i & 0xFF));
+  begin += header;
+  write(std::as_bytes(std::span(begin)));
   for (const TensorToWrite &tensor : tensors) {
-    uint64_t written = 0;
+    uint64_t given = 0;
     tensor.produce([&](std::span<const std::byte> bytes) {
-      file.write(bytes);
-      written += bytes.size();
+      write(bytes);
+      given += bytes.size();
     });
-    if (written != tensorBytes(tensor))
-      throw Error("cannot write " + path + ": " + tensor.name + " gave " + std::to_string(written) + " of " +
+    if (given != tensorBytes(tensor))
+      throw Error("cannot write " + path + ": " + tensor.name + " gave " + std::to_string(given) + " of " +
                   std::to_string(tensorBytes(tensor)) + " bytes");
   }
   file.commit();

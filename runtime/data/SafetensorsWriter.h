@@ -22,9 +22,13 @@ struct TensorToWrite {
   std::function<void(const std::function<void(std::span<const std::byte>)> &sink)> produce;
 };
 
-/// Writes the file whole or not at all: names in order, the header padded so that data begins at a multiple of 8 bytes.
-/// Throws ds::Error naming the path.
-void writeSafetensors(const std::string &path, std::vector<TensorToWrite> tensors,
-                      const std::map<std::string, std::string> &metadata);
+/// The format's name of an element type: "F32".
+const char *safetensorsName(DType dtype);
+
+/// Writes the file whole or not at all: tensors in the order given, the header padded so that data begins at a multiple
+/// of 8 bytes. `written`, if any, is told every byte of the file in order. Throws ds::Error naming the path.
+void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> &tensors,
+                      const std::map<std::string, std::string> &metadata,
+                      const std::function<void(std::span<const std::byte>)> &written = {});
 
 } // namespace ds::runtime

@@ -72,6 +72,8 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
     events_.push_back(&device.createEvent());
   if (options.flight != nullptr)
     flight_ = &options.flight->addRank(plan_, options.rank);
+  if (options.saved != nullptr)
+    gate_ = std::make_unique<StateGate>(role_, (*options.saved)[options.rank]);
   makeCommands(kernels, options);
   makeQueues(options);
   tellWhoWaitsForWhom();
@@ -102,6 +104,8 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
         task = observed(numerics, context, uint32_t(r), uint32_t(c), where, task, wrappers_);
       if (options.observers != nullptr)
         task = observed(*options.observers, context, uint32_t(r), uint32_t(c), where, task, wrappers_);
+      if (gate_)
+        task = gate_->around(command, task, wrappers_);
       if (memoryCheck_)
         task = wrappers_.emplace_back(memoryCheck_->around(uint32_t(r), uint32_t(c), where, *task)).get();
       if (options.trace != nullptr)
@@ -179,10 +183,11 @@ void Executor::initialize(const VariableSources &sources) {
   zeroPadding(parts);
   for (const HeldPart &part : parts) {
     std::byte *target = storage_.buffer(part.buffer).base + part.byteOffset;
-    sources.read(part.variable, part.first, part.count, [&](std::span<const std::byte> bytes) {
+    const auto write = [&](std::span<const std::byte> bytes) {
       device_.write(target, bytes);
       target += bytes.size();
-    });
+    };
+    sources.read(part.variable, part.first, part.count, write, position_.dataCoordinate);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/executor/RecordedPrograms.h"
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Scalar.h"
+#include "runtime/executor/StateGate.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/Traffic.h"
 #include "runtime/executor/VariableSources.h"
@@ -54,7 +55,9 @@ struct ExecutorOptions {
   Trace *trace = nullptr;              ///< outlives the executor; nullptr: none
   FlightRanks *flight = nullptr;       ///< likewise
   Transport *transport = nullptr;      ///< outlives the executor; a plan of one rank needs none
-  uint64_t promisedBytes = 0;          ///< that other ranks of this host will use
+  /// What each rank copies elsewhere while a run goes on, by rank, in order; outlives the executor; nullptr: nothing.
+  const std::vector<std::vector<HeldPart>> *saved = nullptr;
+  uint64_t promisedBytes = 0;                                    ///< that other ranks of this host will use
   std::chrono::milliseconds patience = std::chrono::minutes(11); ///< QueueOptions::patience
 };
 
@@ -99,6 +102,8 @@ public:
     return {communicators_.wireBytes(), channels_.sentBytes(), channels_.receivedBytes()};
   }
   Device &device() const { return device_; }
+  /// Where ExecutorOptions::saved was given; else nullptr.
+  StateGate *gate() const { return gate_.get(); }
 
 private:
   void makeCommands(const kernels::KernelRegistry &kernels, const ExecutorOptions &options);
@@ -122,7 +127,8 @@ private:
   std::vector<std::unique_ptr<Command>> commands_;
   std::vector<std::vector<Command *>> feeds_; // by routine
   std::unique_ptr<MemoryCheck> memoryCheck_;
-  std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: observers, --check-memory, --trace
+  std::unique_ptr<StateGate> gate_;
+  std::vector<std::unique_ptr<Task>> wrappers_; // around commands_: observers, --save, --check-memory, --trace
   std::deque<std::string> names_;               // of commands, for errors; never move
   std::vector<std::vector<CommandList>> lists_; // by routine and queue
   Run run_;                                     // what the queues read

@@ -5,6 +5,7 @@
 #include "runtime/executor/Command.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/WriteObserver.h"
+#include "runtime/executor/WrittenOperands.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -16,24 +17,6 @@
 
 namespace ds::runtime {
 namespace {
-
-std::vector<const plan::proto::Operand *> writtenBy(const plan::proto::Command &command) {
-  std::vector<const plan::proto::Operand *> written;
-  for (const plan::proto::Operand &operand : command.kernel().operands())
-    if (operand.access() == plan::proto::Operand::WRITE || operand.access() == plan::proto::Operand::READ_WRITE)
-      written.push_back(&operand);
-  if (command.has_fill())
-    written.push_back(&command.fill().target());
-  if (command.has_copy())
-    written.push_back(&command.copy().target());
-  if (command.has_feed())
-    written.push_back(&command.feed().target());
-  for (const plan::proto::CollectivePart &part : command.collective().parts())
-    written.push_back(&part.target());
-  for (const plan::proto::Operand &operand : command.receive().targets())
-    written.push_back(&operand);
-  return written;
-}
 
 class ObservedTask final : public Task {
 public:

@@ -166,7 +166,7 @@ void VariableSources::matchWeights(uint32_t index) {
   for (const SafetensorsFile &file : weights_)
     for (const std::string &name : names) {
       const SafetensorsFile::Tensor *tensor = file.find(name);
-      if (tensor == nullptr || parts_.contains(index))
+      if (tensor == nullptr || parts_.contains(index) || isStored(index))
         continue;
       const DType dtype = DType(variable.dtype());
       if (!sameDType(tensor->dtype, dtype) || tensor->shape != shapeOf(variable))
@@ -180,7 +180,8 @@ void VariableSources::refuseMissing() const {
   std::string names;
   int count = 0;
   for (int i = 0; i < plan_.variables_size(); ++i) {
-    if (plan_.variables(i).source().from_case() != plan::proto::Source::kMissing || parts_.contains(uint32_t(i)))
+    if (plan_.variables(i).source().from_case() != plan::proto::Source::kMissing || parts_.contains(uint32_t(i)) ||
+        isStored(uint32_t(i)))
       continue;
     if (++count <= 3)
       names += (count > 1 ? ", " : "") + plan_.variables(i).name();
@@ -205,7 +206,8 @@ ReadOnlyFile VariableSources::openPlanFile(const std::string &path) const {
 void VariableSources::openPlanFiles() {
   for (int i = 0; i < plan_.variables_size(); ++i) {
     const plan::proto::Variable &variable = plan_.variables(i);
-    if (variable.source().from_case() != plan::proto::Source::kRange || parts_.contains(uint32_t(i)))
+    if (variable.source().from_case() != plan::proto::Source::kRange || parts_.contains(uint32_t(i)) ||
+        isStored(uint32_t(i)))
       continue;
     const uint32_t index = variable.source().range().file();
     if (!planFiles_.contains(index)) {
@@ -253,22 +255,35 @@ void VariableSources::refuseNan(const plan::proto::Variable &variable, uint64_t 
                 "; nothing can be trained from such weights: give others with --weights");
 }
 
+uint64_t VariableSources::readStored(uint32_t variable, uint64_t dataRank, uint64_t first, uint64_t count,
+                                     std::span<std::byte> target) const {
+  const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype())));
+  const std::vector<StoredVariables::Piece> &pieces = options_.stored->pieces.at({variable, dataRank});
+  const auto piece = std::ranges::upper_bound(pieces, first, {}, &StoredVariables::Piece::end);
+  const uint64_t elements = std::min(count, piece->end - first);
+  piece->file->read(piece->offset + (first - piece->begin) * elementBytes, target.first(elements * elementBytes));
+  return elements;
+}
+
 void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
-                           const std::function<void(std::span<const std::byte>)> &sink) const {
+                           const std::function<void(std::span<const std::byte>)> &sink, uint64_t dataRank) const {
   const plan::proto::Variable &variable = plan_.variables(int(index));
   const auto elementBytes = uint64_t(byteSize(DType(variable.dtype())));
   std::vector<std::byte> piece(std::min(pieceBytes, count * elementBytes));
   const auto part = parts_.find(index);
+  const bool stored = isStored(index);
   for (uint64_t done = 0; done < count;) {
-    const uint64_t elements = std::min(pieceBytes / elementBytes, count - done);
+    uint64_t elements = std::min(pieceBytes / elementBytes, count - done);
     const auto bytes = std::span(piece).first(elements * elementBytes);
-    if (part != parts_.end())
+    if (stored)
+      elements = readStored(index, dataRank, first + done, elements, bytes);
+    else if (part != parts_.end())
       part->second.file->read(part->second.offset + (first + done) * elementBytes, bytes);
     else
       generate(variable, index, first + done, bytes);
-    if (variable.kind() == plan::proto::Variable::PARAMETER)
+    if (variable.kind() == plan::proto::Variable::PARAMETER && !stored) // a run may go on with NaN, and is resumed so
       refuseNan(variable, first + done, bytes);
-    sink(bytes);
+    sink(bytes.first(elements * elementBytes));
     done += elements;
   }
 }

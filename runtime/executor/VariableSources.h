@@ -11,11 +11,30 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
 
-/// The first values of a plan's variables: from the files that the plan names, from what it says inline, or from
+/// Values of variables in files of a checkpoint.
+struct StoredVariables {
+  /// Elements [begin, end) lie in `file` from `offset` on.
+  struct Piece {
+    const ReadOnlyFile *file;
+    uint64_t offset;
+    uint64_t begin, end;
+  };
+  /// By variable and data-parallel rank; ascending, and at least what this process's ranks hold.
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<Piece>> pieces;
+
+  bool has(uint32_t variable) const {
+    const auto at = pieces.lower_bound({variable, 0});
+    return at != pieces.end() && at->first.first == variable;
+  }
+};
+
+/// The first values of a plan's variables: from a checkpoint, which wins over all else, from the files that the plan
+/// names, from what it says inline, or from
 /// --weights, which wins. All checks are made when it is built: sizes and checksums of the files needed, names, dtypes
 /// and shapes. Later reads fail only if a file changes meanwhile.
 class VariableSources {
@@ -24,14 +43,16 @@ public:
     std::string planFolder;  ///< paths of weight files are relative to it
     std::string weightsPath; ///< --weights: a safetensors file or a folder of some; empty: none
     uint64_t seed = 0;
+    const StoredVariables *stored = nullptr; ///< of --resume; outlives this; nullptr: none
   };
 
   /// Throws ds::Error.
   VariableSources(const plan::proto::Plan &plan, const Options &options);
 
-  /// Hands elements [first, first + count) of a variable to `sink`, in order, in pieces of at most 1 MiB.
+  /// Hands elements [first, first + count) of a variable, as data-parallel rank `dataRank` has it, to `sink`, in order,
+  /// in pieces of at most 1 MiB.
   void read(uint32_t variable, uint64_t first, uint64_t count,
-            const std::function<void(std::span<const std::byte>)> &sink) const;
+            const std::function<void(std::span<const std::byte>)> &sink, uint64_t dataRank = 0) const;
 
   /// Of the files of --weights, in the order in which they are looked at; the plan's own have their checksums in the
   /// plan.
@@ -46,6 +67,10 @@ private:
     uint64_t offset;
   };
 
+  bool isStored(uint32_t variable) const { return options_.stored != nullptr && options_.stored->has(variable); }
+  /// Elements from `first` on that lie in one piece of the checkpoint, at most `count`; fills `target` with them.
+  uint64_t readStored(uint32_t variable, uint64_t dataRank, uint64_t first, uint64_t count,
+                      std::span<std::byte> target) const;
   void openWeights();
   void matchWeights(uint32_t variable);
   void refuseMissing() const;

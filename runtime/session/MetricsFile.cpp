@@ -29,15 +29,31 @@
 
 namespace ds::runtime {
 
-MetricsFile::MetricsFile(const std::string &path) : path_(path) {
+MetricsFile::MetricsFile(const std::string &path, bool resumes) : path_(path) {
   if (path.empty())
     return;
   open();
   struct stat status;
   if (::fstat(file_, &status) != 0)
     refuse(errno);
-  if (S_ISREG(status.st_mode) && status.st_size > 0)
+  if (!S_ISREG(status.st_mode) || status.st_size == 0)
+    return;
+  if (resumes)
+    endHalfLine(uint64_t(status.st_size));
+  else
     moveAside();
+}
+
+/// The machine may have gone down while the last line was written.
+void MetricsFile::endHalfLine(uint64_t bytes) {
+  char last = '\n';
+  const int reader = openFile(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (reader < 0 || ::pread(reader, &last, 1, off_t(bytes - 1)) < 0)
+    last = '\n'; // it may be for writing alone
+  if (reader >= 0)
+    ::close(reader);
+  if (last != '\n')
+    (void)writeBytes("\n");
 }
 
 /// Opens and locks what has the path; tries again where another run has just moved that aside.

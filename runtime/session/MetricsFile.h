@@ -16,9 +16,10 @@ namespace ds::runtime {
 /// written whole is not there at all, and the next one is tried again. Allocates nothing after it is opened.
 class MetricsFile {
 public:
-  /// A file that an older run left is moved aside, to the first of PATH.1, PATH.2, ... that is free. Throws ds::Error
-  /// when it cannot be written or another run is writing it. An empty path: everything is dropped.
-  explicit MetricsFile(const std::string &path);
+  /// A file that an older run left is moved aside, to the first of PATH.1, PATH.2, ... that is free, or, where this run
+  /// `resumes` it, gets its lines. Throws ds::Error when it cannot be written or another run is writing it. An empty
+  /// path: everything is dropped.
+  explicit MetricsFile(const std::string &path, bool resumes = false);
   ~MetricsFile();
   MetricsFile(const MetricsFile &) = delete;
   MetricsFile &operator=(const MetricsFile &) = delete;
@@ -35,6 +36,7 @@ private:
   void open();
   [[noreturn]] void refuse(int problem);
   void moveAside();
+  void endHalfLine(uint64_t bytes);
   void append(std::string_view text) noexcept;
   void append(const Scalar &value) noexcept;
   /// A number, or null: JSON has no NaN and no infinity.

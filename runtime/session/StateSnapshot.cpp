@@ -5,6 +5,7 @@
 #include "runtime/device/Device.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Storage.h"
+#include "runtime/executor/WrittenOperands.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -14,34 +15,13 @@
 #include <string_view>
 
 namespace ds::runtime {
-namespace {
-
-using plan::proto::Operand;
-
-void addWritten(const plan::proto::Command &command, std::set<uint32_t> &buffers) {
-  for (const Operand &operand : command.kernel().operands())
-    if (operand.access() == Operand::WRITE || operand.access() == Operand::READ_WRITE)
-      buffers.insert(operand.buffer());
-  if (command.has_fill())
-    buffers.insert(command.fill().target().buffer());
-  if (command.has_copy())
-    buffers.insert(command.copy().target().buffer());
-  if (command.has_feed())
-    buffers.insert(command.feed().target().buffer());
-  for (const plan::proto::CollectivePart &part : command.collective().parts())
-    buffers.insert(part.target().buffer());
-  for (const Operand &target : command.receive().targets())
-    buffers.insert(target.buffer());
-}
-
-} // namespace
-
 StateSnapshot::StateSnapshot(const Executor &executor, std::string_view program) : executor_(executor) {
   const plan::proto::Role &role = executor.role();
   std::set<uint32_t> written;
   for (const plan::proto::Call &call : role.programs(int(*executor.program(program))).calls())
     for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
-      addWritten(command, written);
+      for (const plan::proto::Operand *operand : writtenBy(command))
+        written.insert(operand->buffer());
   uint64_t bytes = 0;
   for (const uint32_t buffer : written)
     bytes += role.buffers(int(buffer)).scope() == plan::proto::Buffer::PLAN ? role.buffers(int(buffer)).bytes() : 0;

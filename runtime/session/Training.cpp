@@ -7,6 +7,8 @@
 #include "core/Error.h"
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
+#include "runtime/checkpoint/StateShares.h"
+#include "runtime/checkpoint/StoredState.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
@@ -27,6 +29,8 @@
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/OutputPaths.h"
 #include "runtime/session/ReplicaDigests.h"
+#include "runtime/session/Resuming.h"
+#include "runtime/session/Saving.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/TransportChoice.h"
@@ -107,6 +111,9 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   beginFlight();
   now(HostState::Awaits, "compares its plan, flags and program with the other processes");
   requireEqualEverywhere();
+  now(HostState::Works, "looks for --resume");
+  beginning_ = findBeginning(options_, *plan_, *transport_);
+  notes_ = beginning_.notes;
   now(HostState::Works, "makes room for the plan's memory");
   refuseOverwriting(options, *plan_);
   if (!options.trace.empty()) {
@@ -117,6 +124,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   const DeviceChoice device = options.makeDevice
                                   ? DeviceChoice{options.makeDevice, kernels}
                                   : chooseDevice(*plan_, options.device, kernels, transport_->localRanks());
+  if (!options.saving.folder.empty() && !options.evaluateOnly)
+    shares_ = std::make_unique<StateShares>(shareState(*plan_));
   ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, device.make, device.kernels,
                                         ExecutorOptions{.threads = threads,
                                                         .checkMemory = options.checkMemory,
@@ -124,6 +133,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .observers = options.observers,
                                                         .trace = trace_.get(),
                                                         .flight = options.flight,
+                                                        .saved = shares_ ? &shares_->parts : nullptr,
                                                         .promisedBytes = promisedByOthers(*plan_, *transport_),
                                                         .patience = patience(options)},
                                         [this](const std::string &error) {
@@ -138,17 +148,28 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     checkExport(*plan_, *ranks_, options.exportPath);
   if (ranks_->first().device().executes())
     loadVariables();
-  metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "");
+  else if (!options.saving.folder.empty() || !beginning_.checkpoint.empty())
+    throw Error("--save and --resume need a device that computes; the null device has no state");
+  if (shares_)
+    saving_ =
+        std::make_unique<Saving>(*plan_, *shares_, *ranks_, *transport_, options.saving, options.planPath, beginning_);
+  metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "", !beginning_.checkpoint.empty());
   if (!metrics_->movedTo().empty())
     notes_.push_back("the metrics file of an older run, " + options.metrics + ", is " + metrics_->movedTo() + " now");
 }
 
 void Training::loadVariables() {
-  const std::string from = options_.weights.empty() ? "the plan's weight files" : "--weights " + options_.weights;
+  const std::string from = !beginning_.checkpoint.empty() ? "checkpoint " + beginning_.checkpoint
+                           : options_.weights.empty()     ? "the plan's weight files"
+                                                          : "--weights " + options_.weights;
   now(HostState::Works, "opens " + from);
+  std::optional<StoredState> stored;
+  if (!beginning_.checkpoint.empty())
+    stored.emplace(beginning_.checkpoint, beginning_.manifest, *plan_, transport_->localRanks());
   const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options_.planPath).parent_path().string(),
                                          .weightsPath = options_.weights,
-                                         .seed = options_.seed});
+                                         .seed = beginning_.manifest.seed,
+                                         .stored = stored ? &stored->variables() : nullptr});
   requireEqualInputs(sources.weightsDigest());
   now(HostState::Works, "reads first values from " + from);
   ranks_->initialize(sources);
@@ -199,9 +220,11 @@ void Training::requireEqualEverywhere() const {
     transport_->requireEqual(what, softwareDigest);
   transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
   transport_->requireEqual(
-      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace, --on-nonfinite or "
-      "--replica-digest-interval",
-      digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed) + " " +
+      "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace, --on-nonfinite, "
+      "--replica-digest-interval, --save, --save-interval or --resume",
+      digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed.value_or(0)) +
+             " " + std::to_string(options_.seed.has_value()) + " " + std::to_string(options_.saving.folder.empty()) +
+             " " + std::to_string(options_.saving.interval) + " " + std::to_string(options_.resume.empty()) + " " +
              std::to_string(options_.shuffle) + " " + std::to_string(options_.evaluateOnly) + " " +
              std::to_string(options_.evaluationInterval) + " " + std::to_string(options_.evaluationData.size()) + " " +
              std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty()) + " " +
@@ -221,7 +244,8 @@ void Training::requireEqualInputs(uint64_t weights) const {
 }
 
 void Training::openData() {
-  const Dataset::Order order{.shuffle = options_.shuffle && !options_.evaluateOnly, .seed = options_.seed};
+  const Dataset::Order order{.shuffle = beginning_.manifest.shuffle && !options_.evaluateOnly,
+                             .seed = beginning_.manifest.seed};
   const bool evaluates = options_.evaluateOnly || !options_.evaluationData.empty();
   if (!options_.evaluateOnly && !ranks_->first().program("step"))
     throw Error("plan " + options_.planPath + " has no program step, so it cannot train; try --eval");
@@ -238,17 +262,27 @@ void Training::openData() {
                 std::to_string(evaluationBatch(*plan_, ranks_->first())) + " of one evaluation batch");
   if (data_)
     steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
+  if (data_ && beginning_.manifest.step > 0 && beginning_.manifest.step >= steps_)
+    notes_.push_back("checkpoint " + beginning_.checkpoint + " has " + std::to_string(beginning_.manifest.step) +
+                     " steps done, and --steps " + std::to_string(steps_) + " asks for no more");
 }
 
 void Training::run(TrainingObserver &observer, const std::atomic<bool> &stop) {
   transport_->setStopFlag(stop);
   try {
     runAll(observer, stop);
+  } catch (const StoppedAndSaved &) {
+    endTogether(observer);
+    throw;
   } catch (const Error &error) {
     transport_->stop(Status::failure("%s", error.what())); // so that no other process waits for this one
     writeTrace(/*together=*/false, observer);              // what a run did before it failed is worth most
     throw;
   }
+  endTogether(observer);
+}
+
+void Training::endTogether(TrainingObserver &observer) {
   writeTrace(/*together=*/true, observer);
   throwIfError(ranks_->failure()); // of another process, which will not come to the end
   now(HostState::Awaits, "ends the run together with the other processes");
@@ -285,19 +319,22 @@ void Training::tell(const Status &metrics, TrainingObserver &observer) noexcept 
 }
 
 void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop) {
-  compareReplicas(0);
+  const uint64_t begin = beginning_.manifest.step;
+  compareReplicas(begin);
   if (options_.evaluateOnly)
-    evaluate(0, observer, stop);
-  for (uint64_t done = 0; done < steps_;) {
+    evaluate(begin, observer, stop);
+  for (uint64_t done = begin; done < steps_;) {
     step(++done, observer);
     const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
-    const bool asked = settle(done, stop && more, observer);
+    const bool asked = settle(done, (stop || timeIsUp()) && more, observer);
     compareReplicas(done);
     if (asked)
-      endAsAsked("after step " + std::to_string(done) + " of " + std::to_string(steps_), observer);
+      endAsAsked(done, "after step " + std::to_string(done) + " of " + std::to_string(steps_), observer);
+    saveIfDue(done, observer);
     if (evaluationIsDue(done))
       evaluate(done, observer, stop);
   }
+  saveNow(std::max(begin, steps_), observer); // a run without a step lays a checkpoint out for its ranks
   now(HostState::Awaits, "gathers the summary of all processes");
   tell(metrics_->write(summaries()), observer);
   if (!options_.exportPath.empty()) {
@@ -309,14 +346,60 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
                      .allowNonFinite = options_.onNonFinite == OnNonFinite::Continue},
                     stop);
   }
+  if (!unsaved_.empty())
+    throw Error(unsaved_);
 }
 
-void Training::endAsAsked(const std::string &where, TrainingObserver &observer) {
+void Training::endAsAsked(uint64_t stepsDone, const std::string &where, TrainingObserver &observer) {
   if (options_.flight != nullptr)
     options_.flight->rest();
   tell(metrics_->write(summaries()), observer);
-  throw Error("stopped by a signal " + where +
-              (options_.evaluateOnly ? "" : "; nothing was saved or exported, since --save is not available yet"));
+  const std::string stopped = (timeIsUp() ? "stopped by --max-time " : "stopped by a signal ") + where;
+  if (!saving_)
+    throw Error(stopped +
+                (options_.evaluateOnly ? "" : "; nothing was saved or exported; --save DIR saves before such an end"));
+  saveNow(stepsDone, observer);
+  if (!unsaved_.empty())
+    throw Error(stopped + ", but " + unsaved_);
+  throw StoppedAndSaved(stopped + "; --resume " + options_.saving.folder + " goes on from there");
+}
+
+bool Training::timeIsUp() const {
+  return options_.maxTime && std::chrono::steady_clock::now() - made_ >= *options_.maxTime;
+}
+
+void Training::saveIfDue(uint64_t stepsDone, TrainingObserver &observer) {
+  if (!saving_)
+    return;
+  saving_->poll();
+  if (stepsDone >= steps_ || !saving_->isDue(stepsDone))
+    return; // the last is saved when the run is over
+  now(HostState::Works, "begins a checkpoint after step", stepsDone);
+  tell(saving_->begin(stepsDone), observer);
+}
+
+/// All that there is to know about the state after so many steps is on the disk, or `unsaved_` says why not.
+void Training::saveNow(uint64_t stepsDone, TrainingObserver &observer) {
+  if (!saving_)
+    return;
+  now(HostState::Works, "saves a checkpoint after step", stepsDone);
+  tell(saving_->wait(), observer);
+  if (saving_->has(stepsDone))
+    return;
+  (void)saving_->begin(stepsDone);
+  const Saving::Outcome outcome = *saving_->wait();
+  if (!outcome.saved)
+    unsaved_ = "the last checkpoint was not saved: " + std::string(outcome.problem.message());
+  else
+    tell(outcome, observer);
+}
+
+void Training::tell(const std::optional<Saving::Outcome> &outcome, TrainingObserver &observer) const {
+  if (!outcome || outcome->problem.ok() || !hasRankZero())
+    return;
+  const std::string which = "the checkpoint after step " + std::to_string(outcome->step);
+  observer.noted(
+      (which + (outcome->saved ? " is saved, but " : " was not saved: ") + outcome->problem.message()).c_str());
 }
 
 /// What all processes do alike after a step or an evaluation. Returns whether one of them was asked to stop.
@@ -367,7 +450,10 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   const uint64_t before = number - 1;
   now(HostState::Queues, "step", number);
   throwIfError(ranks_->execute(
-      "step", {.seed = options_.seed, .step = before, .data = data_.get(), .firstSample = before * samplesPerStep()}));
+      "step", {.seed = beginning_.manifest.seed,
+               .step = before,
+               .data = data_.get(),
+               .firstSample = beginning_.manifest.samples + (before - beginning_.manifest.step) * samplesPerStep()}));
   if (!hasRankZero())
     return;
   const Executor &executor = ranks_->first();
@@ -391,13 +477,14 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const st
   double sum = 0;
   for (uint64_t i = 0; i < runs; ++i) {
     now(HostState::Queues, "the evaluation after step", stepsDone);
-    throwIfError(ranks_->execute(
-        "evaluate",
-        {.seed = options_.seed, .step = stepsDone, .data = evaluationData_.get(), .firstSample = i * batch}));
+    throwIfError(ranks_->execute("evaluate", {.seed = beginning_.manifest.seed,
+                                              .step = stepsDone,
+                                              .data = evaluationData_.get(),
+                                              .firstSample = i * batch}));
     report.loss = ranks_->first().metric(*ranks_->first().program("evaluate"), "loss");
     sum += report.loss ? report.loss->asDouble() : 0;
-    if (settle(stepsDone, stop && i + 1 < runs, observer))
-      endAsAsked("during the evaluation after step " + std::to_string(stepsDone), observer);
+    if (settle(stepsDone, (stop || timeIsUp()) && i + 1 < runs, observer))
+      endAsAsked(stepsDone, "during the evaluation after step " + std::to_string(stepsDone), observer);
   }
   if (report.loss && runs > 1)
     report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};

@@ -1,7 +1,9 @@
 //===- Training.h - steps, evaluations, metrics, export -------------------===//
 #pragma once
 
+#include "core/Error.h"
 #include "kernels/KernelRegistry.h"
+#include "runtime/checkpoint/StateShares.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
@@ -11,6 +13,8 @@
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/ReplicaDigests.h"
+#include "runtime/session/Resuming.h"
+#include "runtime/session/Saving.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/Trace.h"
@@ -50,8 +54,8 @@ struct TrainingOptions {
   std::optional<uint64_t> steps;   ///< none: one epoch
   uint64_t evaluationInterval = 0; ///< in steps; 0: once, at the end
   bool evaluateOnly = false;
-  uint64_t seed = 0;
-  int threads = 0; ///< 0: as many as the plan was compiled for
+  std::optional<uint64_t> seed; ///< none: the checkpoint's, or 0
+  int threads = 0;              ///< 0: as many as the plan was compiled for
   bool shuffle = false;
   bool checkMemory = false, checkNumerics = false;
   OnNonFinite onNonFinite = OnNonFinite::Stop;
@@ -59,6 +63,10 @@ struct TrainingOptions {
   /// as it is read through the host.
   std::optional<uint64_t> replicaDigestInterval = std::nullopt;
   std::string weights, metrics, trace, exportPath;
+  SavingOptions saving = {};
+  std::string resume = {}, resumeTag = {}; ///< a folder of checkpoints, and the name of one; empty: none, the newest
+  bool resumeIfPresent = false;            ///< a folder without checkpoints is no error
+  std::optional<std::chrono::duration<double>> maxTime = std::nullopt; ///< since the Training was made
   WriteObservers *observers = nullptr; ///< of what commands write, outlives the run; nullptr: none
   FlightRecorder *flight = nullptr;    ///< outlives the run; nullptr: none
   std::string flightFolder = {};       ///< where it writes; empty: beside the plan
@@ -66,6 +74,12 @@ struct TrainingOptions {
   std::vector<std::pair<std::string, uint64_t>> software = {};
   std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
   LocalRanks::MakeDevice makeDevice; ///< instead of `device`: one for each rank; for tests that disturb it
+};
+
+/// The run was asked to end, by a signal or --max-time, and everything is saved. ds-run ends with code 75.
+class StoppedAndSaved : public Error {
+public:
+  using Error::Error;
 };
 
 /// Told about a run while it goes on. Called between steps, on the thread that called Training::run.
@@ -90,11 +104,12 @@ public:
 
   /// All steps, or the evaluation alone. Ends after the step or batch of an evaluation during which `stop` became true,
   /// or in the middle of the export, with an error that says so. Throws ds::Error, of it NonFiniteError where a loss or
-  /// norm is the reason; metrics written so far stay, the export is written only after the last step.
+  /// norm is the reason, and StoppedAndSaved where it was asked to end and could save; metrics written so far stay, the
+  /// export is written only after the last step.
   void run(TrainingObserver &observer, const std::atomic<bool> &stop);
 
   const plan::proto::Plan &plan() const { return *plan_; }
-  /// Steps that run() will do.
+  /// Steps of the training, those done before it was resumed included.
   uint64_t steps() const { return steps_; }
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
   uint32_t ranks() const { return transport_->ranks(); }
@@ -127,21 +142,31 @@ private:
   uint64_t replicaDigestInterval() const;
   void compareReplicas(uint64_t stepsDone) const;
   /// Ends the run, on every process, since one of them was asked to. `where`: "after step 3 of 9". Throws ds::Error.
-  [[noreturn]] void endAsAsked(const std::string &where, TrainingObserver &observer);
+  [[noreturn]] void endAsAsked(uint64_t stepsDone, const std::string &where, TrainingObserver &observer);
+  bool timeIsUp() const;
+  void saveIfDue(uint64_t stepsDone, TrainingObserver &observer);
+  void saveNow(uint64_t stepsDone, TrainingObserver &observer);
+  void tell(const std::optional<Saving::Outcome> &outcome, TrainingObserver &observer) const;
+  void endTogether(TrainingObserver &observer);
   bool evaluationIsDue(uint64_t stepsDone) const;
   bool settle(uint64_t stepsDone, bool stop, TrainingObserver &observer);
 
   const TrainingOptions options_;
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::unique_ptr<plan::proto::Plan> plan_;
   std::unique_ptr<Dataset> data_, evaluationData_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<StateShares> shares_; // what of the state each rank saves
   std::unique_ptr<LocalRanks> ranks_;
   std::unique_ptr<MetricsFile> metrics_;
   std::unique_ptr<ReplicaDigests> replicas_; // where they are compared
-  std::vector<StateSnapshot> snapshots_;     // of --on-nonfinite skip, one a rank of this process
-  NonFinite nonFinite_;                      // of the last step or evaluation
-  bool metricsLost_ = false;                 // a line could not be written
+  std::unique_ptr<Saving> saving_;           // of --save
+  Beginning beginning_;
+  std::string unsaved_;                  // why the last checkpoint was not saved
+  std::vector<StateSnapshot> snapshots_; // of --on-nonfinite skip, one a rank of this process
+  NonFinite nonFinite_;                  // of the last step or evaluation
+  bool metricsLost_ = false;             // a line could not be written
   std::vector<std::string> unusedWeights_, notes_;
   uint64_t steps_ = 0;
 };

@@ -14,8 +14,7 @@ namespace ds::run {
 namespace {
 
 /// Flags that later versions will have. They are parsed so that the answer is about them and not about their values.
-constexpr const char *laterFlags[] = {"--save", "--save-interval", "--keep", "--resume",
-                                      "--tag",  "--max-time",      "--set"};
+constexpr const char *laterFlags[] = {"--set"};
 
 class Parser {
 public:
@@ -28,12 +27,14 @@ public:
     app_.add_option("--device", training.device,
                     "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
         ->check(CLI::IsMember({"cpu", "cuda", "null"}));
-    app_.add_option("--seed", training.seed, "of dropout, shuffling and random first values; default: 0");
+    app_.add_option("--seed", training.seed,
+                    "of dropout, shuffling and random first values; default: 0, or the resumed run's");
     app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")
         ->check(CLI::Range(1, 4096));
     app_.add_flag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
     app_.add_option("--weights", training.weights, "safetensors file or folder that overrides the plan's first values");
     addResults();
+    addCheckpoints();
     app_.add_option("--collective-timeout", collectiveTimeout_,
                     "seconds that a rank waits for the others; default: 600")
         ->check(CLI::Range(0.001, 1e6));
@@ -55,7 +56,6 @@ public:
         ->type_name("A.dsplan B.dsplan");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
-    app_.add_flag("--resume-if-present", resumeIfPresent_)->group("");
     for (const char *flag : laterFlags)
       app_.add_option(flag, later_)->group("");
     addPostmortem();
@@ -101,6 +101,23 @@ private:
     app_.add_option("--export", training.exportPath, "safetensors file for the final weights");
   }
 
+  void addCheckpoints() {
+    runtime::TrainingOptions &training = arguments_.training;
+    app_.add_option("--save", training.saving.folder, "folder for checkpoints: one at the end, or when asked to stop");
+    app_.add_option("--save-interval", training.saving.interval, "steps between checkpoints; default: only at the end")
+        ->check(CLI::PositiveNumber);
+    app_.add_option("--keep", training.saving.keep, "newest checkpoints that stay; default: all")
+        ->check(CLI::PositiveNumber);
+    app_.add_option("--resume", training.resume, "folder of checkpoints: goes on from the newest");
+    app_.add_option("--tag", training.resumeTag, "another checkpoint than the newest: global_step300");
+    app_.add_flag("--resume-if-present", training.resumeIfPresent,
+                  "a folder without checkpoints starts a first run; --resume's default is then that of --save");
+    app_.add_option("--max-time", maxTime_, "ends after the step under way: seconds, or 90m, 12h; with --save it saves")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
+                                          CLI::AsNumberWithUnit::CASE_SENSITIVE))
+        ->check(CLI::PositiveNumber);
+  }
+
   void addPostmortem() {
     CLI::App &app = *app_.add_subcommand("postmortem", "who held up a run that hung");
     PostmortemArguments &asked = arguments_.postmortem;
@@ -121,12 +138,10 @@ private:
     for (const char *flag : laterFlags)
       if (app_.count(flag) > 0)
         throw UsageError(std::string(flag) + " is not available yet in this version of ds-run");
-    if (app_.count("--resume-if-present") > 0)
-      throw UsageError("--resume-if-present is not available yet in this version of ds-run");
     if (app_.got_subcommand("export"))
-      throw UsageError(
-          "ds-run export is not available yet, as there are no checkpoints; --export writes the weights at "
-          "the end of a run");
+      throw UsageError("ds-run export is not available yet; ds-run PLAN --resume DIR --steps 0 --export FILE writes "
+                       "the weights of a "
+                       "checkpoint");
   }
 
   /// What --bisect would not do. It runs steps and compares them, nothing else.
@@ -143,7 +158,8 @@ private:
       throw UsageError("--bisect compares steps, so --steps 0 makes no sense with it");
     for (const char *flag :
          {"-n", "--metrics", "--trace", "--flight-recorder", "--eval", "--eval-data", "--eval-interval", "--export",
-          "--check-memory", "--check-numerics", "--on-nonfinite", "--replica-digest-interval"})
+          "--check-memory", "--check-numerics", "--on-nonfinite", "--replica-digest-interval", "--save",
+          "--save-interval", "--keep", "--resume", "--tag", "--resume-if-present", "--max-time"})
       if (app_.count(flag) > 0)
         throw UsageError(std::string(flag) + " makes no sense with --bisect, which compares the steps of two plans");
   }
@@ -163,15 +179,33 @@ private:
       throw UsageError("--eval-interval needs --eval-data");
     if (training.evaluateOnly && (!training.exportPath.empty() || app_.count("--steps") > 0))
       throw UsageError("--eval does not train, so --steps and --export make no sense with it");
+    checkCheckpoints();
     if (arguments_.quiet && arguments_.verbose)
       throw UsageError("--quiet and --verbose exclude each other");
+  }
+
+  void checkCheckpoints() {
+    runtime::TrainingOptions &training = arguments_.training;
+    if (training.resumeIfPresent && training.resume.empty())
+      training.resume = training.saving.folder;
+    if (training.resume.empty() && (training.resumeIfPresent || !training.resumeTag.empty()))
+      throw UsageError("--tag and --resume-if-present need --resume DIR");
+    if (training.saving.folder.empty() && (training.saving.interval > 0 || training.saving.keep > 0))
+      throw UsageError("--save-interval and --keep need --save DIR");
+    if (!training.resume.empty() && !training.resumeIfPresent && !training.weights.empty())
+      throw UsageError("--resume has the weights, so --weights makes no sense with it; --resume-if-present takes them "
+                       "for a first run");
+    if (training.evaluateOnly && !training.saving.folder.empty())
+      throw UsageError("--eval does not train, so --save makes no sense with it");
+    if (app_.count("--max-time") > 0)
+      training.maxTime = std::chrono::duration<double>(maxTime_);
   }
 
   CLI::App app_;
   Arguments arguments_;
   uint64_t ranks_ = 0, steps_ = 0;
   double collectiveTimeout_ = 600; // s
-  bool resumeIfPresent_ = false;
+  double maxTime_ = 0;             // s
   std::vector<std::string> later_;
 };
 

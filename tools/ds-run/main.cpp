@@ -165,6 +165,9 @@ int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &fl
   } catch (const runtime::NonFiniteError &error) {
     printError(error.what());
     return 3;
+  } catch (const runtime::StoppedAndSaved &stopped) {
+    printNote(stopped.what());
+    return 75;
   } catch (const Error &error) {
     printError(error.what());
     if (!error.tryLine.empty())

@@ -87,10 +87,17 @@ TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
 }
 
 TEST_F(DsRun, NamesFlagsThatAreNotThereYet) {
-  for (const char *flag : {"--save", "--save-interval", "--keep", "--resume", "--tag", "--max-time", "--set"})
-    expectError(dsRun(plan + " " + flag + " x"), 2, std::string(flag) + " is not available yet");
-  expectError(dsRun(plan + " --resume-if-present"), 2, "--resume-if-present is not available yet");
+  expectError(dsRun(plan + " --set x"), 2, "--set is not available yet");
   expectError(dsRun("export dir -o f"), 2, "ds-run export is not available yet");
+}
+
+TEST_F(DsRun, FlagsOfCheckpointsBelongTogether) {
+  expectError(dsRun(plan + " --save-interval 3"), 2, "--save-interval and --keep need --save DIR");
+  expectError(dsRun(plan + " --resume-if-present"), 2, "--tag and --resume-if-present need --resume DIR");
+  expectError(dsRun(plan + " --resume d --weights w"), 2, "--resume has the weights");
+  expectError(dsRun(plan + " --eval --save d"), 2, "--eval does not train, so --save makes no sense with it");
+  expectError(dsRun(plan + " --save d --keep 0"), 2, "--keep");
+  expectError(dsRun(plan + " --max-time 3y"), 2, "--max-time");
 }
 
 TEST_F(DsRun, RefusesBadInputWithCodeOne) {

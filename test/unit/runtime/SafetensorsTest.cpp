@@ -112,7 +112,7 @@ TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
     sink(std::as_bytes(std::span(values).subspan(1)));
   };
   runtime::writeSafetensors(
-      folder / "f", {{"z", DType::F32, {3}, produce}, {"a \"quoted\"", DType::F32, {1, 3}, produce}}, {{"tied", "z"}});
+      folder / "f", {{"a \"quoted\"", DType::F32, {1, 3}, produce}, {"z", DType::F32, {3}, produce}}, {{"tied", "z"}});
   const SafetensorsFile file(folder / "f");
   EXPECT_EQ(file.metadata().at("tied"), "z");
   EXPECT_EQ(file.find("a \"quoted\"")->shape, (Shape{1, 3}));

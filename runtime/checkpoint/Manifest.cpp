@@ -1,0 +1,193 @@
+//===- Manifest.cpp - manifest.json of a checkpoint -----------------------===//
+#include "runtime/checkpoint/Manifest.h"
+
+#include "core/Error.h"
+#include "core/Files.h"
+#include "core/Shape.h"
+#include "runtime/checkpoint/ManifestChecks.h"
+#include "runtime/checkpoint/ManifestFields.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t largest = size_t(1) << 30; // bytes; a thousand ranks need some 50 MB
+
+constexpr std::pair<Manifest::Kind, const char *> kindNames[] = {{Manifest::Kind::Parameter, "parameter"},
+                                                                 {Manifest::Kind::Optimizer, "optimizer"},
+                                                                 {Manifest::Kind::Buffer, "buffer"},
+                                                                 {Manifest::Kind::Scalar, "scalar"}};
+
+Manifest::Kind kindOf(const ManifestFields &fields) {
+  const std::string text = fields.text("kind");
+  for (const auto &[kind, name] : kindNames)
+    if (text == name)
+      return kind;
+  fields.refuse("kind", "is " + text + ", not parameter, optimizer, buffer or scalar");
+}
+
+std::vector<Manifest::Piece> piecesOf(const ManifestFields &list) {
+  std::vector<Manifest::Piece> pieces;
+  for (const ManifestFields &piece : list.elements())
+    pieces.push_back({piece.text("file"), piece.text("tensor"), piece.number("begin"), piece.number("end")});
+  return pieces;
+}
+
+Manifest::Variable variableOf(const ManifestFields &fields) {
+  Manifest::Variable variable{.name = fields.text("name"), .kind = kindOf(fields)};
+  if (variable.kind == Manifest::Kind::Optimizer) {
+    variable.of = fields.text("of");
+    variable.slot = fields.text("slot");
+  }
+  if (fields.has("aliases"))
+    variable.aliases = fields.texts("aliases");
+  if (fields.has("persistent"))
+    variable.persistent = fields.flag("persistent");
+  variable.dtype = fields.text("dtype");
+  for (const uint64_t dim : fields.numbers("shape"))
+    variable.shape.push_back(int64_t(dim));
+  variable.pieces = piecesOf(fields.list("pieces"));
+  if (fields.has("other_data_ranks"))
+    for (const ManifestFields &pieces : fields.list("other_data_ranks").elements())
+      variable.otherDataRanks.push_back(piecesOf(pieces));
+  return variable;
+}
+
+void readHistory(const ManifestFields &fields, Manifest &manifest) {
+  for (const ManifestFields &file : fields.list("data").elements())
+    manifest.data.push_back({file.text("name"), file.number("bytes"), file.text("digest")});
+  for (const ManifestFields &change : fields.list("set").elements())
+    manifest.set.push_back({change.number("step"), change.text("key"), change.json("value")});
+}
+
+void readContent(const ManifestFields &fields, Manifest &manifest) {
+  const ManifestFields layout = fields.object("layout");
+  manifest.layout = {layout.number("ranks"), layout.number("data_parallel"), layout.number("stages"),
+                     layout.number("zero")};
+  for (const ManifestFields &variable : fields.list("variables").elements())
+    manifest.variables.push_back(variableOf(variable));
+  for (const ManifestFields &file : fields.list("files").elements())
+    manifest.files.push_back({file.text("name"), file.number("bytes"), file.text("sha256")});
+}
+
+Json jsonOf(const std::vector<Manifest::Piece> &pieces) {
+  Json list = Json::array();
+  for (const Manifest::Piece &piece : pieces)
+    list.push_back({{"file", piece.file}, {"tensor", piece.tensor}, {"begin", piece.begin}, {"end", piece.end}});
+  return list;
+}
+
+Json jsonOf(const Manifest::Variable &variable) {
+  Json json = {{"name", variable.name}};
+  for (const auto &[kind, name] : kindNames)
+    if (variable.kind == kind)
+      json["kind"] = name;
+  if (variable.kind == Manifest::Kind::Optimizer) {
+    json["of"] = variable.of;
+    json["slot"] = variable.slot;
+  }
+  if (!variable.aliases.empty())
+    json["aliases"] = variable.aliases;
+  if (variable.kind == Manifest::Kind::Buffer)
+    json["persistent"] = variable.persistent;
+  json["dtype"] = variable.dtype;
+  json["shape"] = variable.shape;
+  json["pieces"] = jsonOf(variable.pieces);
+  if (!variable.otherDataRanks.empty()) {
+    json["other_data_ranks"] = Json::array();
+    for (const std::vector<Manifest::Piece> &pieces : variable.otherDataRanks)
+      json["other_data_ranks"].push_back(jsonOf(pieces));
+  }
+  return json;
+}
+
+} // namespace
+
+const Manifest::Variable *Manifest::find(std::string_view name) const {
+  for (const Variable &variable : variables)
+    if (variable.name == name)
+      return &variable;
+  return nullptr;
+}
+
+uint64_t elementsOf(const Manifest::Variable &variable) { return uint64_t(elementCount(variable.shape)); }
+
+Manifest parseManifest(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    throw Error("it is no JSON object, so it is damaged or no checkpoint's manifest");
+  const ManifestFields fields(json, "");
+  if (const uint64_t format = fields.number("format"); format != Manifest::formatVersion)
+    throw Error("its format is " + std::to_string(format) + ", but this ds-run reads format " +
+                std::to_string(Manifest::formatVersion) + "; use the ds-run that wrote it, or a newer one");
+  Manifest manifest{.deepstatic = fields.text("deepstatic"),
+                    .plan = fields.text("plan"),
+                    .model = fields.text("model"),
+                    .run = fields.text("run"),
+                    .step = fields.number("step"),
+                    .samples = fields.number("samples"),
+                    .samplesPerStep = fields.number("samples_per_step"),
+                    .seed = fields.number("seed"),
+                    .shuffle = fields.flag("shuffle")};
+  readHistory(fields, manifest);
+  readContent(fields, manifest);
+  checkManifest(manifest);
+  return manifest;
+}
+
+Manifest readManifest(const std::string &path) {
+  const std::optional<std::string> text = readWhole(path, largest);
+  if (!text)
+    throw Error(path + " cannot be read: " + std::strerror(errno));
+  try {
+    return parseManifest(*text);
+  } catch (const Error &error) {
+    throw Error(path + ": " + error.what());
+  }
+}
+
+std::string manifestText(const Manifest &manifest) {
+  Json json = {{"format", Manifest::formatVersion},
+               {"deepstatic", manifest.deepstatic},
+               {"plan", manifest.plan},
+               {"model", manifest.model},
+               {"run", manifest.run},
+               {"step", manifest.step},
+               {"samples", manifest.samples},
+               {"samples_per_step", manifest.samplesPerStep},
+               {"seed", manifest.seed},
+               {"shuffle", manifest.shuffle}};
+  for (const char *list : {"data", "set"})
+    json[list] = Json::array();
+  for (const Manifest::DataFile &file : manifest.data)
+    json["data"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"digest", file.digest}});
+  for (const Manifest::Change &change : manifest.set)
+    json["set"].push_back({{"step", change.step}, {"key", change.key}, {"value", Json::parse(change.value)}});
+  const Manifest::Layout &layout = manifest.layout;
+  json["layout"] = {{"ranks", layout.ranks},
+                    {"data_parallel", layout.dataParallel},
+                    {"stages", layout.stages},
+                    {"zero", layout.zero}};
+  for (const char *list : {"variables", "files"})
+    json[list] = Json::array();
+  for (const Manifest::Variable &variable : manifest.variables)
+    json["variables"].push_back(jsonOf(variable));
+  for (const Manifest::File &file : manifest.files)
+    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,88 @@
+//===- ManifestChecks.cpp - what must hold between a manifest's fields ----===//
+#include "runtime/checkpoint/ManifestChecks.h"
+
+#include "core/Error.h"
+#include "core/Shape.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/data/SafetensorsFile.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+bool isHex(const std::string &text, size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// A manifest from elsewhere must not make anybody read outside of its folder.
+bool isPlainName(const std::string &name) {
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+}
+
+void checkFiles(const Manifest &manifest, std::set<std::string> &names) {
+  for (const Manifest::File &file : manifest.files) {
+    if (!isPlainName(file.name))
+      throw Error("its file '" + file.name + "' is no name within the folder");
+    if (!names.insert(file.name).second)
+      throw Error("its file " + file.name + " stands twice");
+    if (!isHex(file.sha256, 64))
+      throw Error("the sha256 of its file " + file.name + " is not 64 hexadecimal digits");
+  }
+}
+
+void checkPieces(const Manifest::Variable &variable, const std::vector<Manifest::Piece> &pieces,
+                 const std::set<std::string> &files) {
+  const uint64_t elements = elementsOf(variable);
+  uint64_t next = 0;
+  for (const Manifest::Piece &piece : pieces) {
+    if (!files.contains(piece.file))
+      throw Error("variable " + variable.name + " lies in " + piece.file + ", which is not among its files");
+    if (piece.begin != next || piece.end <= piece.begin)
+      throw Error("the pieces of variable " + variable.name + " do not follow each other: elements " +
+                  std::to_string(piece.begin) + " to " + std::to_string(piece.end) + " come where " +
+                  std::to_string(next) + " is next");
+    next = piece.end;
+  }
+  if (next != elements)
+    throw Error("the pieces of variable " + variable.name + " have " + std::to_string(next) + " elements, but shape " +
+                toString(variable.shape) + " has " + std::to_string(elements));
+}
+
+void checkVariable(const Manifest::Variable &variable, const Manifest &manifest, const std::set<std::string> &files) {
+  if (safetensorsElementBytes(variable.dtype) == 0)
+    throw Error("variable " + variable.name + " has dtype '" + variable.dtype + "', which is not known");
+  if (!checkedElementCount(variable.shape))
+    throw Error("variable " + variable.name + " has shape " + toString(variable.shape) + ", which is too large");
+  checkPieces(variable, variable.pieces, files);
+  for (const std::vector<Manifest::Piece> &pieces : variable.otherDataRanks)
+    checkPieces(variable, pieces, files);
+  if (!variable.otherDataRanks.empty() && variable.otherDataRanks.size() + 1 != manifest.layout.dataParallel)
+    throw Error("variable " + variable.name + " has values of " + std::to_string(variable.otherDataRanks.size() + 1) +
+                " data-parallel ranks, but the layout has " + std::to_string(manifest.layout.dataParallel));
+}
+
+} // namespace
+
+void checkManifest(const Manifest &manifest) {
+  std::set<std::string> files, names, parameters;
+  checkFiles(manifest, files);
+  for (const Manifest::Variable &variable : manifest.variables) {
+    if (!names.insert(variable.name).second)
+      throw Error("its variable " + variable.name + " stands twice");
+    if (variable.kind == Manifest::Kind::Parameter)
+      parameters.insert(variable.name);
+    checkVariable(variable, manifest, files);
+  }
+  for (const Manifest::Variable &variable : manifest.variables)
+    if (variable.kind == Manifest::Kind::Optimizer && !parameters.contains(variable.of))
+      throw Error("variable " + variable.name + " is state of " + variable.of + ", which is none of its parameters");
+  if (manifest.samplesPerStep == 0)
+    throw Error("its samples_per_step is 0");
+}
+
+} // namespace ds::runtime

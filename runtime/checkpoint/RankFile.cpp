@@ -1,0 +1,47 @@
+//===- RankFile.cpp - what one rank writes of a checkpoint ----------------===//
+#include "runtime/checkpoint/RankFile.h"
+
+#include "core/DType.h"
+#include "core/Sha256.h"
+#include "core/Shape.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/checkpoint/StateShares.h"
+#include "runtime/data/SafetensorsWriter.h"
+#include "runtime/executor/HeldParts.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+
+Manifest::File writeRankFile(const std::string &folder, uint32_t rank, const plan::proto::Plan &plan,
+                             std::span<const HeldPart> parts, const NextBytes &next) {
+  std::vector<TensorToWrite> tensors;
+  for (const HeldPart &part : parts) {
+    const plan::proto::Variable &variable = plan.variables(int(part.variable));
+    const std::string name = tensorName(plan, part);
+    const auto dtype = DType(variable.dtype());
+    tensors.push_back(
+        {name, dtype,
+         name == variable.name() ? Shape(variable.shape().begin(), variable.shape().end()) : Shape{int64_t(part.count)},
+         [&next, bytes = part.count * uint64_t(byteSize(dtype))](const auto &sink) {
+           for (uint64_t given = 0; given < bytes;) {
+             const std::span<const std::byte> piece = next(bytes - given);
+             sink(piece);
+             given += piece.size();
+           }
+         }});
+  }
+  const std::string name = rankFileName(rank);
+  Sha256 digest;
+  writeSafetensors(folder + "/" + name, tensors, {}, [&](std::span<const std::byte> bytes) { digest.add(bytes); });
+  const uint64_t bytes = digest.bytes();
+  return {name, bytes, hexOf(digest.finish())};
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,115 @@
+//===- StoredState.cpp - a checkpoint that a run resumes ------------------===//
+#include "runtime/checkpoint/StoredState.h"
+
+#include "core/DType.h"
+#include "core/Error.h"
+#include "core/Files.h"
+#include "core/Sha256.h"
+#include "core/Shape.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/checkpoint/StateShares.h"
+#include "runtime/data/ReadOnlyFile.h"
+#include "runtime/data/SafetensorsFile.h"
+#include "runtime/data/SafetensorsWriter.h"
+#include "runtime/executor/HeldParts.h"
+#include "runtime/executor/VariableSources.h"
+#include "runtime/plan/Ranks.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+/// Of data rank `dataRank`; those of rank 0 where all have the same.
+std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, uint64_t dataRank) {
+  if (dataRank == 0 || dataRank > variable.otherDataRanks.size())
+    return variable.pieces;
+  return variable.otherDataRanks[dataRank - 1];
+}
+
+} // namespace
+
+void verifyFile(const std::string &folder, const Manifest::File &file) {
+  const std::string path = folder + "/" + file.name;
+  if (!isThere(path))
+    throw Error("checkpoint " + folder + " lacks its file " + file.name + " of SHA-256 " + file.sha256 +
+                "; copy it there or resume another checkpoint (--tag)");
+  if (const uint64_t bytes = ReadOnlyFile(path).bytes(); bytes != file.bytes)
+    throw Error(path + " is damaged: it has " + std::to_string(bytes) + " bytes, its manifest says " +
+                std::to_string(file.bytes) + "; resume another checkpoint (--tag)");
+  if (const std::string found = hexOf(sha256OfFile(path)); found != file.sha256)
+    throw Error(path + " is damaged: its SHA-256 is " + found + ", its manifest says " + file.sha256 +
+                "; resume another checkpoint (--tag)");
+}
+
+StoredState::StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
+                         std::span<const uint32_t> ranks)
+    : folder_(std::move(folder)), plan_(plan) {
+  requireSameVariables(manifest);
+  std::map<std::string, const Manifest::Variable *> byName;
+  for (const Manifest::Variable &variable : manifest.variables)
+    byName.emplace(variable.name, &variable);
+  for (const uint32_t rank : ranks) {
+    const uint64_t data = plan::positionOfRank(plan, rank).dataCoordinate;
+    for (const HeldPart &part : heldParts(plan, rank))
+      if (const auto found = byName.find(plan.variables(int(part.variable)).name()); found != byName.end())
+        add(manifest, part.variable, data, piecesOf(*found->second, data), part.first, part.count);
+  }
+}
+
+void StoredState::requireSameVariables(const Manifest &manifest) const {
+  const std::string other = "checkpoint " + folder_ + " is of another model or optimizer than the plan: ";
+  std::set<std::string> wanted;
+  for (const uint32_t index : stateVariables(plan_)) {
+    const plan::proto::Variable &variable = plan_.variables(int(index));
+    wanted.insert(variable.name());
+    const Manifest::Variable *stored = manifest.find(variable.name());
+    if (stored == nullptr)
+      throw Error(other + "it has no " + variable.name());
+    const Shape shape(variable.shape().begin(), variable.shape().end());
+    if (const char *dtype = safetensorsName(DType(variable.dtype())); stored->dtype != dtype || stored->shape != shape)
+      throw Error(other + variable.name() + " is " + stored->dtype + " " + toString(stored->shape) +
+                  " there, the plan wants " + dtype + " " + toString(shape));
+  }
+  for (const Manifest::Variable &variable : manifest.variables)
+    if (!wanted.contains(variable.name))
+      throw Error(other + "it has " + variable.name + ", which the plan has not");
+}
+
+/// What of the pieces lies within elements [first, first + count), unless it is there already.
+void StoredState::add(const Manifest &manifest, uint32_t variable, uint64_t dataRank,
+                      std::span<const Manifest::Piece> pieces, uint64_t first, uint64_t count) {
+  std::vector<StoredVariables::Piece> &stored = variables_.pieces[{variable, dataRank}];
+  const auto elementBytes = uint64_t(byteSize(DType(plan_.variables(int(variable)).dtype())));
+  for (const Manifest::Piece &piece : pieces) {
+    if (piece.end <= first || piece.begin >= first + count)
+      continue;
+    const auto at = std::ranges::lower_bound(stored, piece.begin, {}, &StoredVariables::Piece::begin);
+    if (at != stored.end() && at->begin == piece.begin)
+      continue;
+    const SafetensorsFile &file = open(manifest, piece.file);
+    const SafetensorsFile::Tensor *tensor = file.find(piece.tensor);
+    if (tensor == nullptr || tensor->bytes != (piece.end - piece.begin) * elementBytes)
+      throw Error(file.path() + " has no tensor " + piece.tensor + " of " + std::to_string(piece.end - piece.begin) +
+                  " elements, which its checkpoint's manifest names");
+    stored.insert(at, {&file.file(), tensor->offset, piece.begin, piece.end});
+  }
+}
+
+const SafetensorsFile &StoredState::open(const Manifest &manifest, const std::string &name) {
+  if (const auto found = files_.find(name); found != files_.end())
+    return found->second;
+  verifyFile(folder_, *std::ranges::find(manifest.files, name, &Manifest::File::name));
+  return files_.try_emplace(name, folder_ + "/" + name).first->second;
+}
+
+} // namespace ds::runtime

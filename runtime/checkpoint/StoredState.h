@@ -1,0 +1,42 @@
+//===- StoredState.h - a checkpoint that a run resumes --------------------===//
+#pragma once
+
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/data/SafetensorsFile.h"
+#include "runtime/executor/VariableSources.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+namespace ds::runtime {
+
+/// Reads a file of a checkpoint once. Throws ds::Error, one sentence, if it is not there, or has another size or
+/// SHA-256 than the manifest says.
+void verifyFile(const std::string &folder, const Manifest::File &file);
+
+/// The values of a plan's state in the files of a checkpoint, which may be of any number of ranks, ZeRO stage and
+/// number of pipeline stages. Of the files only those are looked at that these ranks take something from.
+class StoredState {
+public:
+  /// Throws ds::Error for a checkpoint of another model or optimizer, and for files that are missing or damaged.
+  StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
+              std::span<const uint32_t> ranks);
+
+  const StoredVariables &variables() const { return variables_; }
+
+private:
+  void requireSameVariables(const Manifest &manifest) const;
+  void add(const Manifest &manifest, uint32_t variable, uint64_t dataRank, std::span<const Manifest::Piece> pieces,
+           uint64_t first, uint64_t count);
+  const SafetensorsFile &open(const Manifest &manifest, const std::string &name);
+
+  const std::string folder_;
+  const plan::proto::Plan &plan_;
+  std::map<std::string, SafetensorsFile> files_; // by name
+  StoredVariables variables_;
+};
+
+} // namespace ds::runtime

@@ -1,0 +1,155 @@
+// manifest.json of checkpoints: what is written is read back, and every damage is one sentence.
+#include "runtime/checkpoint/Manifest.h"
+#include "core/Error.h"
+#include "test/unit/runtime/Files.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+
+using namespace ds;
+using namespace ds::runtime;
+
+namespace {
+
+Manifest example() {
+  Manifest manifest{.deepstatic = "0.1.0",
+                    .plan = std::string(64, 'a'),
+                    .model = "",
+                    .run = "00000000deadbeef",
+                    .step = 300,
+                    .samples = 2400,
+                    .samplesPerStep = 8,
+                    .seed = 7,
+                    .shuffle = true};
+  manifest.data = {{"text.safetensors", 4096, "0123456789abcdef"}};
+  manifest.set = {{200, "optimizer.params.lr", "0.001"}};
+  manifest.layout = {.ranks = 2, .dataParallel = 2, .stages = 1, .zero = 3};
+  manifest.variables = {
+      {.name = "wte.weight",
+       .aliases = {"lm_head.weight"},
+       .dtype = "F32",
+       .shape = {4, 3},
+       .pieces = {{"rank-00000.safetensors", "wte.weight@0", 0, 7}, {"rank-00001.safetensors", "wte.weight@7", 7, 12}}},
+      {.name = "wte.weight::exp_avg",
+       .kind = Manifest::Kind::Optimizer,
+       .of = "wte.weight",
+       .slot = "exp_avg",
+       .dtype = "F32",
+       .shape = {4, 3},
+       .pieces = {{"rank-00000.safetensors", "wte.weight::exp_avg", 0, 12}}},
+      {.name = "running_mean",
+       .kind = Manifest::Kind::Buffer,
+       .persistent = false,
+       .dtype = "F32",
+       .shape = {3},
+       .pieces = {{"rank-00000.safetensors", "running_mean", 0, 3}},
+       .otherDataRanks = {{{"rank-00001.safetensors", "running_mean", 0, 3}}}},
+      {.name = "step",
+       .kind = Manifest::Kind::Scalar,
+       .dtype = "F64",
+       .shape = {},
+       .pieces = {{"rank-00001.safetensors", "step", 0, 1}}},
+      {.name = "nothing", .kind = Manifest::Kind::Buffer, .dtype = "I64", .shape = {0, 5}}};
+  manifest.files = {{"rank-00000.safetensors", 200, std::string(64, '0')},
+                    {"rank-00001.safetensors", 150, std::string(64, 'f')}};
+  return manifest;
+}
+
+/// The sentence with which a text is refused.
+std::string refusal(const std::string &text) {
+  try {
+    (void)parseManifest(text);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// The example's text with one part replaced.
+std::string edited(const std::string &part, const std::string &by) {
+  std::string text = manifestText(example());
+  const size_t at = text.find(part);
+  EXPECT_NE(at, std::string::npos) << part << " is not in " << text;
+  return text.replace(at, part.size(), by);
+}
+
+TEST(ManifestTest, WhatIsWrittenIsReadBack) {
+  const std::string text = manifestText(example());
+  const Manifest manifest = parseManifest(text);
+  EXPECT_EQ(manifestText(manifest), text);
+  EXPECT_EQ(manifest.samples, 2400U);
+  EXPECT_TRUE(manifest.shuffle);
+  EXPECT_EQ(manifest.layout.zero, 3U);
+  ASSERT_NE(manifest.find("running_mean"), nullptr);
+  EXPECT_FALSE(manifest.find("running_mean")->persistent);
+  EXPECT_EQ(manifest.find("running_mean")->otherDataRanks[0][0].file, "rank-00001.safetensors");
+  EXPECT_EQ(manifest.find("wte.weight")->pieces[1].end, 12U);
+  EXPECT_EQ(manifest.find("wte.weight::exp_avg")->of, "wte.weight");
+  EXPECT_EQ(manifest.find("lm_head.weight"), nullptr);
+}
+
+TEST(ManifestTest, KeysStandInTheOrderOfTheFormat) {
+  const std::string text = manifestText(example());
+  size_t last = 0;
+  for (const char *key : {"format", "deepstatic", "plan", "model", "run", "step", "samples", "samples_per_step", "seed",
+                          "shuffle", "data", "set", "layout", "variables", "files"}) {
+    const size_t at = text.find("\n \"" + std::string(key) + "\":");
+    ASSERT_NE(at, std::string::npos) << key;
+    EXPECT_GT(at, last) << key;
+    last = at;
+  }
+}
+
+TEST(ManifestTest, EveryDamageIsOneSentence) {
+  EXPECT_EQ(refusal("{"), "it is no JSON object, so it is damaged or no checkpoint's manifest");
+  EXPECT_EQ(refusal("[1]"), "it is no JSON object, so it is damaged or no checkpoint's manifest");
+  EXPECT_EQ(refusal("{}"), "format is missing");
+  EXPECT_EQ(refusal(edited("\"format\": 1", "\"format\": 2")),
+            "its format is 2, but this ds-run reads format 1; use the ds-run that wrote it, or a newer one");
+  EXPECT_EQ(refusal(edited("\"step\": 300", "\"step\": -3")), "step is not a whole number");
+  EXPECT_EQ(refusal(edited("\"shuffle\": true", "\"shuffle\": 1")), "shuffle is not true or false");
+  EXPECT_EQ(refusal(edited("\"kind\": \"scalar\"", "\"kind\": \"tensor\"")),
+            "variables[3].kind is tensor, not parameter, optimizer, buffer or scalar");
+  EXPECT_EQ(refusal(edited("\"begin\": 7", "\"begin\": 6")),
+            "the pieces of variable wte.weight do not follow each other: elements 6 to 12 come where 7 is next");
+  EXPECT_EQ(refusal(edited("\"end\": 3", "\"end\": 2")),
+            "the pieces of variable running_mean have 2 elements, but shape [3] has 3");
+  EXPECT_EQ(refusal(edited("\"dtype\": \"F64\"", "\"dtype\": \"F65\"")),
+            "variable step has dtype 'F65', which is not known");
+  EXPECT_EQ(refusal(edited("\"name\": \"nothing\"", "\"name\": \"step\"")), "its variable step stands twice");
+  EXPECT_EQ(refusal(edited("\"of\": \"wte.weight\"", "\"of\": \"wpe.weight\"")),
+            "variable wte.weight::exp_avg is state of wpe.weight, which is none of its parameters");
+  EXPECT_EQ(refusal(edited("\"data_parallel\": 2", "\"data_parallel\": 3")),
+            "variable running_mean has values of 2 data-parallel ranks, but the layout has 3");
+  EXPECT_EQ(refusal(edited(std::string(64, 'f'), "f00")),
+            "the sha256 of its file rank-00001.safetensors is not 64 hexadecimal digits");
+  EXPECT_EQ(refusal(edited("\"file\": \"rank-00000.safetensors\"", "\"file\": \"other\"")),
+            "variable wte.weight lies in other, which is not among its files");
+  EXPECT_EQ(refusal(edited("{\n   \"name\": \"rank-00000.safetensors\"", "{\n   \"name\": \"../rank\"")),
+            "its file '../rank' is no name within the folder");
+}
+
+TEST(ManifestTest, NoByteOfItCrashesTheReader) {
+  const std::string text = manifestText(example());
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_NE(refusal(text.substr(0, length)), "");
+  for (size_t at = 0; at < text.size(); ++at)
+    for (const char byte : {'\0', '9', '-', '"', '{', '\xFF'}) {
+      std::string damaged = text;
+      damaged[at] = byte;
+      (void)refusal(damaged); // whatever it says, and under sanitizers
+    }
+}
+
+TEST(ManifestTest, AFileThatIsNotThereIsNamed) {
+  try {
+    (void)readManifest("/nowhere/manifest.json");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "/nowhere/manifest.json cannot be read: No such file or directory");
+  }
+}
+
+} // namespace
