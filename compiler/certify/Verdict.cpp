@@ -1,7 +1,6 @@
 //===- Verdict.cpp - what is known of a plan before it runs ---------------===//
 #include "compiler/certify/Verdict.h"
 
-#include "compiler/check/Check.h"
 #include "compiler/sources/Sources.h"
 #include "core/Sha256.h"
 #include "runtime/plan/plan.pb.h"
@@ -29,7 +28,9 @@ std::vector<Claim> checkedClaims() {
           {"value", "what is read was written before, for the same micro-batch, and is still there", byPlan},
           {"coverage", "every gradient holds each micro-batch of each rank once; every trained element is updated once",
            byPlan},
-          {"meaning", "commands compute what the reference ops that they name say", byPlan},
+          {"meaning",
+           "every kernel command computes what the reference op that it names says, or follows a rule of its own",
+           byPlan},
           {"memory", "no two live buffers share bytes; arenas and reserve fit the machine", byPlan}};
 }
 
@@ -57,7 +58,10 @@ Json trustedJson(const std::vector<Claim> &trusted) {
 Json bodyOf(const Verdict &verdict) {
   if (!verdict.proven)
     return {{"verdict", "refused"}, {"rule", verdict.rule}, {"place", verdict.place}, {"sentence", verdict.sentence}};
-  return {{"verdict", "proven"}, {"claims", jsonOf(verdict.claims)}, {"trusted", trustedJson(verdict.trusted)}};
+  return {{"verdict", "proven"},
+          {"claims", jsonOf(verdict.claims)},
+          {"trusted", trustedJson(verdict.trusted)},
+          {"unknown", {{"commands", verdict.unknown.commands}, {"bytes", verdict.unknown.bytes}}}};
 }
 
 Json digestsOf(const plan::proto::Plan &plan) {
@@ -74,9 +78,11 @@ Json digestsOf(const plan::proto::Plan &plan) {
 } // namespace
 
 Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
-  if (const std::optional<check::Finding> finding = check::checkPlan(plan))
+  check::Unknown unknown;
+  if (const std::optional<check::Finding> finding = check::checkPlan(plan, check::World::Closed, &unknown))
     return {.rule = finding->rule, .place = finding->place, .sentence = finding->sentence};
-  Verdict verdict{.proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places)};
+  Verdict verdict{
+      .proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places), .unknown = unknown};
   for (Claim &claim : sources::requireSources(plan, places))
     verdict.claims.push_back(std::move(claim));
   return verdict;
@@ -96,7 +102,8 @@ std::string textOf(const Verdict &verdict, const plan::proto::Plan &plan, const 
   text += "not proven here:\n";
   for (const Claim &claim : verdict.trusted)
     text += "  " + claim.sentence + " (compared by " + claim.restsOn + ")\n";
-  return text;
+  return text + "  of what commands compute: " + std::to_string(verdict.unknown.commands) + " commands write " +
+         std::to_string(verdict.unknown.bytes) + " bytes of which nothing is known\n";
 }
 
 std::string jsonOf(const Verdict &verdict) { return bodyOf(verdict).dump(2) + "\n"; }

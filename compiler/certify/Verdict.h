@@ -1,6 +1,7 @@
 //===- Verdict.h - what is known of a plan before it runs -----------------===//
 #pragma once
 
+#include "compiler/check/Check.h"
 #include "compiler/sources/Sources.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -15,8 +16,9 @@ struct Verdict {
   bool proven = false;
   // Of a refused plan: the rule that it breaks, where, and how.
   std::string rule, place, sentence;
-  // Of a proven one. `trusted` is what nothing here compares.
+  // Of a proven one. `trusted` is what nothing here compares, `unknown` what is written and not followed.
   std::vector<sources::Claim> claims, trusted;
+  check::Unknown unknown;
 };
 
 /// Judges a plan that plan::validatePlan accepts. A plan that does not follow from its sources throws ds::Error, as

@@ -1,8 +1,9 @@
 //===- Check.cpp - the rules, in the order in which they build on each other --===//
 #include "compiler/check/Check.h"
 
-#include "compiler/check/Meaning.h"
 #include "compiler/check/Replay.h"
+#include "compiler/check/meaning/CallRules.h"
+#include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Layout.h"
 #include "compiler/check/schedule/Lives.h"
 #include "compiler/check/schedule/Refusal.h"
@@ -43,8 +44,8 @@ void checkHeld(const proto::Plan &plan) {
       throw Refusal{"coverage", "parameter " + name + " is trained, but no role holds it"};
 }
 
-void checkPrograms(const proto::Plan &plan, const std::set<std::string> &programs) {
-  Meaning meaning(plan);
+Unknown checkPrograms(const proto::Plan &plan, const std::set<std::string> &programs, World world) {
+  Meaning meaning(plan, world == World::Closed);
   for (const std::string &name : programs) {
     replay(plan, meaning, name, recordTimeline(plan, name));
     for (const proto::Role &role : plan.roles())
@@ -52,18 +53,26 @@ void checkPrograms(const proto::Plan &plan, const std::set<std::string> &program
         if (role.programs(program).name() == name)
           checkLives(role, program);
   }
+  return {meaning.unknownCommands(), meaning.unknownBytes()};
 }
 
-std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string> &programs) {
+std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string> &programs, World world,
+                             Unknown &unknown) {
   try {
+    if (world == World::Closed && plan.reference().ops_size() == 0)
+      throw Refusal{"meaning", "it has no reference program, so nothing says what its commands should compute"};
+    if (world == World::Closed)
+      requireCalls(plan);
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
       checkVariableLayout(plan, role);
       checkResidents(role);
     }
     checkHeld(plan);
-    checkPrograms(plan, programs);
+    unknown = checkPrograms(plan, programs, world);
     return std::nullopt;
+  } catch (const Mismatch &mismatch) { // of the reference program, or of a call wherever it is run
+    return Finding{"meaning", mismatch.sentence, {}, {}};
   } catch (const Refusal &refusal) {
     return Finding{refusal.rule, refusal.sentence + (refusal.note.empty() ? "" : "\n  note: " + refusal.note),
                    refusal.place, refusal.places};
@@ -80,17 +89,21 @@ std::set<std::string> programsOf(const proto::Plan &plan) {
 
 } // namespace
 
-std::optional<Finding> checkWholePlan(const proto::Plan &plan) { return check(plan, programsOf(plan)); }
+std::optional<Finding> checkWholePlan(const proto::Plan &plan, World world, Unknown *unknown) {
+  Unknown counts;
+  return check(plan, programsOf(plan), world, unknown ? *unknown : counts);
+}
 
-std::optional<Finding> checkPlan(const proto::Plan &plan) {
+std::optional<Finding> checkPlan(const proto::Plan &plan, World world, Unknown *unknown) {
   const std::optional<proto::Plan> shorter = shortenSchedule(plan);
   if (!shorter)
-    return checkWholePlan(plan);
-  std::optional<Finding> finding = checkWholePlan(*shorter);
+    return checkWholePlan(plan, world, unknown);
+  std::optional<Finding> finding = checkWholePlan(*shorter, world, unknown);
+  Unknown ofTurned;
   if (const auto turned = finding ? std::nullopt : turnSlots(plan, *shorter))
-    finding = check(*turned, {"step"});
+    finding = check(*turned, {"step"}, world, ofTurned);
   // Where slots share bytes with what begins or ends a step, the shorter run may meet what the whole one does not.
-  if (!finding || !checkWholePlan(plan))
+  if (!finding || !checkWholePlan(plan, world, unknown))
     return std::nullopt;
   finding->sentence += " (with " + std::to_string(shorter->training().accumulation_steps()) + " of " +
                        std::to_string(plan.training().accumulation_steps()) + " micro-batches, in the same order)";

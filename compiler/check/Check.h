@@ -9,6 +9,7 @@
 #include "runtime/plan/CommandPlace.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,15 @@ struct Finding {
   std::vector<plan::CommandPlace> places; ///< for pictures: that command, and the other where the rule is about two
 };
 
+/// Closed: a plan has a reference program, and what no rule speaks of is refused. Open, for plans by hand: kernels may
+/// name no op, and their calls are not checked.
+enum class World { Closed, Open };
+
+/// What the first ranks of all roles write and nothing is known of.
+struct Unknown {
+  uint64_t commands = 0, bytes = 0; ///< once for each command of a program
+};
+
 /// The first rule that `plan` breaks, or nothing. The plan must have passed plan::validatePlan.
 ///
 /// progress: every queue of every role comes to the end of every program, whatever the timing.
@@ -34,13 +44,15 @@ struct Finding {
 /// coverage: every variable lies in one place; every gradient holds each micro-batch of each rank once when it is used;
 /// every trained element is updated once, and is whole again at the end of the step.
 ///
-/// meaning: commands compute what the reference ops that they name say.
+/// meaning: every kernel command computes what the reference op that it names says, or follows a rule of its own.
 ///
 /// memory: no two live buffers share bytes, and what the arenas of a space need is there on the machine.
-std::optional<Finding> checkPlan(const plan::proto::Plan &plan);
+std::optional<Finding> checkPlan(const plan::proto::Plan &plan, World world = World::Closed,
+                                 Unknown *unknown = nullptr);
 
 /// The same, but repetitions of micro-batches are all followed; slow. What checkPlan leaves out of them changes no
 /// verdict, which test/unit/check/ShortenTest.cpp holds it to.
-std::optional<Finding> checkWholePlan(const plan::proto::Plan &plan);
+std::optional<Finding> checkWholePlan(const plan::proto::Plan &plan, World world = World::Closed,
+                                      Unknown *unknown = nullptr);
 
 } // namespace ds::check

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/Distribution.h"
 #include "compiler/check/MeaningRules.h"
+#include "compiler/check/NormRules.h"
 #include "compiler/check/WrittenValues.h"
 #include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
@@ -108,12 +109,14 @@ std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory,
 /// the same: it is as many times as much.
 uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::Command &command) {
   const uint32_t value = segment.value;
+  const bool isBetweenMembers = value == memory.values().zero() || value == memory.values().padding();
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
-    if (op.op() == "train.accumulate" && (command.reference_size() == 1 || memory.values().of(op.operands(0)) == value))
+    const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
+    if (op.op() == "train.accumulate" && (isAll || memory.values().of(op.operands(0)) == value))
       return memory.values().variable(op.variables(0));
   }
-  const bool isGradient = !segment.contributions.empty() || value == memory.values().constant(0);
+  const bool isGradient = !segment.contributions.empty() || isBetweenMembers;
   return isGradient ? value : memory.values().summedOverRanks(value);
 }
 
@@ -156,7 +159,10 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   if (collective.kind() == proto::CollectiveCommand::ALL_GATHER) {
     if (const auto segments = gatheredFromRoles(memory, number, index))
       return *segments;
-    return gathered(memory, part, collective.communicator(), memory.segmentsOf(part.source(), instance.microbatch));
+    const std::vector<OperandSegment> own = memory.segmentsOf(part.source(), instance.microbatch);
+    if (auto sums = gatheredSquares(memory, part, collective.communicator(), own))
+      return *sums;
+    return gathered(memory, part, collective.communicator(), own);
   }
   const uint64_t bytes = byteCount(target);
   if (collective.kind() == proto::CollectiveCommand::ALL_TO_ALL)

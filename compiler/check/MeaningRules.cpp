@@ -3,6 +3,7 @@
 
 #include "compiler/check/Distribution.h"
 #include "compiler/check/GradientRules.h"
+#include "compiler/check/NormRules.h"
 #include "kernels/KernelRows.h"
 #include "runtime/plan/Groups.h"
 
@@ -16,39 +17,9 @@ namespace ds::check {
 
 namespace {
 
-/// What a norm is the root of counts no bytes twice.
-void requireEachPartOnce(const RankMemory &memory, const proto::KernelCommand &kernel, uint64_t microbatch) {
-  std::vector<Range> parts;
-  for (const proto::Operand &operand : kernel.operands())
-    if (operand.access() == proto::Operand::READ)
-      parts.push_back(memory.rangeOf(operand, microbatch));
-  std::ranges::sort(parts, {}, [](const Range &part) { return std::pair(part.arena, part.begin); });
-  for (size_t i = 1; i < parts.size(); ++i)
-    if (parts[i].arena == parts[i - 1].arena && parts[i].begin < parts[i - 1].end)
-      throw Mismatch{"it counts a part of the gradients twice"};
-}
-
-/// And it counts every gradient, where that is known.
-void requireEveryPart(const RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held) {
-  if (!memory.followsAll() || command.reference_size() != 1)
-    return;
-  Values &values = memory.values();
-  std::vector<uint32_t> missing;
-  for (uint32_t operand : memory.plan().reference().ops(int(command.reference(0))).operands())
-    missing.push_back(values.of(operand));
-  for (int i = 0; i < command.kernel().operands_size(); ++i) {
-    if (command.kernel().operands(i).access() != proto::Operand::READ || held[size_t(i)] == values.constant(0))
-      continue;
-    const auto found = std::ranges::find(missing, held[size_t(i)]);
-    if (held[size_t(i)] == Values::unknown)
-      return; // of slices, which have no number
-    if (found == missing.end())
-      throw Mismatch{"operand " + std::to_string(i) + " holds " + values.name(held[size_t(i)]) +
-                     ", which is no part of the norm or was counted"};
-    missing.erase(found);
-  }
-  if (!missing.empty())
-    throw Mismatch{"it lacks " + values.name(missing[0])};
+bool sums(const proto::CollectiveCommand &collective) {
+  return collective.kind() == proto::CollectiveCommand::ALL_REDUCE ||
+         collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
 }
 
 /// A collective that is said to accumulate is a sum over all ranks that have micro-batches.
@@ -59,8 +30,7 @@ void requireSum(const RankMemory &memory, const proto::Command &command, std::sp
     const proto::ReferenceOp &op = plan.reference().ops(int(reference));
     if (op.op() != "train.accumulate")
       continue;
-    if (collective.kind() != proto::CollectiveCommand::ALL_REDUCE &&
-        collective.kind() != proto::CollectiveCommand::REDUCE_SCATTER)
+    if (!sums(collective))
       throw Mismatch{"it is no sum, but is said to be " + op.op()};
     if (!joinsDataRanks(plan, collective.communicator()))
       throw Mismatch{"it sums over the " + std::to_string(plan::groupSize(plan, collective.communicator())) +
@@ -75,20 +45,48 @@ void requireSum(const RankMemory &memory, const proto::Command &command, std::sp
   }
 }
 
+/// Elements are summed as what they are.
+void requireSumType(RankMemory &memory, const proto::Operand &source, uint64_t microbatch) {
+  for (const OperandSegment &segment : memory.segmentsOf(source, microbatch))
+    if (const proto::DType dtype = memory.values().type(segment.value).dtype;
+        dtype != proto::DTYPE_UNSPECIFIED && dtype != source.dtype())
+      throw Mismatch{"it sums " + memory.values().name(segment.value) + " as elements of another type"};
+}
+
 void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
   if (isOptimizer(command))
     requireGradient(memory, held, index);
-  if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name) {
-    requireEachPartOnce(memory, command.kernel(), instance.microbatch);
-    requireEveryPart(memory, command, held);
-  }
+  if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name)
+    requireNorm(memory, command, held, instance.microbatch);
   if (command.has_collective())
     requireSum(memory, command, held);
+  if (command.has_collective() && sums(command.collective()))
+    for (const proto::CollectivePart &part : command.collective().parts())
+      requireSumType(memory, part.source(), instance.microbatch);
   if (command.has_collective() && command.collective().kind() == proto::CollectiveCommand::REDUCE_SCATTER)
     for (const proto::CollectivePart &part : command.collective().parts())
       requireSlices(memory, part, index);
+}
+
+/// What an operand of a kernel holds: a value whole, of its own element type, or parts of values.
+uint32_t wholeValue(const RankMemory &memory, const proto::Operand &operand, uint32_t held) {
+  const ValueType &type = memory.values().type(held);
+  const bool isTyped = held > Values::other && type.dtype != proto::DTYPE_UNSPECIFIED;
+  if (isTyped && (operand.dtype() != type.dtype || (type.elements && *type.elements != elementsIn(shapeOf(operand)))))
+    return Values::other;
+  return held;
+}
+
+/// In a closed world a kernel reads nothing of which nothing is known. Optimizers ask byte by byte.
+void requireKnown(const RankMemory &memory, const proto::Command &command, const std::vector<Effect> &effects,
+                  std::span<const uint32_t> held) {
+  if (!memory.followsAll() || !memory.context.meaning.isClosed() || isOptimizer(command))
+    return;
+  for (size_t i = 0; i < effects.size(); ++i)
+    if (effects[i].reads && held[i] == Values::unknown)
+      throw Mismatch{"operand " + std::to_string(i) + " holds something of which nothing is known"};
 }
 
 } // namespace
@@ -97,10 +95,15 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
   const Instance &instance = memory.instance(index);
   const proto::Command &command = *instance.command;
   std::vector<uint32_t> held;
-  for (const Effect &effect : effects)
+  for (const Effect &effect : effects) {
     held.push_back(effect.reads ? memory.valueIn(*effect.operand, instance.microbatch) : uint32_t(Values::unknown));
+    if (command.has_kernel())
+      held.back() = wholeValue(memory, *effect.operand, held.back());
+  }
   try {
     requireCommand(memory, held, index);
+    if (command.has_kernel())
+      requireKnown(memory, command, effects, held);
     if (command.has_kernel())
       return memory.context.meaning.resultsOf(command, held);
   } catch (const Mismatch &mismatch) {
@@ -108,9 +111,11 @@ std::vector<Meaning::Result> requireMeaning(RankMemory &memory, const std::vecto
   }
   std::vector<Meaning::Result> results(effects.size());
   if (command.has_fill())
-    results[0].value = memory.values().constant(0);
-  if (command.has_feed())
-    results[0].value = memory.values().input(memory.plan().inputs(int(command.feed().input())).name());
+    results[0].value = memory.values().zero();
+  if (command.has_feed()) {
+    const proto::Input &input = memory.plan().inputs(int(command.feed().input()));
+    results[0].value = memory.values().input(input.name(), typeOf(input));
+  }
   return results;
 }
 

@@ -1,8 +1,8 @@
 //===- MeaningRules.h - commands compute what they are said to ------------===//
 #pragma once
 
-#include "compiler/check/Meaning.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>

@@ -23,8 +23,9 @@ uint32_t expectedOf(const RankMemory &memory, const proto::Metric &metric) {
     const bool isSumOverRanks = change.how == StateChanges::Accumulated && memory.context.program.name() == "evaluate";
     if (!isSumOverRanks || dataRanks(plan) == 1)
       return change.value;
-    const uint32_t parts[] = {change.value, memory.values().constant(double(dataRanks(plan)))};
-    return memory.values().apply(int64_t(kernels::ElementwiseOp::Div), plan.variables(v).dtype(), parts);
+    const proto::Variable &sum = plan.variables(v);
+    const uint32_t parts[] = {change.value, memory.values().constant(double(dataRanks(plan)), sum.dtype())};
+    return memory.values().apply(int64_t(kernels::ElementwiseOp::Div), sum.dtype(), parts, elementsIn(shapeOf(sum)));
   }
   return Values::unknown;
 }

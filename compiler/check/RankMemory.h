@@ -1,9 +1,9 @@
 //===- RankMemory.h - what the arenas of one rank hold in a run -----------===//
 #pragma once
 
-#include "compiler/check/Meaning.h"
 #include "compiler/check/ShadowMemory.h"
 #include "compiler/check/StateChanges.h"
+#include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Refusal.h"
 #include "compiler/check/schedule/RoleSchedule.h"
 #include "compiler/check/schedule/Timeline.h"

@@ -44,6 +44,17 @@ void RankReplay::execute(size_t index) {
     if (effects[e].writes || effects[e].scratch)
       write(memory_, *effects[e].operand, written[e], index);
   forgetPartialSums(memory_, index);
+  countUnknown(written, index);
+}
+
+/// Of the first rank of a role, in which every byte is followed.
+void RankReplay::countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index) {
+  uint64_t bytes = 0;
+  for (const std::vector<OperandSegment> &segments : written)
+    for (const OperandSegment &segment : segments)
+      bytes += segment.value == Values::unknown && !segment.updated ? segment.end - segment.begin : 0;
+  if (bytes > 0 && memory_.followsAll())
+    memory_.context.meaning.addUnknown(*memory_.instance(index).command, bytes);
 }
 
 void RankReplay::finish() {

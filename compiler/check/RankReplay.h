@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <vector>
 
 namespace ds::check {
 
@@ -22,6 +23,8 @@ public:
   const std::map<uint32_t, uint64_t> &effects() const { return effects_; }
 
 private:
+  void countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index);
+
   RankMemory &memory_;
   std::map<uint32_t, uint64_t> effects_; // of those that sum or average
 };

@@ -1,7 +1,7 @@
 //===- Replay.h - what a run does to memory -------------------------------===//
 #pragma once
 
-#include "compiler/check/Meaning.h"
+#include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Timeline.h"
 
 namespace ds::check {

@@ -1,7 +1,7 @@
 //===- StateChanges.h - what a run changes of what outlives it ------------===//
 #pragma once
 
-#include "compiler/check/Values.h"
+#include "compiler/check/meaning/Values.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

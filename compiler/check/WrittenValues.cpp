@@ -1,6 +1,9 @@
 //===- WrittenValues.cpp - what lies in the operands that a command writes --===//
 #include "compiler/check/WrittenValues.h"
 
+#include "compiler/check/NormRules.h"
+#include "kernels/KernelRows.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -112,6 +115,12 @@ bool copiesBytes(const proto::Command &command) {
          byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
 }
 
+/// Sums of squares that name no op (NormRules.h).
+bool isPartOfNorm(const proto::Command &command) {
+  return command.has_kernel() && command.reference_size() == 0 && command.kernel().operands_size() >= 2 &&
+         command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name;
+}
+
 std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &target,
                                      const std::vector<Effect> &effects, const Meaning::Result &result, size_t index) {
   const Instance &instance = memory.instance(index);
@@ -128,6 +137,8 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
   if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
     return contributedTo(memory, target, effects, result, index);
+  if (isPartOfNorm(command))
+    return sumsOfSquares(memory, index);
   return {{0, byteCount(target), {}, false, result.value}};
 }
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "compiler/check/Meaning.h"
 #include "compiler/check/RankMemory.h"
+#include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Effects.h"
 
 #include <cstddef>

@@ -1,6 +1,8 @@
 //===- Fields.cpp - small conversions from attributes to fields -----------===//
 #include "compiler/export/Fields.h"
 
+#include "dialects/Train/Train.h"
+
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 
@@ -38,6 +40,14 @@ bool ds::exporting::exportAttribute(NamedAttribute attribute, plan::proto::Attri
       })
       .Case([&](StringAttr value) {
         message.set_text(value.str());
+        return true;
+      })
+      .Case([&](train::ReductionAttr value) {
+        message.set_text(train::stringifyReduction(value.getValue()).str());
+        return true;
+      })
+      .Case([&](train::ScatterReductionAttr value) {
+        message.set_text(train::stringifyScatterReduction(value.getValue()).str());
         return true;
       })
       .Case([&](UnitAttr) {

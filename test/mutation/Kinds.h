@@ -19,13 +19,14 @@ struct Kind {
   std::string (*plant)(proto::Plan &plan, Random &random);
 };
 
-std::vector<Kind> orderKinds();    // OrderKinds.cpp: queues, events, collectives, calls
-std::vector<Kind> memoryKinds();   // MemoryKinds.cpp: bytes, lives, slots
-std::vector<Kind> gradientKinds(); // GradientKinds.cpp: reductions, updates, state
-std::vector<Kind> meaningKinds();  // MeaningKinds.cpp: what commands compute
-std::vector<Kind> messageKinds();  // MessageKinds.cpp: what stages tell each other
-std::vector<Kind> endKinds();      // EndKinds.cpp: what a run leaves behind
-std::vector<Kind> rankKinds();     // RankKinds.cpp: what ranks have in common
+std::vector<Kind> orderKinds();       // OrderKinds.cpp: queues, events, collectives, calls
+std::vector<Kind> memoryKinds();      // MemoryKinds.cpp: bytes, lives, slots
+std::vector<Kind> gradientKinds();    // GradientKinds.cpp: reductions, updates, state
+std::vector<Kind> meaningKinds();     // MeaningKinds.cpp: what commands compute
+std::vector<Kind> messageKinds();     // MessageKinds.cpp: what stages tell each other
+std::vector<Kind> endKinds();         // EndKinds.cpp: what a run leaves behind
+std::vector<Kind> rankKinds();        // RankKinds.cpp: what ranks have in common
+std::vector<Kind> closedWorldKinds(); // ClosedWorldKinds.cpp: commands that say less than they do
 
 /// All of them, in this order.
 std::vector<Kind> allKinds();

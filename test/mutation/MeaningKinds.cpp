@@ -226,8 +226,8 @@ std::vector<Kind> meaningKinds() {
 
 std::vector<Kind> allKinds() {
   std::vector<Kind> all;
-  for (const std::vector<Kind> &kinds :
-       {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(), endKinds(), rankKinds()})
+  for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(),
+                                         endKinds(), rankKinds(), closedWorldKinds()})
     all.insert(all.end(), kinds.begin(), kinds.end());
   return all;
 }

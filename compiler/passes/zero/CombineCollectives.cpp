@@ -6,6 +6,7 @@
 // messages: the fusion of small tensors in Horovod (Sergeev and Del Balso, arXiv 1802.05799) and ncclGroupStart.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Train/Train.h"
@@ -109,8 +110,14 @@ private:
       llvm::append_range(all, second.getIntoAttr());
       attributes.set("into", ArrayAttr::get(second.getContext(), all));
     }
-    state.addAttributes(attributes);
     OpBuilder builder(second);
+    SmallVector<int64_t> reference;
+    for (dist::CollectiveOpInterface one : {first, second})
+      if (auto numbers = one->getAttrOfType<DenseI64ArrayAttr>(referenceAttribute))
+        llvm::append_range(reference, numbers.asArrayRef());
+    if (!reference.empty())
+      attributes.set(referenceAttribute, builder.getDenseI64ArrayAttr(reference));
+    state.addAttributes(attributes);
     Operation *both = builder.create(state);
     const unsigned split = first->getNumResults();
     first->replaceAllUsesWith(both->getResults().take_front(split));

@@ -1,9 +1,9 @@
 // RUN: ds-opt %s --ds-combine-collectives | FileCheck %s
 // RUN: ds-opt %s --ds-combine-collectives=elements=8191 | FileCheck %s --check-prefix=SMALL
 
-// Tests that neighbours become one launch, what reads the first's result behind it.
+// Tests that neighbours become one launch, what reads the first's result behind it, and that it implements what both did.
 // CHECK-LABEL: dist.fragment @update
-// CHECK:         dist.all_reduce %{{.*}}, %{{.*}} into [@gp, @gq] on @mesh
+// CHECK:         dist.all_reduce %{{.*}}, %{{.*}} into [@gp, @gq] on @mesh axis "data" {train.reference = array<i64: 3, 4>}
 // CHECK:         %[[S:.*]]:2 = dist.all_gather %{{.*}}, %{{.*}} on @mesh
 // CHECK-NEXT:    dist.view %[[S]]#0
 // CHECK-NEXT:    dist.view %[[S]]#1
@@ -28,9 +28,9 @@ dist.bucket @gp on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> 
 dist.bucket @gq on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"q::gradient"] at [0]
 dist.fragment @update phase update pipe 0 {
   %g0 = dist.read_whole @gp : tensor<4096xf32>
-  dist.all_reduce %g0 into [@gp] on @mesh axis "data" : (tensor<4096xf32>) -> ()
+  dist.all_reduce %g0 into [@gp] on @mesh axis "data" {train.reference = array<i64: 3>} : (tensor<4096xf32>) -> ()
   %g1 = dist.read_whole @gq : tensor<4096xf32>
-  dist.all_reduce %g1 into [@gq] on @mesh axis "data" : (tensor<4096xf32>) -> ()
+  dist.all_reduce %g1 into [@gq] on @mesh axis "data" {train.reference = array<i64: 4>} : (tensor<4096xf32>) -> ()
   %o0 = train.read @gp : tensor<1024xf32>
   %s0 = train.block_sum_squares %o0 : (tensor<1024xf32>) -> tensor<1xf64>
   %a0 = dist.all_gather %s0 on @mesh axis "data" : (tensor<1xf64>) -> tensor<4xf64>

@@ -117,7 +117,7 @@ struct TwoRanks {
   proto::Buffer &bufferOf(const PlanBuilder::Tensor &tensor) {
     return *builder.role().mutable_buffers(int(tensor.buffer));
   }
-  std::optional<Finding> check() { return checkPlan(builder.plan); }
+  std::optional<Finding> check() { return checkPlan(builder.plan, World::Open); }
 };
 
 #define EXPECT_FINDING(finding, RULE, TEXT)                                                                            \

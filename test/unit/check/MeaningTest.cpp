@@ -1,5 +1,5 @@
 //===- MeaningTest.cpp - commands against what their reference ops say ----===//
-#include "compiler/check/Meaning.h"
+#include "compiler/check/meaning/Meaning.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ constexpr const char *program = R"(
 constexpr const char *matmul = R"(
   reference: 1
   kernel { kernel: "matmul"
-    operands { access: READ } operands { access: READ } operands { access: WRITE }
+    operands { access: READ dtype: DTYPE_F32 shape: [4, 4] } operands { access: READ dtype: DTYPE_F32 shape: [4, 4] } operands { access: WRITE dtype: DTYPE_F32 shape: [4, 4] }
     attributes { name: "trans_a" integer: 0 } attributes { name: "trans_b" integer: 1 } attributes { name: "bias" integer: 0 } })";
 
 constexpr const char *doubling = R"(
   reference: 2
   kernel { kernel: "elementwise"
-    operands { buffer: 1 access: READ } operands { buffer: 2 access: WRITE }
+    operands { buffer: 1 access: READ dtype: DTYPE_F32 shape: [4, 4] } operands { buffer: 2 access: WRITE dtype: DTYPE_F32 shape: [4, 4] }
     attributes { name: "program" integers { values: [10, 7, 0, 0, -1] } }
     attributes { name: "constants" numbers {} }
     attributes { name: "results" integers { values: [1] } } })";
@@ -46,14 +46,14 @@ constexpr const char *doubling = R"(
 constexpr const char *accumulation = R"(
   reference: 5
   kernel { kernel: "elementwise"
-    operands { buffer: 5 access: READ } operands { buffer: 6 access: READ } operands { buffer: 5 access: WRITE }
+    operands { buffer: 5 access: READ dtype: DTYPE_F32 shape: [4, 4] } operands { buffer: 6 access: READ dtype: DTYPE_F32 shape: [4, 4] } operands { buffer: 5 access: WRITE dtype: DTYPE_F32 shape: [4, 4] }
     attributes { name: "program" integers { values: [10, 7, 0, 1, -1] } }
     attributes { name: "constants" numbers {} }
     attributes { name: "results" integers { values: [2] } } })";
 
 constexpr const char *update = R"(
   kernel { kernel: "sgd"
-    operands { access: READ_WRITE } operands { access: READ }
+    operands { access: READ_WRITE dtype: DTYPE_F32 } operands { access: READ dtype: DTYPE_F32 }
     operands { access: READ } operands { access: READ } operands { access: READ }
     attributes { name: "weight_decay" number: 0.1 } })";
 
@@ -67,7 +67,7 @@ struct Case {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &plan));
     return plan;
   }
-  explicit Case(const char *text) : plan(parse(program)), meaning(plan) {
+  explicit Case(const char *text, const char *of = program) : plan(parse(of)), meaning(plan) {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &command));
   }
   uint32_t value(uint32_t reference) { return meaning.values().of(reference); }
@@ -138,7 +138,7 @@ TEST(Meaning, AccumulatesWhatTheReferenceAccumulates) {
 
 TEST(Meaning, VerifiesUpdates) {
   Case one(update);
-  const uint32_t half = one.meaning.values().constant(0.5);
+  const uint32_t half = one.meaning.values().constant(0.5, proto::DTYPE_F32);
   EXPECT_EQ(one.meaning.requireUpdate(one.command, 0, std::vector<uint32_t>{0, 0, half, half, half}).added,
             one.value(3));
   const auto refusal = [&](uint32_t parameter, std::vector<uint32_t> held) -> std::string {
@@ -149,11 +149,113 @@ TEST(Meaning, VerifiesUpdates) {
     }
     return "";
   };
-  EXPECT_NE(refusal(0, {0, 0, one.meaning.values().constant(0.25), half, half}).find("holds the constant 0.25"),
+  EXPECT_NE(refusal(0, {0, 0, one.meaning.values().constant(0.25, proto::DTYPE_F32), half, half})
+                .find("holds the constant 0.25"),
             std::string::npos);
   EXPECT_EQ(refusal(1, {0, 0, half, half, half}), "it updates w::gradient, which is no parameter");
   one.command.mutable_kernel()->mutable_attributes(0)->set_number(0.2);
   EXPECT_NE(refusal(0, {0, 0, half, half, half}).find("attribute weight_decay"), std::string::npos);
+}
+
+TEST(Meaning, RefusesAKernelThatNamesNoOpOrSeveral) {
+  Case none(matmul), several(matmul);
+  none.command.clear_reference();
+  EXPECT_EQ(none.refusal({none.value(0), none.value(1), 0}),
+            "kernel matmul names no reference op, so nothing says what it should compute");
+  several.command.add_reference(1);
+  EXPECT_EQ(several.refusal({several.value(0), several.value(1), 0}),
+            "kernel matmul names 2 reference ops; it can be one");
+}
+
+TEST(Meaning, RefusesAnotherTypeOrShape) {
+  Case half(matmul), doubles(matmul), more(matmul);
+  half.command.mutable_kernel()->mutable_operands(0)->set_shape(0, 2);
+  EXPECT_EQ(half.refusal({half.value(0), half.value(1), 0}),
+            "operand 0 is float32 [2, 4], but train.matmul dense has float32 [4, 4] there");
+  doubles.command.mutable_kernel()->mutable_operands(2)->set_dtype(proto::DTYPE_I32);
+  EXPECT_EQ(doubles.refusal({doubles.value(0), doubles.value(1), 0}),
+            "operand 2 is int32 [4, 4], but train.matmul dense has float32 [4, 4] there");
+  *more.command.mutable_kernel()->add_operands() = more.command.kernel().operands(0);
+  EXPECT_EQ(more.refusal({more.value(0), more.value(1), 0}), "it has more operands than train.matmul dense");
+}
+
+TEST(Meaning, AttributesAreClosed) {
+  Case epilogue(matmul), missing(matmul), pieces(matmul);
+  proto::Attribute &added = *epilogue.command.mutable_kernel()->add_attributes();
+  added.set_name("epilogue");
+  added.set_text("gelu_tanh");
+  EXPECT_EQ(epilogue.refusal({epilogue.value(0), epilogue.value(1), 0}),
+            "its attribute epilogue is not that of train.matmul dense");
+  missing.command.mutable_kernel()->mutable_attributes()->DeleteSubrange(1, 1);
+  EXPECT_EQ(missing.refusal({missing.value(0), missing.value(1), 0}),
+            "it lacks attribute transpose_rhs of train.matmul dense");
+  proto::Attribute &other = *pieces.command.mutable_kernel()->add_attributes();
+  other.set_name("pieces");
+  other.set_integer(3); // the machine has none
+  EXPECT_EQ(pieces.refusal({pieces.value(0), pieces.value(1), 0}),
+            "its attribute pieces is not that of train.matmul dense");
+}
+
+// A vector of 4 on [4, 4]: what each row adds and what each column adds are two values.
+TEST(Meaning, TellsRowsFromColumns) {
+  Case one(matmul);
+  Values &values = one.meaning.values();
+  const uint32_t vector = values.apply(60, proto::DTYPE_F32, std::vector<uint32_t>{one.value(0)}, 4);
+  const std::vector<int64_t> row = {4}, column = {4, 1}, whole = {4, 4};
+  EXPECT_NE(values.broadcast(vector, row, whole), values.broadcast(vector, column, whole));
+  EXPECT_EQ(values.broadcast(vector, row, whole), values.broadcast(vector, std::vector<int64_t>{1, 4}, whole));
+  EXPECT_EQ(values.broadcast(vector, row, row), vector);
+  const uint32_t third = values.constant(3, proto::DTYPE_F32);
+  EXPECT_EQ(values.broadcast(third, std::vector<int64_t>{}, whole), third);
+}
+
+TEST(Meaning, ComposesRepetitions) {
+  const std::vector<int64_t> row = {4}, pair = {2, 4}, whole = {3, 2, 4}, column = {2, 1}, wide = {2, 5};
+  EXPECT_EQ(composed(*runsOf(row, pair), *runsOf(pair, whole)), runsOf(row, whole));
+  EXPECT_EQ(*runsOf(row, whole), (Runs{{6, true}, {4, false}}));
+  const std::vector<int64_t> scalar = {1};
+  EXPECT_EQ(composed(*runsOf(scalar, column), *runsOf(column, wide)), (Runs{{10, true}}));
+  EXPECT_FALSE(runsOf(row, wide));
+  EXPECT_FALSE(composed({{0, false}}, {{0, false}}));
+}
+
+/// A running mean: 0.75 old + 0.25 new.
+constexpr const char *statistics = R"(
+  variables { name: "running_mean" dtype: DTYPE_F32 shape: [4] kind: BUFFER }
+  variables { name: "running_var" dtype: DTYPE_F32 shape: [4] kind: BUFFER }
+  reference {
+    values { name: "mean" dtype: DTYPE_F32 shape: [4] }
+    values { name: "variance" dtype: DTYPE_F32 shape: [4] }
+    ops { op: "train.update_average" operands: 0 variables: 0 function: "microbatch"
+          attributes { name: "momentum" number: 0.75 } attributes { name: "correction" number: 1 } }
+  })";
+constexpr const char *average = R"(
+  reference: 0
+  kernel { kernel: "elementwise"
+    operands { buffer: 1 access: READ dtype: DTYPE_F32 shape: [4] } operands { buffer: 2 access: READ dtype: DTYPE_F32 shape: [4] }
+    operands { buffer: 1 access: WRITE dtype: DTYPE_F32 shape: [4] }
+    attributes { name: "program" integers { values: [0, 7, 0, -1, -1, 0, 7, 1, -1, -1, 12, 7, 0, 2, -1, 12, 7, 1, 3, -1, 10, 7, 4, 5, -1] } }
+    attributes { name: "constants" numbers { values: [0.75, 0.25] } }
+    attributes { name: "results" integers { values: [6] } } })";
+
+TEST(Meaning, RunningStatisticsFollowTheirFormula) {
+  const auto refusal = [](auto change) {
+    Case one(average, statistics);
+    std::vector<uint32_t> held = {one.meaning.values().variable(0), one.value(0), 0};
+    change(one, held);
+    return one.refusal(held);
+  };
+  const std::string wrong = "it does not compute train.update_average of running_mean and input mean";
+  EXPECT_EQ(refusal([](Case &, auto &) {}), "");
+  EXPECT_EQ(refusal([](Case &one, auto &held) { held[1] = one.value(1); }), wrong);
+  EXPECT_EQ(refusal([](Case &one, auto &held) { held[0] = one.meaning.values().variable(1); }), wrong);
+  EXPECT_EQ(refusal([](Case &one, auto &held) { held[0] = one.meaning.values().zero(); }), wrong);
+  EXPECT_EQ(refusal([](Case &one, auto &) {
+              one.command.mutable_kernel()->mutable_attributes(1)->mutable_numbers()->set_values(0, 0.5);
+            }),
+            wrong);
+  EXPECT_EQ(refusal([](Case &one, auto &) { one.command.mutable_kernel()->mutable_operands(2)->set_buffer(3); }),
+            "it does not write over running_mean, as train.update_average does");
 }
 
 } // namespace

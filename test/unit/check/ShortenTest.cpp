@@ -109,7 +109,8 @@ TEST(Shorten, GivesTheVerdictOfTheWholeSchedule) {
     }
     ++checked;
     shortened += shortenSchedule(random.plan()).has_value();
-    const std::optional<Finding> some = checkPlan(random.plan()), all = checkWholePlan(random.plan());
+    const std::optional<Finding> some = checkPlan(random.plan(), World::Open),
+                                 all = checkWholePlan(random.plan(), World::Open);
     EXPECT_EQ(some.has_value(), all.has_value())
         << "seed " << seed << "\n  short: " << textOf(some) << "\n  whole: " << textOf(all);
     refused += all.has_value();

@@ -45,7 +45,7 @@ proto::Command &matmul(PlanBuilder &b, uint32_t routine, uint32_t queue, const s
   attribute(command, "trans_a").set_integer(transA ? 1 : 0);
   attribute(command, "trans_b").set_integer(transB ? 1 : 0);
   attribute(command, "bias").set_integer(0);
-  attribute(command, "pieces").set_integer(1);
+  attribute(command, "pieces").set_integer(2); // PlanBuilder's machine has two threads
   return command;
 }
 

@@ -7,6 +7,7 @@
 #include "test/unit/runtime/PlanBuilder.h"
 
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ public:
     op("h", "train.matmul", {"x", op("a", "train.read", {}, {"a"})});
     op("y", "train.matmul", {"h", op("c", "train.read", {}, {"c"})});
     op("sum", "train.reduce_sum", {"y"});
+    proto::Integers &axes = *last("axes").mutable_integers();
+    for (int64_t axis : {0, 1})
+      axes.add_values(axis);
     number(op("dy", "train.constant", {}), "value", 1);
     flag(op("dc", "train.matmul", {"h", "dy"}), "transpose_lhs");
     flag(op("dh", "train.matmul", {"dy", "c"}), "transpose_rhs");
@@ -39,8 +43,11 @@ public:
       op(std::string("part ") + name, "train.block_sum_squares",
          {op(std::string("gradient ") + name, "train.read", {}, {std::string(name) + "::gradient"})});
     op("norm", "train.global_norm", {"part a", "part c"});
-    op("sgd a", "train.sgd", {"rate", "step", "clip"}, {"a", "a::gradient"});
-    op("sgd c", "train.sgd", {"rate", "step", "clip"}, {"c", "c::gradient"});
+    for (const std::string name : {"a", "c"}) {
+      op("sgd " + name, "train.sgd", {"rate", "step", "clip"}, {name, name + "::gradient"});
+      last("momentum").set_number(0);
+      last("weight_decay").set_number(0.01);
+    }
     op("increment", "train.increment", {}, {"step"});
   }
 
@@ -53,6 +60,21 @@ public:
   }
 
 private:
+  struct Type {
+    proto::DType dtype;
+    Shape shape;
+  };
+  static const std::map<std::string, Type> &types() {
+    constexpr auto f32 = proto::DTYPE_F32, f64 = proto::DTYPE_F64;
+    static const std::map<std::string, Type> all = {
+        {"x", {f32, {1, 5}}},          {"a", {f32, {5, 3}}},   {"h", {f32, {1, 3}}},   {"c", {f32, {3, 2}}},
+        {"y", {f32, {1, 2}}},          {"sum", {f32, {}}},     {"dy", {f32, {1, 2}}},  {"dc", {f32, {3, 2}}},
+        {"dh", {f32, {1, 3}}},         {"da", {f32, {5, 3}}},  {"rate", {f64, {}}},    {"step", {proto::DTYPE_I64, {}}},
+        {"clip", {f64, {}}},           {"part a", {f64, {1}}}, {"part c", {f64, {1}}}, {"gradient a", {f32, {5, 3}}},
+        {"gradient c", {f32, {3, 2}}}, {"norm", {f64, {}}}};
+    return all;
+  }
+
   uint32_t variableNamed(const std::string &name) const {
     for (int i = 0; i < b_.plan.variables_size(); ++i)
       if (b_.plan.variables(i).name() == name)
@@ -65,8 +87,11 @@ private:
     for (int i = 0; i < reference.values_size(); ++i)
       if (reference.values(i).name() == name)
         return uint32_t(i);
-    reference.add_values()->set_name(name);
-    reference.mutable_values(reference.values_size() - 1)->set_dtype(proto::DTYPE_F32);
+    proto::ReferenceValue &value = *reference.add_values();
+    value.set_name(name);
+    const Type &type = types().at(name);
+    value.set_dtype(type.dtype);
+    value.mutable_shape()->Assign(type.shape.begin(), type.shape.end());
     return uint32_t(reference.values_size() - 1);
   }
 

@@ -1,29 +1,36 @@
 //===- Meaning.h - whether commands do what their reference ops say --------===//
 #pragma once
 
-#include "compiler/check/Values.h"
+#include "compiler/check/meaning/Mismatch.h"
+#include "compiler/check/meaning/Values.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace ds::check {
 
-/// Why a command does not do what it is said to.
-struct Mismatch {
-  std::string sentence;
-};
-
 /// Follows values through commands. A command names reference ops; that it is they is verified, not trusted: the
-/// kernel, its attributes, and that each operand holds the value that the op has there.
+/// kernel, its attributes, types and shapes, and that each operand holds the value that the op has there. A kernel that
+/// names none is refused, unless its numbers are followed by a rule of their own: elementwise programs
+/// (ElementwiseMeaning.cpp), updates (requireUpdate), sums of squares of slices (NormRules.h).
 class Meaning {
 public:
-  explicit Meaning(const proto::Plan &plan);
+  /// If not `closed`, kernels that no rule speaks of pass (Check.h).
+  explicit Meaning(const proto::Plan &plan, bool closed = true);
 
   Values &values() { return values_; }
+  bool isClosed() const { return closed_; }
+  /// A command has written bytes of which nothing is known.
+  void addUnknown(const proto::Command &command, uint64_t bytes) {
+    unknownBytes_ += unknown_.insert(&command).second ? bytes : 0;
+  }
+  uint64_t unknownCommands() const { return unknown_.size(); }
+  uint64_t unknownBytes() const { return unknownBytes_; }
 
   /// What an operand holds when a kernel has run, and what was added to what it held before, if it was (Values).
   struct Result {
@@ -51,16 +58,23 @@ private:
   /// What one micro-batch adds to (or stores in) a variable; unknown where the reference program does not say.
   uint32_t contributionTo(uint32_t variable) const;
   void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;
-  void requireAttributes(const proto::KernelCommand &kernel, const proto::ReferenceOp &op) const;
+  Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
+                  std::span<const uint32_t> held) const;
   std::vector<Result> elementwise(const proto::Command &command, std::span<const uint32_t> held);
+  std::vector<Result> runProgram(const proto::Command &command, std::span<const uint32_t> held);
+  Result accumulated(const proto::KernelCommand &kernel, const proto::ReferenceOp &op, std::span<const uint32_t> held);
+  Result averaged(const proto::KernelCommand &kernel, const proto::ReferenceOp &op, uint32_t result);
   const proto::ReferenceOp &opOf(const proto::Command &command, int reference) const {
     return plan_.reference().ops(int(command.reference(reference)));
   }
 
   const proto::Plan &plan_;
+  const bool closed_;
   Values values_;
   std::map<uint32_t, std::vector<const proto::ReferenceOp *>> updates_; ///< by variable, those that name it
   std::map<uint32_t, uint32_t> contributions_;                          ///< by variable, see contributionTo()
+  std::set<const proto::Command *> unknown_;                            ///< counted, never iterated
+  uint64_t unknownBytes_ = 0;
 };
 
 /// Whether what an operand holds may be what is expected of it.

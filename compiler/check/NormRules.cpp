@@ -1,0 +1,178 @@
+//===- NormRules.cpp - the norm of gradients that ranks share out ---------===//
+#include "compiler/check/NormRules.h"
+
+#include "compiler/check/meaning/Mismatch.h"
+#include "compiler/check/meaning/ReferenceOps.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/Layout.h"
+#include "core/DType.h"
+#include "runtime/plan/Groups.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace ds::check {
+
+namespace {
+
+constexpr uint64_t sumBytes = sizeof(double);
+
+bool isZero(Values &values, uint32_t value) { return value == values.zero() || value == values.padding(); }
+
+/// Adds the sums [begin, end), of `value` from its sum `first` on; goes on with the last segment where that is the
+/// same.
+void append(std::vector<OperandSegment> &sums, uint64_t begin, uint64_t end, uint32_t value, uint64_t first) {
+  if (!sums.empty() && sums.back().value == value && value > Values::other &&
+      sums.back().valueByte + (sums.back().end - sums.back().begin) == first * sumBytes) {
+    sums.back().end = end * sumBytes;
+    return;
+  }
+  OperandSegment segment{begin * sumBytes, end * sumBytes};
+  segment.value = value;
+  segment.valueByte = first * sumBytes;
+  sums.push_back(segment);
+}
+
+/// Sums of a gradient that ends within a block of 1024 go on to its end: of padding, so they are 0.
+uint64_t sumsLeft(const Values &values, const std::vector<OperandSegment> &sums) {
+  if (sums.empty() || !values.squaredBy(sums.back().value))
+    return 0;
+  const OperandSegment &last = sums.back();
+  const uint64_t all = *values.type(last.value).elements, there = (last.valueByte + last.end - last.begin) / sumBytes;
+  return all - std::min(all, there);
+}
+
+/// Whether a segment of a gradient is of whole blocks, in the gradient as in the operand, to its end if not to a
+/// block's.
+bool beginsAndEndsBlocks(const Values &values, const OperandSegment &segment, uint64_t bytes, uint64_t elementBytes) {
+  const std::optional<uint64_t> elements = values.type(segment.value).elements;
+  return segment.value > Values::other && elements && segment.begin % bytes == 0 && segment.valueByte % bytes == 0 &&
+         (segment.end % bytes == 0 || segment.valueByte + segment.end - segment.begin == *elements * elementBytes);
+}
+
+/// What all ranks' sums are: of each member of the bucket its own, and 0 of what lies between.
+std::vector<OperandSegment> layoutOf(const RankMemory &memory, const proto::Bucket &bucket, uint64_t block) {
+  std::vector<OperandSegment> sums;
+  uint64_t end = 0;
+  const auto pad = [&](uint64_t to) {
+    if (end < to)
+      append(sums, end, to, memory.values().zero(), end);
+  };
+  for (const proto::BucketMember &member : bucket.members()) {
+    const uint32_t squares = memory.values().squares(memory.values().variable(member.variable()), int64_t(block));
+    const uint64_t begin = member.element() / block;
+    pad(begin);
+    end = begin + *memory.values().type(squares).elements;
+    append(sums, begin, end, squares, 0);
+  }
+  pad(bucket.elements() / block);
+  return sums;
+}
+
+/// Whether `part` holds, in each byte, what `whole` holds `skip` bytes further on.
+bool isPartOf(const std::vector<OperandSegment> &part, const std::vector<OperandSegment> &whole, uint64_t skip,
+              Values &values) {
+  for (const OperandSegment &one : part)
+    for (const OperandSegment &other : whole) {
+      const uint64_t begin = std::max(one.begin + skip, other.begin), end = std::min(one.end + skip, other.end);
+      const bool bothZero = isZero(values, one.value) && isZero(values, other.value);
+      const bool isSame =
+          one.value == other.value && one.valueByte + begin - skip - one.begin == other.valueByte + begin - other.begin;
+      if (begin < end && !bothZero && !isSame)
+        return false;
+    }
+  return true;
+}
+
+const proto::Bucket *bucketOf(const proto::Plan &plan, Values &values, uint32_t gradient) {
+  for (const proto::Bucket &bucket : plan.buckets())
+    for (const proto::BucketMember &member : bucket.members())
+      if (values.variable(member.variable()) == gradient)
+        return &bucket;
+  return nullptr;
+}
+
+/// What a norm is the root of counts no bytes twice.
+void requireEachPartOnce(const RankMemory &memory, const proto::KernelCommand &kernel, uint64_t microbatch) {
+  std::vector<Range> parts;
+  for (const proto::Operand &operand : kernel.operands())
+    if (operand.access() == proto::Operand::READ)
+      parts.push_back(memory.rangeOf(operand, microbatch));
+  std::ranges::sort(parts, {}, [](const Range &part) { return std::pair(part.arena, part.begin); });
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i].arena == parts[i - 1].arena && parts[i].begin < parts[i - 1].end)
+      throw Mismatch{"it counts a part of the gradients twice"};
+}
+
+} // namespace
+
+std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const proto::KernelCommand &kernel = instance.command->kernel();
+  const proto::Operand &input = kernel.operands(0), &result = kernel.operands(1);
+  const proto::Attribute *said = attributeOf(kernel, "block");
+  const uint64_t count = byteCount(result) / sumBytes, block = said ? uint64_t(said->integer()) : wholeBlock;
+  const auto elementBytes = uint64_t(byteSize(*dtypeFromNumber(input.dtype())));
+  const uint64_t bytes = block * elementBytes;
+  Values &values = memory.values();
+  std::vector<OperandSegment> sums;
+  for (const OperandSegment &segment : memory.segmentsOf(input, instance.microbatch)) {
+    const uint64_t end = (segment.end + bytes - 1) / bytes, begin = std::min((segment.begin + bytes - 1) / bytes, end);
+    if (isZero(values, segment.value)) {
+      const uint64_t left = std::min(sumsLeft(values, sums), end - begin);
+      if (left > 0)
+        sums.back().end += left * sumBytes;
+      if (begin + left < end)
+        append(sums, begin + left, end, values.zero(), begin + left);
+      continue;
+    }
+    const bool isWhole = beginsAndEndsBlocks(values, segment, bytes, elementBytes);
+    append(sums, segment.begin / bytes, end,
+           isWhole ? values.squares(segment.value, int64_t(block)) : std::min<uint32_t>(segment.value, Values::other),
+           isWhole ? segment.valueByte / bytes : 0);
+  }
+  if (sums.empty())
+    append(sums, 0, count, Values::unknown, 0);
+  return sums;
+}
+
+std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &memory, const proto::CollectivePart &part,
+                                                           uint32_t communicator,
+                                                           const std::vector<OperandSegment> &own) {
+  Values &values = memory.values();
+  for (const OperandSegment &segment : own)
+    if (const auto squared = values.squaredBy(segment.value)) {
+      const proto::Bucket *bucket = bucketOf(memory.plan(), values, squared->value);
+      if (!bucket || bucket->elements() / squared->block * sumBytes != byteCount(part.target()))
+        return std::nullopt;
+      auto whole = layoutOf(memory, *bucket, squared->block);
+      const uint64_t skip = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
+      return isPartOf(own, whole, skip, values) ? std::optional(std::move(whole)) : std::nullopt;
+    }
+  return std::nullopt;
+}
+
+void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
+                 uint64_t microbatch) {
+  const proto::KernelCommand &kernel = command.kernel();
+  requireEachPartOnce(memory, kernel, microbatch);
+  if (!memory.followsAll() || command.reference_size() != 1)
+    return;
+  Values &values = memory.values();
+  const proto::ReferenceOp &op = memory.plan().reference().ops(int(command.reference(0)));
+  const proto::Attribute *blocks = attributeOf(kernel, "blocks");
+  for (int i = 0; i < op.operands_size() && i < kernel.operands_size(); ++i) {
+    uint32_t expected = values.of(op.operands(i));
+    if (const auto squared = values.squaredBy(expected); squared && blocks && i < blocks->integers().values_size())
+      expected = values.squares(squared->value, blocks->integers().values(i));
+    if (held[size_t(i)] <= Values::other)
+      throw Mismatch{"operand " + std::to_string(i) + " is not " + values.name(expected) +
+                     " of the whole gradient: a part of it is missing, or is of something else"};
+    if (held[size_t(i)] != expected)
+      throw Mismatch{"operand " + std::to_string(i) + " holds " + values.name(held[size_t(i)]) + ", but " +
+                     titleOf(op) + " takes " + values.name(expected)};
+  }
+}
+
+} // namespace ds::check

@@ -1,0 +1,33 @@
+//===- NormRules.h - the norm of gradients that ranks share out -----------===//
+//
+// Each rank sums the squares of its slice of a bucket, block by block; an all_gather brings the sums of all together,
+// and the norm views those of each gradient where they lie. The reference program knows whole gradients alone. So these
+// sums of squares name no op: what they are follows here from the bytes that they are made of.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "compiler/check/RankMemory.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace ds::check {
+
+/// What a block_sum_squares puts into its result.
+std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index);
+
+/// Sums of squares of all ranks' slices of a bucket, if `own`, this rank's, are of that kind.
+std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &memory, const proto::CollectivePart &part,
+                                                           uint32_t communicator,
+                                                           const std::vector<OperandSegment> &own);
+
+/// A norm is of all gradients that its op names, in this order, each whole and once: its operand i holds the sums of
+/// squares of the op's, in blocks or in parts of blocks. Throws Mismatch. `held`: by operand.
+void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
+                 uint64_t microbatch);
+
+} // namespace ds::check

@@ -1,0 +1,286 @@
+//===- Values.cpp - the values of the reference program, by what they are --===//
+#include "compiler/check/meaning/Values.h"
+
+#include "compiler/check/meaning/Mismatch.h"
+#include "compiler/check/meaning/ReferenceOps.h"
+#include "core/Crc32c.h"
+#include "core/DType.h"
+#include "kernels/BFloat16.h"
+#include "kernels/ElementwiseProgram.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace ds::check {
+
+namespace {
+
+using kernels::ElementwiseOp;
+
+std::optional<ElementwiseOp> opcodeOf(std::string_view op) {
+  constexpr std::string_view prefix = "train.";
+  return op.starts_with(prefix) ? kernels::elementwiseNamed(op.substr(prefix.size())) : std::nullopt;
+}
+
+const proto::Attribute *find(const proto::ReferenceOp &op, std::string_view name) {
+  for (const proto::Attribute &attribute : op.attributes())
+    if (attribute.name() == name)
+      return &attribute;
+  return nullptr;
+}
+
+/// The number that every element is, if they are all alike.
+std::optional<double> splat(std::string_view bytes, proto::DType type) {
+  const auto dtype = dtypeFromNumber(type);
+  const auto size = size_t(dtype ? byteSize(*dtype) : 0);
+  if (size == 0 || bytes.size() < size || bytes.substr(size) != bytes.substr(0, bytes.size() - size))
+    return std::nullopt;
+  const auto as = [&]<typename T>(T value) {
+    std::memcpy(&value, bytes.data(), size);
+    return double(value);
+  };
+  switch (*dtype) {
+  case DType::F32:
+    return as(float());
+  case DType::F64:
+    return as(double());
+  case DType::BF16:
+    return as(BFloat16());
+  case DType::I64:
+    return as(int64_t());
+  case DType::I32:
+    return as(int32_t());
+  default:
+    return size == 1 ? std::optional(double(uint8_t(bytes[0]))) : std::nullopt;
+  }
+}
+
+} // namespace
+
+/// What the rules rely on: an op that reads or writes a variable names it, one that passes a value on has it.
+static void requireWhole(const proto::ReferenceOp &op, int index) {
+  const bool usesVariable = op.op() == "train.read" || op.op() == "train.store" || op.op() == "train.accumulate" ||
+                            op.op() == "train.increment" || op.op() == "train.update_average";
+  const bool usesValue = op.op() == "train.store" || op.op() == "train.accumulate" ||
+                         op.op() == "train.update_average" || op.op() == "train.reshape" ||
+                         op.op() == "train.broadcast";
+  if ((usesVariable && op.variables_size() == 0) || (usesValue && op.operands_size() == 0))
+    throw Mismatch{"reference op " + std::to_string(index) + " (" + op.op() + ") names no " +
+                   (usesVariable && op.variables_size() == 0 ? "variable" : "value")};
+}
+
+double rounded(double value, int64_t dtype) {
+  return dtype == proto::DTYPE_F32 ? double(float(value)) : dtype == proto::DTYPE_BF16 ? BFloat16(float(value)) : value;
+}
+
+uint64_t elementsIn(std::span<const int64_t> shape) {
+  uint64_t elements = 1;
+  for (int64_t dim : shape)
+    elements *= uint64_t(dim);
+  return elements;
+}
+
+Values::Values(const proto::Plan &plan)
+    : plan_(plan), names_{"something", "parts of other values"}, types_(2),
+      numbers_(size_t(plan.reference().values_size())) {
+  for (int v = 0; v < plan.reference().values_size(); ++v) // those that an op defines follow
+    numbers_[size_t(v)] = input(plan.reference().values(v).name(), typeOf(plan.reference().values(v)));
+  for (int i = 0; i < plan.reference().ops_size(); ++i) {
+    const proto::ReferenceOp &op = plan.reference().ops(i);
+    requireWhole(op, i);
+    for (int r = 0; r < op.results_size(); ++r)
+      numbers_[op.results(r)] = numberResult(op, r);
+    if (op.op() == "train.store" && op.function() == "microbatch")
+      stored_[op.variables(0)] = numbers_[op.operands(0)];
+  }
+}
+
+uint32_t Values::number(const std::string &key, const std::string &name, const ValueType &type) {
+  const auto [it, fresh] = known_.try_emplace(key, uint32_t(names_.size()));
+  if (fresh) {
+    names_.push_back(name);
+    types_.push_back(type);
+  }
+  return it->second;
+}
+
+uint32_t Values::input(std::string_view name, const ValueType &type) {
+  return number("input " + std::string(name), "input " + std::string(name), type);
+}
+
+uint32_t Values::constant(double value, proto::DType dtype) {
+  const auto bits = std::bit_cast<uint64_t>(value);
+  if (bits == 0)
+    dtype = proto::DTYPE_UNSPECIFIED;
+  const auto [known, isNew] = constants_.try_emplace({bits, int(dtype)});
+  if (isNew)
+    known->second = number("constant " + std::to_string(bits) + " " + std::to_string(int(dtype)),
+                           "the constant " + std::to_string(value), {dtype});
+  return known->second;
+}
+
+uint32_t Values::padding() { return number("padding", "padding", {}); }
+
+uint32_t Values::variable(uint32_t index) {
+  const auto [known, isNew] = variables_.try_emplace(index);
+  if (isNew) {
+    const proto::Variable &variable = plan_.variables(int(index));
+    known->second = variable.kind() == proto::Variable::CONSTANT
+                        ? numberConstant(variable)
+                        : number("variable " + std::to_string(index), variable.name(), typeOf(variable));
+  }
+  return known->second;
+}
+
+uint32_t Values::numberConstant(const proto::Variable &variable) {
+  if (variable.source().has_fill())
+    return constant(variable.source().fill(), variable.dtype());
+  const std::string &bytes = variable.source().literal();
+  if (const auto value = splat(bytes, variable.dtype()))
+    return constant(*value, variable.dtype());
+  return number("constants " + std::to_string(crc32c(std::as_bytes(std::span(bytes)))), variable.name(),
+                typeOf(variable));
+}
+
+uint32_t Values::incremented(uint32_t value) {
+  return number("incremented " + std::to_string(value), names_[value] + " after an update", ValueType(types_[value]));
+}
+
+uint32_t Values::squares(uint32_t value, int64_t block) {
+  if (value <= other || block <= 0 || !types_[value].elements)
+    return std::min<uint32_t>(value, other);
+  const uint64_t wholeBlocks = (*types_[value].elements + uint64_t(wholeBlock) - 1) / uint64_t(wholeBlock);
+  const uint32_t result =
+      number("squares " + std::to_string(value) + " " + std::to_string(block), "the squares of " + names_[value],
+             {proto::DTYPE_F64, wholeBlocks * uint64_t(std::max<int64_t>(1, wholeBlock / block))});
+  squares_.try_emplace(result, Squared{value, uint64_t(block)});
+  return result;
+}
+
+uint32_t Values::summedOverRanks(uint32_t value) {
+  return value <= other ? value
+                        : number("summed " + std::to_string(value), "the sum over ranks of " + names_[value],
+                                 ValueType(types_[value]));
+}
+
+uint32_t Values::ofFirstRank(uint32_t value) {
+  return value <= other
+             ? value
+             : number("first " + std::to_string(value), "the first rank's " + names_[value], ValueType(types_[value]));
+}
+
+uint32_t Values::broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to) {
+  if (value == unknown || value == other || !types_[value].elements)
+    return value; // every element is the same
+  std::optional<Runs> runs = runsOf(from, to);
+  if (!runs)
+    return other;
+  if (isWhole(*runs))
+    return value;
+  if (const auto inner = repeated_.find(value); inner != repeated_.end())
+    if (const auto both = composed(inner->second.runs, *runs)) {
+      value = inner->second.value;
+      runs = both;
+    }
+  std::string key = "repeated " + std::to_string(value);
+  for (const Run &run : *runs)
+    key += (run.repeats ? " *" : " ") + std::to_string(run.count);
+  const uint32_t result = number(key, names_[value] + ", repeated", {types_[value].dtype, elementsIn(to)});
+  repeated_.try_emplace(result, Repeated{value, *runs});
+  return result;
+}
+
+uint32_t Values::apply(int64_t opcode, proto::DType dtype, std::span<const uint32_t> operands, uint64_t elements) {
+  if (opcode == int64_t(ElementwiseOp::Copy))
+    return operands[0];
+  std::string key = "elementwise " + std::to_string(opcode) + " " + std::to_string(int(dtype));
+  for (uint32_t operand : operands) {
+    if (operand == unknown || operand == other)
+      return operand;
+    key += " " + std::to_string(operand);
+  }
+  const bool isOneNumber =
+      std::ranges::none_of(operands, [&](uint32_t operand) { return types_[operand].elements.has_value(); });
+  const uint32_t result =
+      number(key, "what no op computes", {dtype, isOneNumber ? std::nullopt : std::optional(elements)});
+  if (opcode == int64_t(ElementwiseOp::Add))
+    additions_[result] = {operands[0], operands[1]};
+  return result;
+}
+
+bool Values::addUp(std::span<const uint32_t> values, uint32_t total, bool whole) const {
+  std::vector<uint32_t> missing(values.begin(), values.end()), open = {total};
+  while (!open.empty()) {
+    const uint32_t value = open.back();
+    open.pop_back();
+    if (const auto found = std::ranges::find(missing, value); found != missing.end()) {
+      missing.erase(found);
+      continue;
+    }
+    const auto terms = additions_.find(value);
+    if (terms != additions_.end()) {
+      open.push_back(terms->second.first);
+      open.push_back(terms->second.second);
+    } else if (whole) {
+      return false;
+    }
+  }
+  return missing.empty();
+}
+
+std::string Values::keyOf(const proto::ReferenceOp &op, int result) const {
+  std::string key = op.op() + " " + std::to_string(result);
+  for (uint32_t operand : op.operands()) {
+    key += " " + std::to_string(numbers_[operand]) + "[";
+    for (int64_t dim : plan_.reference().values(int(operand)).shape())
+      key += std::to_string(dim) + ",";
+    key += "]";
+  }
+  for (const proto::Attribute &attribute : op.attributes())
+    key += "\n" + attribute.SerializeAsString();
+  return key;
+}
+
+uint32_t Values::numberElementwise(const proto::ReferenceOp &op, int64_t opcode) {
+  const proto::ReferenceValue &result = plan_.reference().values(int(op.results(0)));
+  std::vector<uint32_t> operands;
+  for (uint32_t operand : op.operands())
+    operands.push_back(broadcast(numbers_[operand], shapeOf(plan_.reference().values(int(operand))), shapeOf(result)));
+  const uint32_t known = apply(opcode, result.dtype(), operands, elementsIn(shapeOf(result)));
+  if (known > other && opcode != int64_t(ElementwiseOp::Copy))
+    names_[known] = op.op() + (op.name().empty() ? "" : " " + op.name());
+  return known;
+}
+
+uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
+  const proto::ReferenceValue &value = plan_.reference().values(int(op.results(result)));
+  const std::string name = op.op() + (op.name().empty() ? "" : " " + op.name());
+  if (op.op() == "train.read") {
+    const uint32_t stored = op.function() == "update" ? storedIn(op.variables(0)) : uint32_t(unknown);
+    return stored == unknown ? variable(op.variables(0)) : stored;
+  }
+  if (op.op() == "train.reshape")
+    return numbers_[op.operands(0)];
+  if (op.op() == "train.loss_gradient" && find(op, "scale"))
+    return constant(rounded(find(op, "scale")->number(), value.dtype()), value.dtype());
+  if (op.op() == "train.constant") {
+    if (const proto::Attribute *all = find(op, "value"))
+      return constant(all->number(), value.dtype());
+    if (const proto::Attribute *checksum = find(op, "crc32c"))
+      return number("constants " + std::to_string(checksum->integer()), name, typeOf(value));
+  }
+  if (op.op() == "train.block_sum_squares" && op.operands_size() == 1 && numbers_[op.operands(0)] > other) {
+    const proto::Attribute *block = find(op, "block");
+    const uint32_t sums = squares(numbers_[op.operands(0)], block ? block->integer() : wholeBlock);
+    names_[sums] = name;
+    return sums;
+  }
+  if (const auto opcode = opcodeOf(op.op()); opcode && op.operands_size() == kernels::elementwiseArity(*opcode))
+    return numberElementwise(op, int64_t(*opcode));
+  return number(keyOf(op, result), name, typeOf(value));
+}
+
+} // namespace ds::check

@@ -1,0 +1,113 @@
+//===- Values.h - the values of the reference program, by what they are ----===//
+#pragma once
+
+#include "compiler/check/meaning/Broadcast.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ds::check {
+
+namespace proto = plan::proto;
+
+/// Elements of a value, whatever shape it is seen in.
+struct ValueType {
+  proto::DType dtype = proto::DTYPE_UNSPECIFIED;   ///< unspecified: zeros, which are the same bytes in every type
+  std::optional<uint64_t> elements = std::nullopt; ///< none: as many as are read, for all are one number
+};
+
+/// Numbers values so that two have one number exactly if they are the same op with the same attributes of the same
+/// values: a forward pass has one set of values, whether it stands in a step or in an evaluation. Reshapes keep the
+/// value, as they keep the bytes. Where a tensor broadcasts, how its elements repeat is part of the value
+/// (Broadcast.h). Cf. value numbering (Alpern, Wegman, Zadeck, 1988).
+class Values {
+public:
+  static constexpr uint32_t unknown = 0; ///< nothing is known: equals everything
+  static constexpr uint32_t other = 1;   ///< parts of several values, or not from a value's first byte: equals nothing
+
+  explicit Values(const proto::Plan &plan);
+
+  uint32_t of(uint32_t referenceValue) const { return numbers_[referenceValue]; }
+  uint32_t variable(uint32_t index);
+  /// What a micro-batch stores in a variable; unknown where it stores nothing.
+  uint32_t storedIn(uint32_t variable) const {
+    const auto it = stored_.find(variable);
+    return it == stored_.end() ? unknown : it->second;
+  }
+  uint32_t input(std::string_view name, const ValueType &type);
+  /// Of a type; zero is the same in all of them.
+  uint32_t constant(double value, proto::DType dtype);
+  uint32_t zero() { return constant(0, proto::DTYPE_UNSPECIFIED); }
+  uint32_t padding(); ///< what of a bucket belongs to no variable
+  uint32_t incremented(uint32_t value);
+  uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
+  uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
+  /// The sums of the squares of each `block` elements, to the end of the last block of 1024.
+  uint32_t squares(uint32_t value, int64_t block);
+  struct Squared {
+    uint32_t value;
+    uint64_t block;
+  };
+  std::optional<Squared> squaredBy(uint32_t value) const {
+    const auto it = squares_.find(value);
+    return it == squares_.end() ? std::nullopt : std::optional(it->second);
+  }
+  /// A value of shape `from` that is used where one of shape `to` is meant, as in NumPy.
+  uint32_t broadcast(uint32_t value, std::span<const int64_t> from, std::span<const int64_t> to);
+  /// An instruction of an elementwise program (kernels/ElementwiseProgram.h) other than a constant; operands are
+  /// broadcast already to the result, which has that many elements.
+  uint32_t apply(int64_t opcode, proto::DType dtype, std::span<const uint32_t> operands, uint64_t elements);
+
+  /// Whether values are, each once, what `total` is the sum of (or it itself); if not `whole`, whether they are among
+  /// that.
+  bool addUp(std::span<const uint32_t> values, uint32_t total, bool whole) const;
+
+  /// What people call it: "the result of h.0/attn", "lm_head.weight", "0.25".
+  const std::string &name(uint32_t value) const { return names_[value]; }
+  const ValueType &type(uint32_t value) const { return types_[value]; }
+
+private:
+  /// A tensor that repeats.
+  struct Repeated {
+    uint32_t value;
+    Runs runs;
+  };
+
+  uint32_t number(const std::string &key, const std::string &name, const ValueType &type);
+  uint32_t numberElementwise(const proto::ReferenceOp &op, int64_t opcode);
+  uint32_t numberResult(const proto::ReferenceOp &op, int result);
+  uint32_t numberConstant(const proto::Variable &variable);
+  std::string keyOf(const proto::ReferenceOp &op, int result) const;
+
+  const proto::Plan &plan_;
+  std::map<std::string, uint32_t> known_;                       // by what it is
+  std::map<std::pair<uint64_t, int>, uint32_t> constants_;      // by their bits and type
+  std::map<uint32_t, uint32_t> stored_, variables_;             // by variable
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> additions_; // by sum: its terms
+  std::map<uint32_t, Repeated> repeated_;                       // by number
+  std::map<uint32_t, Squared> squares_;                         // by number
+  std::vector<std::string> names_;                              // by number
+  std::vector<ValueType> types_;                                // by number
+  std::vector<uint32_t> numbers_;                               // by reference value
+};
+
+/// `value` as an element of the type holds it.
+double rounded(double value, int64_t dtype);
+
+uint64_t elementsIn(std::span<const int64_t> shape);
+/// The shape of a message that has one, and its type.
+template <typename Message> std::span<const int64_t> shapeOf(const Message &message) {
+  return {message.shape().data(), size_t(message.shape_size())};
+}
+template <typename Message> ValueType typeOf(const Message &message) {
+  return {message.dtype(), elementsIn(shapeOf(message))};
+}
+
+} // namespace ds::check
