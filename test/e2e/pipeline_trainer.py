@@ -99,7 +99,7 @@ class Trainer:
         write_images(folder / "images.safetensors")
 
     def model(self, name) -> Path:
-        """The exported folder of "gpt2", "gpt2 tied", "gpt2 dropout", ..., "resnet"."""
+        """The exported folder of "gpt2", "gpt2 tied", "gpt2 dropout", "gpt2 one block", ..., "resnet"."""
         if name in self.models:
             return self.models[name]
         if name == "resnet":
@@ -108,6 +108,7 @@ class Trainer:
         else:
             base, _, form = name.partition(" ")
             settings, options = {**TEXT[base], "tie_word_embeddings": form == "tied"}, (base, "--size", "tiny", "--seq", SEQUENCE)
+            settings |= {"n_layer": 1} if form == "one block" else {}
             options += ("--dropout", 0.25) if form == "dropout" else ()
         self.models[name] = self.folder / name.replace(" ", "-")
         sets = [f"--set={key}={json.dumps(value)}" for key, value in settings.items()]

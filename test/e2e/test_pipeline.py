@@ -54,14 +54,27 @@ def test_how_a_plan_is_run_changes_no_bit(trainer, options):
     assert trainer.run("llama", plan, cut.ranks, *options)[:3] == trainer.one_stage("llama", cut)
 
 
+def evaluation(trainer, model, cut):
+    plan = trainer.compile(model, cut)
+    lines = plan.with_suffix(".eval.jsonl")
+    trainer.tools("ds-run", plan, "--data", trainer.data(model), "--eval", "-n", cut.ranks, "--metrics", lines, "--quiet")
+    return [line["eval_loss"] for line in map(json.loads, lines.read_text().splitlines()) if "eval_loss" in line]
+
+
 def test_evaluation_is_that_of_one_stage(trainer):
-    losses = []
-    for cut in (Cut(1, 4), Cut(4, 4, "interleaved")):
-        plan = trainer.compile("llama", cut)
-        lines = plan.with_suffix(".eval.jsonl")
-        trainer.tools("ds-run", plan, "--data", trainer.data("llama"), "--eval", "-n", cut.ranks, "--metrics", lines, "--quiet")
-        losses.append([line["eval_loss"] for line in map(json.loads, lines.read_text().splitlines()) if "eval_loss" in line])
-    assert losses[0] and losses[0] == losses[1]
+    expected = evaluation(trainer, "llama", Cut(1, 4))
+    assert expected and evaluation(trainer, "llama", Cut(4, 4, "interleaved")) == expected
+
+
+@pytest.mark.parametrize("zero, data", [(0, 1), (2, 2)])
+def test_a_cut_block_sends_its_residual_to_a_rank_once(trainer, zero, data):
+    """One block in four stages: two stages of a rank read the residual that the other rank's first stage adds."""
+    model, cut = "gpt2 one block", Cut(2, 4, "interleaved", zero, data)
+    plan = trainer.compile(model, cut)
+    assert not [channel for channel in read_plan(plan).channels if channel.name in ("forward::0-3", "evaluate::0-3")]
+    assert trainer.run(model, plan, cut.ranks)[:3] == trainer.one_stage(model, cut)
+    expected = evaluation(trainer, model, cut.whole())
+    assert expected and evaluation(trainer, model, cut) == expected
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="there is no mpirun")

@@ -1,11 +1,12 @@
 //===- plan_mutations.cpp - breaks plans and counts who notices ------------===//
 //
-// plan_mutations PLAN... --data DATA [--mutants N] [--kinds A,B] [--seed S] [--verbose]: plants defects in the plans,
-// one a copy, and judges each copy. Prints a table; exits with 1 if a defect was missed, if one that is always harmful
-// was accepted, or if a kind found no place in any plan. docs/mutations.md.
+// plan_mutations PLAN... --data DATA [--mutants N] [--kinds A,B] [--seed S] [--keep FOLDER] [--verbose]: plants defects
+// in the plans, one a copy, and judges each copy. Prints a table; exits with 1 if a defect was missed, if one that is
+// always harmful was accepted, or if a kind found no place in any plan. docs/mutations.md.
 //
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/mutation/Judge.h"
 #include "test/mutation/Kinds.h"
@@ -26,7 +27,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> plans, kinds;
-  std::string data;
+  std::string data, folder;
   int mutants = 100, runs = 5;
   uint64_t seed = 1;
   bool list = false, verbose = false;
@@ -76,6 +77,9 @@ private:
     const std::string what = count.kind.plant(broken, random);
     if (what.empty() || !seen_.insert(subject.name + broken.SerializeAsString()).second)
       return false;
+    if (!arguments_.folder.empty())
+      plan::writePlanFile(arguments_.folder + "/" + count.kind.name + "-" + std::to_string(count.planted()) + ".dsplan",
+                          broken);
     const Judgement judgement = subject.judge.judge(broken);
     ++count.outcomes[size_t(judgement.outcome)];
     const bool wrong = judgement.outcome == Outcome::Missed ||
@@ -130,6 +134,7 @@ Arguments parse(int argc, char **argv) {
   app.add_option("--kinds", arguments.kinds, "names of kinds; default: all")->delimiter(',');
   app.add_option("--runs", arguments.runs, "runs of each accepted plan, with different delays");
   app.add_option("--seed", arguments.seed, "of all choices");
+  app.add_option("--keep", arguments.folder, "where to write each broken plan, as KIND-NUMBER.dsplan");
   app.add_flag("--list", arguments.list, "print the names of the kinds");
   app.add_flag("--verbose", arguments.verbose, "a line for each broken plan");
   try {

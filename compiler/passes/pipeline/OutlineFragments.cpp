@@ -6,7 +6,7 @@
 //    repeated wherever it is read.
 // 3. A result that another piece reads becomes a dist.value. Where that piece is on another rank it becomes part of
 //    a message, one for each pair of a piece and a stage, sent at the end of the piece and received ahead of the
-//    first one that needs it.
+//    first one that needs it. Several stages of a rank read one copy, which comes with the first one's message.
 // 4. There is one update a rank: of the parameters that its stages read.
 //
 //===----------------------------------------------------------------------===//
@@ -278,32 +278,34 @@ private:
     for (Operation &op : function.getBody().front())
       for (Value result : op.getResults())
         if (const auto it = readers.find(result); it != readers.end()) {
+          const size_t maker = pieceOf.lookup(&op);
           auto value = dist::ValueOp::create(builder_, result.getLoc(), nameOf(result.getLoc()),
                                              cast<RankedTensorType>(result.getType()), StringAttr());
           symbols_->insert(value); // makes the name unique
           stored_[result] = value.getSymNameAttr();
+          llvm::SmallDenseSet<int64_t> holders{rankOf(pieces[maker])}; // ranks that have the value
           for (const size_t reader : it->second)
-            addToMessage(pieces, pieceOf.lookup(&op), reader, result);
+            if (holders.insert(rankOf(pieces[reader])).second)
+              addToMessage(pieces, maker, reader, result);
         }
   }
 
-  /// `value` goes from the piece that makes it to the stage of a reader on another rank, once.
+  int64_t rankOf(const Piece &piece) const { return piece.stage % ranks_; }
+
+  /// `value` goes from the piece that makes it to its first reader on another rank.
   void addToMessage(ArrayRef<Piece> pieces, size_t from, size_t reader, Value value) {
     const Piece &sender = pieces[from], &receiver = pieces[reader];
-    if (sender.stage % ranks_ == receiver.stage % ranks_)
-      return;
     Message &message = messages_[{from, receiver.stage}];
     if (!message.channel) {
       const std::string name =
           (stringifyPhase(sender.phase) + "::" + Twine(sender.stage) + "-" + Twine(receiver.stage)).str();
       message.receiver = reader;
-      message.channel = dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, sender.stage % ranks_,
-                                                receiver.stage % ranks_);
+      message.channel = dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, rankOf(sender),
+                                                rankOf(receiver));
       symbols_->insert(message.channel);
     }
     message.receiver = std::min(message.receiver, reader);
-    if (!llvm::is_contained(message.values, value))
-      message.values.push_back(value);
+    message.values.push_back(value);
   }
 
   /// In the order in which stages need them.

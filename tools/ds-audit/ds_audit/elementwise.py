@@ -1,10 +1,10 @@
 """Arithmetic element by element: opcodes of kernel `elementwise`, which are also ops of the reference program."""
 
-import dataclasses
+import collections
 
 import numpy
 
-from .plans import DTYPES, DType, Refusal
+from .plans import DTYPES, Refusal
 
 NAMES = {0: "constant", 1: "copy", 2: "cast", 10: "add", 11: "sub", 12: "mul", 13: "div", 14: "pow", 15: "max", 16: "min", 17: "and", 18: "or",
          19: "xor", 30: "equal", 31: "less", 32: "less_equal", 33: "greater", 34: "greater_equal", 40: "select", 50: "neg", 51: "abs",
@@ -19,10 +19,7 @@ INTEGER = {"add": numpy.add, "sub": numpy.subtract, "mul": numpy.multiply, "max"
 ARITHMETIC = {"add", "sub", "mul", "div", "pow", "neg"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Tensor:
-    data: numpy.ndarray
-    dtype: DType
+Tensor = collections.namedtuple("Tensor", "data dtype")
 
 
 def arity(name):

@@ -1,6 +1,7 @@
 """Runs a program on all ranks, a command at a time, in a random order that queues and events allow."""
 
-import dataclasses
+import collections
+import functools
 import random
 
 import numpy
@@ -16,15 +17,7 @@ COMPUTE = 1  # Queue.Kind
 WHIMS = 0.1  # of all choices: not the preferred queue but any
 
 
-@dataclasses.dataclass(frozen=True)
-class Instance:
-    """One command of one call on one rank."""
-
-    rank: object
-    queue: int
-    text: str
-    microbatch: int
-    command: object
+Instance = collections.namedtuple("Instance", "rank queue text microbatch command")  # one command of one call on one rank
 
 
 class Run:
@@ -239,10 +232,7 @@ def combined(algebra, kind, index, ranks, sources, dtype):
 
 
 def total(algebra, parts, dtype):
-    result = parts[0]
-    for part in parts[1:]:
-        result = algebra.add(result, part) if dtype.is_float else result + part
-    return result
+    return functools.reduce(algebra.add if dtype.is_float else numpy.add, parts)
 
 
 # ---- where operands may lie

@@ -67,29 +67,21 @@ class Field:
 
     # ---- exact
 
-    def add(self, a, b):
-        return (a + b) % P
-
-    def sub(self, a, b):
-        return (a - b) % P
-
-    def mul(self, a, b):
-        return a * b % P
+    add = staticmethod(lambda a, b: (a + b) % P)
+    sub = staticmethod(lambda a, b: (a - b) % P)
+    mul = staticmethod(lambda a, b: a * b % P)
+    neg = staticmethod(lambda a: -a % P)
+    sum = staticmethod(lambda a, axes: a.sum(axis=axes) % P)
+    cumsum = staticmethod(lambda a, axis: numpy.cumsum(a, axis=axis) % P)
 
     def div(self, a, b):
         return self.mul(a, self.inverse(b))
 
-    def neg(self, a):
-        return -a % P
-
     def inverse(self, a):
         """a^(P - 2), Fermat; 0 of 0."""
-        result, exponent, power = numpy.ones_like(a), P - 2, a
-        while exponent:
-            if exponent & 1:
-                result = result * power % P
-            power = power * power % P
-            exponent >>= 1
+        result = numpy.ones_like(a)
+        for bit in f"{P - 2:b}":
+            result = result * result % P * (a if bit == "1" else 1) % P
         return result
 
     def pow(self, a, b):
@@ -100,12 +92,6 @@ class Field:
             result = numpy.where(b == exponent, power, result)
             power = power * a % P
         return result
-
-    def sum(self, a, axes):
-        return a.sum(axis=axes) % P
-
-    def cumsum(self, a, axis):
-        return numpy.cumsum(a, axis=axis) % P
 
     def matmul(self, a, b):
         """Four exact products of halves in float64: sums stay below 2^53 for a common dimension below 2^20."""
@@ -151,5 +137,4 @@ class Field:
         return self.stream(self.key("variable", index), math.prod(shape)).reshape(shape)
 
     def drawn(self, key, count):
-        """Elements of a float input."""
         return self.stream(self.key(*key), count)

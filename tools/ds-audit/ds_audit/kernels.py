@@ -4,28 +4,24 @@ A row's function takes the algebra (field.py, real.py), the inputs as Tensors, t
 (dtype, shape), and where in a run the call stands; it returns the results' data. A train op has the row of the kernel of its name.
 """
 
+import collections
 import dataclasses
 
 import numpy
 
 from .elementwise import BINARY_NAMES, UNARY_NAMES, Tensor, elementwise, run_program
-from .plans import DTYPES, Refusal, count_of
+from .plans import DTYPES, Refusal
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Where in a training a call stands: what random numbers depend on."""
-    step: int
-    microbatch: int  # of all ranks
+Place = collections.namedtuple("Place", "step microbatch")  # what random numbers depend on; a micro-batch of all ranks
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
     function: object
-    attributes: tuple = ()   # names of the kernel's
+    attributes: tuple = ()   # names of the kernel's; None: it takes any
     train: dict = dataclasses.field(default_factory=dict)  # names of a train op's attributes that the kernel calls otherwise
     defaults: dict = dataclasses.field(default_factory=dict)  # where a train op or a kernel may leave an attribute out
-    free: bool = False       # takes attributes of any name
     over: tuple = ()         # inputs whose bytes the first result may have
     ignored: tuple = ()      # attributes that choose rounding, speed, or what results' shapes say already
 
@@ -54,10 +50,6 @@ def opaque(name, flag_at=None, flag="mask", columns_at=None):
     return run
 
 
-def transpose(algebra, inputs, attributes, results, place):
-    return [inputs[0].data.transpose(attributes["perm"])]
-
-
 def slice_(algebra, inputs, attributes, results, place):
     x, shape = inputs[0].data, results[0][1]
     parts = tuple(slice(start, start + (size - 1) * step + 1 if size else start, step)
@@ -75,10 +67,6 @@ def pad(algebra, inputs, attributes, results, place):
                   for low, size, gap in zip(attributes["low"], x.data.shape, attributes["interior"], strict=True))
     y[parts] = x.data
     return [y]
-
-
-def concat(algebra, inputs, attributes, results, place):
-    return [numpy.concatenate([tensor.data for tensor in inputs], attributes["axis"])]
 
 
 def ordered(algebra, tensor):
@@ -199,10 +187,6 @@ def scalar(name):
     return lambda algebra, inputs, attributes, results, place: [algebra.hashed(name, tuple(sorted(attributes.items())), [inputs[0].data])]
 
 
-def increment(algebra, inputs, attributes, results, place):
-    return [inputs[0].data + 1]
-
-
 WINDOW = ("strides", "dilations", "low")
 FROM_SHAPES = ("high", "shape", "wide")
 
@@ -212,10 +196,10 @@ ROWS = {
                   dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
     "attention": Row(opaque("attention", 3), ("scale", "causal", "mask"), defaults=dict(causal=0)),
     "attention_grad": Row(opaque("attention_grad", 6), ("scale", "causal", "mask"), defaults=dict(causal=0)),
-    "transpose": Row(transpose, ("perm",), {"permutation": "perm"}),
+    "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",), {"permutation": "perm"}),
     "slice": Row(slice_, ("starts", "steps"), ignored=("sizes",)),
     "pad": Row(pad, ("low", "interior", "value"), ignored=("high",)),
-    "concat": Row(concat, ("axis",)),
+    "concat": Row(lambda algebra, inputs, attributes, *_: [numpy.concatenate([x.data for x in inputs], attributes["axis"])], ("axis",)),
     **{f"reduce_{kind}": Row(reduction(kind), ("axes",), ignored=("wide",)) for kind in ("sum", "mean", "max")},
     **{name: Row(opaque(name), ("axis",), over=(0,)) for name in ("softmax", "log_softmax")},
     **{name: Row(opaque(name), ("axis",), over=(0, 1)) for name in ("softmax_grad", "log_softmax_grad")},
@@ -243,17 +227,15 @@ ROWS = {
     "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)),
     "global_norm": Row(global_norm, ignored=("blocks",)),
     "clip_factor": Row(scalar("clip_factor"), ("max_norm",)),
-    "learning_rate": Row(scalar("learning_rate"), free=True),
-    "increment": Row(increment),
+    "learning_rate": Row(scalar("learning_rate"), None),
+    "increment": Row(lambda algebra, inputs, *_: [inputs[0].data + 1]),
 }
 
 
 def call(algebra, kernel, inputs, attributes, results, place: Place):
     """The results' Tensors of a kernel's call."""
     row = ROWS[kernel]
-    wanted = {name: attributes.get(name, row.defaults.get(name)) for name in row.attributes}
-    if row.free:
-        wanted = {name: value for name, value in attributes.items() if name not in row.ignored}
+    wanted = {name: attributes.get(name, row.defaults.get(name)) for name in (attributes if row.attributes is None else row.attributes)}
     unknown = [name for name in attributes if name not in wanted and name not in row.ignored]
     missing = [name for name, value in wanted.items() if value is None]
     if unknown or missing:
@@ -285,7 +267,7 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
     row = ROWS[name]
     renamed = {row.train.get(key, key): value for key, value in attributes.items()}
     for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3)):
-        if flag in row.attributes:
+        if flag in (row.attributes or ()):
             renamed[flag] = int(len(inputs) > without)
     if name == "scatter_elements" or name.startswith("cross_entropy"):
         renamed.setdefault("reduction", "add" if name == "scatter_elements" else "mean")

@@ -20,6 +20,7 @@ NEWEST_FORMAT = 1
 MOST_RANKS = 64
 MOST_BYTES = 1 << 29  # of all arenas together
 MOST_ELEMENTS = 1 << 26  # of one value
+count_of = math.prod  # of a shape
 
 
 class Refusal(Exception):
@@ -102,10 +103,6 @@ def shape_of(message) -> tuple:
     if any(size < 0 for size in shape) or count_of(shape) > MOST_ELEMENTS:
         raise Refusal(f"shape {list(shape)} is none that ds-audit executes: sizes are at least 0, elements at most {MOST_ELEMENTS}")
     return shape
-
-
-def count_of(shape) -> int:
-    return math.prod(shape)
 
 
 def attributes_of(message) -> dict:

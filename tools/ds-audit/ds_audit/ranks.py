@@ -12,10 +12,11 @@ UNWRITTEN, ZERO, REST = 0, 254, 255  # tags of bytes; an element's first byte ha
 class World:
     def __init__(self, plan):
         self.plan = plan
-        self.axes = [(axis.name, axis.size) for axis in plan.world.axes]
-        self.size = count_of(size for _, size in self.axes)
+        self.axes = {axis.name: axis.size for axis in plan.world.axes}
+        self.sizes = tuple(axis.size for axis in plan.world.axes)
+        self.size = count_of(self.sizes)
         self.roles = self.roles_by_rank()
-        self.data_ranks, training = dict(self.axes).get("data", 1), plan.training
+        self.data_ranks, training = self.axes.get("data", 1), plan.training
         if training.train_batch_size != training.micro_batch_size * training.accumulation_steps * self.data_ranks:
             raise Refusal(f"a step has {training.train_batch_size} samples, not {training.accumulation_steps} micro-batches of "
                           f"{training.micro_batch_size} on {self.data_ranks} data-parallel ranks")
@@ -35,14 +36,10 @@ class World:
         return roles
 
     def coordinates(self, rank):
-        result = []
-        for _, size in reversed(self.axes):
-            result.append(rank % size)
-            rank //= size
-        return result[::-1]
+        return list(numpy.unravel_index(rank, self.sizes))
 
     def data_rank(self, rank):
-        return dict(zip((name for name, _ in self.axes), self.coordinates(rank))).get("data", 0)
+        return dict(zip(self.axes, map(int, self.coordinates(rank)))).get("data", 0)
 
     def group(self, communicator, rank):
         """Ranks whose coordinates differ on the communicator's axes alone, ordered."""
@@ -56,10 +53,7 @@ class World:
         for at in (getattr(line, "from"), line.to):
             coordinates = self.coordinates(rank)
             coordinates[line.axis] = at
-            number = 0
-            for coordinate, (_, size) in zip(coordinates, self.axes):
-                number = number * size + coordinate
-            found.append(number)
+            found.append(int(numpy.ravel_multi_index(coordinates, self.sizes)))
         return tuple(found)
 
 

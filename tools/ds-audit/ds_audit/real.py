@@ -7,6 +7,7 @@ import math
 
 import numpy
 
+from . import windows
 from .plans import Unusable
 
 UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.exp, "log": numpy.log, "tanh": numpy.tanh, "sin": numpy.sin,
@@ -17,24 +18,16 @@ UNARY = {"sqrt": numpy.sqrt, "rsqrt": lambda x: 1 / numpy.sqrt(x), "exp": numpy.
 class Real:
     def __init__(self, seed):
         self.random = numpy.random.default_rng(seed)
-        self.cumsum, self.add, self.sub, self.mul, self.div, self.neg, self.matmul = (
-            numpy.cumsum, numpy.add, numpy.subtract, numpy.multiply, numpy.divide, numpy.negative, numpy.matmul)
-        self.pow, self.inverse = numpy.power, numpy.reciprocal
+        self.add, self.sub, self.mul, self.div, self.neg = numpy.add, numpy.subtract, numpy.multiply, numpy.divide, numpy.negative
+        self.cumsum, self.matmul, self.pow, self.inverse = numpy.cumsum, numpy.matmul, numpy.power, numpy.reciprocal
         self.ordered = self.from_ordered = self.reduced = lambda x: x
         self.of_integers, self.to_integers = (lambda x: x.astype(numpy.float64)), (lambda x: numpy.trunc(x).astype(numpy.int64))
         self.is_nan = lambda x: numpy.isnan(x).astype(numpy.int64)
 
-    def constants(self, numbers, dtype):
-        return numpy.asarray(numbers, numpy.float64)
-
-    def rounded(self, data, dtype):
-        return data
-
-    def sum(self, a, axes):
-        return a.sum(axis=axes)
-
-    def unary(self, name, a):
-        return UNARY[name](a)
+    constants = staticmethod(lambda numbers, dtype: numpy.asarray(numbers, numpy.float64))
+    rounded = staticmethod(lambda data, dtype: data)
+    sum = staticmethod(lambda a, axes: a.sum(axis=axes))
+    unary = staticmethod(lambda name, a: UNARY[name](a))
 
     def first(self, index, shape, numbers):
         known = numbers()
@@ -44,8 +37,7 @@ class Real:
         return numpy.random.default_rng(abs(hash(key[1:]))).normal(0, 1, count)
 
     def mask(self, key, shape):
-        ratio = key[1]
-        return (numpy.random.default_rng(key[2:]).random(shape) >= ratio) / (1 - ratio)
+        return (numpy.random.default_rng(key[2:]).random(shape) >= key[1]) / (1 - key[1])
 
     def opaque(self, name, key, inputs, shapes):
         if name not in OPAQUE:
@@ -80,26 +72,18 @@ def normalized_grad(g, normal, rstd, axes, centers=True):
     return rstd * (g - (g.mean(axes, keepdims=True) if centers else 0) - normal * (g * normal).mean(axes, keepdims=True))
 
 
-def layer_norm(attributes, columns, inputs, shapes):
-    x, gamma, beta = inputs
-    normal, mean, _, rstd = normalized(x.reshape(-1, columns), 1, attributes["epsilon"])
-    return [normal * gamma + beta, mean, rstd]
+def row_norm(attributes, columns, inputs, shapes):
+    """layer_norm, or without beta rms_norm, which does not subtract the mean."""
+    centers = len(inputs) == 3
+    normal, mean, _, rstd = normalized(inputs[0].reshape(-1, columns), 1, attributes["epsilon"], centers)
+    return [normal * inputs[1] + inputs[2], mean, rstd] if centers else [normal * inputs[1], rstd]
 
 
-def layer_norm_grad(attributes, columns, inputs, shapes):
-    dy, x, gamma, mean, rstd = inputs[0].reshape(-1, columns), inputs[1].reshape(-1, columns), *inputs[2:]
-    normal = (x - mean[:, None]) * rstd[:, None]
-    return [normalized_grad(dy * gamma, normal, rstd[:, None], 1), (dy * normal).sum(0), dy.sum(0)]
-
-
-def rms_norm(attributes, columns, inputs, shapes):
-    normal, _, _, rrms = normalized(inputs[0].reshape(-1, columns), 1, attributes["epsilon"], centers=False)
-    return [normal * inputs[1], rrms]
-
-
-def rms_norm_grad(attributes, columns, inputs, shapes):
-    dy, x, gamma, rrms = inputs[0].reshape(-1, columns), inputs[1].reshape(-1, columns), inputs[2], inputs[3][:, None]
-    return [normalized_grad(dy * gamma, x * rrms, rrms, 1, centers=False), (dy * x * rrms).sum(0)]
+def row_norm_grad(attributes, columns, inputs, shapes):
+    dy, x, gamma = (data.reshape(-1, columns) for data in inputs[:3])
+    *mean, rstd = (data.reshape(-1, 1) for data in inputs[3:])
+    normal = (x - mean[0] if mean else x) * rstd
+    return [normalized_grad(dy * gamma, normal, rstd, 1, bool(mean)), (dy * normal).sum(0), *([dy.sum(0)] if mean else [])]
 
 
 def channels(data, like):
@@ -169,6 +153,6 @@ def cross_entropy_grad(attributes, _, inputs, shapes):
     return [p * weights[:, None] * dloss]
 
 
-OPAQUE = {"log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], **{function.__name__: function for function in (
-    softmax, softmax_grad, log_softmax_grad, layer_norm, layer_norm_grad, rms_norm, rms_norm_grad, batch_norm, batch_norm_grad, attention,
-    attention_grad, cross_entropy, cross_entropy_grad)}}
+OPAQUE = {"log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], "layer_norm": row_norm, "rms_norm": row_norm,
+          "layer_norm_grad": row_norm_grad, "rms_norm_grad": row_norm_grad, **windows.KERNELS, **{run.__name__: run for run in (
+              softmax, softmax_grad, log_softmax_grad, batch_norm, batch_norm_grad, attention, attention_grad, cross_entropy, cross_entropy_grad)}}

@@ -34,6 +34,10 @@ def compare_model(plan, folder, model):
         proto = onnx.load(path)
     except Exception as error:
         raise Unusable(f"model {path} cannot be read: {error}") from None
+    tokens = json.loads(next((note.value for note in proto.metadata_props if note.key == "deepstatic.tokens"), "{}"))
+    for made in plan.inputs:
+        if made.tokens != tokens.get(made.name, made.tokens):
+            raise Refusal(f"input {made.name} is the {made.tokens or 'no'} token, the model's the {tokens[made.name]}")
     values = compare_first_values(plan, folder, {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer})
     step = Microbatch(plan, folder)
     try:
