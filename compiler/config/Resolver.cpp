@@ -229,8 +229,12 @@ void Resolver::answerParameter(const Node &value, const std::string &path, const
     return accept(value, path, written, parameter.treatment == Treatment::Subsumed ? "subsumed" : "honoured",
                   parameter.treatment == Treatment::Subsumed ? parameter.note : "");
   }
-  if (optimizer && name == "max_grad_norm")
+  if (optimizer && name == "max_grad_norm") {
+    suggest("--set " + path + "=null");
+    if (find("gradient_clipping") == nullptr)
+      suggest("--set gradient_clipping=" + toJson(value));
     return reject(value, path, written, "DeepSpeed takes the largest norm from gradient_clipping; write it there");
+  }
   reject(value, path, written,
          std::string(*available) + " has no such parameter; the nearest is " + section + ".params." +
              std::string(nearestName(name, names)));

@@ -19,8 +19,8 @@ INTRODUCTION = """<!-- Written by test/e2e/test_public_configs.py (DS_UPDATE_DOC
 # Public configurations, and what becomes of them
 
 `ds-opt compile gpt2 --config FILE --ranks 2`, for tiny GPT-2, with `--dim batch=2` where the file says `"auto"` for the micro-batch. "As it
-is" has the reasons of a refusal without their line numbers; the last column has the flags that ds-opt's `try:` lines ask for, and with which the
-file compiles. [config.md](config.md) says what each `"auto"` stands for.
+is" has the reasons of a refusal without their line numbers; the last column has the flags that ds-opt's `try:` lines ask for, with which the file
+compiles. [config.md](config.md) says what each `"auto"` stands for.
 
 """
 
@@ -37,27 +37,33 @@ def compiled(tools, model, config, output, flags):
 
 
 def what_became_of(tools, model, config, folder):
-    """(reasons of the first refusal, flags that make it compile or None where none do)."""
+    """(reasons of the first refusal, flags that make it compile, reasons of the last refusal where none do)."""
     text = config.read_text()
     given = ["--dim", "batch=2"] if re.search(r'"train_micro_batch_size_per_gpu": "auto"', text) else []
     first, tried = None, []
     for _ in range(TRIES):
         refusal = compiled(tools, model, config, folder / "plan", given + tried)
         if refusal is None:
-            return first or [], tried
+            return first or [], tried, []
         reasons, flags = refusal
         assert reasons
         first = first or reasons
         if not flags or set(flags) - {"--set"} <= set(tried):
             break
         tried += flags
-    return first, None
+    return first, tried, reasons
 
 
-def row(config, reasons, flags):
+def lines(reasons):
+    return "<br>".join(reason.replace("|", "\\|") for reason in reasons)
+
+
+def row(config, reasons, flags, last):
     project, path = config.read_text().splitlines()[0].removeprefix("# ").split(" ")
-    as_it_is = "<br>".join(reason.replace("|", "\\|") for reason in reasons) or "compiles"
-    tried = "" if not reasons else "none" if flags is None else f"`{' '.join(flags)}`"
+    as_it_is = lines(reasons) or "compiles"
+    tried = f"`{' '.join(flags)}`" if flags else ""
+    if last:
+        tried = "none" if last == reasons else f"refused with {tried}, too: {lines(last)}"
     return f"| {project}, `{path}` | {as_it_is} | {tried} |\n"
 
 
@@ -66,10 +72,10 @@ def test_each_compiles_or_is_refused_with_the_reason(tools, exported, tmp_path):
     configs = sorted(FOLDER.glob("*.json"))
     assert len(configs) >= 20
     became = {config: what_became_of(tools, model, config, tmp_path) for config in configs}
-    count = sum(not reasons for reasons, _ in became.values())
+    count = sum(not reasons for reasons, _, _ in became.values())
     page = INTRODUCTION + f"{len(configs)} files: {count} compile as they are, " \
-        f"{sum(bool(reasons) and flags is not None for reasons, flags in became.values())} with the flags that ds-opt names, " \
-        f"{sum(flags is None for _, flags in became.values())} do not.\n\n| file | as it is | with |\n|---|---|---|\n"
+        f"{sum(bool(reasons) and not last for reasons, _, last in became.values())} with the flags that ds-opt names, " \
+        f"{sum(bool(last) for _, _, last in became.values())} do not.\n\n| file | as it is | with |\n|---|---|---|\n"
     page += "".join(row(config, *what) for config, what in became.items())
     if os.environ.get("DS_UPDATE_DOCS"):
         PAGE.write_text(page)

@@ -260,6 +260,8 @@ TEST(ConfigError, TheLineToTryNamesEveryKey) {
                            "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}})"),
             "--set amp=null --set prescale_gradients=false --set zero_optimization.offload_optimizer.device=\"none\"");
   EXPECT_EQ(remediesFor(R"("gradient_clipping": "auto")"), "--set train_micro_batch_size_per_gpu=8");
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 0.5}})"),
+            "--set optimizer.params.max_grad_norm=null --set gradient_clipping=0.5");
 }
 
 TEST(ConfigError, Float16IsAskedForAsBfloat16) {
