@@ -77,6 +77,8 @@ constexpr Explanation explanations[] = {
      "Warm-up counts micro-batches instead of updates.", ofSources},
     {"precision", "Something is computed in bfloat16 exactly where bf16.enabled is true.",
      "bf16 is asked for, and float32 is computed at twice the memory.", ofSources},
+    {"buckets", "Buckets of several parameters have at most as many elements as the section zero_optimization allows.",
+     "\"auto\" is taken from another hidden size than the model's.", ofSources},
 };
 
 } // namespace

@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t largestCount = int64_t(1) << 40; // samples
 constexpr int64_t maxSteps = int64_t(1) << 20;     // micro-batches; what a plan can hold
 
+constexpr std::string_view whole = "train_batch_size", micro = "train_micro_batch_size_per_gpu",
+                           steps = "gradient_accumulation_steps";
+
 /// A count that the user wrote; refuses what is not in [1, most].
 std::optional<int64_t> count(Resolver &resolver, std::string_view path, int64_t most, const char *range) {
   const auto value = resolver.integer(path);
@@ -30,21 +33,18 @@ std::string ranksInWords(const Config &config) {
          (config.ranks == 1 ? " rank" : " ranks");
 }
 
-} // namespace
-
 // DeepSpeed: two of the three give the third; train_batch_size or the micro-batch alone sets accumulation to 1. What is
 // floored there and then found unequal is refused here with the values.
-void resolveBatchSizes(Resolver &resolver, Config &config) {
-  static constexpr std::string_view whole = "train_batch_size", micro = "train_micro_batch_size_per_gpu",
-                                    steps = "gradient_accumulation_steps";
+void readBatchSizes(Resolver &resolver, Config &config) {
   const bool anyWritten = resolver.find(whole) || resolver.find(micro);
   const auto t = count(resolver, whole, largestCount, "from 1 to 2^40 samples");
   const auto m = count(resolver, micro, largestCount, "from 1 to 2^40 samples");
   const auto g = count(resolver, steps, maxSteps, "from 1 to 2^20 micro-batches");
   const int64_t n = config.ranks;
   if (!anyWritten)
-    return resolver.refuse(std::string(whole) + " or " + std::string(micro) +
-                           " must be given: how many samples an optimizer step, or a micro-batch, has");
+    return resolver.refuseWhole(std::string(whole) + " or " + std::string(micro) +
+                                    " must be given: how many samples an optimizer step, or a micro-batch, has",
+                                "--set train_micro_batch_size_per_gpu=8");
   if ((!t && resolver.find(whole)) || (!m && resolver.find(micro)) || (!g && resolver.find(steps)))
     return; // refused above, or not a number
   const std::string ranks = ranksInWords(config);
@@ -75,6 +75,15 @@ void resolveBatchSizes(Resolver &resolver, Config &config) {
   config.microBatchSize = *t / parts;
   config.accumulationSteps = accumulation;
   config.trainBatchSize = *t;
+}
+
+} // namespace
+
+void resolveBatchSizes(Resolver &resolver, Config &config) {
+  readBatchSizes(resolver, config);
+  resolver.nameAuto(whole, config.trainBatchSize);
+  resolver.nameAuto(micro, config.microBatchSize);
+  resolver.nameAuto(steps, config.accumulationSteps);
 }
 
 } // namespace ds::config

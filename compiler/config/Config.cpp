@@ -64,7 +64,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveRecompute(resolver, config);
     resolveMemory(resolver, overrides, config);
     config.tf32 = resolver.booleanOrDefault("deepstatic.tf32");
-    config.answers = resolver.finish();
+    resolver.finish(config);
   } catch (const ConfigError &) {
     throw;
   } catch (const Error &unreadable) {

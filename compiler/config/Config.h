@@ -92,6 +92,15 @@ struct KeyAnswer {
   bool operator==(const KeyAnswer &) const = default;
 };
 
+/// What a key that said "auto" stands for.
+struct AutoValue {
+  std::string path;      // "zero_optimization.reduce_bucket_size"
+  std::string valueJson; // one line of JSON
+  std::string why;       // "the model's hidden size 768 squared"
+
+  bool operator==(const AutoValue &) const = default;
+};
+
 struct Config {
   // trainBatchSize = microBatchSize * accumulationSteps * ranks, in samples.
   int64_t trainBatchSize = 0;
@@ -110,6 +119,13 @@ struct Config {
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
   std::optional<int64_t> hostMemory;      // bytes a rank, from --host-memory
   std::vector<KeyAnswer> answers;         // in the order of the file; new keys of --set last
+  std::vector<AutoValue> autos;           // in the same order
+};
+
+/// What "auto" takes from the model's graph.
+struct ModelFacts {
+  int64_t hiddenSize = 0; // 0: no trained parameter is a matrix
+  std::string dtype;      // of the trained parameters: "float32"
 };
 
 /// What the command line says; it wins over the file.
@@ -119,6 +135,7 @@ struct ConfigOverrides {
   std::vector<std::string> sets;           // --set key.path=value, in order
   std::optional<int64_t> deviceMemory;     // --device-memory, bytes
   std::optional<int64_t> hostMemory;       // --host-memory, bytes
+  std::optional<ModelFacts> model;         // none: not read yet, so what it would say is DeepSpeed's default
 };
 
 /// A refused configuration. `what()` is the first reason, `details` the others, one sentence each; `answers` has a line
@@ -145,6 +162,7 @@ std::string resolvedJson(const Config &config);
 inline constexpr std::string_view missingOptimizer =
     "optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}";
+inline constexpr std::string_view missingOptimizerTry = "--set optimizer.type=AdamW --set optimizer.params.lr=0.001";
 
 std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...

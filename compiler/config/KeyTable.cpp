@@ -1,4 +1,5 @@
 //===- KeyTable.cpp - docs/config.md --------------------------------------===//
+#include "compiler/config/AutoValues.h"
 #include "compiler/config/KeyRules.h"
 #include "compiler/config/KnownKeys.h"
 #include <initializer_list>
@@ -76,6 +77,26 @@ void appendParameters(std::string &page, std::string_view title, std::span<const
   }
 }
 
+void appendAutos(std::string &page) {
+  page += R"(
+## "auto"
+The Hugging Face Trainer fills in `"auto"` from its arguments and its model. `ds-opt` takes it from flags and the graph, prints what each
+became, and `ds-opt report` has it as the key's value, with a note. For example, for GPT-2 124M and `--dim batch=2`:
+
+    auto: zero_optimization.reduce_bucket_size is 589824 (the model's hidden size 768 squared)
+
+The hidden size h is the side that most matrices among the trained parameters have; of equally common ones, the longest. Where nothing says
+what `"auto"` stands for, the key is rejected with a line to paste. `--set` overrides an `"auto"` as it does any value.
+
+)";
+  appendRow(page, {"key", "`\"auto\"` stands for"});
+  appendRow(page, {"---", "---"});
+  for (const AutoRule &rule : autoRules())
+    appendRow(page, {code(rule.path), std::string(rule.meaning)});
+  page += "| keys with an `\"auto\"` of their own | as the table below says |\n| any other | DeepSpeed's default "
+          "|\n\n## Keys\n";
+}
+
 constexpr std::string_view introduction = R"(# The configuration, key by key
 
 `ds-opt --config` reads a DeepSpeed `ds_config.json`: HJSON, so comments, trailing commas and bare keys are fine and a key
@@ -86,9 +107,8 @@ that stands twice in one object is an error. Every key that you write gets one o
 - **rejected**: the compilation stops and names the key, the reason, and for a key that does not exist the nearest that does.
 
 "only `x`" means that `x`, which asks for nothing, is accepted. Any other value is rejected, because what it asks for is not
-available yet. "any while `k` is `v`" means that the key has no effect then. The value `"auto"` is rejected unless it is the
-key's own default: only the Hugging Face Trainer fills it in. `--set key.path=value` overrides a key. A value under
-`"deepstatic"` and `ds-opt`'s own flags (`--ranks`, `--device-memory`) win over the file.
+available yet. "any while `k` is `v`" means that the key has no effect then. `--set key.path=value` overrides a key, `--set key.path=null` leaves
+it out. A value under `"deepstatic"` and `ds-opt`'s own flags (`--ranks`, `--dim batch=N`, `--device-memory`) win over the file.
 
 ## Batch sizes
 `train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x ranks`. Two of the first three give the
@@ -126,8 +146,6 @@ g(i) is ln(i + 1) / ln(w) for `log` and i / w for `linear`. At j = 0 the rate is
 ## Clipping
 `gradient_clipping` c is the largest global norm of the gradients: with norm n they are divided by max(1, (n + 1e-6) / c). Left out
 it is 1.0, as in DeepSpeed since 0.19; 0 turns clipping off.
-
-## Keys
 )";
 
 } // namespace
@@ -136,6 +154,7 @@ std::string keyTable() {
   std::string page =
       "<!-- Written by test/unit/config/KeyTableTest.cpp (DS_UPDATE_DOCS=1 config_test); do not edit. -->\n";
   page += introduction;
+  appendAutos(page);
   appendKeys(page);
   page += "\n## `optimizer.params`\nTypes are compared without regard to case. `Adam` with `adam_w_mode` (the default) "
           "is AdamW.\n";

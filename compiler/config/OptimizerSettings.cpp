@@ -63,7 +63,7 @@ void resolveOptimizer(Resolver &resolver, Config &config) {
   const auto type = resolver.string(path);
   if (!type) { // none, or refused for what stands there
     if (resolver.find("optimizer.params") && !resolver.find(path))
-      resolver.refuse(std::string(missingOptimizer));
+      resolver.refuseWhole(std::string(missingOptimizer), "--set optimizer.type=AdamW");
     return;
   }
   const auto known = availableOptimizer(*type);

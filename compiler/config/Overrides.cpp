@@ -28,6 +28,28 @@ std::string_view meaning(const std::string &path, const std::string &key) {
   throw ConfigError(what + ": " + path + " is " + shortJson(value) + ", which has no keys below it");
 }
 
+/// Leaves the key out, as if it were not written.
+void removeKey(Node &root, const std::string &path, const std::string &what) {
+  Node *object = &root;
+  std::string section;
+  for (size_t begin = 0; object != nullptr;) {
+    const size_t dot = path.find('.', begin);
+    const std::string key(meaning(section, path.substr(begin, dot - begin)));
+    section = join(section, key);
+    if (dot == std::string::npos) {
+      const size_t before = object->members.size();
+      std::erase_if(object->members, [&](const Member &m) { return m.key == key; });
+      if (object->members.size() < before)
+        return;
+      break;
+    }
+    object = member(*object, key);
+    begin = dot + 1;
+  }
+  if (findKey(section) == nullptr && !isSection(section))
+    throw ConfigError(what + ": there is no such key to leave out; the nearest is " + nearestKey(section));
+}
+
 constexpr size_t longestPath = 200; // bytes; bounds the nesting that --set can make
 
 } // namespace
@@ -68,6 +90,8 @@ void applySet(Node &root, const std::string &set) {
   if (path.size() > longestPath)
     throw ConfigError(what + "...: no key has a path this long");
   Node value = parseHjsonValue(std::string_view(set).substr(equals + 1), what);
+  if (value.kind == Node::Kind::Null)
+    return removeKey(root, path, what);
   Node *object = &root;
   std::string section;
   for (size_t begin = 0;;) {

@@ -147,11 +147,12 @@ void checkMicrobatches(Resolver &resolver, const Config &config) {
                                (below > 0 ? text(below) + " and " + text(above) + " are" : text(above) + " is");
     if (resolver.find(steps))
       return resolver.refuse(steps, reason, resolver.find("train_batch_size") ? "" : set(steps, text(above)));
-    return resolver.refuse("the batch sizes make " + text(microbatches) + " gradient accumulation steps; " + reason);
+    return resolver.refuseWhole("the batch sizes make " + text(microbatches) + " gradient accumulation steps; " +
+                                reason);
   }
   const scheduling::ScheduleProblem problem{pipeline.schedule, pipeline.stages, pipeline.chunks, microbatches, 1, 1, 1};
   if (const auto fault = problem.check())
-    resolver.refuse(*fault);
+    resolver.refuseWhole(*fault);
 }
 
 } // namespace ds::config

@@ -1,6 +1,7 @@
 //===- Resolver.cpp - an answer for every key -----------------------------===//
 #include "compiler/config/Resolver.h"
 
+#include "compiler/config/AutoValues.h"
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
 #include "compiler/config/KeyRules.h"
@@ -104,6 +105,7 @@ Resolver::Resolver(std::string_view hjsonText, const ConfigOverrides &overrides)
   renameAliases(root_, "", fileName_);
   for (const std::string &set : overrides.sets)
     applySet(root_, set);
+  replaceAutos(root_, "", overrides.model);
 }
 
 void Resolver::answerKeys() { answerMembers(root_, "", ""); }
@@ -136,8 +138,12 @@ bool Resolver::wellTyped(const Node &value, const KnownKey &key, const std::stri
     reject(value, std::string(key.path), written, reason);
     return false;
   };
-  if (value.kind == Node::Kind::String && value.text == "auto" && key.fallback != R"("auto")")
-    return refuseWith("only the Hugging Face Trainer fills in \"auto\"; write the value itself");
+  if (isAuto(value, key)) {
+    const auto [reason, instead] = refusalOfAuto(key.path);
+    if (!instead.empty())
+      suggest("--set " + std::string(key.path) + "=" + std::string(instead));
+    return refuseWith(std::string(reason));
+  }
   if (!isOfType(value, key.type))
     return refuseWith("it takes " + typeInWords(key.type) +
                       (value.kind == Node::Kind::String && value.text.ends_with(',')
@@ -150,8 +156,10 @@ bool Resolver::wellTyped(const Node &value, const KnownKey &key, const std::stri
 
 void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::string &path,
                            const std::string &written) {
-  if (key.removed)
+  if (key.removed) {
+    suggest("--set " + path + "=null");
     return reject(value, path, written, "DeepSpeed has removed this key; leave it out");
+  }
   KnownKey here = key; // a `*` in the table is a name here
   here.path = path;
   if (!wellTyped(value, here, written))
@@ -159,15 +167,8 @@ void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::st
   const KeyRule rule = ruleFor(path);
   if (rule.treatment == Treatment::Honoured)
     return accept(value, path, written, "honoured", rule.note);
-  for (const OffSwitch &off : offSwitches()) {
-    if (!governs(off, path))
-      continue;
-    const std::string name = std::string(off.section) + "." + std::string(off.key);
-    const Node *state = find(name);
-    const std::string_view fallback = findKey(name)->fallback;
-    if (state ? isDefault(*state, off.off, "") : fallback == off.off)
-      return accept(value, path, written, "subsumed", "has no effect while " + name + " is " + std::string(off.off));
-  }
+  if (answerBySwitch(value, path, written))
+    return;
   if (rule.treatment == Treatment::Subsumed)
     return accept(value, path, written, "subsumed", rule.note);
   // What is off by being false asks for nothing, whatever the default.
@@ -176,11 +177,31 @@ void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::st
   const bool quantized = path == "weight_quantization.enabled"; // on by default, and not available
   if (isDefault(value, quantized ? "false" : key.fallback, also))
     return accept(value, path, written, rule.note.empty() ? "honoured" : "subsumed", rule.note);
-  if (try_.empty() && problems_.empty())
-    try_ = "--set " + path + "=" + std::string(key.fallback);
+  suggest("--set " + path + "=" + std::string(quantized ? "false" : key.fallback));
+  if (path == "fp16.enabled")
+    suggest("--set bf16.enabled=true"); // as narrow, and needs no loss scale
   reject(value, path, written,
          "this is not available yet, only " + (also.empty() ? "" : std::string(also) + " and ") +
              std::string(key.fallback) + (also.empty() ? " is" : " are"));
+}
+
+/// What a section's switch says of its other keys: they have no effect, or belong to what is refused.
+bool Resolver::answerBySwitch(const Node &value, const std::string &path, const std::string &written) {
+  for (const OffSwitch &off : offSwitches()) {
+    if (!governs(off, path))
+      continue;
+    const std::string name = std::string(off.section) + "." + std::string(off.key);
+    const Node *state = find(name);
+    if (state ? isDefault(*state, off.off, "") : findKey(name)->fallback == off.off) {
+      accept(value, path, written, "subsumed", "has no effect while " + name + " is " + std::string(off.off));
+      return true;
+    }
+    if (state && ruleFor(name).treatment == Treatment::DefaultOnly) { // said once, at the switch
+      accept(value, path, written, "rejected", name + " is not available");
+      return true;
+    }
+  }
+  return false;
 }
 
 void Resolver::answerParameter(const Node &value, const std::string &path, const std::string &written) {
@@ -201,13 +222,19 @@ void Resolver::answerParameter(const Node &value, const std::string &path, const
     here.path = path;
     if (!wellTyped(value, here, written))
       return;
-    if (parameter.treatment == Treatment::DefaultOnly && !isDefault(value, here.fallback, ""))
+    if (parameter.treatment == Treatment::DefaultOnly && !isDefault(value, here.fallback, "")) {
+      suggest("--set " + path + "=" + std::string(here.fallback));
       return reject(value, path, written, "this is not available yet, only " + std::string(here.fallback) + " is");
+    }
     return accept(value, path, written, parameter.treatment == Treatment::Subsumed ? "subsumed" : "honoured",
                   parameter.treatment == Treatment::Subsumed ? parameter.note : "");
   }
-  if (optimizer && name == "max_grad_norm")
+  if (optimizer && name == "max_grad_norm") {
+    suggest("--set " + path + "=null");
+    if (find("gradient_clipping") == nullptr)
+      suggest("--set gradient_clipping=" + toJson(value));
     return reject(value, path, written, "DeepSpeed takes the largest norm from gradient_clipping; write it there");
+  }
   reject(value, path, written,
          std::string(*available) + " has no such parameter; the nearest is " + section + ".params." +
              std::string(nearestName(name, names)));
@@ -249,9 +276,17 @@ void Resolver::reject(const Node &value, const std::string &path, const std::str
   problems_.push_back(where(value, written) + " is " + shortJson(value) + "; " + reason);
 }
 
-void Resolver::refuse(std::string_view path, const std::string &reason, const std::string &tryLine) {
-  if (try_.empty() && problems_.empty())
-    try_ = tryLine;
+/// One flag for a key is enough.
+void Resolver::suggest(const std::string &flag) {
+  const std::string key = flag.substr(0, flag.find('='));
+  if (std::none_of(remedies_.begin(), remedies_.end(),
+                   [&](const std::string &other) { return other.substr(0, other.find('=')) == key; }))
+    remedies_.push_back(flag);
+}
+
+void Resolver::refuse(std::string_view path, const std::string &reason, const std::string &remedy) {
+  if (!remedy.empty())
+    suggest(remedy);
   const Node *value = find(path);
   std::string written(path);
   for (size_t i = 0; i < answers_.size(); ++i)
@@ -272,14 +307,31 @@ void Resolver::subsume(std::string_view path, const std::string &reason) {
     }
 }
 
-void Resolver::refuse(const std::string &sentence) { problems_.push_back(fileName_ + ": " + sentence); }
+void Resolver::refuseWhole(const std::string &sentence, const std::string &remedy) {
+  if (!remedy.empty())
+    suggest(remedy);
+  problems_.push_back(fileName_ + ": " + sentence);
+}
 
-std::vector<KeyAnswer> Resolver::finish() {
-  if (problems_.empty())
-    return std::move(answers_);
+void Resolver::finish(Config &config) {
+  for (const AutoValue &value : autos_)
+    for (size_t i = 0; i < answers_.size(); ++i)
+      if (answeredPaths_[i] == value.path) {
+        std::string &note = answers_[i].note;
+        answers_[i].valueJson = value.valueJson;
+        note = "\"auto\": " + value.why + (note.empty() ? "" : "; " + note);
+      }
+  if (problems_.empty()) {
+    config.answers = std::move(answers_);
+    config.autos = std::move(autos_);
+    return;
+  }
   const std::string first = problems_.front();
   problems_.erase(problems_.begin());
-  throw ConfigError(first, std::move(problems_), std::move(answers_), try_);
+  std::string line;
+  for (const std::string &flag : remedies_)
+    line += (line.empty() ? "" : " ") + flag;
+  throw ConfigError(first, std::move(problems_), std::move(answers_), line);
 }
 
 const Node *Resolver::find(std::string_view path) const {

@@ -39,17 +39,20 @@ public:
   bool booleanOrDefault(std::string_view path) const;
   std::string stringOrDefault(std::string_view path) const;
 
-  /// Notes "where: PATH is VALUE; reason" and marks the answer of the path, if it was written, as rejected. `tryLine`:
-  /// a flag that would help, should this be the first refusal.
-  void refuse(std::string_view path, const std::string &reason, const std::string &tryLine = {});
+  /// Notes "where: PATH is VALUE; reason" and marks the answer of the path, if it was written, as rejected. `remedy`: a
+  /// flag that would help.
+  void refuse(std::string_view path, const std::string &reason, const std::string &remedy = {});
   /// Notes a reason that is about no single key.
-  void refuse(const std::string &sentence);
+  void refuseWhole(const std::string &sentence, const std::string &remedy = {});
 
   /// Marks the answer of the path, if it was written and is honoured so far, as subsumed.
   void subsume(std::string_view path, const std::string &reason);
 
-  /// Throws what was refused, or returns all answers.
-  std::vector<KeyAnswer> finish();
+  /// Says what became of an "auto" at the path, where there is one.
+  void nameAuto(std::string_view path, int64_t value);
+
+  /// Throws what was refused, or writes all answers.
+  void finish(Config &config);
 
 private:
   void answerMembers(const Node &object, const std::string &path, const std::string &written);
@@ -57,6 +60,10 @@ private:
   void answerKnown(const Node &value, const KnownKey &key, const std::string &path, const std::string &written);
   void answerParameter(const Node &value, const std::string &path, const std::string &written);
   void answerUnknown(const Node &value, const std::string &path, const std::string &written);
+  std::optional<AutoValue> valueOfAuto(std::string_view path, const std::optional<ModelFacts> &model) const;
+  void replaceAutos(Node &object, const std::string &section, const std::optional<ModelFacts> &model);
+  bool answerBySwitch(const Node &value, const std::string &path, const std::string &written);
+  void suggest(const std::string &flag);
   bool wellTyped(const Node &value, const KnownKey &key, const std::string &written);
   void accept(const Node &value, const std::string &path, const std::string &written, std::string_view status,
               std::string_view note);
@@ -69,8 +76,9 @@ private:
   int unknownKeys_ = 0;
   std::vector<KeyAnswer> answers_;
   std::vector<std::string> answeredPaths_; // of the answers, under the names that aliases stand for
+  std::vector<AutoValue> autos_;
   std::vector<std::string> problems_;
-  std::string try_;
+  std::vector<std::string> remedies_; // flags, together the line to try
 };
 
 /// The parts of a resolution, one file each.

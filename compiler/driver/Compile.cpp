@@ -2,6 +2,7 @@
 #include "compiler/driver/Compile.h"
 
 #include "compiler/driver/Diagnostics.h"
+#include "compiler/driver/ModelFacts.h"
 #include "compiler/driver/PlanWithinMemory.h"
 #include "compiler/driver/RunPipeline.h"
 #include "compiler/export/Export.h"
@@ -150,14 +151,14 @@ static void describe(const CompileRequest &request, const config::Config &config
 }
 
 /// What `ds-opt verify --model --config` compares later. `model`: the digest of its file before it was imported.
-static void recordSources(const CompileRequest &request, const std::string &model, const std::string &configuration,
-                          const fs::path &planFolder, plan::proto::Plan &plan) {
+static void recordSources(const CompileRequest &request, const std::vector<std::string> &sets, const std::string &model,
+                          const std::string &configuration, const fs::path &planFolder, plan::proto::Plan &plan) {
   plan::proto::Sources &sources = *plan.mutable_sources();
   if (sha256OfFile(import::modelFile(request.model.path)) != model)
     refuseChanged(request.model.path);
   sources.set_model_sha256(model);
   sources.set_configuration_sha256(sha256(std::as_bytes(std::span(configuration))));
-  sources.mutable_overrides()->Assign(request.overrides.sets.begin(), request.overrides.sets.end());
+  sources.mutable_overrides()->Assign(sets.begin(), sets.end());
   sources.mutable_trainable()->Assign(request.model.trainable.begin(), request.model.trainable.end());
   sources.mutable_frozen()->Assign(request.model.frozen.begin(), request.model.frozen.end());
   for (plan::proto::WeightFile &file : *plan.mutable_weight_files()) {
@@ -179,7 +180,7 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
     throw Error(file + ": " + what + ", but the model brings its own training algorithm (training_info); " + instead);
   };
   if (!own && !given)
-    throw Error(file + ": " + std::string(config::missingOptimizer));
+    throw Error(file + ": " + std::string(config::missingOptimizer), std::string(config::missingOptimizerTry));
   if (!own)
     return false;
   if (given)
@@ -241,12 +242,26 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   return options;
 }
 
+/// `--dim batch=N` is a micro-batch of N samples.
+static config::ConfigOverrides overridesOf(const CompileRequest &request) {
+  config::ConfigOverrides overrides = request.overrides;
+  const auto batch = request.model.dims.find("batch");
+  if (batch == request.model.dims.end())
+    return overrides;
+  for (const std::string &set : overrides.sets)
+    if (StringRef(set).starts_with("train_micro_batch_size_per_gpu="))
+      throw Error("--dim batch=" + std::to_string(batch->second) + " and --set " + set +
+                  " both say how many samples a micro-batch has; leave one of them out");
+  overrides.sets.push_back("train_micro_batch_size_per_gpu=" + std::to_string(batch->second));
+  return overrides;
+}
+
 /// Imports and simplifies.
 static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const config::Config &config,
                                          CompileOptions &options, MLIRContext &context,
                                          const DiagnosticCollector &diagnostics) {
   import::ImportOptions model = request.model;
-  model.dims.try_emplace("batch", config.microBatchSize);
+  model.dims["batch"] = config.microBatchSize;
   OwningOpRef<ModuleOp> module = import::importModel(context, model);
   if (!module)
     diagnostics.raise("import");
@@ -258,7 +273,8 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
 CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
   const std::string configuration = readText(request.configPath);
-  const config::Config config = config::resolveConfig(configuration, request.overrides);
+  config::ConfigOverrides overrides = overridesOf(request);
+  config::Config config = config::resolveConfig(configuration, overrides);
   const config::Machine machine = loadMachine(request, config);
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
@@ -268,6 +284,13 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("importing the model");
   const std::string modelDigest = sha256OfFile(import::modelFile(request.model.path));
   OwningOpRef<ModuleOp> module = importModel(request, config, options, context, diagnostics);
+  if (!config.autos.empty()) { // nothing that the import took from it changes
+    overrides.model = modelFacts(*module);
+    config = config::resolveConfig(configuration, overrides);
+    const bool ownAlgorithm = options.ownAlgorithm;
+    options = compileOptions(request, config, machine);
+    options.ownAlgorithm = ownAlgorithm;
+  }
   if (request.emit == Emit::Train)
     return {print(*module), {}};
   request.progress("differentiating");
@@ -294,12 +317,13 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
     return {print(*module), {}};
   request.progress("writing the plan");
   CompileResult result;
+  result.autos = config.autos;
   noteRecompute(*module, config.recompute, result.plan);
   describe(request, config, machine, *module, result.plan);
   const std::string folder = fs::path(request.output).parent_path().string();
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
     diagnostics.raise("export");
-  recordSources(request, modelDigest, configuration, folder, result.plan);
+  recordSources(request, overrides.sets, modelDigest, configuration, folder, result.plan);
   if (request.emit == Emit::PlanText)
     google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
   return result;

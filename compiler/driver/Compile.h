@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ds::driver {
 
@@ -37,6 +38,7 @@ struct CompileRequest {
 struct CompileResult {
   std::string text;       // MLIR or protobuf text, where asked for
   plan::proto::Plan plan; // where asked for
+  std::vector<config::AutoValue> autos = {};
 };
 
 /// Throws ds::Error; what MLIR diagnosed on the way is the error's sentence, its notes are lines after it.

@@ -37,18 +37,14 @@ public:
       document_["bf16"] = document_["bfloat16"];
   }
 
-  /// The value at "a.b.c", or null.
+  /// The value at "a.b.c"; null where there is none, or one that others say.
   const Json *find(std::string_view path) const {
-    const Json *at = &document_;
-    while (!path.empty()) {
-      const std::string key(path.substr(0, path.find('.')));
-      path.remove_prefix(std::min(path.size(), key.size() + 1));
-      const auto found = at->is_object() ? at->find(key) : at->end();
-      if (!at->is_object() || found == at->end())
-        return nullptr;
-      at = &*found;
-    }
-    return at->is_null() ? nullptr : at;
+    const Json *value = written(path);
+    return value == nullptr || saysAuto(*value) ? nullptr : value;
+  }
+  bool isAuto(std::string_view path) const {
+    const Json *value = written(path);
+    return value != nullptr && saysAuto(*value);
   }
 
   double number(std::string_view path, double otherwise) const {
@@ -79,6 +75,19 @@ public:
   }
 
 private:
+  static bool saysAuto(const Json &value) { return value.is_string() && value == "auto"; }
+  const Json *written(std::string_view path) const {
+    const Json *at = &document_;
+    while (!path.empty()) {
+      const std::string key(path.substr(0, path.find('.')));
+      path.remove_prefix(std::min(path.size(), key.size() + 1));
+      const auto found = at->is_object() ? at->find(key) : at->end();
+      if (!at->is_object() || found == at->end())
+        return nullptr;
+      at = &*found;
+    }
+    return at->is_null() ? nullptr : at;
+  }
   [[noreturn]] void refuse(std::string_view path, const Json &value, const char *expected) const {
     throw Error(name_ + ": " + std::string(path) + " is " + value.dump() + ", which is not " + expected);
   }
@@ -138,7 +147,8 @@ void readOptimizer(const Reader &reader, ConfigFile &config) {
                 {"weight_decay", parameter("weight_decay", 0)},
                 {"lr_decay", parameter("lr_decay", 0)}};
   }
-  config.schedule.lr = parameter("lr", type == "adagrad" ? 0.01 : 0.001);
+  const bool trainers = reader.isAuto("optimizer.params.lr"); // whose default is not DeepSpeed's
+  config.schedule.lr = parameter("lr", trainers ? 5e-5 : type == "adagrad" ? 0.01 : 0.001);
 }
 
 void readSchedule(const Reader &reader, ConfigFile &config) {
@@ -150,24 +160,44 @@ void readSchedule(const Reader &reader, ConfigFile &config) {
   const std::string params = "scheduler.params.";
   schedule.linear = reader.text(params + "warmup_type", "log") == "linear";
   schedule.least = reader.number(params + "warmup_min_lr", 0);
-  schedule.most = reader.number(params + "warmup_max_lr", schedule.type == "WarmupLR" ? schedule.lr : 0.001);
+  schedule.most =
+      reader.number(params + "warmup_max_lr",
+                    schedule.type == "WarmupLR" || reader.isAuto(params + "warmup_max_lr") ? schedule.lr : 0.001);
   schedule.leastRatio = reader.number(params + "warmup_min_ratio", 0);
   schedule.cosineRatio = reader.number(params + "cos_min_ratio", 0.0001);
-  schedule.warmup = int64_t(reader.count(params + "warmup_num_steps", 1000));
+  schedule.warmup =
+      int64_t(reader.count(params + "warmup_num_steps", reader.isAuto(params + "warmup_num_steps") ? 0 : 1000));
   schedule.total = int64_t(reader.count(params + "total_num_steps", 0));
+}
+
+/// What is reduced is gathered in one piece, so the smallest limit holds. transformers derives what says "auto" from
+/// the hidden size.
+uint64_t readBucket(const Reader &reader, uint64_t hidden) {
+  const auto limit = [&](const std::string &key, uint64_t otherwise, double automatic) {
+    const std::string path = "zero_optimization." + key;
+    return reader.count(path, reader.isAuto(path) ? uint64_t(automatic) : otherwise);
+  };
+  const double square = double(hidden) * double(hidden);
+  uint64_t most = std::min(limit("reduce_bucket_size", 500000000, square), //
+                           reader.count("zero_optimization.allgather_bucket_size", 500000000));
+  if (reader.count("zero_optimization.stage", reader.isAuto("zero_optimization.stage") ? 2 : 0) == 3)
+    most = std::min(
+        most, limit("stage3_prefetch_bucket_size", 50000000, std::max(1.0, 0.9 * double(hidden) * double(hidden))));
+  return most;
 }
 
 } // namespace
 
 ConfigFile readConfig(std::string_view text, const std::string &name, const std::vector<std::string> &overrides,
-                      uint64_t dataRanks) {
+                      uint64_t dataRanks, const Trained &trained) {
   const Reader reader(text, name, overrides);
   ConfigFile config;
   readBatches(reader, dataRanks, config);
   readOptimizer(reader, config);
   readSchedule(reader, config);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
-  config.bf16 = reader.flag("bf16.enabled", false);
+  config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
+  config.bucket = readBucket(reader, trained.hidden);
   return config;
 }
 

@@ -19,11 +19,18 @@ struct ConfigFile {
   std::vector<std::pair<std::string, double>> settings;
   double clip = 0; ///< largest global norm; 0: none
   bool bf16 = false;
+  uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;
+};
+
+/// What the values "auto" rest on.
+struct Trained {
+  uint64_t hidden = 0; ///< the hidden size; 0: nothing says it
+  bool bf16 = false;   ///< parameters are bfloat16
 };
 
 /// `text` is HJSON; `overrides` are `key.path=value`, the last wins; `dataRanks` share a batch. Throws ds::Error.
 ConfigFile readConfig(std::string_view text, const std::string &name, const std::vector<std::string> &overrides,
-                      uint64_t dataRanks);
+                      uint64_t dataRanks, const Trained &trained);
 
 } // namespace ds::sources

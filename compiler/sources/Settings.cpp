@@ -177,6 +177,13 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
   return {"precision", narrow ? "activations are bfloat16, as bf16.enabled asks" : "nothing is computed in bfloat16"};
 }
 
+Claim buckets(const proto::Plan &plan, const ConfigFile &config) {
+  if (dataRanks(plan) == 1)
+    return {"buckets", "one data-parallel rank has nobody to share with"};
+  requireEqual("the limit of a bucket", double(plan.bucket_elements()), double(config.bucket), "the configuration");
+  return {"buckets", "a bucket of several parameters has at most " + std::to_string(config.bucket) + " elements"};
+}
+
 } // namespace
 
 uint64_t dataRanks(const proto::Plan &plan) {
@@ -189,9 +196,9 @@ uint64_t dataRanks(const proto::Plan &plan) {
 
 std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
   if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more
-    return {batches(plan, config)};
-  return {batches(plan, config), optimizer(plan, config),     clipping(plan, config),
-          scale(plan, config),   learningRates(plan, config), precision(plan, config)};
+    return {batches(plan, config), buckets(plan, config)};
+  return {batches(plan, config),       optimizer(plan, config), clipping(plan, config), scale(plan, config),
+          learningRates(plan, config), precision(plan, config), buckets(plan, config)};
 }
 
 } // namespace ds::sources

@@ -11,9 +11,11 @@
 #include "core/Sha256.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +63,26 @@ std::vector<Claim> byModel(const proto::Plan &plan, const std::string &path, con
   return claims;
 }
 
+/// The hidden size is the side that most trained matrices have, the longest of those.
+Trained trained(const proto::Plan &plan) {
+  Trained result;
+  std::map<uint64_t, int> sides;
+  for (const proto::Variable &variable : plan.variables()) {
+    if (!variable.trainable())
+      continue;
+    result.bf16 = variable.dtype() == proto::DTYPE_BF16;
+    if (variable.shape_size() != 2)
+      continue;
+    ++sides[uint64_t(variable.shape(0))];
+    if (variable.shape(1) != variable.shape(0))
+      ++sides[uint64_t(variable.shape(1))];
+  }
+  const auto best = std::ranges::max_element(
+      sides, [](const auto &a, const auto &b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); });
+  result.hidden = best == sides.end() ? 0 : best->first;
+  return result;
+}
+
 std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &path) {
   const std::optional<std::string> text = readWhole(path);
   if (!text)
@@ -72,7 +94,7 @@ std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &p
   for (const std::string &one : overrides)
     by += ", --set " + one;
   std::vector<Claim> claims = {{"configuration", by}};
-  for (Claim &claim : requireSettings(plan, readConfig(*text, path, overrides, dataRanks(plan))))
+  for (Claim &claim : requireSettings(plan, readConfig(*text, path, overrides, dataRanks(plan), trained(plan))))
     claims.push_back(std::move(claim));
   return claims;
 }

@@ -124,7 +124,7 @@ struct ModelArguments {
 
   void add(CLI::App &app) {
     app.add_option("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote")->required();
-    app.add_option("--dim", dims, "NAME=SIZE of a symbolic dimension; batch comes from the micro-batch");
+    app.add_option("--dim", dims, "NAME=SIZE of a symbolic dimension; batch is the micro-batch");
     app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
     app.add_option("--frozen", frozen, "do not train those that match");
     app.add_option("--loss", loss, "the output that is the loss, where the graph has several");
@@ -294,8 +294,11 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
   prove(result.plan, "the plan that this compiler made"); // a defect of ours, never written
   plan::writePlanFile(request.output, result.plan);
   progress.finish();
-  if (!quiet)
-    printSummary(result.plan, request.output);
+  if (quiet)
+    return;
+  for (const config::AutoValue &value : result.autos)
+    print("auto: " + value.path + " is " + value.valueJson + " (" + value.why + ")\n");
+  printSummary(result.plan, request.output);
 }
 
 void runReport(const std::string &path, const std::string &format, bool allRanks, const std::string &output) {

@@ -62,12 +62,14 @@ TEST(ConfigError, BatchSizesThatMakeNoSense) {
             "optimizer step, or a micro-batch, has");
 }
 
-TEST(ConfigError, AutoBelongsToTheTrainer) {
-  EXPECT_EQ(sentence(R"("train_batch_size": "auto")"),
-            "ds_config.json:1: train_batch_size is \"auto\"; only the Hugging Face Trainer fills in \"auto\"; write "
-            "the value itself");
-  EXPECT_NE(sentence(R"("train_batch_size": 1, "zero_optimization": {"reduce_bucket_size": "auto"})").find("auto"),
-            std::string::npos);
+TEST(ConfigError, AutoWhereNothingSaysWhat) {
+  EXPECT_EQ(sentence(R"("train_micro_batch_size_per_gpu": "auto", "train_batch_size": "auto")"),
+            "ds_config.json:1: train_micro_batch_size_per_gpu is \"auto\"; nothing says how many samples a micro-batch "
+            "has; write the number");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "scheduler": {"type": "WarmupDecayLR",
+                        "params": {"total_num_steps": "auto"}})"),
+            "ds_config.json:2: scheduler.params.total_num_steps is \"auto\"; nothing says after how many updates the "
+            "decay ends; write the number");
 }
 
 TEST(ConfigError, UnknownKeysGetTheNearest) {
@@ -204,7 +206,8 @@ TEST(ConfigError, Schedulers) {
 TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {
   const ConfigError error = refusal("\n\"fp16\": {\"enabled\": true},\n\"prescale_gradients\": true,\n\"foo\": 1");
   EXPECT_STREQ(error.what(), "ds_config.json:2: fp16.enabled is true; this is not available yet, only false is");
-  EXPECT_EQ(error.tryLine, "--set fp16.enabled=false");
+  EXPECT_EQ(error.tryLine, "--set fp16.enabled=false --set bf16.enabled=true --set prescale_gradients=false "
+                           "--set train_micro_batch_size_per_gpu=8");
   ASSERT_EQ(error.details.size(), 3u);
   EXPECT_EQ(error.details[0], "ds_config.json:3: prescale_gradients is true; this is not available yet, only false is");
   EXPECT_EQ(error.details[1].substr(0, 33), "ds_config.json:4: foo is 1; no su");
@@ -239,6 +242,65 @@ TEST(ConfigError, Set) {
 
 TEST(ConfigError, Ranks) {
   EXPECT_EQ(sentence("\"train_batch_size\": 1", 0), "--ranks is 0; it must be at least 1 (and at most 2^20)");
+}
+
+std::string remediesFor(const std::string &members, std::vector<std::string> sets = {}) {
+  ConfigOverrides overrides;
+  overrides.sets = std::move(sets);
+  try {
+    resolveConfig("{" + members + "}", overrides);
+  } catch (const ConfigError &error) {
+    return error.tryLine;
+  }
+  return "accepted";
+}
+
+TEST(ConfigError, TheLineToTryNamesEveryKey) {
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "amp": {"enabled": true}, "prescale_gradients": true,
+                           "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}})"),
+            "--set amp=null --set prescale_gradients=false --set zero_optimization.offload_optimizer.device=\"none\"");
+  EXPECT_EQ(remediesFor(R"("gradient_clipping": "auto")"), "--set train_micro_batch_size_per_gpu=8");
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 0.5}})"),
+            "--set optimizer.params.max_grad_norm=null --set gradient_clipping=0.5");
+}
+
+TEST(ConfigError, Float16IsAskedForAsBfloat16) {
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 128})"),
+            "--set fp16.enabled=false --set bf16.enabled=true");
+}
+
+TEST(ConfigError, NullLeavesAKeyOut) {
+  const std::string text = R"("train_batch_size": 1, "amp": {"enabled": true}, "optimizer": {"type": "AdamW",
+                              "params": {"no_such": 1, "lr": 1}})";
+  EXPECT_EQ(remediesFor(text, {"amp=null", "optimizer.params.no_such=null"}), "accepted");
+  EXPECT_EQ(remediesFor(text, {"amp=null", "optimizer.params=null"}), "accepted");
+  EXPECT_EQ(remediesFor(text, {"amp=null", "optimizer=null", "train_batch_size=null"}),
+            "--set train_micro_batch_size_per_gpu=8");
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1)", {"scheduler.params.warmup_num_steps=null", "fp16=null"}),
+            "accepted");
+  ConfigOverrides overrides;
+  overrides.sets = {"gradient_cliping=null"};
+  try {
+    resolveConfig("{}", overrides);
+    FAIL() << "accepted";
+  } catch (const ConfigError &error) {
+    EXPECT_STREQ(error.what(), "--set gradient_cliping: there is no such key to leave out; the nearest is "
+                               "gradient_clipping");
+  }
+}
+
+TEST(ConfigError, KeysOfARefusedFeatureAreNotHonoured) {
+  ConfigOverrides overrides;
+  try {
+    resolveConfig(R"({"train_batch_size": 1, "fp16": {"enabled": true, "hysteresis": 2, "loss_scale": 0},
+                      "zero_optimization": {"offload_param": {"device": "cpu", "pin_memory": true}}})",
+                  overrides);
+    FAIL() << "accepted";
+  } catch (const ConfigError &error) {
+    EXPECT_EQ(error.details.size(), 1u); // one sentence a feature
+    for (const KeyAnswer &answer : error.answers)
+      EXPECT_EQ(answer.status, answer.path == "train_batch_size" ? "honoured" : "rejected") << answer.path;
+  }
 }
 
 } // namespace

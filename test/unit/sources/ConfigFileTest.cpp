@@ -37,6 +37,20 @@ const Case cases[] = {
          "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 90, "warmup_type": "linear"}}})"},
     {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.25}},
          "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 90, "warmup_num_steps": 0}}})"},
+    // What says "auto", in an order in which nothing stands before what it rests on.
+    {R"({"train_batch_size": "auto", "gradient_accumulation_steps": "auto", "train_micro_batch_size_per_gpu": "auto",
+         "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": "auto", "warmup_min_lr": "auto",
+         "warmup_num_steps": "auto"}}, "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto",
+         "eps": "auto", "weight_decay": "auto"}}, "gradient_clipping": "auto", "fp16": {"enabled": "auto"},
+         "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
+         "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"}})",
+     {"train_micro_batch_size_per_gpu=3"}},
+    {R"({"train_batch_size": 24, "gradient_accumulation_steps": "auto", "train_micro_batch_size_per_gpu": 3,
+         "optimizer": {"type": "Adagrad", "params": {"lr": "auto", "eps": "auto"}},
+         "zero_optimization": {"stage": "auto", "reduce_bucket_size": "auto"}})"},
+    {R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": "auto", "optimizer": {"type": "AdamW"},
+         "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 9, "warmup_max_lr": "auto"}},
+         "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto", "reduce_bucket_size": 4000}})"},
 };
 
 Schedule scheduleOf(const config::Config &config) {
@@ -61,13 +75,15 @@ TEST(ConfigFile, AgreesWithTheCompiler) {
     config::ConfigOverrides overrides;
     overrides.ranks = 2;
     overrides.sets = one.overrides;
+    overrides.model = {.hiddenSize = 57, .dtype = "bfloat16"};
     const config::Config theirs = config::resolveConfig(one.text, overrides);
-    const ConfigFile ours = readConfig(one.text, "test", one.overrides, 2);
+    const ConfigFile ours = readConfig(one.text, "test", one.overrides, 2, {.hidden = 57, .bf16 = true});
     EXPECT_EQ(ours.microBatch, uint64_t(theirs.microBatchSize));
     EXPECT_EQ(ours.accumulation, uint64_t(theirs.accumulationSteps));
     EXPECT_EQ(ours.trainBatch, uint64_t(theirs.trainBatchSize));
     EXPECT_EQ(ours.clip, theirs.gradientClipping.value_or(0));
     EXPECT_EQ(ours.bf16, theirs.bf16);
+    EXPECT_EQ(ours.bucket, uint64_t(theirs.zero.bucketElements()));
     const std::map<std::string, double> wanted = {
         {"beta1", theirs.optimizer.beta1},         {"beta2", theirs.optimizer.beta2},
         {"epsilon", theirs.optimizer.epsilon},     {"weight_decay", theirs.optimizer.weightDecay},
@@ -82,9 +98,9 @@ TEST(ConfigFile, AgreesWithTheCompiler) {
 }
 
 TEST(ConfigFile, RefusesWhatIsNoNumber) {
-  EXPECT_THROW(readConfig(R"({"train_batch_size": "auto"})", "test", {}, 1), std::runtime_error);
-  EXPECT_THROW(readConfig(R"({"gradient_clipping": [1]})", "test", {}, 1), std::runtime_error);
-  EXPECT_THROW(readConfig(R"({"train_batch_size": 1e300})", "test", {}, 1), std::runtime_error);
+  EXPECT_THROW(readConfig(R"({"train_batch_size": "all"})", "test", {}, 1, {}), std::runtime_error);
+  EXPECT_THROW(readConfig(R"({"gradient_clipping": [1]})", "test", {}, 1, {}), std::runtime_error);
+  EXPECT_THROW(readConfig(R"({"train_batch_size": 1e300})", "test", {}, 1, {}), std::runtime_error);
 }
 
 } // namespace
