@@ -3,12 +3,14 @@
 
 #include "core/Crc32c.h"
 #include "core/Error.h"
+#include "core/Sha256.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/SetValues.h"
 #include "runtime/session/Training.h"
 
 #include <algorithm>
@@ -24,7 +26,7 @@
 namespace ds::runtime {
 namespace {
 
-std::string hexOf(uint64_t digest) {
+std::string digestText(uint64_t digest) {
   std::array<char, 17> text;
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(digest));
   return text.data();
@@ -50,13 +52,25 @@ void noteOtherData(const std::vector<Manifest::DataFile> &now, Beginning &beginn
                               std::to_string(beginning.manifest.samples) + " of it");
 }
 
+/// What --set changed before stays changed in the same plan; another one has its own values.
+void keepSettings(const TrainingOptions &options, Beginning &beginning) {
+  std::vector<Manifest::Change> &set = beginning.manifest.set;
+  if (!set.empty() && ds::hexOf(sha256OfFile(options.planPath)) != beginning.manifest.plan) {
+    beginning.notes.push_back("checkpoint " + beginning.checkpoint + " was made with --set " + set.back().key + "=" +
+                              set.back().value + ", which is not used, as this is another plan; give --set again");
+    set.clear();
+  }
+  for (Manifest::Change &change : parseSettings(options.set, beginning.manifest.step))
+    set.push_back(std::move(change));
+}
+
 } // namespace
 
 std::vector<Manifest::DataFile> dataFiles(const TrainingOptions &options) {
   std::vector<Manifest::DataFile> files;
   for (const std::string &path : options.data) {
     const ReadOnlyFile file(path);
-    files.push_back({std::filesystem::path(path).filename(), file.bytes(), hexOf(fileDigest(file))});
+    files.push_back({std::filesystem::path(path).filename(), file.bytes(), digestText(fileDigest(file))});
   }
   return files;
 }
@@ -82,6 +96,7 @@ Beginning findBeginning(const TrainingOptions &options, const plan::proto::Plan 
     beginning.manifest.seed = options.seed.value_or(0);
     beginning.manifest.shuffle = options.shuffle;
   }
+  keepSettings(options, beginning);
   beginning.manifest.samplesPerStep = plan.training().train_batch_size();
   if (!options.saving.folder.empty() || !begins) {
     std::vector<Manifest::DataFile> now = dataFiles(options);

@@ -31,6 +31,7 @@
 #include "runtime/session/ReplicaDigests.h"
 #include "runtime/session/Resuming.h"
 #include "runtime/session/Saving.h"
+#include "runtime/session/SetValues.h"
 #include "runtime/session/StateSnapshot.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/TransportChoice.h"
@@ -97,6 +98,13 @@ std::string namesOfData(const TrainingOptions &options) {
   return text.empty() ? "no data" : text;
 }
 
+std::string joined(const std::vector<std::string> &texts) {
+  std::string all;
+  for (const std::string &text : texts)
+    all += text + " ";
+  return all;
+}
+
 void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
@@ -114,6 +122,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   now(HostState::Works, "looks for --resume");
   beginning_ = findBeginning(options_, *plan_, *transport_);
   notes_ = beginning_.notes;
+  applySettings(*plan_, beginning_.manifest.set);
   now(HostState::Works, "makes room for the plan's memory");
   refuseOverwriting(options, *plan_);
   if (!options.trace.empty()) {
@@ -221,14 +230,15 @@ void Training::requireEqualEverywhere() const {
   transport_->requireEqual("the plan file", digest(plan::framePlan(*plan_)));
   transport_->requireEqual(
       "the flags --steps, --seed, --shuffle, --eval, --eval-interval, --export, --trace, --on-nonfinite, "
-      "--replica-digest-interval, --save, --save-interval or --resume",
+      "--replica-digest-interval, --save, --save-interval, --resume or --set",
       digest(std::to_string(options_.steps.value_or(UINT64_MAX)) + " " + std::to_string(options_.seed.value_or(0)) +
              " " + std::to_string(options_.seed.has_value()) + " " + std::to_string(options_.saving.folder.empty()) +
-             " " + std::to_string(options_.saving.interval) + " " + std::to_string(options_.resume.empty()) + " " +
-             std::to_string(options_.shuffle) + " " + std::to_string(options_.evaluateOnly) + " " +
-             std::to_string(options_.evaluationInterval) + " " + std::to_string(options_.evaluationData.size()) + " " +
-             std::to_string(options_.exportPath.empty()) + " " + std::to_string(options_.trace.empty()) + " " +
-             std::to_string(int(options_.onNonFinite)) + " " + std::to_string(replicaDigestInterval())));
+             " " + std::to_string(options_.saving.interval) + " " + joined(options_.set) + " " +
+             std::to_string(options_.resume.empty()) + " " + std::to_string(options_.shuffle) + " " +
+             std::to_string(options_.evaluateOnly) + " " + std::to_string(options_.evaluationInterval) + " " +
+             std::to_string(options_.evaluationData.size()) + " " + std::to_string(options_.exportPath.empty()) + " " +
+             std::to_string(options_.trace.empty()) + " " + std::to_string(int(options_.onNonFinite)) + " " +
+             std::to_string(replicaDigestInterval())));
 }
 
 /// The same flags may name other files on another host.

@@ -66,6 +66,7 @@ struct TrainingOptions {
   SavingOptions saving = {};
   std::string resume = {}, resumeTag = {}; ///< a folder of checkpoints, and the name of one; empty: none, the newest
   bool resumeIfPresent = false;            ///< a folder without checkpoints is no error
+  std::vector<std::string> set = {};       ///< "optimizer.params.lr=0.001": values of the plan to change
   std::optional<std::chrono::duration<double>> maxTime = std::nullopt; ///< since the Training was made
   WriteObservers *observers = nullptr; ///< of what commands write, outlives the run; nullptr: none
   FlightRecorder *flight = nullptr;    ///< outlives the run; nullptr: none

@@ -168,3 +168,25 @@ def test_evaluates_a_checkpoint(runs):  # noqa: F811
     runs.trainer.tools("ds-run", runs.plan(MODEL, ONE), "--data", runs.trainer.data(MODEL), "--eval", "--resume", folder, "--metrics", metrics,
                        "--quiet")
     assert evaluations(metrics) == evaluations(one)
+
+
+def test_set_changes_data_and_refuses_structure(runs):  # noqa: F811
+    """What --set changes is in the manifest, stays in later runs of the plan, and equals a plan that was compiled so."""
+    folder, _ = save(runs, MODEL, ONE, steps=2)
+    flags = ["--set", "optimizer.params.lr=0.0003", "--set", "gradient_clipping=0.1"]
+    later = runs.fresh("later")
+    changed = runs.run(MODEL, ONE, "--resume", folder, *flags, "--save", later, "--save-interval", 2, steps=6)
+    assert manifest_of(later / "global_step4")["set"] == [{"step": 2, "key": "optimizer.params.lr", "value": 0.0003},
+                                                          {"step": 2, "key": "gradient_clipping", "value": 0.1}]
+    assert runs.run(MODEL, ONE, "--resume", later, "--tag", "global_step4", steps=6).weights == changed.weights
+    settings = {"gradient_clipping": 0.1, "optimizer": {"type": "AdamW", "params": {"lr": 0.0003, "weight_decay": 0.1}}}
+    recompiled = runs.trainer.compile(MODEL, ONE, **settings)
+    runs.plans[MODEL, "recompiled"] = recompiled
+    assert runs.run(MODEL, "recompiled", "--resume", folder, steps=6).weights == changed.weights != runs.run(MODEL, ONE, steps=6).weights
+    other = runs.run(MODEL, "recompiled", "--resume", later, "--tag", "global_step4", steps=6)
+    assert "was made with --set gradient_clipping=0.1, which is not used, as this is another plan" in other.errors
+    for flag, reason in (("zero_optimization.stage=3", "--set zero_optimization.stage is no value that a run can change; these are: optimizer"),
+                         ("scheduler.params.total_num_steps=9", "has nothing to change: the plan does not use it"),
+                         ("optimizer.params.lr=fast", "fast is no number"), ("gradient_clipping=0", "is not a number above 0"),
+                         ("optimizer.params.lr", "has no value")):
+        assert reason in runs.run(MODEL, ONE, "--resume", folder, "--set", flag, steps=4, code=1).errors

@@ -13,9 +13,6 @@
 namespace ds::run {
 namespace {
 
-/// Flags that later versions will have. They are parsed so that the answer is about them and not about their values.
-constexpr const char *laterFlags[] = {"--set"};
-
 class Parser {
 public:
   Parser() : app_("Trains by a plan that ds-opt compiled.", "ds-run") {
@@ -56,8 +53,6 @@ public:
         ->type_name("A.dsplan B.dsplan");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
-    for (const char *flag : laterFlags)
-      app_.add_option(flag, later_)->group("");
     addPostmortem();
     app_.add_subcommand("info", "devices, libraries, versions");
     app_.add_subcommand("export", "not available yet")->group("")->allow_extras();
@@ -73,7 +68,7 @@ public:
     } catch (const CLI::ParseError &error) {
       throw UsageError(std::string(error.what()) + "; ds-run --help lists the flags");
     }
-    refuseLaterFlags();
+    refuseLaterCommands();
     if (app_.got_subcommand("info")) {
       arguments_.command = Arguments::Command::Info;
       return arguments_;
@@ -112,6 +107,9 @@ private:
     app_.add_option("--tag", training.resumeTag, "another checkpoint than the newest: global_step300");
     app_.add_flag("--resume-if-present", training.resumeIfPresent,
                   "a folder without checkpoints starts a first run; --resume's default is then that of --save");
+    app_.add_option("--set", training.set,
+                    "key.path=value: changes a learning rate, its schedule or clipping; repeatable")
+        ->allow_extra_args(false);
     app_.add_option("--max-time", maxTime_, "ends after the step under way: seconds, or 90m, 12h; with --save it saves")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                           CLI::AsNumberWithUnit::CASE_SENSITIVE))
@@ -134,10 +132,7 @@ private:
     app.add_option("--trace", asked.trace, "the last commands of all ranks, for chrome://tracing or ui.perfetto.dev");
   }
 
-  void refuseLaterFlags() const {
-    for (const char *flag : laterFlags)
-      if (app_.count(flag) > 0)
-        throw UsageError(std::string(flag) + " is not available yet in this version of ds-run");
+  void refuseLaterCommands() const {
     if (app_.got_subcommand("export"))
       throw UsageError("ds-run export is not available yet; ds-run PLAN --resume DIR --steps 0 --export FILE writes "
                        "the weights of a "
@@ -156,10 +151,26 @@ private:
       throw UsageError("--device null computes nothing, so --bisect would compare nothing");
     if (app_.count("--steps") > 0 && steps_ == 0)
       throw UsageError("--bisect compares steps, so --steps 0 makes no sense with it");
-    for (const char *flag :
-         {"-n", "--metrics", "--trace", "--flight-recorder", "--eval", "--eval-data", "--eval-interval", "--export",
-          "--check-memory", "--check-numerics", "--on-nonfinite", "--replica-digest-interval", "--save",
-          "--save-interval", "--keep", "--resume", "--tag", "--resume-if-present", "--max-time"})
+    for (const char *flag : {"-n",
+                             "--metrics",
+                             "--trace",
+                             "--flight-recorder",
+                             "--eval",
+                             "--eval-data",
+                             "--eval-interval",
+                             "--export",
+                             "--check-memory",
+                             "--check-numerics",
+                             "--on-nonfinite",
+                             "--replica-digest-interval",
+                             "--save",
+                             "--save-interval",
+                             "--keep",
+                             "--resume",
+                             "--tag",
+                             "--resume-if-present",
+                             "--max-time",
+                             "--set"})
       if (app_.count(flag) > 0)
         throw UsageError(std::string(flag) + " makes no sense with --bisect, which compares the steps of two plans");
   }
@@ -206,7 +217,6 @@ private:
   uint64_t ranks_ = 0, steps_ = 0;
   double collectiveTimeout_ = 600; // s
   double maxTime_ = 0;             // s
-  std::vector<std::string> later_;
 };
 
 } // namespace
