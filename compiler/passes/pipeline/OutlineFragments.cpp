@@ -300,8 +300,8 @@ private:
       const std::string name =
           (stringifyPhase(sender.phase) + "::" + Twine(sender.stage) + "-" + Twine(receiver.stage)).str();
       message.receiver = reader;
-      message.channel = dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, rankOf(sender),
-                                                rankOf(receiver));
+      message.channel =
+          dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, rankOf(sender), rankOf(receiver));
       symbols_->insert(message.channel);
     }
     message.receiver = std::min(message.receiver, reader);
