@@ -10,6 +10,7 @@
 #include "kernels/KernelTable.h"
 #include "runtime/plan/Invocations.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -76,6 +77,16 @@ void requireNotUsed(const RankMemory &memory, const proto::Operand &operand, con
                 memory.placeOf(other.instance) + " " + verb + "s them", other.instance);
 }
 
+/// Parts of a collective are carried out one after another: each has bytes of its own to write.
+bool areOfOnePart(const proto::CollectiveCommand &collective, const proto::Operand &a, const proto::Operand &b) {
+  return std::ranges::any_of(collective.parts(), [&](const proto::CollectivePart &part) {
+    const auto has = [&](const proto::Operand &operand) {
+      return &operand == &part.source() || &operand == &part.target() || &operand == &part.scratch();
+    };
+    return has(a) && has(b);
+  });
+}
+
 } // namespace
 
 void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
@@ -97,6 +108,10 @@ void requireNoOverlap(const RankMemory &memory, const std::vector<Effect> &effec
         memory.refuse("race", index,
                       "writes " + memory.nameOf(written.buffer()) + " where its operand in " +
                           memory.nameOf(other.buffer()) + " lies");
+      if (instance.command->has_collective() && !areOfOnePart(instance.command->collective(), written, other))
+        memory.refuse("coverage", index,
+                      "writes to " + memory.nameOf(written.buffer()) + " what another of its parts has in " +
+                          memory.nameOf(other.buffer()));
       if (instance.command->has_kernel() &&
           !kernels::mayOverwrite(plan::invocationOf(instance.command->kernel()), o, w))
         memory.refuse("race", index,

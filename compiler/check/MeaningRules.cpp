@@ -22,8 +22,17 @@ bool sums(const proto::CollectiveCommand &collective) {
          collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
 }
 
+/// What a sum that is no gradient is added to: the sum so far, which begins with 0.
+void requireSumSoFar(RankMemory &memory, const proto::CollectivePart &part, uint32_t variable, uint64_t microbatch) {
+  Values &values = memory.values();
+  const uint32_t before = memory.valueIn(part.target(), microbatch);
+  if (memory.followsAll() && part.accumulate() && before != values.zero() && before != values.variable(variable))
+    throw Mismatch{"it adds to " + values.name(before) + ", not to " + values.name(values.variable(variable))};
+}
+
 /// A collective that is said to accumulate is a sum over all ranks that have micro-batches.
-void requireSum(const RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held) {
+void requireSum(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
+                uint64_t microbatch) {
   const proto::Plan &plan = memory.plan();
   const proto::CollectiveCommand &collective = command.collective();
   for (uint32_t reference : command.reference()) {
@@ -38,8 +47,10 @@ void requireSum(const RankMemory &memory, const proto::Command &command, std::sp
                      ", not over those that have micro-batches, along axis data"};
     // Of gradients, which lie in buckets, the optimizer asks what they are sums of.
     const uint32_t added = memory.values().of(op.operands(0));
-    if (plan.variables(int(op.variables(0))).kind() != proto::Variable::GRADIENT && collective.parts_size() == 1 &&
-        !mayBe(held[0], added))
+    if (plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT || collective.parts_size() != 1)
+      continue;
+    requireSumSoFar(memory, collective.parts(0), op.variables(0), microbatch);
+    if (!mayBe(held[0], added))
       throw Mismatch{"it sums " + memory.values().name(held[0]) + ", but " + op.op() + " adds " +
                      memory.values().name(added)};
   }
@@ -61,7 +72,7 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name)
     requireNorm(memory, command, held, instance.microbatch);
   if (command.has_collective())
-    requireSum(memory, command, held);
+    requireSum(memory, command, held, instance.microbatch);
   if (command.has_collective() && sums(command.collective()))
     for (const proto::CollectivePart &part : command.collective().parts())
       requireSumType(memory, part.source(), instance.microbatch);

@@ -4,8 +4,10 @@
 #include "compiler/check/Distribution.h"
 #include "kernels/ElementwiseProgram.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace ds::check {
 
@@ -30,7 +32,22 @@ uint32_t expectedOf(const RankMemory &memory, const proto::Metric &metric) {
   return Values::unknown;
 }
 
-} // namespace
+/// Names of variables that are metrics (plan.proto).
+constexpr std::string_view metricNames[] = {"loss", "grad_norm", "lr"};
+
+void requireAll(const RankMemory &memory) {
+  const proto::Program &program = memory.context.program;
+  const proto::Plan &plan = memory.plan();
+  for (int v = 0; v < plan.variables_size(); ++v) {
+    const std::string &name = plan.variables(v).name();
+    const StateChanges::How how = memory.context.changes.of(uint32_t(v)).how;
+    const bool isYielded = how == StateChanges::Accumulated || how == StateChanges::Stored; // no parameter of that name
+    if (isYielded && std::ranges::count(metricNames, name) > 0 &&
+        std::ranges::count(program.metrics(), name, &proto::Metric::name) == 0)
+      throw Refusal{"meaning", "program " + program.name() + ": the reference program yields " + name +
+                                   ", which is no metric of role " + memory.role().name() + ", which has rank 0"};
+  }
+}
 
 void requireMetric(RankMemory &memory, const proto::Metric &metric) {
   const std::string what = "program " + memory.context.program.name() + ": metric " + metric.name() + " is read from " +
@@ -47,6 +64,15 @@ void requireMetric(RankMemory &memory, const proto::Metric &metric) {
       if (segment.content.kind == Content::Undefined || segment.content.buffer != metric.source().buffer())
         throw Refusal{"value", what + ", which does not hold it at the end"};
     });
+}
+
+} // namespace
+
+void requireMetrics(RankMemory &memory) {
+  if (memory.rank == 0)
+    requireAll(memory);
+  for (const proto::Metric &metric : memory.context.program.metrics())
+    requireMetric(memory, metric);
 }
 
 } // namespace ds::check

@@ -58,8 +58,7 @@ void RankReplay::countUnknown(const std::vector<std::vector<OperandSegment>> &wr
 }
 
 void RankReplay::finish() {
-  for (const proto::Metric &metric : memory_.context.program.metrics())
-    requireMetric(memory_, metric);
+  requireMetrics(memory_);
   requireEnds(memory_);
   if (!memory_.followsAll())
     return;

@@ -27,6 +27,7 @@ std::vector<Kind> messageKinds();     // MessageKinds.cpp: what stages tell each
 std::vector<Kind> endKinds();         // EndKinds.cpp: what a run leaves behind
 std::vector<Kind> rankKinds();        // RankKinds.cpp: what ranks have in common
 std::vector<Kind> closedWorldKinds(); // ClosedWorldKinds.cpp: commands that say less than they do
+std::vector<Kind> sumKinds();         // SumKinds.cpp: sums that have a part twice, metrics that nobody reads
 
 /// All of them, in this order.
 std::vector<Kind> allKinds();

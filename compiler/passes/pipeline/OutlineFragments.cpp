@@ -22,6 +22,7 @@
 #include "mlir/IR/IRMapping.h"
 
 #include <map>
+#include <set>
 
 namespace ds {
 #define GEN_PASS_DEF_OUTLINEFRAGMENTS
@@ -283,7 +284,7 @@ private:
                                              cast<RankedTensorType>(result.getType()), StringAttr());
           symbols_->insert(value); // makes the name unique
           stored_[result] = value.getSymNameAttr();
-          llvm::SmallDenseSet<int64_t> holders{rankOf(pieces[maker])}; // ranks that have the value
+          std::set<int64_t> holders{rankOf(pieces[maker])}; // ranks that have the value
           for (const size_t reader : it->second)
             if (holders.insert(rankOf(pieces[reader])).second)
               addToMessage(pieces, maker, reader, result);
@@ -300,8 +301,8 @@ private:
       const std::string name =
           (stringifyPhase(sender.phase) + "::" + Twine(sender.stage) + "-" + Twine(receiver.stage)).str();
       message.receiver = reader;
-      message.channel = dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, rankOf(sender),
-                                                rankOf(receiver));
+      message.channel =
+          dist::ChannelOp::create(builder_, value.getLoc(), name, dist::pipeAxis, rankOf(sender), rankOf(receiver));
       symbols_->insert(message.channel);
     }
     message.receiver = std::min(message.receiver, reader);

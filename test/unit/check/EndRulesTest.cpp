@@ -82,6 +82,26 @@ TEST(EndRules, RefuseWeightsThatAreSummedOnceMore) {
   EXPECT_VERDICT(sum, "(c) holds the sum over ranks of c from its byte 0 on");
 }
 
+TEST(EndRules, RefuseAPartThatIsSummedTwice) {
+  Stages twice;
+  for (proto::Command &command : *twice.routine(1, "backward").mutable_commands())
+    if (command.has_collective()) {
+      const proto::CollectivePart part = command.collective().parts(0);
+      *command.mutable_collective()->add_parts() = part;
+    }
+  EXPECT_VERDICT(twice, "coverage: program step");
+  EXPECT_VERDICT(twice, "what another of its parts has in");
+}
+
+TEST(EndRules, RefuseAMetricThatIsLeftOut) {
+  Stages silent;
+  silent.role(0).mutable_programs(0)->clear_metrics();
+  EXPECT_VERDICT(silent, "meaning: program step: the reference program yields loss, which is no metric of role");
+  Stages other; // rank 0 has the metrics that are shown
+  other.role(1).mutable_programs(0)->clear_metrics();
+  EXPECT_EQ(other.verdict(), "sound");
+}
+
 TEST(EndRules, RefuseAStepThatCountsTwice) {
   Stages twice;
   proto::Routine &update = twice.routine(0, "update");
