@@ -5,6 +5,7 @@
 #include "core/Crc32c.h"
 #include "core/DType.h"
 #include "core/Error.h"
+#include "core/Sha256.h"
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/comm/Transport.h"
@@ -33,11 +34,15 @@
 #include "runtime/trace/Trace.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -100,6 +105,14 @@ void throwIfError(const Status &status) {
 
 } // namespace
 
+/// Tells runs apart, whoever reads what they wrote.
+static std::string runId() {
+  std::random_device random;
+  std::array<char, 17> id{};
+  std::snprintf(id.data(), id.size(), "%08x%08x", random(), random());
+  return id.data();
+}
+
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
       transport_(chooseTransport(*plan_, options)) {
@@ -139,6 +152,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   if (ranks_->first().device().executes())
     loadVariables();
   metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "");
+  if (hasRankZero() && !options.metrics.empty())
+    metrics_->identify(hexOf(sha256OfFile(options.planPath)), runId());
   if (!metrics_->movedTo().empty())
     notes_.push_back("the metrics file of an older run, " + options.metrics + ", is " + metrics_->movedTo() + " now");
 }
@@ -360,6 +375,14 @@ bool Training::evaluationIsDue(uint64_t stepsDone) const {
   return stepsDone == steps_ || (options_.evaluationInterval > 0 && stepsDone % options_.evaluationInterval == 0);
 }
 
+/// Of the inputs that a stream of tokens may be cut into; 0: there are none.
+static uint64_t tokensPerSample(const plan::proto::Plan &plan) {
+  for (const plan::proto::Input &input : plan.inputs())
+    if (!input.tokens().empty())
+      return std::accumulate(input.shape().begin() + 1, input.shape().end(), uint64_t(1), std::multiplies<>());
+  return 0;
+}
+
 void Training::step(uint64_t number, TrainingObserver &observer) {
   for (StateSnapshot &snapshot : snapshots_)
     snapshot.take();
@@ -380,6 +403,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   report.skipped = nonFinite_.found() && !snapshots_.empty();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
+  report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;
   tell(metrics_->write(report), observer);
   observer.stepDone(report);
 }
