@@ -40,6 +40,12 @@ void resolveMemory(Resolver &resolver, const ConfigOverrides &overrides, Config 
   config.hostMemory = overrides.hostMemory;
 }
 
+Monitor readMonitor(const Resolver &resolver, const std::string &section) {
+  if (!resolver.booleanOrDefault(section + ".enabled"))
+    return {};
+  return {true, resolver.stringOrDefault(section + ".output_path"), resolver.stringOrDefault(section + ".job_name")};
+}
+
 } // namespace
 
 Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &overrides) {
@@ -63,6 +69,8 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);
     resolveMemory(resolver, overrides, config);
+    config.tensorboard = readMonitor(resolver, "tensorboard");
+    config.csvMonitor = readMonitor(resolver, "csv_monitor");
     config.tf32 = resolver.booleanOrDefault("deepstatic.tf32");
     resolver.finish(config);
   } catch (const ConfigError &) {

@@ -82,6 +82,12 @@ struct Recompute {
   std::vector<Rule> rules; // the first that matches decides; else: kept
 };
 
+/// A section such as `tensorboard`: where ds-run writes a run's numbers.
+struct Monitor {
+  bool enabled = false;
+  std::string outputPath, jobName; // the folder outputPath/jobName
+};
+
 /// What became of one key that the user wrote.
 struct KeyAnswer {
   std::string path;      // "zero_optimization.stage"
@@ -114,6 +120,7 @@ struct Config {
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;
+  Monitor tensorboard, csvMonitor;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory

@@ -82,7 +82,7 @@ nlohmann::ordered_json recomputeJson(const Recompute &r) {
 } // namespace
 
 std::string resolvedJson(const Config &config) {
-  const json resolved = {
+  json resolved = {
       {"train_batch_size", config.trainBatchSize},
       {"train_micro_batch_size_per_gpu", config.microBatchSize},
       {"gradient_accumulation_steps", config.accumulationSteps},
@@ -102,6 +102,10 @@ std::string resolvedJson(const Config &config) {
         {"loss_normalization", "microbatch"},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
+  for (const auto &[section, monitor] :
+       {std::pair("tensorboard", &config.tensorboard), {"csv_monitor", &config.csvMonitor}})
+    if (monitor->enabled)
+      resolved[section] = {{"enabled", true}, {"output_path", monitor->outputPath}, {"job_name", monitor->jobName}};
   nlohmann::ordered_json sorted(resolved);
   sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
   return sorted.dump();

@@ -231,7 +231,7 @@ void Resolver::answerParameter(const Node &value, const std::string &path, const
   }
   if (optimizer && name == "max_grad_norm") {
     suggest("--set " + path + "=null");
-    if (find("gradient_clipping") == nullptr)
+    if (!number("gradient_clipping"))
       suggest("--set gradient_clipping=" + toJson(value));
     return reject(value, path, written, "DeepSpeed takes the largest norm from gradient_clipping; write it there");
   }

@@ -181,6 +181,10 @@ Status MetricsFile::writeBytes(std::string_view bytes) noexcept {
   return Status::success();
 }
 
+void MetricsFile::identify(const std::string &plan, const std::string &run) {
+  identity_ = R"(, "plan": ")" + plan + R"(", "run": ")" + run + '"';
+}
+
 Status MetricsFile::write(const StepReport &report) noexcept {
   append("{\"step\": ", report.step);
   append(", \"loss\": ");
@@ -195,7 +199,13 @@ Status MetricsFile::write(const StepReport &report) noexcept {
   append(Scalar{.dtype = DType::F64, .number = report.seconds});
   append(", \"samples_per_second\": ");
   append(Scalar{.dtype = DType::F64, .number = report.samplesPerSecond});
+  if (report.tokensPerSecond > 0) {
+    append(", \"tokens_per_second\": ");
+    append(Scalar{.dtype = DType::F64, .number = report.tokensPerSecond});
+  }
   appendNonFinite(report);
+  append(identity_);
+  identity_.clear();
   append("}");
   return writeLine();
 }

@@ -27,6 +27,9 @@ public:
   /// Where the older run's lines are now; empty: there were none.
   const std::string &movedTo() const { return movedTo_; }
 
+  /// SHA-256 of the plan's file and the id of this run, in hexadecimal digits: members of the first line of a step.
+  void identify(const std::string &plan, const std::string &run);
+
   Status write(const StepReport &report) noexcept;
   Status write(const EvaluationReport &report) noexcept;
   /// Of all ranks; the last line. May allocate: no step follows.
@@ -47,7 +50,7 @@ private:
   Status writeBytes(std::string_view bytes) noexcept;
 
   const std::string path_;
-  std::string movedTo_;
+  std::string movedTo_, identity_;
   int file_ = -1; // locked while this run writes it
   std::array<char, 2048> line_;
   size_t used_ = 0;

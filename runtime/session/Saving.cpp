@@ -13,17 +13,16 @@
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/LocalRanks.h"
+#include "runtime/session/RunId.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <system_error>
@@ -74,12 +73,10 @@ void Saving::describeRun(const std::string &planPath) {
 }
 
 void Saving::shareRunId() {
-  std::random_device random;
-  std::array<char, 17> id{};
-  std::snprintf(id.data(), id.size(), "%08x%08x", random(), random()); // rank 0's counts
+  std::string id = newRunId(); // rank 0's counts
   for (uint32_t rank = 1; rank < transport_.ranks(); ++rank)
     transport_.copy(0, rank, std::as_writable_bytes(std::span(id)));
-  beginning_.run = id.data();
+  beginning_.run = id;
 }
 
 std::optional<Saving::Outcome> Saving::begin(uint64_t stepsDone) {

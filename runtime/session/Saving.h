@@ -57,6 +57,8 @@ public:
   std::optional<Outcome> wait();
   /// Whether the state after so many steps is a checkpoint.
   bool has(uint64_t stepsDone) const { return saved_ == stepsDone; }
+  /// The run's id, the same on every process.
+  const std::string &run() const { return beginning_.run; }
 
 private:
   /// What rank 0 must know of the file of a rank.

@@ -15,7 +15,8 @@ struct StepReport {
   std::optional<Scalar> loss, gradientNorm, learningRate;
   double seconds = 0;
   double samplesPerSecond = 0;
-  bool skipped = false; ///< undone, since its loss or norm was not finite
+  double tokensPerSecond = 0; ///< 0: no input of the plan is a row of tokens
+  bool skipped = false;       ///< undone, since its loss or norm was not finite
 };
 
 /// One pass over the evaluation data.

@@ -5,6 +5,7 @@
 #include "core/Crc32c.h"
 #include "core/DType.h"
 #include "core/Error.h"
+#include "core/Sha256.h"
 #include "core/Status.h"
 #include "kernels/KernelRegistry.h"
 #include "runtime/checkpoint/StateShares.h"
@@ -30,6 +31,7 @@
 #include "runtime/session/OutputPaths.h"
 #include "runtime/session/ReplicaDigests.h"
 #include "runtime/session/Resuming.h"
+#include "runtime/session/RunId.h"
 #include "runtime/session/Saving.h"
 #include "runtime/session/SetValues.h"
 #include "runtime/session/StateSnapshot.h"
@@ -42,7 +44,9 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -163,6 +167,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     saving_ =
         std::make_unique<Saving>(*plan_, *shares_, *ranks_, *transport_, options.saving, options.planPath, beginning_);
   metrics_ = std::make_unique<MetricsFile>(hasRankZero() ? options.metrics : "", !beginning_.checkpoint.empty());
+  if (hasRankZero() && !options.metrics.empty())
+    metrics_->identify(hexOf(sha256OfFile(options.planPath)), saving_ ? saving_->run() : newRunId());
   if (!metrics_->movedTo().empty())
     notes_.push_back("the metrics file of an older run, " + options.metrics + ", is " + metrics_->movedTo() + " now");
 }
@@ -453,6 +459,14 @@ bool Training::evaluationIsDue(uint64_t stepsDone) const {
   return stepsDone == steps_ || (options_.evaluationInterval > 0 && stepsDone % options_.evaluationInterval == 0);
 }
 
+/// Of the inputs that a stream of tokens may be cut into; 0: there are none.
+static uint64_t tokensPerSample(const plan::proto::Plan &plan) {
+  for (const plan::proto::Input &input : plan.inputs())
+    if (!input.tokens().empty())
+      return std::accumulate(input.shape().begin() + 1, input.shape().end(), uint64_t(1), std::multiplies<>());
+  return 0;
+}
+
 void Training::step(uint64_t number, TrainingObserver &observer) {
   for (StateSnapshot &snapshot : snapshots_)
     snapshot.take();
@@ -476,6 +490,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   report.skipped = nonFinite_.found() && !snapshots_.empty();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
+  report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;
   tell(metrics_->write(report), observer);
   observer.stepDone(report);
 }

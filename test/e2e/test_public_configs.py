@@ -64,7 +64,7 @@ def row(config, reasons, flags, last):
     tried = f"`{' '.join(flags)}`" if flags else ""
     if last:
         tried = "none" if last == reasons else f"refused with {tried}, too: {lines(last)}"
-    return f"| {project}, `{path}` | {as_it_is} | {tried} |\n"
+    return f"| `{project}/{path}` | {as_it_is} | {tried} |\n"
 
 
 def test_each_compiles_or_is_refused_with_the_reason(tools, exported, tmp_path):

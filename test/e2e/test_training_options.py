@@ -1,6 +1,8 @@
 """ds-run's flags and files: data streams, epochs, evaluation, weights, metrics, exit codes, and what it refuses."""
 
+import hashlib
 import json
+import re
 import struct
 
 import numpy
@@ -209,10 +211,15 @@ def test_metrics_format(tools, plan, data, tmp_path):
     path, _ = data(8)
     lines = lines_of(tools, plan, tmp_path / "m.jsonl", "--data", path)
     for number, line in enumerate(lines[:-1], 1):
-        assert list(line) == ["step", "loss", "grad_norm", "lr", "loss_scale", "skipped", "step_seconds", "samples_per_second"]
+        assert list(line) == ["step", "loss", "grad_norm", "lr", "loss_scale", "skipped", "step_seconds", "samples_per_second",
+                              "tokens_per_second"] + (["plan", "run"] if number == 1 else [])
         assert line["step"] == number and line["lr"] == 1e-3 and line["skipped"] is False and line["loss_scale"] == 1
         assert numpy.float32(line["loss"]) == pytest.approx(line["loss"], rel=1e-8), "a float32, printed so that it reads back"
         assert line["samples_per_second"] == pytest.approx(MICRO / line["step_seconds"])
+        assert line["tokens_per_second"] == pytest.approx(SEQ * line["samples_per_second"])
+    assert lines[0]["plan"] == hashlib.sha256(plan.read_bytes()).hexdigest()
+    again = lines_of(tools, plan, tmp_path / "again.jsonl", "--data", path)
+    assert re.fullmatch("[0-9a-f]{16}", lines[0]["run"]) and again[0]["run"] != lines[0]["run"]
     rank, = lines[-1]["summary"]["ranks"]
     assert rank["rank"] == 0 and not any(rank["wire_bytes_per_step"].values()) and rank["host_bytes"] == rank["nvme_bytes"] == 0
     assert rank["device_bytes"] > 0 and rank["rss_anon_bytes"] > 0

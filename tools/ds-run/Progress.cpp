@@ -3,12 +3,14 @@
 #include "runtime/executor/Scalar.h"
 #include "runtime/session/StepReport.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace ds::run {
@@ -24,12 +26,46 @@ std::array<char, 32> shortText(const std::optional<runtime::Scalar> &value) {
   return text;
 }
 
+using Line = std::array<char, 200>;
+
+/// "384 tokens/s", or "12 samples/s" where nothing is a token.
+std::array<char, 40> speedOf(const runtime::StepReport &report) {
+  std::array<char, 40> text{};
+  const bool tokens = report.tokensPerSecond > 0;
+  std::snprintf(text.data(), text.size(), "%.4g %s/s", tokens ? report.tokensPerSecond : report.samplesPerSecond,
+                tokens ? "tokens" : "samples");
+  return text;
+}
+
+/// "3/9  0:12 left  loss 2.31  384 tokens/s": what a narrow terminal cuts off is wanted least.
+Line describe(const runtime::StepReport &report, uint64_t steps, double secondsLeft) {
+  Line line{};
+  const auto left = static_cast<unsigned long long>(secondsLeft);
+  std::array<char, 40> time{};
+  if (left < 3600)
+    std::snprintf(time.data(), time.size(), "%llu:%02llu", left / 60, left % 60);
+  else
+    std::snprintf(time.data(), time.size(), "%llu:%02llu:%02llu", left / 3600, left / 60 % 60, left % 60);
+  std::snprintf(line.data(), line.size(), "%llu/%llu  %s left  loss %s  %s",
+                static_cast<unsigned long long>(report.step), static_cast<unsigned long long>(steps), time.data(),
+                shortText(report.loss).data(), speedOf(report).data());
+  return line;
+}
+
+/// Of the terminal, which may change while a run goes on.
+size_t columns() {
+  struct winsize size = {};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col : 80;
+}
+
 } // namespace
 
 Progress::Progress(uint64_t steps, Detail detail)
     : steps_(steps), detail_(detail), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void Progress::stepDone(const runtime::StepReport &report) noexcept {
+  ++done_;
   if (detail_ == Detail::None)
     return;
   if (terminal_ && detail_ == Detail::Tenths)
@@ -59,13 +95,17 @@ void Progress::drawBar(const runtime::StepReport &report) noexcept {
     return;
   drawn_ = now;
   const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const auto left = static_cast<unsigned long long>(seconds / double(report.step) * double(steps_ - report.step));
-  std::array<char, 25> bar{};
-  std::memset(bar.data(), '.', bar.size() - 1);
-  std::memset(bar.data(), '#', size_t(report.step * (bar.size() - 1) / steps_));
-  std::fprintf(stderr, "\r\x1b[K[%s] %llu/%llu  loss %s  %.4g samples/s  %llu:%02llu left", bar.data(),
-               static_cast<unsigned long long>(report.step), static_cast<unsigned long long>(steps_),
-               shortText(report.loss).data(), report.samplesPerSecond, left / 60, left % 60);
+  const Line text = describe(report, steps_, seconds / double(done_) * double(steps_ - report.step));
+  const size_t room = columns() - 1, used = std::strlen(text.data()); // a full line would wrap
+  constexpr size_t longest = 24, shortest = 4;
+  std::array<char, longest + 1> bar{};
+  const size_t length = std::min(longest, room > used + 3 ? room - used - 3 : 0);
+  std::memset(bar.data(), '.', length);
+  std::memset(bar.data(), '#', size_t(report.step * length / steps_));
+  if (length >= shortest)
+    std::fprintf(stderr, "\r\x1b[K[%s] %s", bar.data(), text.data());
+  else
+    std::fprintf(stderr, "\r\x1b[K%.*s", int(room), text.data());
   std::fflush(stderr);
   barStands_ = true;
 }

@@ -8,7 +8,7 @@
 
 namespace ds::run {
 
-/// On stderr: a bar on a terminal, else a line for every tenth of the steps. Allocates nothing.
+/// On stderr: a bar on a terminal, in one line of it, else a line for every tenth of the steps. Allocates nothing.
 class Progress final : public runtime::TrainingObserver {
 public:
   enum class Detail { None, Tenths, EveryStep };
@@ -28,6 +28,7 @@ private:
   const Detail detail_;
   const bool terminal_;
   bool barStands_ = false;
+  uint64_t done_ = 0; // since begin_; a resumed run's first step is not step 1
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), drawn_{};
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/device/cpu/GuardPageReport.h"
 #include "runtime/flight/FlightRecorder.h"
+#include "runtime/monitor/Monitor.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
@@ -120,7 +121,10 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
     progress.noted(("certificate " + certificate->hash() + " of plan " + certificate->planHash()).c_str());
   for (const std::string &note : training.notes())
     progress.noted(note.c_str());
-  runtime::MeasuredRun measured(progress);
+  std::optional<runtime::Monitor> monitor;
+  if (training.hasRankZero())
+    monitor.emplace(training.plan(), progress);
+  runtime::MeasuredRun measured(monitor ? static_cast<runtime::TrainingObserver &>(*monitor) : progress);
   try {
     training.run(measured, stop);
   } catch (...) {
