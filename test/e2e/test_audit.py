@@ -14,7 +14,7 @@ import sys
 import numpy
 import pytest
 import torch
-from conftest import BUILD, REPOSITORY, write_config
+from conftest import BUILD, FOLDERS, REPOSITORY, write_config
 from plan_files import read_plan, write_plan
 from safetensors.numpy import save_file
 
@@ -462,7 +462,7 @@ def test_verify_and_audit_agree(planted, plans, kind):
     mutants = planted(kind)
     assert mutants, kind
     for mutant in mutants:
-        verified = subprocess.run([BUILD / "bin" / "ds-opt", "verify", mutant], capture_output=True, text=True)
+        verified = subprocess.run([FOLDERS["ds-opt"] / "ds-opt", "verify", mutant], capture_output=True, text=True)
         try:
             comparison.audit(read(mutant), plans.folder, 2, 1)
             audited = ""
