@@ -1,6 +1,7 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
+#include "compiler/config/Hjson.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/ModelFacts.h"
 #include "compiler/driver/PlanWithinMemory.h"
@@ -243,7 +244,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
 }
 
 /// `--dim batch=N` is a micro-batch of N samples.
-static config::ConfigOverrides overridesOf(const CompileRequest &request) {
+static config::ConfigOverrides overridesOf(const CompileRequest &request, const std::string &configuration) {
   config::ConfigOverrides overrides = request.overrides;
   const auto batch = request.model.dims.find("batch");
   if (batch == request.model.dims.end())
@@ -252,6 +253,11 @@ static config::ConfigOverrides overridesOf(const CompileRequest &request) {
     if (StringRef(set).starts_with("train_micro_batch_size_per_gpu="))
       throw Error("--dim batch=" + std::to_string(batch->second) + " and --set " + set +
                   " both say how many samples a micro-batch has; leave one of them out");
+  const config::Node file = config::parseHjson(configuration, overrides.fileName);
+  const config::Node *written = config::at(file, "train_micro_batch_size_per_gpu");
+  if (written && written->kind == config::Node::Kind::Int && written->integer != batch->second)
+    throw Error("--dim batch=" + std::to_string(batch->second) + ", but train_micro_batch_size_per_gpu is " +
+                std::to_string(written->integer) + " in " + overrides.fileName + "; leave one of them out");
   overrides.sets.push_back("train_micro_batch_size_per_gpu=" + std::to_string(batch->second));
   return overrides;
 }
@@ -273,7 +279,7 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
 CompileResult ds::driver::compile(const CompileRequest &request) {
   request.progress("reading the configuration");
   const std::string configuration = readText(request.configPath);
-  config::ConfigOverrides overrides = overridesOf(request);
+  config::ConfigOverrides overrides = overridesOf(request, configuration);
   config::Config config = config::resolveConfig(configuration, overrides);
   const config::Machine machine = loadMachine(request, config);
   MLIRContext context(MLIRContext::Threading::DISABLED);

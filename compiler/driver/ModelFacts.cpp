@@ -27,7 +27,8 @@ config::ModelFacts driver::modelFacts(ModuleOp module) {
     facts.dtype = nameOf(type.getElementType());
     if (type.getRank() == 2)
       for (const int64_t side : std::set<int64_t>(type.getShape().begin(), type.getShape().end()))
-        ++matrices[side];
+        if (side < int64_t(1) << 31) // its square is a number of elements
+          ++matrices[side];
   }
   int64_t most = 0;
   for (const auto &[side, count] : matrices) // from the shortest

@@ -99,3 +99,6 @@ def test_two_flags_for_the_micro_batch(tools, exported, tmp_path):
     flags = ("--dim", "batch=2", "--set", "train_micro_batch_size_per_gpu=4")
     sentence = tools.refused("ds-opt", "compile", exported("gpt2", "--size=tiny", "--seq=8"), "--config", written(tmp_path), *flags)
     assert "--dim batch=2 and --set train_micro_batch_size_per_gpu=4 both say how many samples" in sentence
+    config = written(tmp_path, train_micro_batch_size_per_gpu=4)
+    sentence = tools.refused("ds-opt", "compile", exported("gpt2", "--size=tiny", "--seq=8"), "--config", config, "--dim", "batch=2")
+    assert f"--dim batch=2, but train_micro_batch_size_per_gpu is 4 in {config}" in sentence
