@@ -43,12 +43,21 @@ uint64_t sumsLeft(const Values &values, const std::vector<OperandSegment> &sums)
   return all - std::min(all, there);
 }
 
+/// Of the gradient that a segment is of. Where all elements are one number there are as many as the segment has.
+uint64_t elementsOf(const Values &values, const OperandSegment &segment, uint64_t elementBytes) {
+  return values.type(segment.value).elements.value_or((segment.end - segment.begin) / elementBytes);
+}
+
 /// Whether a segment of a gradient is of whole blocks, in the gradient as in the operand, to its end if not to a
 /// block's.
 bool beginsAndEndsBlocks(const Values &values, const OperandSegment &segment, uint64_t bytes, uint64_t elementBytes) {
-  const std::optional<uint64_t> elements = values.type(segment.value).elements;
-  return segment.value > Values::other && elements && segment.begin % bytes == 0 && segment.valueByte % bytes == 0 &&
-         (segment.end % bytes == 0 || segment.valueByte + segment.end - segment.begin == *elements * elementBytes);
+  if (segment.value <= Values::other || segment.begin % bytes != 0)
+    return false;
+  if (!values.type(segment.value).elements)
+    return true;
+  const uint64_t all = elementsOf(values, segment, elementBytes) * elementBytes;
+  return segment.valueByte % bytes == 0 &&
+         (segment.end % bytes == 0 || segment.valueByte + segment.end - segment.begin == all);
 }
 
 /// What all ranks' sums are: of each member of the bucket its own, and 0 of what lies between.
@@ -60,7 +69,9 @@ std::vector<OperandSegment> layoutOf(const RankMemory &memory, const proto::Buck
       append(sums, end, to, memory.values().zero(), end);
   };
   for (const proto::BucketMember &member : bucket.members()) {
-    const uint32_t squares = memory.values().squares(memory.values().variable(member.variable()), int64_t(block));
+    const uint32_t gradient = memory.values().variable(member.variable());
+    const uint64_t elements = *memory.values().type(gradient).elements;
+    const uint32_t squares = memory.values().squares(gradient, int64_t(block), elements);
     const uint64_t begin = member.element() / block;
     pad(begin);
     end = begin + *memory.values().type(squares).elements;
@@ -128,9 +139,11 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
       continue;
     }
     const bool isWhole = beginsAndEndsBlocks(values, segment, bytes, elementBytes);
+    const uint64_t elements = elementsOf(values, segment, elementBytes);
     append(sums, segment.begin / bytes, end,
-           isWhole ? values.squares(segment.value, int64_t(block)) : std::min<uint32_t>(segment.value, Values::other),
-           isWhole ? segment.valueByte / bytes : 0);
+           isWhole ? values.squares(segment.value, int64_t(block), elements)
+                   : std::min<uint32_t>(segment.value, Values::other),
+           isWhole && values.type(segment.value).elements ? segment.valueByte / bytes : 0);
   }
   if (sums.empty())
     append(sums, 0, count, Values::unknown, 0);
@@ -165,7 +178,7 @@ void requireNorm(RankMemory &memory, const proto::Command &command, std::span<co
   for (int i = 0; i < op.operands_size() && i < kernel.operands_size(); ++i) {
     uint32_t expected = values.of(op.operands(i));
     if (const auto squared = values.squaredBy(expected); squared && blocks && i < blocks->integers().values_size())
-      expected = values.squares(squared->value, blocks->integers().values(i));
+      expected = values.squares(squared->value, blocks->integers().values(i), squared->elements);
     if (held[size_t(i)] <= Values::other)
       throw Mismatch{"operand " + std::to_string(i) + " is not " + values.name(expected) +
                      " of the whole gradient: a part of it is missing, or is of something else"};

@@ -149,14 +149,15 @@ uint32_t Values::incremented(uint32_t value) {
   return number("incremented " + std::to_string(value), names_[value] + " after an update", ValueType(types_[value]));
 }
 
-uint32_t Values::squares(uint32_t value, int64_t block) {
-  if (value <= other || block <= 0 || !types_[value].elements)
+uint32_t Values::squares(uint32_t value, int64_t block, uint64_t elements) {
+  if (value <= other || block <= 0)
     return std::min<uint32_t>(value, other);
-  const uint64_t wholeBlocks = (*types_[value].elements + uint64_t(wholeBlock) - 1) / uint64_t(wholeBlock);
+  const uint64_t wholeBlocks = (elements + uint64_t(wholeBlock) - 1) / uint64_t(wholeBlock);
   const uint32_t result =
-      number("squares " + std::to_string(value) + " " + std::to_string(block), "the squares of " + names_[value],
+      number("squares " + std::to_string(value) + " " + std::to_string(block) + " of " + std::to_string(elements),
+             "the squares of " + names_[value],
              {proto::DTYPE_F64, wholeBlocks * uint64_t(std::max<int64_t>(1, wholeBlock / block))});
-  squares_.try_emplace(result, Squared{value, uint64_t(block)});
+  squares_.try_emplace(result, Squared{value, uint64_t(block), elements});
   return result;
 }
 
@@ -274,8 +275,10 @@ uint32_t Values::numberResult(const proto::ReferenceOp &op, int result) {
   }
   if (op.op() == "train.block_sum_squares" && op.operands_size() == 1 && numbers_[op.operands(0)] > other) {
     const proto::Attribute *block = find(op, "block");
-    const uint32_t sums = squares(numbers_[op.operands(0)], block ? block->integer() : wholeBlock);
-    names_[sums] = name;
+    const uint64_t elements = elementsIn(shapeOf(plan_.reference().values(int(op.operands(0)))));
+    const uint32_t sums = squares(numbers_[op.operands(0)], block ? block->integer() : wholeBlock, elements);
+    if (sums > other)
+      names_[sums] = name;
     return sums;
   }
   if (const auto opcode = opcodeOf(op.op()); opcode && op.operands_size() == kernels::elementwiseArity(*opcode))

@@ -49,11 +49,11 @@ public:
   uint32_t incremented(uint32_t value);
   uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
   uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
-  /// The sums of the squares of each `block` elements, to the end of the last block of 1024.
-  uint32_t squares(uint32_t value, int64_t block);
+  /// The sums of the squares of each `block` of that many elements, to the end of the last block of 1024.
+  uint32_t squares(uint32_t value, int64_t block, uint64_t elements);
   struct Squared {
     uint32_t value;
-    uint64_t block;
+    uint64_t block, elements;
   };
   std::optional<Squared> squaredBy(uint32_t value) const {
     const auto it = squares_.find(value);
