@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/check/Distribution.h"
+#include "compiler/check/GradientRules.h"
 #include "compiler/check/MeaningRules.h"
 #include "compiler/check/NormRules.h"
 #include "compiler/check/WrittenValues.h"
@@ -170,7 +171,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
   const uint64_t skip =
       scatters ? plan::groupCoordinate(memory.plan(), collective.communicator(), memory.rank) * bytes : 0;
-  std::vector<OperandSegment> segments = memory.segmentsOf(part.source(), skip, bytes, instance.microbatch);
+  std::vector<OperandSegment> segments = summands(memory, part.source(), skip, bytes, index);
   if (collective.kind() == proto::CollectiveCommand::BROADCAST) {
     takeFirst(memory, segments, part, collective.communicator());
     return segments;

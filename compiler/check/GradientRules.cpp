@@ -129,6 +129,24 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   }
 }
 
+std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &source, uint64_t skip, uint64_t bytes,
+                                     size_t index) {
+  const Instance &instance = memory.instance(index);
+  std::vector<OperandSegment> segments = memory.segmentsOf(source, skip, bytes, instance.microbatch);
+  const proto::Buffer &buffer = memory.bufferOf(source);
+  if (holdsSums(buffer) || buffer.scope() != proto::Buffer::CALL)
+    return segments;
+  for (OperandSegment &segment : segments)
+    for (const uint32_t reference : instance.command->reference()) {
+      const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
+      const bool adds = op.op() == "train.accumulate" || op.op() == "train.store";
+      if (adds && memory.plan().variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT &&
+          segment.value > Values::other && segment.value == memory.values().of(op.operands(0)))
+        segment.contributions = {{instance.microbatch, false, segment.value}};
+    }
+  return segments;
+}
+
 void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t index) {
   const auto bucket = memory.context.schedule.bucketOf.find(part.target().buffer());
   if (!memory.followsAll() || bucket == memory.context.schedule.bucketOf.end())
@@ -140,7 +158,7 @@ void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t
   for (const Member &member : Layout(memory.plan(), whole, memory.rank).within(0, whole.bytes())) {
     const uint32_t added = memory.context.meaning.gradientOf(member.variable);
     for (const OperandSegment &segment :
-         memory.segmentsOf(part.source(), member.begin, member.end - member.begin, microbatch))
+         summands(memory, part.source(), member.begin, member.end - member.begin, index))
       if (const std::string why =
               checkPartialGradient(memory, segment, microbatch, {added, member.firstByte + segment.begin});
           !why.empty())

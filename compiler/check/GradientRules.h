@@ -19,4 +19,10 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
 /// updates.
 void requireSlices(RankMemory &memory, const proto::CollectivePart &part, size_t index);
 
+/// What a reduction adds up: `bytes` bytes of its source behind the first `skip`. Sums of gradients lie in buffers of
+/// their own, with their contributions. A gradient that was computed elsewhere, over an activation that died, say, is
+/// this micro-batch's contribution where the command is said to accumulate that value.
+std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &source, uint64_t skip, uint64_t bytes,
+                                     size_t index);
+
 } // namespace ds::check
