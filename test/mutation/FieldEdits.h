@@ -19,7 +19,6 @@ enum class FieldClass {
   Proved,    ///< an edit that changes what is trained is refused by the checker
   ForPeople, ///< nothing is executed by it
   Trusted,   ///< the checker takes the plan's word; `why` says who compares it
-  Open,      ///< it should be proved, and some edits are known to get past the checker
 };
 
 struct FieldUse {

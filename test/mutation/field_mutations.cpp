@@ -42,7 +42,7 @@ struct Subject {
 using Outcomes = std::array<int, 5>; ///< by Outcome
 
 const char *nameOf(FieldClass fieldClass) {
-  constexpr const char *names[] = {"proved", "for people", "trusted", "open"};
+  constexpr const char *names[] = {"proved", "for people", "trusted"};
   return names[size_t(fieldClass)];
 }
 
