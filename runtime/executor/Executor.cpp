@@ -105,7 +105,7 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
       if (options.observers != nullptr)
         task = observed(*options.observers, context, uint32_t(r), uint32_t(c), where, task, wrappers_);
       if (gate_)
-        task = gate_->around(command, task, wrappers_);
+        task = gate_->around(command, *task, wrappers_);
       if (memoryCheck_)
         task = wrappers_.emplace_back(memoryCheck_->around(uint32_t(r), uint32_t(c), where, *task)).get();
       if (options.trace != nullptr)

@@ -56,12 +56,12 @@ StateGate::StateGate(const plan::proto::Role &role, std::span<const HeldPart> pa
     needed_[parts[i].buffer] = i + 1;
 }
 
-Task *StateGate::around(const plan::proto::Command &command, Task *inner,
+Task *StateGate::around(const plan::proto::Command &command, Task &inner,
                         std::vector<std::unique_ptr<Task>> &wrappers) {
   size_t needed = 0;
   for (const plan::proto::Operand *operand : writtenBy(command))
     needed = std::max(needed, needed_[operand->buffer()]);
-  return needed == 0 ? inner : wrappers.emplace_back(std::make_unique<GatedTask>(*this, needed, *inner)).get();
+  return needed == 0 ? &inner : wrappers.emplace_back(std::make_unique<GatedTask>(*this, needed, inner)).get();
 }
 
 void StateGate::copied(size_t parts) noexcept {

@@ -28,7 +28,7 @@ public:
   StateGate(const plan::proto::Role &role, std::span<const HeldPart> parts);
 
   /// `inner`, or a task added to `wrappers` that waits before it, if the command writes any of the parts.
-  Task *around(const plan::proto::Command &command, Task *inner, std::vector<std::unique_ptr<Task>> &wrappers);
+  Task *around(const plan::proto::Command &command, Task &inner, std::vector<std::unique_ptr<Task>> &wrappers);
 
   /// From now on nothing is copied yet. While no queue has anything to do.
   void close() noexcept { copied_ = 0; }

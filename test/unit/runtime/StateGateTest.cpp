@@ -43,11 +43,14 @@ TEST(StateGate, OnlyCommandsThatWriteStateWait) {
   const PlanBuilder builder = shardedPlan(1, 1);
   const plan::proto::Role &role = builder.plan.roles(0);
   StateGate gate(role, shareState(builder.plan).parts[0]);
+  struct Nothing final : Task {
+    Status run(const Call &, Queue &) noexcept override { return {}; }
+  } inner;
   std::vector<std::unique_ptr<Task>> wrappers;
   for (const plan::proto::Routine &routine : role.routines()) {
     const size_t before = wrappers.size();
     for (const plan::proto::Command &command : routine.commands())
-      (void)gate.around(command, nullptr, wrappers);
+      (void)gate.around(command, inner, wrappers);
     EXPECT_EQ(wrappers.size() > before, routine.name() == "update") << routine.name();
   }
 }

@@ -57,6 +57,10 @@ class Audit:
     def compare_metrics(self, run, expected, when):
         """Rank 0's, as a user reads them; an evaluation's are means over data-parallel ranks."""
         rank, variables = self.ranks[0], {variable.name: i for i, variable in enumerate(self.plan.variables)}
+        yielded = {self.plan.variables[op.variables[0]].name for op in self.plan.reference.ops
+                   if op.op in ("train.accumulate", "train.store") and (op.function == "evaluate") == (run.name == "evaluate")}
+        for name in sorted(yielded & {"loss", "grad_norm", "lr"} - {metric.name for metric in run.program_of(rank).metrics}):  # plan.proto's
+            raise Refusal(f"program {run.name} of rank 0 has no metric {name}, which the reference program yields")
         for metric in run.program_of(rank).metrics:
             if metric.name not in variables:
                 raise Refusal(f"program {run.name} has a metric {metric.name}, which is none of the reference program's")
@@ -64,14 +68,12 @@ class Audit:
             values = [one[variables[metric.name]] for one in expected]
             wanted = self.mean(values) if held.dtype.is_float else values[0].data
             if held.dtype != values[0].dtype or not numpy.array_equal(held.data.ravel(), wanted.ravel()):
-                arena, byte, _ = rank.locate(metric.source, 0)
                 raise Refusal(f"{when}, metric {metric.name} of rank 0 is not the reference program's; it was last written by "
-                              f"{rank.writer(arena, byte)}")
+                              f"{rank.writer(*rank.locate(metric.source, 0)[:2])}")
             self.counts["metrics"] += 1
 
     def mean(self, values):
-        total = self.algebra.sum(numpy.array([value.data for value in values]), 0)
-        return self.algebra.div(total, self.algebra.constants(len(values), DTYPES[8]))
+        return self.algebra.div(self.algebra.sum(numpy.array([value.data for value in values]), 0), self.algebra.constants(len(values), DTYPES[8]))
 
     def compare_variables(self, rank, when):
         for buffer, variable, first, byte, count in rank.held():

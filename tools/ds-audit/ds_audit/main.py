@@ -37,12 +37,10 @@ def main(arguments):
               f"{counts['runs']} runs in {options.orders} orders, {counts['commands']} commands; {counts['elements']} elements of variables "
               f"and {counts['metrics']} metrics are the reference program's" + f"; {', '.join(compared)} are the sources'" * bool(compared))
         return 0
-    except Refusal as refusal:
-        print(f"error: plan {options.plan} is refused by ds-audit: {refusal}", file=sys.stderr)
-        return 1
     except Unusable as reason:
         print(f"error: {reason}", file=sys.stderr)
         return 2
-    except Exception as error:  # a plan that contradicts itself where no rule above looks
-        print(f"error: plan {options.plan} is refused by ds-audit: it cannot be executed ({type(error).__name__}: {error})", file=sys.stderr)
+    except Exception as error:  # a Refusal, or a plan that contradicts itself where no rule looks
+        why = error if isinstance(error, Refusal) else f"it cannot be executed ({type(error).__name__}: {error})"
+        print(f"error: plan {options.plan} is refused by ds-audit: {why}", file=sys.stderr)
         return 1
