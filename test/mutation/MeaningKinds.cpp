@@ -224,11 +224,29 @@ std::vector<Kind> meaningKinds() {
           {"other-kernel", true, otherKernel}};
 }
 
-std::vector<Kind> allKinds() {
+namespace {
+
+std::vector<Kind> singleKinds() {
   std::vector<Kind> all;
   for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(),
                                          endKinds(), rankKinds(), closedWorldKinds(), sumKinds()})
     all.insert(all.end(), kinds.begin(), kinds.end());
+  return all;
+}
+
+/// Of any two kinds, in one plan; the second may hide the first.
+std::string twoDefects(proto::Plan &plan, Random &random) {
+  static const std::vector<Kind> kinds = singleKinds();
+  const std::string first = random.pick(kinds)->plant(plan, random);
+  const std::string second = first.empty() ? "" : random.pick(kinds)->plant(plan, random);
+  return second.empty() ? "" : first + "; and " + second;
+}
+
+} // namespace
+
+std::vector<Kind> allKinds() {
+  std::vector<Kind> all = singleKinds();
+  all.push_back({"two-defects", false, twoDefects});
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/plan/PlanReader.h"
 #include "test/mutation/Judge.h"
 #include "test/mutation/Kinds.h"
+#include "test/mutation/Places.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -42,6 +43,7 @@ struct Subject {
 struct Count {
   Kind kind;
   std::array<int, 5> outcomes{}; ///< by Outcome
+  int placed = 0;                ///< refusals that name where the defect lies
   int planted() const {
     int sum = 0;
     for (int one : outcomes)
@@ -86,9 +88,13 @@ private:
                        (judgement.outcome == Outcome::Equal && count.kind.alwaysHarmful) ||
                        (judgement.outcome != Outcome::Equal && judgement.sentence.empty());
     failures_ += wrong;
+    const bool isRefused = judgement.outcome != Outcome::Equal && judgement.outcome != Outcome::Missed;
+    const bool isPlaced = isRefused && Places(subject.plan, broken).areNamedIn(judgement.sentence);
+    count.placed += isPlaced;
     if (wrong || arguments_.verbose)
-      std::fprintf(stderr, "%s%s in %s: %s: %s: %s\n", wrong ? "WRONG " : "", count.kind.name, subject.name.c_str(),
-                   what.c_str(), outcomeName(judgement.outcome), judgement.sentence.c_str());
+      std::fprintf(stderr, "%s%s in %s: %s: %s%s: %s\n", wrong ? "WRONG " : "", count.kind.name, subject.name.c_str(),
+                   what.c_str(), outcomeName(judgement.outcome), isRefused && !isPlaced ? " elsewhere" : "",
+                   judgement.sentence.c_str());
     return true;
   }
 
@@ -100,22 +106,24 @@ private:
 
   void print() {
     std::array<int, 5> sum{};
+    int placed = 0;
     std::printf("| kind | always harmful | planted | refused by the reader | by the checker | at load | accepted, bits "
-                "equal | missed |\n|---|---|---|---|---|---|---|---|\n");
+                "equal | missed | place named |\n|---|---|---|---|---|---|---|---|---|\n");
     for (const Count &count : counts_) {
       std::printf("| %s | %s | %d |", count.kind.name, count.kind.alwaysHarmful ? "yes" : "", count.planted());
       for (size_t i = 0; i < sum.size(); ++i) {
         std::printf(" %d |", count.outcomes[i]);
         sum[i] += count.outcomes[i];
       }
-      std::printf("\n");
+      placed += count.placed;
+      std::printf(" %d |\n", count.placed);
       if (count.planted() == 0 && arguments_.mutants >= int(counts_.size())) {
         std::fprintf(stderr, "WRONG %s found no place in any plan\n", count.kind.name);
         ++failures_;
       }
     }
-    std::printf("| all %zu | | %d | %d | %d | %d | %d | %d |\n", counts_.size(),
-                sum[0] + sum[1] + sum[2] + sum[3] + sum[4], sum[0], sum[1], sum[2], sum[3], sum[4]);
+    std::printf("| all %zu | | %d | %d | %d | %d | %d | %d | %d |\n", counts_.size(),
+                sum[0] + sum[1] + sum[2] + sum[3] + sum[4], sum[0], sum[1], sum[2], sum[3], sum[4], placed);
   }
 
   const Arguments &arguments_;
