@@ -51,6 +51,12 @@ constexpr Explanation explanations[] = {
      "No two buffers that are alive at once share bytes, and arenas and reserve fit into the machine's memory.",
      "A workspace lies over an activation that the backward still needs.",
      "Of an overlap: report it with the plan. Of a machine that is too small: ds-opt check says what would fit."},
+    {"plan",
+     "The file is a plan of this format: every index names something, no operand leaves its buffer, every queue comes "
+     "to the end of every program. An error that begins with \"plan FILE:\" is of this rule; ds-run refuses such a "
+     "plan, too.",
+     "A byte was lost on the way to the cluster, or the plan is of a newer ds-opt.",
+     "Copy the file again, or compile it again with the ds-opt that belongs to this ds-run."},
     // Claims by sources (docs/certificate.md).
     {"model", "The .onnx file has the SHA-256 that the plan was compiled from.",
      "The model was exported again after the plan was compiled.", ofSources},
@@ -91,7 +97,8 @@ std::string explain(const std::string &id) {
              std::string(one.then) + "\n";
     known += (known.empty() ? "" : ", ") + std::string(one.id);
   }
-  throw Error("ds-opt explain knows no '" + id + "'; it explains " + known);
+  throw Error("ds-opt explain knows no '" + id + "'; it explains " + known +
+              ", and every key of ds_config.json, such as zero_optimization.stage");
 }
 
 } // namespace ds::certify

@@ -53,4 +53,7 @@ std::span<const std::string_view> availableSchedulers();
 /// docs/config.md: every key, its default and what we do with it, as Markdown.
 std::string keyTable();
 
+/// Some lines about one key: its type, its default, what ds-opt does. "" for one that there is not.
+std::string explainKey(std::string_view path);
+
 } // namespace ds::config

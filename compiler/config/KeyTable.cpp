@@ -150,6 +150,17 @@ it is 1.0, as in DeepSpeed since 0.19; 0 turns clipping off.
 
 } // namespace
 
+std::string explainKey(std::string_view path) {
+  const KnownKey *key = findKey(path);
+  if (!key)
+    return "";
+  const std::string values = key->values.empty() ? "" : ", one of " + std::string(key->values);
+  const std::string fallback =
+      key->removed || !key->alias.empty() ? "" : "; " + code(key->fallback) + " where it is left out";
+  return std::string(path) + ", a key of ds_config.json\n  " + std::string(key->type) + values + fallback +
+         "\nds-opt's answer\n  " + treatmentOf(*key) + "\n";
+}
+
 std::string keyTable() {
   std::string page =
       "<!-- Written by test/unit/config/KeyTableTest.cpp (DS_UPDATE_DOCS=1 config_test); do not edit. -->\n";

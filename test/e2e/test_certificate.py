@@ -201,4 +201,13 @@ def test_every_rule_and_claim_is_explained(tools, sources):
     claims = claims_of(tools("ds-opt", "verify", plan, "--model", model, "--config", config, "--format", "json").stdout)
     for name in rules | set(claims):
         assert tools("ds-opt", "explain", name).stdout.startswith(f"{name}\n"), name
+    assert "begins with \"plan FILE:\"" in tools("ds-opt", "explain", "plan").stdout
     assert "it explains progress, race" in tools.refused("ds-opt", "explain", "nothing")
+
+
+def test_a_key_that_an_error_names_is_explained(tools, tmp_path):
+    config = write_config(tmp_path / "ds_config.json", 1, zero_optimization={"stage": 7})
+    refused = tools.refused("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "-o", tmp_path / "no.dsplan")
+    key = re.search(r": (\S+) is 7", refused)[1]
+    said = tools("ds-opt", "explain", key).stdout
+    assert said.startswith(key) and "[0, 1, 2, 3]" in said and "honoured" in said

@@ -16,11 +16,11 @@ def test_runs_add_up(tmp_path, monkeypatch):
     shutil.copy(fuzz.PAGE, page)
     monkeypatch.setattr(fuzz, "PAGE", page)
     before, rest = fuzz.read_table(page.read_text()), page.read_text().partition(fuzz.BEGIN)[0]
-    for run in (fuzz.Row(600, 1_234_567, 80, 0), fuzz.Row(601, 1_000, 90, 1)):
+    for run in (fuzz.Row(600, 590, 1_234_567, 80, 0), fuzz.Row(601, 10, 1_000, 90, 1)):
         fuzz.record("store_fuzzer", run)
     old = before.get("store_fuzzer", fuzz.Row())
     after = fuzz.read_table(page.read_text())
-    assert after == {**before, "store_fuzzer": fuzz.Row(old.seconds + 1201, old.executions + 1_235_567, 90, old.ended + 1)}
+    assert after == {**before, "store_fuzzer": fuzz.Row(old.seconds + 1201, old.processor + 600, old.executions + 1_235_567, 90, old.ended + 1)}
     assert page.read_text().startswith(rest)
 
 

@@ -47,7 +47,8 @@ template <typename Messages> std::vector<std::string> serialized(const Messages 
 bool hasWord(const std::string &text, const std::string &word) {
   constexpr std::string_view within = "_/.:";
   const auto continues = [&](size_t at) {
-    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_' || text[at] == '/');
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_' || text[at] == '/');
   };
   for (size_t at = text.find(word); !word.empty() && at != std::string::npos; at = text.find(word, at + 1))
     if ((at == 0 || (!continues(at - 1) && within.find(text[at - 1]) == std::string_view::npos)) &&

@@ -4,6 +4,7 @@
 #include "compiler/certify/Explain.h"
 #include "compiler/certify/Verdict.h"
 #include "compiler/check/Check.h"
+#include "compiler/config/KeyRules.h"
 #include "compiler/driver/Compile.h"
 #include "compiler/driver/Runnable.h"
 #include "compiler/driver/TryRanks.h"
@@ -433,9 +434,15 @@ int ds::tool::runCommand(int argc, char **argv) {
   verifyCommand->callback([&] { code = runVerify(verifyArguments, quiet); });
 
   std::string explained;
-  CLI::App *explainCommand = app.add_subcommand("explain", "what a rule of verify means, and what to do");
-  explainCommand->add_option("ID", explained, "a rule or a claim, as verify names it: race, learning_rate")->required();
-  explainCommand->callback([&] { print(certify::explain(explained)); });
+  CLI::App *explainCommand = app.add_subcommand("explain", "what a rule or a key means, and what to do");
+  explainCommand
+      ->add_option("ID", explained,
+                   "a rule or a claim, as verify names it: race, learning_rate; or a key of ds_config.json")
+      ->required();
+  explainCommand->callback([&] {
+    const std::string key = config::explainKey(explained);
+    print(key.empty() ? certify::explain(explained) : key);
+  });
 
   CheckArguments checkArguments;
   CLI::App *checkCommand = app.add_subcommand("check", "does it fit, what becomes of every key; writes no plan");
