@@ -2,6 +2,7 @@
 #include "compiler/check/MetricRules.h"
 
 #include "compiler/check/Distribution.h"
+#include "core/DType.h"
 #include "kernels/ElementwiseProgram.h"
 
 #include <algorithm>
@@ -49,7 +50,19 @@ void requireAll(const RankMemory &memory) {
   }
 }
 
+std::string nameOf(proto::DType dtype) { return std::string(name(*dtypeFromNumber(dtype))); } // the reader knows it
+
+/// The host reads the bytes as what the metric says.
+void requireType(const RankMemory &memory, const proto::Metric &metric) {
+  for (const proto::Variable &variable : memory.plan().variables())
+    if (variable.name() == metric.name() && variable.dtype() != metric.source().dtype())
+      throw Refusal{"meaning", "program " + memory.context.program.name() + ": metric " + metric.name() +
+                                   " is read as " + nameOf(metric.source().dtype()) + ", but is " +
+                                   nameOf(variable.dtype())};
+}
+
 void requireMetric(RankMemory &memory, const proto::Metric &metric) {
+  requireType(memory, metric);
   const std::string what = "program " + memory.context.program.name() + ": metric " + metric.name() + " is read from " +
                            memory.nameOf(metric.source().buffer());
   if (memory.followsAll()) {

@@ -1,7 +1,7 @@
-//===- SumKinds.cpp - sums that have a part twice, and metrics that nobody reads --===//
+//===- SumKinds.cpp - sums that have a part twice, and metrics misread ----===//
 //
 // What is summed twice, gradient or not, is refused by coverage or, where another command sums it, by meaning; a metric
-// that is left out by meaning.
+// that is left out, or read as another type, by meaning.
 //
 //===----------------------------------------------------------------------===//
 #include "test/mutation/Kinds.h"
@@ -73,12 +73,29 @@ std::string leftOutMetric(proto::Plan &plan, Random &random) {
   return text;
 }
 
+std::string metricAsInteger(proto::Plan &plan, Random &random) {
+  std::vector<std::pair<int, int>> choices;
+  const proto::Role &role = plan.roles(0);
+  for (int p = 0; p < role.programs_size(); ++p)
+    for (int m = 0; m < role.programs(p).metrics_size(); ++m)
+      choices.emplace_back(p, m);
+  const auto choice = random.pick(choices);
+  if (!choice)
+    return "";
+  proto::Program &program = *plan.mutable_roles(0)->mutable_programs(choice->first);
+  proto::Metric &metric = *program.mutable_metrics(choice->second);
+  const bool isDouble = metric.source().dtype() == proto::DTYPE_F64;
+  metric.mutable_source()->set_dtype(isDouble ? proto::DTYPE_I64 : proto::DTYPE_I32);
+  return "metric " + metric.name() + " of program " + program.name() + " is read as an integer";
+}
+
 } // namespace
 
 std::vector<Kind> sumKinds() {
   return {{"part-summed-twice", true, partTwice},
           {"loss-summed-twice", true, lossTwice},
-          {"left-out-metric", true, leftOutMetric}};
+          {"left-out-metric", true, leftOutMetric},
+          {"metric-as-integer", true, metricAsInteger}};
 }
 
 } // namespace ds::mutation
