@@ -54,6 +54,10 @@ void requireAveraged(RankMemory &memory, const std::vector<Effect> &effects, siz
     if (op.op() != "train.update_average" || op.variables_size() == 0)
       continue;
     const uint32_t old = memory.values().variable(op.variables(0));
+    if (std::ranges::none_of(effects, &Effect::writes)) // old and new have one number, so its end would not show it
+      memory.refuse("meaning", index,
+                    "is said to average " + memory.plan().variables(int(op.variables(0))).name() +
+                        ", but writes nothing");
     for (const Effect &effect : effects)
       if (const uint32_t held = memory.valueIn(*effect.operand, instance.microbatch);
           effect.writes && memory.followsAll() && held != old)

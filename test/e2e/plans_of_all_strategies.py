@@ -1,4 +1,4 @@
-"""Thirty small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, optimizers; and what they train on."""
+"""32 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, optimizers, running statistics; and their data."""
 
 import numpy
 from conftest import REPOSITORY, write_config
@@ -30,10 +30,11 @@ PLANS = [
     ("llama", 2, 3, staged("1f1b")), ("gpt2", 2, 3, staged("gpipe")), ("llama", 2, 4, staged("interleaved", 2)), ("gpt2", 2, 4, staged("zb-h1")),
     ("gpt2", 4, 3, {**staged("1f1b"), **zero(1)}), ("llama", 4, 2, {**staged("zb-h1"), **zero(2)}), ("llama", 4, 4, {**staged("1f1b"), **zero(3)}),
     ("llama", 2, 3, staged("1f1b", recompute="full")), ("gpt2", 4, 2, {**staged("gpipe"), **zero(0, overlap_comm=True)}),
+    ("statistics", 1, 2, {}), ("statistics", 2, 2, zero(2)),
 ]
 
 
-def thirty_plans(tools, folder):
+def small_plans(tools, folder):
     """(the plans, a file of data that all of them train on), written into `folder`."""
     tokens, labels = (numpy.random.default_rng(seed).integers(0, 8, (64, 4), dtype=numpy.int64) for seed in (0, 1))
     save_file({"input_ids": tokens, "labels": labels}, folder / "data.safetensors")

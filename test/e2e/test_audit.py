@@ -431,7 +431,7 @@ def test_a_refusal_names_program_variable_rank_element_and_writer(plans):
 
 MUTATIONS = BUILD / "bin" / "plan_mutations"  # test_mutations.py
 PLANTED = [("gpt2", 2, 2, 2, {"overlap_comm": True}, {}), ("gpt2", 4, 3, 1, {}, stages(2)), ("llama", 2, 4, 2, {}, stages(2, "interleaved", 2)),
-           ("gpt2", 2, 2, 3, {}, {}), ("llama", 1, 3, 0, {}, {})]
+           ("gpt2", 2, 2, 3, {}, {}), ("llama", 1, 3, 0, {}, {}), ("statistics", 2, 2, 2, {}, {})]
 # What ds-audit does not look at, by what verify says of it; docs/audit.md, "Where the two differ".
 UNSEEN = ["(race)", "outside the life", "bytes of device memory", "its attribute pieces"]
 

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from conftest import BUILD, REPOSITORY
-from plans_of_all_strategies import thirty_plans
+from plans_of_all_strategies import small_plans
 
 TOOL = BUILD / "bin" / "field_mutations"
 PAGE = REPOSITORY / "docs" / "fields.md"
@@ -21,7 +21,7 @@ BEGIN, END = "<!-- {} written by DS_UPDATE_DOCS=1 test/e2e/test_fields.py -->\n"
 
 @pytest.fixture(scope="module")
 def subjects(tools, tmp_path_factory):
-    return thirty_plans(tools, tmp_path_factory.mktemp("fields"))
+    return small_plans(tools, tmp_path_factory.mktemp("fields"))
 
 
 def edit(subjects, *options):

@@ -27,7 +27,8 @@ std::vector<Kind> messageKinds();     // MessageKinds.cpp: what stages tell each
 std::vector<Kind> endKinds();         // EndKinds.cpp: what a run leaves behind
 std::vector<Kind> rankKinds();        // RankKinds.cpp: what ranks have in common
 std::vector<Kind> closedWorldKinds(); // ClosedWorldKinds.cpp: commands that say less than they do
-std::vector<Kind> sumKinds();         // SumKinds.cpp: sums that have a part twice, metrics that nobody reads
+std::vector<Kind> sumKinds();         // SumKinds.cpp: sums that have a part twice, metrics misread
+std::vector<Kind> statisticsKinds();  // StatisticsKinds.cpp: running statistics, and half an evaluation
 
 /// All of them, in this order.
 std::vector<Kind> allKinds();

@@ -81,8 +81,11 @@ void Places::addCommands(const proto::Plan &plan, const proto::Role &role, const
   const Unmatched different = unmatched(before, serialized(broken.commands()));
   std::set<uint32_t> events;
   const auto add = [&](const proto::Command &command) {
-    for (const proto::Operand *operand : operandsOf(command))
+    for (const proto::Operand *operand : operandsOf(command)) {
       buffers_.insert(operand->buffer());
+      if (int(operand->buffer()) < role.buffers_size() && role.buffers(int(operand->buffer())).has_variable())
+        names_.insert(role.buffers(int(operand->buffer())).name());
+    }
     events.insert(command.signals().begin(), command.signals().end());
     for (const proto::Wait &wait : command.waits())
       events.insert(wait.event());

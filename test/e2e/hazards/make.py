@@ -14,7 +14,7 @@ import torch
 import transformers
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[2] / "models"))
+sys.path[:0] = [str(HERE.parents[2] / "models"), str(HERE)]
 
 import export as exporter  # noqa: E402
 from exporting.graph import OPSET, quiet  # noqa: E402
@@ -36,8 +36,9 @@ SETTINGS = {
 def main() -> None:
     transformers.logging.set_verbosity_error()
     for name in SETTINGS:
-        good(name)
+        good(name, name, "--size=tiny", f"--seq={SEQUENCE}", *[f"--set={key}={value}" for key, value in SETTINGS[name].items()])
         torchscript(f"torchscript-{name}", causal_model(name), fold=False)
+    good("statistics", "make:normed_tokens")
     torchscript("torchscript-folded", causal_model("gpt2"), fold=True)
     dynamo("optimized", causal_model("gpt2"), optimize=True)
     dynamo("attention-dropout-lost", causal_model("gpt2", dropout=0.1))
@@ -73,6 +74,27 @@ class NormedPixels(torch.nn.Module):
         return torch.nn.functional.cross_entropy(self.head(self.norm(pixels).flatten(1)), labels)
 
 
+class NormedTokens(torch.nn.Module):
+    """The smallest language model with running statistics, two layers of them."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = torch.nn.Embedding(VOCABULARY, 16)
+        self.inner = torch.nn.Linear(16, 16)
+        self.norms = torch.nn.ModuleList([torch.nn.BatchNorm1d(16), torch.nn.BatchNorm1d(16)])
+        self.head = torch.nn.Linear(16, VOCABULARY)
+
+    def forward(self, input_ids, labels):
+        hidden = self.norms[0](self.embedding(input_ids).transpose(1, 2)).transpose(1, 2)
+        hidden = self.norms[1](torch.relu(self.inner(hidden)).transpose(1, 2)).transpose(1, 2)
+        return torch.nn.functional.cross_entropy(self.head(hidden).flatten(0, 1), labels.flatten())
+
+
+def normed_tokens():
+    return NormedTokens(), {"input_ids": tokens(2), "labels": tokens(2)}
+
+
 def causal_model(name: str, dropout: float = 0.0):
     """transformers' class with SDPA, loss alone, in training mode."""
     torch.manual_seed(0)
@@ -87,11 +109,10 @@ def tokens(batch: int):
     return torch.randint(VOCABULARY, (batch, SEQUENCE), generator=torch.Generator().manual_seed(0))
 
 
-def good(name: str) -> None:
+def good(name: str, *arguments) -> None:
     """What models/export.py writes."""
-    settings = [f"--set={key}={value}" for key, value in SETTINGS[name].items()]
     folder = HERE / f"good-{name}"
-    if exporter.main([name, "--size=tiny", f"--seq={SEQUENCE}", *settings, f"--out={folder}"]):
+    if exporter.main([*arguments, f"--out={folder}"]):
         raise SystemExit(1)
     strip(folder)
 
