@@ -213,9 +213,9 @@ void checkCollectiveQueues(const proto::Plan &plan, const proto::Role &role) {
 }
 
 /// Ranks of one role enter collectives in one order by themselves; roles that share a group must agree.
-void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &peers) {
+void checkCollectiveOrder(const proto::Plan &plan, RolePeers &peers) {
   for (int c = 0; c < plan.communicators_size(); ++c) {
-    const RolePairs pairs = peers.inCommunicator(uint32_t(c));
+    const RolePairs &pairs = peers.inCommunicator(uint32_t(c));
     for (const char *program : {"step", "evaluate"}) {
       std::map<int, Order> orders; // by role: a role stands in as many pairs as there are others
       const auto order = [&](int role) -> const Order & {

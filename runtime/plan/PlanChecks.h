@@ -31,10 +31,10 @@ void checkPhases(const proto::Plan &plan, const proto::Role &);      // CheckPip
 void checkPrograms(const proto::Plan &plan, const proto::Role &);    // CheckPrograms.cpp: calls, metrics, lives
 
 // Of all roles together.
-void checkSamePrograms(const proto::Plan &plan);                            // CheckPrograms.cpp
-void checkCollectiveOrder(const proto::Plan &plan, const RolePeers &peers); // CheckCollectives.cpp
-void checkMessagesAgree(const proto::Plan &plan, RolePeers &peers);         // CheckMessages.cpp
-void checkProgress(const proto::Plan &plan, RolePeers &peers);              // CheckProgress.cpp
+void checkSamePrograms(const proto::Plan &plan);                      // CheckPrograms.cpp
+void checkCollectiveOrder(const proto::Plan &plan, RolePeers &peers); // CheckCollectives.cpp
+void checkMessagesAgree(const proto::Plan &plan, RolePeers &peers);   // CheckMessages.cpp
+void checkProgress(const proto::Plan &plan, RolePeers &peers);        // CheckProgress.cpp
 
 // Helpers that several of them share.
 

@@ -21,9 +21,10 @@ RolePeers::RolePeers(const proto::Plan &plan) : plan_(plan) {
         roles_[rank] = r;
 }
 
-RolePairs RolePeers::inCommunicator(uint32_t communicator) const {
-  RolePairs pairs;
-  if (plan_.roles_size() < 2)
+const RolePairs &RolePeers::inCommunicator(uint32_t communicator) {
+  const auto [known, isNew] = inCommunicator_.try_emplace(communicator);
+  RolePairs &pairs = known->second;
+  if (!isNew || plan_.roles_size() < 2)
     return pairs;
   std::map<uint32_t, std::set<int>> groups; // by first rank: the roles seen there
   for (uint32_t rank = 0; rank < roles_.size(); ++rank)

@@ -21,13 +21,14 @@ public:
   explicit RolePeers(const proto::Plan &plan);
 
   /// Roles that have ranks in one group of the communicator, the first named first.
-  RolePairs inCommunicator(uint32_t communicator) const;
+  const RolePairs &inCommunicator(uint32_t communicator);
   /// Roles at the two ends of some line of the channel: who may send, who may receive.
   const RolePairs &onChannel(uint32_t channel);
 
 private:
   const proto::Plan &plan_;
-  std::vector<int> roles_;                              // by rank
+  std::vector<int> roles_; // by rank
+  std::map<uint32_t, RolePairs> inCommunicator_;
   std::map<std::array<uint32_t, 3>, RolePairs> onLine_; // by axis, from and to
 };
 

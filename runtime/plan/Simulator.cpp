@@ -125,17 +125,14 @@ private:
 
   /// Ties ends to those of the other roles there, even of one that never comes.
   void findPeers() {
-    std::map<std::pair<int, int>, RolePairs> pairs; // by channel and communicator
     std::vector<EndKey> keys;
     for (const auto &[key, end] : ends_)
       keys.push_back(key);
     for (const EndKey &key : keys) {
       const auto &[role, channel, communicator, kind] = key;
-      const auto [known, isNew] = pairs.try_emplace({channel, communicator});
-      if (isNew)
-        known->second =
-            channel >= 0 ? peers_.onChannel(uint32_t(channel)) : peers_.inCommunicator(uint32_t(communicator));
-      for (const auto &[a, b] : known->second)
+      const RolePairs &pairs =
+          channel >= 0 ? peers_.onChannel(uint32_t(channel)) : peers_.inCommunicator(uint32_t(communicator));
+      for (const auto &[a, b] : pairs)
         if (a != b && (a == role || b == role))
           ends_[key].peers.push_back(&endOf({a == role ? b : a, channel, communicator, kind}));
     }

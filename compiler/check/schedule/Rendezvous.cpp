@@ -42,7 +42,7 @@ Rendezvous::End &Rendezvous::endOf(uint32_t role, const Point &point) {
   const auto [it, isNew] = ends_.try_emplace({point, role});
   if (!isNew)
     return it->second;
-  const plan::RolePairs pairs = point.isChannel ? peers_.onChannel(point.index) : peers_.inCommunicator(point.index);
+  const plan::RolePairs &pairs = point.isChannel ? peers_.onChannel(point.index) : peers_.inCommunicator(point.index);
   for (const auto &[a, b] : pairs)
     if (a != b && (uint32_t(a) == role || uint32_t(b) == role))
       it->second.others.push_back(uint32_t(a) == role ? uint32_t(b) : uint32_t(a));
