@@ -104,7 +104,7 @@ template <typename Row, size_t most> struct RowList {
 struct KernelRow {
   std::string_view name;
   RowList<OperandRow, 12> operands;
-  RowList<AttributeRow, 10> attributes;
+  RowList<AttributeRow, 24> attributes;
 
   /// The index of an operand or attribute of the row; a name that is not there fails the build.
   consteval size_t operand(std::string_view wanted) const { return there(operands.find(wanted)); }

@@ -131,6 +131,7 @@ public:
     auto call = writerOf(op);
     call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
     call.with("weight_decay", op.getWeightDecay()).with("adam_w_mode", op.getDecoupled());
+    call.with("cycled", bool(op.getMomentum()));
     const RankedTensorType type = typeOf(op.getParameterAttr());
     call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
     call.variable("m", op.getFirstMomentAttr(), type).variable("v", op.getSecondMomentAttr(), type);
@@ -217,6 +218,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](LearningRateOp o) {
         return writerOf(o).with("schedule", o.getSchedule()).with(o.getParameters()).call(o);
       })
+      .Case([&](CycledMomentumOp o) { return writerOf(o).with(o.getParameters()).call(o); })
       .Case([&](IncrementOp o) { return select.increment(o); })
       .Case([&](AdamWOp o) { return select.adamw(o); })
       .Case([&](SgdOp o) { return select.sgd(o); })

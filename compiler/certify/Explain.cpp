@@ -79,6 +79,8 @@ constexpr Explanation explanations[] = {
      "Each stage clips by the norm of its own gradients.", ofSources},
     {"scale", "Gradients and the printed loss are means over all micro-batches of all ranks, scaled once.",
      "The loss is divided by the accumulation steps, and gradients are again.", ofSources},
+    {"momentum", "Where the schedule is OneCycle, each update takes the momentum that it sets; else none is set.",
+     "beta1 stays at 0.9 while the learning rate rises tenfold.", ofSources},
     {"learning_rate", "The schedule gives the configuration's learning rates, at its edges and between.",
      "Warm-up counts micro-batches instead of updates.", ofSources},
     {"precision", "Something is computed in bfloat16 exactly where bf16.enabled is true.",

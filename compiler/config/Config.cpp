@@ -105,6 +105,10 @@ std::string_view name(Scheduler::Type type) {
     return "WarmupDecayLR";
   case Scheduler::Type::WarmupCosineLR:
     return "WarmupCosineLR";
+  case Scheduler::Type::LRRangeTest:
+    return "LRRangeTest";
+  case Scheduler::Type::OneCycle:
+    return "OneCycle";
   }
   return "?";
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace ds::config {
@@ -30,9 +31,24 @@ struct Optimizer {
   double lrDecay = 0;     // Adagrad
 };
 
+struct RangeTest {
+  double minLr = 0, stepRate = 0;
+  int64_t stepSize = 0;
+  bool staircase = false;
+};
+
+struct OneCycle {
+  double minLr = 0, maxLr = 0, decayLrRate = 0;
+  int64_t firstStep = 0, secondStep = 0;     // updates
+  int64_t firstStairs = 0, secondStairs = 0; // 0: no stairs
+  int64_t decayStep = 0;                     // updates; 0: no decay
+  bool cycleMomentum = false;
+  double minMomentum = 0, maxMomentum = 0, decayMomentumRate = 0;
+};
+
 /// The learning rate of update j, counted from 0; the formulas are DeepSpeed's (docs/config.md).
 struct Scheduler {
-  enum class Type { None, WarmupLR, WarmupDecayLR, WarmupCosineLR };
+  enum class Type { None, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle };
   enum class Warmup { Log, Linear };
   Type type = Type::None;
   Warmup warmup = Warmup::Log;
@@ -42,6 +58,8 @@ struct Scheduler {
   int64_t totalNumSteps = 0;  // WarmupDecayLR, WarmupCosineLR
   double warmupMinRatio = 0;  // WarmupCosineLR, of the optimizer's lr
   double cosMinRatio = 0;     // WarmupCosineLR, of the optimizer's lr
+  RangeTest rangeTest;        // LRRangeTest
+  OneCycle oneCycle;          // OneCycle
 };
 
 /// The section zero_optimization, in elements; what is subsumed is left out.
@@ -170,6 +188,20 @@ inline constexpr std::string_view missingOptimizer =
     "optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
     "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}";
 inline constexpr std::string_view missingOptimizerTry = "--set optimizer.type=AdamW --set optimizer.params.lr=0.001";
+
+/// A parameter of a schedule under its name in the file.
+struct ScheduleParameter {
+  std::string_view name;
+  std::variant<double, int64_t, std::string_view> value;
+};
+
+/// What decides the learning rate, and what decides the momentum of OneCycle.
+std::vector<ScheduleParameter> rateParameters(const Scheduler &scheduler, const Optimizer &optimizer);
+std::vector<ScheduleParameter> momentumParameters(const Scheduler &scheduler);
+
+/// Whether OneCycle sets the betas of each update. As in DeepSpeed, an optimizer that has none keeps its momentum.
+bool cyclesMomentum(const Config &config);
+inline constexpr double cycledBeta2 = 0.99; // DeepSpeed's, while OneCycle sets the first beta
 
 std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...

@@ -142,6 +142,14 @@ g(i) is ln(i + 1) / ln(w) for `log` and i / w for `linear`. At j = 0 the rate is
 | `WarmupLR` | min + (max - min) g(i) while i < w, then max; max is `optimizer.params.lr` unless written |
 | `WarmupDecayLR` | the same, then g = max(0, (T - i) / max(1, T - w)) |
 | `WarmupCosineLR` | `lr` times: r + (1 - r) g(i) with r = `warmup_min_ratio` while i < w, then c + (1 - c)(1 + cos(pi q)) / 2 with c = `cos_min_ratio`, q = min(1, (i - w + 1) / max(1, T - w)) |
+| `LRRangeTest` | `lr_range_test_min_lr` (1 + `lr_range_test_step_rate` j / `lr_range_test_step_size`); with `lr_range_test_staircase` the quotient is rounded down |
+| `OneCycle` | min + (max - min) s(j) while j <= x + y, then min / (1 + `decay_lr_rate` d); min and max are `cycle_min_lr` and `cycle_max_lr` |
+
+In `OneCycle` x is `cycle_first_step_size` and y `cycle_second_step_size`. s(j) is j / x up to j = x and (x + y - j) / y from there on; with a stair
+count k it is rounded down to a multiple of 1 / k. d is (j - x - y) / `decay_step_size`, and 0 where that is 0. With `cycle_momentum` the first beta of the
+optimizer is `cycle_max_mom` - (`cycle_max_mom` - `cycle_min_mom`) s(j), then `cycle_max_mom` (1 + `decay_mom_rate` d), and at j = 0 `cycle_min_mom`; the second
+is 0.99, whatever `betas` says. SGD and Adagrad have no betas: they keep their momentum, as in DeepSpeed. `docs/checkpoints.md` says how `ds-run --set` changes a
+schedule when a run goes on; nothing is compiled again for that.
 
 ## Clipping
 `gradient_clipping` c is the largest global norm of the gradients: with norm n they are divided by max(1, (n + 1e-6) / c). Left out

@@ -77,8 +77,32 @@ constexpr Parameter warmupCosineLR[] = {
     {{"warmup_min_ratio", "float", "0.0", "", "", false}, Honoured, ""}, warmupNumSteps,     warmupType,
 };
 
+constexpr Parameter lrRangeTest[] = {
+    lastBatchIteration,
+    {{"lr_range_test_min_lr", "float", "0.001", "", "", false}, Honoured, ""},
+    {{"lr_range_test_staircase", "bool", "false", "", "", false}, Honoured, ""},
+    {{"lr_range_test_step_rate", "float", "1.0", "", "", false}, Honoured, ""},
+    {{"lr_range_test_step_size", "int", "2000", "", "", false}, Honoured, ""},
+};
+constexpr std::string_view asFirst = "null: as the first half";
+constexpr Parameter oneCycle[] = {
+    {{"cycle_first_stair_count", "int", "0", "", "", false}, Honoured, ""},
+    {{"cycle_first_step_size", "int", "2000", "", "", false}, Honoured, ""},
+    {{"cycle_max_lr", "float", "", "", "", false}, Honoured, ""},
+    {{"cycle_max_mom", "float", "0.9", "", "", false}, Honoured, ""},
+    {{"cycle_min_lr", "float", "", "", "", false}, Honoured, ""},
+    {{"cycle_min_mom", "float", "0.8", "", "", false}, Honoured, ""},
+    {{"cycle_momentum", "bool", "true", "", "", false}, Honoured, "an optimizer without betas keeps its momentum"},
+    {{"cycle_second_stair_count", "int|null", "null", "", "", false}, Honoured, asFirst},
+    {{"cycle_second_step_size", "int|null", "null", "", "", false}, Honoured, asFirst},
+    {{"decay_lr_rate", "float", "0.0", "", "", false}, Honoured, ""},
+    {{"decay_mom_rate", "float", "0.0", "", "", false}, Honoured, ""},
+    {{"decay_step_size", "int", "0", "", "", false}, Honoured, ""},
+    lastBatchIteration,
+};
+
 constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD", "Adagrad"};
-constexpr std::string_view schedulers[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
+constexpr std::string_view schedulers[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"};
 
 bool equalIgnoringCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -111,6 +135,10 @@ std::span<const Parameter> schedulerParameters(std::string_view type) {
     return warmupDecayLR;
   if (type == "WarmupCosineLR")
     return warmupCosineLR;
+  if (type == "LRRangeTest")
+    return lrRangeTest;
+  if (type == "OneCycle")
+    return oneCycle;
   return {};
 }
 

@@ -1,9 +1,13 @@
 //===- ResolvedJson.cpp - what holds, for the plan ------------------------===//
 #include "compiler/config/Config.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace ds::config {
 namespace {
@@ -30,19 +34,21 @@ json optimizerJson(const Optimizer &o) {
   return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};
 }
 
-json schedulerJson(const Scheduler &s) {
+json schedulerJson(const Config &config) {
+  const Scheduler &s = config.scheduler;
   if (s.type == Scheduler::Type::None)
     return {{"type", nullptr}};
-  json params = {{"warmup_num_steps", s.warmupNumSteps}, {"warmup_type", name(s.warmup)}};
-  if (s.type == Scheduler::Type::WarmupCosineLR) {
-    params["warmup_min_ratio"] = s.warmupMinRatio;
-    params["cos_min_ratio"] = s.cosMinRatio;
-  } else {
-    params["warmup_min_lr"] = s.warmupMinLr;
-    params["warmup_max_lr"] = s.warmupMaxLr;
+  json params = json::object();
+  std::vector<ScheduleParameter> written = rateParameters(s, config.optimizer);
+  if (s.type == Scheduler::Type::OneCycle) {
+    params["cycle_momentum"] = s.oneCycle.cycleMomentum;
+    std::ranges::copy(momentumParameters(s), std::back_inserter(written));
   }
-  if (s.type != Scheduler::Type::WarmupLR)
-    params["total_num_steps"] = s.totalNumSteps;
+  for (const auto &[name, value] : written)
+    if (name == "lr_range_test_staircase")
+      params[name] = s.rangeTest.staircase;
+    else if (name != "lr") // the optimizer's, which stands there
+      std::visit([&](const auto &one) { params[name] = one; }, value);
   return {{"type", name(s.type)}, {"params", params}};
 }
 
@@ -88,7 +94,7 @@ std::string resolvedJson(const Config &config) {
       {"gradient_accumulation_steps", config.accumulationSteps},
       {"gradient_clipping", config.gradientClipping.value_or(0)},
       {"optimizer", optimizerJson(config.optimizer)},
-      {"scheduler", schedulerJson(config.scheduler)},
+      {"scheduler", schedulerJson(config)},
       {"zero_optimization", zeroJson(config.zero)},
       {"activation_checkpointing",
        {{"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},

@@ -23,6 +23,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 
 #include <cstring>
 #include <filesystem>
@@ -56,6 +57,22 @@ static std::vector<fs::path> machineFolders() {
           fs::path("models/machines")};
 }
 
+/// As ds-insert-optimizer takes them: `name = value, ...`.
+static std::string attributeList(const std::vector<config::ScheduleParameter> &parameters) {
+  std::string list;
+  llvm::raw_string_ostream out(list);
+  for (const config::ScheduleParameter &one : parameters) {
+    out << (&one == parameters.data() ? "" : ", ") << one.name << " = ";
+    if (const auto *number = std::get_if<double>(&one.value))
+      out << llvm::format("%.17e", *number); // reads back as the same number
+    else if (const auto *whole = std::get_if<int64_t>(&one.value))
+      out << *whole;
+    else
+      out << '"' << std::get<std::string_view>(one.value) << '"';
+  }
+  return list;
+}
+
 static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   InsertOptimizerOptions options;
   const config::Optimizer &optimizer = config.optimizer;
@@ -74,13 +91,11 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   if (scheduler.type == config::Scheduler::Type::None)
     return options;
   options.schedule = std::string(config::name(scheduler.type));
-  options.warmupMinLr = scheduler.warmupMinLr;
-  options.warmupMaxLr = scheduler.warmupMaxLr;
-  options.warmupNumSteps = scheduler.warmupNumSteps;
-  options.warmupType = std::string(config::name(scheduler.warmup));
-  options.totalNumSteps = scheduler.totalNumSteps;
-  options.warmupMinRatio = scheduler.warmupMinRatio;
-  options.cosMinRatio = scheduler.cosMinRatio;
+  options.scheduleParameters = attributeList(config::rateParameters(scheduler, optimizer));
+  if (config::cyclesMomentum(config)) {
+    options.momentumParameters = attributeList(config::momentumParameters(scheduler));
+    options.beta2 = config::cycledBeta2;
+  }
   return options;
 }
 

@@ -151,10 +151,40 @@ void readOptimizer(const Reader &reader, ConfigFile &config) {
   config.schedule.lr = parameter("lr", trainers ? 5e-5 : type == "adagrad" ? 0.01 : 0.001);
 }
 
+/// The second half is as the first unless written. Optimizers without betas keep their momentum.
+void readOneCycle(const Reader &reader, ConfigFile &config) {
+  const auto count = [&](const std::string &key, uint64_t otherwise) {
+    return int64_t(reader.count("scheduler.params." + key, otherwise));
+  };
+  const auto number = [&](const std::string &key, double otherwise) {
+    return reader.number("scheduler.params." + key, otherwise);
+  };
+  Cycle cycle;
+  cycle.up = std::max<int64_t>(1, count("cycle_first_step_size", 2000));
+  cycle.down = count("cycle_second_step_size", uint64_t(cycle.up));
+  cycle.upStairs = count("cycle_first_stair_count", 0);
+  cycle.downStairs = count("cycle_second_stair_count", uint64_t(cycle.upStairs));
+  cycle.decay = count("decay_step_size", 0);
+  config.schedule.least = number("cycle_min_lr", 0);
+  config.schedule.most = number("cycle_max_lr", 0);
+  config.schedule.slope = number("decay_lr_rate", 0);
+  config.schedule.cycle = cycle;
+  if (config.optimizer != "adamw" || !reader.flag("scheduler.params.cycle_momentum", true))
+    return;
+  config.momentum = {.on = true,
+                     .least = number("cycle_min_mom", 0.8),
+                     .most = number("cycle_max_mom", 0.9),
+                     .slope = number("decay_mom_rate", 0),
+                     .cycle = cycle};
+  for (auto &[name, value] : config.settings)
+    if (name == "beta2")
+      value = 0.99; // beside a momentum that is cycled
+}
+
 void readSchedule(const Reader &reader, ConfigFile &config) {
   const std::string type = lower(reader.text("scheduler.type", ""));
   Schedule &schedule = config.schedule;
-  for (const char *known : {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"})
+  for (const char *known : {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"})
     if (type == lower(known))
       schedule.type = known;
   const std::string params = "scheduler.params.";
@@ -168,6 +198,13 @@ void readSchedule(const Reader &reader, ConfigFile &config) {
   schedule.warmup =
       int64_t(reader.count(params + "warmup_num_steps", reader.isAuto(params + "warmup_num_steps") ? 0 : 1000));
   schedule.total = int64_t(reader.count(params + "total_num_steps", 0));
+  if (schedule.type == "LRRangeTest") {
+    schedule.least = reader.number(params + "lr_range_test_min_lr", 0.001);
+    schedule.slope = reader.number(params + "lr_range_test_step_rate", 1);
+    schedule.length = std::max<int64_t>(1, int64_t(reader.count(params + "lr_range_test_step_size", 2000)));
+    schedule.stairs = reader.flag(params + "lr_range_test_staircase", false);
+  } else if (schedule.type == "OneCycle")
+    readOneCycle(reader, config);
 }
 
 /// What is reduced is gathered in one piece, so the smallest limit holds. transformers derives what says "auto" from

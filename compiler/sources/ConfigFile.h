@@ -21,6 +21,7 @@ struct ConfigFile {
   bool bf16 = false;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;
+  CycledMomentum momentum;
 };
 
 /// What the values "auto" rest on.

@@ -144,21 +144,69 @@ Claim scale(const proto::Plan &plan, const ConfigFile &config) {
   return {"scale", "gradients and the loss are means over " + text(microbatches) + " micro-batches, scaled once"};
 }
 
+Cycle cycleOf(const proto::ReferenceOp &op) {
+  const auto count = [&](std::string_view name) { return int64_t(numberOf(op, name)); };
+  return {.up = count("cycle_first_step_size"),
+          .down = count("cycle_second_step_size"),
+          .upStairs = count("cycle_first_stair_count"),
+          .downStairs = count("cycle_second_stair_count"),
+          .decay = count("decay_step_size")};
+}
+
+/// What the plan's reference program says of its learning rate.
+Schedule scheduleOf(const proto::ReferenceOp &op) {
+  Schedule said{.type = textOf(op, "schedule"),
+                .linear = textOf(op, "warmup_type") == "linear",
+                .lr = numberOf(op, "lr"),
+                .least = numberOf(op, "warmup_min_lr"),
+                .most = numberOf(op, "warmup_max_lr"),
+                .leastRatio = numberOf(op, "warmup_min_ratio"),
+                .cosineRatio = numberOf(op, "cos_min_ratio"),
+                .warmup = int64_t(numberOf(op, "warmup_num_steps")),
+                .total = int64_t(numberOf(op, "total_num_steps"))};
+  if (said.type == "LRRangeTest") {
+    said.least = numberOf(op, "lr_range_test_min_lr");
+    said.slope = numberOf(op, "lr_range_test_step_rate");
+    said.length = std::max<int64_t>(1, int64_t(numberOf(op, "lr_range_test_step_size")));
+    said.stairs = numberOf(op, "lr_range_test_staircase") != 0;
+  } else if (said.type == "OneCycle") {
+    said.least = numberOf(op, "cycle_min_lr");
+    said.most = numberOf(op, "cycle_max_lr");
+    said.slope = numberOf(op, "decay_lr_rate");
+    said.cycle = cycleOf(op);
+  }
+  return said;
+}
+
+/// Every update takes the schedule's momentum, or none does.
+Claim momentum(const proto::Plan &plan, const ConfigFile &config) {
+  const auto cycled = opsOf(plan, "train.cycled_momentum");
+  if (cycled.size() != (config.momentum.on ? 1 : 0))
+    throw Error("the reference program of the plan cycles its momentum " + std::to_string(cycled.size()) +
+                " times, but the configuration asks for " + (config.momentum.on ? "one cycle" : "none"));
+  if (cycled.empty())
+    return {"momentum", "no schedule changes the momentum"};
+  for (const proto::ReferenceOp *update : opsOf(plan, "train." + config.optimizer))
+    if (std::ranges::count(update->operands(), cycled[0]->results(0)) != 1)
+      throw Error("the update of " + parameterOf(plan, *update) + " does not take the momentum that is cycled");
+  const CycledMomentum said{.on = true,
+                            .least = numberOf(*cycled[0], "cycle_min_mom"),
+                            .most = numberOf(*cycled[0], "cycle_max_mom"),
+                            .slope = numberOf(*cycled[0], "decay_mom_rate"),
+                            .cycle = cycleOf(*cycled[0])};
+  const std::vector<int64_t> updates = sampledUpdates(config.schedule);
+  for (const int64_t update : updates)
+    requireEqual("the momentum of update " + std::to_string(update), cycledMomentum(said, update),
+                 cycledMomentum(config.momentum, update), "the configuration");
+  return {"momentum", "momenta of " + std::to_string(updates.size()) + " updates follow from the configuration"};
+}
+
 Claim learningRates(const proto::Plan &plan, const ConfigFile &config) {
   const auto ops = opsOf(plan, "train.learning_rate");
   if (ops.size() != 1)
     throw Error("the reference program of the plan computes its learning rate " + std::to_string(ops.size()) +
                 " times; it must be once");
-  const proto::ReferenceOp &op = *ops[0];
-  const Schedule said{.type = textOf(op, "schedule"),
-                      .linear = textOf(op, "warmup_type") == "linear",
-                      .lr = numberOf(op, "lr"),
-                      .least = numberOf(op, "warmup_min_lr"),
-                      .most = numberOf(op, "warmup_max_lr"),
-                      .leastRatio = numberOf(op, "warmup_min_ratio"),
-                      .cosineRatio = numberOf(op, "cos_min_ratio"),
-                      .warmup = int64_t(numberOf(op, "warmup_num_steps")),
-                      .total = int64_t(numberOf(op, "total_num_steps"))};
+  const Schedule said = scheduleOf(*ops[0]);
   const std::vector<int64_t> updates = sampledUpdates(config.schedule);
   for (const int64_t update : updates)
     requireEqual("the learning rate of update " + std::to_string(update), learningRate(said, update),
@@ -197,8 +245,8 @@ uint64_t dataRanks(const proto::Plan &plan) {
 std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
   if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more
     return {batches(plan, config), buckets(plan, config)};
-  return {batches(plan, config),       optimizer(plan, config), clipping(plan, config), scale(plan, config),
-          learningRates(plan, config), precision(plan, config), buckets(plan, config)};
+  return {batches(plan, config),       optimizer(plan, config), clipping(plan, config),  scale(plan, config),
+          learningRates(plan, config), momentum(plan, config),  precision(plan, config), buckets(plan, config)};
 }
 
 } // namespace ds::sources

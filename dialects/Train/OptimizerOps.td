@@ -13,18 +13,19 @@ class Train_UpdateOp<string mnemonic, dag state, dag hyper>
 
 def Train_AdamWOp : Train_UpdateOp<"adamw",
     (ins FlatSymbolRefAttr:$first_moment, FlatSymbolRefAttr:$second_moment),
-    (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay, BoolAttr:$decoupled)> {
+    (ins Optional<Train_F64Scalar>:$momentum, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay,
+         BoolAttr:$decoupled)> {
   let summary = "Adam with decoupled weight decay";
   let description = [{
     Loshchilov and Hutter 2019; torch.optim.AdamW (`decoupled`) or torch.optim.Adam. The gradient is multiplied by `clip`
-    first; `step` counts the updates done before this one.
+    first; `step` counts the updates done before this one. `beta1` of this update is `momentum` where there is one.
 
     **Constraints**
     - (adamw_c1) parameter, gradient and both moments name variables of one float type.
   }];
   let assemblyFormat = [{
     $parameter `gradient` $gradient `moments` $first_moment `,` $second_moment `rate` $learning_rate `step` $step `clip` $clip
-    attr-dict `:` functional-type(operands, results)
+    (`momentum` $momentum^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -65,15 +66,27 @@ def Train_AdagradOp : Train_UpdateOp<"adagrad",
 def Train_LearningRateOp : Train_PureOp<"learning_rate"> {
   let summary = "the schedule's learning rate for this update";
   let description = [{
-    `step` is the number of updates done before this one. `schedule` is `constant`, `WarmupLR`, `WarmupDecayLR` or
-    `WarmupCosineLR` with DeepSpeed's parameters; `parameters` holds numbers and, for `warmup_type`, text.
+    `step` is the number of updates done before this one. `schedule` is `constant`, `WarmupLR`, `WarmupDecayLR`,
+    `WarmupCosineLR`, `LRRangeTest` or `OneCycle` with DeepSpeed's parameters; `parameters` holds numbers and, for
+    `warmup_type`, text.
 
     **Constraints**
-    - (learning_rate_c1) `schedule` is one of the four.
+    - (learning_rate_c1) `schedule` is one of the six.
   }];
   let arguments = (ins Train_I64Scalar:$step, StrAttr:$schedule, DictionaryAttr:$parameters);
   let results = (outs Train_F64Scalar:$result);
   let assemblyFormat = "$schedule $step $parameters attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_CycledMomentumOp : Train_PureOp<"cycled_momentum"> {
+  let summary = "the momentum of schedule OneCycle for this update";
+  let description = [{
+    Takes the place of an optimizer's first beta. `step` is the number of updates done before this one; `parameters` are
+    DeepSpeed's of OneCycle.
+  }];
+  let arguments = (ins Train_I64Scalar:$step, DictionaryAttr:$parameters);
+  let results = (outs Train_F64Scalar:$result);
+  let assemblyFormat = "$step $parameters attr-dict `:` functional-type(operands, results)";
 }
 
 def Train_BlockSumSquaresOp : Train_PureOp<"block_sum_squares"> {

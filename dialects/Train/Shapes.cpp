@@ -330,9 +330,15 @@ static RankedTensorType f64(MLIRContext *context, ArrayRef<int64_t> shape = {}) 
 }
 
 LogicalResult LearningRateOp::inferReturnTypes(MLIRContext *context, Where location, Adaptor adaptor, Types &types) {
-  if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, adaptor.getSchedule()))
+  if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"},
+                          adaptor.getSchedule()))
     return emitOptionalError(location, "schedule \"", adaptor.getSchedule(), // learning_rate_c1
-                             "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR");
+                             "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle");
+  types.push_back(f64(context));
+  return success();
+}
+
+LogicalResult CycledMomentumOp::inferReturnTypes(MLIRContext *context, Where, Adaptor, Types &types) {
   types.push_back(f64(context));
   return success();
 }

@@ -12,7 +12,7 @@ namespace {
 template <typename T> struct AdamWCoefficients {
   AdamWCoefficients(const AdamWCall &call, const AdamWScalars &scalars)
       : clip(T(scalars.clip)), decay(call.decoupled ? T(scalars.decay) : T(1)),
-        coupledDecay(call.decoupled ? T(0) : T(call.weightDecay)), lerpWeight(T(1 - call.beta1)),
+        coupledDecay(call.decoupled ? T(0) : T(call.weightDecay)), lerpWeight(T(1 - scalars.beta1)),
         lerpRest(T(1) - lerpWeight), beta2(T(call.beta2)), oneMinusBeta2(T(1 - call.beta2)),
         minusStepSize(T(-scalars.stepSize)), correction2(T(scalars.correction2)), epsilon(T(call.epsilon)),
         lerpFromStart(lerpWeight < T(0.5)) {}
@@ -44,7 +44,8 @@ public:
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]), *v = static_cast<T *>(operands[3]);
     const auto *g = static_cast<const T *>(operands[1]);
     const AdamWScalars scalars(call_, *static_cast<const double *>(operands[4]),
-                               *static_cast<const int64_t *>(operands[5]), *static_cast<const double *>(operands[6]));
+                               *static_cast<const int64_t *>(operands[5]), *static_cast<const double *>(operands[6]),
+                               beta1Of(call_, operands.back()));
     const AdamWCoefficients<T> coefficients(call_, scalars);
     parallelFor(context, piecesOf(call_.elements, grain), [&](int64_t piece, int) {
       const int64_t first = piece * grain;

@@ -23,17 +23,17 @@ template <typename T> struct Coefficients {
 };
 
 template <typename T>
-__device__ Coefficients<T> coefficientsOf(const AdamWNumbers &n, double lr, int64_t step, double clip) {
+__device__ Coefficients<T> coefficientsOf(const AdamWNumbers &n, double lr, int64_t step, double clip, double beta1) {
   const double next = double(step) + 1;
   Coefficients<T> k;
   k.clip = T(clip);
   k.decay = n.decoupled ? T(1 - lr * n.weightDecay) : T(1);
   k.coupledDecay = n.decoupled ? T(0) : T(n.weightDecay);
-  k.lerpWeight = T(1 - n.beta1);
+  k.lerpWeight = T(1 - beta1);
   k.lerpRest = T(1) - k.lerpWeight;
   k.beta2 = T(n.beta2);
   k.oneMinusBeta2 = T(1 - n.beta2);
-  k.minusStepSize = T(-(lr / (1 - pow(n.beta1, next))));
+  k.minusStepSize = T(-(lr / (1 - pow(beta1, next))));
   k.correction2 = T(sqrt(1 - pow(n.beta2, next)));
   k.epsilon = T(n.epsilon);
   k.lerpFromStart = k.lerpWeight < T(0.5);
@@ -53,7 +53,7 @@ template <typename T> __device__ void update(T &p, T g, T &m, T &v, const Coeffi
 template <typename T>
 __global__ void __launch_bounds__(blockThreads)
     adamwKernel(T *p, const T *g, T *m, T *v, int64_t elements, const double *lr, const int64_t *step,
-                const double *clip, AdamWNumbers numbers, bool packed, Refuser refuse) {
+                const double *clip, const double *momentum, AdamWNumbers numbers, bool packed, Refuser refuse) {
   __shared__ Coefficients<T> k;
   if (*step < 0) { // the same for all threads
     if (threadIdx.x == 0 && blockIdx.x == 0)
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(blockThreads)
     return;
   }
   if (threadIdx.x == 0)
-    k = coefficientsOf<T>(numbers, *lr, *step, *clip);
+    k = coefficientsOf<T>(numbers, *lr, *step, *clip, momentum ? *momentum : numbers.beta1);
   __syncthreads();
   constexpr int width = packOf<T>;
   using Elements = Pack<T, width>;
@@ -90,15 +90,16 @@ std::unique_ptr<Kernel> makeAdamW(const Invocation &invocation, const BuildOptio
     using T = decltype(zero);
     return launching(
         invocation,
-        [numbers, elements = call.elements](const CallContext &context, std::span<void *const> operands) {
+        [numbers, elements = call.elements, cycled = call.cycled](const CallContext &context,
+                                                                  std::span<void *const> operands) {
           uintptr_t addresses = 0;
           for (size_t i = 0; i < 4; ++i)
             addresses |= reinterpret_cast<uintptr_t>(operands[i]);
           if (elements > 0)
             adamwKernel<T><<<blocksFor(elements, blockThreads * packOf<T>), blockThreads, 0, streamOf(context)>>>(
                 at<T>(operands, 0), at<const T>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
-                at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6), numbers,
-                addresses % 16 == 0, Refuser(context));
+                at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6),
+                cycled ? at<const double>(operands, 7) : nullptr, numbers, addresses % 16 == 0, Refuser(context));
         },
         stepRefusal("adamw"));
   };

@@ -15,21 +15,28 @@ struct AdamWCall {
     epsilon = call.number("epsilon");
     weightDecay = call.number("weight_decay");
     decoupled = call.flag("adam_w_mode");
+    cycled = call.flag("cycled");
   }
 
   int64_t elements;
   DType dtype;
   double beta1 = 0, beta2 = 0, epsilon = 0, weightDecay = 0;
   bool decoupled = true; ///< AdamW; else weight decay is added to the gradient (Adam)
+  bool cycled = false;   ///< beta1 is the last operand's
 };
+
+/// beta1 of this update: the attribute, or operand `momentum` where a schedule cycles it.
+template <typename CallT> double beta1Of(const CallT &call, void *momentum) {
+  return call.cycled ? *static_cast<const double *>(momentum) : call.beta1;
+}
 
 /// What one update needs besides the tensors, as torch computes it: in float64.
 struct AdamWScalars {
-  AdamWScalars(const AdamWCall &call, double lr, int64_t step, double clip)
-      : clip(clip), stepSize(lr / (1 - std::pow(call.beta1, double(step) + 1))),
+  AdamWScalars(const AdamWCall &call, double lr, int64_t step, double clip, double beta1)
+      : beta1(beta1), clip(clip), stepSize(lr / (1 - std::pow(beta1, double(step) + 1))),
         correction2(std::sqrt(1 - std::pow(call.beta2, double(step) + 1))), decay(1 - lr * call.weightDecay) {}
 
-  double clip, stepSize, correction2, decay;
+  double beta1, clip, stepSize, correction2, decay;
 };
 
 } // namespace ds::kernels

@@ -17,6 +17,7 @@ public:
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]), *v = static_cast<T *>(operands[3]);
     const auto *gradient = static_cast<const T *>(operands[1]);
     const double lr = *static_cast<const double *>(operands[4]), clip = *static_cast<const double *>(operands[6]);
+    const double beta1 = call_.cycled ? *static_cast<const double *>(operands[7]) : call_.beta1;
     const double t = double(*static_cast<const int64_t *>(operands[5])) + 1;
     for (int64_t i = 0; i < call_.elements; ++i) {
       double g = gradient[i] * clip, parameter = p[i];
@@ -24,9 +25,9 @@ public:
         parameter -= lr * call_.weightDecay * parameter;
       else
         g += call_.weightDecay * parameter;
-      const double m1 = call_.beta1 * m[i] + (1 - call_.beta1) * g;
+      const double m1 = beta1 * m[i] + (1 - beta1) * g;
       const double v1 = call_.beta2 * v[i] + (1 - call_.beta2) * g * g;
-      const double mHat = m1 / (1 - std::pow(call_.beta1, t)), vHat = v1 / (1 - std::pow(call_.beta2, t));
+      const double mHat = m1 / (1 - std::pow(beta1, t)), vHat = v1 / (1 - std::pow(call_.beta2, t));
       p[i] = T(parameter - lr * mHat / (std::sqrt(vHat) + call_.epsilon));
       m[i] = T(m1);
       v[i] = T(v1);

@@ -19,9 +19,9 @@ namespace {
 
 using plan::proto::Attribute;
 
-/// A key of the configuration, and the attribute of the kernel that has its value.
+/// A key of the configuration, and the attribute of the kernel that has its value (no name: of any that has it).
 struct Setting {
-  enum class Kind : uint8_t { Rate, Positive, Steps };
+  enum class Kind : uint8_t { Rate, Positive, Momentum, Steps };
 
   const char *key, *kernel, *attribute;
   Kind kind;
@@ -36,6 +36,18 @@ constexpr Setting settings[] = {
     {"scheduler.params.cos_min_ratio", "learning_rate", "cos_min_ratio", Setting::Kind::Rate},
     {"scheduler.params.warmup_num_steps", "learning_rate", "warmup_num_steps", Setting::Kind::Steps},
     {"scheduler.params.total_num_steps", "learning_rate", "total_num_steps", Setting::Kind::Steps},
+    {"scheduler.params.lr_range_test_min_lr", "learning_rate", "lr_range_test_min_lr", Setting::Kind::Rate},
+    {"scheduler.params.lr_range_test_step_rate", "learning_rate", "lr_range_test_step_rate", Setting::Kind::Rate},
+    {"scheduler.params.lr_range_test_step_size", "learning_rate", "lr_range_test_step_size", Setting::Kind::Steps},
+    {"scheduler.params.cycle_min_lr", "learning_rate", "cycle_min_lr", Setting::Kind::Rate},
+    {"scheduler.params.cycle_max_lr", "learning_rate", "cycle_max_lr", Setting::Kind::Rate},
+    {"scheduler.params.decay_lr_rate", "learning_rate", "decay_lr_rate", Setting::Kind::Rate},
+    {"scheduler.params.cycle_min_mom", "cycled_momentum", "cycle_min_mom", Setting::Kind::Momentum},
+    {"scheduler.params.cycle_max_mom", "cycled_momentum", "cycle_max_mom", Setting::Kind::Momentum},
+    {"scheduler.params.decay_mom_rate", "cycled_momentum", "decay_mom_rate", Setting::Kind::Rate},
+    {"scheduler.params.cycle_first_step_size", "", "cycle_first_step_size", Setting::Kind::Steps},
+    {"scheduler.params.cycle_second_step_size", "", "cycle_second_step_size", Setting::Kind::Steps},
+    {"scheduler.params.decay_step_size", "", "decay_step_size", Setting::Kind::Steps},
 };
 
 const Setting &settingOf(const std::string &key) {
@@ -67,6 +79,8 @@ void change(Attribute &attribute, const Setting &setting, const std::string &val
   if (!isNumber(value, number) || !std::isfinite(number) || number < 0 || (positive && number == 0))
     throw Error("--set " + std::string(setting.key) + "=" + value + " is not a number " +
                 (positive ? "above 0; without clipping it is another plan" : "of at least 0"));
+  if (setting.kind == Setting::Kind::Momentum && number >= 1)
+    throw Error("--set " + std::string(setting.key) + "=" + value + " is not a number below 1");
   attribute.set_number(number);
 }
 
@@ -75,7 +89,7 @@ uint64_t changeAll(plan::proto::Plan &plan, const Setting &setting, const std::s
   for (plan::proto::Role &role : *plan.mutable_roles())
     for (plan::proto::Routine &routine : *role.mutable_routines())
       for (plan::proto::Command &command : *routine.mutable_commands()) {
-        if (!command.has_kernel() || command.kernel().kernel() != setting.kernel)
+        if (!command.has_kernel() || (*setting.kernel != 0 && command.kernel().kernel() != setting.kernel))
           continue;
         for (Attribute &attribute : *command.mutable_kernel()->mutable_attributes())
           if (attribute.name() == setting.attribute) {

@@ -56,7 +56,7 @@ bool isAllowed(const proto::Plan &plan, std::string_view kernel, const proto::At
   const std::string_view name = attribute.name();
   if (isIn(flags, referenceName(name)) || name == "epilogue" || name == "dbias")
     return !isOn(attribute); // off, as where an op does not say it
-  if (name == "bias" || name == "mask")
+  if (name == "bias" || name == "mask" || name == "cycled")
     return true; // says whether an operand is there; the kernel's row and the op's operands decide that
   if (kernel == "matmul" && name == "pieces")
     return attribute.integer() == int64_t(plan.machine().threads()); // one order of sums for all products of a plan

@@ -19,6 +19,7 @@
 #include "kernels/optimizer/adagrad_call.h"
 #include "kernels/optimizer/adamw_call.h"
 #include "kernels/optimizer/clip_factor_call.h"
+#include "kernels/optimizer/cycled_momentum_call.h"
 #include "kernels/optimizer/global_norm_call.h"
 #include "kernels/optimizer/learning_rate_call.h"
 #include "kernels/optimizer/sgd_call.h"
@@ -90,7 +91,8 @@ constexpr CallCheck callChecks[] = {
     {"block_sum_squares", make<kernels::BlockSumSquaresCall>},
     {"global_norm", make<kernels::GlobalNormCall>},
     {"clip_factor", make<kernels::ClipFactorCall>},
-    {"learning_rate", make<kernels::LearningRateCall>}};
+    {"learning_rate", make<kernels::LearningRateCall>},
+    {"cycled_momentum", make<kernels::CycledMomentumCall>}};
 
 void requireCall(const proto::KernelCommand &kernel, kernels::Device device) {
   const kernels::Invocation invocation = plan::invocationOf(kernel);

@@ -1,7 +1,9 @@
 //===- InsertOptimizer.cpp - make @update ---------------------------------===//
 //
 // Builds @update, in this order:
-//   1. the learning rate from the step's number, by one of DeepSpeed's schedules (WarmupLR and so on);
+//   1. the learning rate from the step's number, by one of DeepSpeed's schedules (WarmupLR and so on), and with
+//   OneCycle
+//      the momentum;
 //   2. sums of squares of each gradient, in the order of the parameters, and the global norm of all;
 //   3. the clip factor, as of torch.nn.utils.clip_grad_norm_ (Pascanu et al., ICML 2013);
 //   4. an op for each parameter: AdamW or Adam (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019), SGD,
@@ -13,6 +15,8 @@
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/StepFunctions.h"
+
+#include "mlir/AsmParser/AsmParser.h"
 
 namespace ds {
 #define GEN_PASS_DEF_INSERTOPTIMIZER
@@ -34,10 +38,10 @@ struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    DictionaryAttr parameters = checkOptions();
-    if (!parameters || !symbols.lookup<func::FuncOp>("microbatch")) {
-      if (parameters)
-        module.emitError("has no @microbatch; run ds-differentiate before");
+    if (failed(checkOptions()))
+      return signalPassFailure();
+    if (!symbols.lookup<func::FuncOp>("microbatch")) {
+      module.emitError("has no @microbatch; run ds-differentiate before");
       return signalPassFailure();
     }
     if (!symbols.lookup<train::VariableOp>(lossMetric)) {
@@ -49,51 +53,42 @@ struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
     for (auto variable : module.getOps<train::VariableOp>())
       if (train::VariableOp gradient = gradients.of(variable.getSymNameAttr()))
         trained.push_back({variable, gradient});
-    buildUpdate(symbols, trained, parameters);
+    buildUpdate(symbols, trained);
   }
 
 private:
-  /// The schedule's parameters, or null after an error.
-  DictionaryAttr checkOptions() {
+  LogicalResult checkOptions() {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"adamw", "sgd", "adagrad"}, optimizer.getValue())) {
-      module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad";
-      return {};
-    }
-    if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, schedule.getValue())) {
-      module.emitError() << "schedule \"" << schedule.getValue()
-                         << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR";
-      return {};
-    }
-    if (schedule != "constant" && warmupType != "log" && warmupType != "linear") {
-      module.emitError() << "warmup-type \"" << warmupType.getValue() << "\" is none of log, linear";
-      return {};
-    }
-    if (microbatches < 1) {
-      module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
-      return {};
-    }
-    return scheduleParameters();
+    if (!llvm::is_contained({"adamw", "sgd", "adagrad"}, optimizer.getValue()))
+      return module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad";
+    if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"},
+                            schedule.getValue()))
+      return module.emitError()
+             << "schedule \"" << schedule.getValue()
+             << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle";
+    if (microbatches < 1)
+      return module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
+    if (!momentumParameters.empty() && optimizer != "adamw")
+      return module.emitError() << "momentum-parameters cycle a beta, which " << optimizer.getValue() << " has not";
+    rateParameters_ =
+        schedule == "constant" && scheduleParameters.empty()
+            ? DictionaryAttr::get(&getContext(),
+                                  Builder(&getContext()).getNamedAttr("lr", Builder(&getContext()).getF64FloatAttr(lr)))
+            : parse("schedule-parameters", scheduleParameters);
+    momentumParameters_ = momentumParameters.empty() ? nullptr : parse("momentum-parameters", momentumParameters);
+    return success(rateParameters_ && (momentumParameters_ || momentumParameters.empty()));
   }
 
-  /// As train.learning_rate takes them.
-  DictionaryAttr scheduleParameters() {
-    Builder builder(&getContext());
-    NamedAttrList list;
-    list.set("lr", builder.getF64FloatAttr(lr));
-    if (schedule == "constant")
-      return list.getDictionary(&getContext());
-    list.set("warmup_min_lr", builder.getF64FloatAttr(warmupMinLr));
-    list.set("warmup_max_lr", builder.getF64FloatAttr(warmupMaxLr));
-    list.set("warmup_num_steps", builder.getI64IntegerAttr(warmupNumSteps));
-    list.set("warmup_type", builder.getStringAttr(warmupType));
-    list.set("total_num_steps", builder.getI64IntegerAttr(totalNumSteps));
-    list.set("warmup_min_ratio", builder.getF64FloatAttr(warmupMinRatio));
-    list.set("cos_min_ratio", builder.getF64FloatAttr(cosMinRatio));
-    return list.getDictionary(&getContext());
+  /// `text` is a list such as `cycle_min_lr = 0.1, decay_step_size = 3`; null after an error.
+  DictionaryAttr parse(StringRef option, const std::string &text) {
+    const ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
+    auto parsed = dyn_cast_if_present<DictionaryAttr>(parseAttribute("{" + text + "}", &getContext()));
+    if (!parsed)
+      getOperation().emitError() << option << " is \"" << text << "\", which is no list of \"name = value\"";
+    return parsed;
   }
 
-  void buildUpdate(SymbolTable &symbols, ArrayRef<Trained> trained, DictionaryAttr parameters) {
+  void buildUpdate(SymbolTable &symbols, ArrayRef<Trained> trained) {
     ModuleOp module = getOperation();
     auto b = ImplicitLocOpBuilder::atBlockEnd(module.getLoc(), module.getBody());
     // Every op has a name of its own: the module's is the path that the model was read from.
@@ -103,7 +98,11 @@ private:
     auto counter = RankedTensorType::get({}, b.getI64Type());
     Value step = train::ReadOp::create(b, counter, variable(b, symbols, stepVariable, counter, {}));
     setName(b, learningRateMetric);
-    Value rate = train::LearningRateOp::create(b, step, schedule, parameters);
+    Value rate = train::LearningRateOp::create(b, step, schedule, rateParameters_);
+    if (momentumParameters_) {
+      setName(b, "momentum");
+      momentum_ = train::CycledMomentumOp::create(b, step, momentumParameters_);
+    }
     // The global norm over all accumulators, in the order of their parameters.
     Value norm = buildGradientNorm(b, llvm::map_to_vector(trained, [](const Trained &one) { return one.gradient; }));
     Value factor = clip > 0 ? train::ClipFactorOp::create(b, norm, APFloat(clip.getValue())).getResult()
@@ -137,9 +136,9 @@ private:
     if (optimizer == "adamw") {
       auto first = variable(b, symbols, firstMomentName(name), type, symbol);
       auto second = variable(b, symbols, secondMomentName(name), type, symbol);
-      train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, b.getF64FloatAttr(beta1),
-                             b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon), b.getF64FloatAttr(weightDecay),
-                             b.getBoolAttr(decoupled));
+      train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, momentum_,
+                             b.getF64FloatAttr(beta1), b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon),
+                             b.getF64FloatAttr(weightDecay), b.getBoolAttr(decoupled));
     } else if (optimizer == "adagrad") {
       auto sum = variable(b, symbols, squareSumName(name), type, symbol);
       train::AdagradOp::create(b, symbol, gradient, sum, rate, step, factor, b.getF64FloatAttr(epsilon),
@@ -173,6 +172,9 @@ private:
     Value count = constant(b, loss.getTensorType().getElementType(), double(microbatches));
     train::StoreOp::create(b, name, train::DivOp::create(b, sum, count));
   }
+
+  DictionaryAttr rateParameters_, momentumParameters_; // of the schedule; null: momentum stays as it is
+  Value momentum_;                                     // of this update
 };
 
 } // namespace

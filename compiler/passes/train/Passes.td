@@ -274,14 +274,12 @@ def InsertOptimizer
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,
     Option<"clip", "clip", "double", "0", "largest global gradient norm; 0: no clipping">,
-    Option<"schedule", "schedule", "std::string", "\"constant\"", "constant, WarmupLR, WarmupDecayLR, WarmupCosineLR">,
-    Option<"warmupMinLr", "warmup-min-lr", "double", "0", "rate before the first update (WarmupLR, WarmupDecayLR)">,
-    Option<"warmupMaxLr", "warmup-max-lr", "double", "0", "rate at the end of the warm-up (WarmupLR, WarmupDecayLR)">,
-    Option<"warmupNumSteps", "warmup-num-steps", "int64_t", "0", "updates of the warm-up">,
-    Option<"warmupType", "warmup-type", "std::string", "\"\"", "log or linear">,
-    Option<"totalNumSteps", "total-num-steps", "int64_t", "0", "updates after which the decay ends">,
-    Option<"warmupMinRatio", "warmup-min-ratio", "double", "0", "the first rate, of lr (WarmupCosineLR)">,
-    Option<"cosMinRatio", "cos-min-ratio", "double", "0", "the last rate, of lr (WarmupCosineLR)">,
+    Option<"schedule", "schedule", "std::string", "\"constant\"",
+           "constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle">,
+    Option<"scheduleParameters", "schedule-parameters", "std::string", "\"\"",
+           "the schedule's, by DeepSpeed's names: `warmup_min_lr = 0.0, warmup_type = \\\"log\\\"`">,
+    Option<"momentumParameters", "momentum-parameters", "std::string", "\"\"",
+           "those of a momentum that OneCycle cycles; empty: it stays (adamw)">,
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches whose losses are averaged">];
 }
 

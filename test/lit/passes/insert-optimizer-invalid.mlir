@@ -3,8 +3,9 @@
 // RUN: not ds-opt %t/no-loss.mlir --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=LOSS
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=MISSING
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=OneCycle" 2>&1 | FileCheck %s --check-prefix=SCHEDULE
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=WarmupLR" 2>&1 | FileCheck %s --check-prefix=WARMUP
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=Cosine" 2>&1 | FileCheck %s --check-prefix=SCHEDULE
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=WarmupLR schedule-parameters={lr 3}" 2>&1 | FileCheck %s --check-prefix=WARMUP
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd momentum-parameters={a = 1}" 2>&1 | FileCheck %s --check-prefix=MOMENTUM
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd microbatches=0" 2>&1 | FileCheck %s --check-prefix=COUNT
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=sgd --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=TWICE
 
@@ -12,8 +13,9 @@
 // LOSS: error: has no metric @loss; ds-differentiate makes it
 // MISSING: error: optimizer "" is none of adamw, sgd, adagrad
 // OPTIMIZER: error: optimizer "lion" is none of adamw, sgd, adagrad
-// SCHEDULE: error: schedule "OneCycle" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR
-// WARMUP: error: warmup-type "" is none of log, linear
+// SCHEDULE: error: schedule "Cosine" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle
+// WARMUP: error: schedule-parameters is "lr 3", which is no list of "name = value"
+// MOMENTUM: error: momentum-parameters cycle a beta, which sgd has not
 // COUNT: error: microbatches is 0; it must be at least 1
 // TWICE: redefinition of symbol named 'update'
 

@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adamw lr=0.5 clip=1 weight-decay=0.25" | FileCheck %s
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd momentum=0.5 microbatches=4" | FileCheck %s --check-prefix=SGD
-// RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd lr=0.5 schedule=WarmupLR warmup-max-lr=0.25 warmup-num-steps=10 warmup-type=linear" | FileCheck %s --check-prefix=PLAIN
+// RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd lr=0.5 schedule=WarmupLR schedule-parameters={warmup_max_lr = 0.25, warmup_num_steps = 10, warmup_type = \"linear\"}" | FileCheck %s --check-prefix=PLAIN
+// RUN: ds-opt %s --ds-insert-optimizer="optimizer=adamw schedule=OneCycle schedule-parameters={cycle_min_lr = 0.1} momentum-parameters={cycle_min_mom = 0.5}" | FileCheck %s --check-prefix=CYCLE
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adagrad lr-decay=0.5" | FileCheck %s --check-prefix=ADAGRAD
 
 train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
@@ -51,8 +52,14 @@ func.func @microbatch() {
 // Tests that SGD without momentum has no state, and that the schedule's parameters are passed on.
 // PLAIN-NOT:   momentum_buffer
 // PLAIN-LABEL: func.func @update()
-// PLAIN: train.learning_rate "WarmupLR" %{{.*}} {cos_min_ratio = 0.000000e+00 : f64, lr = 5.000000e-01 : f64, total_num_steps = 0 : i64, warmup_max_lr = 2.500000e-01 : f64, warmup_min_lr = 0.000000e+00 : f64, warmup_min_ratio = 0.000000e+00 : f64, warmup_num_steps = 10 : i64, warmup_type = "linear"}
+// PLAIN: train.learning_rate "WarmupLR" %{{.*}} {warmup_max_lr = 2.500000e-01 : f64, warmup_num_steps = 10 : i64, warmup_type = "linear"}
 // PLAIN: train.sgd @w gradient @"w::gradient" rate
+
+// Tests that every update takes the momentum that OneCycle sets.
+// CYCLE: train.learning_rate "OneCycle" %[[STEP:.*]] {cycle_min_lr = 1.000000e-01 : f64}
+// CYCLE: %[[MOMENTUM:.*]] = train.cycled_momentum %[[STEP]] {cycle_min_mom = 5.000000e-01 : f64}
+// CYCLE: train.adamw @w {{.*}} clip %{{.*}} momentum %[[MOMENTUM]]
+// CYCLE: train.adamw @b {{.*}} clip %{{.*}} momentum %[[MOMENTUM]]
 
 // Tests Adagrad: one sum of squares a parameter.
 // ADAGRAD-DAG: train.variable optimizer @"w::sum" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>

@@ -182,9 +182,17 @@ TEST(ConfigError, Schedulers) {
   const auto refused = [](const std::string &scheduler) {
     return sentence("\"train_batch_size\": 1, \"scheduler\": " + scheduler);
   };
-  EXPECT_EQ(refused(R"({"type": "OneCycle"})"),
-            "ds_config.json:1: scheduler.type is \"OneCycle\"; this schedule is not available; WarmupLR, WarmupDecayLR "
-            "and WarmupCosineLR are");
+  EXPECT_EQ(refused(R"({"type": "Cosine"})"),
+            "ds_config.json:1: scheduler.type is \"Cosine\"; this schedule is not available; WarmupLR, WarmupDecayLR, "
+            "WarmupCosineLR, LRRangeTest and OneCycle are");
+  EXPECT_EQ(
+      refused(R"({"type": "OneCycle", "params": {"cycle_max_lr": 0.1}})"),
+      "ds_config.json: scheduler.params.cycle_min_lr is missing; OneCycle needs the rates between which it cycles");
+  EXPECT_EQ(refused(R"({"type": "OneCycle", "params": {"cycle_max_lr": 1, "cycle_min_lr": 0, "cycle_max_mom": 1}})"),
+            "ds_config.json:1: scheduler.params.cycle_max_mom is 1; it must be at least 0 and below 1");
+  EXPECT_EQ(
+      refused(R"({"type": "LRRangeTest", "params": {"lr_range_test_step_size": 0}})"),
+      "ds_config.json:1: scheduler.params.lr_range_test_step_size is 0; it must be at least 1 (and at most 2^53)");
   EXPECT_EQ(refused(R"({"type": "WarmupDecayLR"})"),
             "ds_config.json: scheduler.params.total_num_steps is missing; WarmupDecayLR needs the number of updates "
             "after which the decay ends");
@@ -199,8 +207,8 @@ TEST(ConfigError, Schedulers) {
   EXPECT_EQ(refused(R"({"type": "WarmupLR", "params": {"last_batch_iteration": 3}})"),
             "ds_config.json:1: scheduler.params.last_batch_iteration is 3; this is not available yet, only -1 is");
   EXPECT_EQ(refused(R"({"params": {"warmup_num_steps": 1}})"),
-            "ds_config.json: scheduler.type is missing; scheduler.params needs it; WarmupLR, WarmupDecayLR and "
-            "WarmupCosineLR are available");
+            "ds_config.json: scheduler.type is missing; scheduler.params needs it; WarmupLR, WarmupDecayLR, "
+            "WarmupCosineLR, LRRangeTest and OneCycle are available");
 }
 
 TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {

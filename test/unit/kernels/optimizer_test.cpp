@@ -1,4 +1,4 @@
-// adamw, sgd, adagrad, block_sum_squares, global_norm, clip_factor, learning_rate, increment.
+// adamw, sgd, adagrad, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum, increment.
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
@@ -270,9 +270,52 @@ TEST(LearningRate, WarmupCosineLR) {
   EXPECT_NEAR(rate(attributes, 1000), 2 * 0.2, 1e-15);
 }
 
+TEST(LearningRate, LRRangeTest) {
+  Attributes attributes = {{"schedule", std::string("LRRangeTest")},
+                           {"lr_range_test_min_lr", 0.5},
+                           {"lr_range_test_step_rate", 2.0},
+                           {"lr_range_test_step_size", int64_t(4)},
+                           {"lr_range_test_staircase", int64_t(0)}};
+  EXPECT_EQ(rate(attributes, 0), 0.5);
+  EXPECT_EQ(rate(attributes, 3), 0.5 * 2.5);
+  attributes["lr_range_test_staircase"] = int64_t(1);
+  EXPECT_EQ(rate(attributes, 3), 0.5);
+  EXPECT_EQ(rate(attributes, 9), 0.5 * 5);
+}
+
+Attributes cycle(Attributes own) {
+  own.insert({{"cycle_first_step_size", int64_t(4)},
+              {"cycle_second_step_size", int64_t(2)},
+              {"cycle_first_stair_count", int64_t(0)},
+              {"cycle_second_stair_count", int64_t(0)},
+              {"decay_step_size", int64_t(2)}});
+  return own;
+}
+
+TEST(LearningRate, OneCycle) {
+  const Attributes attributes = cycle(
+      {{"schedule", std::string("OneCycle")}, {"cycle_min_lr", 1.0}, {"cycle_max_lr", 3.0}, {"decay_lr_rate", 1.0}});
+  const double expected[] = {1, 1.5, 2, 2.5, 3, 2, 1, 1 / 1.5, 0.5, 1 / 2.5};
+  for (int64_t j = 0; j < 10; ++j)
+    EXPECT_NEAR(rate(attributes, j), expected[j], 1e-15) << j;
+  Attributes stairs = attributes;
+  stairs["cycle_first_stair_count"] = int64_t(2);
+  EXPECT_EQ(rate(stairs, 1), 1);
+  EXPECT_EQ(rate(stairs, 3), 2);
+  EXPECT_EQ(rate(stairs, 4), 3);
+}
+
+TEST(CycledMomentum, FallsWhileTheRateRises) {
+  const Attributes attributes = cycle({{"cycle_min_mom", 0.5}, {"cycle_max_mom", 0.75}, {"decay_mom_rate", 0.5}});
+  const double expected[] = {0.5, 0.6875, 0.625, 0.5625, 0.5, 0.625, 0.75, 0.75 * 1.25, 0.75 * 1.5};
+  for (int64_t j = 0; j < 9; ++j)
+    EXPECT_NEAR(runScalar("cycled_momentum", {scalar(j)}, attributes), expected[j], 1e-15) << j;
+  expectFails("cycled_momentum", {scalar(int64_t(-1)), scalar(0.0)}, attributes, "it counts from 0");
+}
+
 TEST(LearningRate, RefusesAndFails) {
   const std::vector<TensorType> operands = {type(DType::I64, {}), type(DType::F64, {})};
-  expectRefused({"learning_rate", operands, {{"schedule", std::string("OneCycle")}}}, "not 'OneCycle'");
+  expectRefused({"learning_rate", operands, {{"schedule", std::string("Cosine")}}}, "not 'Cosine'");
   expectRefused({"learning_rate", operands, {{"schedule", std::string("constant")}}}, "needs attribute 'lr'");
   expectFails("learning_rate", {scalar(int64_t(-1)), scalar(0.0)}, {{"schedule", std::string("constant")}, {"lr", 1.0}},
               "it counts from 0");

@@ -48,6 +48,29 @@ TEST(LearningRate, FollowsACosine) {
   EXPECT_DOUBLE_EQ(learningRate(schedule, 50), 1);
 }
 
+TEST(LearningRate, RisesInARangeTest) {
+  Schedule schedule{.type = "LRRangeTest", .least = 2, .slope = 3, .length = 4};
+  EXPECT_EQ(learningRate(schedule, 0), 2);
+  EXPECT_EQ(learningRate(schedule, 6), 2 * (1 + 3 * 1.5));
+  schedule.stairs = true;
+  EXPECT_EQ(learningRate(schedule, 6), 8);
+}
+
+TEST(LearningRate, RunsThroughOneCycle) {
+  const Cycle cycle{.up = 4, .down = 2, .decay = 2};
+  Schedule schedule{.type = "OneCycle", .least = 1, .most = 3, .slope = 1, .cycle = cycle};
+  EXPECT_EQ(learningRate(schedule, 2), 2);
+  EXPECT_EQ(learningRate(schedule, 4), 3);
+  EXPECT_NEAR(learningRate(schedule, 5), 2, 1e-15);
+  EXPECT_EQ(learningRate(schedule, 8), 0.5);
+  schedule.cycle.upStairs = 2;
+  EXPECT_EQ(learningRate(schedule, 3), 2);
+  const CycledMomentum momentum{.on = true, .least = 0.5, .most = 0.75, .slope = 0.5, .cycle = cycle};
+  EXPECT_EQ(cycledMomentum(momentum, 0), 0.5);
+  EXPECT_EQ(cycledMomentum(momentum, 2), 0.625);
+  EXPECT_EQ(cycledMomentum(momentum, 8), 0.75 * 1.5);
+}
+
 TEST(LearningRate, IsSampledAroundItsEdges) {
   const std::vector<int64_t> updates = sampledUpdates({.type = "WarmupDecayLR", .warmup = 50, .total = 700});
   for (const int64_t wanted : {0, 1, 25, 49, 50, 51, 52, 350, 375, 699, 700, 701, 702})

@@ -159,15 +159,16 @@ def dropout(algebra, inputs, attributes, results, place):
 
 
 def optimizer(name, states):
-    """Element by element: p, g, states, lr, step, clip; g is multiplied by clip first."""
+    """Element by element: p, g, states, lr, step, clip and a momentum if it is cycled; g is multiplied by clip first."""
     def run(algebra, inputs, attributes, results, place):
         data = [tensor.data for tensor in inputs]
-        data[1] = algebra.mul(data[1], data[-1])
+        cycled = attributes.get("cycled", 0)
+        data[1] = algebra.mul(data[1], data.pop(-1 - cycled))
         key = tuple(sorted(attributes.items()))
-        count = len(data) - 5
+        count = len(data) - 4 - cycled
         if count > states or len(results) != 1 + count:
             raise Refusal(f"{name} has {count} operands of state, not {states}")
-        return algebra.update(name, key, data[:-1], 1 + count)
+        return algebra.update(name, key, data, 1 + count)
     return run
 
 
@@ -221,13 +222,14 @@ ROWS = {
     "cross_entropy": Row(opaque("cross_entropy"), ("ignore_index", "reduction")),
     "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction"), over=(0,)),
     "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)),
-    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode"), {"decoupled": "adam_w_mode"}),
+    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"),
+                 {"decoupled": "adam_w_mode"}, defaults=dict(cycled=0)),
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),
     "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
     "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)),
     "global_norm": Row(global_norm, ignored=("blocks",)),
     "clip_factor": Row(scalar("clip_factor"), ("max_norm",)),
-    "learning_rate": Row(scalar("learning_rate"), None),
+    **{name: Row(scalar(name), None) for name in ("learning_rate", "cycled_momentum")},
     "increment": Row(lambda algebra, inputs, *_: [inputs[0].data + 1]),
 }
 
@@ -266,7 +268,7 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
         raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
     row = ROWS[name]
     renamed = {row.train.get(key, key): value for key, value in attributes.items()}
-    for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3)):
+    for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3), ("cycled", 7)):
         if flag in (row.attributes or ()):
             renamed[flag] = int(len(inputs) > without)
     if name == "scatter_elements" or name.startswith("cross_entropy"):

@@ -1,0 +1,143 @@
+"""Every optimizer and every schedule against PyTorch's or DeepSpeed's own code: 100 updates with given gradients, to 1e-6.
+
+PyTorch's optimizers are imported. DeepSpeed's numbers stand in test/data/deepspeed with the script that made them; where deepspeed is
+installed, the script runs again and must make the same.
+"""
+
+import json
+import sys
+
+import numpy
+import pytest
+import torch
+from conftest import REPOSITORY, write_config
+from deepspeed_reference import LR, SCHEDULES, UPDATES, committed, first_values, gradients, maker
+from safetensors.numpy import load_file, save_file
+
+sys.path.insert(0, str(REPOSITORY / "models"))
+import export as exporter  # noqa: E402
+
+ADAM = {"lr": LR, "betas": [0.9, 0.97], "eps": 1e-6, "weight_decay": 0.1}
+TORCH = {
+    "AdamW": ADAM,
+    "Adam": {**ADAM, "adam_w_mode": False},
+    "SGD": {"lr": LR, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
+    "Adagrad": {"lr": LR, "lr_decay": 0.1, "weight_decay": 0.1},
+}
+
+
+class Trainer:
+    def __init__(self, tools, folder):
+        self.tools, self.folder, self.count = tools, folder, 0
+        assert exporter.main(["given_gradients:build", f"--out={folder / 'model'}"]) == 0
+        save_file({f"d_{name}": value for name, value in gradients().items()}, folder / "data.safetensors")
+
+    def fresh(self, suffix):
+        self.count += 1
+        return self.folder / f"{self.count}{suffix}"
+
+    def compile(self, optimizer, params, ranks=1, micro=1, options=(), **more):
+        config, plan = self.fresh(".json"), self.fresh(".dsplan")
+        write_config(config, micro, optimizer={"type": optimizer, "params": params}, **more)
+        self.tools("ds-opt", "compile", self.folder / "model", "--config", config, "--ranks", ranks, *options, "-o", plan)
+        self.tools("ds-opt", "verify", plan, "--model", self.folder / "model", "--config", config)
+        return plan
+
+    def run(self, plan, *options, steps=UPDATES):
+        """The metrics of each step, and the weights."""
+        weights = self.fresh(".safetensors")
+        metrics, _ = self.tools.train(plan, self.folder / "data.safetensors", steps, "--export", weights, *options)
+        return metrics, load_file(weights)
+
+
+@pytest.fixture(scope="session")
+def given(tools, tmp_path_factory):
+    return Trainer(tools, tmp_path_factory.mktemp("given"))
+
+
+def torch_weights(kind, params, schedule=None):
+    """What torch.optim makes of the given gradients; `schedule` has DeepSpeed's rates and betas."""
+    values = {name: torch.tensor(value, requires_grad=True) for name, value in first_values().items()}
+    optimizer = getattr(torch.optim, kind)(list(values.values()), foreach=False, **params)
+    given = gradients()
+    for number in range(UPDATES):
+        for name, value in values.items():
+            value.grad = torch.tensor(given[name][number])
+        if schedule:
+            optimizer.param_groups[0].update(lr=schedule["lr"][number])
+            if "beta1" in schedule:
+                optimizer.param_groups[0].update(betas=(schedule["beta1"][number], schedule["betas"]))
+        optimizer.step()
+    return {name: value.detach().numpy() for name, value in values.items()}
+
+
+def require_close(ours, expected):
+    for name, value in expected.items():
+        wanted = numpy.asarray(value).reshape(ours[name].shape)
+        numpy.testing.assert_allclose(ours[name], wanted, rtol=1e-6, atol=1e-6, err_msg=name)
+        assert numpy.abs(wanted - first_values()[name]).max() > 0.01, "nothing was learned: the test shows nothing"
+
+
+@pytest.mark.parametrize("kind", TORCH)
+def test_an_optimizer_is_pytorchs(given, kind):
+    params = dict(TORCH[kind])
+    _, weights = given.run(given.compile(kind, params))
+    params.pop("adam_w_mode", None)
+    require_close(weights, torch_weights(kind, params))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_is_deepspeeds(given, name):
+    """Rates, and, where the momentum is cycled, the weights that PyTorch's AdamW makes with DeepSpeed's betas of each update."""
+    kind, params = SCHEDULES[name]
+    metrics, weights = given.run(given.compile("AdamW", ADAM, scheduler={"type": kind, "params": params}))
+    wanted = committed()["schedules"][name]
+    numpy.testing.assert_allclose([line["lr"] for line in metrics], wanted["lr"], rtol=1e-12)
+    if kind != "OneCycle":
+        wanted.update(beta1=[ADAM["betas"][0]] * UPDATES, betas=ADAM["betas"][1])
+    assert kind != "OneCycle" or min(wanted["beta1"]) < 0.9 < max(wanted["beta1"]) + 1e-9
+    require_close(weights, torch_weights("AdamW", ADAM, wanted))
+
+
+@pytest.mark.parametrize("optimizer, params, cycle", [
+    ("SGD", {"lr": LR, "momentum": 0.9}, True),
+    ("AdamW", ADAM, False),
+])
+def test_momentum_stays_where_nothing_cycles_it(given, optimizer, params, cycle):
+    """SGD has no betas, so DeepSpeed leaves its momentum alone; cycle_momentum: false does so for all."""
+    kind, shape = SCHEDULES["one-cycle"]
+    _, weights = given.run(given.compile(optimizer, params, scheduler={"type": kind, "params": {**shape, "cycle_momentum": cycle}}))
+    require_close(weights, torch_weights(optimizer, params, {"lr": committed()["schedules"]["one-cycle"]["lr"]}))
+
+
+def test_deepspeed_still_makes_the_committed_numbers():
+    deepspeed = pytest.importorskip("deepspeed", reason="deepspeed is not installed here; the committed numbers are its own")
+    assert deepspeed.__version__ == "0.19.8"
+    assert json.loads(json.dumps(maker.reference())) == committed()
+
+
+@pytest.mark.parametrize("key, value", [("cycle_max_lr", 0.05), ("cycle_first_step_size", 11), ("cycle_min_mom", 0.7), ("decay_lr_rate", 0.5)])
+def test_a_resumed_run_takes_another_cycle(given, key, value):
+    """--set on a resume is a plan that was compiled so from there on; nothing is compiled again."""
+    kind, params = SCHEDULES["one-cycle-uneven"]
+    plan = given.compile("AdamW", ADAM, scheduler={"type": kind, "params": params})
+    saved = given.fresh("")
+    given.run(plan, "--save", saved, steps=5)
+    _, ours = given.run(plan, "--resume", saved, "--set", f"scheduler.params.{key}={value}", steps=60)
+    changed = given.compile("AdamW", ADAM, scheduler={"type": kind, "params": {**params, key: value}})
+    _, expected = given.run(changed, "--resume", saved, steps=60)
+    _, plain = given.run(plan, "--resume", saved, steps=60)
+    for name, value in ours.items():
+        numpy.testing.assert_array_equal(value, expected[name])
+    assert any((ours[name] != plain[name]).any() for name in ours), "the setting changes nothing: the test shows nothing"
+
+
+@pytest.mark.parametrize("setting, sentence", [
+    ("scheduler.params.cycle_max_mom=1", "--set scheduler.params.cycle_max_mom=1 is not a number below 1"),
+    ("scheduler.params.cycle_first_step_size=0", "is not a number of steps from 1 on"),
+    ("scheduler.params.warmup_num_steps=3", "has nothing to change"),
+])
+def test_a_wrong_setting_is_refused(given, setting, sentence):
+    kind, params = SCHEDULES["one-cycle"]
+    plan = given.compile("AdamW", ADAM, scheduler={"type": kind, "params": params})
+    assert sentence in given.tools("ds-run", plan, "--data", given.folder / "data.safetensors", "--set", setting, code=1).stderr
