@@ -12,9 +12,11 @@ class Train_Attr<string name, string mnemonicName> : AttrDef<Train_Dialect, name
 }
 def Train_FileSource : Train_Attr<"FileSource", "file"> {
   let summary = "bytes of a file: little-endian, row-major";
-  let description = "`path` as the model names it, relative to the model's folder.";
-  let parameters = (ins StringRefParameter<>:$path, "int64_t":$offset, "int64_t":$length);
-  let assemblyFormat = "`<` $path `,` $offset `,` $length `>`";
+  let description = "`path` as the model names it, relative to the model's folder. `dtype`: of the elements there, as safetensors names it, "
+                    "if they have fewer bits than the variable's and are widened.";
+  let parameters = (ins StringRefParameter<>:$path, "int64_t":$offset, "int64_t":$length,
+                        StringRefParameter<"", "\"\"">:$dtype);
+  let assemblyFormat = "`<` $path `,` $offset `,` $length (`,` $dtype^)? `>`";
 }
 def Train_FillSource : Train_Attr<"FillSource", "fill"> {
   let summary = "one value for every element";
