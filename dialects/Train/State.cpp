@@ -43,7 +43,7 @@ LogicalResult VariableOp::verify() {
     const StringRef stored = file.getDtype();
     const int64_t own = type.getElementTypeBitWidth(), bits = stored.empty() ? own : stored == "F32" ? 32 : 16;
     if (!stored.empty() && (!isa<FloatType>(type.getElementType()) || bits >= own ||
-                            (stored != "F32" && stored != "BF16" && stored != "F16"))) // variable_c5
+                            (stored != "F32" && stored != "BF16" && stored != "F16"))) // variable_c6
       return emitOpError() << "elements stored as '" << stored << "' are not widened to " << type.getElementType();
     const int64_t bytes = type.getNumElements() * (bits == 1 ? 1 : bits / 8);
     if (file.getLength() != bytes || file.getOffset() < 0) // variable_c3

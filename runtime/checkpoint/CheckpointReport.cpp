@@ -3,9 +3,8 @@
 
 #include "core/Error.h"
 #include "core/Files.h"
-#include "core/Sha256.h"
+#include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/data/ReadOnlyFile.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -38,16 +37,6 @@ std::vector<fs::path> checkpointFolders(const std::string &folder) {
   if (folders.empty())
     throw Error(folder + " holds no checkpoints, which are folders named global_stepN with a manifest.json");
   return folders;
-}
-
-/// What is wrong with a file as far as that is seen without reading it.
-std::optional<std::string> visibleDamage(const fs::path &folder, const Manifest::File &file) {
-  const fs::path path = folder / file.name;
-  if (!isThere(path))
-    return path.string() + " is missing; its SHA-256 should be " + file.sha256;
-  if (const uint64_t bytes = ReadOnlyFile(path.string()).bytes(); bytes != file.bytes)
-    return path.string() + " has " + std::to_string(bytes) + " bytes, its manifest says " + std::to_string(file.bytes);
-  return std::nullopt;
 }
 
 std::string writtenAt(const fs::path &path) {
@@ -83,8 +72,8 @@ Row rowOf(const fs::path &folder) {
                                            [](uint64_t sum, const Manifest::File &file) { return sum + file.bytes; });
     std::string state = "whole";
     for (const Manifest::File &file : manifest.files)
-      if (const std::optional<std::string> damage = visibleDamage(folder, file))
-        state = *damage;
+      if (const std::optional<std::string> found = visibleDamage(folder, file))
+        state = *found;
     char line[160];
     std::snprintf(line, sizeof line, "%6llu  %s  %14llu  %-34s  ", static_cast<unsigned long long>(manifest.step),
                   writtenAt(folder / "manifest.json").c_str(), static_cast<unsigned long long>(bytes),
@@ -118,13 +107,10 @@ Verification verifyCheckpoints(const std::string &folder) {
       continue;
     const Manifest manifest = readManifest((path / "manifest.json").string());
     for (const Manifest::File &file : manifest.files) {
-      std::optional<std::string> damage = visibleDamage(path, file);
-      if (!damage)
-        if (const std::string found = hexOf(sha256OfFile(path / file.name)); found != file.sha256)
-          damage = (path / file.name).string() + " has SHA-256 " + found + ", its manifest says " + file.sha256;
-      verification.text += (path / file.name).string() + (damage ? ": damaged\n" : ": ok\n");
-      if (damage)
-        verification.damages.push_back(*damage);
+      const std::optional<std::string> found = damage(path, file);
+      verification.text += (path / file.name).string() + (found ? ": damaged\n" : ": ok\n");
+      if (found)
+        verification.damages.push_back(*found);
       ++compared;
     }
   }

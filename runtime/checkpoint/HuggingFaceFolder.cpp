@@ -241,8 +241,7 @@ std::vector<std::string> Writer::notes() const {
   if (!rule_.prefix.empty())
     notes.push_back(rule_.sentence(like_));
   if (!kept_.empty())
-    notes.push_back(std::to_string(kept_.size()) + " tensors of " + like_ +
-                    " are no part of the run and are as they were there: " + firstNames(kept_));
+    notes.push_back("tensors that are no part of the run are as they were in " + like_ + ": " + firstNames(kept_));
   return notes;
 }
 

@@ -5,6 +5,7 @@
 #include "core/Files.h"
 #include "core/Shape.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
@@ -58,6 +59,9 @@ void SavedWeights::openFile() {
 
 void SavedWeights::openCheckpoint() {
   const Manifest manifest = readManifest((std::filesystem::path(path_) / "manifest.json").string());
+  for (const Manifest::File &file : manifest.files)
+    if (const std::optional<std::string> found = damage(path_, file))
+      throw Error(*found + "; name another checkpoint");
   for (const Manifest::Variable &variable : manifest.variables)
     if (variable.kind == Manifest::Kind::Parameter || (variable.kind == Manifest::Kind::Buffer && variable.persistent))
       add(variable);

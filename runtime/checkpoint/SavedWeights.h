@@ -27,7 +27,7 @@ public:
   };
   using Sink = std::function<void(std::span<const std::byte>)>;
 
-  /// Throws ds::Error.
+  /// Throws ds::Error, also for a checkpoint with a damaged file.
   explicit SavedWeights(const std::string &path);
 
   /// What was read: the checkpoint's folder, or the file.

@@ -1,6 +1,7 @@
 """From a Hugging Face folder to a Hugging Face folder, and weights in half precision or under other names."""
 
 import json
+import shutil
 
 import numpy
 import pytest
@@ -18,6 +19,7 @@ MODELS = {
     "moe": (transformers.MixtralConfig, {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
                                          "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "max_position_embeddings": 64}),
 }
+INDEX = "model.safetensors.index.json"
 AUTO = transformers.AutoModelForCausalLM
 
 
@@ -132,12 +134,19 @@ def test_trained_models_load_in_transformers(name, dtype, shards, tools, tmp_pat
     """Saved, exported, trained on 2 ranks by ZeRO-3, exported like the folder: transformers computes and generates what it does with the
     weights set by hand, and its loss is ds-run's."""
     folder = saved(tmp_path, name, dtype, **shards)
-    tools("export.py", folder, "--seq", SEQ, "--out", tmp_path / "onnx")
+    # Experts are apart in the folder, so export.py takes them along; the others' weights come straight from it.
+    weights = [] if name == "moe" else ["--weights", folder]
+    tools("export.py", folder, "--seq", SEQ, *(["--no-weights"] if weights else []), "--out", tmp_path / "onnx")
     tokens = torch.tensor(numpy.random.default_rng(0).integers(0, 256, (4, SEQ)))
     save_file({"input_ids": tokens, "labels": tokens.clone()}, tmp_path / "data.safetensors")
     config = write_config(tmp_path / "c.json", 2, optimizer={"type": "AdamW", "params": {"lr": 1e-2}}, zero_optimization={"stage": 3})
-    tools("ds-opt", "compile", tmp_path / "onnx", "--config", config, "--ranks", 2, "-o", tmp_path / "m.dsplan")
-    tools.train(tmp_path / "m.dsplan", tmp_path / "data.safetensors", STEPS, "--save", tmp_path / "run", "--export", tmp_path / "w.safetensors")
+    tools("ds-opt", "compile", tmp_path / "onnx", "--config", config, "--ranks", 2, *weights, "-o", tmp_path / "m.dsplan")
+    steps, _ = tools.train(tmp_path / "m.dsplan", tmp_path / "data.safetensors", STEPS, "--save", tmp_path / "run",
+                           "--export", tmp_path / "w.safetensors")
+    untrained = AUTO.from_pretrained(folder, dtype=torch.float32).eval()
+    with torch.no_grad():
+        before = untrained(tokens, labels=tokens)
+    assert steps[0]["loss"] == pytest.approx(before.loss.item(), rel=1e-5)
 
     tools("ds-run", "export", tmp_path / "run", "-o", tmp_path / "again.safetensors")
     ours = load_file(tmp_path / "w.safetensors")
@@ -147,6 +156,9 @@ def test_trained_models_load_in_transformers(name, dtype, shards, tools, tmp_pat
     done = tools("ds-run", "export", tmp_path / "run", "--hf", tmp_path / "out", "--like", folder)
     assert f"wrote {tmp_path / 'out'}: {len(ours)} tensors" in done.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(path.name for path in folder.iterdir())
+    for path in folder.glob("*.json"):  # configuration, tokenizer, and the index, which names each tensor's shard
+        assert (tmp_path / "out" / path.name).read_bytes() == path.read_bytes()
+    assert len(list(folder.glob("*.safetensors"))) == (4 if shards else 1) and (folder / INDEX).exists() == bool(shards)
     for path in folder.glob("*.safetensors"):
         with safe_open(path, "pt") as old, safe_open(tmp_path / "out" / path.name, "pt") as new:
             assert old.metadata() == new.metadata() == {"format": "pt"}
@@ -158,7 +170,7 @@ def test_trained_models_load_in_transformers(name, dtype, shards, tools, tmp_pat
     with torch.no_grad():
         logits = loaded(tokens).logits
         assert (logits - expected(tokens).logits).abs().max() <= 1e-5
-        assert (logits - AUTO.from_pretrained(folder, dtype=torch.float32).eval()(tokens).logits).abs().max() > 0.1  # it was trained
+        assert (logits - before.logits).abs().max() > 0.1  # it was trained
         loss = loaded(tokens, labels=tokens).loss.item()
     prompt = tokens[:1, :8]
     generated = [model.generate(prompt, min_new_tokens=50, max_new_tokens=50, do_sample=False, pad_token_id=0) for model in (loaded, expected)]
@@ -178,7 +190,8 @@ def test_export_refusals(gpt2, tools, tmp_path):
     tools("ds-run", plan, "--data", data, "--steps", 1, "--weights", folder, "--export", tmp_path / "w.safetensors", "--quiet")
     llama = saved(tmp_path, "llama")
     message = tools.refused("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "out", "--like", llama)
-    assert f"--like {llama} has no place for 28 of the 28 tensors" in message and not (tmp_path / "out").exists()
+    # lm_head.weight is another name of the tied one.
+    assert f"--like {llama} has no place for 27 of the 28 tensors" in message and not (tmp_path / "out").exists()
     tools("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "out", "--like", folder)
     message = tools.refused("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "out", "--like", folder)
     assert "is there already" in message
@@ -186,6 +199,71 @@ def test_export_refusals(gpt2, tools, tmp_path):
     assert "has no config.json" in tools.refused("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "o", "--like", tmp_path / "empty")
     assert "holds no checkpoint" in tools.refused("ds-run", "export", tmp_path / "empty", "-o", tmp_path / "f.safetensors")
     assert "needs -o FILE or --hf" in tools.refused("ds-run", "export", tmp_path / "empty", code=2)
+
+
+def test_export_follows_the_folder(gpt2, tools, tmp_path):
+    """A tied weight under both names, float16, tensors that the training does not know, files beside; nothing else of the folder."""
+    folder, plan, data = gpt2
+    tools("ds-run", plan, "--data", data, "--steps", 1, "--weights", folder, "--export", tmp_path / "w.safetensors", "--quiet")
+    ours = load_file(tmp_path / "w.safetensors")
+    like, mask = tmp_path / "like", torch.ones(1, 1, 4, 4, dtype=torch.bool).tril()
+    like.mkdir()
+    tied = ours["transformer.wte.weight"] = ours.pop("lm_head.weight")
+    other = {name.removeprefix("transformer."): torch.zeros_like(value).half() for name, value in ours.items()}
+    assert "wte.weight" in other
+    save_file(other | {"lm_head.weight": torch.zeros_like(tied).half(), "h.0.attn.bias": mask}, like / "model.safetensors")
+    for name in ("config.json", "vocab.json", "merges.txt", "tokenizer.model", "chat_template.jinja"):
+        (like / name).write_text(f"{{}} {name}")
+    (like / "optimizer.pt").write_text("not a weight of the model")
+    (tmp_path / "out").mkdir()  # an empty one is as none
+    done = tools("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "out", "--like", like)
+    assert f"tensors that are no part of the run are as they were in {like}: h.0.attn.bias\n" in done.stderr
+    assert f'names in {like} lack the model\'s "transformer."' in done.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in like.iterdir()} - {"optimizer.pt"}
+    written = load_file(tmp_path / "out" / "model.safetensors")
+    assert torch.equal(written.pop("h.0.attn.bias"), mask) and torch.equal(written.pop("lm_head.weight"), tied.half())
+    assert written.keys() == other.keys()
+    assert all(torch.equal(written[name], ours["transformer." + name].half()) for name in written)
+
+    save_file(ours | {"transformer.ln_f.bias": torch.full_like(ours["transformer.ln_f.bias"], 70000.0)}, tmp_path / "large.safetensors")
+    message = tools.refused("ds-run", "export", tmp_path / "large.safetensors", "--hf", tmp_path / "no", "--like", like)
+    assert "ln_f.bias has a value in" in message and "too large for F16" in message
+    assert not (tmp_path / "no").exists() and not (tmp_path / "no.part").exists()
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def misshape(path):
+    weights = load_file(path)
+    weights["transformer.ln_f.bias"] = torch.zeros(31)
+    save_file(weights, path)
+
+
+@pytest.mark.parametrize("damage, word", [
+    (cut, "model.safetensors"), (misshape, "ln_f.bias"), (lambda path: path.write_text("{}"), "model.safetensors"),
+    (lambda path: path.unlink(), "safetensors")], ids=["cut", "misshaped", "no safetensors", "missing"])
+def test_damaged_folders(damage, word, gpt2, tools, tmp_path):
+    """As weights of either tool, and as what an export is like: one sentence each, and no file is left."""
+    folder, plan, data = gpt2
+    tools("ds-run", plan, "--data", data, "--steps", 0, "--weights", folder, "--export", tmp_path / "w.safetensors", "--quiet")
+    bad = shutil.copytree(folder, tmp_path / "bad")
+    damage(bad / "model.safetensors")
+    for message in (tools.refused("ds-run", plan, "--data", data, "--weights", bad),
+                    tools.refused("ds-opt", "compile", plan.parent / "bare", "--config", plan.parent / "c.json", "--weights", bad,
+                                  "-o", tmp_path / "n.dsplan"),
+                    tools.refused("ds-run", "export", tmp_path / "w.safetensors", "--hf", tmp_path / "out", "--like", bad)):
+        assert f"{tmp_path.name}/bad" in message and word in message, message  # ds-opt names it from the plan's folder
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad", "w.safetensors"]
+
+
+def test_experts_apart_are_no_weights(tools, tmp_path):
+    folder = saved(tmp_path, "moe")
+    tools("export.py", folder, "--seq", SEQ, "--no-weights", "--out", tmp_path / "bare")
+    message = tools.refused("ds-opt", "compile", tmp_path / "bare", "--config", write_config(tmp_path / "c.json", 2), "--weights", folder,
+                            "-o", tmp_path / "m.dsplan")
+    assert "experts.gate_up_proj" in message and "neither in the model nor in the file that --weights names" in message
 
 
 def test_checkpoints_are_listed_and_verified(gpt2, tools, tmp_path):
@@ -200,5 +278,7 @@ def test_checkpoints_are_listed_and_verified(gpt2, tools, tmp_path):
     content[-1] ^= 1
     shard.write_bytes(content)
     expected = json.loads((shard.parent / "manifest.json").read_text())["files"][0]["sha256"]
-    message = tools.refused("ds-run", "checkpoint", "verify", tmp_path / "run")
-    assert str(shard) in message and f"its manifest says {expected}" in message
+    for command in (["checkpoint", "verify", tmp_path / "run"], ["export", shard.parent, "-o", tmp_path / "w.safetensors"]):
+        message = tools.refused("ds-run", *command)
+        assert f"{shard} is damaged: its SHA-256 is" in message and f"its manifest says {expected}" in message
+    assert not (tmp_path / "w.safetensors").exists()

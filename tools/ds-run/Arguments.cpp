@@ -134,8 +134,6 @@ private:
     app.add_option("--trace", asked.trace, "the last commands of all ranks, for chrome://tracing or ui.perfetto.dev");
   }
 
-  }
-
   /// What --bisect would not do. It runs steps and compares them, nothing else.
   void checkBisect() {
     const runtime::TrainingOptions &training = arguments_.training;

@@ -44,7 +44,7 @@ TEST_F(Report, ListsByStepAndSaysWhatIsNotWhole) {
   EXPECT_LT(ten, part) << table;
   EXPECT_NE(part, std::string::npos) << table;
   EXPECT_NE(table.find("4 ranks, data 2, stages 2, ZeRO 1"), std::string::npos) << table;
-  EXPECT_NE(table.find(file("2") + " is missing"), std::string::npos) << table;
+  EXPECT_NE(table.find("/global_step2 lacks its file rank-00000.safetensors of SHA-256 "), std::string::npos) << table;
   EXPECT_NE(table.find("  whole\n"), std::string::npos) << table;
   EXPECT_TRUE(table.ends_with("latest: global_step10\n")) << table;
 }
@@ -57,8 +57,8 @@ TEST_F(Report, VerifiesEveryByte) {
   writeFile(file("10"), bytes);
   const runtime::Verification found = runtime::verifyCheckpoints(folder.path().string());
   ASSERT_EQ(found.damages.size(), 1U);
-  EXPECT_EQ(found.damages[0], file("10") + " has SHA-256 " + hexOf(sha256(std::as_bytes(std::span(bytes)))) +
-                                  ", its manifest says " + expected);
+  EXPECT_EQ(found.damages[0], file("10") + " is damaged: its SHA-256 is " +
+                                  hexOf(sha256(std::as_bytes(std::span(bytes)))) + ", its manifest says " + expected);
   EXPECT_NE(found.text.find(file("2") + ": ok\n"), std::string::npos);
   EXPECT_NE(found.text.find(file("10") + ": damaged\n"), std::string::npos);
   writeFile(file("10"), bytes + "x");
