@@ -12,6 +12,7 @@ from exporting.arguments import Parser, positive
 from exporting.sizes import DEFAULT_SIZES, IMAGE_MODELS, SIZES
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+HALF = ("bfloat16", "float16")
 
 
 def main(arguments=None) -> int:
@@ -20,12 +21,18 @@ def main(arguments=None) -> int:
         export(args)
     except Refusal as refusal:
         print(f"error: {refusal}", file=sys.stderr)
+        if refusal.try_line:
+            print(f"try: {refusal.try_line}", file=sys.stderr)
         return 1
     return 0
 
 
 def export(args) -> None:
     """Builds, exports, checks and reports; leaves no file behind when it raises Refusal."""
+    if args.dtype in HALF:
+        raise Refusal(f"--dtype {args.dtype}: graphs have float32 weights, since training adds to them; half weights of a saved folder are widened "
+                      'without loss, and "bf16": {"enabled": true} in ds_config.json computes in bfloat16',
+                      f"python models/export.py {args.source} --out {args.out}")
     # Only local files are read; and the libraries take seconds to load, which --help and usage errors should not.
     os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers

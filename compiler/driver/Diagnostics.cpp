@@ -31,7 +31,8 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext &context)
         if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
           errors_.push_back(std::move(text));
         else if (warnings_.insert(text).second) // plans may be made several times
-          llvm::errs() << "warning: " << text << "\n";
+          llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Remark ? "note: " : "warning: ") << text
+                       << "\n";
         return success();
       }) {}
 

@@ -70,6 +70,7 @@ LogicalResult Exporter::exportSource(train::VariableOp variable, plan::proto::So
         message.mutable_range()->set_file(*file);
         message.mutable_range()->set_offset(source.getOffset());
         message.mutable_range()->set_length(source.getLength());
+        message.mutable_range()->set_dtype(source.getDtype().str());
         return success();
       })
       .Case([&](train::FillSourceAttr source) {

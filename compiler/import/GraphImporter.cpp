@@ -43,6 +43,8 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
     forgetOperands(*node);
   }
   finish(results);
+  for (const std::string &note : variables_.weightNotes())
+    emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path))) << note;
   return std::move(module_);
 }
 

@@ -136,8 +136,9 @@ void WeightFiles::readSafetensorsHeader(const std::string &header, uint64_t data
 }
 
 std::map<std::string, std::pair<int, Shape>> WeightFiles::safetensors() const {
-  static const std::map<std::string, int> numbers = {{"F32", 1},  {"F64", 11}, {"I32", 6},  {"I64", 7},
-                                                     {"BOOL", 9}, {"F16", 10}, {"BF16", 16}};
+  // Half floats become variables of float32.
+  static const std::map<std::string, int> numbers = {{"F32", 1},  {"F64", 11}, {"I32", 6}, {"I64", 7},
+                                                     {"BOOL", 9}, {"F16", 1},  {"BF16", 1}};
   std::map<std::string, std::pair<int, Shape>> result;
   for (const auto &[name, entry] : entries_)
     if (auto number = numbers.find(entry.dtype); number != numbers.end())
@@ -145,18 +146,28 @@ std::map<std::string, std::pair<int, Shape>> WeightFiles::safetensors() const {
   return result;
 }
 
-std::optional<TensorData> WeightFiles::locateInSafetensors(const std::string &name, DType dtype, const Shape &shape) {
-  auto found = entries_.find(name);
-  if (found == entries_.end())
-    return std::nullopt;
-  const Entry &entry = found->second;
-  if (entry.dtype != spelling(dtype) || entry.shape != shape)
-    throw Failure("parameter '" + name + "' is " + spelling(dtype) + " " + toString(shape) + " in the model, but " +
-                  entry.dtype + " " + toString(entry.shape) + " in '" + entry.path + "'");
-  if (entry.length != uint64_t(elementCount(shape) * byteSize(dtype)))
+/// Bytes of an element that is stored as `stored`, the variable's own type or a float of fewer bits; 0: of any other.
+static uint64_t bytesOfStored(const std::string &stored, DType dtype) {
+  if (stored == spelling(dtype))
+    return uint64_t(byteSize(dtype));
+  if (dtype == DType::F64 && stored == "F32")
+    return 4;
+  return ds::isFloat(dtype) && (stored == "BF16" || stored == "F16") ? 2 : 0;
+}
+
+TensorData WeightFiles::locateInSafetensors(const std::string &name, const std::string &parameter, DType dtype,
+                                            const Shape &shape) const {
+  const Entry &entry = entries_.at(name);
+  const uint64_t bytes = bytesOfStored(entry.dtype, dtype);
+  if (bytes == 0 || entry.shape != shape)
+    throw Failure(
+        "parameter '" + parameter + "' is " + spelling(dtype) + " " + toString(shape) + " in the model, but " +
+        entry.dtype + " " + toString(entry.shape) + " in '" + entry.path + "'" +
+        (bytes == 0 && entry.dtype == "F64" ? "; weights are widened, never narrowed: save them as float32" : ""));
+  if (entry.length != uint64_t(elementCount(shape)) * bytes)
     throw Failure("'" + entry.path + "': tensor '" + name + "' has " + std::to_string(entry.length) + " bytes, which " +
                   entry.dtype + " " + toString(entry.shape) + " does not need");
-  return TensorData{entry.path, entry.offset, entry.length, {}};
+  return TensorData{entry.path, entry.offset, entry.length, {}, entry.dtype == spelling(dtype) ? "" : entry.dtype};
 }
 
 } // namespace ds::import

@@ -20,13 +20,18 @@ DType Variable::dtype() const {
   if (std::optional<DType> dtype = dtypeFromOnnx(onnxType))
     return *dtype;
   throw Failure("initializer '" + name + "' is " + onnxTypeName(onnxType) +
-                "; float32 and float64 parameters, and int32, int64 and bool buffers are supported");
+                "; float32 and float64 parameters, and int32, int64 and bool buffers are supported" +
+                (onnxType == 10 || onnxType == 16
+                     ? "; export the model in float32 (module.float()), give half weights by "
+                       "--weights FOLDER, and compute in bfloat16 by \"bf16\": {\"enabled\": "
+                       "true} in the configuration"
+                     : ""));
 }
 
 Variables::Variables(const ScannedModel &model, const Metadata &metadata, const TrainingAlgorithm &algorithm,
                      const ImportOptions &options, WeightFiles &files, const std::set<std::string> &outside,
                      const std::set<std::string> &differentiated)
-    : metadata_(metadata), algorithm_(algorithm), files_(files), weightsGiven_(!options.weights.empty()) {
+    : metadata_(metadata), algorithm_(algorithm), files_(files), weights_(options.weights) {
   addInitializers(model);
   addLeftOut(model.proto.graph());
   addOutside(outside);
@@ -36,6 +41,7 @@ Variables::Variables(const ScannedModel &model, const Metadata &metadata, const 
       classifyByAlgorithm(variable);
   }
   applyRegexes(options);
+  findNames();
   for (Variable &variable : variables_) {
     names_.insert(variable.name);
     const std::optional<int64_t> elements = checkedElementCount(variable.shape);
@@ -146,21 +152,85 @@ void Variables::applyRegexes(const ImportOptions &options) {
     apply(pattern, false);
 }
 
+std::vector<std::string> Variables::namesOf(const Variable &variable) const {
+  std::vector<std::string> names = {variable.name};
+  if (auto tied = metadata_.aliases.find(variable.name); tied != metadata_.aliases.end())
+    names.insert(names.end(), tied->second.begin(), tied->second.end());
+  return names;
+}
+
+/// How the names in --weights differ from the model's.
+void Variables::findNames() {
+  std::vector<std::vector<std::string>> parameters;
+  for (const Variable &variable : variables_)
+    if (variable.parameter)
+      parameters.push_back(namesOf(variable));
+  rule_ = findPrefixRule(parameters, [&](const std::string &name) { return files_.hasTensor(name); });
+}
+
+/// Empty: --weights has no such tensor. What the model has itself and nobody saves as a weight stays the model's.
+std::string Variables::nameInWeights(const Variable &variable) const {
+  if (variable.tensor && !variable.parameter && !variable.persistent)
+    return "";
+  return nameInFile(namesOf(variable), rule_, [&](const std::string &name) { return files_.hasTensor(name); });
+}
+
 void Variables::locate(Variable &variable) {
   if (variable.data || algorithm_.drawn.count(variable.name))
     return;
   const DType dtype = variable.dtype();
-  if (variable.tensor) {
-    variable.data = files_.locate(*variable.tensor, variable.inlined, dtype, "initializer '" + variable.name + "'");
-    return;
-  }
   checkedElements(variable.shape, dtype, "parameter '" + variable.name + "'");
-  variable.data = files_.locateInSafetensors(variable.name, dtype, variable.shape);
-  if (auto tied = metadata_.aliases.find(variable.name); tied != metadata_.aliases.end())
-    for (size_t i = 0; i < tied->second.size() && !variable.data; ++i)
-      variable.data = files_.locateInSafetensors(tied->second[i], dtype, variable.shape);
-  if (!variable.data && weightsGiven_)
-    throw Failure("parameter '" + variable.name + "' is neither in the model nor in the file that --weights names");
+  if (const std::string name = nameInWeights(variable); !name.empty())
+    variable.data = files_.locateInSafetensors(name, variable.name, dtype, variable.shape);
+  else if (variable.tensor)
+    variable.data = files_.locate(*variable.tensor, variable.inlined, dtype, "initializer '" + variable.name + "'");
+  else if (!weights_.empty())
+    refuseMissing();
+}
+
+/// Parameters that are nowhere.
+void Variables::refuseMissing() const {
+  std::vector<std::string> missing;
+  for (const Variable &variable : variables_)
+    if (!variable.tensor && nameInWeights(variable).empty() && !algorithm_.drawn.count(variable.name))
+      missing.push_back("'" + variable.name + "'");
+  throw Failure(
+      (missing.size() == 1 ? "parameter " + missing[0] + " is" : std::to_string(missing.size()) + " parameters are") +
+      " neither in the model nor in the file that --weights names" +
+      (missing.size() == 1 ? "" : ": " + firstNames(missing)) +
+      "; names must be the same but for a prefix such as model. or module.");
+}
+
+std::vector<std::string> Variables::weightNotes() const {
+  if (weights_.empty())
+    return {};
+  std::vector<std::string> absent, notes;
+  std::map<std::string, size_t> widened; // by dtype
+  size_t parameters = 0;
+  for (const Variable &variable : variables_) {
+    if (!variable.parameter || !variable.data)
+      continue;
+    ++parameters;
+    if (!variable.data->dtype.empty())
+      ++widened[variable.data->dtype];
+    if (nameInWeights(variable).empty())
+      absent.push_back(variable.name);
+  }
+  if (parameters > 0 && absent.size() == parameters)
+    throw Failure("'" + weights_ + "' has none of the model's " + std::to_string(parameters) + " parameters: " +
+                  firstNames(absent) + "; names must be the same but for a prefix such as model. or module.");
+  for (const auto &[dtype, count] : widened)
+    notes.push_back(std::to_string(count) + " of " + std::to_string(parameters) + " parameters are " +
+                    (dtype == "BF16"  ? "bfloat16"
+                     : dtype == "F16" ? "float16"
+                                      : "float32") +
+                    " in " + weights_ + " and were widened to " + (dtype == "F32" ? "float64" : "float32"));
+  if (!rule_.prefix.empty())
+    notes.push_back(rule_.sentence(weights_));
+  if (!absent.empty())
+    notes.push_back(std::to_string(absent.size()) + " of " + std::to_string(parameters) + " parameters are not in " +
+                    weights_ + " and keep the model's values: " + firstNames(absent));
+  return notes;
 }
 
 const Constant &Variables::constant(Variable &variable) {
@@ -170,7 +240,7 @@ const Constant &Variables::constant(Variable &variable) {
       throw Failure("the value of '" + variable.name +
                     "' is needed to compile, but the model leaves it out; give "
                     "--weights F.safetensors");
-    std::vector<char> bytes = files_.read(*variable.data);
+    std::vector<char> bytes = files_.read(*variable.data, variable.dtype());
     if (variable.dtype() == DType::Bool)
       for (char &byte : bytes)
         byte = byte != 0;
@@ -210,7 +280,7 @@ Attribute Variables::source(MLIRContext *context, Variable &variable) {
   }
   if (!variable.data->path.empty())
     return train::FileSourceAttr::get(context, variable.data->path, int64_t(variable.data->offset),
-                                      int64_t(variable.data->length));
+                                      int64_t(variable.data->length), variable.data->dtype);
   constexpr int64_t maxLiteral = 1 << 20; // elements
   if (elementCount(variable.shape) > maxLiteral)
     throw Failure("initializer '" + variable.name + "' has " + std::to_string(elementCount(variable.shape)) +

@@ -7,6 +7,7 @@
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
 #include "compiler/import/files/Metadata.h"
+#include "core/WeightNames.h"
 
 #include "mlir/IR/Value.h"
 
@@ -51,6 +52,9 @@ public:
   const Constant &constant(Variable &variable);
   /// Where the first value comes from, as an attribute of train.variable.
   mlir::Attribute source(mlir::MLIRContext *context, Variable &variable);
+  /// What people should know of how --weights was read, a sentence each. Throws Failure where it has nothing for the
+  /// model.
+  std::vector<std::string> weightNotes() const;
 
 private:
   void addInitializers(const ScannedModel &model);
@@ -60,11 +64,16 @@ private:
   void classifyByAlgorithm(Variable &variable);
   void applyRegexes(const ImportOptions &options);
   void locate(Variable &variable);
+  std::vector<std::string> namesOf(const Variable &variable) const;
+  std::string nameInWeights(const Variable &variable) const;
+  void findNames();
+  [[noreturn]] void refuseMissing() const;
 
   const Metadata &metadata_;
   const TrainingAlgorithm &algorithm_;
   WeightFiles &files_;
-  bool weightsGiven_;
+  const std::string weights_; // what --weights names; empty: nothing
+  PrefixRule rule_;           // how its names differ
   std::deque<Variable> variables_;
   std::set<std::string> names_;
 };

@@ -4,6 +4,8 @@
 #include "compiler/import/Types.h"
 #include "compiler/import/files/Failure.h"
 
+#include "llvm/ADT/APFloat.h"
+
 #include <charconv>
 #include <cstring>
 
@@ -131,7 +133,27 @@ TensorData WeightFiles::locate(const onnx::TensorProto &tensor, const std::optio
   return data;
 }
 
-std::vector<char> WeightFiles::read(const TensorData &data) {
+/// Elements stored as floats of fewer bits.
+static std::vector<char> widened(const std::vector<char> &stored, const std::string &from, DType to) {
+  const llvm::fltSemantics &narrow = from == "BF16"  ? llvm::APFloat::BFloat()
+                                     : from == "F16" ? llvm::APFloat::IEEEhalf()
+                                                     : llvm::APFloat::IEEEsingle();
+  const size_t narrowBytes = from == "F32" ? 4 : 2, wideBytes = size_t(byteSize(to));
+  std::vector<char> wide(stored.size() / narrowBytes * wideBytes);
+  for (size_t i = 0; i * narrowBytes < stored.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &stored[i * narrowBytes], narrowBytes);
+    llvm::APFloat value(narrow, llvm::APInt(unsigned(narrowBytes) * 8, bits));
+    bool losesInfo = false;
+    value.convert(to == DType::F64 ? llvm::APFloat::IEEEdouble() : llvm::APFloat::IEEEsingle(),
+                  llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    bits = value.bitcastToAPInt().getZExtValue();
+    std::memcpy(&wide[i * wideBytes], &bits, wideBytes);
+  }
+  return wide;
+}
+
+std::vector<char> WeightFiles::read(const TensorData &data, DType dtype) {
   if (data.path.empty())
     return data.literal;
   std::vector<char> bytes(data.length);
@@ -141,7 +163,7 @@ std::vector<char> WeightFiles::read(const TensorData &data) {
   } else {
     files_.at(data.path)->read(data.offset, bytes);
   }
-  return bytes;
+  return data.dtype.empty() ? bytes : widened(bytes, data.dtype, dtype);
 }
 
 } // namespace ds::import

@@ -18,6 +18,7 @@ struct TensorData {
   std::string path;                // relative to the model's folder, as the model names it; empty: `literal` holds all
   uint64_t offset = 0, length = 0; // bytes
   std::vector<char> literal;       // little-endian, row-major; a bool takes a byte
+  std::string dtype = {};          // as stored ("BF16"), if it is widened to the variable's type; else empty
 };
 
 /// Finds and reads the elements of one model's tensors: inside the model file, in external data files beside it, in a
@@ -30,14 +31,18 @@ public:
   /// Throws Failure where the tensor's data is missing, ambiguous, out of bounds or not as long as its shape says.
   TensorData locate(const onnx::TensorProto &tensor, const std::optional<InlineData> &data, DType dtype,
                     const std::string &what);
-  /// An entry of the safetensors file, or nothing if it has none of the name.
-  std::optional<TensorData> locateInSafetensors(const std::string &name, DType dtype, const Shape &shape);
+  /// Whether the safetensors files have a tensor of the name.
+  bool hasTensor(const std::string &name) const { return entries_.count(name) != 0; }
+  /// A tensor that they have; elements of floats of fewer bits than `dtype` will do. `parameter` is the model's name.
+  TensorData locateInSafetensors(const std::string &name, const std::string &parameter, DType dtype,
+                                 const Shape &shape) const;
   /// A safetensors file, the index of several (model.safetensors.index.json), or a folder that holds one of the two.
   void openSafetensors(const std::string &path);
   /// The tensors of the safetensors files: ONNX's number of the type, and the shape.
   std::map<std::string, std::pair<int, Shape>> safetensors() const;
 
-  std::vector<char> read(const TensorData &data);
+  /// The elements as `dtype`.
+  std::vector<char> read(const TensorData &data, DType dtype);
 
 private:
   struct Entry {

@@ -53,19 +53,23 @@ public:
       : plan_(plan), model_(model), planFolder_(std::move(planFolder)) {}
 
   Claim require() {
-    uint64_t inFiles = 0, drawn = 0, folded = 0;
+    uint64_t inFiles = 0, given = 0, drawn = 0, folded = 0;
     for (const proto::Variable &variable : plan_.variables()) {
       const auto tensor = model_.tensors.find(variable.name());
       if (variable.kind() == proto::Variable::OPTIMIZER || variable.kind() == proto::Variable::GRADIENT)
         requireZero(variable);
       else if (tensor == model_.tensors.end())
         ++folded;
-      else if (tensor->second.isHere || variable.source().has_range())
+      else if (isGiven(variable.source()))
+        requireGiven(variable), ++given;
+      else if (tensor->second.isHere)
         requireBytes(variable, tensor->second), ++inFiles;
       else
         requireDrawn(variable), ++drawn;
     }
-    return {"first_values", std::to_string(inFiles) + " first values are the model's bytes, " + std::to_string(drawn) +
+    return {"first_values", std::to_string(inFiles) + " first values are the model's bytes, " +
+                                (given > 0 ? std::to_string(given) + " are those of safetensors files, " : "") +
+                                std::to_string(drawn) +
                                 " are drawn or set by its rules, optimizer state begins at zero; " +
                                 std::to_string(folded) + " constants that were folded are the plan's word"};
   }
@@ -89,14 +93,26 @@ private:
     }
     if (!source.has_range())
       refuse(variable, "the model has its elements in a file, the plan takes none from there");
-    const auto &range = source.range();
-    const Tensor place = tensor.isHere ? tensor : placeInSafetensors(variable, weightFile(range.file()));
+    requireRange(variable, tensor);
+    if (const std::string file = weightFile(source.range().file()); !isSame(file, tensor.file))
+      refuse(variable, "it lies in " + tensor.file + ", the plan takes it from " + file);
+  }
+
+  /// By --weights: these win over what the model has.
+  bool isGiven(const proto::Source &source) const {
+    return source.has_range() && !plan_.weight_files(int(source.range().file())).header_sha256().empty();
+  }
+
+  void requireGiven(const proto::Variable &variable) {
+    requireRange(variable, placeInSafetensors(variable, weightFile(variable.source().range().file())));
+  }
+
+  static void requireRange(const proto::Variable &variable, const Tensor &place) {
+    const auto &range = variable.source().range();
     if (range.offset() != place.offset || range.length() != place.length)
       refuse(variable, "it lies at bytes " + std::to_string(place.offset) + " to " +
                            std::to_string(place.offset + place.length) + " of " + place.file + ", the plan takes " +
                            std::to_string(range.offset()) + " to " + std::to_string(range.offset() + range.length()));
-    if (tensor.isHere && !isSame(weightFile(range.file()), tensor.file))
-      refuse(variable, "it lies in " + tensor.file + ", the plan takes it from " + weightFile(range.file()));
   }
 
   /// Found by the variable's name, or by another of a tied weight.
@@ -113,14 +129,30 @@ private:
     for (const std::string &name : names)
       if (const auto found = it->second.tensors.find(name); found != it->second.tensors.end())
         return placeOf(*found, it->second.bytes, variable, path);
+    for (const std::string &name : names)
+      if (const Json *found = byPrefix(it->second.tensors, name))
+        return placeOf(*found, it->second.bytes, variable, path);
     refuse(variable, path + " has no tensor of that name");
+  }
+
+  /// Of the tensors whose name differs by a prefix with a dot, the one that shares most.
+  static const Json *byPrefix(const Json &tensors, const std::string &name) {
+    const Json *found = nullptr;
+    size_t most = 0;
+    for (const auto &[key, entry] : tensors.items())
+      if ((key.ends_with("." + name) || name.ends_with("." + key)) && key.size() > most) {
+        most = key.size();
+        found = &entry;
+      }
+    return found;
   }
 
   static Tensor placeOf(const Json &entry, uint64_t headerBytes, const proto::Variable &variable,
                         const std::string &path) {
     const std::optional<DType> dtype = dtypeFromNumber(variable.dtype());
+    const std::string &stored = variable.source().range().dtype(); // of fewer bits, or empty
     try {
-      if (!dtype || entry.at("dtype") != safetensorsName(*dtype) ||
+      if (!dtype || entry.at("dtype") != (stored.empty() ? safetensorsName(*dtype) : stored) ||
           entry.at("shape") != std::vector<int64_t>(variable.shape().begin(), variable.shape().end()))
         refuse(variable, path + " has it with another type or shape");
       const auto begin = entry.at("data_offsets").at(0).get<uint64_t>(),

@@ -40,7 +40,12 @@ LogicalResult VariableOp::verify() {
     return emitOpError() << (transient ? "gradients and metrics start at zero and have no source"
                                        : "must say with `from` where its first value comes from");
   if (auto file = dyn_cast_if_present<FileSourceAttr>(getSource().value_or(Attribute()))) {
-    const int64_t bits = type.getElementTypeBitWidth(), bytes = type.getNumElements() * (bits == 1 ? 1 : bits / 8);
+    const StringRef stored = file.getDtype();
+    const int64_t own = type.getElementTypeBitWidth(), bits = stored.empty() ? own : stored == "F32" ? 32 : 16;
+    if (!stored.empty() && (!isa<FloatType>(type.getElementType()) || bits >= own ||
+                            (stored != "F32" && stored != "BF16" && stored != "F16"))) // variable_c6
+      return emitOpError() << "elements stored as '" << stored << "' are not widened to " << type.getElementType();
+    const int64_t bytes = type.getNumElements() * (bits == 1 ? 1 : bits / 8);
     if (file.getLength() != bytes || file.getOffset() < 0) // variable_c3
       return emitOpError() << "file range of " << file.getLength() << " bytes at " << file.getOffset() << " is not the "
                            << bytes << " bytes of " << type;

@@ -15,6 +15,10 @@ staging       all files or none
 class Refusal(Exception):
     """One sentence: the thing, the rule, the values, what would work. Ends the program with exit code 1."""
 
+    def __init__(self, sentence: str, try_line: str = ""):
+        super().__init__(sentence)
+        self.try_line = try_line
+
 
 def first_line(error: BaseException) -> str:
     """The first line of an exception's text, and the next where the first only announces it; or its type's name."""

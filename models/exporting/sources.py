@@ -19,6 +19,7 @@ from .resnet import ResNet
 from .sizes import (ATTENTION_DROPOUT_KEY, DROPOUT_KEYS, MODEL_TYPES, POSITIONS_KEY, SIZES, check_keys, fit_positions,
                     size_settings)
 
+HALF = (torch.bfloat16, torch.float16)
 IGNORED = -100  # a label that counts for nothing
 EXAMPLE_BATCH = 2  # with 1 the exporter fixes the batch dimension at 1 without a word
 
@@ -245,6 +246,10 @@ def _from_function(args) -> Model:
         raise
     except Exception as error:
         raise Refusal(f"{args.source} raised {type(error).__name__}: {first_line(error)}") from error
+    half = [name for name, value in (*module.named_parameters(), *module.named_buffers()) if value.dtype in HALF]
+    if half:
+        raise Refusal(f"{args.source}: {half[0]} and {len(half) - 1} more are of 16 bits; training keeps float32 weights: return module.float(), "
+                      "and compute in bfloat16 by \"bf16\": {\"enabled\": true} in ds_config.json")
     inputs = _named_inputs(args.source, module, examples)
     tokens = _checked_tokens(args.tokens, inputs)
     buffers = {name: value.clone() for name, value in module.named_buffers()}

@@ -3,12 +3,10 @@
 
 #include "core/DType.h"
 #include "core/Error.h"
-#include "core/Files.h"
-#include "core/Sha256.h"
 #include "core/Shape.h"
+#include "runtime/checkpoint/FileDamage.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/checkpoint/StateShares.h"
-#include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
@@ -37,19 +35,6 @@ std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, ui
 }
 
 } // namespace
-
-void verifyFile(const std::string &folder, const Manifest::File &file) {
-  const std::string path = folder + "/" + file.name;
-  if (!isThere(path))
-    throw Error("checkpoint " + folder + " lacks its file " + file.name + " of SHA-256 " + file.sha256 +
-                "; copy it there or resume another checkpoint (--tag)");
-  if (const uint64_t bytes = ReadOnlyFile(path).bytes(); bytes != file.bytes)
-    throw Error(path + " is damaged: it has " + std::to_string(bytes) + " bytes, its manifest says " +
-                std::to_string(file.bytes) + "; resume another checkpoint (--tag)");
-  if (const std::string found = hexOf(sha256OfFile(path)); found != file.sha256)
-    throw Error(path + " is damaged: its SHA-256 is " + found + ", its manifest says " + file.sha256 +
-                "; resume another checkpoint (--tag)");
-}
 
 StoredState::StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
                          std::span<const uint32_t> ranks)
@@ -108,7 +93,8 @@ void StoredState::add(const Manifest &manifest, uint32_t variable, uint64_t data
 const SafetensorsFile &StoredState::open(const Manifest &manifest, const std::string &name) {
   if (const auto found = files_.find(name); found != files_.end())
     return found->second;
-  verifyFile(folder_, *std::ranges::find(manifest.files, name, &Manifest::File::name));
+  if (const auto found = damage(folder_, *std::ranges::find(manifest.files, name, &Manifest::File::name)))
+    throw Error(*found + "; resume another checkpoint (--tag)");
   return files_.try_emplace(name, folder_ + "/" + name).first->second;
 }
 

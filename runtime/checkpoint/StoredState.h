@@ -13,10 +13,6 @@
 
 namespace ds::runtime {
 
-/// Reads a file of a checkpoint once. Throws ds::Error, one sentence, if it is not there, or has another size or
-/// SHA-256 than the manifest says.
-void verifyFile(const std::string &folder, const Manifest::File &file);
-
 /// The values of a plan's state in the files of a checkpoint, which may be of any number of ranks, ZeRO stage and
 /// number of pipeline stages. Of the files only those are looked at that these ranks take something from.
 class StoredState {

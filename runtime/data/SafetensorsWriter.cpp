@@ -5,6 +5,7 @@
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Shape.h"
+#include "runtime/data/SafetensorsFile.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +46,7 @@ const char *safetensorsName(DType dtype) {
 namespace {
 
 uint64_t tensorBytes(const TensorToWrite &tensor) {
-  return uint64_t(elementCount(tensor.shape)) * uint64_t(byteSize(tensor.dtype));
+  return uint64_t(elementCount(tensor.shape)) * safetensorsElementBytes(tensor.dtype.name);
 }
 
 std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<std::string, std::string> &metadata) {
@@ -55,8 +56,7 @@ std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<s
   uint64_t offset = 0;
   for (const TensorToWrite &tensor : tensors) {
     const uint64_t end = offset + tensorBytes(tensor);
-    header[tensor.name] = {
-        {"dtype", safetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    header[tensor.name] = {{"dtype", tensor.dtype.name}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -65,6 +65,8 @@ std::string headerOf(const std::vector<TensorToWrite> &tensors, const std::map<s
 }
 
 } // namespace
+
+StoredDType::StoredDType(DType dtype) : name(safetensorsName(dtype)) {}
 
 void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> &tensors,
                       const std::map<std::string, std::string> &metadata,

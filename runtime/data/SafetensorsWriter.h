@@ -9,14 +9,22 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
 
+/// An element type of the format: one of ours, or one by its name that no plan has, as "F16".
+struct StoredDType {
+  std::string name;
+  StoredDType(DType dtype);
+  StoredDType(std::string formatName) : name(std::move(formatName)) {}
+};
+
 /// A tensor to be written and where its bytes come from.
 struct TensorToWrite {
   std::string name;
-  DType dtype;
+  StoredDType dtype;
   Shape shape;
   /// Hands all bytes to `sink`, in order, in pieces of any size.
   std::function<void(const std::function<void(std::span<const std::byte>)> &sink)> produce;

@@ -2,6 +2,7 @@
 #include "runtime/data/Widening.h"
 #include "core/DType.h"
 #include "kernels/BFloat16.h"
+#include "runtime/data/SafetensorsFile.h"
 
 #include <bit>
 #include <cstddef>
@@ -113,6 +114,13 @@ WidenFunction widening(const std::string &safetensorsDType, DType target) {
     if (safetensorsDType == source.name)
       return source.functionTo(target);
   return nullptr;
+}
+
+WidenFunction weightWidening(const std::string &safetensorsDType, DType target) {
+  const bool isFloatInFile = safetensorsDType.starts_with('F') || safetensorsDType == "BF16";
+  const bool isSameSize = int64_t(safetensorsElementBytes(safetensorsDType)) == byteSize(target);
+  return isFloatInFile == isFloat(target) && (isFloatInFile || isSameSize) ? widening(safetensorsDType, target)
+                                                                           : nullptr;
 }
 
 } // namespace ds::runtime

@@ -16,4 +16,8 @@ using WidenFunction = void (*)(const std::byte *source, std::byte *target, size_
 /// float32), bool only to bool. nullptr where values could be lost.
 WidenFunction widening(const std::string &safetensorsDType, DType target);
 
+/// The same for a file of weights, where an integer is never taken for a float or for another integer: the element's
+/// own type, or a float of fewer bits. nullptr for all others.
+WidenFunction weightWidening(const std::string &safetensorsDType, DType target);
+
 } // namespace ds::runtime

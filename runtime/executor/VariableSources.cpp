@@ -6,6 +6,7 @@
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/Shape.h"
+#include "core/WeightNames.h"
 #include "kernels/BFloat16.h"
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
@@ -35,6 +36,12 @@ constexpr uint64_t pieceBytes = uint64_t(1) << 20;
 
 Shape shapeOf(const plan::proto::Variable &variable) { return {variable.shape().begin(), variable.shape().end()}; }
 
+std::vector<std::string> namesOf(const plan::proto::Variable &variable) {
+  std::vector<std::string> names = {variable.name()};
+  names.insert(names.end(), variable.aliases().begin(), variable.aliases().end());
+  return names;
+}
+
 /// Writes `value` as every element of `target`.
 void fillElements(double value, DType dtype, std::span<std::byte> target) {
   const auto fill = [&]<typename T>(T element) {
@@ -62,9 +69,9 @@ void fillElements(double value, DType dtype, std::span<std::byte> target) {
   }
 }
 
-/// Whether the format's dtype is the plan's, not only convertible to it.
-bool sameDType(const std::string &formatName, DType dtype) {
-  return int64_t(safetensorsElementBytes(formatName)) == byteSize(dtype) && widening(formatName, dtype) != nullptr;
+/// "2 of 28 parameters are bfloat16", for people.
+const char *longName(const std::string &dtype) {
+  return dtype == "BF16" ? "bfloat16" : dtype == "F16" ? "float16" : dtype == "F32" ? "float32" : dtype.c_str();
 }
 
 /// "model-00002-of-00003.safetensors" stands for three files, all of which must be there.
@@ -121,18 +128,11 @@ uint64_t VariableSources::weightsDigest() const {
 
 VariableSources::VariableSources(const plan::proto::Plan &plan, const Options &options)
     : plan_(plan), options_(options) {
+  for (const plan::proto::Variable &variable : plan.variables())
+    parameters_ += variable.kind() == plan::proto::Variable::PARAMETER;
   openWeights();
-  for (int i = 0; i < plan.variables_size(); ++i)
-    matchWeights(uint32_t(i));
-  std::set<std::string> known;
-  for (const plan::proto::Variable &variable : plan.variables()) {
-    known.insert(variable.name());
-    known.insert(variable.aliases().begin(), variable.aliases().end());
-  }
-  for (const SafetensorsFile &file : weights_)
-    for (const auto &[name, tensor] : file.tensors())
-      if (!known.contains(name))
-        unusedNames_.push_back(name);
+  matchWeights();
+  refuseUnmatched();
   refuseMissing();
   openPlanFiles();
 }
@@ -159,21 +159,92 @@ void VariableSources::openWeights() {
     weights_.emplace_back(path);
 }
 
-void VariableSources::matchWeights(uint32_t index) {
-  const plan::proto::Variable &variable = plan_.variables(int(index));
-  std::vector<std::string> names = {variable.name()};
-  names.insert(names.end(), variable.aliases().begin(), variable.aliases().end());
-  for (const SafetensorsFile &file : weights_)
+const SafetensorsFile *VariableSources::fileWith(const std::string &name) const {
+  const auto file = std::ranges::find_if(weights_, [&](const SafetensorsFile &f) { return f.find(name) != nullptr; });
+  return file == weights_.end() ? nullptr : &*file;
+}
+
+void VariableSources::matchWeights() {
+  if (weights_.empty())
+    return;
+  const auto has = [&](const std::string &name) { return fileWith(name) != nullptr; };
+  std::vector<std::vector<std::string>> parameters;
+  for (const plan::proto::Variable &variable : plan_.variables())
+    if (variable.kind() == plan::proto::Variable::PARAMETER)
+      parameters.push_back(namesOf(variable));
+  rule_ = findPrefixRule(parameters, has);
+  std::set<std::string> known;
+  for (int i = 0; i < plan_.variables_size(); ++i) {
+    const plan::proto::Variable &variable = plan_.variables(i);
+    const std::vector<std::string> names = namesOf(variable);
+    const std::string name = nameInFile(names, rule_, has);
+    if (!name.empty() && !isStored(uint32_t(i)))
+      matchVariable(uint32_t(i), name);
+    else if (variable.kind() == plan::proto::Variable::PARAMETER && !isStored(uint32_t(i)))
+      unmatched_.push_back(variable.name());
     for (const std::string &name : names) {
-      const SafetensorsFile::Tensor *tensor = file.find(name);
-      if (tensor == nullptr || parts_.contains(index) || isStored(index))
-        continue;
-      const DType dtype = DType(variable.dtype());
-      if (!sameDType(tensor->dtype, dtype) || tensor->shape != shapeOf(variable))
-        throw Error(file.path() + ": " + name + " is " + tensor->dtype + " " + toString(tensor->shape) +
-                    ", but the plan wants " + std::string(ds::name(dtype)) + " " + toString(shapeOf(variable)));
-      parts_.emplace(index, FilePart{&file.file(), tensor->offset});
+      known.insert(name);
+      known.insert(rule_.fileName(name));
     }
+  }
+  for (const SafetensorsFile &file : weights_)
+    for (const auto &[name, tensor] : file.tensors())
+      if (!known.contains(name))
+        unusedNames_.push_back(name);
+}
+
+void VariableSources::matchVariable(uint32_t index, const std::string &name) {
+  const plan::proto::Variable &variable = plan_.variables(int(index));
+  const SafetensorsFile &file = *fileWith(name);
+  const SafetensorsFile::Tensor &tensor = *file.find(name);
+  const DType dtype = DType(variable.dtype());
+  if (weightWidening(tensor.dtype, dtype) == nullptr || tensor.shape != shapeOf(variable)) {
+    const bool isNarrower = tensor.dtype == "F64" && dtype == DType::F32;
+    throw Error(file.path() + ": " + name + " is " + tensor.dtype + " " + toString(tensor.shape) +
+                ", but the plan wants " + std::string(ds::name(dtype)) + " " + toString(shapeOf(variable)) +
+                (isNarrower ? "; weights are widened, never narrowed: save them as float32" : ""));
+  }
+  const bool isSame = int64_t(safetensorsElementBytes(tensor.dtype)) == byteSize(dtype);
+  parts_.emplace(index, FilePart{&file.file(), tensor.offset, isSame ? "" : tensor.dtype});
+}
+
+/// Whoever gives weights does not want to train from drawn ones.
+void VariableSources::refuseUnmatched() const {
+  if (weights_.empty())
+    return;
+  std::vector<std::string> drawn;
+  for (const plan::proto::Variable &variable : plan_.variables())
+    if (std::ranges::find(unmatched_, variable.name()) != unmatched_.end() && !variable.source().has_range() &&
+        !variable.source().has_literal())
+      drawn.push_back(variable.name());
+  const bool hasNone = parameters_ > 0 && unmatched_.size() == parameters_;
+  if (drawn.empty() && !hasNone)
+    return;
+  const std::vector<std::string> &missing = hasNone ? unmatched_ : drawn;
+  throw Error("--weights " + options_.weightsPath + " lacks " + std::to_string(missing.size()) + " of the plan's " +
+              std::to_string(parameters_) + " parameters: " + firstNames(missing) +
+              (unusedNames_.empty() ? "" : "; it has " + firstNames(unusedNames_) + ", which the plan does not know") +
+              "; names must be the same but for a prefix such as model. or module.");
+}
+
+std::vector<std::string> VariableSources::notes() const {
+  std::vector<std::string> notes;
+  std::map<std::string, uint64_t> widened; // by dtype
+  for (const auto &[index, part] : parts_)
+    if (plan_.variables(int(index)).kind() == plan::proto::Variable::PARAMETER && !part.dtype.empty())
+      ++widened[part.dtype];
+  const std::string from = options_.weightsPath.empty() ? "the plan's weight files" : options_.weightsPath;
+  for (const auto &[dtype, count] : widened)
+    notes.push_back(std::to_string(count) + " of " + std::to_string(parameters_) + " parameters are " +
+                    longName(dtype) + " in " + from + " and were widened to " +
+                    (dtype == "F32" ? "float64" : "float32"));
+  if (!rule_.prefix.empty())
+    notes.push_back(rule_.sentence(options_.weightsPath));
+  if (!unmatched_.empty())
+    notes.push_back(std::to_string(unmatched_.size()) + " of " + std::to_string(parameters_) +
+                    " parameters are not in " + options_.weightsPath +
+                    " and begin with the plan's own values: " + firstNames(unmatched_));
+  return notes;
 }
 
 void VariableSources::refuseMissing() const {
@@ -223,7 +294,8 @@ void VariableSources::openPlanFiles() {
                     "plan again or give --weights");
       planFiles_.emplace(index, std::move(file));
     }
-    parts_.emplace(uint32_t(i), FilePart{&planFiles_.at(index), variable.source().range().offset()});
+    parts_.emplace(uint32_t(i), FilePart{&planFiles_.at(index), variable.source().range().offset(),
+                                         variable.source().range().dtype()});
   }
 }
 
@@ -265,6 +337,16 @@ uint64_t VariableSources::readStored(uint32_t variable, uint64_t dataRank, uint6
   return elements;
 }
 
+void VariableSources::readPart(const FilePart &part, DType dtype, uint64_t first, std::span<std::byte> target) const {
+  const auto elementBytes = uint64_t(byteSize(dtype));
+  if (part.dtype.empty())
+    return part.file->read(part.offset + first * elementBytes, target);
+  const uint64_t storedBytes = safetensorsElementBytes(part.dtype), count = target.size() / elementBytes;
+  std::vector<std::byte> stored(count * storedBytes);
+  part.file->read(part.offset + first * storedBytes, stored);
+  weightWidening(part.dtype, dtype)(stored.data(), target.data(), count);
+}
+
 void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
                            const std::function<void(std::span<const std::byte>)> &sink, uint64_t dataRank) const {
   const plan::proto::Variable &variable = plan_.variables(int(index));
@@ -278,7 +360,7 @@ void VariableSources::read(uint32_t index, uint64_t first, uint64_t count,
     if (stored)
       elements = readStored(index, dataRank, first + done, elements, bytes);
     else if (part != parts_.end())
-      part->second.file->read(part->second.offset + (first + done) * elementBytes, bytes);
+      readPart(part->second, DType(variable.dtype()), first + done, bytes);
     else
       generate(variable, index, first + done, bytes);
     if (variable.kind() == plan::proto::Variable::PARAMETER && !stored) // a run may go on with NaN, and is resumed so

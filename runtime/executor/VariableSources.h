@@ -1,6 +1,8 @@
 //===- VariableSources.h - where first values come from -------------------===//
 #pragma once
 
+#include "core/DType.h"
+#include "core/WeightNames.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"
 #include "runtime/plan/plan.pb.h"
@@ -61,10 +63,14 @@ public:
   /// Names in --weights that the plan has no use for.
   const std::vector<std::string> &unusedNames() const { return unusedNames_; }
 
+  /// What people should know of how the weights were found, a sentence each: widened, by other names, not all.
+  std::vector<std::string> notes() const;
+
 private:
   struct FilePart {
     const ReadOnlyFile *file;
     uint64_t offset;
+    std::string dtype; ///< of the elements there, as safetensors names it; empty: the variable's
   };
 
   bool isStored(uint32_t variable) const { return options_.stored != nullptr && options_.stored->has(variable); }
@@ -72,8 +78,13 @@ private:
   uint64_t readStored(uint32_t variable, uint64_t dataRank, uint64_t first, uint64_t count,
                       std::span<std::byte> target) const;
   void openWeights();
-  void matchWeights(uint32_t variable);
+  const SafetensorsFile *fileWith(const std::string &name) const;
+  void matchWeights();
+  void matchVariable(uint32_t variable, const std::string &name);
+  void refuseUnmatched() const;
   void refuseMissing() const;
+  /// Reads elements [first, first + as many as `target` holds), widened to the variable's type.
+  void readPart(const FilePart &part, DType dtype, uint64_t first, std::span<std::byte> target) const;
   ReadOnlyFile openPlanFile(const std::string &path) const;
   void openPlanFiles();
   void refuseNan(const plan::proto::Variable &variable, uint64_t first, std::span<const std::byte> bytes) const;
@@ -87,6 +98,9 @@ private:
   std::map<uint32_t, ReadOnlyFile> planFiles_; // by index; those that some variable needs
   std::map<uint32_t, FilePart> parts_;         // by variable; those that come from a file
   std::vector<std::string> unusedNames_;
+  PrefixRule rule_;                    // by which names of --weights were found
+  std::vector<std::string> unmatched_; // parameters that --weights lacks
+  uint64_t parameters_ = 0;
 };
 
 /// CRC-32C of a whole file.

@@ -40,6 +40,17 @@ bool representable(double value, DType dtype) {
   return false;
 }
 
+/// Bytes of a variable's element in the file, where values of fewer bits may lie than the variable has.
+uint64_t storedElementBytes(const std::string &stored, DType dtype, const std::string &place) {
+  const bool isHalf = stored == "BF16" || stored == "F16";
+  if (stored.empty())
+    return uint64_t(byteSize(dtype));
+  if (!(isHalf && isWideFloat(dtype)) && !(stored == "F32" && dtype == DType::F64))
+    refuse(place,
+           "its elements lie in their file as '" + stored + "', which is not widened to " + std::string(name(dtype)));
+  return isHalf ? 2 : 4;
+}
+
 void checkRange(const proto::Plan &plan, const proto::Source::FileRange &range, uint64_t bytes,
                 const std::string &place) {
   checkIndex(range.file(), plan.weight_files_size(), "weight file", place);
@@ -66,7 +77,9 @@ void checkSource(const proto::Plan &plan, const proto::Variable &variable, uint6
   const proto::Source &source = variable.source();
   switch (source.from_case()) {
   case proto::Source::kRange:
-    return checkRange(plan, source.range(), bytes, place);
+    return checkRange(plan, source.range(),
+                      bytes / uint64_t(byteSize(dtype)) * storedElementBytes(source.range().dtype(), dtype, place),
+                      place);
   case proto::Source::kLiteral:
     if (source.literal().size() != bytes)
       refuse(place, "its literal has " + std::to_string(source.literal().size()) + " bytes, but its shape needs " +

@@ -189,6 +189,9 @@ void Training::loadVariables() {
   now(HostState::Works, "reads first values from " + from);
   ranks_->initialize(sources);
   unusedWeights_ = sources.unusedNames();
+  if (hasRankZero())
+    for (const std::string &note : sources.notes())
+      notes_.push_back(note);
   if (replicaDigestInterval() > 0 && ranks() > 1)
     replicas_ = std::make_unique<ReplicaDigests>(*plan_, *ranks_, *transport_);
   for (const uint32_t rank : transport_->localRanks())

@@ -2,6 +2,7 @@
 #include "tools/ds-run/Arguments.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/Training.h"
+#include "tools/ds-run/CheckpointArguments.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -55,7 +56,7 @@ public:
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
     addPostmortem();
     app_.add_subcommand("info", "devices, libraries, versions");
-    app_.add_subcommand("export", "not available yet")->group("")->allow_extras();
+    addCheckpointCommands(app_, arguments_);
   }
 
   Arguments parse(int argc, char **argv) {
@@ -68,7 +69,6 @@ public:
     } catch (const CLI::ParseError &error) {
       throw UsageError(std::string(error.what()) + "; ds-run --help lists the flags");
     }
-    refuseLaterCommands();
     if (app_.got_subcommand("info")) {
       arguments_.command = Arguments::Command::Info;
       return arguments_;
@@ -77,6 +77,8 @@ public:
       arguments_.command = Arguments::Command::Postmortem;
       return arguments_;
     }
+    if (tookCheckpointCommand(app_, arguments_))
+      return arguments_;
     checkTogether();
     return arguments_;
   }
@@ -130,13 +132,6 @@ private:
     app.add_option("DIR", asked.folder, "the folder with flight-0.json, flight-1.json, ...")->required();
     app.add_option("PLAN", asked.planPath, "the plan that was run")->required();
     app.add_option("--trace", asked.trace, "the last commands of all ranks, for chrome://tracing or ui.perfetto.dev");
-  }
-
-  void refuseLaterCommands() const {
-    if (app_.got_subcommand("export"))
-      throw UsageError("ds-run export is not available yet; ds-run PLAN --resume DIR --steps 0 --export FILE writes "
-                       "the weights of a "
-                       "checkpoint");
   }
 
   /// What --bisect would not do. It runs steps and compares them, nothing else.

@@ -20,12 +20,26 @@ struct PostmortemArguments {
   std::string folder, planPath, trace;
 };
 
+/// ds-run checkpoint ls|verify DIR
+struct CheckpointArguments {
+  enum class Action { List, Verify };
+  Action action = Action::List;
+  std::string folder;
+};
+
+/// ds-run export SOURCE -o FILE | --hf FOLDER --like FOLDER
+struct ExportArguments {
+  std::string source, output, folder, like;
+};
+
 struct Arguments {
-  enum class Command { Train, Bisect, Postmortem, Info, Help };
+  enum class Command { Train, Bisect, Postmortem, Checkpoint, Export, Info, Help };
 
   Command command = Command::Train;
   runtime::TrainingOptions training;
   PostmortemArguments postmortem;
+  CheckpointArguments checkpoint;
+  ExportArguments exporting;
   std::string certificate;         ///< --certify
   std::vector<std::string> bisect; ///< two plans
   bool quiet = false, verbose = false;

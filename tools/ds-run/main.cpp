@@ -14,6 +14,7 @@
 #include "runtime/session/Training.h"
 #include "tools/ds-run/Arguments.h"
 #include "tools/ds-run/Bisect.h"
+#include "tools/ds-run/Checkpoint.h"
 #include "tools/ds-run/Ending.h"
 #include "tools/ds-run/Info.h"
 #include "tools/ds-run/Launcher.h"
@@ -153,6 +154,12 @@ int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &fl
       return bisect(arguments);
     case Arguments::Command::Postmortem:
       postmortem(arguments.postmortem);
+      break;
+    case Arguments::Command::Checkpoint:
+      checkpoint(arguments.checkpoint);
+      break;
+    case Arguments::Command::Export:
+      exportWeights(arguments.exporting);
       break;
     case Arguments::Command::Train:
       flight = std::make_unique<runtime::FlightRecorder>(printNote);

@@ -37,6 +37,11 @@ std::filesystem::path modelFile(const std::string &path) {
       models.push_back(entry);
   if (models.size() == 1)
     return models[0];
+  if (models.empty() && isThere(fs::path(path) / "config.json")) {
+    const std::string folder = (fs::path(path) / "").parent_path().string(); // without a slash at its end
+    throw Failure("'" + path + "' is a saved model without a graph, which needs Python to be exported",
+                  "python models/export.py " + folder + " --out " + folder + "-onnx");
+  }
   throw Failure("folder '" + path + "' holds " + (models.empty() ? "no" : "several") +
                 " .onnx files; name the model's file");
 }

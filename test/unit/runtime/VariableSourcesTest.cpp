@@ -100,6 +100,78 @@ TEST_F(InAFile, RefusesWeightsOfAnotherShapeOrDType) {
   EXPECT_ERROR(sources(folder / "none.safetensors"), "none.safetensors cannot be opened");
 }
 
+TEST_F(InAFile, WidensHalfWeightsWithoutLoss) {
+  // 1, -2, the smallest subnormal, the largest; as bfloat16 and as float16.
+  const std::vector<uint16_t> bfloat16 = {0x3F80, 0xC000, 0x0001, 0x7F7F}, float16 = {0x3C00, 0xC000, 0x0001, 0x7BFF};
+  for (const auto &[dtype, bits] : {std::pair("BF16", bfloat16), std::pair("F16", float16)}) {
+    writeFile(folder / "h.safetensors",
+              safetensors(std::string(R"({"weight":{"dtype":")") + dtype + R"(","shape":[4],"data_offsets":[0,8]}})",
+                          bytesOf(bits)));
+    const VariableSources from = sources(folder / "h.safetensors");
+    const bool isBrain = std::string(dtype) == "BF16";
+    EXPECT_EQ(read<float>(from, 0, 0, 4),
+              (std::vector<float>{1, -2, isBrain ? 0x1p-133f : 0x1p-24f, isBrain ? 0x1.FEp127f : 65504.0f}));
+    EXPECT_EQ(read<float>(from, 0, 1, 1), std::vector<float>{-2});
+    EXPECT_EQ(from.notes(),
+              std::vector<std::string>{std::string("1 of 1 parameters are ") + (isBrain ? "bfloat16" : "float16") +
+                                       " in " + (folder / "h.safetensors") + " and were widened to float32"});
+  }
+}
+
+TEST_F(InAFile, WidensWhatThePlanFindsInFewerBits) {
+  contents = bytesOf(std::vector<uint16_t>{0x3F80, 0xC000, 0x3F00, 0x0000});
+  writeFile(folder / "w.bin", contents);
+  auto &file = *builder.plan.mutable_weight_files(0);
+  file.set_size(contents.size());
+  file.set_crc32c(crc32c(std::as_bytes(std::span(contents))));
+  auto &range = *builder.plan.mutable_variables(0)->mutable_source()->mutable_range();
+  range.set_offset(0);
+  range.set_length(8);
+  range.set_dtype("BF16");
+  EXPECT_EQ(read<float>(sources(), 0, 1, 3), (std::vector<float>{-2, 0.5f, 0}));
+}
+
+TEST_F(InAFile, NeverNarrowsWeights) {
+  writeFile(folder / "d.safetensors",
+            safetensors(R"({"weight":{"dtype":"F64","shape":[4],"data_offsets":[0,32]}})", std::string(32, '\0')));
+  EXPECT_ERROR(sources(folder / "d.safetensors"),
+               "weight is F64 [4], but the plan wants float32 [4]; weights are widened, never narrowed");
+}
+
+TEST_F(InAFile, FindsNamesThatDifferByAPrefix) {
+  const std::string data = bytesOf(std::vector<float>{5, 6, 7, 8});
+  for (const auto &[plans, files] : {std::pair("model.weight", "weight"), std::pair("weight", "model.weight"),
+                                     std::pair("weight", "module.weight"), std::pair("transformer.weight", "weight")}) {
+    builder.plan.mutable_variables(0)->set_name(plans);
+    writeFile(
+        folder / "p.safetensors",
+        safetensors(std::string("{\"") + files + R"(":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", data));
+    const VariableSources from = sources(folder / "p.safetensors");
+    EXPECT_EQ(read<float>(from, 0, 0, 1), std::vector<float>{5}) << plans;
+    ASSERT_EQ(from.notes().size(), 1U);
+    EXPECT_TRUE(from.notes()[0].starts_with("names in ")) << from.notes()[0];
+    EXPECT_TRUE(from.unusedNames().empty());
+  }
+}
+
+TEST_F(InAFile, RefusesWeightsThatHaveNothing) {
+  writeFile(folder / "n.safetensors",
+            safetensors(R"({"other":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", std::string(16, '\0')));
+  EXPECT_ERROR(sources(folder / "n.safetensors"), "n.safetensors lacks 1 of the plan's 1 parameters: weight; it has "
+                                                  "other, which the plan does not know");
+}
+
+TEST(VariableSources, DrawsNothingWhereWeightsWereGiven) {
+  TemporaryFolder folder;
+  PlanBuilder b;
+  b.variable("a", DType::F32, {1}, 0);
+  b.variable("b", DType::F32, {1}, 0);
+  writeFile(folder / "a.safetensors",
+            safetensors(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0')));
+  EXPECT_ERROR(VariableSources(b.plan, {.planFolder = "", .weightsPath = folder / "a.safetensors"}),
+               "lacks 1 of the plan's 2 parameters: b");
+}
+
 TEST(VariableSources, NamesTheFirstThatAreMissing) {
   PlanBuilder b;
   for (const char *name : {"a", "b", "c", "d", "e"})

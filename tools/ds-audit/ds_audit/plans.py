@@ -133,6 +133,8 @@ def first_numbers(plan, index, folder):
         return numpy.full(shape, source.fill, numpy.float64 if dtype.is_float else numpy.int64)
     if kind == "range":
         data = read_range(plan, source.range, folder)
+        if source.range.dtype:
+            return widened_numbers(data, source.range.dtype, shape, variable.name)
     elif kind == "literal":
         data = source.literal
     else:
@@ -140,6 +142,18 @@ def first_numbers(plan, index, folder):
     if len(data) != count_of(shape) * dtype.width:
         raise Refusal(f"variable {variable.name} has a first value of {len(data)} bytes, not of {count_of(shape) * dtype.width}")
     return numbers_of(data, dtype).reshape(shape)
+
+
+def widened_numbers(data, stored, shape, name):
+    """Elements that the file has in fewer bits than the variable."""
+    width = {"BF16": 2, "F16": 2, "F32": 4}.get(stored)
+    if width is None or len(data) != count_of(shape) * width:
+        raise Refusal(f"variable {name} has a first value of {len(data)} bytes of {stored}, not of {count_of(shape)} elements")
+    if stored == "BF16":
+        numbers = (numpy.frombuffer(data, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
+    else:
+        numbers = numpy.frombuffer(data, {"F16": "<f2", "F32": "<f4"}[stored])
+    return numbers.astype(numpy.float64).reshape(shape)
 
 
 def read_range(plan, place, folder) -> bytes:

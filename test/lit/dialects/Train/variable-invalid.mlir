@@ -74,3 +74,23 @@ train.variable gradient @variable_c5_name of @w : tensor<3xf32>
 train.variable parameter @w : tensor<2xf32> from #train.fill<0.0>
 // expected-error @+1 {{op is a metric; only gradients and optimizer state are of a parameter}}
 train.variable metric @variable_c5_kind of @w : tensor<2xf32>
+
+// -----
+
+// expected-error @+1 {{op elements stored as 'F32' are not widened to 'f32'}}
+train.variable parameter @variable_c6_same : tensor<4xf32> from #train.file<"w.bin", 0, 16, "F32">
+
+// -----
+
+// expected-error @+1 {{op elements stored as 'F64' are not widened to 'f32'}}
+train.variable parameter @variable_c6_narrowed : tensor<4xf32> from #train.file<"w.bin", 0, 32, "F64">
+
+// -----
+
+// expected-error @+1 {{op elements stored as 'BF16' are not widened to 'i64'}}
+train.variable buffer @variable_c6_integer : tensor<4xi64> from #train.file<"w.bin", 0, 8, "BF16">
+
+// -----
+
+// expected-error @+1 {{op file range of 16 bytes at 0 is not the 8 bytes of 'tensor<4xf32>'}}
+train.variable parameter @variable_c3_stored : tensor<4xf32> from #train.file<"w.bin", 0, 16, "F16">

@@ -20,3 +20,8 @@ train.variable metric @loss : tensor<f32>
 // A file range of booleans counts a byte each.
 // CHECK: train.variable buffer @bits : tensor<3xi1> from #train.file<"w.bin", 0, 3>
 train.variable buffer @bits : tensor<3xi1> from #train.file<"w.bin", 0, 3>
+// Elements that the file has in fewer bits are widened; the range is of what is stored.
+// CHECK: train.variable parameter @half : tensor<4xf32> from #train.file<"w.bin", 0, 8, "BF16"> {trainable}
+train.variable parameter @half : tensor<4xf32> from #train.file<"w.bin", 0, 8, "BF16"> {trainable}
+// CHECK: train.variable parameter @single : tensor<4xf64> from #train.file<"w.bin", 0, 16, "F32">
+train.variable parameter @single : tensor<4xf64> from #train.file<"w.bin", 0, 16, "F32">

@@ -1,0 +1,116 @@
+//===- SavedWeights.cpp - the weights that a run has left -----------------===//
+#include "runtime/checkpoint/SavedWeights.h"
+
+#include "core/Error.h"
+#include "core/Files.h"
+#include "core/Shape.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
+#include "runtime/checkpoint/FileDamage.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/data/SafetensorsFile.h"
+#include "runtime/data/SafetensorsWriter.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+constexpr uint64_t pieceBytes = uint64_t(1) << 20; // a multiple of every element's size
+
+} // namespace
+
+SavedWeights::SavedWeights(const std::string &path) : path_(path) {
+  if (!isFolder(path)) {
+    openFile();
+    return;
+  }
+  const std::optional<std::string> checkpoint = findCheckpoint(path, "");
+  if (!checkpoint)
+    throw Error(path + " holds no checkpoint, which is a folder with a manifest.json");
+  path_ = *checkpoint;
+  openCheckpoint();
+}
+
+const SafetensorsFile &SavedWeights::open(const std::string &path) {
+  const auto found = files_.find(path);
+  return found != files_.end() ? found->second : files_.emplace(path, SafetensorsFile(path)).first->second;
+}
+
+void SavedWeights::openFile() {
+  const SafetensorsFile &file = open(path_);
+  for (const auto &[name, tensor] : file.tensors()) {
+    tensors_.push_back({name, {}, tensor.dtype, tensor.shape});
+    pieces_[name] = {{&file, tensor.offset, tensor.bytes}};
+  }
+  for (const auto &[alias, name] : file.metadata()) // of --export: the other names of tied weights
+    for (Tensor &tensor : tensors_)
+      if (tensor.name == name)
+        tensor.aliases.push_back(alias);
+}
+
+void SavedWeights::openCheckpoint() {
+  const Manifest manifest = readManifest((std::filesystem::path(path_) / "manifest.json").string());
+  for (const Manifest::File &file : manifest.files)
+    if (const std::optional<std::string> found = damage(path_, file))
+      throw Error(*found + "; name another checkpoint");
+  for (const Manifest::Variable &variable : manifest.variables)
+    if (variable.kind == Manifest::Kind::Parameter || (variable.kind == Manifest::Kind::Buffer && variable.persistent))
+      add(variable);
+}
+
+void SavedWeights::add(const Manifest::Variable &variable) {
+  const uint64_t elementBytes = safetensorsElementBytes(variable.dtype);
+  std::vector<Piece> &pieces = pieces_[variable.name];
+  for (const Manifest::Piece &piece : variable.pieces) {
+    const SafetensorsFile &file = open((std::filesystem::path(path_) / piece.file).string());
+    const SafetensorsFile::Tensor *tensor = file.find(piece.tensor);
+    const uint64_t bytes = (piece.end - piece.begin) * elementBytes;
+    if (tensor == nullptr || tensor->dtype != variable.dtype || tensor->bytes != bytes)
+      throw Error(file.path() + " does not hold " + piece.tensor + " as " + variable.dtype + " of " +
+                  std::to_string(bytes) +
+                  " bytes, as its manifest says; ds-run checkpoint verify tells what is damaged");
+    pieces.push_back({&file, tensor->offset, bytes});
+  }
+  tensors_.push_back({variable.name, variable.aliases, variable.dtype, variable.shape});
+}
+
+void SavedWeights::read(const Tensor &tensor, uint64_t first, uint64_t count, const Sink &sink) const {
+  const uint64_t elementBytes = safetensorsElementBytes(tensor.dtype);
+  uint64_t at = first * elementBytes, left = count * elementBytes; // `at`: from the piece's beginning
+  std::vector<std::byte> buffer;
+  for (const Piece &piece : pieces_.at(tensor.name)) {
+    for (; left > 0 && at < piece.bytes; at += buffer.size(), left -= buffer.size()) {
+      buffer.resize(std::min({pieceBytes, left, piece.bytes - at}));
+      piece.file->file().read(piece.offset + at, buffer);
+      sink(buffer);
+    }
+    at -= std::min(at, piece.bytes);
+  }
+}
+
+void exportSafetensors(const SavedWeights &weights, const std::string &path) {
+  std::vector<TensorToWrite> tensors;
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  for (const SavedWeights::Tensor &tensor : weights.tensors()) {
+    tensors.push_back({.name = tensor.name,
+                       .dtype = tensor.dtype,
+                       .shape = tensor.shape,
+                       .produce = [&](const SavedWeights::Sink &sink) {
+                         weights.read(tensor, 0, uint64_t(elementCount(tensor.shape)), sink);
+                       }});
+    for (const std::string &alias : tensor.aliases)
+      metadata[alias] = tensor.name;
+  }
+  writeSafetensors(path, tensors, metadata);
+}
+
+} // namespace ds::runtime

@@ -1,0 +1,47 @@
+//===- Checkpoint.cpp - ds-run checkpoint and ds-run export ---------------===//
+#include "tools/ds-run/Checkpoint.h"
+
+#include "core/Error.h"
+#include "runtime/checkpoint/CheckpointReport.h"
+#include "runtime/checkpoint/HuggingFaceFolder.h"
+#include "runtime/checkpoint/SavedWeights.h"
+#include "tools/ds-run/Arguments.h"
+
+#include <cstdio>
+#include <string>
+
+namespace ds::run {
+namespace {
+
+void verify(const std::string &folder) {
+  const runtime::Verification verification = runtime::verifyCheckpoints(folder);
+  std::fputs(verification.text.c_str(), stdout);
+  if (verification.damages.empty())
+    return;
+  const size_t others = verification.damages.size() - 1;
+  throw Error(verification.damages[0] +
+              (others > 0 ? "; and " + std::to_string(others) + " more files are damaged" : "") +
+              "; copy it from where it is whole, or use another checkpoint");
+}
+
+} // namespace
+
+void checkpoint(const CheckpointArguments &arguments) {
+  if (arguments.action == CheckpointArguments::Action::Verify)
+    verify(arguments.folder);
+  else
+    std::fputs(runtime::checkpointTable(arguments.folder).c_str(), stdout);
+}
+
+void exportWeights(const ExportArguments &arguments) {
+  const runtime::SavedWeights weights(arguments.source);
+  if (!arguments.output.empty())
+    runtime::exportSafetensors(weights, arguments.output);
+  else
+    for (const std::string &note : runtime::writeHuggingFaceFolder(weights, arguments.like, arguments.folder))
+      std::fprintf(stderr, "note: %s\n", note.c_str());
+  std::printf("wrote %s: %zu tensors of %s\n", (arguments.output.empty() ? arguments.folder : arguments.output).c_str(),
+              weights.tensors().size(), weights.path().c_str());
+}
+
+} // namespace ds::run

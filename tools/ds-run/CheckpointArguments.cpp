@@ -1,0 +1,59 @@
+//===- CheckpointArguments.cpp - flags of ds-run checkpoint and export ----===//
+#include "tools/ds-run/CheckpointArguments.h"
+#include "tools/ds-run/Arguments.h"
+
+#include <CLI/CLI.hpp>
+
+namespace ds::run {
+namespace {
+
+using Action = CheckpointArguments::Action;
+
+void addExport(CLI::App &root, ExportArguments &asked) {
+  CLI::App &app = *root.add_subcommand("export", "weights of a checkpoint as a file, or as a folder for transformers");
+  app.description("Writes the weights of a checkpoint, or of a file of --export, where other programs read them.\n\n"
+                  "  ds-run export run -o w.safetensors                 # float32, names as in PyTorch\n"
+                  "  ds-run export run --hf trained --like llama-saved   # types, shards, configuration, tokenizer of "
+                  "llama-saved\n\n"
+                  "docs/hugging-face.md has an example.");
+  app.add_option("SOURCE", asked.source, "a folder of checkpoints, one checkpoint, or a safetensors file")->required();
+  CLI::Option *file = app.add_option("-o,--output", asked.output, "a safetensors file");
+  CLI::Option *folder = app.add_option("--hf", asked.folder, "a folder that transformers loads; it must not be there");
+  CLI::Option *like = app.add_option("--like", asked.like, "the folder of the model that was trained");
+  file->excludes(folder)->excludes(like);
+  folder->needs(like);
+  like->needs(folder);
+}
+
+void addCheckpoint(CLI::App &root, CheckpointArguments &asked) {
+  CLI::App &app = *root.add_subcommand("checkpoint", "lists and verifies checkpoints");
+  app.require_subcommand(1);
+  CLI::App &list = *app.add_subcommand("ls", "steps, times, bytes, layouts, and whether all is there");
+  CLI::App &verify = *app.add_subcommand("verify", "compares every file with its SHA-256");
+  for (CLI::App *command : {&list, &verify})
+    command->add_option("DIR", asked.folder, "a folder of checkpoints, or one checkpoint")->required();
+}
+
+} // namespace
+
+void addCheckpointCommands(CLI::App &app, Arguments &arguments) {
+  addExport(app, arguments.exporting);
+  addCheckpoint(app, arguments.checkpoint);
+}
+
+bool tookCheckpointCommand(const CLI::App &app, Arguments &arguments) {
+  if (app.got_subcommand("export")) {
+    if (arguments.exporting.output.empty() && arguments.exporting.folder.empty())
+      throw UsageError("ds-run export needs -o FILE or --hf FOLDER --like FOLDER");
+    arguments.command = Arguments::Command::Export;
+    return true;
+  }
+  if (!app.got_subcommand("checkpoint"))
+    return false;
+  const CLI::App &checkpoint = *app.get_subcommand("checkpoint");
+  arguments.checkpoint.action = checkpoint.got_subcommand("verify") ? Action::Verify : Action::List;
+  arguments.command = Arguments::Command::Checkpoint;
+  return true;
+}
+
+} // namespace ds::run
