@@ -172,7 +172,11 @@ const std::vector<BadPlan> variableRules = {
     BAD(RangeLength, "range has 12 bytes, but its shape needs 16",
         variable(p, 0).mutable_source()->mutable_range()->set_length(12)),
     BAD(RangeStoredLength, "range has 16 bytes, but its shape needs 8",
-        variable(p, 0).mutable_source()->mutable_range()->set_dtype("BF16")),
+        {
+          auto *range = variable(p, 0).mutable_source()->mutable_range();
+          range->set_length(16);
+          range->set_dtype("BF16");
+        }),
     BAD(RangeStoredNarrowed, "lie in their file as 'F64', which is not widened to float32",
         variable(p, 0).mutable_source()->mutable_range()->set_dtype("F64")),
     BAD(RangeStoredSame, "lie in their file as 'F32', which is not widened to float32",
