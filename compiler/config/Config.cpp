@@ -91,6 +91,8 @@ std::string_view name(Optimizer::Type type) {
     return "SGD";
   case Optimizer::Type::Adagrad:
     return "Adagrad";
+  case Optimizer::Type::Lion:
+    return "Lion";
   }
   return {};
 }

@@ -19,10 +19,10 @@ namespace ds::config {
 
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
-  enum class Type { None, AdamW, Sgd, Adagrad }; // none: the model must bring its own
+  enum class Type { None, AdamW, Sgd, Adagrad, Lion }; // none: the model must bring its own
   Type type = Type::None;
   double lr = 0;
-  double beta1 = 0, beta2 = 0; // AdamW
+  double beta1 = 0, beta2 = 0; // AdamW, Lion
   double epsilon = 0;          // AdamW, Adagrad
   double weightDecay = 0;
   bool adamWMode = false; // AdamW: false adds the decay to the gradient (plain Adam)
@@ -203,7 +203,7 @@ std::vector<ScheduleParameter> momentumParameters(const Scheduler &scheduler);
 bool cyclesMomentum(const Config &config);
 inline constexpr double cycledBeta2 = 0.99; // DeepSpeed's, while OneCycle sets the first beta
 
-std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad"
+std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad", "Lion"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...
 std::string_view name(Scheduler::Warmup warmup); // "log", "linear"
 

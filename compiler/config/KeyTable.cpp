@@ -165,10 +165,13 @@ std::string keyTable() {
   appendAutos(page);
   appendKeys(page);
   page += "\n## `optimizer.params`\nTypes are compared without regard to case. `Adam` with `adam_w_mode` (the default) "
-          "is AdamW.\n";
+          "is AdamW. `Lion`'s direction that is 0 moves nothing, as in its paper; DeepSpeed's kernels move by the "
+          "learning rate "
+          "there, one of them up and another down.\n";
   appendParameters(page, "`AdamW`, `Adam`", optimizerParameters("AdamW"));
   appendParameters(page, "`SGD`", optimizerParameters("SGD"));
   appendParameters(page, "`Adagrad`", optimizerParameters("Adagrad"));
+  appendParameters(page, "`Lion`", optimizerParameters("Lion"));
   page += "\n## `scheduler.params`\n";
   for (std::string_view type : availableSchedulers())
     appendParameters(page, code(type), schedulerParameters(type));

@@ -29,6 +29,8 @@ json optimizerJson(const Optimizer &o) {
     return {{"type", "Adagrad"}, {"params", params}};
   }
   params["betas"] = {o.beta1, o.beta2};
+  if (o.type == Optimizer::Type::Lion)
+    return {{"type", "Lion"}, {"params", params}};
   params["eps"] = o.epsilon;
   params["adam_w_mode"] = o.adamWMode;
   return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};

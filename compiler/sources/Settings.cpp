@@ -92,7 +92,7 @@ std::string parameterOf(const proto::Plan &plan, const proto::ReferenceOp &updat
 
 Claim optimizer(const proto::Plan &plan, const ConfigFile &config) {
   std::set<std::string> updated;
-  for (const char *kind : {"adamw", "sgd", "adagrad"})
+  for (const char *kind : {"adamw", "sgd", "adagrad", "lion"})
     for (const proto::ReferenceOp *op : opsOf(plan, std::string("train.") + kind)) {
       const std::string name = parameterOf(plan, *op);
       if (kind != config.optimizer)

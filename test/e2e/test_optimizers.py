@@ -141,3 +141,56 @@ def test_a_wrong_setting_is_refused(given, setting, sentence):
     kind, params = SCHEDULES["one-cycle"]
     plan = given.compile("AdamW", ADAM, scheduler={"type": kind, "params": params})
     assert sentence in given.tools("ds-run", plan, "--data", given.folder / "data.safetensors", "--set", setting, code=1).stderr
+
+
+def test_lion_is_deepspeeds(given):
+    _, weights = given.run(given.compile("Lion", maker.LION))
+    require_close(weights, committed()["lion"])
+
+
+def test_lion_takes_a_cycled_momentum(given):
+    """Its beta1 is the schedule's, as the betas of DeepSpeed's Lion are: the weights are those of a Lion in float64."""
+    kind, params = SCHEDULES["one-cycle"]
+    _, weights = given.run(given.compile("Lion", maker.LION, scheduler={"type": kind, "params": params}))
+    wanted, drawn = committed()["schedules"]["one-cycle"], gradients()
+    for name, value in first_values().items():
+        parameter, moment = value.astype(float), numpy.zeros(value.shape)
+        for rate, beta1, gradient in zip(wanted["lr"], wanted["beta1"], drawn[name].astype(float), strict=True):
+            parameter -= rate * (numpy.sign(beta1 * moment + (1 - beta1) * gradient) + maker.LION["weight_decay"] * parameter)
+            moment += (1 - wanted["betas"]) * (gradient - moment)
+        require_close({name: weights[name]}, {name: parameter})
+
+
+LION = {"type": "Lion", "params": {"lr": 1e-4, "weight_decay": 0.1}}
+
+
+def lion_run(tools, exported, text_data, folder, ranks=1, accumulation=1, options=(), steps=6, **settings):
+    """A tiny Llama: the digest of the weights, and the losses."""
+    model, plan, weights = exported("llama", "--size", "tiny", "--seq", 16), folder / "m.dsplan", folder / "weights.safetensors"
+    config = write_config(folder / "ds_config.json", 2, accumulation, LION, gradient_clipping=1.0, **settings)
+    tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan)
+    metrics, _ = tools.train(plan, text_data(16), steps, "--export", weights, "-n", ranks, *options)
+    return load_file(weights), [line["loss"] for line in metrics]
+
+
+def require_same(ours, expected):
+    assert ours[0].keys() == expected[0].keys() and ours[1] == expected[1]
+    for name, value in expected[0].items():
+        numpy.testing.assert_array_equal(ours[0][name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("settings", [*(dict(zero_optimization={"stage": stage}) for stage in range(4)),
+                                      dict(deepstatic={"pipeline": {"stages": 2}})], ids=["zero0", "zero1", "zero2", "zero3", "stages"])
+def test_lion_over_ranks_is_one_ranks(settings, tools, exported, text_data, tmp_path):
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+    one = lion_run(tools, exported, text_data, tmp_path / "one", accumulation=2)
+    many = lion_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=2 if "deepstatic" in settings else 1, **settings)
+    require_same(many, one)
+
+
+def test_lion_resumes_bit_by_bit(tools, exported, text_data, tmp_path):
+    plain = lion_run(tools, exported, text_data, tmp_path)
+    lion_run(tools, exported, text_data, tmp_path, options=("--save", tmp_path / "saved"), steps=3)
+    resumed = lion_run(tools, exported, text_data, tmp_path, options=("--resume", tmp_path / "saved"))
+    require_same(resumed, (plain[0], plain[1][3:]))

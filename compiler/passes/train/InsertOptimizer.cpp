@@ -7,7 +7,7 @@
 //   2. sums of squares of each gradient, in the order of the parameters, and the global norm of all;
 //   3. the clip factor, as of torch.nn.utils.clip_grad_norm_ (Pascanu et al., ICML 2013);
 //   4. an op for each parameter: AdamW or Adam (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019), SGD,
-//      Adagrad (Duchi et al., JMLR 2011), with the options of torch.optim;
+//      Adagrad (Duchi et al., JMLR 2011), Lion (Chen et al., NeurIPS 2023), with the options of torch.optim;
 //   5. the step's number plus one, and the metrics.
 //
 //===----------------------------------------------------------------------===//
@@ -59,8 +59,8 @@ struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
 private:
   LogicalResult checkOptions() {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"adamw", "sgd", "adagrad"}, optimizer.getValue()))
-      return module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad";
+    if (!llvm::is_contained({"adamw", "sgd", "adagrad", "lion"}, optimizer.getValue()))
+      return module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad, lion";
     if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"},
                             schedule.getValue()))
       return module.emitError()
@@ -68,7 +68,7 @@ private:
              << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle";
     if (microbatches < 1)
       return module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
-    if (!momentumParameters.empty() && optimizer != "adamw")
+    if (!momentumParameters.empty() && optimizer != "adamw" && optimizer != "lion")
       return module.emitError() << "momentum-parameters cycle a beta, which " << optimizer.getValue() << " has not";
     rateParameters_ =
         schedule == "constant" && scheduleParameters.empty()
@@ -139,6 +139,10 @@ private:
       train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, momentum_,
                              b.getF64FloatAttr(beta1), b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon),
                              b.getF64FloatAttr(weightDecay), b.getBoolAttr(decoupled));
+    } else if (optimizer == "lion") {
+      auto moment = variable(b, symbols, firstMomentName(name), type, symbol);
+      train::LionOp::create(b, symbol, gradient, moment, rate, step, factor, momentum_, b.getF64FloatAttr(beta1),
+                            b.getF64FloatAttr(beta2), b.getF64FloatAttr(weightDecay));
     } else if (optimizer == "adagrad") {
       auto sum = variable(b, symbols, squareSumName(name), type, symbol);
       train::AdagradOp::create(b, symbol, gradient, sum, rate, step, factor, b.getF64FloatAttr(epsilon),

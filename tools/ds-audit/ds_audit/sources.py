@@ -121,7 +121,7 @@ def compare_settings(plan, path):
     except (OSError, ValueError, AttributeError) as error:
         raise Unusable(f"configuration {path} cannot be read: {error}") from None
     samples = plan.training.train_batch_size // plan.training.micro_batch_size
-    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.loss_gradient": {"scale": 1 / samples},
+    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.lion": own, "train.loss_gradient": {"scale": 1 / samples},
               "train.clip_factor": {"max_norm": config.get("gradient_clipping")},
               "train.learning_rate": {"lr": parameters["lr"]} if "lr" in parameters and "scheduler" not in config else {}}
     compared = 0
