@@ -65,6 +65,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     config.bf16 = resolver.booleanOrDefault("bf16.enabled");
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
+    resolveParameterGroups(resolver, config);
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);

@@ -62,6 +62,13 @@ struct Scheduler {
   OneCycle oneCycle;          // OneCycle
 };
 
+/// An entry of deepstatic.parameter_groups: of the parameters whose names match, and no entry's before.
+struct ParameterGroup {
+  std::string match;                 // a regular expression
+  std::optional<double> weightDecay; // none: the optimizer's
+  double lrFactor = 1;               // of the schedule's rate
+};
+
 /// The section zero_optimization, in elements; what is subsumed is left out.
 struct Zero {
   int64_t stage = 0;
@@ -135,6 +142,7 @@ struct Config {
   bool bf16 = false;      // computes with bfloat16 (docs/precision.md)
   Optimizer optimizer;
   Scheduler scheduler;
+  std::vector<ParameterGroup> parameterGroups; // the first that matches decides
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;

@@ -54,6 +54,17 @@ json schedulerJson(const Config &config) {
   return {{"type", name(s.type)}, {"params", params}};
 }
 
+json groupsJson(const std::vector<ParameterGroup> &groups) {
+  json list = json::array();
+  for (const ParameterGroup &group : groups) {
+    json one = {{"match", group.match}, {"lr_factor", group.lrFactor}};
+    if (group.weightDecay)
+      one["weight_decay"] = *group.weightDecay;
+    list.push_back(one);
+  }
+  return list;
+}
+
 json zeroJson(const Zero &z) {
   return {{"stage", z.stage},
           {"reduce_bucket_size", z.reduceBucketSize},
@@ -110,6 +121,8 @@ std::string resolvedJson(const Config &config) {
         {"loss_normalization", "microbatch"},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
+  if (!config.parameterGroups.empty())
+    resolved["deepstatic"]["parameter_groups"] = groupsJson(config.parameterGroups);
   for (const auto &[section, monitor] :
        {std::pair("tensorboard", &config.tensorboard), {"csv_monitor", &config.csvMonitor}})
     if (monitor->enabled)

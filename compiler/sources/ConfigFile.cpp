@@ -217,6 +217,22 @@ void readSchedule(const Reader &reader, ConfigFile &config) {
     readOneCycle(reader, config);
 }
 
+/// Of deepstatic.parameter_groups; a group that does not say its decay has the optimizer's.
+std::vector<Group> readGroups(const Reader &reader) {
+  std::vector<Group> groups;
+  const Json *list = reader.find("deepstatic.parameter_groups");
+  const double decay = reader.number("optimizer.params.weight_decay", 0);
+  const auto number = [](const Json &one, const char *key, double otherwise) {
+    return one.contains(key) && one[key].is_number() ? one[key].get<double>() : otherwise;
+  };
+  if (list != nullptr && list->is_array())
+    for (const Json &one : *list)
+      if (one.contains("match") && one["match"].is_string())
+        groups.push_back(
+            {one["match"].get<std::string>(), number(one, "weight_decay", decay), number(one, "lr_factor", 1)});
+  return groups;
+}
+
 /// What is reduced is gathered in one piece, so the smallest limit holds. transformers derives what says "auto" from
 /// the hidden size.
 uint64_t readBucket(const Reader &reader, uint64_t hidden) {
@@ -242,6 +258,7 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   readBatches(reader, dataRanks, config);
   readOptimizer(reader, config);
   readSchedule(reader, config);
+  config.groups = readGroups(reader);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
   config.bucket = readBucket(reader, trained.hidden);

@@ -10,6 +10,12 @@
 
 namespace ds::sources {
 
+/// Of the parameters whose names match, and no group's before.
+struct Group {
+  std::string match;
+  double decay = 0, rate = 1; ///< weight decay, and the factor of the learning rate
+};
+
 /// DeepSpeed's meaning of the keys that decide what is computed, defaults included
 /// (https://www.deepspeed.ai/docs/config-json/, torch.optim).
 struct ConfigFile {
@@ -22,6 +28,7 @@ struct ConfigFile {
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;
   CycledMomentum momentum;
+  std::vector<Group> groups;
 };
 
 /// What the values "auto" rest on.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/Call.h"
-#include "kernels/optimizer/momentum_operand.h"
+#include "kernels/optimizer/one_cycle.h"
 
 #include <cstdint>
 

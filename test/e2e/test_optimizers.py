@@ -12,6 +12,7 @@ import pytest
 import torch
 from conftest import REPOSITORY, write_config
 from deepspeed_reference import LR, SCHEDULES, UPDATES, committed, first_values, gradients, maker
+from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
 
 sys.path.insert(0, str(REPOSITORY / "models"))
@@ -22,7 +23,7 @@ TORCH = {
     "AdamW": ADAM,
     "Adam": {**ADAM, "adam_w_mode": False},
     "SGD": {"lr": LR, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
-    "Adagrad": {"lr": LR, "lr_decay": 0.1, "weight_decay": 0.1},
+    "Adagrad": {"lr": 10 * LR, "lr_decay": 0.1, "weight_decay": 0.1},
 }
 
 
@@ -194,3 +195,59 @@ def test_lion_resumes_bit_by_bit(tools, exported, text_data, tmp_path):
     lion_run(tools, exported, text_data, tmp_path, options=("--save", tmp_path / "saved"), steps=3)
     resumed = lion_run(tools, exported, text_data, tmp_path, options=("--resume", tmp_path / "saved"))
     require_same(resumed, (plain[0], plain[1][3:]))
+
+
+GROUPS = [{"match": "scale$", "weight_decay": 0, "lr_factor": 0.25}, {"match": "s|matrix", "lr_factor": 2}]
+
+
+@pytest.mark.parametrize("kind", ["AdamW", "SGD"])
+def test_groups_are_pytorchs_parameter_groups(given, kind):
+    """`scale` matches both: the first that matches decides."""
+    params = dict(TORCH[kind])
+    metrics, weights = given.run(given.compile(kind, params, deepstatic={"parameter_groups": GROUPS}))
+    assert {line["lr"] for line in metrics} == {LR}, "the metric is the schedule's"
+    require_close({"scale": weights["scale"]}, {"scale": torch_weights(kind, {**params, "lr": LR / 4, "weight_decay": 0})["scale"]})
+    require_close({"matrix": weights["matrix"]}, {"matrix": torch_weights(kind, {**params, "lr": LR * 2})["matrix"]})
+
+
+@pytest.mark.parametrize("settings", [*(dict(zero_optimization={"stage": stage}) for stage in range(4)), dict(stages=2)],
+                         ids=["zero0", "zero1", "zero2", "zero3", "stages"])
+def test_groups_over_ranks_are_one_ranks(settings, tools, exported, text_data, tmp_path):
+    """Buckets are shared only by parameters of one group."""
+    groups = {"parameter_groups": [{"match": "norm", "weight_decay": 0, "lr_factor": 0.5}, {"match": "self_attn", "lr_factor": 3}]}
+    for name in ("one", "many", "plain"):
+        (tmp_path / name).mkdir()
+    one = lion_run(tools, exported, text_data, tmp_path / "one", accumulation=2, deepstatic=groups)
+    plain = lion_run(tools, exported, text_data, tmp_path / "plain", accumulation=2)
+    assert one[1] != plain[1], "groups change nothing: the test shows nothing"
+    many = {**settings, "deepstatic": groups}
+    if many.pop("stages", None):
+        many["deepstatic"] = {**groups, "pipeline": {"stages": 2}}
+    accumulation = 2 if "pipeline" in many["deepstatic"] else 1
+    require_same(lion_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=accumulation, **many), one)
+
+
+@pytest.mark.parametrize("group, sentence", [
+    ({"match": "nowhere"}, 'deepstatic.parameter_groups: "nowhere" matches no trained parameter that no group before it has'),
+    ({"match": "("}, 'deepstatic.parameter_groups: "(" is no regular expression'),
+    ({"weight_decay": 0}, 'group 1 says of no parameter that it is its; write {"match": REGEX, "weight_decay": 0}'),
+    ({"match": "a", "lr_factor": -1}, "group 1 has lr_factor -1; it must be at least 0"),
+    ({"match": "a", "betas": [0, 0]}, "match, weight_decay and lr_factor are available"),
+])
+def test_a_wrong_group_is_refused(given, group, sentence):
+    config = given.fresh(".json")
+    write_config(config, 1, deepstatic={"parameter_groups": [group]})
+    assert sentence in given.tools.refused("ds-opt", "compile", given.folder / "model", "--config", config, "-o", given.fresh(".dsplan"))
+
+
+def test_verify_derives_groups_a_second_time(given):
+    """A plan that decays what the configuration's groups do not is refused."""
+    plan = given.compile("AdamW", ADAM, deepstatic={"parameter_groups": GROUPS})
+    message = read_plan(plan)
+    update = next(op for op in message.reference.ops if op.op == "train.adamw" and "scale" in {
+        message.variables[variable].name for variable in op.variables})
+    next(one for one in update.attributes if one.name == "weight_decay").number = 0.1
+    config = plan.with_name(f"{int(plan.stem) - 1}.json")
+    write_plan(plan, message)
+    refusal = given.tools("ds-opt", "verify", plan, "--model", given.folder / "model", "--config", config, code=1)
+    assert "weight_decay" in refusal.stderr + refusal.stdout

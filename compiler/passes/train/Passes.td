@@ -273,6 +273,8 @@ def InsertOptimizer
     Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,
+    Option<"parameterGroups", "parameter-groups", "std::string", "\"\"",
+           "`{match = \\\"REGEX\\\", weight_decay = 0.0, lr_factor = 0.5}, ...`; the first that matches decides">,
     Option<"clip", "clip", "double", "0", "largest global gradient norm; 0: no clipping">,
     Option<"schedule", "schedule", "std::string", "\"constant\"",
            "constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle">,
