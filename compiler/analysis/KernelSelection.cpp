@@ -157,6 +157,15 @@ public:
     return call.variable("sum", op.getSquareSumAttr(), type).call(op);
   }
 
+  KernelCall lion(LionOp op) const {
+    auto call = writerOf(op);
+    call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("weight_decay", op.getWeightDecay());
+    call.with("cycled", bool(op.getMomentum()));
+    const RankedTensorType type = typeOf(op.getParameterAttr());
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    return call.variable("m", op.getFirstMomentAttr(), type).call(op);
+  }
+
   KernelCall increment(IncrementOp op) const {
     return writerOf(op).variable("step", op.getVariableAttr(), typeOf(op.getVariableAttr())).call();
   }
@@ -222,6 +231,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](IncrementOp o) { return select.increment(o); })
       .Case([&](AdamWOp o) { return select.adamw(o); })
       .Case([&](SgdOp o) { return select.sgd(o); })
+      .Case([&](LionOp o) { return select.lion(o); })
       .Case([&](AdagradOp o) { return select.adagrad(o); })
       .Default([](Operation *o) {
         o->emitOpError("has no kernel");

@@ -65,6 +65,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     config.bf16 = resolver.booleanOrDefault("bf16.enabled");
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
+    resolveParameterGroups(resolver, config);
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);
@@ -91,6 +92,8 @@ std::string_view name(Optimizer::Type type) {
     return "SGD";
   case Optimizer::Type::Adagrad:
     return "Adagrad";
+  case Optimizer::Type::Lion:
+    return "Lion";
   }
   return {};
 }

@@ -19,10 +19,10 @@ namespace ds::config {
 
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
-  enum class Type { None, AdamW, Sgd, Adagrad }; // none: the model must bring its own
+  enum class Type { None, AdamW, Sgd, Adagrad, Lion }; // none: the model must bring its own
   Type type = Type::None;
   double lr = 0;
-  double beta1 = 0, beta2 = 0; // AdamW
+  double beta1 = 0, beta2 = 0; // AdamW, Lion
   double epsilon = 0;          // AdamW, Adagrad
   double weightDecay = 0;
   bool adamWMode = false; // AdamW: false adds the decay to the gradient (plain Adam)
@@ -60,6 +60,13 @@ struct Scheduler {
   double cosMinRatio = 0;     // WarmupCosineLR, of the optimizer's lr
   RangeTest rangeTest;        // LRRangeTest
   OneCycle oneCycle;          // OneCycle
+};
+
+/// An entry of deepstatic.parameter_groups: of the parameters whose names match, and no entry's before.
+struct ParameterGroup {
+  std::string match;                 // a regular expression
+  std::optional<double> weightDecay; // none: the optimizer's
+  double lrFactor = 1;               // of the schedule's rate
 };
 
 /// The section zero_optimization, in elements; what is subsumed is left out.
@@ -135,6 +142,7 @@ struct Config {
   bool bf16 = false;      // computes with bfloat16 (docs/precision.md)
   Optimizer optimizer;
   Scheduler scheduler;
+  std::vector<ParameterGroup> parameterGroups; // the first that matches decides
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;
@@ -203,7 +211,7 @@ std::vector<ScheduleParameter> momentumParameters(const Scheduler &scheduler);
 bool cyclesMomentum(const Config &config);
 inline constexpr double cycledBeta2 = 0.99; // DeepSpeed's, while OneCycle sets the first beta
 
-std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad"
+std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad", "Lion"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...
 std::string_view name(Scheduler::Warmup warmup); // "log", "linear"
 

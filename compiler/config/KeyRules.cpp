@@ -32,6 +32,7 @@ constexpr KeyRule rules[] = {
     {"scheduler.type", Honoured, "", ""},
     {"scheduler.params", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
+    {"deepstatic.parameter_groups", Honoured, "", ""},
     {"deepstatic.pipeline", Honoured, "", ""},
     {"deepstatic.recompute", Honoured, "", ""},
     {"deepstatic.tf32", Honoured, "", ""},

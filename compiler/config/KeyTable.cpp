@@ -151,6 +151,15 @@ optimizer is `cycle_max_mom` - (`cycle_max_mom` - `cycle_min_mom`) s(j), then `c
 is 0.99, whatever `betas` says. SGD and Adagrad have no betas: they keep their momentum, as in DeepSpeed. `docs/checkpoints.md` says how `ds-run --set` changes a
 schedule when a run goes on; nothing is compiled again for that.
 
+## Parameter groups
+For example, no decay for biases and norms, and a tenth of the learning rate for what is left of the embedding:
+
+    "deepstatic": {"parameter_groups": [{"match": "bias$|norm", "weight_decay": 0}, {"match": "wte", "lr_factor": 0.1}]}
+
+`match` is an extended regular expression that is searched for in a parameter's name. The first group that matches decides; its `weight_decay` takes the
+place of the optimizer's, and its learning rate is the schedule's times `lr_factor`. A group that has no parameter is rejected. The metric `lr` is the
+schedule's. Parameters that are updated alike share buckets, so groups change how gradients travel, and no bit of any sum.
+
 ## Clipping
 `gradient_clipping` c is the largest global norm of the gradients: with norm n they are divided by max(1, (n + 1e-6) / c). Left out
 it is 1.0, as in DeepSpeed since 0.19; 0 turns clipping off.
@@ -176,10 +185,13 @@ std::string keyTable() {
   appendAutos(page);
   appendKeys(page);
   page += "\n## `optimizer.params`\nTypes are compared without regard to case. `Adam` with `adam_w_mode` (the default) "
-          "is AdamW.\n";
+          "is AdamW. `Lion`'s direction that is 0 moves nothing, as in its paper; DeepSpeed's kernels move by the "
+          "learning rate "
+          "there, one of them up and another down.\n";
   appendParameters(page, "`AdamW`, `Adam`", optimizerParameters("AdamW"));
   appendParameters(page, "`SGD`", optimizerParameters("SGD"));
   appendParameters(page, "`Adagrad`", optimizerParameters("Adagrad"));
+  appendParameters(page, "`Lion`", optimizerParameters("Lion"));
   page += "\n## `scheduler.params`\n";
   for (std::string_view type : availableSchedulers())
     appendParameters(page, code(type), schedulerParameters(type));

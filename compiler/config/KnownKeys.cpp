@@ -25,6 +25,7 @@ constexpr KnownKey ownKeys[] = {
     {"deepstatic.checkpoint.snapshot", "str", R"("buffered")", R"(["buffered", "blocking"])", "", false},
     {"deepstatic.device_memory", "int|str|null", "null", "", "", false},
     {"deepstatic.loss_normalization", "str", R"("microbatch")", R"(["microbatch", "tokens"])", "", false},
+    {"deepstatic.parameter_groups", "list", "[]", "", "", false},
     {"deepstatic.pipeline.chunks", "int", "1", "", "", false},
     {"deepstatic.pipeline.partition", "str", R"("best")", "", "", false},
     {"deepstatic.pipeline.schedule", "str", R"("1f1b")", R"(["gpipe", "1f1b", "interleaved", "zb-h1"])", "", false},

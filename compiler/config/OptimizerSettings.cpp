@@ -1,4 +1,4 @@
-//===- OptimizerSettings.cpp - AdamW, Adam, SGD, Adagrad ------------------===//
+//===- OptimizerSettings.cpp - AdamW, Adam, SGD, Adagrad, Lion ------------===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
 #include "compiler/config/KeyRules.h"
@@ -56,6 +56,11 @@ void readAdagrad(Resolver &resolver, Optimizer &optimizer) {
   optimizer.lrDecay = read(resolver, "optimizer.params.lr_decay");
 }
 
+void readLion(Resolver &resolver, Optimizer &optimizer) {
+  optimizer.type = Optimizer::Type::Lion;
+  readBetas(resolver, optimizer);
+}
+
 } // namespace
 
 void resolveOptimizer(Resolver &resolver, Config &config) {
@@ -68,11 +73,13 @@ void resolveOptimizer(Resolver &resolver, Config &config) {
   }
   const auto known = availableOptimizer(*type);
   if (!known)
-    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam, SGD and Adagrad are");
+    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam, SGD, Adagrad and Lion are");
   if (*known == "SGD")
     readSgd(resolver, config.optimizer);
   else if (*known == "Adagrad")
     readAdagrad(resolver, config.optimizer);
+  else if (*known == "Lion")
+    readLion(resolver, config.optimizer);
   else
     readAdam(resolver, config.optimizer, *known == "AdamW");
   config.optimizer.lr = read(resolver, "optimizer.params.lr");

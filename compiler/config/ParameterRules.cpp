@@ -56,6 +56,15 @@ constexpr Parameter adagrad[] = {
     {{"weight_decay", "float", "0", "", "", false}, Honoured, ""},
 };
 
+// DeepSpeed's FusedLion; DeepSpeedCPULion has its `fp32_optimizer_states` besides.
+constexpr Parameter lion[] = {
+    {{"betas", "list", "[0.9, 0.99]", "", "", false}, Honoured, ""},
+    {{"fp32_optimizer_states", "bool", "true", "", "", false}, DefaultOnly, ""},
+    {{"lr", "float", "0.001", "", "", false}, Honoured, ""},
+    {{"set_grad_none", "bool", "true", "", "", false}, Subsumed, "gradients are written anew every step"},
+    {{"weight_decay", "float", "0.0", "", "", false}, Honoured, ""},
+};
+
 constexpr Parameter lastBatchIteration = {
     {"last_batch_iteration", "int", "-1", "", "", false}, DefaultOnly, "a schedule begins at the first update"};
 constexpr Parameter warmupNumSteps = {{"warmup_num_steps", "int", "1000", "", "", false}, Honoured, ""};
@@ -101,7 +110,7 @@ constexpr Parameter oneCycle[] = {
     lastBatchIteration,
 };
 
-constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD", "Adagrad"};
+constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD", "Adagrad", "Lion"};
 constexpr std::string_view schedulers[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"};
 
 bool equalIgnoringCase(std::string_view a, std::string_view b) {
@@ -125,6 +134,8 @@ std::span<const Parameter> optimizerParameters(std::string_view type) {
     return sgd;
   if (type == "Adagrad")
     return adagrad;
+  if (type == "Lion")
+    return lion;
   return {};
 }
 

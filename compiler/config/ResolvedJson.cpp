@@ -29,6 +29,8 @@ json optimizerJson(const Optimizer &o) {
     return {{"type", "Adagrad"}, {"params", params}};
   }
   params["betas"] = {o.beta1, o.beta2};
+  if (o.type == Optimizer::Type::Lion)
+    return {{"type", "Lion"}, {"params", params}};
   params["eps"] = o.epsilon;
   params["adam_w_mode"] = o.adamWMode;
   return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};
@@ -50,6 +52,17 @@ json schedulerJson(const Config &config) {
     else if (name != "lr") // the optimizer's, which stands there
       std::visit([&](const auto &one) { params[name] = one; }, value);
   return {{"type", name(s.type)}, {"params", params}};
+}
+
+json groupsJson(const std::vector<ParameterGroup> &groups) {
+  json list = json::array();
+  for (const ParameterGroup &group : groups) {
+    json one = {{"match", group.match}, {"lr_factor", group.lrFactor}};
+    if (group.weightDecay)
+      one["weight_decay"] = *group.weightDecay;
+    list.push_back(one);
+  }
+  return list;
 }
 
 json zeroJson(const Zero &z) {
@@ -108,6 +121,8 @@ std::string resolvedJson(const Config &config) {
         {"loss_normalization", "microbatch"},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
+  if (!config.parameterGroups.empty())
+    resolved["deepstatic"]["parameter_groups"] = groupsJson(config.parameterGroups);
   for (const auto &[section, monitor] :
        {std::pair("tensorboard", &config.tensorboard), {"csv_monitor", &config.csvMonitor}})
     if (monitor->enabled)

@@ -86,7 +86,8 @@ void resolvePipeline(Resolver &resolver, Config &config);         // sets the da
 void resolveBatchSizes(Resolver &resolver, Config &config);       // after the pipeline
 void checkMicrobatches(Resolver &resolver, const Config &config); // of the pipeline; after the batch sizes
 void resolveOptimizer(Resolver &resolver, Config &config);
-void resolveScheduler(Resolver &resolver, Config &config); // after the optimizer
+void resolveScheduler(Resolver &resolver, Config &config);
+void resolveParameterGroups(Resolver &resolver, Config &config); // after the optimizer
 void resolveZero(Resolver &resolver, Config &config);
 void resolveRecompute(Resolver &resolver, Config &config);
 

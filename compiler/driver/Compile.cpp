@@ -73,6 +73,21 @@ static std::string attributeList(const std::vector<config::ScheduleParameter> &p
   return list;
 }
 
+/// As ds-insert-optimizer takes them: `{match = "REGEX", ...}, ...`.
+static std::string groupList(const std::vector<config::ParameterGroup> &groups) {
+  std::string list;
+  llvm::raw_string_ostream out(list);
+  for (const config::ParameterGroup &group : groups) {
+    out << (&group == groups.data() ? "{match = \"" : ", {match = \"");
+    llvm::printEscapedString(group.match, out);
+    out << llvm::format("\", lr_factor = %.17e", group.lrFactor);
+    if (group.weightDecay)
+      out << llvm::format(", weight_decay = %.17e", *group.weightDecay);
+    out << "}";
+  }
+  return list;
+}
+
 static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   InsertOptimizerOptions options;
   const config::Optimizer &optimizer = config.optimizer;
@@ -87,6 +102,7 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   options.nesterov = optimizer.nesterov;
   options.lrDecay = optimizer.lrDecay;
   options.clip = config.gradientClipping.value_or(0);
+  options.parameterGroups = groupList(config.parameterGroups);
   const config::Scheduler &scheduler = config.scheduler;
   if (scheduler.type == config::Scheduler::Type::None)
     return options;

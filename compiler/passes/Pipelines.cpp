@@ -195,7 +195,7 @@ private:
   std::vector<std::function<void()>> copies_; // from flags to fields
 
   Flag<int64_t> microbatches_{*this, "microbatches", options_.microbatches, "micro-batches of one rank and step"};
-  Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd or adagrad"};
+  Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad or lion"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<bool> bf16_{*this, "bf16", options_.bf16, "compute with bf16"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};

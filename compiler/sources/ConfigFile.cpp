@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdint>
 #include <string>
@@ -119,6 +120,13 @@ void readBatches(const Reader &reader, uint64_t dataRanks, ConfigFile &config) {
   config.trainBatch = config.microBatch * config.accumulation * dataRanks;
 }
 
+std::array<double, 2> readBetas(const Reader &reader, std::array<double, 2> betas) {
+  if (const Json *written = reader.find("optimizer.params.betas"); written && written->size() == 2)
+    for (size_t i = 0; i < 2; ++i)
+      betas[i] = (*written)[i].is_number() ? (*written)[i].get<double>() : betas[i];
+  return betas;
+}
+
 void readOptimizer(const Reader &reader, ConfigFile &config) {
   const auto parameter = [&](const std::string &key, double otherwise) {
     return reader.number("optimizer.params." + key, otherwise);
@@ -127,10 +135,7 @@ void readOptimizer(const Reader &reader, ConfigFile &config) {
   auto &settings = config.settings;
   if (type == "adam" || type == "adamw") { // DeepSpeed's FusedAdam
     config.optimizer = "adamw";
-    double betas[2] = {0.9, 0.999};
-    if (const Json *written = reader.find("optimizer.params.betas"); written && written->size() == 2)
-      for (size_t i = 0; i < 2; ++i)
-        betas[i] = (*written)[i].is_number() ? (*written)[i].get<double>() : betas[i];
+    const std::array<double, 2> betas = readBetas(reader, {0.9, 0.999});
     settings = {{"beta1", betas[0]},
                 {"beta2", betas[1]},
                 {"epsilon", parameter("eps", 1e-8)},
@@ -141,6 +146,10 @@ void readOptimizer(const Reader &reader, ConfigFile &config) {
     settings = {{"momentum", parameter("momentum", 0)},
                 {"weight_decay", parameter("weight_decay", 0)},
                 {"nesterov", reader.flag("optimizer.params.nesterov", false) ? 1 : 0}};
+  } else if (type == "lion") {
+    config.optimizer = type;
+    const std::array<double, 2> betas = readBetas(reader, {0.9, 0.99});
+    settings = {{"beta1", betas[0]}, {"beta2", betas[1]}, {"weight_decay", parameter("weight_decay", 0)}};
   } else if (type == "adagrad") {
     config.optimizer = type;
     settings = {{"epsilon", parameter("eps", 1e-10)},
@@ -169,7 +178,8 @@ void readOneCycle(const Reader &reader, ConfigFile &config) {
   config.schedule.most = number("cycle_max_lr", 0);
   config.schedule.slope = number("decay_lr_rate", 0);
   config.schedule.cycle = cycle;
-  if (config.optimizer != "adamw" || !reader.flag("scheduler.params.cycle_momentum", true))
+  if ((config.optimizer != "adamw" && config.optimizer != "lion") ||
+      !reader.flag("scheduler.params.cycle_momentum", true))
     return;
   config.momentum = {.on = true,
                      .least = number("cycle_min_mom", 0.8),
@@ -207,6 +217,22 @@ void readSchedule(const Reader &reader, ConfigFile &config) {
     readOneCycle(reader, config);
 }
 
+/// Of deepstatic.parameter_groups; a group that does not say its decay has the optimizer's.
+std::vector<Group> readGroups(const Reader &reader) {
+  std::vector<Group> groups;
+  const Json *list = reader.find("deepstatic.parameter_groups");
+  const double decay = reader.number("optimizer.params.weight_decay", 0);
+  const auto number = [](const Json &one, const char *key, double otherwise) {
+    return one.contains(key) && one[key].is_number() ? one[key].get<double>() : otherwise;
+  };
+  if (list != nullptr && list->is_array())
+    for (const Json &one : *list)
+      if (one.contains("match") && one["match"].is_string())
+        groups.push_back(
+            {one["match"].get<std::string>(), number(one, "weight_decay", decay), number(one, "lr_factor", 1)});
+  return groups;
+}
+
 /// What is reduced is gathered in one piece, so the smallest limit holds. transformers derives what says "auto" from
 /// the hidden size.
 uint64_t readBucket(const Reader &reader, uint64_t hidden) {
@@ -232,6 +258,7 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   readBatches(reader, dataRanks, config);
   readOptimizer(reader, config);
   readSchedule(reader, config);
+  config.groups = readGroups(reader);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
   config.bucket = readBucket(reader, trained.hidden);

@@ -10,11 +10,17 @@
 
 namespace ds::sources {
 
+/// Of the parameters whose names match, and no group's before.
+struct Group {
+  std::string match;
+  double decay = 0, rate = 1; ///< weight decay, and the factor of the learning rate
+};
+
 /// DeepSpeed's meaning of the keys that decide what is computed, defaults included
 /// (https://www.deepspeed.ai/docs/config-json/, torch.optim).
 struct ConfigFile {
   uint64_t microBatch = 0, accumulation = 0, trainBatch = 0; ///< samples, micro-batches, samples
-  std::string optimizer; ///< "adamw", "sgd", "adagrad"; "": the model brings its own
+  std::string optimizer; ///< "adamw", "sgd", "adagrad", "lion"; "": the model brings its own
   /// By the names of the reference program's attributes; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> settings;
   double clip = 0; ///< largest global norm; 0: none
@@ -22,6 +28,7 @@ struct ConfigFile {
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;
   CycledMomentum momentum;
+  std::vector<Group> groups;
 };
 
 /// What the values "auto" rest on.

@@ -23,14 +23,14 @@ struct Schedule {
   double slope = 0;                       ///< LRRangeTest: step rate; OneCycle: decay rate
   int64_t length = 1;                     ///< LRRangeTest: step size
   bool stairs = false;                    ///< LRRangeTest
-  Cycle cycle;                            ///< OneCycle
+  Cycle cycle = {};                       ///< OneCycle
 };
 
 /// The first beta of an update under OneCycle.
 struct CycledMomentum {
   bool on = false; ///< else the optimizer's own
   double least = 0, most = 0, slope = 0;
-  Cycle cycle;
+  Cycle cycle = {};
 };
 double cycledMomentum(const CycledMomentum &momentum, int64_t number);
 

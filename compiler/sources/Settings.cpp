@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -90,15 +91,44 @@ std::string parameterOf(const proto::Plan &plan, const proto::ReferenceOp &updat
   return "";
 }
 
+/// What the first group of that name asks for; none: what the configuration asks for of all.
+const Group *groupOf(const ConfigFile &config, const std::string &parameter) {
+  for (const Group &group : config.groups)
+    if (std::regex_search(parameter, std::regex(group.match, std::regex::extended)))
+      return &group;
+  return nullptr;
+}
+
+/// What an update multiplies the schedule's rate with; its first operand is the rate, or that times a constant.
+double rateFactor(const proto::Plan &plan, const proto::ReferenceOp &update) {
+  const proto::ReferenceOp *rate = makerOf(plan, update.operands(0));
+  if (rate != nullptr && rate->op() == "train.learning_rate")
+    return 1;
+  const proto::ReferenceOp *schedule = rate && rate->op() == "train.mul" ? makerOf(plan, rate->operands(0)) : nullptr;
+  const proto::ReferenceOp *factor = schedule ? makerOf(plan, rate->operands(1)) : nullptr;
+  if (factor == nullptr || schedule->op() != "train.learning_rate" || attributeOf(*factor, "value") == nullptr)
+    throw Error("the update of " + parameterOf(plan, update) + " takes no learning rate of the schedule");
+  return numberOf(*factor, "value");
+}
+
+void requireUpdate(const proto::Plan &plan, const ConfigFile &config, const proto::ReferenceOp &op) {
+  const std::string name = parameterOf(plan, op);
+  const Group *group = groupOf(config, name);
+  const std::string why = group ? "group \"" + group->match + "\" of the configuration" : "the configuration";
+  for (const auto &[setting, wanted] : config.settings)
+    requireEqual(setting + " of " + name, numberOf(op, setting),
+                 group && setting == "weight_decay" ? group->decay : wanted, why);
+  requireEqual("the factor of the learning rate of " + name, rateFactor(plan, op), group ? group->rate : 1, why);
+}
+
 Claim optimizer(const proto::Plan &plan, const ConfigFile &config) {
   std::set<std::string> updated;
-  for (const char *kind : {"adamw", "sgd", "adagrad"})
+  for (const char *kind : {"adamw", "sgd", "adagrad", "lion"})
     for (const proto::ReferenceOp *op : opsOf(plan, std::string("train.") + kind)) {
       const std::string name = parameterOf(plan, *op);
       if (kind != config.optimizer)
         throw Error("the plan updates " + name + " by " + kind + ", but optimizer.type asks for " + config.optimizer);
-      for (const auto &[setting, wanted] : config.settings)
-        requireEqual(setting + " of " + name, numberOf(*op, setting), wanted, "the configuration");
+      requireUpdate(plan, config, *op);
       if (!updated.insert(name).second)
         throw Error("the reference program of the plan updates " + name + " twice");
     }
@@ -109,7 +139,10 @@ Claim optimizer(const proto::Plan &plan, const ConfigFile &config) {
   for (const auto &[name, value] : config.settings)
     settings += ", " + name + " " + text(value);
   return {"optimizer", "each of " + std::to_string(updated.size()) + " trained parameters is updated by " +
-                           config.optimizer + settings};
+                           config.optimizer + settings +
+                           (config.groups.empty()
+                                ? ""
+                                : ", but as " + std::to_string(config.groups.size()) + " groups of parameters say")};
 }
 
 Claim clipping(const proto::Plan &plan, const ConfigFile &config) {

@@ -63,6 +63,23 @@ def Train_AdagradOp : Train_UpdateOp<"adagrad",
   }];
 }
 
+def Train_LionOp : Train_UpdateOp<"lion",
+    (ins FlatSymbolRefAttr:$first_moment),
+    (ins Optional<Train_F64Scalar>:$momentum, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$weight_decay)> {
+  let summary = "steps of one size along the sign of a moment";
+  let description = [{
+    Chen et al. 2023; DeepSpeed's FusedLion. The gradient is multiplied by `clip` first. `beta1` of this update is
+    `momentum` where there is one.
+
+    **Constraints**
+    - (lion_c1) parameter, gradient and moment name variables of one float type.
+  }];
+  let assemblyFormat = [{
+    $parameter `gradient` $gradient `moment` $first_moment `rate` $learning_rate `step` $step `clip` $clip
+    (`momentum` $momentum^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 def Train_LearningRateOp : Train_PureOp<"learning_rate"> {
   let summary = "the schedule's learning rate for this update";
   let description = [{

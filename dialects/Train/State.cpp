@@ -22,6 +22,8 @@ SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
             adamw.getSecondMomentAttr().getAttr()};
   if (auto adagrad = dyn_cast<AdagradOp>(op))
     return {adagrad.getParameterAttr().getAttr(), adagrad.getSquareSumAttr().getAttr()};
+  if (auto lion = dyn_cast<LionOp>(op))
+    return {lion.getParameterAttr().getAttr(), lion.getFirstMomentAttr().getAttr()};
   if (auto sgd = dyn_cast<SgdOp>(op)) {
     SmallVector<StringAttr, 3> names{sgd.getParameterAttr().getAttr()};
     if (FlatSymbolRefAttr buffer = sgd.getMomentumBufferAttr())
@@ -174,4 +176,8 @@ LogicalResult SgdOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult AdagradOp::verifySymbolUses(SymbolTableCollection &symbols) { // adagrad_c1
   return oneType(*this, {getParameterAttr(), getGradientAttr(), getSquareSumAttr()}, symbols);
+}
+
+LogicalResult LionOp::verifySymbolUses(SymbolTableCollection &symbols) { // lion_c1
+  return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr()}, symbols);
 }

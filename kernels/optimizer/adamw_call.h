@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/Call.h"
+#include "kernels/optimizer/one_cycle.h"
 
 #include <cmath>
 #include <cstdint>
@@ -24,11 +25,6 @@ struct AdamWCall {
   bool decoupled = true; ///< AdamW; else weight decay is added to the gradient (Adam)
   bool cycled = false;   ///< beta1 is the last operand's
 };
-
-/// beta1 of this update: the attribute, or operand `momentum` where a schedule cycles it.
-template <typename CallT> double beta1Of(const CallT &call, void *momentum) {
-  return call.cycled ? *static_cast<const double *>(momentum) : call.beta1;
-}
 
 /// What one update needs besides the tensors, as torch computes it: in float64.
 struct AdamWScalars {

@@ -42,35 +42,35 @@ struct LearningRateCall {
   double rate = 0, size = 1; // LRRangeTest; OneCycle: rate of the decay
   bool staircase = false;    // LRRangeTest
   OneCycle cycle;
+
+  /// The rate of update number j >= 0.
+  DS_HOST_DEVICE double at(int64_t j) const;
 };
 
-/// The rate of update number j >= 0.
-inline DS_HOST_DEVICE double learningRateOf(const LearningRateCall &call, int64_t j) {
-  if (call.schedule == Schedule::Constant)
-    return call.lr;
-  if (call.schedule == Schedule::RangeTest) {
-    const double interval = double(j) / call.size;
-    return call.minimum * (1 + call.rate * (call.staircase ? std::floor(interval) : interval));
+inline DS_HOST_DEVICE double LearningRateCall::at(int64_t j) const {
+  if (schedule == Schedule::Constant)
+    return lr;
+  if (schedule == Schedule::RangeTest) {
+    const double interval = double(j) / size;
+    return minimum * (1 + rate * (staircase ? std::floor(interval) : interval));
   }
-  if (call.schedule == Schedule::OneCycle)
-    return call.cycle.isCycling(j) ? call.minimum + (call.maximum - call.minimum) * call.cycle.scale(j)
-                                   : call.minimum / call.cycle.decay(j, call.rate);
-  const bool cosine = call.schedule == Schedule::WarmupCosine;
+  if (schedule == Schedule::OneCycle)
+    return cycle.isCycling(j) ? minimum + (maximum - minimum) * cycle.scale(j) : minimum / cycle.decay(j, rate);
+  const bool cosine = schedule == Schedule::WarmupCosine;
   if (j == 0)
-    return cosine ? 0 : call.minimum;
-  const double i = double(j - 1), decaySteps = std::fmax(1.0, call.total - call.warmup);
-  if (i < call.warmup) {
-    const double g = call.logarithmic ? std::log(i + 1) / std::log(call.warmup) : i / call.warmup;
-    return cosine ? call.lr * (call.minRatio + (1 - call.minRatio) * g)
-                  : call.minimum + (call.maximum - call.minimum) * g;
+    return cosine ? 0 : minimum;
+  const double i = double(j - 1), decaySteps = std::fmax(1.0, total - warmup);
+  if (i < warmup) {
+    const double g = logarithmic ? std::log(i + 1) / std::log(warmup) : i / warmup;
+    return cosine ? lr * (minRatio + (1 - minRatio) * g) : minimum + (maximum - minimum) * g;
   }
   if (cosine) {
-    const double q = std::fmin(1.0, (i - call.warmup + 1) / decaySteps);
-    return call.lr * (call.cosMinRatio + (1 - call.cosMinRatio) * (1 + std::cos(3.14159265358979323846 * q)) / 2);
+    const double q = std::fmin(1.0, (i - warmup + 1) / decaySteps);
+    return lr * (cosMinRatio + (1 - cosMinRatio) * (1 + std::cos(3.14159265358979323846 * q)) / 2);
   }
-  if (call.schedule == Schedule::Warmup)
-    return call.maximum;
-  return call.minimum + (call.maximum - call.minimum) * std::fmax(0.0, (call.total - i) / decaySteps);
+  if (schedule == Schedule::Warmup)
+    return maximum;
+  return minimum + (maximum - minimum) * std::fmax(0.0, (total - i) / decaySteps);
 }
 
 } // namespace ds::kernels

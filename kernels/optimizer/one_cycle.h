@@ -47,4 +47,9 @@ struct OneCycle {
   double first = 1, second = 0, firstStairs = 0, secondStairs = 0, decayStep = 0; ///< updates and counts, all whole
 };
 
+/// beta1 of an update: the attribute, or operand `momentum` where a schedule cycles it.
+template <typename CallT> double beta1Of(const CallT &call, const void *momentum) {
+  return call.cycled ? *static_cast<const double *>(momentum) : call.beta1;
+}
+
 } // namespace ds::kernels

@@ -18,10 +18,11 @@ struct UpdateScalars {
   const double *lr;
   const int64_t *step;
   const double *clip;
+  const double *momentum; ///< null: the call's own
 };
 
 /// Update<T>(numbers, lr, step, clip) and then update(p, g, state), all by reference, for each element; `state` is null
-/// where the optimizer keeps nothing for a parameter.
+/// where the optimizer keeps nothing for a parameter. A momentum that is cycled takes the place of the numbers' beta1.
 template <template <typename> class Update, typename T, typename Numbers>
 __global__ void __launch_bounds__(blockThreads)
     updateKernel(T *p, const T *g, T *state, int64_t elements, UpdateScalars scalars, Numbers numbers, Refuser refuse) {
@@ -30,6 +31,9 @@ __global__ void __launch_bounds__(blockThreads)
       refuse(*scalars.step);
     return;
   }
+  if constexpr (requires { numbers.beta1; })
+    if (scalars.momentum)
+      numbers.beta1 = *scalars.momentum;
   const Update<T> update(numbers, *scalars.lr, *scalars.step, T(*scalars.clip));
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride)
@@ -37,18 +41,19 @@ __global__ void __launch_bounds__(blockThreads)
 }
 
 /// The kernel of an optimizer with one tensor of state, operand 2, or none; lr, step and clip are the operands from
-/// `scalars` on.
+/// `scalars` on, and behind them a momentum if it is `cycled`.
 template <template <typename> class Update, typename Numbers>
 std::unique_ptr<Kernel> makeUpdate(const Invocation &invocation, const Call &call, const Numbers &numbers,
-                                   const char *name) {
+                                   const char *name, bool cycled = false) {
   const auto make = [&](auto zero) {
     using T = decltype(zero);
     return launching(
         invocation,
-        [numbers, elements = call.elements("p"), scalars = call["lr"]](const CallContext &context,
-                                                                       std::span<void *const> operands) {
+        [numbers, elements = call.elements("p"), scalars = call["lr"], cycled](const CallContext &context,
+                                                                               std::span<void *const> operands) {
           const UpdateScalars stepScalars{at<const double>(operands, scalars), at<const int64_t>(operands, scalars + 1),
-                                          at<const double>(operands, scalars + 2)};
+                                          at<const double>(operands, scalars + 2),
+                                          cycled ? at<const double>(operands, scalars + 3) : nullptr};
           if (elements > 0)
             updateKernel<Update, T><<<blocksFor(elements), blockThreads, 0, streamOf(context)>>>(
                 at<T>(operands, 0), at<const T>(operands, 1), scalars > 2 ? at<T>(operands, 2) : nullptr, elements,

@@ -12,6 +12,7 @@ import pytest
 import torch
 from conftest import REPOSITORY, write_config
 from deepspeed_reference import LR, SCHEDULES, UPDATES, committed, first_values, gradients, maker
+from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
 
 sys.path.insert(0, str(REPOSITORY / "models"))
@@ -22,7 +23,7 @@ TORCH = {
     "AdamW": ADAM,
     "Adam": {**ADAM, "adam_w_mode": False},
     "SGD": {"lr": LR, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True},
-    "Adagrad": {"lr": LR, "lr_decay": 0.1, "weight_decay": 0.1},
+    "Adagrad": {"lr": 10 * LR, "lr_decay": 0.1, "weight_decay": 0.1},
 }
 
 
@@ -141,3 +142,112 @@ def test_a_wrong_setting_is_refused(given, setting, sentence):
     kind, params = SCHEDULES["one-cycle"]
     plan = given.compile("AdamW", ADAM, scheduler={"type": kind, "params": params})
     assert sentence in given.tools("ds-run", plan, "--data", given.folder / "data.safetensors", "--set", setting, code=1).stderr
+
+
+def test_lion_is_deepspeeds(given):
+    _, weights = given.run(given.compile("Lion", maker.LION))
+    require_close(weights, committed()["lion"])
+
+
+def test_lion_takes_a_cycled_momentum(given):
+    """Its beta1 is the schedule's, as the betas of DeepSpeed's Lion are: the weights are those of a Lion in float64."""
+    kind, params = SCHEDULES["one-cycle"]
+    _, weights = given.run(given.compile("Lion", maker.LION, scheduler={"type": kind, "params": params}))
+    wanted, drawn = committed()["schedules"]["one-cycle"], gradients()
+    for name, value in first_values().items():
+        parameter, moment = value.astype(float), numpy.zeros(value.shape)
+        for rate, beta1, gradient in zip(wanted["lr"], wanted["beta1"], drawn[name].astype(float), strict=True):
+            parameter -= rate * (numpy.sign(beta1 * moment + (1 - beta1) * gradient) + maker.LION["weight_decay"] * parameter)
+            moment += (1 - wanted["betas"]) * (gradient - moment)
+        require_close({name: weights[name]}, {name: parameter})
+
+
+LION = {"type": "Lion", "params": {"lr": 1e-4, "weight_decay": 0.1}}
+
+
+def lion_run(tools, exported, text_data, folder, ranks=1, accumulation=1, options=(), steps=6, **settings):
+    """A tiny Llama: the digest of the weights, and the losses."""
+    model, plan, weights = exported("llama", "--size", "tiny", "--seq", 16), folder / "m.dsplan", folder / "weights.safetensors"
+    config = write_config(folder / "ds_config.json", 2, accumulation, LION, gradient_clipping=1.0, **settings)
+    tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan)
+    metrics, _ = tools.train(plan, text_data(16), steps, "--export", weights, "-n", ranks, *options)
+    return load_file(weights), [line["loss"] for line in metrics]
+
+
+def require_same(ours, expected):
+    assert ours[0].keys() == expected[0].keys() and ours[1] == expected[1]
+    for name, value in expected[0].items():
+        numpy.testing.assert_array_equal(ours[0][name], value, err_msg=name)
+
+
+@pytest.mark.parametrize("settings", [*(dict(zero_optimization={"stage": stage}) for stage in range(4)),
+                                      dict(deepstatic={"pipeline": {"stages": 2}})], ids=["zero0", "zero1", "zero2", "zero3", "stages"])
+def test_lion_over_ranks_is_one_ranks(settings, tools, exported, text_data, tmp_path):
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+    one = lion_run(tools, exported, text_data, tmp_path / "one", accumulation=2)
+    many = lion_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=2 if "deepstatic" in settings else 1, **settings)
+    require_same(many, one)
+
+
+def test_lion_resumes_bit_by_bit(tools, exported, text_data, tmp_path):
+    plain = lion_run(tools, exported, text_data, tmp_path)
+    lion_run(tools, exported, text_data, tmp_path, options=("--save", tmp_path / "saved"), steps=3)
+    resumed = lion_run(tools, exported, text_data, tmp_path, options=("--resume", tmp_path / "saved"))
+    require_same(resumed, (plain[0], plain[1][3:]))
+
+
+GROUPS = [{"match": "scale$", "weight_decay": 0, "lr_factor": 0.25}, {"match": "s|matrix", "lr_factor": 2}]
+
+
+@pytest.mark.parametrize("kind", ["AdamW", "SGD"])
+def test_groups_are_pytorchs_parameter_groups(given, kind):
+    """`scale` matches both: the first that matches decides."""
+    params = dict(TORCH[kind])
+    metrics, weights = given.run(given.compile(kind, params, deepstatic={"parameter_groups": GROUPS}))
+    assert {line["lr"] for line in metrics} == {LR}, "the metric is the schedule's"
+    require_close({"scale": weights["scale"]}, {"scale": torch_weights(kind, {**params, "lr": LR / 4, "weight_decay": 0})["scale"]})
+    require_close({"matrix": weights["matrix"]}, {"matrix": torch_weights(kind, {**params, "lr": LR * 2})["matrix"]})
+
+
+@pytest.mark.parametrize("settings", [*(dict(zero_optimization={"stage": stage}) for stage in range(4)), dict(stages=2)],
+                         ids=["zero0", "zero1", "zero2", "zero3", "stages"])
+def test_groups_over_ranks_are_one_ranks(settings, tools, exported, text_data, tmp_path):
+    """Buckets are shared only by parameters of one group."""
+    groups = {"parameter_groups": [{"match": "norm", "weight_decay": 0, "lr_factor": 0.5}, {"match": "self_attn", "lr_factor": 3}]}
+    for name in ("one", "many", "plain"):
+        (tmp_path / name).mkdir()
+    one = lion_run(tools, exported, text_data, tmp_path / "one", accumulation=2, deepstatic=groups)
+    plain = lion_run(tools, exported, text_data, tmp_path / "plain", accumulation=2)
+    assert one[1] != plain[1], "groups change nothing: the test shows nothing"
+    many = {**settings, "deepstatic": groups}
+    if many.pop("stages", None):
+        many["deepstatic"] = {**groups, "pipeline": {"stages": 2}}
+    accumulation = 2 if "pipeline" in many["deepstatic"] else 1
+    require_same(lion_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=accumulation, **many), one)
+
+
+@pytest.mark.parametrize("group, sentence", [
+    ({"match": "nowhere"}, 'deepstatic.parameter_groups: "nowhere" matches no trained parameter that no group before it has'),
+    ({"match": "("}, 'deepstatic.parameter_groups: "(" is no regular expression'),
+    ({"weight_decay": 0}, 'group 1 says of no parameter that it is its; write {"match": REGEX, "weight_decay": 0}'),
+    ({"match": "a", "lr_factor": -1}, "group 1 has lr_factor -1; it must be at least 0"),
+    ({"match": "a", "betas": [0, 0]}, "match, weight_decay and lr_factor are available"),
+])
+def test_a_wrong_group_is_refused(given, group, sentence):
+    config = given.fresh(".json")
+    write_config(config, 1, deepstatic={"parameter_groups": [group]})
+    assert sentence in given.tools.refused("ds-opt", "compile", given.folder / "model", "--config", config, "-o", given.fresh(".dsplan"))
+
+
+def test_verify_derives_groups_a_second_time(given):
+    """A plan that decays what the configuration's groups do not is refused."""
+    plan = given.compile("AdamW", ADAM, deepstatic={"parameter_groups": GROUPS})
+    message = read_plan(plan)
+    update = next(op for op in message.reference.ops if op.op == "train.adamw" and "scale" in {
+        message.variables[variable].name for variable in op.variables})
+    next(one for one in update.attributes if one.name == "weight_decay").number = 0.1
+    config = plan.with_name(f"{int(plan.stem) - 1}.json")
+    write_plan(plan, message)
+    refusal = given.tools("ds-opt", "verify", plan, "--model", given.folder / "model", "--config", config, code=1)
+    assert "weight_decay" in refusal.stderr + refusal.stdout

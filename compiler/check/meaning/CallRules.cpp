@@ -22,6 +22,7 @@
 #include "kernels/optimizer/cycled_momentum_call.h"
 #include "kernels/optimizer/global_norm_call.h"
 #include "kernels/optimizer/learning_rate_call.h"
+#include "kernels/optimizer/lion_call.h"
 #include "kernels/optimizer/sgd_call.h"
 #include "kernels/random/dropout_call.h"
 #include "kernels/reduce/reduce_call.h"
@@ -87,6 +88,7 @@ constexpr CallCheck callChecks[] = {
     {"dropout", make<kernels::DropoutCall>},
     {"adamw", make<kernels::AdamWCall>},
     {"sgd", make<kernels::SgdCall>},
+    {"lion", make<kernels::LionCall>},
     {"adagrad", make<kernels::AdagradCall>},
     {"block_sum_squares", make<kernels::BlockSumSquaresCall>},
     {"global_norm", make<kernels::GlobalNormCall>},

@@ -1,18 +1,18 @@
 //===- InsertOptimizer.cpp - make @update ---------------------------------===//
 //
 // Builds @update, in this order:
-//   1. the learning rate from the step's number, by one of DeepSpeed's schedules (WarmupLR and so on), and with
-//   OneCycle
-//      the momentum;
+//   1. the learning rate from the step's number, by one of DeepSpeed's schedules (WarmupLR and so on); with OneCycle
+//      the momentum too;
 //   2. sums of squares of each gradient, in the order of the parameters, and the global norm of all;
 //   3. the clip factor, as of torch.nn.utils.clip_grad_norm_ (Pascanu et al., ICML 2013);
 //   4. an op for each parameter: AdamW or Adam (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019), SGD,
-//      Adagrad (Duchi et al., JMLR 2011), with the options of torch.optim;
+//      Adagrad (Duchi et al., JMLR 2011), Lion (Chen et al., NeurIPS 2023), with the options of torch.optim;
 //   5. the step's number plus one, and the metrics.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Gradients.h"
 #include "compiler/analysis/TrainStep.h"
+#include "compiler/passes/train/ParameterGroups.h"
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/StepFunctions.h"
 
@@ -54,13 +54,15 @@ struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
       if (train::VariableOp gradient = gradients.of(variable.getSymNameAttr()))
         trained.push_back({variable, gradient});
     buildUpdate(symbols, trained);
+    if (failed(groups_.requireUsed(module)))
+      return signalPassFailure();
   }
 
 private:
   LogicalResult checkOptions() {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"adamw", "sgd", "adagrad"}, optimizer.getValue()))
-      return module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad";
+    if (!llvm::is_contained({"adamw", "sgd", "adagrad", "lion"}, optimizer.getValue()))
+      return module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad, lion";
     if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"},
                             schedule.getValue()))
       return module.emitError()
@@ -68,8 +70,11 @@ private:
              << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle";
     if (microbatches < 1)
       return module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
-    if (!momentumParameters.empty() && optimizer != "adamw")
+    if (!momentumParameters.empty() && optimizer != "adamw" && optimizer != "lion")
       return module.emitError() << "momentum-parameters cycle a beta, which " << optimizer.getValue() << " has not";
+    groups_ = {};
+    if (failed(groups_.read(parameterGroups, module)))
+      return failure();
     rateParameters_ =
         schedule == "constant" && scheduleParameters.empty()
             ? DictionaryAttr::get(&getContext(),
@@ -107,8 +112,11 @@ private:
     Value norm = buildGradientNorm(b, llvm::map_to_vector(trained, [](const Trained &one) { return one.gradient; }));
     Value factor = clip > 0 ? train::ClipFactorOp::create(b, norm, APFloat(clip.getValue())).getResult()
                             : constant(b, b.getF64Type(), 1.0);
-    for (const Trained &one : trained)
-      updateParameter(b, symbols, one, rate, step, factor);
+    for (Trained one : trained) {
+      ParameterGroup *group = groups_.of(one.parameter.getSymName());
+      decay_ = group && group->weightDecay ? *group->weightDecay : weightDecay;
+      updateParameter(b, symbols, one, group ? rateOf(b, *group, rate) : rate, step, factor);
+    }
     setName(b, stepVariable);
     train::IncrementOp::create(b, FlatSymbolRefAttr::get(b.getContext(), stepVariable));
     storeMetric(b, symbols, gradientNormMetric, norm);
@@ -117,6 +125,15 @@ private:
     averageLoss(b, symbols);
     setName(b, "update");
     func::ReturnOp::create(b);
+  }
+
+  /// The schedule's rate times the group's factor, made once.
+  static Value rateOf(ImplicitLocOpBuilder &b, ParameterGroup &group, Value rate) {
+    if (group.lrFactor == 1)
+      return rate;
+    if (!group.rate)
+      group.rate = train::MulOp::create(b, rate, constant(b, b.getF64Type(), group.lrFactor));
+    return group.rate;
   }
 
   static Value constant(ImplicitLocOpBuilder &b, Type element, double value) {
@@ -138,16 +155,20 @@ private:
       auto second = variable(b, symbols, secondMomentName(name), type, symbol);
       train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, momentum_,
                              b.getF64FloatAttr(beta1), b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon),
-                             b.getF64FloatAttr(weightDecay), b.getBoolAttr(decoupled));
+                             b.getF64FloatAttr(decay_), b.getBoolAttr(decoupled));
+    } else if (optimizer == "lion") {
+      auto moment = variable(b, symbols, firstMomentName(name), type, symbol);
+      train::LionOp::create(b, symbol, gradient, moment, rate, step, factor, momentum_, b.getF64FloatAttr(beta1),
+                            b.getF64FloatAttr(beta2), b.getF64FloatAttr(decay_));
     } else if (optimizer == "adagrad") {
       auto sum = variable(b, symbols, squareSumName(name), type, symbol);
       train::AdagradOp::create(b, symbol, gradient, sum, rate, step, factor, b.getF64FloatAttr(epsilon),
-                               b.getF64FloatAttr(weightDecay), b.getF64FloatAttr(lrDecay));
+                               b.getF64FloatAttr(decay_), b.getF64FloatAttr(lrDecay));
     } else {
       FlatSymbolRefAttr buffer =
           momentum != 0 ? variable(b, symbols, momentumName(name), type, symbol) : FlatSymbolRefAttr();
       train::SgdOp::create(b, symbol, gradient, buffer, rate, step, factor, b.getF64FloatAttr(momentum),
-                           b.getF64FloatAttr(weightDecay), b.getBoolAttr(nesterov));
+                           b.getF64FloatAttr(decay_), b.getBoolAttr(nesterov));
     }
   }
 
@@ -174,7 +195,9 @@ private:
   }
 
   DictionaryAttr rateParameters_, momentumParameters_; // of the schedule; null: momentum stays as it is
-  Value momentum_;                                     // of this update
+  ParameterGroups groups_;
+  double decay_ = 0; // of the parameter that is looked at
+  Value momentum_;   // of this update
 };
 
 } // namespace

@@ -2,7 +2,7 @@
 //
 // 1. Parameters in the reverse order of their last gradients, which is about that of their first use.
 // 2. Each joins the open bucket of its element type, ZeRO stage, size class and pipeline stages, if it has room,
-//    else opens the next one.
+//    else opens the next one. Those that are updated otherwise (parameter groups) join another.
 // 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
 // Buckets in the order of the backward are those of DistributedDataParallel (Li et al., VLDB 2020); the stages, and
 // the threshold for small parameters, those of ZeRO in DeepSpeed (Rajbhandari et al., arXiv 1910.02054).
@@ -49,6 +49,7 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
     const SmallVector<train::VariableOp> parameters = inOrderOfUse();
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
     noteReaders();
+    noteUpdates();
     for (train::VariableOp parameter : parameters)
       place(parameter, bool(gradients.of(parameter.getSymNameAttr())));
   }
@@ -106,6 +107,27 @@ private:
     }
   }
 
+  /// Numbers of updates that differ in settings or scalars: one update of a bucket is all its members'.
+  void noteUpdates() {
+    SmallVector<std::tuple<OperationName, DictionaryAttr, SmallVector<Value>>> kinds;
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      for (Operation &op : fragment.getBody().front()) {
+        const std::optional<StringAttr> parameter = updatedParameter(&op);
+        if (!parameter)
+          continue;
+        NamedAttrList settings;
+        for (NamedAttribute attribute : op.getAttrDictionary())
+          if (!isa<FlatSymbolRefAttr>(attribute.getValue()) && attribute.getName() != referenceAttribute)
+            settings.push_back(attribute);
+        const std::tuple kind(op.getName(), settings.getDictionary(&getContext()),
+                              SmallVector<Value>(op.getOperands()));
+        auto *known = llvm::find(kinds, kind);
+        updates_.try_emplace(*parameter, known - kinds.begin());
+        if (known == kinds.end())
+          kinds.push_back(kind);
+      }
+  }
+
   void place(train::VariableOp parameter, bool trained) {
     if (parameter->hasAttr(bucketAttribute) || !isa<FloatType>(parameter.getTensorType().getElementType()))
       return;
@@ -118,7 +140,7 @@ private:
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
     Open &open = open_[{parameter.getTensorType().getElementType(), zeroStage * 4 + trained * 2 + small,
-                        stagesOf(parameter.getSymNameAttr())}];
+                        stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
@@ -133,8 +155,9 @@ private:
     int64_t elements = 0;
   };
   dist::MeshOp mesh_;
-  // By (element type, (zeroStage, trained, small), pipeline stages that read them); looked up.
-  llvm::DenseMap<std::tuple<Type, int64_t, int64_t>, Open> open_;
+  // By (element type, (zeroStage, trained, small), pipeline stages that read them, how they are updated); looked up.
+  llvm::DenseMap<std::tuple<Type, int64_t, int64_t, int64_t>, Open> open_;
+  llvm::DenseMap<StringAttr, int64_t> updates_;              // kinds of update; looked up
   llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers
   std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage's forward names
   int64_t count_ = 0, persistent_ = 0;

@@ -2,7 +2,7 @@
 // RUN: not ds-opt %t/no-microbatch.mlir --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=MICROBATCH
 // RUN: not ds-opt %t/no-loss.mlir --ds-insert-optimizer=optimizer=sgd 2>&1 | FileCheck %s --check-prefix=LOSS
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer 2>&1 | FileCheck %s --check-prefix=MISSING
-// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=lion 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
+// RUN: not ds-opt %t/step.mlir --ds-insert-optimizer=optimizer=muon 2>&1 | FileCheck %s --check-prefix=OPTIMIZER
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=Cosine" 2>&1 | FileCheck %s --check-prefix=SCHEDULE
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd schedule=WarmupLR schedule-parameters={lr 3}" 2>&1 | FileCheck %s --check-prefix=WARMUP
 // RUN: not ds-opt %t/step.mlir --ds-insert-optimizer="optimizer=sgd momentum-parameters={a = 1}" 2>&1 | FileCheck %s --check-prefix=MOMENTUM
@@ -11,8 +11,8 @@
 
 // MICROBATCH: error: has no @microbatch; run ds-differentiate before
 // LOSS: error: has no metric @loss; ds-differentiate makes it
-// MISSING: error: optimizer "" is none of adamw, sgd, adagrad
-// OPTIMIZER: error: optimizer "lion" is none of adamw, sgd, adagrad
+// MISSING: error: optimizer "" is none of adamw, sgd, adagrad, lion
+// OPTIMIZER: error: optimizer "muon" is none of adamw, sgd, adagrad, lion
 // SCHEDULE: error: schedule "Cosine" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle
 // WARMUP: error: schedule-parameters is "lr 3", which is no list of "name = value"
 // MOMENTUM: error: momentum-parameters cycle a beta, which sgd has not

@@ -2,6 +2,7 @@
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd momentum=0.5 microbatches=4" | FileCheck %s --check-prefix=SGD
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd lr=0.5 schedule=WarmupLR schedule-parameters={warmup_max_lr = 0.25, warmup_num_steps = 10, warmup_type = \"linear\"}" | FileCheck %s --check-prefix=PLAIN
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adamw schedule=OneCycle schedule-parameters={cycle_min_lr = 0.1} momentum-parameters={cycle_min_mom = 0.5}" | FileCheck %s --check-prefix=CYCLE
+// RUN: ds-opt %s --ds-insert-optimizer="optimizer=lion beta1=0.5" | FileCheck %s --check-prefix=LION
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adagrad lr-decay=0.5" | FileCheck %s --check-prefix=ADAGRAD
 
 train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
@@ -60,6 +61,12 @@ func.func @microbatch() {
 // CYCLE: %[[MOMENTUM:.*]] = train.cycled_momentum %[[STEP]] {cycle_min_mom = 5.000000e-01 : f64}
 // CYCLE: train.adamw @w {{.*}} clip %{{.*}} momentum %[[MOMENTUM]]
 // CYCLE: train.adamw @b {{.*}} clip %{{.*}} momentum %[[MOMENTUM]]
+
+// Tests Lion: one moment a parameter.
+// LION-DAG: train.variable optimizer @"w::exp_avg" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+// LION-LABEL: func.func @update()
+// LION: train.lion @w gradient @"w::gradient" moment @"w::exp_avg" rate %{{.*}} step %{{.*}} clip %{{.*}}beta1 = 5.000000e-01
+// LION: train.lion @b gradient @"b::gradient" moment @"b::exp_avg"
 
 // Tests Adagrad: one sum of squares a parameter.
 // ADAGRAD-DAG: train.variable optimizer @"w::sum" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>

@@ -141,7 +141,7 @@ TEST(ConfigError, RemovedAndMistypedKeys) {
 
 TEST(ConfigError, Optimizers) {
   EXPECT_EQ(optimizerSentence(R"({"type": "Lamb"})"), "ds_config.json:1: optimizer.type is \"Lamb\"; this optimizer is "
-                                                      "not available; AdamW, Adam, SGD and Adagrad are");
+                                                      "not available; AdamW, Adam, SGD, Adagrad and Lion are");
   EXPECT_EQ(optimizerSentence(R"({"params": {"lr": 1}})"),
             "ds_config.json: optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
             "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}");

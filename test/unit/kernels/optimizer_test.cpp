@@ -1,4 +1,4 @@
-// adamw, sgd, adagrad, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum, increment.
+// adamw, sgd, adagrad, lion, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum, increment.
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
@@ -124,12 +124,68 @@ TEST(Adagrad, OneStepByHand) {
   EXPECT_EQ(operands[2].at(0), 9);
 }
 
+Attributes lionAttributes(int64_t cycled = 0) {
+  return {{"beta1", 0.75}, {"beta2", 0.5}, {"weight_decay", 0.5}, {"cycled", cycled}};
+}
+
+TEST(Lion, MatchesTheFormula) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : {Shape{}, Shape{0}, Shape{3, 7}, Shape{40000}})
+      for (int64_t cycled : {0, 1}) {
+        Random random{7};
+        SCOPED_TRACE(toString(shape));
+        std::vector<Buffer> operands = {random.buffer(dtype, shape), random.buffer(dtype, shape),
+                                        random.buffer(dtype, shape), scalar(0.1),
+                                        scalar(int64_t(3)),          scalar(0.5)};
+        if (cycled)
+          operands.push_back(scalar(0.25));
+        const double epsilon = dtype == DType::F32 ? 1e-6 : 1e-14;
+        expectMatchesReference("lion", operands, lionAttributes(cycled), {0, 2}, {epsilon, epsilon}, {}, {0, 2});
+      }
+}
+
+TEST(Lion, OneStepByHand) {
+  // Directions 0.75 * 1 - 0.25 * 4 < 0, 0, and 0.75 * 2 + 0.25 * 2 > 0; where there is none, there is only the decay.
+  const auto three = [](double a, double b, double c) {
+    return Buffer(type(DType::F64, {3}), std::vector<double>{a, b, c});
+  };
+  std::vector<Buffer> operands = {three(1, 1, 1), three(-8, 0, 4),    three(1, 0, 2),
+                                  scalar(0.1),    scalar(int64_t(0)), scalar(0.5)};
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("lion", operands, lionAttributes()), operands).ok());
+  const double p[] = {1.05, 0.95, 0.85}, m[] = {-1.5, 0, 2};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NEAR(operands[0].at(i), p[i], 1e-15);
+    EXPECT_EQ(operands[2].at(i), m[i]);
+  }
+}
+
+TEST(AdamW, TakesAMomentumThatIsCycled) {
+  Random random{1};
+  const std::vector<Buffer> plain = {random.buffer(DType::F64, {5}),
+                                     random.buffer(DType::F64, {5}),
+                                     random.buffer(DType::F64, {5}),
+                                     squares(random, DType::F64, {5}),
+                                     scalar(0.1),
+                                     scalar(int64_t(3)),
+                                     scalar(1.0)};
+  std::vector<Buffer> fixed = plain, cycled = plain;
+  cycled.push_back(scalar(0.3));
+  Attributes attributes = adamAttributes(0.1, 1, 0.9);
+  attributes["cycled"] = int64_t(1);
+  expectMatchesReference("adamw", cycled, attributes, {0, 2, 3}, {1e-14, 1e-14}, {}, {0, 2, 3});
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", cycled, attributes), cycled).ok());
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("adamw", fixed, adamAttributes(0.1, 1, 0.3)), fixed).ok());
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(cycled[0].at(i), fixed[0].at(i));
+}
+
 TEST(Optimizers, FailOnANegativeStep) {
   const Buffer x(type(DType::F32, {2}), std::vector<float>{1, 2});
   expectFails("adamw", {x, x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adamAttributes(0, 1),
               "step is -1; it counts from 0");
   expectFails("sgd", {x, x, scalar(0.1), scalar(INT64_MIN), scalar(1.0)},
               {{"momentum", 0.0}, {"weight_decay", 0.0}, {"nesterov", int64_t(0)}}, "it counts from 0");
+  expectFails("lion", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, lionAttributes(), "it counts from 0");
   expectFails("adagrad", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adagradAttributes(0),
               "it counts from 0");
 }

@@ -226,6 +226,7 @@ ROWS = {
                  {"decoupled": "adam_w_mode"}, defaults=dict(cycled=0)),
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),
     "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
+    "lion": Row(optimizer("lion", 1), ("beta1", "beta2", "weight_decay", "cycled"), defaults=dict(cycled=0)),
     "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)),
     "global_norm": Row(global_norm, ignored=("blocks",)),
     "clip_factor": Row(scalar("clip_factor"), ("max_norm",)),
@@ -268,7 +269,7 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
         raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
     row = ROWS[name]
     renamed = {row.train.get(key, key): value for key, value in attributes.items()}
-    for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3), ("cycled", 7)):
+    for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3), ("cycled", 6 if name == "lion" else 7)):
         if flag in (row.attributes or ()):
             renamed[flag] = int(len(inputs) > without)
     if name == "scatter_elements" or name.startswith("cross_entropy"):

@@ -1,6 +1,7 @@
 """Compares a plan's reference program with what it was made from: the model's loss, gradients, first values; the configuration."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy
@@ -10,7 +11,7 @@ from .elementwise import Tensor
 from .kernels import Place
 from .plans import Refusal, Unusable, attributes_of, first_numbers
 from .real import Real
-from .reference import GRADIENT, Reference
+from .reference import GRADIENT, PARAMETER, Reference
 
 LOSS_TOLERANCE = 1e-4      # relative: the model is evaluated in float32
 GRADIENT_TOLERANCE = 1e-5  # relative: of central differences in float64
@@ -111,6 +112,10 @@ def compare_gradients(step):
 
 # ---- the configuration
 
+def parameter_of(plan, op):
+    return next(plan.variables[variable].name for variable in op.variables if plan.variables[variable].kind == PARAMETER)
+
+
 def compare_settings(plan, path):
     """Settings of the optimizer that the user's configuration names, and the scale of gradients."""
     try:
@@ -121,13 +126,16 @@ def compare_settings(plan, path):
     except (OSError, ValueError, AttributeError) as error:
         raise Unusable(f"configuration {path} cannot be read: {error}") from None
     samples = plan.training.train_batch_size // plan.training.micro_batch_size
-    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.loss_gradient": {"scale": 1 / samples},
+    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.lion": own, "train.loss_gradient": {"scale": 1 / samples},
               "train.clip_factor": {"max_norm": config.get("gradient_clipping")},
               "train.learning_rate": {"lr": parameters["lr"]} if "lr" in parameters and "scheduler" not in config else {}}
+    groups = config.get("deepstatic", {}).get("parameter_groups", [])
     compared = 0
     for op in plan.reference.ops:
         attributes = attributes_of(op)
-        for name, value in wanted.get(op.op, {}).items():
+        group = next((one for one in groups if wanted.get(op.op) is own and re.search(one["match"], parameter_of(plan, op))), {})
+        decay = {"weight_decay": group["weight_decay"]} if "weight_decay" in group else {}
+        for name, value in {**wanted.get(op.op, {}), **decay}.items():
             compared += 1
             if not isinstance(value, str) and attributes.get(name) != value:
                 raise Refusal(f"{op.op} {op.name} has {name} {attributes.get(name)}, the configuration {value}")
