@@ -76,10 +76,8 @@ def ordered(algebra, name, data):
 def cast(algebra, data, of, to):
     if to.name == "bool":
         return (data != 0).astype(numpy.int64)
-    if of.is_float and to.is_float:
-        return algebra.rounded(data, to)
     if to.is_float:
-        return algebra.rounded(algebra.of_integers(data), to)
+        return algebra.rounded(data if of.is_float else algebra.of_integers(data), to)
     return algebra.to_integers(data) if of.is_float else data
 
 

@@ -61,8 +61,7 @@ class Run:
     def priority_of(self, key, order):
         """Compute first in the first order, last in the second; then any."""
         computes = self.ranks[key[0]].role.queues[key[1]].kind == COMPUTE
-        preference = computes if order == 0 else not computes if order == 1 else 0
-        return (preference, self.random.random())
+        return (computes if order == 0 else not computes if order == 1 else 0, self.random.random())
 
     # ---- order
 
@@ -212,8 +211,7 @@ class Run:
                 raise Refusal(f"its target has other types or sizes than the {data.size} elements that arrive")
             if part.accumulate and kind in (REDUCE_SCATTER, ALL_REDUCE):
                 data = total(self.algebra, [instance.rank.read(part.target, instance.microbatch).data.ravel(), data], dtype_of(part.target))
-            writer = len(instance.rank.log) - 1
-            instance.rank.write(part.target, instance.microbatch, Tensor(data, dtype_of(part.target)), writer)
+            instance.rank.write(part.target, instance.microbatch, Tensor(data, dtype_of(part.target)), len(instance.rank.log) - 1)
 
 
 def combined(algebra, kind, index, ranks, sources, dtype):

@@ -164,11 +164,10 @@ def optimizer(name, states):
         data = [tensor.data for tensor in inputs]
         cycled = attributes.get("cycled", 0)
         data[1] = algebra.mul(data[1], data.pop(-1 - cycled))
-        key = tuple(sorted(attributes.items()))
         count = len(data) - 4 - cycled
         if count > states or len(results) != 1 + count:
             raise Refusal(f"{name} has {count} operands of state, not {states}")
-        return algebra.update(name, key, data, 1 + count)
+        return algebra.update(name, tuple(sorted(attributes.items())), data, 1 + count)
     return run
 
 
@@ -223,7 +222,7 @@ ROWS = {
     "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction"), over=(0,)),
     "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)),
     "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"),
-                 {"decoupled": "adam_w_mode"}, defaults=dict(cycled=0)),
+                 {"decoupled": "adam_w_mode"}, dict(cycled=0)),
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),
     "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
     "lion": Row(optimizer("lion", 1), ("beta1", "beta2", "weight_decay", "cycled"), defaults=dict(cycled=0)),
@@ -261,10 +260,9 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
     name = op.removeprefix("train.")
     if name in UNARY_NAMES or name in BINARY_NAMES or name in ("select", "cast"):
         return named(op, [elementwise(algebra, name, results[0][0], inputs)], results)
-    if name == "reshape":
-        return [Tensor(inputs[0].data.reshape(results[0][1]), results[0][0])]
-    if name == "broadcast":
-        return [Tensor(numpy.broadcast_to(inputs[0].data, results[0][1]), results[0][0])]
+    if name in ("reshape", "broadcast"):
+        move = numpy.reshape if name == "reshape" else numpy.broadcast_to
+        return [Tensor(move(inputs[0].data, results[0][1]), results[0][0])]
     if name not in ROWS or name == "elementwise":
         raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
     row = ROWS[name]

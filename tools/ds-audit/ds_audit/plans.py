@@ -40,12 +40,13 @@ class DType:
 
     @property
     def is_float(self):
-        return self.name in ("f32", "f64", "bf16")
+        return self.name in ("f16", "f32", "f64", "bf16")
 
 
 DTYPES = {dtype.number: dtype for dtype in (
     DType(1, "bool", 1, "u1"), DType(2, "u8", 1, "u1"), DType(3, "u16", 2, "<u2"), DType(4, "u32", 4, "<u4"), DType(5, "i32", 4, "<i4"),
     DType(6, "i64", 8, "<i8"), DType(7, "f32", 4, "<f4"), DType(8, "f64", 8, "<f8"), DType(9, "bf16", 2))}
+STORED = {"BF16": DTYPES[9], "F16": DType(0, "f16", 2, "<f2"), "F32": DTYPES[7]}  # names of types in safetensors
 
 
 @functools.cache
@@ -132,9 +133,7 @@ def first_numbers(plan, index, folder):
     if kind == "fill":
         return numpy.full(shape, source.fill, numpy.float64 if dtype.is_float else numpy.int64)
     if kind == "range":
-        data = read_range(plan, source.range, folder)
-        if source.range.dtype:
-            return widened_numbers(data, source.range.dtype, shape, variable.name)
+        data, dtype = read_range(plan, source.range, folder), STORED.get(source.range.dtype, dtype)
     elif kind == "literal":
         data = source.literal
     else:
@@ -142,18 +141,6 @@ def first_numbers(plan, index, folder):
     if len(data) != count_of(shape) * dtype.width:
         raise Refusal(f"variable {variable.name} has a first value of {len(data)} bytes, not of {count_of(shape) * dtype.width}")
     return numbers_of(data, dtype).reshape(shape)
-
-
-def widened_numbers(data, stored, shape, name):
-    """Elements that the file has in fewer bits than the variable."""
-    width = {"BF16": 2, "F16": 2, "F32": 4}.get(stored)
-    if width is None or len(data) != count_of(shape) * width:
-        raise Refusal(f"variable {name} has a first value of {len(data)} bytes of {stored}, not of {count_of(shape)} elements")
-    if stored == "BF16":
-        numbers = (numpy.frombuffer(data, "<u2").astype(numpy.uint32) << 16).view(numpy.float32)
-    else:
-        numbers = numpy.frombuffer(data, {"F16": "<f2", "F32": "<f4"}[stored])
-    return numbers.astype(numpy.float64).reshape(shape)
 
 
 def read_range(plan, place, folder) -> bytes:

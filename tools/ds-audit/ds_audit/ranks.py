@@ -162,8 +162,7 @@ class Rank:
         width, begin, end = dtype_of(bucket).width, 0, bucket.elements
         if buffer.shard:
             group = self.world.group(bucket.communicator, self.number)
-            position = group.index(self.number)
-            begin, end = position * bucket.elements // len(group), (position + 1) * bucket.elements // len(group)
+            begin, end = ((group.index(self.number) + edge) * bucket.elements // len(group) for edge in (0, 1))
         if (end - begin) * width != buffer.bytes:
             raise Refusal(f"buffer {buffer.name} has {buffer.bytes} bytes, but holds {end - begin} elements of bucket {bucket.name}")
         for member in bucket.members:
@@ -176,8 +175,7 @@ class Rank:
         """First values; what lies between a bucket's members is zero."""
         for buffer in self.role.buffers:
             if buffer.scope == PLAN_SCOPE and buffer.HasField("bucket"):
-                memory = self.memories[buffer.arena]
-                memory.tags[buffer.offset:buffer.offset + buffer.bytes] = ZERO
+                self.memories[buffer.arena].tags[buffer.offset:buffer.offset + buffer.bytes] = ZERO
         for buffer, variable, first, byte, count in self.held():
             value = reference.value(variable, self.data_rank)
             if first + count > value.data.size:

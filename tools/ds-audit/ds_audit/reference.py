@@ -116,6 +116,5 @@ class Reference:
         inputs = [self.values[variable] for variable in variables] + operands
         changed = [variables[0], *variables[2:]]
         types = [(self.values[variable].dtype, self.values[variable].data.shape) for variable in changed]
-        results = train_call(self.algebra, op.op, inputs, attributes, types, place)
-        for variable, result in zip(changed, results):
+        for variable, result in zip(changed, train_call(self.algebra, op.op, inputs, attributes, types, place)):
             self.values[variable] = result

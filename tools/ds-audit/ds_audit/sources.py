@@ -112,10 +112,6 @@ def compare_gradients(step):
 
 # ---- the configuration
 
-def parameter_of(plan, op):
-    return next(plan.variables[variable].name for variable in op.variables if plan.variables[variable].kind == PARAMETER)
-
-
 def compare_settings(plan, path):
     """Settings of the optimizer that the user's configuration names, and the scale of gradients."""
     try:
@@ -133,7 +129,8 @@ def compare_settings(plan, path):
     compared = 0
     for op in plan.reference.ops:
         attributes = attributes_of(op)
-        group = next((one for one in groups if wanted.get(op.op) is own and re.search(one["match"], parameter_of(plan, op))), {})
+        trained = next((plan.variables[v].name for v in op.variables if wanted.get(op.op) is own and plan.variables[v].kind == PARAMETER), None)
+        group = next((one for one in groups if trained and re.search(one["match"], trained)), {})
         decay = {"weight_decay": group["weight_decay"]} if "weight_decay" in group else {}
         for name, value in {**wanted.get(op.op, {}), **decay}.items():
             compared += 1
