@@ -86,8 +86,12 @@ private:
 
   /// `text` is a list such as `cycle_min_lr = 0.1, decay_step_size = 3`; null after an error.
   DictionaryAttr parse(StringRef option, const std::string &text) {
-    const ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
-    auto parsed = dyn_cast_if_present<DictionaryAttr>(parseAttribute("{" + text + "}", &getContext()));
+    Attribute list;
+    {
+      const ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
+      list = parseAttribute("{" + text + "}", &getContext());
+    }
+    auto parsed = dyn_cast_if_present<DictionaryAttr>(list);
     if (!parsed)
       getOperation().emitError() << option << " is \"" << text << "\", which is no list of \"name = value\"";
     return parsed;

@@ -59,16 +59,16 @@ TEST(LearningRate, RisesInARangeTest) {
 TEST(LearningRate, RunsThroughOneCycle) {
   const Cycle cycle{.up = 4, .down = 2, .decay = 2};
   Schedule schedule{.type = "OneCycle", .least = 1, .most = 3, .slope = 1, .cycle = cycle};
-  EXPECT_EQ(learningRate(schedule, 2), 2);
-  EXPECT_EQ(learningRate(schedule, 4), 3);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 2), 2);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 4), 3);
   EXPECT_NEAR(learningRate(schedule, 5), 2, 1e-15);
-  EXPECT_EQ(learningRate(schedule, 8), 0.5);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 8), 0.5);
   schedule.cycle.upStairs = 2;
-  EXPECT_EQ(learningRate(schedule, 3), 2);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 3), 2);
   const CycledMomentum momentum{.on = true, .least = 0.5, .most = 0.75, .slope = 0.5, .cycle = cycle};
-  EXPECT_EQ(cycledMomentum(momentum, 0), 0.5);
-  EXPECT_EQ(cycledMomentum(momentum, 2), 0.625);
-  EXPECT_EQ(cycledMomentum(momentum, 8), 0.75 * 1.5);
+  EXPECT_DOUBLE_EQ(cycledMomentum(momentum, 0), 0.5);
+  EXPECT_DOUBLE_EQ(cycledMomentum(momentum, 2), 0.625);
+  EXPECT_DOUBLE_EQ(cycledMomentum(momentum, 8), 0.75 * 1.5);
 }
 
 TEST(LearningRate, IsSampledAroundItsEdges) {
