@@ -30,6 +30,7 @@ void addCheckpoint(CLI::App &root, CheckpointArguments &asked) {
   app.require_subcommand(1);
   CLI::App &list = *app.add_subcommand("ls", "steps, times, bytes, layouts, and whether all is there");
   CLI::App &verify = *app.add_subcommand("verify", "compares every file with its SHA-256");
+  app.add_subcommand("convert", "not available yet")->allow_extras();
   for (CLI::App *command : {&list, &verify})
     command->add_option("DIR", asked.folder, "a folder of checkpoints, or one checkpoint")->required();
 }
@@ -51,6 +52,9 @@ bool tookCheckpointCommand(const CLI::App &app, Arguments &arguments) {
   if (!app.got_subcommand("checkpoint"))
     return false;
   const CLI::App &checkpoint = *app.get_subcommand("checkpoint");
+  if (checkpoint.got_subcommand("convert"))
+    throw UsageError("ds-run checkpoint convert is not available yet; --resume reads a checkpoint for other ranks, "
+                     "ZeRO stages and pipeline stages as it is");
   arguments.checkpoint.action = checkpoint.got_subcommand("verify") ? Action::Verify : Action::List;
   arguments.command = Arguments::Command::Checkpoint;
   return true;

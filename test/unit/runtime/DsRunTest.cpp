@@ -87,7 +87,7 @@ TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
 }
 
 TEST_F(DsRun, NamesCommandsThatAreNotThereYet) {
-  expectError(dsRun("export dir -o f"), 2, "ds-run export is not available yet");
+  expectError(dsRun("checkpoint convert dir --from-deepspeed ck"), 2, "ds-run checkpoint convert is not available yet");
 }
 
 TEST_F(DsRun, FlagsOfCheckpointsBelongTogether) {
