@@ -30,6 +30,8 @@ __global__ void __launch_bounds__(blockThreads)
       refuse(*scalars.step);
     return;
   }
+  if (*scalars.clip == 0) // no update
+    return;
   const Update<T> update(numbers, *scalars.lr, *scalars.step, T(*scalars.clip));
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride)

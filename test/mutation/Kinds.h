@@ -28,6 +28,7 @@ std::vector<Kind> endKinds();         // EndKinds.cpp: what a run leaves behind
 std::vector<Kind> rankKinds();        // RankKinds.cpp: what ranks have in common
 std::vector<Kind> closedWorldKinds(); // ClosedWorldKinds.cpp: commands that say less than they do
 std::vector<Kind> sumKinds();         // SumKinds.cpp: sums that have a part twice, metrics that nobody reads
+std::vector<Kind> overflowKinds();    // OverflowKinds.cpp: float16 steps that overflow
 
 /// All of them, in this order.
 std::vector<Kind> allKinds();

@@ -227,7 +227,7 @@ std::vector<Kind> meaningKinds() {
 std::vector<Kind> allKinds() {
   std::vector<Kind> all;
   for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(),
-                                         endKinds(), rankKinds(), closedWorldKinds(), sumKinds()})
+                                         endKinds(), rankKinds(), closedWorldKinds(), sumKinds(), overflowKinds()})
     all.insert(all.end(), kinds.begin(), kinds.end());
   return all;
 }
