@@ -177,7 +177,7 @@ void requireDivision(const proto::Plan &plan, const State &state) {
       }
     if (op.op() == "train.store" && plan.variables(int(op.variables(0))).name() == "grad_norm")
       requireEqual("the printed norm", Scalars(plan, state).value(op.operands(0)), norm, "");
-    if (op.op() == "train.adamw" || op.op() == "train.sgd" || op.op() == "train.adagrad") {
+    if (op.op() == "train.adamw" || op.op() == "train.sgd" || op.op() == "train.adagrad" || op.op() == "train.lion") {
       double clip = 1;
       for (const proto::ReferenceOp &factor : plan.reference().ops())
         if (factor.op() == "train.clip_factor")
