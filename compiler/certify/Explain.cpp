@@ -1,4 +1,4 @@
-//===- Explain.cpp - what a rule or a claim means -------------------------===//
+//===- Explain.cpp - what a rule, a claim or a hazard means ---------------===//
 #include "compiler/certify/Explain.h"
 
 #include "core/Error.h"
@@ -14,11 +14,10 @@ struct Explanation {
 };
 
 constexpr std::string_view ofCompiler = "A plan that ds-opt compiled breaks this only by a defect of ds-opt: report it "
-                                        "with the plan. A plan that was edited "
-                                        "or damaged: compile it again.";
+                                        "with the plan. A plan that was edited or damaged: compile it again.";
 constexpr std::string_view ofSources = "Give the files that the plan was compiled from, or compile it again from those "
-                                       "that you have. If they are the right "
-                                       "ones, it is a defect of ds-opt: report it with plan, model and configuration.";
+                                       "that you have. If they are the right ones, it is a defect of ds-opt: report it "
+                                       "with plan, model and configuration.";
 
 constexpr Explanation explanations[] = {
     // Rules of the checker (docs/checker.md).
@@ -39,8 +38,7 @@ constexpr Explanation explanations[] = {
      ofCompiler},
     {"coverage",
      "Each gradient holds every micro-batch of every rank once when it is used, and each trained element is updated "
-     "once "
-     "a step.",
+     "once a step.",
      "A parameter that is used twice gets one of its two gradients. The loss looks right, training is worse.",
      ofCompiler},
     {"meaning",
@@ -87,6 +85,35 @@ constexpr Explanation explanations[] = {
      "bf16 is asked for, and float32 is computed at twice the memory.", ofSources},
     {"buckets", "Buckets of several parameters have at most as many elements as the section zero_optimization allows.",
      "\"auto\" is taken from another hidden size than the model's.", ofSources},
+    // What exporters lose (compiler/import/Hazards.h).
+    {"optimized-export",
+     "Each parameter of the module is an initializer of the file, under its PyTorch name, unchanged.",
+     "By default torch.onnx.export merges equal small parameters: all fresh norm scales become one, and train as one. "
+     "It also transposes and renames weights.",
+     "Export with models/export.py, or with torch.onnx.export(..., dynamo=True, optimize=False)."},
+    {"folded-constants", "No weight is a copy that the exporter computed from a parameter.",
+     "The TorchScript exporter writes onnx::MatMul_123, a transposed weight without its name: nothing says any more "
+     "where its trained values belong.",
+     "Export with models/export.py, or with do_constant_folding=False."},
+    {"batch-norm-mode", "Batch normalization of a module in training mode is written in training mode.",
+     "The dynamo exporter writes it in inference mode: it normalizes by running statistics that never change, and a "
+     "ResNet trains to another loss.",
+     "Export with models/export.py, which translates it right. --batch-norm=train trains it as the module did, "
+     "--batch-norm=as-written keeps the statistics as they are."},
+    {"dropout-mode", "A dropout with a ratio says whether it is for training.",
+     "Of scaled_dot_product_attention(dropout_p=0.1) the exporter writes a Dropout that drops nothing: the model "
+     "overfits, and no error says why.",
+     "Export with attn_implementation=\"eager\" and model.train(). --dropout=force drops as the ratio says, "
+     "--dropout=as-written as the file says, --dropout=off never."},
+    {"label-smoothing", "The loss has the label_smoothing of the module's loss.",
+     "cross_entropy(..., label_smoothing=0.1) is exported without it: 2.106 where PyTorch has 2.037.",
+     "Set label_smoothing=0, or write the smoothed loss out in the module: "
+     "0.9 * cross_entropy - 0.1 * log_softmax.mean()."},
+    {"fixed-batch", "The first dimension of every input is the micro-batch's, under one name.",
+     "With an example batch of 1, torch.export fixes the dimension at 1 and says nothing; the model then takes one "
+     "sample at a time.",
+     "Export with an example batch of 2 or more, and with dynamic_shapes that call dimension 0 of every input "
+     "'batch'."},
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "compiler/import/GraphImporter.h"
 
 #include "compiler/import/Dims.h"
+#include "compiler/import/Hazards.h"
 #include "compiler/import/Node.h"
 #include "compiler/import/OpTable.h"
 #include "compiler/import/files/Failure.h"
@@ -189,7 +190,8 @@ void GraphImporter::checkBatch() const {
                   (symbolic.empty() ? "the micro-batch" : "'batch', which input '" + symbolic + "' has,") + " is " +
                   std::to_string(batch->second) +
                   "; export with an example batch of 2 or more and dynamic_shapes that call dimension 0 of every input "
-                  "'batch' (torch.export fixes an example batch of 1 silently)");
+                  "'batch' (torch.export fixes an example batch of 1 silently)" +
+                  saysMore("fixed-batch"));
   }
 }
 

@@ -9,6 +9,8 @@
 
 namespace ds::import {
 
+std::string saysMore(const std::string &id) { return "; ds-opt explain " + id + " says more"; }
+
 static bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph) {
   for (const FlatNode &node : graph.nodes)
     if (findEntry(node.proto->metadata_props(), "pkg.onnxscript.rewriter.rule_name"))
@@ -35,7 +37,8 @@ static void checkNotOptimized(const onnx::ModelProto &model, const FlatGraph &gr
     return;
   throw Failure("the exporter optimized this model, and " + std::to_string(count) + " of " +
                 std::to_string(metadata.parameterTargets.size()) + " parameters are no longer in it (" + lost +
-                (count > 5 ? ", ..." : "") + "); export with torch.onnx.export(..., optimize=False)");
+                (count > 5 ? ", ..." : "") + "); export with torch.onnx.export(..., optimize=False)" +
+                saysMore("optimized-export"));
 }
 
 /// "onnx::MatMul_123": what the TorchScript exporter calls a weight that it transposed while folding constants.
@@ -58,7 +61,8 @@ static void checkNotFolded(const onnx::ModelProto &model, const FlatGraph &graph
     if (isFloat && tensor.dims_size() >= 2 && isFoldedName(tensor.name()) && used.count(tensor.name()))
       throw Failure("the exporter folded constants, so initializer '" + tensor.name() +
                     "' is a transposed copy of a weight whose name is lost; export with do_constant_folding=False, or "
-                    "with dynamo=True and optimize=False");
+                    "with dynamo=True and optimize=False" +
+                    saysMore("folded-constants"));
   }
 }
 

@@ -75,7 +75,7 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
     emitWarning(NameLoc::get(StringAttr::get(&context, options.path)))
         << "initializer '" << name
         << "' scales several LayerNormalization nodes; if the module has one scale each, the "
-        << "exporter merged equal ones: export with optimize=False";
+        << "exporter merged equal ones: export with optimize=False" << saysMore("optimized-export");
   OwningOpRef<ModuleOp> module =
       GraphImporter(context, options, model, graph, metadata, algorithm, files, outside).run();
   if (failed(verify(*module)))

@@ -4,34 +4,34 @@
 #include "core/Status.h"
 
 #include <atomic>
+#include <mutex>
 
 namespace ds::runtime {
 
-/// Keeps the first failure reported from any thread.
+/// Keeps the first failure reported from any thread. Readers sleep while it is written: threads that spin there, one of
+/// each queue of each rank, can keep the writer from its turn.
 class FirstFailure {
 public:
   /// Returns whether this one was the first.
   bool report(const Status &status) noexcept {
-    int none = None;
-    if (!state_.compare_exchange_strong(none, Writing))
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failed_)
       return false;
     status_ = status;
-    state_ = Known;
+    failed_ = true;
     return true;
   }
-  /// Whether anything failed, its text perhaps still being written.
-  bool failed() const noexcept { return state_ != None; }
+  bool failed() const noexcept { return failed_; }
   Status get() const noexcept {
-    if (state_ == None)
+    if (!failed_)
       return Status::success();
-    while (state_ != Known) { // a copy of 512 bytes away
-    }
+    const std::lock_guard<std::mutex> lock(mutex_);
     return status_;
   }
 
 private:
-  enum State { None, Writing, Known };
-  std::atomic<int> state_ = None;
+  mutable std::mutex mutex_; // of status_
+  std::atomic<bool> failed_ = false;
   Status status_;
 };
 

@@ -63,16 +63,18 @@ def says(message, *parts):
 # --- what exporters lose
 
 
-@pytest.mark.parametrize("folder, parts", [
-    ("attention-dropout-lost", ["node_Dropout", "attention dropout of ratio 0.1", 'attn_implementation="eager"', "--dropout="]),
-    ("batch-fixed-at-1", ["'input_ids'", "fixed at 1", "micro-batch is 2", "dynamic_shapes"]),
-    ("batch-norm-lost", ["'node__native_batch_norm_legit_functional__", "BatchNormalization", "inference mode", "--batch-norm=as-written|train"]),
-    ("label-smoothing-lost", ["node_cross_entropy_loss", "label_smoothing=0.1", "label_smoothing=0"]),
-    ("optimized", ["10 of 17 parameters", "'transformer.wte.weight'", "optimize=False"]),
-    ("torchscript-folded", ["onnx::MatMul_", "do_constant_folding=False"]),
+@pytest.mark.parametrize("folder, more, parts", [
+    ("attention-dropout-lost", "dropout-mode", ["node_Dropout", "attention dropout of ratio 0.1", 'attn_implementation="eager"', "--dropout="]),
+    ("batch-fixed-at-1", "fixed-batch", ["'input_ids'", "fixed at 1", "micro-batch is 2", "dynamic_shapes"]),
+    ("batch-norm-lost", "batch-norm-mode",
+     ["'node__native_batch_norm_legit_functional__", "BatchNormalization", "inference mode", "--batch-norm=as-written|train"]),
+    ("label-smoothing-lost", "label-smoothing", ["node_cross_entropy_loss", "label_smoothing=0.1", "label_smoothing=0"]),
+    ("optimized", "optimized-export", ["10 of 17 parameters", "'transformer.wte.weight'", "optimize=False"]),
+    ("torchscript-folded", "folded-constants", ["onnx::MatMul_", "do_constant_folding=False"]),
 ])
-def test_hazards(folder, parts, refusal):
-    says(refusal(HAZARDS / folder), *parts)
+def test_hazards(folder, more, parts, refusal, tools):
+    says(refusal(HAZARDS / folder), f"; ds-opt explain {more} says more", *parts)
+    assert tools("ds-opt", "explain", more).stdout.startswith(f"{more}\n")
 
 
 @pytest.mark.parametrize("folder", ["good-gpt2", "good-llama", "torchscript-gpt2", "torchscript-llama"])

@@ -437,7 +437,9 @@ int ds::tool::runCommand(int argc, char **argv) {
   CLI::App *explainCommand = app.add_subcommand("explain", "what a rule or a key means, and what to do");
   explainCommand
       ->add_option("ID", explained,
-                   "a rule or a claim, as verify names it: race, learning_rate; or a key of ds_config.json")
+                   "a rule or a claim, as verify names it: race, learning_rate; a key of ds_config.json; or what an "
+                   "error names: "
+                   "optimized-export")
       ->required();
   explainCommand->callback([&] {
     const std::string key = config::explainKey(explained);

@@ -30,8 +30,10 @@ static bool usesBatch(Node &node) {
   if (mode == Mode::AsWritten || !lostBatchNormTraining(node.proto(), node.graph().metadata()))
     return false;
   throw Failure(
-      "the exporter wrote this batch normalization of a module in training mode in inference mode; export with "
-      "models/export.py or its custom_translation_table, or choose with --batch-norm=as-written|train");
+      std::string(
+          "the exporter wrote this batch normalization of a module in training mode in inference mode; export with "
+          "models/export.py or its custom_translation_table, or choose with --batch-norm=as-written|train") +
+      saysMore("batch-norm-mode"));
 }
 
 /// running = momentum * running + (1 - momentum) * statistic, once a micro-batch, where `running` is a buffer.

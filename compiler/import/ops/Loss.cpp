@@ -27,7 +27,8 @@ int64_t ignoredLabel(Node &node) { return node.integerAttr("ignore_index", std::
 void refuseLostSmoothing(Node &node) {
   if (const double smoothing = lostLabelSmoothing(node.proto()); smoothing != 0)
     throw Failure("the exporter lost label_smoothing=" + text(smoothing) +
-                  " of this loss; train without it (label_smoothing=0), or write the smoothed loss out in the model");
+                  " of this loss; train without it (label_smoothing=0), or write the smoothed loss out in the model" +
+                  saysMore("label-smoothing"));
 }
 
 /// Scores of classes [M, C] and labels [M] of a loss, and the shape of the labels.

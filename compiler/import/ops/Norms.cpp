@@ -90,7 +90,8 @@ static bool drops(Node &node, double ratio) {
   throw Failure(std::string(attention ? "the exporter lost that this attention dropout" : "dropout") + " of ratio " +
                 text(ratio) + (attention ? " is for training" : " has no training_mode, so it drops nothing") +
                 "; export with attn_implementation=\"eager\" in training mode, or choose with "
-                "--dropout=as-written|force|off");
+                "--dropout=as-written|force|off" +
+                saysMore("dropout-mode"));
 }
 
 /// Dropout in training is numbered in graph order: its number and the run's seed give the mask.
