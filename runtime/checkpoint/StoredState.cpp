@@ -39,10 +39,8 @@ std::span<const Manifest::Piece> piecesOf(const Manifest::Variable &variable, ui
 StoredState::StoredState(std::string folder, const Manifest &manifest, const plan::proto::Plan &plan,
                          std::span<const uint32_t> ranks)
     : folder_(std::move(folder)), plan_(plan) {
-  requireSameVariables(manifest);
-  std::map<std::string, const Manifest::Variable *> byName;
-  for (const Manifest::Variable &variable : manifest.variables)
-    byName.emplace(variable.name, &variable);
+  const ByName byName = byPlanNames(manifest);
+  requireSameVariables(byName);
   for (const uint32_t rank : ranks) {
     const uint64_t data = plan::positionOfRank(plan, rank).dataCoordinate;
     for (const HeldPart &part : heldParts(plan, rank))
@@ -51,23 +49,42 @@ StoredState::StoredState(std::string folder, const Manifest &manifest, const pla
   }
 }
 
-void StoredState::requireSameVariables(const Manifest &manifest) const {
+/// A tied parameter may have the other of its names there: the first, where the plan has the last.
+StoredState::ByName StoredState::byPlanNames(const Manifest &manifest) const {
+  std::map<std::string, std::string> planNames; // of each name of a parameter
+  for (const plan::proto::Variable &variable : plan_.variables())
+    for (const std::string &alias : variable.aliases())
+      planNames.emplace(alias, variable.name());
+  const auto planName = [&](const std::string &name) {
+    const auto found = planNames.find(name);
+    return found != planNames.end() ? found->second : name;
+  };
+  ByName byName;
+  for (const Manifest::Variable &variable : manifest.variables) {
+    const bool ofOther = variable.kind == Manifest::Kind::Optimizer && planName(variable.of) != variable.of;
+    byName.emplace(ofOther ? planName(variable.of) + "::" + variable.slot : planName(variable.name), &variable);
+  }
+  return byName;
+}
+
+void StoredState::requireSameVariables(const ByName &stored) const {
   const std::string other = "checkpoint " + folder_ + " is of another model or optimizer than the plan: ";
   std::set<std::string> wanted;
   for (const uint32_t index : stateVariables(plan_)) {
     const plan::proto::Variable &variable = plan_.variables(int(index));
     wanted.insert(variable.name());
-    const Manifest::Variable *stored = manifest.find(variable.name());
-    if (stored == nullptr)
+    const auto found = stored.find(variable.name());
+    if (found == stored.end())
       throw Error(other + "it has no " + variable.name());
+    const Manifest::Variable &there = *found->second;
     const Shape shape(variable.shape().begin(), variable.shape().end());
-    if (const char *dtype = safetensorsName(DType(variable.dtype())); stored->dtype != dtype || stored->shape != shape)
-      throw Error(other + variable.name() + " is " + stored->dtype + " " + toString(stored->shape) +
+    if (const char *dtype = safetensorsName(DType(variable.dtype())); there.dtype != dtype || there.shape != shape)
+      throw Error(other + variable.name() + " is " + there.dtype + " " + toString(there.shape) +
                   " there, the plan wants " + dtype + " " + toString(shape));
   }
-  for (const Manifest::Variable &variable : manifest.variables)
-    if (!wanted.contains(variable.name))
-      throw Error(other + "it has " + variable.name + ", which the plan has not");
+  for (const auto &[name, variable] : stored) // of a module's buffers the exporter keeps those that are used
+    if (!wanted.contains(name) && variable->kind != Manifest::Kind::Buffer)
+      throw Error(other + "it has " + variable->name + ", which the plan has not");
 }
 
 /// What of the pieces lies within elements [first, first + count), unless it is there already.

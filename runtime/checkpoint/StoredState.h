@@ -24,7 +24,11 @@ public:
   const StoredVariables &variables() const { return variables_; }
 
 private:
-  void requireSameVariables(const Manifest &manifest) const;
+  /// Variables of the manifest by the plan's names.
+  using ByName = std::map<std::string, const Manifest::Variable *>;
+
+  ByName byPlanNames(const Manifest &manifest) const;
+  void requireSameVariables(const ByName &stored) const;
   void add(const Manifest &manifest, uint32_t variable, uint64_t dataRank, std::span<const Manifest::Piece> pieces,
            uint64_t first, uint64_t count);
   const SafetensorsFile &open(const Manifest &manifest, const std::string &name);

@@ -20,11 +20,11 @@ struct PostmortemArguments {
   std::string folder, planPath, trace;
 };
 
-/// ds-run checkpoint ls|verify DIR
+/// ds-run checkpoint ls|verify DIR, ds-run checkpoint convert DIR --from-deepspeed SOURCE
 struct CheckpointArguments {
-  enum class Action { List, Verify };
+  enum class Action { List, Verify, Convert };
   Action action = Action::List;
-  std::string folder;
+  std::string folder, source;
 };
 
 /// ds-run export SOURCE -o FILE | --hf FOLDER --like FOLDER

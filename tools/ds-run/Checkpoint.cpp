@@ -7,8 +7,12 @@
 #include "runtime/checkpoint/SavedWeights.h"
 #include "tools/ds-run/Arguments.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <string>
+#include <unistd.h>
 
 namespace ds::run {
 namespace {
@@ -24,9 +28,22 @@ void verify(const std::string &folder) {
               "; copy it from where it is whole, or use another checkpoint");
 }
 
+[[noreturn]] void convert(const CheckpointArguments &arguments) {
+  const std::filesystem::path script =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/deepstatic/models/from_deepspeed.py";
+  if (!std::filesystem::exists(script))
+    throw Error(script.lexically_normal().string() + ", which reads DeepSpeed's files, is missing; install DeepStatic "
+                                                     "as a whole");
+  ::execlp("python3", "python3", script.c_str(), "--", arguments.source.c_str(), arguments.folder.c_str(), nullptr);
+  throw Error(std::string("python3, which reads DeepSpeed's files, cannot be started: ") + std::strerror(errno) +
+              "; activate the Python environment that wrote them");
+}
+
 } // namespace
 
 void checkpoint(const CheckpointArguments &arguments) {
+  if (arguments.action == CheckpointArguments::Action::Convert)
+    convert(arguments);
   if (arguments.action == CheckpointArguments::Action::Verify)
     verify(arguments.folder);
   else

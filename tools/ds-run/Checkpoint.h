@@ -5,7 +5,8 @@
 
 namespace ds::run {
 
-/// ds-run checkpoint ls|verify. Throws ds::Error, also for a damaged checkpoint.
+/// ds-run checkpoint ls|verify|convert. Convert does not return where it succeeds: models/from_deepspeed.py takes the
+/// process's place, since PyTorch is what reads PyTorch's files. Throws ds::Error, also for a damaged checkpoint.
 void checkpoint(const CheckpointArguments &arguments);
 
 /// ds-run export: weights of a checkpoint as one file, or as a folder for transformers. Throws ds::Error.

@@ -26,13 +26,21 @@ void addExport(CLI::App &root, ExportArguments &asked) {
 }
 
 void addCheckpoint(CLI::App &root, CheckpointArguments &asked) {
-  CLI::App &app = *root.add_subcommand("checkpoint", "lists and verifies checkpoints");
+  CLI::App &app = *root.add_subcommand("checkpoint", "lists, verifies and converts checkpoints");
   app.require_subcommand(1);
   CLI::App &list = *app.add_subcommand("ls", "steps, times, bytes, layouts, and whether all is there");
   CLI::App &verify = *app.add_subcommand("verify", "compares every file with its SHA-256");
-  app.add_subcommand("convert", "not available yet")->allow_extras();
   for (CLI::App *command : {&list, &verify})
     command->add_option("DIR", asked.folder, "a folder of checkpoints, or one checkpoint")->required();
+  CLI::App &convert = *app.add_subcommand("convert", "makes a checkpoint to --resume of one that DeepSpeed saved");
+  convert.description("Makes a checkpoint to --resume of one that DeepSpeed saved with ZeRO 1, 2 or 3.\n\n"
+                      "  ds-run checkpoint convert saved --from-deepspeed deepspeed-run/checkpoints\n\n"
+                      "Needs python3 with PyTorch on the PATH; docs/checkpoints.md says what is taken over. Our own "
+                      "checkpoints need no conversion for\nother ranks, ZeRO stages or pipeline stages.");
+  convert.add_option("DIR", asked.folder, "the folder of checkpoints to write into")->required();
+  convert
+      .add_option("--from-deepspeed", asked.source, "the folder that save_checkpoint wrote, or one global_stepN of it")
+      ->required();
 }
 
 } // namespace
@@ -52,10 +60,9 @@ bool tookCheckpointCommand(const CLI::App &app, Arguments &arguments) {
   if (!app.got_subcommand("checkpoint"))
     return false;
   const CLI::App &checkpoint = *app.get_subcommand("checkpoint");
-  if (checkpoint.got_subcommand("convert"))
-    throw UsageError("ds-run checkpoint convert is not available yet; --resume reads a checkpoint for other ranks, "
-                     "ZeRO stages and pipeline stages as it is");
-  arguments.checkpoint.action = checkpoint.got_subcommand("verify") ? Action::Verify : Action::List;
+  arguments.checkpoint.action = checkpoint.got_subcommand("verify")    ? Action::Verify
+                                : checkpoint.got_subcommand("convert") ? Action::Convert
+                                                                       : Action::List;
   arguments.command = Arguments::Command::Checkpoint;
   return true;
 }
