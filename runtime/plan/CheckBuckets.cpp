@@ -2,6 +2,7 @@
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
+#include "runtime/plan/RolePeers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -80,6 +81,25 @@ void checkHeldBuckets(const proto::Plan &plan, const proto::Role &role) {
             "variable " + plan.variables(int(member.variable())).name() + " belongs to two buckets of role " +
                 role.name() + ", or twice to this one" +
                 note(describe("bucket", first->second, plan.buckets(int(first->second)).name()) + " holds it first"));
+}
+
+/// Slices of a bucket make it whole: where roles meet in its communicator, all of them have slices of it or none has.
+void checkSlices(const proto::Plan &plan, RolePeers &peers) {
+  std::map<uint32_t, std::set<int>> slicedBy; // by bucket: roles
+  for (int r = 0; r < plan.roles_size(); ++r)
+    for (const proto::Buffer &buffer : plan.roles(r).buffers())
+      if (buffer.has_bucket() && buffer.shard())
+        slicedBy[buffer.bucket()].insert(r);
+  for (const auto &[index, roles] : slicedBy) {
+    const proto::Bucket &bucket = plan.buckets(int(index));
+    for (const auto &[a, b] : peers.inCommunicator(bucket.communicator()))
+      if (roles.contains(a) != roles.contains(b))
+        refuse(describe("bucket", index, bucket.name()),
+               "its slices are counted over the ranks of communicator " +
+                   plan.communicators(int(bucket.communicator())).name() + ", but of the roles that meet there " +
+                   plan.roles(roles.contains(a) ? a : b).name() + " has slices of it and " +
+                   plan.roles(roles.contains(a) ? b : a).name() + " has none");
+  }
 }
 
 } // namespace ds::plan

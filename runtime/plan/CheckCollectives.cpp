@@ -77,6 +77,22 @@ void checkSum(const proto::CollectivePart &part, uint64_t ranks, const std::stri
     refuse(place, "it accumulates onto its own source");
 }
 
+/// Slices are gathered and scattered over the ranks that they are counted over.
+void checkSliceRanks(const proto::Plan &plan, const proto::Role &role, const Collective &collective,
+                     const proto::CollectivePart &part, const std::string &place) {
+  if (collective.kind() != Collective::ALL_GATHER && collective.kind() != Collective::REDUCE_SCATTER)
+    return;
+  const proto::Operand &slice = collective.kind() == Collective::ALL_GATHER ? part.source() : part.target();
+  const proto::Buffer &buffer = role.buffers(int(slice.buffer()));
+  if (!buffer.has_bucket() || !buffer.shard())
+    return;
+  const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
+  if (bucket.communicator() != collective.communicator())
+    refuse(place, "it goes over communicator " + plan.communicators(int(collective.communicator())).name() +
+                      ", but the slices of bucket " + bucket.name() + " are counted over the ranks of " +
+                      plan.communicators(int(bucket.communicator())).name());
+}
+
 void checkPart(const proto::Plan &plan, const proto::Role &role, const Collective &collective,
                const proto::CollectivePart &part, const std::string &place) {
   checkOperand(plan, role, part.source(), place + ", source");
@@ -94,6 +110,7 @@ void checkPart(const proto::Plan &plan, const proto::Role &role, const Collectiv
       refuse(place, "its rank_stride counts the ranks of another communicator");
   checkCounts(collective.kind(), ranks, bytesOf(part.source(), place), bytesOf(part.target(), place), place);
   checkPlaces(part.source(), part.target(), collective.kind(), place);
+  checkSliceRanks(plan, role, collective, part, place);
   if (part.has_scratch()) {
     checkOperand(plan, role, part.scratch(), place + ", scratch");
     if (part.scratch().access() != proto::Operand::SCRATCH || part.scratch().dtype() != proto::DTYPE_U8)

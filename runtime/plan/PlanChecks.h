@@ -23,6 +23,7 @@ void checkVariables(const proto::Plan &plan);                        // CheckVar
 void checkReference(const proto::Plan &plan);                        // CheckReference.cpp
 void checkBuckets(const proto::Plan &plan);                          // CheckBuckets.cpp: communicators, buckets
 void checkHeldBuckets(const proto::Plan &plan, const proto::Role &); // CheckBuckets.cpp
+void checkSlices(const proto::Plan &plan, RolePeers &peers);         // CheckBuckets.cpp
 void checkChannels(const proto::Plan &plan);                         // CheckMessages.cpp
 void checkPipeline(const proto::Plan &plan);                         // CheckPipeline.cpp: what is said of stages
 void checkStorage(const proto::Plan &plan, const proto::Role &);     // CheckStorage.cpp: arenas, buffers

@@ -85,6 +85,7 @@ void validatePlan(const proto::Plan &plan) {
     checkPrograms(plan, role);
   }
   RolePeers peers(plan);
+  checkSlices(plan, peers);
   checkSamePrograms(plan);
   checkCollectiveOrder(plan, peers);
   checkMessagesAgree(plan, peers);

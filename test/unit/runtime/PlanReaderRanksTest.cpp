@@ -54,6 +54,23 @@ void splitRole(proto::Plan &plan) {
   plan.mutable_roles(1)->set_ranks(0, 1);
 }
 
+/// The moments' slices are counted over another communicator of the same ranks.
+void countSlicesElsewhere(proto::Plan &plan) {
+  *plan.add_communicators() = plan.communicators(0);
+  plan.mutable_communicators(1)->set_name("same");
+  plan.mutable_buckets(1)->set_communicator(1);
+}
+
+/// Each rank has a role and a bucket of its own, so that neither bucket is whole.
+void sliceTwoBuckets(proto::Plan &plan) {
+  splitRole(plan);
+  *plan.add_buckets() = plan.buckets(1);
+  plan.mutable_buckets(2)->set_name("other moments");
+  for (proto::Buffer &buffer : *plan.mutable_roles(1)->mutable_buffers())
+    if (buffer.shard())
+      buffer.set_bucket(2);
+}
+
 class PlanReaderRefusesRanks : public testing::TestWithParam<BadPlan> {};
 
 TEST_P(PlanReaderRefusesRanks, ABrokenRule) {
@@ -124,6 +141,9 @@ const std::vector<BadPlan>
                 bucket(p).mutable_members(1)->set_element(2)),
             BAD(MemberEnd, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(7)),
             BAD(MemberWraps, "pass the bucket's end at 8", bucket(p).mutable_members(1)->set_element(UINT64_MAX)),
+            BAD(SlicesElsewhere, "the slices of bucket moments are counted over the ranks of same",
+                countSlicesElsewhere(p)),
+            BAD(SlicesMissing, "has slices of it and all has none", sliceTwoBuckets(p)),
             BAD(MemberTwice, "variable a belongs to two buckets of role all, or twice to this one\n  note: bucket ",
                 *p.mutable_buckets(1)->mutable_members(0) = bucket(p).members(0)),
             BAD(BufferBucket, "names bucket 2, but there are 2", buffer(p, 0).set_bucket(2)),
