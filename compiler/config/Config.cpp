@@ -6,6 +6,7 @@
 #include "core/Error.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,20 +22,35 @@ void resolveClipping(Resolver &resolver, Config &config) {
     config.gradientClipping = norm;
 }
 
-void resolveMemory(Resolver &resolver, const ConfigOverrides &overrides, Config &config) {
-  static constexpr std::string_view path = "deepstatic.device_memory";
-  const auto text = resolver.string(path);
-  const auto bytes = resolver.integer(path);
+/// A number of bytes, or a text such as "2GiB"; nothing where none is written or it is refused.
+std::optional<int64_t> bytesAt(Resolver &resolver, std::string_view path) {
+  std::optional<int64_t> bytes = resolver.integer(path);
   try {
-    if (text)
-      config.deviceMemory = parseBytes(*text, path);
-    else
-      config.deviceMemory = bytes;
+    if (const auto text = resolver.string(path))
+      bytes = parseBytes(*text, path);
   } catch (const Error &) {
-    return resolver.refuse(path, "write a number of bytes or a size such as \"2GiB\"");
+    resolver.refuse(path, "write a number of bytes or a size such as \"2GiB\"");
+    return std::nullopt;
   }
-  if (config.deviceMemory && *config.deviceMemory <= 0)
-    return resolver.refuse(path, "it must be more than 0 bytes");
+  if (bytes && *bytes <= 0) {
+    resolver.refuse(path, "it must be more than 0 bytes");
+    return std::nullopt;
+  }
+  return bytes;
+}
+
+void resolveCheckpoint(Resolver &resolver, Config &config) {
+  static constexpr std::string_view snapshot = "deepstatic.checkpoint.snapshot",
+                                    buffer = "deepstatic.checkpoint.buffer";
+  const std::optional<int64_t> bytes = bytesAt(resolver, buffer);
+  if (resolver.stringOrDefault(snapshot) == "buffered")
+    config.checkpointBuffer = bytes.value_or(parseBytes(resolver.stringOrDefault(buffer), buffer));
+  else if (resolver.find(buffer) != nullptr)
+    resolver.refuse(buffer, R"(with "snapshot": "blocking" a step waits for the disk, and there is no buffer)");
+}
+
+void resolveMemory(Resolver &resolver, const ConfigOverrides &overrides, Config &config) {
+  config.deviceMemory = bytesAt(resolver, "deepstatic.device_memory");
   if (overrides.deviceMemory)
     config.deviceMemory = overrides.deviceMemory;
   config.hostMemory = overrides.hostMemory;
@@ -70,6 +86,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);
     resolveMemory(resolver, overrides, config);
+    resolveCheckpoint(resolver, config);
     config.tensorboard = readMonitor(resolver, "tensorboard");
     config.csvMonitor = readMonitor(resolver, "csv_monitor");
     config.tf32 = resolver.booleanOrDefault("deepstatic.tf32");

@@ -146,6 +146,7 @@ struct Config {
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;
+  int64_t checkpointBuffer = 0; // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are

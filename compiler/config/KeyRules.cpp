@@ -36,7 +36,7 @@ constexpr KeyRule rules[] = {
     {"deepstatic.pipeline", Honoured, "", ""},
     {"deepstatic.recompute", Honoured, "", ""},
     {"deepstatic.tf32", Honoured, "", ""},
-    {"deepstatic.checkpoint", DefaultOnly, "no checkpoint is written yet", ""},
+    {"deepstatic.checkpoint", Honoured, "", ""},
     {"activation_checkpointing.contiguous_memory_optimization", Subsumed, noFragments, ""},
     {"activation_checkpointing.number_checkpoints", Honoured, "", ""},
     {"activation_checkpointing.partition_activations", Subsumed, oneTensorRank, ""},

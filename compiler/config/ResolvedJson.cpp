@@ -119,6 +119,8 @@ std::string resolvedJson(const Config &config) {
         {"tensor_parallel", 1},
         {"tf32", config.tf32},
         {"loss_normalization", "microbatch"},
+        {"checkpoint", config.checkpointBuffer > 0 ? json{{"snapshot", "buffered"}, {"buffer", config.checkpointBuffer}}
+                                                   : json{{"snapshot", "blocking"}}},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
   if (!config.parameterGroups.empty())

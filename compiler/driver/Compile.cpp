@@ -176,6 +176,7 @@ static void describe(const CompileRequest &request, const config::Config &config
   plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
   plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
   plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
+  plan.mutable_training()->set_checkpoint_buffer_bytes(config.checkpointBuffer);
 }
 
 [[noreturn]] static void refuseChanged(const fs::path &file) {

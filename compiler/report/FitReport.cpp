@@ -48,7 +48,7 @@ json memoryJson(const Plan &plan, const FitSpace &space) {
   const SpaceMemory memory = measure(*space.role, space.space);
   const uint64_t reserve = space.needed - memory.arenaBytes;
   json phases, holds;
-  for (const Phase &phase : phasesOf(*space.role, memory))
+  for (const Phase &phase : phasesOf(plan, *space.role, memory))
     phases[phase.name] = {{"live_bytes", phase.liveBytes},
                           {"fits", space.room == 0 || phase.liveBytes + reserve <= space.room}};
   for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)

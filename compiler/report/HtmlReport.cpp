@@ -106,10 +106,10 @@ std::string rolesHtml(const std::vector<Place> &places) {
   return html + "</table>\n";
 }
 
-std::string phasesHtml(const Place &place) {
+std::string phasesHtml(const Plan &plan, const Place &place) {
   std::string html =
       "<table class=\"bars\">\n<tr><th>phase</th><th class=\"right\">most live bytes</th><th></th></tr>\n";
-  for (const Phase &phase : phasesOf(*place.role, place.memory))
+  for (const Phase &phase : phasesOf(plan, *place.role, place.memory))
     html += std::string("<tr><td>") + phase.name + "</td><td class=\"right\">" + grouped(phase.liveBytes) +
             "</td><td><div class=\"bar k4\" style=\"" + widthOf(phase.liveBytes, place.memory.arenaBytes) +
             "\"></div></td></tr>\n";
@@ -121,7 +121,7 @@ std::string peakHtml(const Plan &plan, const Place &place) {
   std::string html =
       "<div class=\"side\"><div>" + subheading("Bytes") +
       htmlTable(memoryTable(*place.role, memory, fragmentationAtPeak(plan, *place.role, place.space, memory))) +
-      "</div><div>" + subheading("Phases") + phasesHtml(place) + "</div></div>\n";
+      "</div><div>" + subheading("Phases") + phasesHtml(plan, place) + "</div></div>\n";
   if (memory.peak) {
     const plan::proto::Program &program = place.role->programs(memory.peak->program);
     html += "<p>The peak is at " +

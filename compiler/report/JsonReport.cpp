@@ -76,7 +76,7 @@ json memoryJson(const Plan &plan, const Role &role, std::string_view space) {
                     {"message_slots", fragmentation.messageSlots},
                     {"idle_slots", fragmentation.idleSlots},
                     {"gaps", fragmentation.gaps}};
-  for (const Phase &phase : phasesOf(role, memory))
+  for (const Phase &phase : phasesOf(plan, role, memory))
     result["phases"][phase.name] = phase.liveBytes;
   return result;
 }

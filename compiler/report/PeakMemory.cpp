@@ -43,16 +43,17 @@ uint64_t SpaceMemory::programPeak(const Role &role, std::string_view name) const
   return residentBytes;
 }
 
-std::vector<Phase> phasesOf(const Role &role, const SpaceMemory &memory) {
+std::vector<Phase> phasesOf(const plan::proto::Plan &plan, const Role &role, const SpaceMemory &memory) {
+  const uint64_t buffer = memory.space == "host" ? plan.training().checkpoint_buffer_bytes() : 0;
   return {{"init", memory.residentBytes},
           {"load", memory.residentBytes},
           {"step", memory.programPeak(role, "step")},
           {"eval", memory.programPeak(role, "evaluate")},
-          {"save", memory.residentBytes}};
+          {"save", memory.residentBytes + buffer}};
 }
 
 SpaceMemory measure(const Role &role, std::string_view space) {
-  SpaceMemory memory;
+  SpaceMemory memory{.space = std::string(space)};
   for (const plan::proto::Arena &arena : role.arenas())
     if (arena.space() == space)
       memory.arenaBytes += arena.bytes();

@@ -20,6 +20,7 @@ struct Instant {
 /// The memory of one space ("device", "host", "nvme") of one role, counted from the lives of its buffers: nothing is
 /// copied from what the plan says about its peak.
 struct SpaceMemory {
+  std::string space;
   uint64_t arenaBytes = 0;             // allocated
   uint64_t residentBytes = 0;          // buffers of scope PLAN, alive from load to exit
   uint64_t peakLiveBytes = 0;          // most bytes alive at one instant of any program
@@ -31,12 +32,13 @@ struct SpaceMemory {
   uint64_t programPeak(const plan::proto::Role &role, std::string_view name) const;
 };
 
-/// What a rank goes through, and the most bytes alive meanwhile. init, load and save: what is resident.
+/// What a rank goes through, and the most bytes alive meanwhile. init and load: what is resident; save: on the host
+/// with the buffer of --save.
 struct Phase {
   const char *name; // "init", "load", "step", "eval", "save"
   uint64_t liveBytes;
 };
-std::vector<Phase> phasesOf(const plan::proto::Role &role, const SpaceMemory &memory);
+std::vector<Phase> phasesOf(const plan::proto::Plan &plan, const plan::proto::Role &role, const SpaceMemory &memory);
 
 /// The memory of a space, of a plan that validatePlan() accepts.
 SpaceMemory measure(const plan::proto::Role &role, std::string_view space);

@@ -49,6 +49,8 @@ void printMemory(std::string &page, const Plan &plan, const Role &role, std::str
     page += "  the peak is at " + instantText(plan, role, program, memory.peak->call, memory.peak->command) + ", in " +
             program.name() + "\n";
   }
+  if (const uint64_t buffer = plan.training().checkpoint_buffer_bytes(); buffer > 0)
+    page += "  ds-run --save takes up to " + grouped(buffer) + " bytes of the host more for each rank\n";
   page += "\nlargest at the peak, rank " + rankRanges(role) + ", " + std::string(space) + "\n";
   largestTable(role, memory, largestTensors).print(page);
 }

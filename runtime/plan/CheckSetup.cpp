@@ -54,6 +54,8 @@ void checkTraining(const proto::Plan &plan) {
     refuse("training", "micro_batch_size and accumulation_steps must be at least 1");
   if (training.micro_batch_size() > limit || training.accumulation_steps() > (1u << 20))
     refuse("training", "micro_batch_size or accumulation_steps is beyond 2^40 or 2^20");
+  if (training.checkpoint_buffer_bytes() > limit)
+    refuse("training", "checkpoint_buffer_bytes is beyond 2^40");
   const unsigned __int128 product =
       static_cast<unsigned __int128>(training.micro_batch_size()) * training.accumulation_steps() * dataRanks;
   if (product != training.train_batch_size())

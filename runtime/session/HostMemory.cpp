@@ -1,4 +1,4 @@
-//===- HostMemory.cpp - what other processes of this host will use --------===//
+//===- HostMemory.cpp - main memory that is spoken for --------------------===//
 #include "runtime/session/HostMemory.h"
 
 #include "core/Crc32c.h"
@@ -38,19 +38,20 @@ uint64_t mainMemoryOf(const plan::proto::Plan &plan, uint32_t rank) {
 
 } // namespace
 
-uint64_t promisedByOthers(const plan::proto::Plan &plan, Transport &transport) {
+uint64_t promisedBytes(const plan::proto::Plan &plan, Transport &transport, bool saves) {
   const uint32_t ranks = transport.ranks(), mine = transport.localRanks()[0];
+  const uint64_t buffer = saves ? plan.training().checkpoint_buffer_bytes() : 0;
+  uint64_t promised = buffer * transport.localRanks().size();
   if (transport.localRanks().size() == ranks)
-    return 0;
+    return promised;
   std::vector<uint64_t> hosts(ranks); // by rank
   hosts[mine] = hostDigest();
   for (uint32_t rank = 1; rank < ranks; ++rank)
     transport.copy(rank, 0, std::as_writable_bytes(std::span(&hosts[rank], 1)));
   for (uint32_t rank = 1; rank < ranks; ++rank)
     transport.copy(0, rank, std::as_writable_bytes(std::span(hosts)));
-  uint64_t promised = 0;
   for (uint32_t rank = 0; rank < mine; ++rank)
-    promised += hosts[rank] == hosts[mine] ? mainMemoryOf(plan, rank) : 0;
+    promised += hosts[rank] == hosts[mine] ? mainMemoryOf(plan, rank) + buffer : 0;
   return promised;
 }
 

@@ -1,4 +1,4 @@
-//===- HostMemory.h - what other processes of this host will use ----------===//
+//===- HostMemory.h - main memory that is spoken for ----------------------===//
 #pragma once
 
 #include "runtime/comm/Transport.h"
@@ -8,9 +8,10 @@
 
 namespace ds::runtime {
 
-/// Main memory that the arenas of ranks in other processes of this host need, those of lower ranks than this process's
-/// first: each process counts those before it, so that together they count all. Every process calls it, before any
-/// touches its arenas.
-uint64_t promisedByOthers(const plan::proto::Plan &plan, Transport &transport);
+/// Main memory that is spoken for beside the arenas of this process: the arenas and, if `saves`, checkpoint buffers of
+/// ranks in other processes of this host, those of lower ranks than this process's first, and its own ranks' buffers.
+/// Each process counts those before it, so that together they count all. Every process calls it, before any touches its
+/// arenas.
+uint64_t promisedBytes(const plan::proto::Plan &plan, Transport &transport, bool saves);
 
 } // namespace ds::runtime

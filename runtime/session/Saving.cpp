@@ -41,13 +41,18 @@ std::vector<StateWriter::Rank> ranksToWrite(const LocalRanks &ranks, const Trans
   return local;
 }
 
+/// Of a rank. Where steps wait, as much as is under way at once.
+uint64_t bufferBytes(const plan::proto::Plan &plan) {
+  return plan.training().checkpoint_buffer_bytes() > 0 ? plan.training().checkpoint_buffer_bytes() : uint64_t(1) << 20;
+}
+
 } // namespace
 
 Saving::Saving(const plan::proto::Plan &plan, const StateShares &shares, const LocalRanks &ranks, Transport &transport,
                const SavingOptions &options, const std::string &planPath, const Beginning &beginning)
     : plan_(plan), shares_(shares), ranks_(ranks), transport_(transport), options_(options),
       beginning_(beginning.manifest),
-      writer_(plan, ranksToWrite(ranks, transport, shares), options.bufferBytes * transport.localRanks().size()) {
+      writer_(plan, ranksToWrite(ranks, transport, shares), bufferBytes(plan) * transport.localRanks().size()) {
   describeRun(planPath);
   shareRunId();
   std::error_code unknown;

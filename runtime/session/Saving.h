@@ -23,10 +23,9 @@ namespace ds::runtime {
 
 /// --save, --save-interval, --keep.
 struct SavingOptions {
-  std::string folder;                         ///< empty: nothing is saved
-  uint64_t interval = 0;                      ///< in steps; 0: only when the run ends
-  uint64_t keep = 0;                          ///< newest that stay; 0: all
-  uint64_t bufferBytes = uint64_t(256) << 20; ///< of a rank: deepstatic.checkpoint.buffer
+  std::string folder;    ///< empty: nothing is saved
+  uint64_t interval = 0; ///< in steps; 0: only when the run ends
+  uint64_t keep = 0;     ///< newest that stay; 0: all
 };
 
 /// Writes checkpoints beside training. A save has two halves: each process writes the files of its ranks; when all
@@ -46,6 +45,8 @@ public:
   Saving(const plan::proto::Plan &plan, const StateShares &shares, const LocalRanks &ranks, Transport &transport,
          const SavingOptions &options, const std::string &planPath, const Beginning &beginning);
 
+  /// Whether a step waits for the end of a save that is due before it.
+  bool isBlocking() const { return plan_.training().checkpoint_buffer_bytes() == 0; }
   bool isDue(uint64_t stepsDone) const { return options_.interval > 0 && stepsDone % options_.interval == 0; }
 
   /// Begins to save the state after so many steps, which may be written by steps from now on. Returns how the save

@@ -137,7 +137,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   const DeviceChoice device = options.makeDevice
                                   ? DeviceChoice{options.makeDevice, kernels}
                                   : chooseDevice(*plan_, options.device, kernels, transport_->localRanks());
-  if (!options.saving.folder.empty() && !options.evaluateOnly)
+  const bool saves = !options.saving.folder.empty() && !options.evaluateOnly;
+  if (saves)
     shares_ = std::make_unique<StateShares>(shareState(*plan_));
   ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, device.make, device.kernels,
                                         ExecutorOptions{.threads = threads,
@@ -147,7 +148,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .trace = trace_.get(),
                                                         .flight = options.flight,
                                                         .saved = shares_ ? &shares_->parts : nullptr,
-                                                        .promisedBytes = promisedByOthers(*plan_, *transport_),
+                                                        .promisedBytes = promisedBytes(*plan_, *transport_, saves),
                                                         .patience = patience(options)},
                                         [this](const std::string &error) {
                                           if (options_.flight != nullptr)
@@ -395,6 +396,8 @@ void Training::saveIfDue(uint64_t stepsDone, TrainingObserver &observer) {
     return; // the last is saved when the run is over
   now(HostState::Works, "begins a checkpoint after step", stepsDone);
   tell(saving_->begin(stepsDone), observer);
+  if (saving_->isBlocking())
+    tell(saving_->wait(), observer);
 }
 
 /// All that there is to know about the state after so many steps is on the disk, or `unsaved_` says why not.

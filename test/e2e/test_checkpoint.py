@@ -112,6 +112,25 @@ def test_what_a_file_holds(runs):  # noqa: F811
     assert manifest["layout"] == {"ranks": 2, "data_parallel": 2, "stages": 1, "zero": 0}
 
 
+def test_the_buffer_is_planned_and_asked_for(runs, tools):  # noqa: F811
+    """`report` counts it while a checkpoint is written, and --save is refused at once where the machine has no room for it."""
+    plan = runs.trainer.compile(MODEL, ONE, "--set", 'deepstatic.checkpoint.buffer="3MiB"')
+    phases = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"][0]["memory"]["host"]["phases"]
+    assert phases["save"] - phases["load"] == 3 << 20
+    vast = runs.trainer.compile(MODEL, ONE, "--set", 'deepstatic.checkpoint.buffer="1TiB"')
+    train = ["ds-run", vast, "--data", runs.trainer.data(MODEL), "--steps", 1, "--quiet"]
+    tools(*train)
+    assert "need 109951" in tools.refused(*train, "--save", runs.fresh("saved"))
+
+
+def test_a_step_may_wait_for_its_checkpoint(runs, tools):  # noqa: F811
+    plan = runs.trainer.compile(MODEL, ONE, "--set", 'deepstatic.checkpoint.snapshot="blocking"')
+    folder, metrics = runs.fresh("saved"), runs.fresh("metrics")
+    tools("ds-run", plan, "--data", runs.trainer.data(MODEL), "--steps", STEPS, "--save", folder, "--save-interval", 1, "--metrics", metrics)
+    assert losses_of(metrics) == runs.run(MODEL, ONE).losses
+    assert len(list(folder.glob("global_step*"))) == STEPS
+
+
 def test_keep(runs):  # noqa: F811
     """The newest stay; a run that goes back keeps its own, and not those of more steps that it leaves behind."""
     folder, _ = save(runs, MODEL, ONE, "--save-interval", 1, "--keep", 2)

@@ -34,6 +34,7 @@ constexpr Row rows[] = {
     {"Plan.machine", Trusted, "ds-run compares it with the machine that it finds"},
     {"Plan.sources", Trusted, "verify --model --config compares it"},
     {"Sources.*", Trusted, "verify --model --config compares it"},
+    {"Training.checkpoint_buffer_bytes", Trusted, "the configuration's SHA-256; it changes no value"},
     {"Training.*", Trusted, "verify --config derives it again"},
     {"Plan.training", Trusted, "verify --config derives it again"},
     {"WeightFile.*", Trusted, "ds-run compares size and CRC-32C, verify --model the place"},

@@ -173,6 +173,15 @@ TEST(ConfigError, ParametersOutOfRange) {
   EXPECT_EQ(sentence(R"("train_batch_size": 1, "gradient_clipping": -1)"),
             "ds_config.json:1: gradient_clipping is -1; it is the largest global norm of the gradients; write 0 for no "
             "clipping");
+  const auto checkpoint = [](const std::string &members) {
+    return sentence(R"("train_batch_size": 1, "deepstatic": {"checkpoint": {)" + members + "}}");
+  };
+  EXPECT_EQ(checkpoint(R"("buffer": 0)"),
+            "ds_config.json:1: deepstatic.checkpoint.buffer is 0; it must be more than 0 bytes");
+  EXPECT_EQ(
+      checkpoint(R"("snapshot": "blocking", "buffer": "1MiB")"),
+      "ds_config.json:1: deepstatic.checkpoint.buffer is \"1MiB\"; with \"snapshot\": \"blocking\" a step waits for "
+      "the disk, and there is no buffer");
   EXPECT_EQ(sentence(R"("train_batch_size": 1, "deepstatic": {"device_memory": "2 apples"})"),
             "ds_config.json:1: deepstatic.device_memory is \"2 apples\"; write a number of bytes or a size such as "
             "\"2GiB\"");

@@ -259,10 +259,23 @@ TEST(Config, TheResolvedConfigurationResolvesToItself) {
   }
 }
 
+TEST(Config, ABlockingCheckpointHasNoBuffer) {
+  const auto buffer = [](const std::string &checkpoint) {
+    return resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}, deepstatic: {checkpoint: {)" + checkpoint +
+                   "}}}")
+        .checkpointBuffer;
+  };
+  EXPECT_EQ(buffer(""), 268435456);
+  EXPECT_EQ(buffer(R"(buffer: "1MiB")"), 1048576);
+  EXPECT_EQ(buffer("buffer: 77"), 77);
+  EXPECT_EQ(buffer(R"(snapshot: "blocking")"), 0);
+}
+
 TEST(Config, TheResolvedConfigurationHasEveryDefault) {
   EXPECT_EQ(resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
             R"({"activation_checkpointing":{"number_checkpoints":null},"bf16":{"enabled":false},)"
-            R"("deepstatic":{"device_memory":null,"loss_normalization":"microbatch",)"
+            R"("deepstatic":{"checkpoint":{"buffer":268435456,"snapshot":"buffered"},)"
+            R"("device_memory":null,"loss_normalization":"microbatch",)"
             R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"auto",)"
             R"("tensor_parallel":1,"tf32":false},"fp16":{"enabled":false},)"
             R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"

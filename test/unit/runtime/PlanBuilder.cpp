@@ -21,6 +21,7 @@ PlanBuilder::PlanBuilder(uint64_t microBatch, uint64_t accumulation) {
   plan.mutable_training()->set_micro_batch_size(microBatch);
   plan.mutable_training()->set_accumulation_steps(accumulation);
   plan.mutable_training()->set_train_batch_size(microBatch * accumulation);
+  plan.mutable_training()->set_checkpoint_buffer_bytes(1 << 20);
   addRole("all", 0, 0);
 }
 

@@ -110,6 +110,8 @@ const std::vector<BadPlan> modelRules = {
         }),
     BAD(BatchTriple, "train_batch_size 7 is not", p.mutable_training()->set_train_batch_size(7)),
     BAD(MicroBatch, "at least 1", p.mutable_training()->set_micro_batch_size(0)),
+    BAD(CheckpointBufferHuge, "checkpoint_buffer_bytes is beyond 2^40",
+        p.mutable_training()->set_checkpoint_buffer_bytes(UINT64_MAX)),
     BAD(MicroBatchHuge, "beyond 2^40", p.mutable_training()->set_micro_batch_size(UINT64_MAX)),
     BAD(RecomputedLayers, "5 layers that repeat something are more than its 4 layers",
         p.mutable_recompute()->set_layers(4);

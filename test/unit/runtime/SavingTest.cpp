@@ -33,7 +33,8 @@ protected:
 
   void runFor(uint64_t steps, const std::string &saved, uint64_t interval, uint64_t bufferBytes) {
     options.steps = steps;
-    options.saving = {.folder = saved, .interval = interval, .keep = 0, .bufferBytes = bufferBytes};
+    options.saving = {.folder = saved, .interval = interval, .keep = 0};
+    builder.plan.mutable_training()->set_checkpoint_buffer_bytes(bufferBytes);
     run(builder);
   }
   std::string textOf(const std::string &saved, uint64_t step, uint32_t rank) const {
@@ -56,7 +57,7 @@ TEST_F(Saving, StepsDoNotWaitAndOverwriteNothing) {
 
 TEST_F(Saving, ManyBuffersAndIntervalsEndAlike) {
   const std::string plain = run(builder).second;
-  for (const uint64_t bytes : {1, 64, 4096})
+  for (const uint64_t bytes : {0, 1, 64, 4096}) // 0: steps wait
     for (const uint64_t interval : {1, 2, 3}) {
       std::filesystem::remove_all(folder / "s");
       runFor(4, folder / "s", interval, bytes);
