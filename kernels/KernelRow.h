@@ -6,12 +6,12 @@
 //   operands    name types [shape] {rw | if attribute | unless attribute | over operands | by attribute}, ...
 //               What stands behind "->" is written; "rw" is read and written. "name..." is any number of operands.
 //   types       one or more of these, with '|' between:
-//                 T  float32, float64, bfloat16       F  float32, float64       N  any number       X  any type
+//                 T  any float       F  float32, float64       N  any number       X  any type
 //                 A  any type, whose bytes are moved: such a kernel never looks at a number
 //                    T, F, N, X and A: the same for all operands of a call that are so marked, the call's own type
-//                 S  statistics, losses, scales: the call's own type, but float32 where that is bfloat16
+//                 S  statistics, losses, scales: the call's own type, but float32 where that has 16 bits
 //                 G  sums over many elements, such as gradients of parameters: the call's own type, or float32
-//                    where that is bfloat16 (then not rounded)
+//                    where that has 16 bits (then not rounded)
 //                 E  any type, whatever the others have         I  int32, int64
 //                 bool, i32, i64, f64
 //   shape       sizes by name, the same wherever the name stands: "[rows, cols]". One name may be "..." or "name...",
@@ -162,7 +162,7 @@ class RowReader {
 
   static constexpr OperandTypes readTypes(std::string_view text) {
     constexpr auto bit = OperandTypes::bit;
-    constexpr uint16_t wide = bit(DType::F32) | bit(DType::F64), floats = wide | bit(DType::BF16),
+    constexpr uint16_t wide = bit(DType::F32) | bit(DType::F64), floats = wide | bit(DType::BF16) | bit(DType::F16),
                        numbers = floats | bit(DType::U8) | bit(DType::U16) | bit(DType::U32) | bit(DType::I32) |
                                  bit(DType::I64),
                        all = numbers | bit(DType::Bool);

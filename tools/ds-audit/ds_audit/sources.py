@@ -73,6 +73,8 @@ class Microbatch:
         self.first = list(self.reference.values)
         scales = [attributes_of(op)["scale"] for op in plan.reference.ops if op.op == "train.loss_gradient"]
         self.scale = scales[0] if scales else 1.0
+        for index, variable in enumerate(plan.variables):  # fp16's is one more factor
+            self.scale *= float(self.first[index].data) if variable.name == "optimizer::loss_scale" else 1
         self.gradients = {variable.of: index for index, variable in enumerate(plan.variables)
                           if variable.kind == GRADIENT and variable.HasField("of")}
         self.variable = [variable.name for variable in plan.variables].index("loss")
