@@ -124,6 +124,9 @@ struct KernelRow {
            operands[gradient].name == "g";
   }
   static constexpr size_t parameter = 0, gradient = 1, state = 2;
+  /// Of an optimizer's update: where `clip`, which gradients are multiplied by, stands among the operands of its op.
+  /// They begin with `lr`: what stands before it in the row are variables.
+  constexpr size_t clip() const { return operands.find("clip") - operands.find("lr"); }
 
 private:
   static consteval size_t there(size_t index) {
@@ -281,6 +284,14 @@ public:
     for (const OperandRow &operand : row.operands)
       if (operand.presence != Presence::Always && row.attributes.find(operand.attribute) == SIZE_MAX)
         throw "an operand hangs on an attribute that the row does not have";
+    if (row.isOptimizer()) {
+      const size_t rate = row.operands.find("lr"), clip = row.operands.find("clip");
+      if (rate > clip || clip == SIZE_MAX)
+        throw "an optimizer's operands are variables, then lr, and clip behind it";
+      for (size_t i = rate; i <= clip; ++i)
+        if (row.operands[i].presence != Presence::Always)
+          throw "an optimizer's operands from lr to clip are always there";
+    }
     return row;
   }
 };

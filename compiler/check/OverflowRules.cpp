@@ -1,6 +1,6 @@
 //===- OverflowRules.cpp - float16 steps that overflow change nothing -----===//
 //
-// An update does nothing where its last operand, `clip`, is 0. So that must be
+// An update does nothing where its operand `clip` is 0. So that must be
 //   select(flag, ..., 0) with flag = less_equal(norm, a finite constant)
 // where the norm is of the squares of every gradient that an update reads: a NaN or an infinity in one of them, of
 // whatever rank, makes the flag false. The count of updates that the learning rate follows from grows by cast(flag).
@@ -64,7 +64,7 @@ private:
   }
 
   void requireUpdate(const proto::ReferenceOp &update) const {
-    const proto::ReferenceOp *select = maker(update, update.operands_size() - 1, "train.select");
+    const proto::ReferenceOp *select = maker(update, clipOperandOf(update), "train.select");
     if (!select || !isConstant(*select, 2, [](double value) { return value == 0; }) || !isFlag(*select))
       throw Mismatch{titleOf(update) + " is made in a step of float16 whatever its gradients are; it must be left out "
                                        "where one of any rank is infinite or NaN"};

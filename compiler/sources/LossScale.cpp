@@ -7,6 +7,7 @@
 #include "compiler/sources/LossScale.h"
 
 #include "core/Error.h"
+#include "kernels/KernelTable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -164,6 +165,14 @@ void requireStep(const proto::Plan &plan, const State &state, const Fp16 &fp16) 
     requireEqual(name, after(plan, state, name), wanted.variables.at(name), when);
 }
 
+/// The row of the kernel that runs an optimizer's update; null for other ops.
+const kernels::KernelRow *updateRow(const proto::ReferenceOp &op) {
+  constexpr std::string_view prefix = "train.";
+  const std::string_view name = op.op();
+  const kernels::KernelRow *row = name.starts_with(prefix) ? kernels::findKernel(name.substr(prefix.size())) : nullptr;
+  return row && row->isOptimizer() ? row : nullptr;
+}
+
 /// What gradients are multiplied by in the backward and then in the update is 1 together, but for clipping.
 void requireDivision(const proto::Plan &plan, const State &state) {
   const double scale = state.variables.at(scaleName), norm = state.norm / scale;
@@ -177,13 +186,13 @@ void requireDivision(const proto::Plan &plan, const State &state) {
       }
     if (op.op() == "train.store" && plan.variables(int(op.variables(0))).name() == "grad_norm")
       requireEqual("the printed norm", Scalars(plan, state).value(op.operands(0)), norm, "");
-    if (op.op() == "train.adamw" || op.op() == "train.sgd" || op.op() == "train.adagrad" || op.op() == "train.lion") {
+    if (const kernels::KernelRow *row = updateRow(op)) {
       double clip = 1;
       for (const proto::ReferenceOp &factor : plan.reference().ops())
         if (factor.op() == "train.clip_factor")
           clip = Scalars(plan, state).value(factor.results(0));
-      requireEqual("the factor of gradients of " + op.name(),
-                   Scalars(plan, state).value(op.operands(op.operands_size() - 1)), clip / scale, "");
+      requireEqual("the factor of gradients of " + op.name(), Scalars(plan, state).value(op.operands(int(row->clip()))),
+                   clip / scale, "");
     }
   }
 }

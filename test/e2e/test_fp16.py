@@ -3,6 +3,7 @@ steps are skipped and what the loss is scaled by."""
 
 import hashlib
 import json
+import os
 import random
 
 import numpy
@@ -14,14 +15,64 @@ from conftest import write_config
 from onnx import TensorProto, helper, numpy_helper
 from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
-from sixteen_bits import MODELS, ZEROS, bench, require_losses, require_stages, require_zero  # noqa: F401
+from sixteen_bits import MODELS, SEQ, ZEROS, bench, require_losses, require_stages, require_zero  # noqa: F401
+from test_parity import read_samples
+from torch_reference import load_model, train
 
 FP16 = {"fp16": {"enabled": True, "initial_scale_power": 12}}
+WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_losses_are_float32s_and_pytorchs(name, bench):  # noqa: F811
     require_losses(bench(name), FP16, torch.float16)
+
+
+class Scaled(torch.autograd.Function):
+    """A loss whose gradient is multiplied by the scale that GradScaler multiplies the loss by."""
+
+    @staticmethod
+    def forward(context, loss):
+        return loss
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * Autocast.SCALE
+
+
+class Autocast(torch.nn.Module):
+    """`model` as torch.autocast computes it in float16; its gradients are divided by the scale."""
+
+    SCALE = 2.0**12
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        for parameter in model.parameters():
+            parameter.register_hook(lambda gradient: gradient / self.SCALE)
+
+    def forward(self, **inputs):
+        with torch.autocast("cpu", torch.float16):
+            return Scaled.apply(self.model(**inputs).loss)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"] if WHOLE else ["gpt2"])
+def test_300_steps_are_autocasts(tools, exported, text_data, tmp_path, name):
+    """On a licence's text, until the loss has halved."""
+    micro, steps = 8, 300
+    samples = {key: value.repeat(3, 1)[:micro * steps].contiguous() for key, value in read_samples(text_data(SEQ)).items()}
+    assert len(samples["input_ids"]) == micro * steps
+    save_file({key: value.numpy() for key, value in samples.items()}, tmp_path / "text.safetensors")
+    schedule = {"type": "WarmupLR", "params": {"warmup_type": "linear", "warmup_num_steps": 50, "warmup_max_lr": 1e-3}}
+    config = write_config(tmp_path / "config.json", micro, **FP16, gradient_clipping=1.0, scheduler=schedule)
+    folder = exported(name, "--size", "tiny", "--seq", SEQ)
+    tools("ds-opt", "compile", folder, "--config", config, "-o", tmp_path / "m.dsplan")
+    lines, _ = tools.train(tmp_path / "m.dsplan", tmp_path / "text.safetensors", steps)
+    theirs = train(Autocast(load_model(name, folder)), samples, json.loads(config.read_text()), steps)
+    ours = numpy.array([line["loss"] for line in lines])
+    assert not any(line["skipped"] for line in lines)
+    assert numpy.mean(ours[-10:]) < ours[0] / 2, "the loss has not halved"
+    numpy.testing.assert_allclose(ours, theirs.losses, rtol=0.02)
 
 
 @pytest.mark.parametrize("name, stage, ranks", [("gpt2", 0, 2), *ZEROS])
@@ -161,6 +212,28 @@ def test_a_static_scale_stays(tools, linear, tmp_path):
     assert (tmp_path / "all.weights").read_bytes() == (tmp_path / "clean.weights").read_bytes()
 
 
+CYCLE = {"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.001, "cycle_max_lr": 0.05, "cycle_first_step_size": 6,
+                                                      "cycle_min_mom": 0.5, "cycle_max_mom": 0.9}}}
+LION = {"optimizer": {"type": "Lion", "params": {"lr": 0.01, "weight_decay": 0.1}}}
+OPTIMIZERS = {"adamw-cycled": CYCLE, "lion": LION, "lion-cycled": {**LION, **CYCLE},
+              "sgd": {"optimizer": {"type": "SGD", "params": {"lr": 0.01, "momentum": 0.9}}},
+              "adagrad": {"optimizer": {"type": "Adagrad", "params": {"lr": 0.01}}}}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_leaves_overflows_out(tools, linear, tmp_path, name):
+    """Rates and cycled momenta follow the steps that were not skipped: to the bit, the others might not have been."""
+    pattern = [step % 5 in (0, 3) for step in range(25)]
+    everything, clean = samples(tmp_path, pattern, 2)
+    plan, config = compiled(tools, linear, tmp_path, 2, {"loss_scale": 128}, zero_optimization={"stage": 2}, **OPTIMIZERS[name])
+    tools("ds-opt", "verify", plan, "--model", linear, "--config", config)
+    lines, _ = tools.train(plan, everything, 25, "-n", 2, "--export", tmp_path / "all.weights")
+    assert [line["skipped"] for line in lines] == pattern
+    others, _ = tools.train(plan, clean, 15, "-n", 2, "--export", tmp_path / "clean.weights")
+    assert [line["lr"] for line in lines if not line["skipped"]] == [line["lr"] for line in others]
+    assert (tmp_path / "all.weights").read_bytes() == (tmp_path / "clean.weights").read_bytes()
+
+
 def test_an_overflow_at_the_least_scale_ends_the_run(tools, linear, tmp_path):
     everything, _ = samples(tmp_path, [True] * 8, 1)
     plan, _ = compiled(tools, linear, tmp_path, 1, {"initial_scale_power": 2, "hysteresis": 1})
@@ -210,8 +283,8 @@ def test_verify_derives_the_rule(tools, linear, tmp_path):
 def unguarded(plan):
     """The update takes what the guard selects from."""
     made = {op.results[0]: op for op in plan.reference.ops if op.results}
-    update = next(op for op in plan.reference.ops if op.op == "train.adamw")
-    update.operands[-1] = made[update.operands[-1]].operands[1]
+    operands = next(op for op in plan.reference.ops if op.op == "train.adamw").operands  # rate, step, clip, momentum
+    operands[2] = made[operands[2]].operands[1]
 
 
 def of_some_gradients(plan):
@@ -228,11 +301,12 @@ def counting_all(plan):
     made[store.operands[0]].operands[1] = made[store.operands[0]].operands[0]
 
 
+@pytest.mark.parametrize("settings", [{}, CYCLE], ids=["plain", "cycled"])
 @pytest.mark.parametrize("edit, sentence", [(unguarded, "must be left out where one of any rank is infinite or NaN"),
                                             (of_some_gradients, "does not leave out those of float16 whose gradients overflow"),
                                             (counting_all, "does not leave out those of float16 whose gradients overflow")])
-def test_a_reference_program_without_the_guard_is_refused(tools, linear, tmp_path, edit, sentence):
-    path, _ = compiled(tools, linear, tmp_path, 2, {})
+def test_a_reference_program_without_the_guard_is_refused(tools, linear, tmp_path, edit, sentence, settings):
+    path, _ = compiled(tools, linear, tmp_path, 2, {}, **settings)
     plan = read_plan(path)
     edit(plan)
     assert sentence in tools.refused("ds-opt", "verify", write_plan(tmp_path / "broken.dsplan", plan))

@@ -74,6 +74,17 @@ def test_kind(subjects, kind):
     assert int(row[3]) >= 2, row
 
 
+@pytest.mark.parametrize("kind, sentence", [
+    ("overflow-applied", "is made in a step of float16 whatever its gradients are"),  # by OverflowRules.cpp alone: its reference lacks the guard
+    ("skip-by-own-gradients", "")])
+def test_overflows_are_refused_by_their_rule(subjects, kind, sentence):
+    plans, data = subjects
+    done = subprocess.run([str(a) for a in (TOOL, plans[-1], "--data", data, "--kinds", kind, "--mutants", 10, "--verbose")],
+                          capture_output=True, text=True, timeout=3000)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 0 and lines and all("refused by the checker" in line and sentence in line for line in lines), done.stderr
+
+
 @pytest.mark.skipif(not WHOLE, reason="three minutes of a core: DS_TEST_SCOPE=all")
 def test_ten_thousand(tools, tmp_path):
     table = mutate(small_plans(tools, tmp_path), "--mutants", 10000)

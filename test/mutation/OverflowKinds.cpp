@@ -1,8 +1,10 @@
 //===- OverflowKinds.cpp - float16 steps that overflow ----------------------===//
 //
-// Both are refused by what the update's flag follows from: a value of the reference program, which all ranks have.
+// overflow-applied is a compiler that forgets the guard, so its reference program lacks it, too: only OverflowRules.cpp
+// can refuse that. skip-by-own-gradients leaves the reference program as it is: its norm is of all ranks.
 //
 //===----------------------------------------------------------------------===//
+#include "kernels/KernelTable.h"
 #include "test/mutation/Kinds.h"
 
 #include <algorithm>
@@ -26,10 +28,14 @@ std::string overflowApplied(proto::Plan &plan, Random &random) {
       routine.commands(), [](const proto::Command &command) { return isKernel(command, "clip_factor"); });
   if (clip == routine.commands().end())
     return "";
-  proto::Operand factor = clip->kernel().operands(1);
-  factor.set_access(proto::Operand::READ);
-  auto &operands = *at(plan, *place).mutable_kernel()->mutable_operands();
-  operands[operands.size() - 1] = factor;
+  proto::Command &update = at(plan, *place);
+  const kernels::KernelRow &row = *kernels::findKernel(update.kernel().kernel());
+  const proto::ReferenceOp &factor = plan.reference().ops(int(clip->reference(0)));
+  proto::ReferenceOp &wanted = *plan.mutable_reference()->mutable_ops(int(update.reference(0)));
+  wanted.set_operands(int(row.clip()), factor.results(0));
+  proto::Operand &operand = *update.mutable_kernel()->mutable_operands(wanted.variables_size() + int(row.clip()));
+  operand = clip->kernel().operands(1);
+  operand.set_access(proto::Operand::READ);
   return describe(plan, *place) + " is made although gradients overflow";
 }
 

@@ -19,6 +19,7 @@
 #include "compiler/passes/train/StepFunctions.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
 
@@ -148,13 +149,13 @@ private:
     storeMetric(b, symbols, skippedMetric, skipped);
   }
 
-  /// What the class of updates multiplies gradients by, its last operand, also divides by the scale, or is 0.
+  /// What updates multiply gradients by also divides by the scale, or is 0.
   static void guardUpdates(Scalars &s, ImplicitLocOpBuilder &b, func::FuncOp update, Value scale, Value finite) {
     llvm::MapVector<Value, Value> guarded;
     for (Operation &op : llvm::make_early_inc_range(update.getBody().front())) {
       if (!updatedParameter(&op))
         continue;
-      OpOperand &clip = op.getOpOperand(op.getNumOperands() - 1);
+      OpOperand &clip = clipOf(op);
       Value &factor = guarded[clip.get()];
       if (!factor) {
         b.setInsertionPoint(&op);
@@ -164,6 +165,15 @@ private:
       }
       clip.set(factor);
     }
+  }
+
+  static OpOperand &clipOf(Operation &update) {
+    return *TypeSwitch<Operation *, OpOperand *>(&update)
+                .Case<train::AdamWOp, train::SgdOp, train::AdagradOp, train::LionOp>(
+                    [](auto op) { return &op.getClipMutable(); })
+                .Default([](Operation *other) -> OpOperand * {
+                  llvm::reportFatalInternalError("ds-scale-loss does not know " + other->getName().getStringRef());
+                });
   }
 
   /// Stores the state after this step. Returns 1 where an overflow has come at the least scale, which DeepSpeed ends a
