@@ -280,7 +280,7 @@ TEST_P(NarrowFloatKernels, MovementKeepsTheBits) {
         EXPECT_EQ(operands.back().as<uint16_t>()[i], from[i] < 0 ? 0 : x.as<uint16_t>()[from[i]]) << kernel << i;
     }
   };
-  const auto y = [](Shape shape) { return Buffer(type(half, std::move(shape))); };
+  const auto y = [this](Shape shape) { return Buffer(type(half, std::move(shape))); };
   run("transpose", {x, y({4, 3})}, {{"perm", Shape{1, 0}}}, {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11});
   run("slice", {x, y({2, 2})}, {{"starts", Shape{1, 0}}, {"steps", Shape{1, 2}}}, {4, 6, 8, 10});
   run("pad", {x, y({3, 5})}, {{"low", Shape{0, 1}}, {"interior", Shape{0, 0}}, {"value", 0.0}},
