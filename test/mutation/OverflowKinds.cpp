@@ -39,25 +39,31 @@ std::string overflowApplied(proto::Plan &plan, Random &random) {
   return describe(plan, *place) + " is made although gradients overflow";
 }
 
-/// What a rank has instead of what all have: its own stands first, among zeros.
-std::vector<proto::Command> ownAlone(const proto::Command &gather) {
+/// A gather of the parts before `first`. Of the others a rank has its own alone, which stands first among zeros.
+std::vector<proto::Command> gatherFewer(const proto::Command &gather, int first) {
   std::vector<proto::Command> commands;
-  for (const proto::CollectivePart &part : gather.collective().parts()) {
-    proto::Command &fill = commands.emplace_back();
-    *fill.mutable_fill()->mutable_target() = part.target();
+  if (first > 0) {
+    auto &kept = *commands.emplace_back(gather).mutable_collective()->mutable_parts();
+    kept.DeleteSubrange(first, kept.size() - first);
+  }
+  for (int i = first; i < gather.collective().parts_size(); ++i) {
+    const proto::CollectivePart &part = gather.collective().parts(i);
+    *commands.emplace_back().mutable_fill()->mutable_target() = part.target();
     proto::CopyCommand &copy = *commands.emplace_back().mutable_copy();
     *copy.mutable_source() = part.source();
     *copy.mutable_target() = part.target();
     *copy.mutable_target()->mutable_shape() = part.source().shape();
   }
-  for (proto::Command &command : commands)
+  for (proto::Command &command : commands) {
     command.set_queue(gather.queue());
+    command.clear_signals();
+  }
   *commands.front().mutable_waits() = gather.waits();
   *commands.back().mutable_signals() = gather.signals();
   return commands;
 }
 
-/// The sums of squares of a rank's gradients are not gathered, so each rank skips by its own.
+/// Sums of squares of a rank's gradients are not gathered, so each rank skips by its own.
 std::string skipByOwnGradients(proto::Plan &plan, Random &random) {
   const auto place = random.pick(find(plan, [](const proto::Command &command) {
     return isCollective(command, proto::CollectiveCommand::ALL_GATHER) &&
@@ -65,9 +71,10 @@ std::string skipByOwnGradients(proto::Plan &plan, Random &random) {
   }));
   if (!place || !scalesLoss(plan))
     return "";
-  const std::string text = describe(plan, *place) + " left out: each rank skips by its own gradients";
+  const std::string text = describe(plan, *place) + " gathers less: each rank skips by its own gradients";
   const proto::Command gather = at(plan, *place);
-  const std::vector<proto::Command> commands = ownAlone(gather);
+  const std::vector<proto::Command> commands =
+      gatherFewer(gather, int(random.below(size_t(gather.collective().parts_size()))));
   at(plan, *place) = commands.front();
   for (size_t i = 1; i < commands.size(); ++i)
     insert(plan, {place->role, place->routine, place->command + int(i)}, commands[i]);
