@@ -12,6 +12,8 @@ namespace ds {
 inline constexpr llvm::StringLiteral lossMetric = "loss";
 inline constexpr llvm::StringLiteral gradientNormMetric = "grad_norm";
 inline constexpr llvm::StringLiteral learningRateMetric = "lr";
+/// Labels that count, where losses are weighed by them (ds-count-targets).
+inline constexpr llvm::StringLiteral targetsMetric = "targets";
 
 /// Symbols that passes over a step make; a model's variables have other names.
 inline constexpr llvm::StringLiteral reservedNames[] = {

@@ -63,6 +63,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
     config.bf16 = resolver.booleanOrDefault("bf16.enabled");
+    config.lossByTokens = resolver.stringOrDefault("deepstatic.loss_normalization") == "tokens";
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveParameterGroups(resolver, config);

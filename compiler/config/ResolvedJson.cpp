@@ -118,7 +118,7 @@ std::string resolvedJson(const Config &config) {
         {"recompute", nullptr},
         {"tensor_parallel", 1},
         {"tf32", config.tf32},
-        {"loss_normalization", "microbatch"},
+        {"loss_normalization", config.lossByTokens ? "tokens" : "microbatch"},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
   if (!config.parameterGroups.empty())

@@ -228,6 +228,8 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
            "which updates after every micro-batch; set it to 1");
   if (config.bf16)
     refuse("bf16.enabled is true", "which is computed as the file says; set it to false");
+  if (config.lossByTokens)
+    refuse("deepstatic.loss_normalization is \"tokens\"", "which computes its loss itself; leave it at \"microbatch\"");
   for (const config::KeyAnswer &answer : config.answers)
     if (answer.path == "gradient_clipping" && config.gradientClipping)
       refuse("gradient_clipping is " + answer.valueJson, "leave it out, or set it to 0");
@@ -267,6 +269,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.zero = zeroOptions(config.zero);
   options.tf32 = config.tf32;
   options.bf16 = config.bf16;
+  options.countsTargets = config.lossByTokens;
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

@@ -43,6 +43,7 @@ struct CompileOptions {
   bool tf32 = false;                ///< on CUDA, float32 factors of products may be rounded to TF32
   InsertOptimizerOptions optimizer; ///< but for the micro-batches
   bool bf16 = false;                ///< compute with bf16; state stays f32
+  bool countsTargets = false;       ///< losses and gradients are weighed by the targets of the whole batch
   bool ownAlgorithm = false;        ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;         ///< of one rank and optimizer step
   int64_t dataParallel = 1;         ///< ranks of the data axis

@@ -59,7 +59,7 @@ class Audit:
         rank, variables = self.ranks[0], {variable.name: i for i, variable in enumerate(self.plan.variables)}
         yielded = {self.plan.variables[op.variables[0]].name for op in self.plan.reference.ops
                    if op.op in ("train.accumulate", "train.store") and (op.function == "evaluate") == (run.name == "evaluate")}
-        for name in sorted(yielded & {"loss", "grad_norm", "lr"} - {metric.name for metric in run.program_of(rank).metrics}):  # plan.proto's
+        for name in sorted(yielded & {"loss", "grad_norm", "lr", "targets"} - {metric.name for metric in run.program_of(rank).metrics}):
             raise Refusal(f"program {run.name} of rank 0 has no metric {name}, which the reference program yields")
         for metric in run.program_of(rank).metrics:
             if metric.name not in variables:
