@@ -17,8 +17,8 @@ inline constexpr llvm::StringLiteral targetsMetric = "targets";
 
 /// Symbols that passes over a step make; a model's variables have other names.
 inline constexpr llvm::StringLiteral reservedNames[] = {
-    "microbatch", "update",   "evaluate",         "reference",       "feed", "forward", "backward", "mesh",
-    "main",       lossMetric, gradientNormMetric, learningRateMetric};
+    "microbatch", "update",   "evaluate",         "reference",        "feed",       "forward", "backward", "mesh",
+    "main",       lossMetric, gradientNormMetric, learningRateMetric, targetsMetric};
 
 /// Optimizer steps done, a scalar i64.
 inline constexpr llvm::StringLiteral stepVariable = "optimizer::step";

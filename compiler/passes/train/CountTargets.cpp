@@ -31,10 +31,6 @@ struct CountTargets : ds::impl::CountTargetsBase<CountTargets> {
     func::FuncOp forward = findForward(symbols);
     if (!forward)
       return signalPassFailure();
-    if (Operation *taken = symbols.lookup(targetsMetric)) {
-      taken->emitError() << "@" << targetsMetric << " has a name that the training step needs for itself; rename it";
-      return signalPassFailure();
-    }
     auto loss = forward.getBody().front().getTerminator()->getOperand(0).getDefiningOp<train::CrossEntropyOp>();
     if (!loss || loss.getReduction() != train::Reduction::Mean || !loss.getLoss().hasOneUse()) {
       refuse(forward);
