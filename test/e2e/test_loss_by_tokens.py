@@ -1,5 +1,6 @@
 """deepstatic.loss_normalization "tokens" (docs/loss.md): every label that counts has the same weight, wherever it stands in a global batch."""
 
+import copy
 import hashlib
 import json
 import math
@@ -8,6 +9,7 @@ import numpy
 import pytest
 import torch
 from conftest import write_config
+from plan_edits import at, collectives, insert
 from plan_files import read_plan, write_plan
 from safetensors.numpy import save_file
 from torch_reference import load_model, make_optimizer
@@ -220,3 +222,16 @@ def test_a_plan_that_ignores_the_key_is_refused(runs, made, asked, said):
     forged = write_plan(plan.with_name(f"{made}-for-{asked}.dsplan"), broken)
     runs.tools("ds-opt", "verify", forged)
     assert said in runs.tools.refused("ds-opt", "verify", forged, "--model", runs.model(), "--config", other.with_suffix(".json"))
+
+
+def test_a_count_that_is_summed_twice_is_refused(runs):
+    """Counts and losses are summed over the ranks by one command of two parts; another that says nothing of it runs before it."""
+    plan = runs.compile(2, 2, 2)
+    broken = read_plan(plan)
+    place = next(place for place in collectives(broken, "ALL_REDUCE") if len(at(broken, place).collective.parts) == 2)
+    first = copy.deepcopy(at(broken, place))
+    first.ClearField("reference")
+    first.ClearField("signals")
+    insert(broken, place, first)
+    forged = write_plan(plan.with_name("summed-twice.dsplan"), broken)
+    assert "not to targets" in runs.tools.refused("ds-opt", "verify", forged)
