@@ -94,6 +94,8 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--dropout", type=probability, metavar="P", help="residual, embedding and attention dropout (default 0, "
                         "whatever a saved config says); P > 0 needs eager attention")
     parser.add_argument("--attention", choices=("eager", "sdpa"), help="transformers' attention (default sdpa, eager with dropout)")
+    parser.add_argument("--packed", action="store_true", help="samples hold several documents (prepare_data.py text --pack): position_ids and "
+                        "segment_ids are inputs, and attention stays within a document")
     parser.add_argument("--set", type=setting, action="append", default=[], metavar="KEY=VALUE", dest="settings",
                         help="a key of transformers' config (vocab_size=1000), or an argument of build(); repeatable")
     parser.add_argument("--tokens", type=setting, action="append", default=[], metavar="INPUT=same|next",
@@ -120,10 +122,13 @@ def _refuse_idle_options(parser, args) -> None:
         parser.error(f"--seq has no meaning for {args.source}, which takes images; --set image_size=N sets theirs")
     if args.source == "resnet50" and (args.dropout is not None or args.attention):
         parser.error("--dropout and --attention have no meaning for resnet50, which has neither")
+    own = ":" in args.source and not os.path.isdir(args.source)
+    if args.packed and (own or args.source in IMAGE_MODELS or args.source == "bert"):
+        parser.error(f"--packed has no meaning for {args.source}; it is for gpt2, llama, moe and saved ones")
     ours = args.source in SIZES
     if not ours and args.size:
         parser.error(f"--size belongs to {', '.join(SIZES)}; {args.source} has its own")
-    if not ours and ":" in args.source and not os.path.isdir(args.source):
+    if not ours and own:
         for option in ("seq", "dtype", "dropout", "attention"):
             if getattr(args, option) is not None:
                 parser.error(f"--{option} has no meaning for {args.source}, whose module decides; pass it on with --set")

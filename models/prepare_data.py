@@ -28,6 +28,8 @@ def main(arguments=None) -> int:
 
 def prepare_text(args) -> None:
     """Files -> tokens, in order and without separators -> args.out; leaves nothing behind when it raises Refusal."""
+    if args.pack:
+        return prepare_packed(args)
     tokens = tokenize(args.files, load_tokenizer(args.tokenizer))
     stream = next((kind for suffix, kind in STREAMS.items() if args.out.name.endswith(suffix)), None)
     if stream is not None:
@@ -39,6 +41,60 @@ def prepare_text(args) -> None:
         print(f"{args.out}: {len(samples):,} samples of {args.seq} tokens as input_ids and labels; {rest} tokens left over")
     else:
         raise Refusal(f"--out {args.out}: unknown kind; end it in .safetensors, {' or '.join(STREAMS)}")
+
+
+def prepare_packed(args) -> None:
+    """Documents -> samples that hold several of them, for a model exported with --packed -> args.out."""
+    if args.out.suffix != ".safetensors":
+        raise Refusal(f"--out {args.out}: packed samples have more than tokens; end it in .safetensors")
+    tokenizer = load_tokenizer(args.tokenizer)
+    documents = [encode(text, path, tokenizer) for path in args.files for text in split(read(path), args.separator)]
+    pieces = [document[at:at + args.seq] for document in documents for at in range(0, len(document), args.seq)]
+    if not pieces:
+        raise Refusal("the files hold no token")
+    rows = pack(pieces, args.seq)
+    import safetensors.numpy
+    write_whole(args.out, safetensors.numpy.save(lay_out(rows, args.seq)))
+    print(f"{args.out}: {len(pieces):,} documents, none longer than a sample, in {len(rows):,} samples of {args.seq} tokens as input_ids, "
+          f"position_ids, segment_ids and labels; {sum(map(len, pieces)) / (len(rows) * args.seq):.1%} of the places hold tokens")
+
+
+def split(content: bytes, separator: str | None) -> list:
+    """A file is one document, or the parts between separators."""
+    return content.split(separator.encode()) if separator else [content]
+
+
+def pack(pieces, length: int) -> list:
+    """Rows of pieces, each row of at most `length` tokens: the longest first, each into the fullest row that has room."""
+    rows, with_room = [], [[] for _ in range(length + 1)]  # with_room[n]: rows with n places left
+    for piece in sorted(pieces, key=len, reverse=True):
+        room = next((n for n in range(len(piece), length + 1) if with_room[n]), None)
+        if room is None:
+            room, row = length, []
+            rows.append(row)
+        else:
+            row = with_room[room].pop()
+        row.append(piece)
+        with_room[room - len(piece)].append(row)
+    return rows
+
+
+def lay_out(rows, length: int) -> dict:
+    """One sample a row. Positions begin anew with each document; segment 0 is padding. A document's first token is no target: what stands
+    before it is another's."""
+    shape = (len(rows), length)
+    made = {name: numpy.zeros(shape, numpy.int64) for name in ("input_ids", "position_ids", "segment_ids")}
+    made["labels"] = numpy.full(shape, -100)
+    for i, row in enumerate(rows):
+        at = 0
+        for number, piece in enumerate(row, 1):
+            end = at + len(piece)
+            made["input_ids"][i, at:end] = piece
+            made["position_ids"][i, at:end] = numpy.arange(len(piece))
+            made["segment_ids"][i, at:end] = number
+            made["labels"][i, at + 1:end] = piece[1:]
+            at = end
+    return made
 
 
 def prepare_masked(args) -> None:
@@ -80,16 +136,17 @@ class Tokenizer(NamedTuple):
 
 def tokenize(files, tokenizer: Tokenizer) -> numpy.ndarray:
     """Token ids of all files, int64 [tokens]."""
+    return numpy.concatenate([encode(read(path), path, tokenizer) for path in files])
+
+
+def encode(content: bytes, path: Path, tokenizer: Tokenizer) -> numpy.ndarray:
+    """Token ids of (a part of) a file."""
     if tokenizer.encode is None:
-        return numpy.frombuffer(b"".join(read(path) for path in files), numpy.uint8).astype(numpy.int64)
-    ids = []
-    for path in files:
-        try:
-            text = read(path).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise Refusal(f"{path} is not UTF-8 at byte {error.start}; convert it, or use --tokenizer bytes") from error
-        ids.extend(tokenizer.encode(text))
-    return numpy.array(ids, numpy.int64)
+        return numpy.frombuffer(content, numpy.uint8).astype(numpy.int64)
+    try:
+        return numpy.array(tokenizer.encode(content.decode("utf-8")), numpy.int64)
+    except UnicodeDecodeError as error:
+        raise Refusal(f"{path} is not UTF-8 at byte {error.start}; convert it, or use --tokenizer bytes") from error
 
 
 def read(path: Path) -> bytes:
@@ -224,6 +281,9 @@ def parse(arguments) -> argparse.Namespace:
         command.add_argument("--seq", type=positive, default=128, help="tokens a sample (default 128)")
     text.add_argument("--out", type=Path, required=True, help="F.safetensors: input_ids and labels, int64 [samples, seq]; "
                       "F.bin or F.u32.bin: a stream of 16-bit or 32-bit ids")
+    text.add_argument("--pack", action="store_true", help="several documents a sample, for a model exported with --packed: input_ids, "
+                      "position_ids, segment_ids and labels; a FILE is a document")
+    text.add_argument("--separator", metavar="TEXT", help="with --pack: what stands between the documents of a FILE")
     masked.add_argument("--share", type=share, default=0.15, help="of the tokens that are to be guessed (default 0.15)")
     masked.add_argument("--mask-token", type=int, metavar="ID", help="what is seen in place of a masked token (default: the "
                         "tokenizer's own; of bytes 0)")
@@ -240,7 +300,10 @@ def parse(arguments) -> argparse.Namespace:
     images.add_argument("--seed", type=int, default=0, help="of drawn images (default 0)")
     images.add_argument("--out", type=Path, required=True, help="F.safetensors: pixel_values float32 [n, 3, height, width] "
                         "and labels int64 [n]")
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if args.command == "text" and args.separator and not args.pack:
+        parser.error("--separator has no meaning without --pack")
+    return args
 
 
 if __name__ == "__main__":

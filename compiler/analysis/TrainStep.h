@@ -14,11 +14,14 @@ inline constexpr llvm::StringLiteral gradientNormMetric = "grad_norm";
 inline constexpr llvm::StringLiteral learningRateMetric = "lr";
 inline constexpr llvm::StringLiteral lossScaleMetric = "loss_scale";
 inline constexpr llvm::StringLiteral skippedMetric = "skipped";
+/// Labels that count, where losses are weighed by them (ds-count-targets).
+inline constexpr llvm::StringLiteral targetsMetric = "targets";
 
 /// Symbols that passes over a step make; a model's variables have other names.
 inline constexpr llvm::StringLiteral reservedNames[] = {
-    "microbatch", "update",   "evaluate",         "reference",        "feed",          "forward",    "backward", "mesh",
-    "main",       lossMetric, gradientNormMetric, learningRateMetric, lossScaleMetric, skippedMetric};
+    "microbatch",       "update",           "evaluate",      "reference",   "feed",
+    "forward",          "backward",         "mesh",          "main",        lossMetric,
+    gradientNormMetric, learningRateMetric, lossScaleMetric, skippedMetric, targetsMetric};
 
 /// Optimizer steps done, a scalar i64.
 inline constexpr llvm::StringLiteral stepVariable = "optimizer::step";

@@ -47,12 +47,15 @@ void requireSum(RankMemory &memory, const proto::Command &command, std::span<con
                      ", not over those that have micro-batches, along axis data"};
     // Of gradients, which lie in buckets, the optimizer asks what they are sums of.
     const uint32_t added = memory.values().of(op.operands(0));
-    if (plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT || collective.parts_size() != 1)
+    if (plan.variables(int(op.variables(0))).kind() == proto::Variable::GRADIENT)
       continue;
-    requireSumSoFar(memory, collective.parts(0), op.variables(0), microbatch);
-    if (!mayBe(held[0], added))
+    const auto part = std::ranges::find_if(collective.parts(), [&](const proto::CollectivePart &one) {
+      return mayBe(memory.valueIn(one.source(), microbatch), added);
+    });
+    if (part == collective.parts().end())
       throw Mismatch{"it sums " + memory.values().name(held[0]) + ", but " + op.op() + " adds " +
                      memory.values().name(added)};
+    requireSumSoFar(memory, *part, op.variables(0), microbatch);
   }
 }
 

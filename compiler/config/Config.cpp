@@ -116,6 +116,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
     resolvePrecision(resolver, config);
+    config.lossByTokens = resolver.stringOrDefault("deepstatic.loss_normalization") == "tokens";
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveParameterGroups(resolver, config);

@@ -148,9 +148,10 @@ struct Config {
   int64_t trainBatchSize = 0;
   int64_t microBatchSize = 0;
   int64_t accumulationSteps = 0;
-  int64_t ranks = 1;      // data-parallel width: worldRanks / pipeline.stages
-  int64_t worldRanks = 1; // --ranks
-  bool bf16 = false;      // computes with bfloat16 (docs/precision.md)
+  int64_t ranks = 1;         // data-parallel width: worldRanks / pipeline.stages
+  int64_t worldRanks = 1;    // --ranks
+  bool bf16 = false;         // computes with bfloat16 (docs/precision.md)
+  bool lossByTokens = false; // losses are weighed by the targets of the whole batch (docs/loss.md)
   std::optional<Fp16> fp16;
   Optimizer optimizer;
   Scheduler scheduler;

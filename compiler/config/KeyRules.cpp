@@ -32,6 +32,7 @@ constexpr KeyRule rules[] = {
     {"scheduler.type", Honoured, "", ""},
     {"scheduler.params", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
+    {"deepstatic.loss_normalization", Honoured, "", ""},
     {"deepstatic.parameter_groups", Honoured, "", ""},
     {"deepstatic.pipeline", Honoured, "", ""},
     {"deepstatic.recompute", Honoured, "", ""},

@@ -128,6 +128,10 @@ the least recompute whose plan fits into the device's memory, and none where tha
 `"full"` and a number, the level. `{"REGEX": "recompute"}` chooses ops by name, and `"save"` keeps their results; the first rule that
 matches decides. `activation_checkpointing.number_checkpoints` k belongs to `"full"`: k runs of layers are recomputed, each as a whole.
 
+## How the loss is averaged
+`deepstatic.loss_normalization` is `"microbatch"`, the mean of each micro-batch's own mean, as in DeepSpeed, or `"tokens"`: every label that
+is not ignored weighs the same in the whole batch, as with `num_items_in_batch` of transformers. `docs/loss.md` has more.
+
 ## TF32
 `deepstatic.tf32` lets a GPU round the float32 factors of matrix products to TF32, whose mantissa has 10 bits, and sum in float32. It is off
 unless written, as `torch.backends.cuda.matmul.allow_tf32` is. It has no effect on a plan for the CPU.

@@ -130,7 +130,7 @@ std::string resolvedJson(const Config &config) {
         {"recompute", nullptr},
         {"tensor_parallel", 1},
         {"tf32", config.tf32},
-        {"loss_normalization", "microbatch"},
+        {"loss_normalization", config.lossByTokens ? "tokens" : "microbatch"},
         {"checkpoint", config.checkpointBuffer > 0 ? json{{"snapshot", "buffered"}, {"buffer", config.checkpointBuffer}}
                                                    : json{{"snapshot", "blocking"}}},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},

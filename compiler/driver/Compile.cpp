@@ -239,6 +239,8 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
     refuse("bf16.enabled is true", "which is computed as the file says; set it to false");
   if (config.fp16)
     refuse("fp16.enabled is true", "which is computed as the file says; set it to false");
+  if (config.lossByTokens)
+    refuse("deepstatic.loss_normalization is \"tokens\"", "which computes its loss itself; leave it at \"microbatch\"");
   for (const config::KeyAnswer &answer : config.answers)
     if (answer.path == "gradient_clipping" && config.gradientClipping)
       refuse("gradient_clipping is " + answer.valueJson, "leave it out, or set it to 0");
@@ -284,6 +286,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   if (config.fp16)
     options.lossScale = lossScaleOptions(*config.fp16);
+  options.countsTargets = config.lossByTokens;
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

@@ -44,6 +44,7 @@ struct CompileOptions {
   InsertOptimizerOptions optimizer; ///< but for the micro-batches
   std::string narrow;               ///< compute with "bf16" or "f16", state stays f32; "": as the file says
   ScaleLossOptions lossScale;       ///< of f16
+  bool countsTargets = false;       ///< losses and gradients are weighed by the targets of the whole batch
   bool ownAlgorithm = false;        ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;         ///< of one rank and optimizer step
   int64_t dataParallel = 1;         ///< ranks of the data axis

@@ -42,9 +42,12 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (!options.narrow.empty())
     pm.addPass(createLowerPrecision({.to = options.narrow}));
   if (!options.ownAlgorithm) {
+    if (options.countsTargets)
+      pm.addPass(createCountTargets());
     pm.addPass(createDifferentiate());
-    // All scales at once; no other pass multiplies a gradient by a number.
-    pm.addPass(createScaleGradients({.microbatches = microbatches}));
+    // All scales at once; no other pass multiplies a gradient by a number. Of targets, the update divides by their
+    // count.
+    pm.addPass(createScaleGradients({.microbatches = options.countsTargets ? 1 : microbatches}));
     InsertOptimizerOptions optimizer = options.optimizer;
     optimizer.microbatches = microbatches;
     pm.addPass(createInsertOptimizer(optimizer));
@@ -200,6 +203,7 @@ private:
   Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad or lion"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
+  Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
   Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
   Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};

@@ -274,6 +274,7 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   readSchedule(reader, config);
   config.groups = readGroups(reader);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
+  config.tokens = reader.text("deepstatic.loss_normalization", "microbatch") == "tokens";
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
   readFp16(reader, config);
   config.bucket = readBucket(reader, trained.hidden);

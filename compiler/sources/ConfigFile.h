@@ -32,7 +32,8 @@ struct ConfigFile {
   std::string optimizer; ///< "adamw", "sgd", "adagrad", "lion"; "": the model brings its own
   /// By the names of the reference program's attributes; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> settings;
-  double clip = 0; ///< largest global norm; 0: none
+  double clip = 0;     ///< largest global norm; 0: none
+  bool tokens = false; ///< losses are weighed by the targets of the whole batch
   bool bf16 = false;
   std::optional<Fp16> fp16;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters

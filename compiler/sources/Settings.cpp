@@ -4,7 +4,9 @@
 #include "compiler/sources/ConfigFile.h"
 #include "compiler/sources/LearningRate.h"
 #include "compiler/sources/LossScale.h"
+#include "compiler/sources/ReferenceOps.h"
 #include "compiler/sources/Sources.h"
+#include "compiler/sources/Targets.h"
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -36,41 +38,6 @@ std::string text(double number) {
 void requireEqual(const std::string &what, double has, double wanted, const std::string &why) {
   if (has != wanted)
     refuse(what, has, wanted, why);
-}
-
-const proto::Attribute *attributeOf(const proto::ReferenceOp &op, std::string_view name) {
-  const auto found =
-      std::ranges::find_if(op.attributes(), [&](const proto::Attribute &one) { return one.name() == name; });
-  return found == op.attributes().end() ? nullptr : &*found;
-}
-
-/// Of a number or a whole number; 0 where the op leaves it out, as it does with flags that are off.
-double numberOf(const proto::ReferenceOp &op, std::string_view name) {
-  const proto::Attribute *attribute = attributeOf(op, name);
-  if (attribute == nullptr)
-    return 0;
-  return attribute->value_case() == proto::Attribute::kInteger ? double(attribute->integer()) : attribute->number();
-}
-
-std::string textOf(const proto::ReferenceOp &op, std::string_view name) {
-  const proto::Attribute *attribute = attributeOf(op, name);
-  return attribute == nullptr ? "" : attribute->text();
-}
-
-std::vector<const proto::ReferenceOp *> opsOf(const proto::Plan &plan, std::string_view name) {
-  std::vector<const proto::ReferenceOp *> ops;
-  for (const proto::ReferenceOp &op : plan.reference().ops())
-    if (op.op() == name)
-      ops.push_back(&op);
-  return ops;
-}
-
-/// The op that makes a value, or null for what comes from outside.
-const proto::ReferenceOp *makerOf(const proto::Plan &plan, uint32_t value) {
-  for (const proto::ReferenceOp &op : plan.reference().ops())
-    if (std::ranges::find(op.results(), value) != op.results().end())
-      return &op;
-  return nullptr;
 }
 
 Claim batches(const proto::Plan &plan, const ConfigFile &config) {
@@ -157,13 +124,18 @@ Claim clipping(const proto::Plan &plan, const ConfigFile &config) {
                                       : "gradients are not clipped"};
 }
 
-/// The mean over all micro-batches: gradients by their seed, the loss by a division of its sum.
+/// The mean over all micro-batches: gradients by their seed, the loss by a division of its sum. Or that over all
+/// targets.
 Claim scale(const proto::Plan &plan, const ConfigFile &config) {
   const double microbatches = double(config.accumulation * dataRanks(plan));
   const auto seeds = opsOf(plan, "train.loss_gradient");
   if (seeds.size() != 1)
     throw Error("the reference program of the plan begins its backward pass " + std::to_string(seeds.size()) +
                 " times; it must be once");
+  if (config.tokens) {
+    requireEqual("the scale of gradients", numberOf(*seeds[0], "scale"), 1, "deepstatic.loss_normalization");
+    return {"scale", requireTargets(plan)};
+  }
   const std::string why = "1 / (gradient_accumulation_steps * data-parallel ranks)";
   requireEqual("the scale of gradients", numberOf(*seeds[0], "scale"), 1 / microbatches, why);
   for (const proto::ReferenceOp *store : opsOf(plan, "train.store")) {

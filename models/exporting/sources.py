@@ -15,12 +15,12 @@ from . import Refusal, first_line
 from .adapters import with_adapters
 from .initializers import build_recorded, complete_rules
 from .mixture import dispatch_densely
+from .packed import IGNORED, packed_inputs, within_documents
 from .resnet import ResNet
 from .sizes import (ATTENTION_DROPOUT_KEY, DROPOUT_KEYS, MODEL_TYPES, POSITIONS_KEY, SIZES, check_keys, fit_positions,
                     size_settings)
 
 HALF = (torch.bfloat16, torch.float16)
-IGNORED = -100  # a label that counts for nothing
 EXAMPLE_BATCH = 2  # with 1 the exporter fixes the batch dimension at 1 without a word
 
 
@@ -159,6 +159,8 @@ def _language_inputs(config, args):
     """(example inputs, how a token stream becomes them)"""
     generator = torch.Generator().manual_seed(args.seed)
     ids = torch.randint(config.vocab_size, (EXAMPLE_BATCH, args.seq), generator=generator)
+    if args.packed:
+        return packed_inputs(config, ids), {}
     if config.model_type != "bert":
         # transformers shifts the labels inside: both inputs are the same tokens
         return {"input_ids": ids, "labels": ids.clone()}, {"input_ids": "same", "labels": "same"}
@@ -177,12 +179,17 @@ def loss_alone(module, names):
     def causal(self, input_ids, labels):
         return base.forward(self, input_ids=input_ids, labels=labels, use_cache=False).loss
 
+    def packed(self, input_ids, position_ids, segment_ids, labels):
+        return base.forward(self, input_ids=input_ids, position_ids=position_ids, attention_mask=within_documents(segment_ids, self.dtype),
+                            labels=labels, use_cache=False).loss
+
     def masked(self, input_ids, attention_mask, labels):
         return base.forward(self, input_ids=input_ids, attention_mask=attention_mask, labels=labels).loss
 
     def of_images(self, pixel_values, labels):
         return base.forward(self, pixel_values=pixel_values, labels=labels).loss
-    forward = of_images if "pixel_values" in names else masked if "attention_mask" in names else causal
+    forward = next((forward for name, forward in {"pixel_values": of_images, "attention_mask": masked, "segment_ids": packed}.items()
+                    if name in names), causal)
     # transformers looks its loss function up by the class's name
     module.__class__ = type(base.__name__, (base,), {"forward": forward})
     return module

@@ -193,6 +193,10 @@ Status MetricsFile::write(const StepReport &report) noexcept {
   append(report.gradientNorm);
   append(", \"lr\": ");
   append(report.learningRate);
+  if (report.targets) {
+    append(", \"targets\": ");
+    append(report.targets);
+  }
   append(", \"loss_scale\": ");
   append(report.lossScale ? report.lossScale : Scalar{.dtype = DType::F64, .number = 1});
   append(", \"skipped\": ");

@@ -14,6 +14,7 @@ struct StepReport {
   uint64_t step = 0; ///< counts from 1
   std::optional<Scalar> loss, gradientNorm, learningRate;
   std::optional<Scalar> lossScale; ///< of fp16, used in this step
+  std::optional<Scalar> targets;   ///< labels that count, where the loss is weighed by them
   double seconds = 0;
   double samplesPerSecond = 0;
   double tokensPerSecond = 0; ///< 0: no input of the plan is a row of tokens

@@ -492,7 +492,8 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
                     .loss = executor.metric(program, "loss"),
                     .gradientNorm = executor.metric(program, "grad_norm"),
                     .learningRate = executor.metric(program, "lr"),
-                    .lossScale = executor.metric(program, "loss_scale")};
+                    .lossScale = executor.metric(program, "loss_scale"),
+                    .targets = executor.metric(program, "targets")};
   const std::optional<Scalar> skipped = executor.metric(program, "skipped"); // 2: at the least scale
   report.skipped = skipped && skipped->asDouble() >= 1;
   report.scaleIsLeast = skipped && skipped->asDouble() >= 2;
@@ -509,20 +510,23 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const st
   const uint64_t batch = evaluationBatch(*plan_, ranks_->first());
   const uint64_t runs = evaluationData_->samples() / batch; // a rest smaller than a batch is left out
   EvaluationReport report{.step = stepsDone, .loss = std::nullopt};
-  double sum = 0;
+  double sum = 0, weights = 0; // of batches: their targets where the plan counts them, else 1 each
   for (uint64_t i = 0; i < runs; ++i) {
     now(HostState::Queues, "the evaluation after step", stepsDone);
     throwIfError(ranks_->execute("evaluate", {.seed = beginning_.manifest.seed,
                                               .step = stepsDone,
                                               .data = evaluationData_.get(),
                                               .firstSample = i * batch}));
-    report.loss = ranks_->first().metric(*ranks_->first().program("evaluate"), "loss");
+    const Executor &executor = ranks_->first();
+    const auto targets = executor.metric(*executor.program("evaluate"), "targets");
+    report.loss = executor.metric(*executor.program("evaluate"), "loss");
     sum += report.loss ? report.loss->asDouble() : 0;
+    weights += targets ? targets->asDouble() : 1;
     if (settle(stepsDone, (stop || timeIsUp()) && i + 1 < runs, observer))
       endAsAsked(stepsDone, "during the evaluation after step " + std::to_string(stepsDone), observer);
   }
-  if (report.loss && runs > 1)
-    report.loss = Scalar{.dtype = DType::F64, .number = sum / double(runs)};
+  if (report.loss && weights != 1)
+    report.loss = Scalar{.dtype = DType::F64, .number = sum / weights};
   if (hasRankZero()) {
     nonFinite_ = NonFinite::of(report);
     tell(metrics_->write(report), observer);

@@ -276,6 +276,9 @@ def test_computed_as_the_file_says(setup, tools, tmp_path):
     model_path, config, _ = setup(model())
     message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--set", "bf16.enabled=true", "-o", tmp_path / "m.dsplan")
     assert all(word in message for word in ["bf16.enabled is true", "training_info", "set it to false"]), message
+    message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--set", "deepstatic.loss_normalization=tokens", "-o",
+                            tmp_path / "m.dsplan")
+    assert all(word in message for word in ["loss_normalization is \"tokens\"", "training_info", "leave it at"]), message
 
 
 def test_one_rank_only(setup, tools, tmp_path):

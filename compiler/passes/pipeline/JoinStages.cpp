@@ -5,7 +5,10 @@
 //    step. Megatron-LM does this by an all_reduce among the stages that hold it; here the sum has one order.
 // 2. The gradient norm: each role packs the partial sums of the parameters that it is the first to hold. An
 //    all_gather along axis pipe brings all of them to all ranks, which add them in the order of the parameters.
-// 3. The loss: the last role sends it to the first, which stores it as if it had measured it.
+// 3. The targets, where losses are weighed by them: the last role, which counts them, sends them to all others ahead of
+//    their updates.
+// 4. The loss, and an evaluation's targets: the last role sends them to the first, which stores them as if it had
+//    measured them.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
@@ -45,8 +48,10 @@ struct JoinStages : ds::impl::JoinStagesBase<JoinStages> {
     const RoleUses uses(module);
     sumTies(uses);
     shareNorm(uses);
+    shareTargets();
     for (StringRef program : {"step", "evaluate"})
-      sendLoss(program, uses);
+      sendMetric(lossMetric, program, uses);
+    sendMetric(targetsMetric, "evaluate", uses);
   }
 
 private:
@@ -258,36 +263,58 @@ private:
     }
   }
 
-  //===-- the loss ----------------------------------------------------------------------===//
+  //===-- the targets -------------------------------------------------------------------===//
 
-  /// The last fragment of a program's last role sends the loss; the first role stores it behind its own last call.
-  void sendLoss(StringRef name, const RoleUses &uses) {
-    auto loss = symbols_->lookup<train::VariableOp>(lossMetric);
-    ArrayRef<int64_t> roles = loss ? uses.rolesOf(loss.getSymNameAttr()) : ArrayRef<int64_t>();
+  /// Every update divides by them; the last role, whose stages end with the loss, has counted them.
+  void shareTargets() {
+    auto targets = symbols_->lookup<train::VariableOp>(targetsMetric);
+    if (!targets)
+      return;
+    const auto state = FlatSymbolRefAttr::get(targets.getSymNameAttr());
+    const int64_t last = int64_t(roles_.size()) - 1;
+    for (int64_t other = 0; other < last; ++other) {
+      FlatSymbolRefAttr channel = makeChannel("targets::" + Twine(last) + "-" + Twine(other), last, other);
+      FlatSymbolRefAttr value = makeValue("targets::" + Twine(other), targets.getTensorType());
+      ImplicitLocOpBuilder sender = behindReductions(updates_[size_t(last)]);
+      Value counted = train::ReadOp::create(sender, targets.getTensorType(), state);
+      dist::SendOp::create(sender, counted, channel);
+      addReceive(receiveFragment(other), {value}, channel);
+      ImplicitLocOpBuilder b = behindReductions(updates_[size_t(other)]);
+      Value theirs = dist::LoadOp::create(b, targets.getTensorType(), value);
+      train::StoreOp::create(b, state, theirs);
+    }
+  }
+
+  //===-- metrics -----------------------------------------------------------------------===//
+
+  /// The last fragment of a program's last role sends a metric; the first role stores it behind its own last call.
+  void sendMetric(StringRef metric, StringRef name, const RoleUses &uses) {
+    auto measured = symbols_->lookup<train::VariableOp>(metric);
+    ArrayRef<int64_t> roles = measured ? uses.rolesOf(measured.getSymNameAttr()) : ArrayRef<int64_t>();
     if (roles.empty() || roles.back() == 0)
       return;
     dist::ProgramOp from = programOf(roles.back(), name), to = programOf(0, name);
     if (!from || !to || from.getBody().front().empty())
       return;
-    auto state = FlatSymbolRefAttr::get(loss.getSymNameAttr());
+    auto state = FlatSymbolRefAttr::get(measured.getSymNameAttr());
     auto last = cast<dist::CallOp>(from.getBody().front().back());
     auto sender = ImplicitLocOpBuilder::atBlockEnd(
-        loss.getLoc(), &symbols_->lookup<dist::FragmentOp>(last.getFragment()).getBody().front());
-    FlatSymbolRefAttr channel = makeChannel(name + "::loss", roles.back(), 0);
-    FlatSymbolRefAttr value = makeValue(name + "::loss::value", loss.getTensorType());
-    Value mine = train::ReadOp::create(sender, loss.getTensorType(), state);
+        measured.getLoc(), &symbols_->lookup<dist::FragmentOp>(last.getFragment()).getBody().front());
+    FlatSymbolRefAttr channel = makeChannel(name + "::" + metric, roles.back(), 0);
+    FlatSymbolRefAttr value = makeValue(name + "::" + metric + "::value", measured.getTensorType());
+    Value mine = train::ReadOp::create(sender, measured.getTensorType(), state);
     dist::SendOp::create(sender, mine, channel);
-    const std::string stored = (name + "::stored_loss").str();
-    dist::FragmentOp receive = makeFragment("receive::" + name + "::loss", dist::Phase::Receive, 0,
+    const std::string stored = (name + "::stored_" + metric).str();
+    dist::FragmentOp receive = makeFragment("receive::" + name + "::" + metric, dist::Phase::Receive, 0,
                                             FlatSymbolRefAttr::get(&getContext(), stored)),
                      store = makeFragment(stored, dist::Phase::Metric, 0);
     addReceive(receive, {value}, channel);
-    auto b = ImplicitLocOpBuilder::atBlockEnd(loss.getLoc(), &store.getBody().front());
-    Value theirs = dist::LoadOp::create(b, loss.getTensorType(), value);
+    auto b = ImplicitLocOpBuilder::atBlockEnd(measured.getLoc(), &store.getBody().front());
+    Value theirs = dist::LoadOp::create(b, measured.getTensorType(), value);
     train::StoreOp::create(b, state, theirs);
     auto calls = OpBuilder::atBlockEnd(&to.getBody().front());
     for (dist::FragmentOp fragment : {receive, store})
-      dist::CallOp::create(calls, loss.getLoc(), fragment.getSymName(), last.getMicrobatch());
+      dist::CallOp::create(calls, measured.getLoc(), fragment.getSymName(), last.getMicrobatch());
   }
 
   dist::ProgramOp programOf(int64_t role, StringRef name) {

@@ -60,7 +60,7 @@ struct InferInputLimits : ds::impl::InferInputLimitsBase<InferInputLimits> {
       } else if (auto loss = dyn_cast<train::CrossEntropyOp>(user); loss && use.getOperandNumber() == 1) {
         narrow(limit, cast<RankedTensorType>(loss.getLogits().getType()).getDimSize(1));
         limit.ignored = static_cast<int64_t>(loss.getIgnoreIndex());
-      } else if (!isa<train::CrossEntropyGradOp, train::GatherGradOp>(user)) {
+      } else if (!isa<train::CrossEntropyGradOp, train::GatherGradOp, train::EqualOp>(user)) {
         return false;
       }
     }

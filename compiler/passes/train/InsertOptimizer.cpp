@@ -114,8 +114,13 @@ private:
     }
     // The global norm over all accumulators, in the order of their parameters.
     Value norm = buildGradientNorm(b, llvm::map_to_vector(trained, [](const Trained &one) { return one.gradient; }));
+    Value targets = readTargets(b, symbols);
+    if (targets)
+      norm = train::DivOp::create(b, norm, targets);
     Value factor = clip > 0 ? train::ClipFactorOp::create(b, norm, APFloat(clip.getValue())).getResult()
                             : constant(b, b.getF64Type(), 1.0);
+    if (targets) // gradients are sums over targets; the update makes them means as it reads them
+      factor = train::DivOp::create(b, factor, targets);
     for (Trained one : trained) {
       ParameterGroup *group = groups_.of(one.parameter.getSymName());
       decay_ = group && group->weightDecay ? *group->weightDecay : weightDecay;
@@ -126,7 +131,7 @@ private:
     storeMetric(b, symbols, gradientNormMetric, norm);
     storeMetric(b, symbols, learningRateMetric, rate);
     setName(b, lossMetric);
-    averageLoss(b, symbols);
+    averageLoss(b, symbols, targets);
     setName(b, "update");
     func::ReturnOp::create(b);
   }
@@ -187,14 +192,24 @@ private:
     return FlatSymbolRefAttr::get(op.getSymNameAttr());
   }
 
-  /// The metric holds the sum over the micro-batches; users read their mean.
-  void averageLoss(ImplicitLocOpBuilder &b, SymbolTable &symbols) {
-    if (microbatches == 1)
+  /// The targets of the step, all ranks'; null where losses are not weighed by them.
+  static Value readTargets(ImplicitLocOpBuilder &b, SymbolTable &symbols) {
+    auto targets = symbols.lookup<train::VariableOp>(targetsMetric);
+    return targets ? train::ReadOp::create(b, targets.getTensorType(), FlatSymbolRefAttr::get(targets.getSymNameAttr()))
+                         .getResult()
+                   : Value();
+  }
+
+  /// The metric holds the sum over the micro-batches; users read their mean, or that of their targets.
+  void averageLoss(ImplicitLocOpBuilder &b, SymbolTable &symbols, Value targets) {
+    if (microbatches == 1 && !targets)
       return;
     auto loss = symbols.lookup<train::VariableOp>(lossMetric);
     auto name = FlatSymbolRefAttr::get(loss.getSymNameAttr());
     Value sum = train::ReadOp::create(b, loss.getTensorType(), name);
-    Value count = constant(b, loss.getTensorType().getElementType(), double(microbatches));
+    Type element = loss.getTensorType().getElementType();
+    Value count = targets ? train::CastOp::create(b, targets, TypeAttr::get(element)).getResult()
+                          : constant(b, element, double(microbatches));
     train::StoreOp::create(b, name, train::DivOp::create(b, sum, count));
   }
 

@@ -220,6 +220,34 @@ def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::
   }];
 }
 
+def CountTargets : DsPass<"ds-count-targets", ["::mlir::func::FuncDialect", "::ds::train::TrainDialect"]> {
+  let summary = "weigh the loss by the targets of the whole batch";
+  let description = [{
+    ```mlir
+    func.func @forward(%logits: tensor<4x8xf32>, %labels: tensor<4xi64>) -> tensor<f32> {
+      %loss, %lse = train.cross_entropy mean %logits, %labels ignore -100
+          : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+      return %loss : tensor<f32>
+    }
+    // becomes
+    train.variable metric @targets : tensor<f64>
+    func.func @forward(%logits: tensor<4x8xf32>, %labels: tensor<4xi64>) -> tensor<f32> {
+      %loss, %lse = train.cross_entropy sum %logits, %labels ignore -100 : ...
+      %ignored = train.constant dense<-100> : tensor<i64>
+      %isIgnored = train.equal %labels, %ignored : ...
+      %counts = train.not %isIgnored : ...
+      %ones = train.cast %counts to f32 : ...
+      %sum = train.reduce_sum %ones over [0] : ...
+      %targets = train.cast %sum to f64 : ...
+      train.accumulate %targets into @targets : tensor<f64>
+      return %loss : tensor<f32>
+    }
+    ```
+    The loss must be one mean cross entropy. Sums and counts are added up over micro-batches and ranks; `ds-insert-optimizer` divides gradients,
+    their norm and the loss by the metric `targets`.
+  }];
+}
+
 def ScaleGradients : DsPass<"ds-scale-gradients"> {
   let summary = "put every scale of the gradient into train.loss_gradient";
   let description = [{
@@ -381,7 +409,8 @@ def InferInputLimits : DsPass<"ds-infer-input-limits"> {
     ```
     An input that is only moved about and then looked up (`train.gather`) or taken as a label (`train.cross_entropy`) must
     lie in the table: `train.limit = C` on the argument of `@microbatch`, with `train.ignored` for the label that is
-    ignored. ds-run refuses other values before a step sees them. Where another op reads the input, nothing is said.
+    ignored. ds-run refuses other values before a step sees them. `train.equal` asks nothing of an input; where another op
+    reads it, nothing is said.
   }];
 }
 

@@ -14,6 +14,12 @@
 using namespace mlir;
 using namespace ds;
 
+/// What ds-count-targets has made.
+static bool isCountOfTargets(Operation *op) {
+  auto variable = dyn_cast<train::VariableOp>(op);
+  return variable && variable.getKind() == train::VariableKind::Metric && variable.getSymName() == targetsMetric;
+}
+
 func::FuncOp ds::findForward(SymbolTable &symbols) {
   Operation *module = symbols.getOp();
   auto forward = symbols.lookup<func::FuncOp>("forward");
@@ -28,7 +34,7 @@ func::FuncOp ds::findForward(SymbolTable &symbols) {
     return {};
   }
   for (StringRef name : reservedNames)
-    if (Operation *taken = symbols.lookup(name); taken && taken != forward) {
+    if (Operation *taken = symbols.lookup(name); taken && taken != forward && !isCountOfTargets(taken)) {
       taken->emitError() << "@" << name << " has a name that the training step needs for itself; rename it";
       return {};
     }

@@ -247,11 +247,11 @@ TEST(Config, DeviceMemoryComesFromTheFlagThenTheFile) {
 }
 
 TEST(Config, TheResolvedConfigurationResolvesToItself) {
-  for (const char *text :
-       {R"({"train_batch_size": 8, "gradient_accumulation_steps": 2, "gradient_clipping": 0.1,
+  for (const char *text : {R"({"train_batch_size": 8, "gradient_accumulation_steps": 2, "gradient_clipping": 0.1,
            "optimizer": {"type": "Adam", "params": {"adam_w_mode": false, "eps": 1e-7}},
            "scheduler": {"type": "WarmupCosineLR", "params": {"total_num_steps": 9, "cos_min_ratio": 0.25}}})",
-        R"({"train_micro_batch_size_per_gpu": 3, "gradient_clipping": 0, "deepstatic": {"device_memory": 12345},
+                           R"({"train_micro_batch_size_per_gpu": 3, "gradient_clipping": 0,
+           "deepstatic": {"device_memory": 12345, "loss_normalization": "tokens"},
            "optimizer": {"type": "SGD", "params": {"momentum": 0.9}}, "scheduler": {"type": "WarmupLR"}})"}) {
     const std::string once = resolvedJson(resolve(text));
     EXPECT_EQ(resolvedJson(resolve(once)), once);

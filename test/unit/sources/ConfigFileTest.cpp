@@ -51,7 +51,7 @@ const Case cases[] = {
      {"train_micro_batch_size_per_gpu=3"}},
     {R"({"train_batch_size": 24, "gradient_accumulation_steps": "auto", "train_micro_batch_size_per_gpu": 3,
          "optimizer": {"type": "Adagrad", "params": {"lr": "auto", "eps": "auto"}},
-         "zero_optimization": {"stage": "auto", "reduce_bucket_size": "auto"}})"},
+         "deepstatic": {"loss_normalization": "tokens"}, "zero_optimization": {"stage": "auto", "reduce_bucket_size": "auto"}})"},
     {R"({"train_batch_size": 24, "train_micro_batch_size_per_gpu": "auto", "optimizer": {"type": "AdamW"},
          "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 9, "warmup_max_lr": "auto"}},
          "zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": "auto", "reduce_bucket_size": 4000}})"},
@@ -96,6 +96,7 @@ TEST(ConfigFile, AgreesWithTheCompiler) {
       EXPECT_EQ(ours.fp16->hysteresis, double(theirs.fp16->hysteresis));
       EXPECT_EQ(ours.fp16->consecutive, theirs.fp16->consecutiveHysteresis);
     }
+    EXPECT_EQ(ours.tokens, theirs.lossByTokens);
     EXPECT_EQ(ours.bucket, uint64_t(theirs.zero.bucketElements()));
     const std::map<std::string, double> wanted = {
         {"beta1", theirs.optimizer.beta1},         {"beta2", theirs.optimizer.beta2},

@@ -11,7 +11,7 @@ from .reference import Reference
 
 RUNS = ("step", "step", "evaluate", "step")
 EVALUATED = 1 << 20  # number of the first sample that is evaluated
-METRICS = {"loss", "grad_norm", "lr", "loss_scale", "skipped"}  # names of variables that are metrics
+METRICS = {"loss", "grad_norm", "lr", "loss_scale", "skipped", "targets"}  # names of variables that are metrics
 
 
 class Audit:

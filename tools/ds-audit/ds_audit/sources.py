@@ -78,6 +78,7 @@ class Microbatch:
                           if variable.kind == GRADIENT and variable.HasField("of")}
         self.variable = [variable.name for variable in plan.variables].index("loss")
         self.loss = self.run({})
+        self.loss /= next((float(self.reference.values[i].data) for i, one in enumerate(plan.variables) if one.name == "targets"), 1)
 
     def run(self, changed):
         """The loss where some variables have other values."""
@@ -120,16 +121,16 @@ def compare_settings(plan, path):
                for name, value in zip(names, numpy.atleast_1d(parameters[key]).tolist())}
     except (OSError, ValueError, AttributeError) as error:
         raise Unusable(f"configuration {path} cannot be read: {error}") from None
-    samples = plan.training.train_batch_size // plan.training.micro_batch_size
-    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.lion": own, "train.loss_gradient": {"scale": 1 / samples},
+    extras, samples = config.get("deepstatic", {}), plan.training.train_batch_size // plan.training.micro_batch_size
+    scale = 1 if extras.get("loss_normalization") == "tokens" else 1 / samples  # the update divides what is summed over targets
+    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.lion": own, "train.loss_gradient": {"scale": scale},
               "train.clip_factor": {"max_norm": config.get("gradient_clipping")},
               "train.learning_rate": {"lr": parameters["lr"]} if "lr" in parameters and "scheduler" not in config else {}}
-    groups = config.get("deepstatic", {}).get("parameter_groups", [])
     compared = 0
     for op in plan.reference.ops:
         attributes = attributes_of(op)
         trained = next((plan.variables[v].name for v in op.variables if wanted.get(op.op) is own and plan.variables[v].kind == PARAMETER), None)
-        group = next((one for one in groups if trained and re.search(one["match"], trained)), {})
+        group = next((one for one in extras.get("parameter_groups", []) if trained and re.search(one["match"], trained)), {})
         decay = {"weight_decay": group["weight_decay"]} if "weight_decay" in group else {}
         for name, value in {**wanted.get(op.op, {}), **decay}.items():
             compared += 1
