@@ -38,6 +38,7 @@ TEXT = {
                  max_position_embeddings=SEQUENCE, vocab_size=VOCABULARY),
 }
 RESNET = dict(blocks=(2, 2, 2, 2), width=4, num_labels=LABELS, image_size=IMAGE)
+SKIPPING = {"enabled": True, "initial_scale_power": 30, "loss_scale_window": 2, "hysteresis": 1}  # most of 40 steps are skipped
 MODELS = (*TEXT, "resnet")  # "gpt2 tied" and "bert tied" exist, too
 
 
@@ -99,7 +100,7 @@ class Trainer:
         write_images(folder / "images.safetensors")
 
     def model(self, name) -> Path:
-        """The exported folder of "gpt2", "gpt2 tied", "gpt2 dropout", "gpt2 one block", ..., "resnet"."""
+        """The exported folder of "gpt2", "gpt2 tied", "gpt2 dropout", "gpt2 one block", "gpt2 fp16", ..., "resnet"."""
         if name in self.models:
             return self.models[name]
         if name == "resnet":
@@ -121,6 +122,7 @@ class Trainer:
     def config(self, name, cut, **more):
         pipeline = {"stages": cut.stages, "schedule": cut.schedule, "chunks": cut.chunks} if cut.stages > 1 else {"stages": 1}
         settings = {"gradient_clipping": 0.5, "zero_optimization": zero(cut), "deepstatic": {"pipeline": pipeline}, **more}
+        settings |= {"fp16": SKIPPING} if name.endswith("fp16") else {}
         digest = hashlib.sha256(json.dumps([name, dataclasses.astuple(cut), settings]).encode()).hexdigest()[:12]
         return write_config(self.folder / f"{digest}.json", 2 if name == "resnet" else 1, cut.microbatches, **settings)
 

@@ -42,30 +42,30 @@ def require_whole(folder):
 
 # Killed.
 
-KILLED = [(ONE, False), (Cut(data=2, zero=1), False), (Cut(data=4, zero=2), False), (Cut(data=3, zero=3), False),
-          (Cut(stages=2, microbatches=2), False), (Cut(stages=2, microbatches=2, data=2, zero=1), False),
-          (Cut(stages=4, microbatches=4), False), (Cut(data=2, zero=3), True)]
+KILLED = [(MODEL, ONE, False), (MODEL, Cut(data=2, zero=1), False), (MODEL, Cut(data=4, zero=2), False), (MODEL, Cut(data=3, zero=3), False),
+          (MODEL, Cut(stages=2, microbatches=2), False), (MODEL, Cut(stages=2, microbatches=2, data=2, zero=1), False),
+          (MODEL, Cut(stages=4, microbatches=4), False), (MODEL, Cut(data=2, zero=3), True), ("gpt2 fp16", Cut(data=2, zero=2), False)]
 KILLS, LAST = (25 if WHOLE else 2), 40
 
 
-@pytest.mark.parametrize("cut, mpi", KILLED if WHOLE else KILLED[:2] + KILLED[3:5] + KILLED[7:], ids=str)
-def test_killed_at_any_moment(runs, cut, mpi, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("model, cut, mpi", KILLED if WHOLE else KILLED[:2] + KILLED[3:5] + KILLED[7:], ids=str)
+def test_killed_at_any_moment(runs, model, cut, mpi, tmp_path):  # noqa: F811
     """A save at every step, SIGKILL to all processes at random moments, again and again: the run that is left to end has the weights
     of one that was never killed."""
     begin = time.monotonic()
-    plain = runs.run(MODEL, cut, steps=LAST, mpi=mpi)
+    plain = runs.run(model, cut, steps=LAST, mpi=mpi)
     seconds = 2 * (time.monotonic() - begin)  # as long as the whole run may take while it saves
-    folder, draw, killed = tmp_path / "saved", random.Random(f"{SEED} {cut} {mpi}"), 0
+    folder, draw, killed = tmp_path / "saved", random.Random(f"{SEED} {model} {cut} {mpi}"), 0
     options = ["--save", folder, "--save-interval", 1, "--keep", 2, "--resume-if-present"]
     for kill in range(KILLS):
         with Job(tmp_path) as job:
-            started = job.start(runs.command(MODEL, cut, *options, steps=LAST, mpi=mpi), f"kill{kill}", **OPEN_MPI)
+            started = job.start(runs.command(model, cut, *options, steps=LAST, mpi=mpi), f"kill{kill}", **OPEN_MPI)
             time.sleep(draw.uniform(0, seconds))
             killed += started.poll() is None
         if folder.exists():
             steps = require_whole(folder)
             assert len(steps) <= 3, "more than --keep and the one that was to be removed"
-    ended = runs.run(MODEL, cut, *options, steps=LAST, mpi=mpi)
+    ended = runs.run(model, cut, *options, steps=LAST, mpi=mpi)
     assert ended.weights == plain.weights
     assert require_whole(folder) == [LAST - 1, LAST] and not list(folder.glob("*.part"))
     print(f"{killed} of {KILLS} kills met a run")
