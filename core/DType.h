@@ -8,7 +8,18 @@
 namespace ds {
 
 /// Element types that a plan may name. The numbers are those of `plan.proto`'s DType and never change.
-enum class DType : uint8_t { Bool = 1, U8 = 2, U16 = 3, U32 = 4, I32 = 5, I64 = 6, F32 = 7, F64 = 8, BF16 = 9 };
+enum class DType : uint8_t {
+  Bool = 1,
+  U8 = 2,
+  U16 = 3,
+  U32 = 4,
+  I32 = 5,
+  I64 = 6,
+  F32 = 7,
+  F64 = 8,
+  BF16 = 9,
+  F16 = 10
+};
 
 /// Bytes of one element; a bool takes one byte.
 constexpr int64_t byteSize(DType dtype) {
@@ -18,6 +29,7 @@ constexpr int64_t byteSize(DType dtype) {
     return 1;
   case DType::U16:
   case DType::BF16:
+  case DType::F16:
     return 2;
   case DType::U32:
   case DType::I32:
@@ -30,10 +42,13 @@ constexpr int64_t byteSize(DType dtype) {
   return 0;
 }
 
-constexpr bool isFloat(DType dtype) { return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16; }
+/// Of 16 bits: stored and moved, and computed with as float32.
+constexpr bool isNarrowFloat(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
 
-/// What losses, sums over ranks and random values are of: not bfloat16, whose eight bits lose most addends of a sum.
+/// What losses, sums over ranks and random values are of: 16 bits lose most addends of a sum.
 constexpr bool isWideFloat(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
+
+constexpr bool isFloat(DType dtype) { return isWideFloat(dtype) || isNarrowFloat(dtype); }
 
 /// The name that users see: PyTorch's, e.g. "float32".
 constexpr std::string_view name(DType dtype) {
@@ -56,13 +71,15 @@ constexpr std::string_view name(DType dtype) {
     return "float64";
   case DType::BF16:
     return "bfloat16";
+  case DType::F16:
+    return "float16";
   }
   return "?";
 }
 
 /// The type that a number of `plan.proto` stands for, if it stands for one.
 constexpr std::optional<DType> dtypeFromNumber(int number) {
-  if (number < int(DType::Bool) || number > int(DType::BF16))
+  if (number < int(DType::Bool) || number > int(DType::F16))
     return std::nullopt;
   return DType(number);
 }

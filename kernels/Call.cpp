@@ -12,7 +12,7 @@ namespace {
 /// "float32 or float64".
 std::string typesIn(uint16_t types) {
   std::vector<std::string_view> names;
-  for (int number = int(DType::Bool); number <= int(DType::BF16); ++number)
+  for (int number = int(DType::Bool); number <= int(DType::F16); ++number)
     if (types & OperandTypes::bit(DType(number)))
       names.push_back(name(DType(number)));
   std::string text;
@@ -106,7 +106,7 @@ void Call::checkTypes() {
     if (types.own && known)
       allowed = types.also | OperandTypes::bit(own_);
     if (types.statistic || types.sum) // the first operand has set the call's type
-      allowed |= OperandTypes::bit(own_ == DType::BF16 ? DType::F32 : own_);
+      allowed |= OperandTypes::bit(isNarrowFloat(own_) ? DType::F32 : own_);
     if (types.sum)
       allowed |= OperandTypes::bit(own_);
     require((allowed & OperandTypes::bit(dtype(i))) != 0,

@@ -6,12 +6,12 @@
 //   operands    name types [shape] {rw | if attribute | unless attribute | over operands | by attribute}, ...
 //               What stands behind "->" is written; "rw" is read and written. "name..." is any number of operands.
 //   types       one or more of these, with '|' between:
-//                 T  float32, float64, bfloat16       F  float32, float64       N  any number       X  any type
+//                 T  any float       F  float32, float64       N  any number       X  any type
 //                 A  any type, whose bytes are moved: such a kernel never looks at a number
 //                    T, F, N, X and A: the same for all operands of a call that are so marked, the call's own type
-//                 S  statistics, losses, scales: the call's own type, but float32 where that is bfloat16
+//                 S  statistics, losses, scales: the call's own type, but float32 where that has 16 bits
 //                 G  sums over many elements, such as gradients of parameters: the call's own type, or float32
-//                    where that is bfloat16 (then not rounded)
+//                    where that has 16 bits (then not rounded)
 //                 E  any type, whatever the others have         I  int32, int64
 //                 bool, i32, i64, f64
 //   shape       sizes by name, the same wherever the name stands: "[rows, cols]". One name may be "..." or "name...",
@@ -124,6 +124,9 @@ struct KernelRow {
            operands[gradient].name == "g";
   }
   static constexpr size_t parameter = 0, gradient = 1, state = 2;
+  /// Of an optimizer's update: where `clip`, which gradients are multiplied by, stands among the operands of its op.
+  /// They begin with `lr`: what stands before it in the row are variables.
+  constexpr size_t clip() const { return operands.find("clip") - operands.find("lr"); }
 
 private:
   static consteval size_t there(size_t index) {
@@ -162,7 +165,7 @@ class RowReader {
 
   static constexpr OperandTypes readTypes(std::string_view text) {
     constexpr auto bit = OperandTypes::bit;
-    constexpr uint16_t wide = bit(DType::F32) | bit(DType::F64), floats = wide | bit(DType::BF16),
+    constexpr uint16_t wide = bit(DType::F32) | bit(DType::F64), floats = wide | bit(DType::BF16) | bit(DType::F16),
                        numbers = floats | bit(DType::U8) | bit(DType::U16) | bit(DType::U32) | bit(DType::I32) |
                                  bit(DType::I64),
                        all = numbers | bit(DType::Bool);
@@ -281,6 +284,14 @@ public:
     for (const OperandRow &operand : row.operands)
       if (operand.presence != Presence::Always && row.attributes.find(operand.attribute) == SIZE_MAX)
         throw "an operand hangs on an attribute that the row does not have";
+    if (row.isOptimizer()) {
+      const size_t rate = row.operands.find("lr"), clip = row.operands.find("clip");
+      if (rate > clip || clip == SIZE_MAX)
+        throw "an optimizer's operands are variables, then lr, and clip behind it";
+      for (size_t i = rate; i <= clip; ++i)
+        if (row.operands[i].presence != Presence::Always)
+          throw "an optimizer's operands from lr to clip are always there";
+    }
     return row;
   }
 };

@@ -3,6 +3,7 @@
 
 #include "core/DType.h"
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 
 #include <bit>
 #include <cmath>
@@ -29,14 +30,20 @@ template <typename F, typename Floats> decltype(auto) withType(DType dtype, F &&
   case DType::F32:
   case DType::F64:
   case DType::BF16:
+  case DType::F16:
     break;
   }
   return floats();
 }
 
-/// The same where floats are no bfloat16: who meets that widens it first.
+/// The same where no float has 16 bits: who meets one widens it first.
 template <typename F> decltype(auto) withType(DType dtype, F &&f) {
   return withType(dtype, f, [&] { return dtype == DType::F32 ? f(float{}) : f(double{}); });
+}
+
+/// Calls f(T{}) with the C++ type of a float of 16 bits.
+template <typename F> decltype(auto) withNarrowFloat(DType dtype, F &&f) {
+  return dtype == DType::BF16 ? f(BFloat16{}) : f(Float16{});
 }
 
 /// A float as an integer: truncated. PyTorch leaves NaN and what does not fit undefined; here int32 and int64 get their
@@ -50,11 +57,11 @@ template <typename To, typename From> To truncated(From x) {
 
 /// `value` as one element of type `dtype` at `to`.
 inline void storeDouble(void *to, DType dtype, double value) {
-  if (dtype == DType::BF16) {
-    const BFloat16 element{float(value)};
-    std::memcpy(to, &element, sizeof element);
-    return;
-  }
+  if (isNarrowFloat(dtype))
+    return withNarrowFloat(dtype, [&](auto zero) {
+      const decltype(zero) element{float(value)};
+      std::memcpy(to, &element, sizeof element);
+    });
   withType(dtype, [&](auto zero) {
     using T = decltype(zero);
     T element;

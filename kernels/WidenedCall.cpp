@@ -3,13 +3,14 @@
 #include "kernels/KernelTable.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ds::kernels {
 
 bool isWidened(const Invocation &invocation) {
   const KernelRow *row = findKernel(invocation.kernel);
   return row && row->computes() && std::ranges::any_of(invocation.operands, [](const TensorType &operand) {
-           return operand.dtype == DType::BF16;
+           return isNarrowFloat(operand.dtype);
          });
 }
 
@@ -19,11 +20,11 @@ WidenedCall::WidenedCall(const Invocation &invocation) : call(invocation) {
   call.operands.resize(layout.size());
   for (size_t i = 0; i < layout.size(); ++i) {
     TensorType &operand = call.operands[i];
-    if (operand.dtype != DType::BF16)
+    if (!isNarrowFloat(operand.dtype))
       continue;
-    operand.dtype = DType::F32;
+    const DType dtype = std::exchange(operand.dtype, DType::F32);
     const int64_t elements = elementCount(operand.shape);
-    copies.push_back({i, elements, bytes, layout[i].isRead(), layout[i].isWritten()});
+    copies.push_back({i, dtype, elements, bytes, layout[i].isRead(), layout[i].isWritten()});
     bytes += (elements * int64_t(sizeof(float)) + alignment - 1) / alignment * alignment;
   }
 }

@@ -1,7 +1,7 @@
-//===- WidenedCall.h - a call on bfloat16 as one on float32 ----------------===//
+//===- WidenedCall.h - a call on floats of 16 bits as one on float32 -------===//
 //
-// On a CPU kernels for bfloat16 are those for float32 on copies of the operands, which lie in the call's workspace. A
-// kernel that only moves elements knows bfloat16 itself.
+// On a CPU kernels for bfloat16 and float16 are those for float32 on copies of the operands, which lie in the call's
+// workspace. A kernel that only moves elements needs none.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -23,11 +23,12 @@ struct WidenedCall {
 
   struct Copy {
     size_t operand;
+    DType dtype;
     int64_t elements, offset; ///< in bytes
     bool read, written;
   };
 
-  Invocation call; ///< float32 for bfloat16, without workspace
+  Invocation call; ///< float32 for floats of 16 bits, without workspace
   std::vector<Copy> copies;
   int64_t bytes = 0; ///< of all copies, each at a multiple of 64
 };

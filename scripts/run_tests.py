@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHON = ROOT / "build" / "venv" / "bin"
 RELEASE = ROOT / "build" / "release" / "bin"
 # What a user meets: what is computed, what is refused, how a run ends, what is written. The rest looks at programs within the compiler.
-OF_USERS = ("arena", "attention", "bad_models", "bf16", "check_diff", "command_line", "determinism", "dropout", "ending", "export", "full_disk",
-            "hugging_face", "io_faults", "memory", "package", "parity", "parity_images", "pipeline", "recompute", "signals", "torchscript",
-            "training_options", "user_modules", "weight_files", "zero", "zero_mpi", "zoo")
+OF_USERS = ("arena", "attention", "bad_models", "bf16", "fp16", "check_diff", "command_line", "determinism", "dropout", "ending", "export",
+            "full_disk", "hugging_face", "io_faults", "memory", "package", "parity", "parity_images", "pipeline", "recompute", "signals",
+            "torchscript", "training_options", "user_modules", "weight_files", "zero", "zero_mpi", "zoo")
 # One compute worker by default under the sanitizers: they multiply time and memory.
 SANITIZER_ENVIRONMENT = {
     "asan": {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",

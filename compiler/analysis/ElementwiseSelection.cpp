@@ -35,6 +35,8 @@ ds::DType ds::dtypeOf(Type type) {
     return DType::F64;
   if (element.isBF16())
     return DType::BF16;
+  if (element.isF16())
+    return DType::F16;
   if (element.isInteger(64))
     return DType::I64;
   return element.isInteger(32) ? DType::I32 : DType::Bool;

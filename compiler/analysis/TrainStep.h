@@ -12,14 +12,21 @@ namespace ds {
 inline constexpr llvm::StringLiteral lossMetric = "loss";
 inline constexpr llvm::StringLiteral gradientNormMetric = "grad_norm";
 inline constexpr llvm::StringLiteral learningRateMetric = "lr";
+inline constexpr llvm::StringLiteral lossScaleMetric = "loss_scale";
+inline constexpr llvm::StringLiteral skippedMetric = "skipped";
 
 /// Symbols that passes over a step make; a model's variables have other names.
 inline constexpr llvm::StringLiteral reservedNames[] = {
-    "microbatch", "update",   "evaluate",         "reference",       "feed", "forward", "backward", "mesh",
-    "main",       lossMetric, gradientNormMetric, learningRateMetric};
+    "microbatch", "update",   "evaluate",         "reference",        "feed",          "forward",    "backward", "mesh",
+    "main",       lossMetric, gradientNormMetric, learningRateMetric, lossScaleMetric, skippedMetric};
 
 /// Optimizer steps done, a scalar i64.
 inline constexpr llvm::StringLiteral stepVariable = "optimizer::step";
+/// Of fp16: what losses' gradients are multiplied by, a scalar f32; steps without an overflow since the last one or
+/// since the scale was doubled, and overflows until it is halved, scalars i64.
+inline constexpr llvm::StringLiteral lossScaleVariable = "optimizer::loss_scale";
+inline constexpr llvm::StringLiteral cleanStepsVariable = "optimizer::loss_scale_clean_steps";
+inline constexpr llvm::StringLiteral hysteresisVariable = "optimizer::loss_scale_hysteresis";
 
 inline std::string gradientName(llvm::StringRef parameter) { return (parameter + "::gradient").str(); }
 inline std::string firstMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg").str(); }

@@ -83,7 +83,9 @@ constexpr Explanation explanations[] = {
      "beta1 stays at 0.9 while the learning rate rises tenfold.", ofSources},
     {"learning_rate", "The schedule gives the configuration's learning rates, at its edges and between.",
      "Warm-up counts micro-batches instead of updates.", ofSources},
-    {"precision", "Something is computed in bfloat16 exactly where bf16.enabled is true.",
+    {"precision",
+     "Something is computed in bfloat16 or float16 exactly where bf16 or fp16 is enabled, the loss scaled by fp16's "
+     "rule.",
      "bf16 is asked for, and float32 is computed at twice the memory.", ofSources},
     {"buckets", "Buckets of several parameters have at most as many elements as the section zero_optimization allows.",
      "\"auto\" is taken from another hidden size than the model's.", ofSources},

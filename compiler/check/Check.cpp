@@ -1,6 +1,7 @@
 //===- Check.cpp - the rules, in the order in which they build on each other --===//
 #include "compiler/check/Check.h"
 
+#include "compiler/check/OverflowRules.h"
 #include "compiler/check/Replay.h"
 #include "compiler/check/meaning/CallRules.h"
 #include "compiler/check/meaning/Meaning.h"
@@ -63,6 +64,7 @@ std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string
       throw Refusal{"meaning", "it has no reference program, so nothing says what its commands should compute"};
     if (world == World::Closed)
       requireCalls(plan);
+    requireOverflowGuards(plan);
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);
       checkVariableLayout(plan, role);

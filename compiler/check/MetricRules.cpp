@@ -34,7 +34,7 @@ uint32_t expectedOf(const RankMemory &memory, const proto::Metric &metric) {
 }
 
 /// Names of variables that are metrics (plan.proto).
-constexpr std::string_view metricNames[] = {"loss", "grad_norm", "lr"};
+constexpr std::string_view metricNames[] = {"loss", "grad_norm", "lr", "loss_scale", "skipped"};
 
 void requireAll(const RankMemory &memory) {
   const proto::Program &program = memory.context.program;

@@ -5,9 +5,11 @@
 #include "compiler/config/Resolver.h"
 #include "core/Error.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 namespace ds::config {
 namespace {
@@ -19,6 +21,41 @@ void resolveClipping(Resolver &resolver, Config &config) {
     return resolver.refuse(path, "it is the largest global norm of the gradients; write 0 for no clipping");
   if (norm > 0)
     config.gradientClipping = norm;
+}
+
+/// A key of fp16 that is a whole number.
+int64_t readWhole(Resolver &resolver, const std::string &path, int64_t least, int64_t most) {
+  const int64_t value = resolver.integerOrDefault(path);
+  if (value < least || value > most)
+    resolver.refuse(path, "it must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return value;
+}
+
+void resolvePrecision(Resolver &resolver, Config &config) {
+  config.bf16 = resolver.booleanOrDefault("bf16.enabled");
+  constexpr std::string_view keys[] = {"loss_scale", "initial_scale_power",    "loss_scale_window",
+                                       "hysteresis", "consecutive_hysteresis", "min_loss_scale"};
+  if (!resolver.booleanOrDefault("fp16.enabled")) {
+    for (const std::string_view key : keys)
+      resolver.subsume("fp16." + std::string(key), "has no effect while fp16.enabled is false");
+    return;
+  }
+  if (config.bf16)
+    return resolver.refuse("fp16.enabled", "so is bf16.enabled, and a plan computes in one of the two",
+                           "--set fp16.enabled=false");
+  constexpr int64_t most = int64_t(1) << 53; // steps
+  Fp16 &fp16 = config.fp16.emplace();
+  fp16.lossScale = resolver.numberOrDefault("fp16.loss_scale");
+  fp16.minLossScale = resolver.numberOrDefault("fp16.min_loss_scale");
+  fp16.initialScalePower = readWhole(resolver, "fp16.initial_scale_power", 0, 126);
+  fp16.lossScaleWindow = readWhole(resolver, "fp16.loss_scale_window", 1, most);
+  fp16.hysteresis = readWhole(resolver, "fp16.hysteresis", 1, most);
+  fp16.consecutiveHysteresis = resolver.booleanOrDefault("fp16.consecutive_hysteresis");
+  for (const auto &[path, value, zero] : {std::tuple("fp16.loss_scale", fp16.lossScale, true), //
+                                          std::tuple("fp16.min_loss_scale", fp16.minLossScale, false)})
+    if (!(value > 0 && double(float(value)) == value && value <= 0x1p126) && !(zero && value == 0))
+      resolver.refuse(path, std::string(zero ? "it must be 0, for a dynamic scale, or" : "it must be") +
+                                " a float32 above 0 and at most 2^126");
 }
 
 void resolveMemory(Resolver &resolver, const ConfigOverrides &overrides, Config &config) {
@@ -62,7 +99,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolvePipeline(resolver, config);
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
-    config.bf16 = resolver.booleanOrDefault("bf16.enabled");
+    resolvePrecision(resolver, config);
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveParameterGroups(resolver, config);
@@ -81,6 +118,8 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
   }
   return config;
 }
+
+double Fp16::firstScale() const { return isDynamic() ? std::ldexp(1.0, int(initialScalePower)) : lossScale; }
 
 std::string_view name(Optimizer::Type type) {
   switch (type) {

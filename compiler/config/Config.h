@@ -132,6 +132,17 @@ struct AutoValue {
   bool operator==(const AutoValue &) const = default;
 };
 
+/// Computes with float16, the loss scaled (docs/precision.md).
+struct Fp16 {
+  double lossScale = 0; // 0: dynamic
+  int64_t initialScalePower = 0, lossScaleWindow = 0, hysteresis = 0;
+  bool consecutiveHysteresis = false;
+  double minLossScale = 0;
+
+  bool isDynamic() const { return lossScale == 0; }
+  double firstScale() const; // of the first step
+};
+
 struct Config {
   // trainBatchSize = microBatchSize * accumulationSteps * ranks, in samples.
   int64_t trainBatchSize = 0;
@@ -140,6 +151,7 @@ struct Config {
   int64_t ranks = 1;      // data-parallel width: worldRanks / pipeline.stages
   int64_t worldRanks = 1; // --ranks
   bool bf16 = false;      // computes with bfloat16 (docs/precision.md)
+  std::optional<Fp16> fp16;
   Optimizer optimizer;
   Scheduler scheduler;
   std::vector<ParameterGroup> parameterGroups; // the first that matches decides

@@ -77,6 +77,18 @@ json zeroJson(const Zero &z) {
           {"stage3_model_persistence_threshold", z.modelPersistenceThreshold}};
 }
 
+json fp16Json(const std::optional<Fp16> &fp16) {
+  if (!fp16)
+    return {{"enabled", false}};
+  return {{"enabled", true},
+          {"loss_scale", fp16->lossScale},
+          {"initial_scale_power", fp16->initialScalePower},
+          {"loss_scale_window", fp16->lossScaleWindow},
+          {"hysteresis", fp16->hysteresis},
+          {"consecutive_hysteresis", fp16->consecutiveHysteresis},
+          {"min_loss_scale", int64_t(fp16->minLossScale)}};
+}
+
 json pipelineJson(const Pipeline &p) {
   return {{"stages", p.stages}, {"chunks", p.chunks}, {"schedule", name(p.schedule)}, {"partition", p.partition}};
 }
@@ -111,7 +123,7 @@ std::string resolvedJson(const Config &config) {
       {"zero_optimization", zeroJson(config.zero)},
       {"activation_checkpointing",
        {{"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},
-      {"fp16", {{"enabled", false}}},
+      {"fp16", fp16Json(config.fp16)},
       {"bf16", {{"enabled", config.bf16}}},
       {"deepstatic",
        {{"pipeline", pipelineJson(config.pipeline)},

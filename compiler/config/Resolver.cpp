@@ -178,8 +178,6 @@ void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::st
   if (isDefault(value, quantized ? "false" : key.fallback, also))
     return accept(value, path, written, rule.note.empty() ? "honoured" : "subsumed", rule.note);
   suggest("--set " + path + "=" + std::string(quantized ? "false" : key.fallback));
-  if (path == "fp16.enabled")
-    suggest("--set bf16.enabled=true"); // as narrow, and needs no loss scale
   reject(value, path, written,
          "this is not available yet, only " + (also.empty() ? "" : std::string(also) + " and ") +
              std::string(key.fallback) + (also.empty() ? " is" : " are"));

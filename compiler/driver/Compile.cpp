@@ -115,6 +115,14 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   return options;
 }
 
+static ScaleLossOptions lossScaleOptions(const config::Fp16 &fp16) {
+  return {.initial = fp16.firstScale(),
+          .window = fp16.isDynamic() ? fp16.lossScaleWindow : 0,
+          .hysteresis = fp16.hysteresis,
+          .consecutive = fp16.consecutiveHysteresis,
+          .least = fp16.minLossScale};
+}
+
 static ZeroOptions zeroOptions(const config::Zero &zero) {
   return {.stage = zero.stage,
           .bucketElements = zero.bucketElements(),
@@ -228,6 +236,8 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
            "which updates after every micro-batch; set it to 1");
   if (config.bf16)
     refuse("bf16.enabled is true", "which is computed as the file says; set it to false");
+  if (config.fp16)
+    refuse("fp16.enabled is true", "which is computed as the file says; set it to false");
   for (const config::KeyAnswer &answer : config.answers)
     if (answer.path == "gradient_clipping" && config.gradientClipping)
       refuse("gradient_clipping is " + answer.valueJson, "leave it out, or set it to 0");
@@ -248,6 +258,10 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                 std::to_string(machine.deviceMemory) + " for a rank; grant it at most that");
   machine.deviceMemory = config.deviceMemory.value_or(machine.deviceMemory);
   machine.hostMemory = config.hostMemory.value_or(machine.hostMemory);
+  if (config.fp16 && machine.device == "cuda")
+    throw Error("fp16.enabled is true, but kernels for float16 exist only for device cpu, and machine " + machine.name +
+                    " has device cuda; bfloat16 is as narrow and needs no loss scale",
+                "--set fp16.enabled=false --set bf16.enabled=true");
   return machine;
 }
 
@@ -266,7 +280,9 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.recompute = recomputeOptions(config.recompute);
   options.zero = zeroOptions(config.zero);
   options.tf32 = config.tf32;
-  options.bf16 = config.bf16;
+  options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
+  if (config.fp16)
+    options.lossScale = lossScaleOptions(*config.fp16);
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

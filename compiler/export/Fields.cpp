@@ -19,6 +19,8 @@ plan::proto::DType ds::exporting::exportDType(Type element) {
     return plan::proto::DTYPE_F64;
   if (element.isBF16())
     return plan::proto::DTYPE_BF16;
+  if (element.isF16())
+    return plan::proto::DTYPE_F16;
   if (element.isInteger(64))
     return plan::proto::DTYPE_I64;
   if (element.isInteger(32))

@@ -42,7 +42,8 @@ struct CompileOptions {
   kernels::Device device = kernels::Device::Cpu;
   bool tf32 = false;                ///< on CUDA, float32 factors of products may be rounded to TF32
   InsertOptimizerOptions optimizer; ///< but for the micro-batches
-  bool bf16 = false;                ///< compute with bf16; state stays f32
+  std::string narrow;               ///< compute with "bf16" or "f16", state stays f32; "": as the file says
+  ScaleLossOptions lossScale;       ///< of f16
   bool ownAlgorithm = false;        ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;         ///< of one rank and optimizer step
   int64_t dataParallel = 1;         ///< ranks of the data axis

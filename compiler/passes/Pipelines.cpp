@@ -39,8 +39,8 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
 void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   const int64_t microbatches = options.microbatches * options.dataParallel;
   // Gradients flow through the casts that it makes.
-  if (options.bf16)
-    pm.addPass(createLowerPrecision());
+  if (!options.narrow.empty())
+    pm.addPass(createLowerPrecision({.to = options.narrow}));
   if (!options.ownAlgorithm) {
     pm.addPass(createDifferentiate());
     // All scales at once; no other pass multiplies a gradient by a number.
@@ -48,11 +48,13 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     InsertOptimizerOptions optimizer = options.optimizer;
     optimizer.microbatches = microbatches;
     pm.addPass(createInsertOptimizer(optimizer));
+    if (options.narrow == "f16")
+      pm.addPass(createScaleLoss(options.lossScale));
   }
   // Gradients of reshapes and transposes meet those of their neighbours, and share what the forward pass computed.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  if (options.bf16) // one reader of a sum is easy to see now
+  if (!options.narrow.empty()) // one reader of a sum is easy to see now
     pm.addPass(createWidenSums());
   addOptional(pm, options, createFoldTransposes());
   addOptional(pm, options, createConcatPads());
@@ -197,7 +199,7 @@ private:
   Flag<int64_t> microbatches_{*this, "microbatches", options_.microbatches, "micro-batches of one rank and step"};
   Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad or lion"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
-  Flag<bool> bf16_{*this, "bf16", options_.bf16, "compute with bf16"};
+  Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
   Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
   Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -233,6 +234,19 @@ std::vector<Group> readGroups(const Reader &reader) {
   return groups;
 }
 
+/// "auto" asks whether parameters are float16; those of plans never are.
+void readFp16(const Reader &reader, ConfigFile &config) {
+  if (!reader.flag("fp16.enabled", false))
+    return;
+  const double fixed = reader.number("fp16.loss_scale", 0);
+  config.fp16 = Fp16{.isDynamic = fixed == 0,
+                     .firstScale = fixed != 0 ? fixed : std::exp2(reader.number("fp16.initial_scale_power", 16)),
+                     .least = reader.number("fp16.min_loss_scale", 1),
+                     .window = reader.number("fp16.loss_scale_window", 1000),
+                     .hysteresis = reader.number("fp16.hysteresis", 2),
+                     .consecutive = reader.flag("fp16.consecutive_hysteresis", false)};
+}
+
 /// What is reduced is gathered in one piece, so the smallest limit holds. transformers derives what says "auto" from
 /// the hidden size.
 uint64_t readBucket(const Reader &reader, uint64_t hidden) {
@@ -261,6 +275,7 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   config.groups = readGroups(reader);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
+  readFp16(reader, config);
   config.bucket = readBucket(reader, trained.hidden);
   return config;
 }

@@ -4,6 +4,7 @@
 #include "compiler/sources/LearningRate.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,14 @@ struct Group {
   double decay = 0, rate = 1; ///< weight decay, and the factor of the learning rate
 };
 
+/// Of the section fp16.
+struct Fp16 {
+  bool isDynamic = true;
+  double firstScale = 0, least = 0;
+  double window = 0, hysteresis = 0; ///< steps
+  bool consecutive = false;
+};
+
 /// DeepSpeed's meaning of the keys that decide what is computed, defaults included
 /// (https://www.deepspeed.ai/docs/config-json/, torch.optim).
 struct ConfigFile {
@@ -25,6 +34,7 @@ struct ConfigFile {
   std::vector<std::pair<std::string, double>> settings;
   double clip = 0; ///< largest global norm; 0: none
   bool bf16 = false;
+  std::optional<Fp16> fp16;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;
   CycledMomentum momentum;

@@ -2,6 +2,7 @@
 #include "compiler/sources/FirstValues.h"
 
 #include "compiler/import/files/Files.h"
+#include "compiler/sources/LossScale.h"
 #include "compiler/sources/ModelFile.h"
 #include "compiler/sources/Sources.h"
 #include "core/DType.h"
@@ -79,7 +80,10 @@ private:
     throw Error("the first value of " + variable.name() + " is not the model's: " + why);
   }
 
+  /// The loss scale of fp16 begins as the configuration says (LossScale.h).
   static void requireZero(const proto::Variable &variable) {
+    if (variable.name() == lossScaleName || variable.name() == hysteresisName)
+      return;
     if (!variable.source().has_fill() || variable.source().fill() != 0)
       throw Error(variable.name() + " is state of the training, and does not begin at zero in the plan");
   }

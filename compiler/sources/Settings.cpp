@@ -3,6 +3,7 @@
 
 #include "compiler/sources/ConfigFile.h"
 #include "compiler/sources/LearningRate.h"
+#include "compiler/sources/LossScale.h"
 #include "compiler/sources/Sources.h"
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
@@ -249,13 +250,23 @@ Claim learningRates(const proto::Plan &plan, const ConfigFile &config) {
                                " follow from the configuration"};
 }
 
+/// What is narrow in a plan is of the one type that the configuration asks for.
 Claim precision(const proto::Plan &plan, const ConfigFile &config) {
-  const bool narrow = std::ranges::any_of(
-      plan.reference().values(), [](const proto::ReferenceValue &value) { return value.dtype() == proto::DTYPE_BF16; });
-  if (narrow != config.bf16)
-    throw Error(std::string("the plan computes ") + (narrow ? "" : "nothing ") + "in bfloat16, but bf16.enabled is " +
-                (config.bf16 ? "true" : "false"));
-  return {"precision", narrow ? "activations are bfloat16, as bf16.enabled asks" : "nothing is computed in bfloat16"};
+  const auto computesIn = [&](proto::DType dtype) {
+    return std::ranges::any_of(plan.reference().values(),
+                               [&](const proto::ReferenceValue &value) { return value.dtype() == dtype; });
+  };
+  const auto require = [&](proto::DType dtype, const std::string &name, const std::string &key, bool wanted) {
+    if (const bool narrow = computesIn(dtype); narrow != wanted)
+      throw Error("the plan computes " + std::string(narrow ? "" : "nothing ") + "in " + name + ", but " + key +
+                  ".enabled is " + (wanted ? "true" : "false"));
+  };
+  require(proto::DTYPE_BF16, "bfloat16", "bf16", config.bf16);
+  require(proto::DTYPE_F16, "float16", "fp16", config.fp16.has_value());
+  if (config.fp16)
+    return {"precision", "activations are float16, as fp16.enabled asks, and " + requireLossScale(plan, *config.fp16)};
+  return {"precision",
+          config.bf16 ? "activations are bfloat16, as bf16.enabled asks" : "nothing is computed in 16 bits"};
 }
 
 Claim buckets(const proto::Plan &plan, const ConfigFile &config) {

@@ -5,7 +5,7 @@
 include "dialects/Train/TrainDialect.td"
 include "dialects/Train/TrainInterfaces.td"
 
-def Train_AttentionMask : StaticShapeTensorOf<[F32, F64, BF16, I1]>;
+def Train_AttentionMask : StaticShapeTensorOf<[F32, F64, BF16, F16, I1]>;
 
 def Train_AttentionOp : Train_PureOp<"attention", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "softmax(scale * query key^T + mask) value, head by head";
@@ -14,7 +14,7 @@ def Train_AttentionOp : Train_PureOp<"attention", [DeclareOpInterfaceMethods<Dif
     head h reads group h / (heads / groups), so that grouped keys are not repeated. A mask of i1 hides where it is false, one
     of floats is added; `causal` hides key j from query i where j > i. A query that sees no key yields zeros. Also yields
     `lse`, the log of the sum of exponentials of each row, from which the gradient draws the probabilities again: they are
-    never stored; for bf16 it is f32. Dao et al. 2022; torch.nn.functional.scaled_dot_product_attention.
+    never stored; for 16 bits it is f32. Dao et al. 2022; torch.nn.functional.scaled_dot_product_attention.
 
     `ds-regroup-attention` finds it in what exporters write.
 

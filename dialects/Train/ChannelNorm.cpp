@@ -9,7 +9,7 @@ using namespace ds::train;
 Value ds::train::normalizeChannels(ImplicitLocOpBuilder &b, Value x, Value scale, Value shift, Value mean,
                                    Value variance, double epsilon) {
   const Type element = getElementTypeOrSelf(x.getType()), wide = getElementTypeOrSelf(mean.getType());
-  if (element != wide) // x is bf16; statistics are not
+  if (element != wide) // x has 16 bits; statistics are not
     x = CastOp::create(b, x, TypeAttr::get(wide));
   SmallVector<int64_t> column(tensorType(x).getRank() - 1, 1); // [C, 1, ...] broadcasts over samples and places
   column.front() = tensorType(scale).getNumElements();

@@ -63,7 +63,7 @@ def Train_ConvWeightGradOp : Train_PureOp<"conv_weight_grad"> {
 
     **Constraints**
     - (conv_weight_grad_c1) `gradient` has the type of `train.conv` on `input` with a weight of shape `shape`.
-    - (conv_weight_grad_c2) `wide`, which leaves the sums in f32, is for operands of bf16.
+    - (conv_weight_grad_c2) `wide`, which leaves the sums in f32, is for operands of 16 bits.
   }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, I64Attr:$groups,

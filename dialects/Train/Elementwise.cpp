@@ -119,7 +119,7 @@ LogicalResult IsNanOp::inferReturnTypes(MLIRContext *context, std::optional<Loca
 LogicalResult CastOp::inferReturnTypes(MLIRContext *, std::optional<Location> location, Adaptor adaptor,
                                        SmallVectorImpl<Type> &types) {
   if (!isElementType(adaptor.getElementType())) // cast_c1
-    return emitOptionalError(location, adaptor.getElementType(), " is none of f32, f64, bf16, i64, i32, i1");
+    return emitOptionalError(location, adaptor.getElementType(), " is none of f32, f64, bf16, f16, i64, i32, i1");
   types.push_back(cast<RankedTensorType>(adaptor.getInput().getType()).clone(adaptor.getElementType()));
   return success();
 }

@@ -118,7 +118,7 @@ def Train_CastOp : Train_PureOp<"cast", !listconcat([Train_Elementwise], Train_D
     As torch.Tensor.to: float to integer truncates, anything to i1 is `!= 0`. The gradient flows between float types only.
 
     **Constraints**
-    - (cast_c1) `element_type` is f32, f64, bf16, i64, i32 or i1.
+    - (cast_c1) `element_type` is f32, f64, bf16, f16, i64, i32 or i1.
   }];
   let arguments = (ins Train_Tensor:$input, TypeAttr:$element_type);
   let results = (outs Train_Tensor:$result);

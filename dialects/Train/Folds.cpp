@@ -41,9 +41,9 @@ OpFoldResult PowOp::fold(FoldAdaptor adaptor) {
   return isSplat(adaptor.getRhs(), 1) ? same(getLhs(), getType()) : OpFoldResult();
 }
 OpFoldResult CastOp::fold(FoldAdaptor) {
-  // All that bf16 holds, f32 holds too.
+  // All that 16 bits hold, f32 holds too.
   if (auto inner = getInput().getDefiningOp<CastOp>())
-    if (inner.getInput().getType() == getType() && getElementType().isBF16() && inner.getElementType().isF32())
+    if (inner.getInput().getType() == getType() && isNarrowFloat(getElementType()) && inner.getElementType().isF32())
       return inner.getInput();
   return same(getInput(), getType());
 }

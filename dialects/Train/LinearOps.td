@@ -17,7 +17,7 @@ def Train_MatmulOp
     - (matmul_c2) the contracted dimensions agree.
     - (matmul_c3) the leading dimensions broadcast.
     - (matmul_c4) `bias` has one dimension of size N.
-    - (matmul_c5) `wide`, which leaves the sums in f32, is for operands of bf16.
+    - (matmul_c5) `wide`, which leaves the sums in f32, is for operands of 16 bits.
   }];
   let arguments = (ins Train_FloatTensor:$lhs, Train_FloatTensor:$rhs, Optional<Train_FloatTensor>:$bias,
                        UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$wide);
@@ -36,7 +36,7 @@ class Train_ReduceOp<string mnemonic, string what, Type operand = Train_NumberTe
 
     **Constraints**
     - (reduce_c1) `axes` are dimensions of `input`, ascending, each once.
-    - (reduce_c2) `wide`, which leaves a sum or mean in f32, is for an `input` of bf16.
+    - (reduce_c2) `wide`, which leaves a sum or mean in f32, is for an `input` of 16 bits.
   }];
   let arguments = !con((ins operand:$input, DenseI64ArrayAttr:$axes), more);
   let results = (outs operand:$result);

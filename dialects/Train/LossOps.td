@@ -16,7 +16,7 @@ def Train_CrossEntropyOp : Train_PureOp<"cross_entropy", [DeclareOpInterfaceMeth
   let summary = "log-softmax and negative log-likelihood of labels";
   let description = [{
     `loss = reduce(lse[n] - logits[n, label[n]])` over the rows whose label is not `ignore_index`; `mean` divides by their
-    number. `lse` is the log of the sum of exponentials of each row, kept for the gradient. Of logits in bf16 both are f32. Cf.
+    number. `lse` is the log of the sum of exponentials of each row, kept for the gradient. Of logits in 16 bits both are f32. Cf.
     torch.nn.functional.cross_entropy. A label out of range stops the run with a message.
 
     **Constraints**

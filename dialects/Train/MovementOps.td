@@ -129,7 +129,7 @@ def Train_GatherGradOp : Train_PureOp<"gather_grad"> {
 
     **Constraints**
     - (gather_grad_c1) `gradient` has the shape of `train.gather` on `shape`, `indices` and `axis`.
-    - (gather_grad_c2) `wide`, which leaves the sums in f32, is for a `gradient` of bf16.
+    - (gather_grad_c2) `wide`, which leaves the sums in f32, is for a `gradient` of 16 bits.
   }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_IndexTensor:$indices, I64Attr:$axis,
                        DenseI64ArrayAttr:$shape, UnitAttr:$wide);

@@ -39,7 +39,7 @@ def Train_LayerNormOp : Train_PureOp<"layer_norm", [DeclareOpInterfaceMethods<Di
     rstd = 1 / sqrt(variance + epsilon) of each row. Ba et al. 2016; torch.nn.functional.layer_norm.
 
     **Constraints**
-    - (layer_norm_c1) `scale` and `shift` have one type, whose shape ends `input`'s; it is of `input`'s element type, f32 for bf16.
+    - (layer_norm_c1) `scale` and `shift` have one type, whose shape ends `input`'s; it is of `input`'s element type, f32 for 16 bits.
     - (layer_norm_c2) mean and rstd have `input`'s leading dimensions and `scale`'s element type.
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift, F64Attr:$epsilon);
@@ -69,7 +69,7 @@ def Train_RmsNormOp : Train_PureOp<"rms_norm", [DeclareOpInterfaceMethods<Differ
     of each row. Zhang and Sennrich 2019; torch.nn.functional.rms_norm.
 
     **Constraints**
-    - (rms_norm_c1) `scale`'s shape ends `input`'s; it is of `input`'s element type, f32 for bf16.
+    - (rms_norm_c1) `scale`'s shape ends `input`'s; it is of `input`'s element type, f32 for 16 bits.
     - (rms_norm_c2) rrms has `input`'s leading dimensions and `scale`'s element type.
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, F64Attr:$epsilon);
@@ -102,7 +102,7 @@ def Train_BatchNormOp : Train_PureOp<"batch_norm", [DeclareOpInterfaceMethods<Di
     those exist, `@evaluate` normalises by them; where not, by the batch's.
 
     **Constraints**
-    - (batch_norm_c1) `input` is [N, C, ...]; `scale` and `shift` are [C] of its element type, f32 for bf16, and so are mean,
+    - (batch_norm_c1) `input` is [N, C, ...]; `scale` and `shift` are [C] of its element type, f32 for 16 bits, and so are mean,
       variance and rstd.
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_FloatTensor:$scale, Train_FloatTensor:$shift, F64Attr:$epsilon);

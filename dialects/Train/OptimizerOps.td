@@ -4,7 +4,8 @@
 
 include "dialects/Train/StateOps.td"
 
-/// Updates the variable `parameter` in place from the variable `gradient`.
+/// Updates the variable `parameter` in place from the variable `gradient`; leaves it and its state as they are where
+/// `clip` is 0.
 class Train_UpdateOp<string mnemonic, dag state, dag hyper>
     : Train_StateOp<mnemonic, [MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>]> {
   let arguments = !con((ins FlatSymbolRefAttr:$parameter, FlatSymbolRefAttr:$gradient), state,
@@ -18,7 +19,7 @@ def Train_AdamWOp : Train_UpdateOp<"adamw",
   let summary = "Adam with decoupled weight decay";
   let description = [{
     Loshchilov and Hutter 2019; torch.optim.AdamW (`decoupled`) or torch.optim.Adam. The gradient is multiplied by `clip`
-    first; `step` counts the updates done before this one. `beta1` of this update is `momentum` where there is one.
+    first, and 0 is no update; `step` counts the updates done before this one. `beta1` of this update is `momentum` where there is one.
 
     **Constraints**
     - (adamw_c1) parameter, gradient and both moments name variables of one float type.
@@ -34,7 +35,7 @@ def Train_SgdOp : Train_UpdateOp<"sgd",
     (ins F64Attr:$momentum, F64Attr:$weight_decay, BoolAttr:$nesterov)> {
   let summary = "stochastic gradient descent with momentum";
   let description = [{
-    torch.optim.SGD with dampening 0. The gradient is multiplied by `clip` first.
+    torch.optim.SGD with dampening 0. The gradient is multiplied by `clip` first, and 0 is no update.
 
     **Constraints**
     - (sgd_c1) parameter, gradient and momentum buffer name variables of one float type.
@@ -51,7 +52,7 @@ def Train_AdagradOp : Train_UpdateOp<"adagrad",
     (ins F64Attr:$epsilon, F64Attr:$weight_decay, F64Attr:$lr_decay)> {
   let summary = "a rate of its own for every element";
   let description = [{
-    Duchi, Hazan and Singer 2011; torch.optim.Adagrad. The gradient is multiplied by `clip` first; `step` counts the updates
+    Duchi, Hazan and Singer 2011; torch.optim.Adagrad. The gradient is multiplied by `clip` first, and 0 is no update; `step` counts the updates
     done before this one.
 
     **Constraints**

@@ -28,12 +28,12 @@ static LogicalResult checkEntries(Where location, StringRef name, ArrayRef<int64
 }
 
 RankedTensorType ds::train::statisticsType(RankedTensorType type) {
-  return type.getElementType().isBF16() ? type.clone(Float32Type::get(type.getContext())) : type;
+  return isNarrowFloat(type.getElementType()) ? type.clone(Float32Type::get(type.getContext())) : type;
 }
 
 LogicalResult ds::train::addWidened(Where location, RankedTensorType type, bool wide, Types &types) {
-  if (wide && !type.getElementType().isBF16())
-    return emitOptionalError(location, "'wide' is for operands of bf16, not of ", type.getElementType());
+  if (wide && !isNarrowFloat(type.getElementType()))
+    return emitOptionalError(location, "'wide' is for operands of bf16 or f16, not of ", type.getElementType());
   types.push_back(wide ? statisticsType(type) : type);
   return success();
 }

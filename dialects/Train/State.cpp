@@ -4,8 +4,11 @@
 using namespace mlir;
 using namespace ds::train;
 
+bool ds::train::isNarrowFloat(Type type) { return type.isBF16() || type.isF16(); }
+
 bool ds::train::isElementType(Type type) {
-  return type.isF32() || type.isF64() || type.isBF16() || type.isInteger(64) || type.isInteger(32) || type.isInteger(1);
+  return type.isF32() || type.isF64() || isNarrowFloat(type) || type.isInteger(64) || type.isInteger(32) ||
+         type.isInteger(1);
 }
 
 SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
@@ -36,7 +39,7 @@ SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
 LogicalResult VariableOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getType());
   if (!type || !type.hasStaticShape() || !isElementType(type.getElementType())) // variable_c1
-    return emitOpError("must be a static tensor of f32, f64, bf16, i64, i32 or i1, not ") << getType();
+    return emitOpError("must be a static tensor of f32, f64, bf16, f16, i64, i32 or i1, not ") << getType();
   const bool transient = getKind() == VariableKind::Gradient || getKind() == VariableKind::Metric;
   if (transient == getSource().has_value()) // variable_c2
     return emitOpError() << (transient ? "gradients and metrics start at zero and have no source"

@@ -42,10 +42,13 @@ std::optional<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t
 /// Whether a tensor of the dialect may have this element type.
 bool isElementType(mlir::Type type);
 
-/// `type` in the element type that statistics and losses of such values have: f32 for bf16, else its own.
+/// Whether it is a float of 16 bits: bf16 or f16.
+bool isNarrowFloat(mlir::Type type);
+
+/// `type` in the element type that statistics and losses of such values have: f32 for 16 bits, else its own.
 mlir::RankedTensorType statisticsType(mlir::RankedTensorType type);
 
-/// Appends `type` to `types`, in f32 where an op is `wide`; reports where `wide` stands on anything but bf16.
+/// Appends `type` to `types`, in f32 where an op is `wide`; reports where `wide` stands on anything but bf16 or f16.
 mlir::LogicalResult addWidened(std::optional<mlir::Location> location, mlir::RankedTensorType type, bool wide,
                                llvm::SmallVectorImpl<mlir::Type> &types);
 

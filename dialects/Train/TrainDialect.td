@@ -26,8 +26,8 @@ def Train_Dialect : Dialect {
     Their values never enter the IR; a variable names where its first value comes from. Tensors are static: symbolic
     dimensions are bound before import, and axes, shapes and pads are attributes.
 
-    Elementwise operations broadcast as in NumPy. Element types are f32, f64 and bf16 where gradients flow, i64, i32 and
-    i1 elsewhere; bf16 comes from `ds-lower-precision`, never from a file. Locations carry the ONNX node's name and its module scope.
+    Elementwise operations broadcast as in NumPy. Element types are f32, f64, bf16 and f16 where gradients flow, i64, i32 and
+    i1 elsewhere; bf16 and f16 come from `ds-lower-precision`, never from a file. Locations carry the ONNX node's name and its module scope.
   }];
   let useDefaultAttributePrinterParser = 1;
   let usePropertiesForAttributes = 1;
@@ -36,13 +36,13 @@ def Train_Dialect : Dialect {
 
 //===-- types -------------------------------------------------------------===//
 
-def Train_Float : AnyTypeOf<[F32, F64, BF16]>;
+def Train_Float : AnyTypeOf<[F32, F64, BF16, F16]>;
 def Train_Integer : AnyTypeOf<[I64, I32]>;
-def Train_Element : AnyTypeOf<[F32, F64, BF16, I64, I32, I1]>;
+def Train_Element : AnyTypeOf<[F32, F64, BF16, F16, I64, I32, I1]>;
 
 def Train_Tensor : StaticShapeTensorOf<[Train_Element]>;
-def Train_FloatTensor : StaticShapeTensorOf<[F32, F64, BF16]>;
-def Train_NumberTensor : StaticShapeTensorOf<[F32, F64, BF16, I64, I32]>;
+def Train_FloatTensor : StaticShapeTensorOf<[F32, F64, BF16, F16]>;
+def Train_NumberTensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I64, I32]>;
 def Train_BoolTensor : StaticShapeTensorOf<[I1]>;
 def Train_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
 def Train_F64Scalar : 0DTensorOf<[F64]>;

@@ -1,12 +1,13 @@
-// Kernels for bfloat16, which on a CPU are for checking plans and other devices' kernels: right before fast. Arithmetic
-// in bfloat16 is float32's with one rounding at the end (KernelRow.h), so the float32 kernel is run on copies.
+// Kernels for bfloat16 and float16, which on a CPU are for checking plans and other devices' kernels: right before
+// fast. Arithmetic in 16 bits is float32's with one rounding at the end (KernelRow.h), so the float32 kernel is run on
+// copies.
 //
 // The copies lie at the start of the workspace, and the float32 kernel gets the rest. A call that brings less than the
 // copies, as a plan by hand may, gets memory of the kernel's own when it is made.
 #include "kernels/cpu/Widened.h"
 
-#include "kernels/BFloat16.h"
 #include "kernels/Call.h"
+#include "kernels/Numbers.h"
 
 #include <algorithm>
 
@@ -39,13 +40,17 @@ public:
     for (const WidenedCall::Copy &copy : widened_.copies) {
       addresses_[copy.operand] = copyOf(copy);
       if (copy.read)
-        convert(context, static_cast<const BFloat16 *>(operands[copy.operand]), copyOf(copy), copy.elements);
+        withNarrowFloat(copy.dtype, [&](auto zero) {
+          convert(context, static_cast<const decltype(zero) *>(operands[copy.operand]), copyOf(copy), copy.elements);
+        });
     }
     if (Status status = wide_->execute(context, addresses_); !status.ok())
       return status;
     for (const WidenedCall::Copy &copy : widened_.copies)
       if (copy.written)
-        convert(context, copyOf(copy), static_cast<BFloat16 *>(operands[copy.operand]), copy.elements);
+        withNarrowFloat(copy.dtype, [&](auto zero) {
+          convert(context, copyOf(copy), static_cast<decltype(zero) *>(operands[copy.operand]), copy.elements);
+        });
     return Status::success();
   }
 

@@ -4,8 +4,9 @@
 // loop (elementwise_loops.h) whose operands are still in the first-level cache. So a chain of k instructions reads and
 // writes main memory once, not k times. Every element is computed by itself: the bits depend on nothing else.
 #include "kernels/BFloat16.h"
-#include "kernels/elementwise/elementwise_bfloat16.h"
+#include "kernels/Float16.h"
 #include "kernels/elementwise/elementwise_call.h"
+#include "kernels/elementwise/elementwise_narrow.h"
 #include "kernels/elementwise/elementwise_plan.h"
 
 #include <algorithm>
@@ -214,7 +215,7 @@ private:
 
 std::unique_ptr<Kernel> makeElementwise(const Invocation &invocation, const BuildOptions &) {
   const ElementwiseCall call{Call(invocation)};
-  if (usesBFloat16(call))
+  if (usesNarrowFloat(call))
     return std::make_unique<Elementwise>(Call(widenProgram(invocation, call)));
   return std::make_unique<Elementwise>(Call(invocation));
 }

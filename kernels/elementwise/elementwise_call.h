@@ -34,9 +34,9 @@ private:
   void checkTypes(const Call &call, size_t index, const ElementwiseInstruction &instruction) const;
 };
 
-/// Whether any register is of bfloat16.
-inline bool usesBFloat16(const ElementwiseCall &call) {
-  return std::find(call.types.begin(), call.types.end(), DType::BF16) != call.types.end();
+/// Whether any register is a float of 16 bits.
+inline bool usesNarrowFloat(const ElementwiseCall &call) {
+  return std::any_of(call.types.begin(), call.types.end(), isNarrowFloat);
 }
 
 /// Strides in elements, by dimension of `to`, of a tensor of shape `from` that is broadcast to it.

@@ -27,6 +27,7 @@ std::vector<int64_t> lastUses(const ElementwiseCall &call) {
 ElementwisePlan::ElementwisePlan(const Call &checked) {
   const ElementwiseCall call(checked);
   elements = call.elements;
+  checked.require(std::ranges::count(call.types, DType::F16) == 0, "a GPU has no registers of float16");
   for (DType type : call.types)
     allFloat = allFloat && isOfFloatPath(type);
   mergeDimensions(call);

@@ -15,8 +15,9 @@ struct Value {
 };
 
 Value load(const void *data, DType type, int64_t index) {
-  if (type == DType::BF16)
-    return {double(static_cast<const BFloat16 *>(data)[index]), 0};
+  if (isNarrowFloat(type))
+    return withNarrowFloat(
+        type, [&](auto zero) { return Value{double(static_cast<const decltype(zero) *>(data)[index]), 0}; });
   return withType(type, [&](auto zero) {
     using T = decltype(zero);
     const T element = static_cast<const T *>(data)[index];
@@ -25,10 +26,9 @@ Value load(const void *data, DType type, int64_t index) {
 }
 
 void store(void *data, DType type, int64_t index, Value value) {
-  if (type == DType::BF16) {
-    static_cast<BFloat16 *>(data)[index] = BFloat16(float(value.f));
-    return;
-  }
+  if (isNarrowFloat(type))
+    return withNarrowFloat(
+        type, [&](auto zero) { static_cast<decltype(zero) *>(data)[index] = decltype(zero)(float(value.f)); });
   withType(type, [&](auto zero) {
     using T = decltype(zero);
     static_cast<T *>(data)[index] = std::is_floating_point_v<T> ? T(value.f) : T(value.i);
@@ -39,8 +39,8 @@ void store(void *data, DType type, int64_t index, Value value) {
 Value fitted(Value value, DType type) {
   if (type == DType::F32)
     return {double(float(value.f)), 0};
-  if (type == DType::BF16)
-    return {double(BFloat16(float(value.f))), 0};
+  if (isNarrowFloat(type))
+    return withNarrowFloat(type, [&](auto zero) { return Value{double(decltype(zero)(float(value.f))), 0}; });
   if (isFloat(type))
     return value;
   return withType(type, [&](auto zero) {

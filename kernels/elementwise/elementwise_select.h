@@ -116,6 +116,8 @@ template <typename A> TileLoop castLoopFrom(DType to) {
     return castLoop<float, A>;
   case DType::BF16:
     return castLoop<BFloat16, A>;
+  case DType::F16:
+    return castLoop<Float16, A>;
   case DType::F64:
     break;
   }
@@ -137,8 +139,10 @@ inline TileLoop castLoopOf(DType from, DType to) {
     return castLoopFrom<int64_t>(to);
   case DType::F32:
     return castLoopFrom<float>(to);
-  case DType::BF16: // widenProgram casts it to nothing else
+  case DType::BF16: // widenProgram casts floats of 16 bits to nothing else
     return castLoop<float, BFloat16>;
+  case DType::F16:
+    return castLoop<float, Float16>;
   case DType::F64:
     break;
   }
@@ -165,6 +169,7 @@ inline TileLoop loopOf(ElementwiseOp op, DType from, DType to) {
   case DType::F32:
     return floatLoop<float>(op);
   case DType::BF16: // copied and selected alone
+  case DType::F16:
     return numberLoop<uint16_t>(op);
   case DType::F64:
     break;

@@ -15,6 +15,8 @@ public:
     const int64_t step = *static_cast<const int64_t *>(operands[4]);
     if (Status status = checkStep("adagrad", step); !status.ok())
       return status;
+    if (*static_cast<const double *>(operands[5]) == 0) // no update
+      return Status::success();
     auto *p = static_cast<T *>(operands[0]), *sum = static_cast<T *>(operands[2]);
     const auto *gradient = static_cast<const T *>(operands[1]);
     const double rate = call_.rate(*static_cast<const double *>(operands[3]), step);

@@ -60,6 +60,8 @@ __global__ void __launch_bounds__(blockThreads)
       refuse(*step);
     return;
   }
+  if (*clip == 0) // no update
+    return;
   if (threadIdx.x == 0)
     k = coefficientsOf<T>(numbers, *lr, *step, *clip, momentum ? *momentum : numbers.beta1);
   __syncthreads();

@@ -14,6 +14,8 @@ public:
   Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
     if (Status status = checkStep("adamw", *static_cast<const int64_t *>(operands[5])); !status.ok())
       return status;
+    if (*static_cast<const double *>(operands[6]) == 0) // no update
+      return Status::success();
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]), *v = static_cast<T *>(operands[3]);
     const auto *gradient = static_cast<const T *>(operands[1]);
     const double lr = *static_cast<const double *>(operands[4]), clip = *static_cast<const double *>(operands[6]);

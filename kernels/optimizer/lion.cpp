@@ -34,6 +34,8 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     if (Status status = checkStep("lion", *static_cast<const int64_t *>(operands[4])); !status.ok())
       return status;
+    if (*static_cast<const double *>(operands[5]) == 0) // no update
+      return Status::success();
     auto *p = static_cast<T *>(operands[0]), *m = static_cast<T *>(operands[2]);
     const auto *g = static_cast<const T *>(operands[1]);
     const double lr = *static_cast<const double *>(operands[3]), beta1 = beta1Of(call_, operands.back());

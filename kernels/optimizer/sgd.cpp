@@ -21,6 +21,8 @@ public:
     const int64_t step = *static_cast<const int64_t *>(operands[call_.tensors + 1]);
     if (Status status = checkStep("sgd", step); !status.ok())
       return status;
+    if (*static_cast<const double *>(operands[call_.tensors + 2]) == 0) // no update
+      return Status::success();
     auto *p = static_cast<T *>(operands[0]);
     const auto *g = static_cast<const T *>(operands[1]);
     T *buffer = call_.momentum > 0 ? static_cast<T *>(operands[2]) : nullptr;

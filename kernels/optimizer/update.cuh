@@ -31,6 +31,8 @@ __global__ void __launch_bounds__(blockThreads)
       refuse(*scalars.step);
     return;
   }
+  if (*scalars.clip == 0) // no update
+    return;
   if constexpr (requires { numbers.beta1; })
     if (scalars.momentum)
       numbers.beta1 = *scalars.momentum;

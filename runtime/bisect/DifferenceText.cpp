@@ -3,7 +3,7 @@
 
 #include "core/DType.h"
 #include "core/Shape.h"
-#include "kernels/BFloat16.h"
+#include "kernels/Numbers.h"
 #include "runtime/bisect/Comparison.h"
 #include "runtime/bisect/Tensor.h"
 #include "runtime/plan/Ranks.h"
@@ -37,8 +37,10 @@ std::string valueText(DType dtype, const std::byte *bytes) {
     std::snprintf(text.data(), text.size(), "%.9g", double(elementAs<float>(bytes)));
   else if (dtype == DType::F64)
     std::snprintf(text.data(), text.size(), "%.17g", elementAs<double>(bytes));
-  else if (dtype == DType::BF16)
-    std::snprintf(text.data(), text.size(), "%.9g", double(float(elementAs<BFloat16>(bytes))));
+  else if (isNarrowFloat(dtype))
+    kernels::withNarrowFloat(dtype, [&](auto zero) {
+      std::snprintf(text.data(), text.size(), "%.9g", double(elementAs<decltype(zero)>(bytes)));
+    });
   else if (dtype == DType::I64)
     std::snprintf(text.data(), text.size(), "%" PRId64, elementAs<int64_t>(bytes));
   else if (dtype == DType::I32 || dtype == DType::U32)

@@ -39,6 +39,8 @@ const char *safetensorsName(DType dtype) {
     return "F64";
   case DType::BF16:
     return "BF16";
+  case DType::F16:
+    return "F16";
   }
   return "?";
 }

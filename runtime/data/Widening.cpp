@@ -2,9 +2,9 @@
 #include "runtime/data/Widening.h"
 #include "core/DType.h"
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "runtime/data/SafetensorsFile.h"
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,27 +19,15 @@ namespace {
 struct Boolean {
   uint8_t byte;
 };
-struct Half {
-  uint16_t bits;
-  explicit operator float() const {
-    const uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;
-    if (exponent == 0) { // zero or subnormal: mantissa * 2^-24
-      const float value = float(mantissa) * 0x1p-24f;
-      return sign ? -value : value;
-    }
-    const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-    return std::bit_cast<float>(sign | wide << 23 | mantissa << 13);
-  }
-};
 
 template <typename Source, typename Target> constexpr bool isLossless() {
   if constexpr (std::is_same_v<Source, Target>)
     return true;
   else if constexpr (std::is_same_v<Source, Boolean> || std::is_same_v<Target, Boolean>)
     return false;
-  else if constexpr (std::is_same_v<Source, Half> || std::is_same_v<Source, BFloat16>)
+  else if constexpr (std::is_same_v<Source, Float16> || std::is_same_v<Source, BFloat16>)
     return std::is_floating_point_v<Target>;
-  else if constexpr (std::is_same_v<Target, BFloat16>)
+  else if constexpr (std::is_same_v<Target, BFloat16> || std::is_same_v<Target, Float16>)
     return false;
   else // digits: value bits of an integer, mantissa bits of a float
     return std::numeric_limits<Target>::digits >= std::numeric_limits<Source>::digits &&
@@ -92,6 +80,8 @@ template <typename Source> WidenFunction functionTo(DType target) {
     return functionFor<Source, double>();
   case DType::BF16:
     return functionFor<Source, BFloat16>();
+  case DType::F16:
+    return functionFor<Source, Float16>();
   }
   return nullptr;
 }
@@ -104,7 +94,7 @@ constexpr NamedSource sources[] = {
     {"BOOL", functionTo<Boolean>}, {"U8", functionTo<uint8_t>},    {"I8", functionTo<int8_t>},
     {"U16", functionTo<uint16_t>}, {"I16", functionTo<int16_t>},   {"U32", functionTo<uint32_t>},
     {"I32", functionTo<int32_t>},  {"U64", functionTo<uint64_t>},  {"I64", functionTo<int64_t>},
-    {"F16", functionTo<Half>},     {"BF16", functionTo<BFloat16>}, {"F32", functionTo<float>},
+    {"F16", functionTo<Float16>},  {"BF16", functionTo<BFloat16>}, {"F32", functionTo<float>},
     {"F64", functionTo<double>}};
 
 } // namespace

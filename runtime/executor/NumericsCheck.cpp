@@ -4,7 +4,7 @@
 #include "core/DType.h"
 #include "core/Shape.h"
 #include "core/Status.h"
-#include "kernels/BFloat16.h"
+#include "kernels/Numbers.h"
 #include "runtime/device/Task.h"
 #include "runtime/executor/WriteObserver.h"
 #include "runtime/plan/plan.pb.h"
@@ -29,11 +29,11 @@ double elementAt(const std::byte *bytes, DType dtype, uint64_t index) noexcept {
     std::memcpy(&value, bytes + index * sizeof value, sizeof value);
     return value;
   }
-  if (dtype == DType::BF16) {
-    BFloat16 value;
-    std::memcpy(&value, bytes + index * sizeof value, sizeof value);
-    return float(value);
-  }
+  if (isNarrowFloat(dtype))
+    return kernels::withNarrowFloat(dtype, [&](auto value) {
+      std::memcpy(&value, bytes + index * sizeof value, sizeof value);
+      return double(value);
+    });
   double value;
   std::memcpy(&value, bytes + index * sizeof value, sizeof value);
   return value;

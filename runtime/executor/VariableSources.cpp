@@ -8,6 +8,7 @@
 #include "core/Shape.h"
 #include "core/WeightNames.h"
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "runtime/data/FileDigest.h"
 #include "runtime/data/ReadOnlyFile.h"
 #include "runtime/data/SafetensorsFile.h"
@@ -66,6 +67,8 @@ void fillElements(double value, DType dtype, std::span<std::byte> target) {
     return fill(value);
   case DType::BF16:
     return fill(BFloat16(float(value)));
+  case DType::F16:
+    return fill(Float16(float(value)));
   }
 }
 

@@ -47,6 +47,7 @@ void Monitor::stepDone(const StepReport &report) noexcept {
   write("Train/Samples/train_loss", report.step, report.loss);
   write("Train/Samples/lr", report.step, report.learningRate);
   write("Train/Samples/grad_norm", report.step, report.gradientNorm);
+  write("Train/Samples/loss_scale", report.step, report.lossScale);
   next_.stepDone(report);
 }
 

@@ -35,6 +35,7 @@ bool representable(double value, DType dtype) {
   case DType::F32:
   case DType::F64:
   case DType::BF16:
+  case DType::F16:
     return true;
   }
   return false;

@@ -6,6 +6,8 @@
 #include "core/Error.h"
 #include "core/Shape.h"
 #include "core/Status.h"
+#include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/Executor.h"
@@ -101,7 +103,9 @@ std::optional<uint64_t> firstBad(const plan::proto::Variable &variable, std::spa
   case DType::F64:
     return find(double(), same);
   case DType::BF16:
-    return find(uint16_t(), [](uint16_t bits) { return double(std::bit_cast<float>(uint32_t(bits) << 16)); });
+    return find(BFloat16(), same);
+  case DType::F16:
+    return find(Float16(), same);
   default:
     return std::nullopt;
   }

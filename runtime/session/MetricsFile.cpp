@@ -193,7 +193,9 @@ Status MetricsFile::write(const StepReport &report) noexcept {
   append(report.gradientNorm);
   append(", \"lr\": ");
   append(report.learningRate);
-  append(", \"loss_scale\": 1, \"skipped\": ");
+  append(", \"loss_scale\": ");
+  append(report.lossScale ? report.lossScale : Scalar{.dtype = DType::F64, .number = 1});
+  append(", \"skipped\": ");
   append(report.skipped ? "true" : "false");
   append(", \"step_seconds\": ");
   append(Scalar{.dtype = DType::F64, .number = report.seconds});

@@ -20,6 +20,8 @@ bool isBad(const std::optional<Scalar> &value) { return value && !value->isFinit
 } // namespace
 
 NonFinite NonFinite::of(const StepReport &report) noexcept {
+  if (report.skipped) // by the plan
+    return report.scaleIsLeast ? NonFinite{Metric::LossScale, *report.lossScale} : NonFinite{};
   if (isBad(report.loss))
     return {Metric::Loss, *report.loss};
   if (isBad(report.gradientNorm))
@@ -37,7 +39,9 @@ void NonFinite::shareFromRankZero(Transport &transport) {
 }
 
 std::string NonFinite::what() const {
-  const char *name = metric == Metric::GradientNorm ? "gradient norm" : "loss";
+  const char *name = metric == Metric::GradientNorm ? "gradient norm"
+                     : metric == Metric::LossScale  ? "loss scale"
+                                                    : "loss";
   std::array<char, 32> text;
   return name + (" is " + std::string(text.data(), value.format(text))) + " on rank 0";
 }
@@ -47,6 +51,11 @@ NonFiniteError NonFinite::error(uint64_t step) const {
   if (metric == Metric::EvaluationLoss)
     return NonFiniteError("after step " + std::to_string(step) + " the evaluation's " + what() + ends +
                           "--on-nonfinite continue goes on");
+  if (metric == Metric::LossScale)
+    return NonFiniteError("in step " + std::to_string(step) + " a gradient is not finite, and the " + what() +
+                          ", which fp16.min_loss_scale lets get no smaller" + ends +
+                          "--check-numerics names the first command that made such a value, --on-nonfinite continue "
+                          "leaves such steps out and goes on");
   return NonFiniteError("in step " + std::to_string(step) + " the " + what() + ends +
                         "--check-numerics names the first command that made such a value, --on-nonfinite skip undoes "
                         "such steps, --on-nonfinite continue goes on");

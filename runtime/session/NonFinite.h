@@ -24,10 +24,11 @@ public:
   using Error::Error;
 };
 
-/// A metric of rank 0's that is NaN or infinite, if one is. The value of rank 0 is the metric (plan.proto), so it
+/// A metric of rank 0's that is NaN or infinite, if one is; of fp16, whose plans leave such steps out, the loss scale
+/// if it can get no smaller. The value of rank 0 is the metric (plan.proto), so it
 /// decides for all ranks.
 struct NonFinite {
-  enum class Metric : uint8_t { None, Loss, GradientNorm, EvaluationLoss };
+  enum class Metric : uint8_t { None, Loss, GradientNorm, EvaluationLoss, LossScale };
 
   Metric metric = Metric::None;
   Scalar value;

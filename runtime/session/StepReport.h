@@ -13,10 +13,12 @@ namespace ds::runtime {
 struct StepReport {
   uint64_t step = 0; ///< counts from 1
   std::optional<Scalar> loss, gradientNorm, learningRate;
+  std::optional<Scalar> lossScale; ///< of fp16, used in this step
   double seconds = 0;
   double samplesPerSecond = 0;
   double tokensPerSecond = 0; ///< 0: no input of the plan is a row of tokens
-  bool skipped = false;       ///< undone, since its loss or norm was not finite
+  bool skipped = false;       ///< changed nothing: undone, or left out by the plan since a gradient overflowed
+  bool scaleIsLeast = false;  ///< skipped by the plan at the least loss scale
 };
 
 /// One pass over the evaluation data.

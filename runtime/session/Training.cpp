@@ -488,9 +488,13 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   StepReport report{.step = number,
                     .loss = executor.metric(program, "loss"),
                     .gradientNorm = executor.metric(program, "grad_norm"),
-                    .learningRate = executor.metric(program, "lr")};
+                    .learningRate = executor.metric(program, "lr"),
+                    .lossScale = executor.metric(program, "loss_scale")};
+  const std::optional<Scalar> skipped = executor.metric(program, "skipped"); // 2: at the least scale
+  report.skipped = skipped && skipped->asDouble() >= 1;
+  report.scaleIsLeast = skipped && skipped->asDouble() >= 2;
   nonFinite_ = NonFinite::of(report);
-  report.skipped = nonFinite_.found() && !snapshots_.empty();
+  report.skipped = report.skipped || (nonFinite_.found() && !snapshots_.empty());
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
   report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;

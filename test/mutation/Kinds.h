@@ -29,6 +29,7 @@ std::vector<Kind> rankKinds();        // RankKinds.cpp: what ranks have in commo
 std::vector<Kind> closedWorldKinds(); // ClosedWorldKinds.cpp: commands that say less than they do
 std::vector<Kind> sumKinds();         // SumKinds.cpp: sums that have a part twice, metrics misread
 std::vector<Kind> statisticsKinds();  // StatisticsKinds.cpp: running statistics, and half an evaluation
+std::vector<Kind> overflowKinds();    // OverflowKinds.cpp: float16 steps that overflow
 
 /// All of them, in this order.
 std::vector<Kind> allKinds();

@@ -229,7 +229,8 @@ namespace {
 std::vector<Kind> singleKinds() {
   std::vector<Kind> all;
   for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(),
-                                         endKinds(), rankKinds(), closedWorldKinds(), sumKinds(), statisticsKinds()})
+                                         endKinds(), rankKinds(), closedWorldKinds(), sumKinds(), statisticsKinds(),
+                                         overflowKinds()})
     all.insert(all.end(), kinds.begin(), kinds.end());
   return all;
 }

@@ -7,6 +7,7 @@
 #include "core/DType.h"
 #include "kernels/BFloat16.h"
 #include "kernels/ElementwiseProgram.h"
+#include "kernels/Float16.h"
 
 #include <algorithm>
 #include <bit>
@@ -49,6 +50,8 @@ std::optional<double> splat(std::string_view bytes, proto::DType type) {
     return as(double());
   case DType::BF16:
     return as(BFloat16());
+  case DType::F16:
+    return as(Float16());
   case DType::I64:
     return as(int64_t());
   case DType::I32:
@@ -73,7 +76,16 @@ static void requireWhole(const proto::ReferenceOp &op, int index) {
 }
 
 double rounded(double value, int64_t dtype) {
-  return dtype == proto::DTYPE_F32 ? double(float(value)) : dtype == proto::DTYPE_BF16 ? BFloat16(float(value)) : value;
+  switch (dtype) {
+  case proto::DTYPE_F32:
+    return float(value);
+  case proto::DTYPE_BF16:
+    return BFloat16(float(value));
+  case proto::DTYPE_F16:
+    return Float16(float(value));
+  default:
+    return value;
+  }
 }
 
 uint64_t elementsIn(std::span<const int64_t> shape) {

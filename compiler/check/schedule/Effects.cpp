@@ -69,12 +69,17 @@ bool isOptimizer(const proto::Command &command) {
   return row && row->isOptimizer() && command.kernel().operands_size() >= 2;
 }
 
-bool isOptimizer(const proto::ReferenceOp &op) {
+/// The row of the kernel that runs an optimizer's update; null for other ops.
+static const kernels::KernelRow *updateRow(const proto::ReferenceOp &op) {
   constexpr std::string_view prefix = "train.";
   if (!op.op().starts_with(prefix))
-    return false;
+    return nullptr;
   const kernels::KernelRow *row = kernels::findKernel(std::string_view(op.op()).substr(prefix.size()));
-  return row && row->isOptimizer();
+  return row && row->isOptimizer() ? row : nullptr;
 }
+
+bool isOptimizer(const proto::ReferenceOp &op) { return updateRow(op); }
+
+int clipOperandOf(const proto::ReferenceOp &op) { return int(updateRow(op)->clip()); }
 
 } // namespace ds::check

@@ -25,5 +25,7 @@ uint64_t byteCount(const proto::Operand &operand);
 bool isOptimizer(const proto::Command &command);
 /// Whether such a kernel runs it. Its variables are the parameter, the gradient and the state, in any order.
 bool isOptimizer(const proto::ReferenceOp &op);
+/// Which operand of such an op is the factor of its gradients, `clip`.
+int clipOperandOf(const proto::ReferenceOp &op);
 
 } // namespace ds::check

@@ -49,7 +49,7 @@ void LowerPrograms::lower(dist::ProgramOp program) {
         written.insert(store.getVariableAttr().getAttr());
     });
   }
-  for (StringRef name : {lossMetric, gradientNormMetric, learningRateMetric})
+  for (StringRef name : {lossMetric, gradientNormMetric, learningRateMetric, lossScaleMetric, skippedMetric})
     if (auto variable = symbols_.lookup<train::VariableOp>(name);
         variable && written.contains(variable.getSymNameAttr()))
       plan::MetricOp::create(builder, location, builder.getStringAttr(name),

@@ -1,18 +1,18 @@
-//===- LowerPrecision.cpp - compute with bf16 -------------------------------===//
+//===- LowerPrecision.cpp - compute with 16 bits ----------------------------===//
 //
 // One walk in program order, op by op, asking the table in PrecisionTable.cpp:
-//   1. Reads of parameters, and what is moved of them, are marked; they stay f32 until an op needs them in bf16.
-//   2. An op with an operand that is bf16 or marked has each operand cast as its row says; its result type follows.
+//   1. Reads of parameters, and what is moved of them, are marked; they stay f32 until an op needs them in 16 bits.
+//   2. An op with an operand of 16 bits or marked has each operand cast as its row says; its result type follows.
 //   3. A chain of elementwise ops is computed in f32, and rounded at its end.
-//   4. A sum of bf16 that was left in f32, as a loss is, stays f32 where only parameters are applied to it.
+//   4. A sum of 16 bits that was left in f32, as a loss is, stays f32 where only parameters are applied to it.
 // A cast of a constant is a constant. This is mixed precision with f32 master weights (Micikevicius et al., ICLR
-// 2018), in bf16, so without loss scaling. Cf. torch.autocast, which decides op by op while it runs.
+// 2018), in bf16, or in f16 with the loss scaling of ds-scale-loss. Cf. torch.autocast, which decides op by op while it
+// runs.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
 #include "compiler/passes/train/PrecisionTable.h"
 #include "dialects/Train/Train.h"
-#include "kernels/BFloat16.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
@@ -32,14 +32,22 @@ using namespace ds;
 
 namespace {
 
-bool isOf(Value value, bool (Type::*kind)() const) { return (getElementTypeOrSelf(value.getType()).*kind)(); }
-bool isFull(Value value) { return isOf(value, &Type::isF32); }
-bool isLow(Value value) { return isOf(value, &Type::isBF16); }
+bool isFull(Value value) { return getElementTypeOrSelf(value.getType()).isF32(); }
+bool isLow(Value value) { return train::isNarrowFloat(getElementTypeOrSelf(value.getType())); }
 
-/// `value`, or the largest number of bf16 where rounding would make infinity of it.
-float withinRange(float value) {
-  const bool overflows = std::isinf(float(BFloat16(value))) && !std::isinf(value);
-  return overflows ? std::copysign(0x1.FEp127f, value) : value;
+/// `value` rounded to `type`, or the largest number of that where rounding would make infinity of it.
+APFloat narrowed(float value, FloatType type) {
+  const llvm::fltSemantics &semantics = type.getFloatSemantics();
+  APFloat result(value);
+  bool loses = false;
+  result.convert(semantics, APFloat::rmNearestTiesToEven, &loses);
+  return result.isInfinity() && !std::isinf(value) ? APFloat::getLargest(semantics, value < 0) : result;
+}
+
+/// `value` itself where that keeps it finite, else as f32 what it is narrowed to.
+float withinRange(float value, FloatType type) {
+  const APFloat low = narrowed(value, type);
+  return low.isLargest() ? low.convertToFloat() : value;
 }
 
 /// Large constants are resources.
@@ -49,31 +57,40 @@ ArrayRef<float> resourceValues(ElementsAttr elements) {
   return blob ? blob->getDataAs<float>() : ArrayRef<float>();
 }
 
-template <typename To> ElementsAttr resource(ElementsAttr like, FloatType type, ArrayRef<float> values) {
-  SmallVector<To> converted(llvm::map_range(values, [](float value) { return To(withinRange(value)); }));
-  auto blob = HeapAsmResourceBlob::allocateAndCopyInferAlign<To>(converted, /*dataIsMutable=*/false);
+template <typename To> ElementsAttr resource(ElementsAttr like, FloatType type, ArrayRef<To> values) {
+  auto blob = HeapAsmResourceBlob::allocateAndCopyInferAlign<To>(values, /*dataIsMutable=*/false);
   return DenseResourceElementsAttr::get(like.getShapedType().clone(type),
                                         cast<DenseResourceElementsAttr>(like).getRawHandle().getKey(), std::move(blob));
 }
 
-/// `elements` of f32 in `type`, bf16 or f32, what is finite staying finite in bf16; null where it is neither dense nor
-/// a resource.
-ElementsAttr withinRange(ElementsAttr elements, FloatType type) {
+/// `elements` of f32 in `type`, `low` or f32, what is finite staying finite in `low`; null where it is neither dense
+/// nor a resource.
+ElementsAttr withinRange(ElementsAttr elements, FloatType low, FloatType type) {
   if (auto dense = dyn_cast<DenseElementsAttr>(elements))
     return dense.mapValues(type, [&](const APFloat &value) {
-      APFloat result(withinRange(value.convertToFloat()));
-      bool loses = false;
-      result.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
-      return result.bitcastToAPInt();
+      const float number = value.convertToFloat();
+      return (type == low ? narrowed(number, low) : APFloat(withinRange(number, low))).bitcastToAPInt();
     });
   const ArrayRef<float> values = resourceValues(elements);
   if (values.empty())
     return {};
-  return type.isBF16() ? resource<BFloat16>(elements, type, values) : resource<float>(elements, type, values);
+  if (type != low)
+    return resource<float>(elements, type, llvm::map_to_vector(values, [&](float v) { return withinRange(v, low); }));
+  return resource<uint16_t>(elements, type, llvm::map_to_vector(values, [&](float v) {
+                              return uint16_t(narrowed(v, low).bitcastToAPInt().getZExtValue());
+                            }));
 }
 
 struct LowerPrecision : ds::impl::LowerPrecisionBase<LowerPrecision> {
+  using LowerPrecisionBase::LowerPrecisionBase;
+
   void runOnOperation() override {
+    Builder builder(&getContext());
+    low_ = to == "f16" ? builder.getF16Type() : to == "bf16" ? builder.getBF16Type() : FloatType();
+    if (!low_) {
+      getOperation().emitError() << "to \"" << to.getValue() << "\" is none of bf16, f16";
+      return signalPassFailure();
+    }
     SymbolTable symbols(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       parameters_.clear();
@@ -86,7 +103,7 @@ struct LowerPrecision : ds::impl::LowerPrecisionBase<LowerPrecision> {
   }
 
 private:
-  /// Whether an operand makes its reader compute with bf16.
+  /// Whether an operand makes its reader compute with 16 bits.
   bool isReached(Value value) const { return isLow(value) || parameters_.contains(value) || chained_.contains(value); }
 
   LogicalResult visit(Operation *op, const SymbolTable &symbols) {
@@ -112,7 +129,7 @@ private:
       return success();
     }
     if (!precision)
-      return op->emitOpError("has no row in the table of precisions, so it cannot be computed with bf16");
+      return op->emitOpError("has no row in the table of precisions, so it cannot be computed with ") << low_;
     return lower(op, *precision);
   }
 
@@ -131,13 +148,13 @@ private:
   }
 
   /// A mask that holds the lowest f32 means a finite number, of which a row may hold nothing else.
-  static void keepFinite(train::ConstantOp constant) {
+  void keepFinite(train::ConstantOp constant) const {
     auto type = dyn_cast<Float32Type>(getElementTypeOrSelf(constant.getType()));
     const ArrayRef<float> values = resourceValues(constant.getValue());
     const bool fits =
-        llvm::none_of(values, [](float value) { return withinRange(value) != value && !std::isnan(value); });
+        llvm::none_of(values, [&](float value) { return withinRange(value, low_) != value && !std::isnan(value); });
     if (type && (!fits || isa<DenseElementsAttr>(constant.getValue())))
-      constant.setValueAttr(withinRange(constant.getValue(), type));
+      constant.setValueAttr(withinRange(constant.getValue(), low_, type));
   }
 
   LogicalResult lower(Operation *op, const OpPrecision &precision) {
@@ -159,7 +176,7 @@ private:
     for (OpOperand &operand : op->getOpOperands()) {
       const OperandPrecision wanted = precision.operand(operand.getOperandNumber());
       if (wanted == OperandPrecision::Low && isFull(operand.get()))
-        cast(operand, BFloat16Type::get(&getContext()));
+        cast(operand, low_);
       else if (wanted == OperandPrecision::Full && isLow(operand.get()))
         cast(operand, Float32Type::get(&getContext()));
     }
@@ -186,14 +203,14 @@ private:
     }
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
-    auto low = train::CastOp::create(builder, op->getLoc(), result, TypeAttr::get(builder.getBF16Type()));
+    auto low = train::CastOp::create(builder, op->getLoc(), result, TypeAttr::get(low_));
     result.replaceAllUsesExcept(low.getResult(), low);
   }
 
-  static void cast(OpOperand &operand, FloatType type) {
+  void cast(OpOperand &operand, FloatType type) const {
     OpBuilder builder(operand.getOwner());
     auto constant = operand.get().getDefiningOp<train::ConstantOp>();
-    if (ElementsAttr low = constant && type.isBF16() ? withinRange(constant.getValue(), type) : ElementsAttr()) {
+    if (ElementsAttr low = constant && type == low_ ? withinRange(constant.getValue(), low_, type) : ElementsAttr()) {
       operand.set(train::ConstantOp::create(builder, constant.getLoc(), low));
       return;
     }
@@ -214,10 +231,11 @@ private:
     return success();
   }
 
-  // Of f32, and bf16 as soon as anything but elementwise ops reads them:
+  FloatType low_; ///< bf16 or f16
+  // Of f32, and `low_` as soon as anything but elementwise ops reads them:
   llvm::DenseSet<Value> parameters_; ///< also what is moved of them
   llvm::DenseSet<Value> chained_;    ///< from one elementwise op to the next
-  llvm::DenseSet<Value> sums_;       ///< computed from bf16, and left f32
+  llvm::DenseSet<Value> sums_;       ///< computed from 16 bits, and left f32
 };
 
 } // namespace

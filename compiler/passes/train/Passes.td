@@ -103,7 +103,7 @@ def ExpandGradients : DsPass<"ds-expand-gradients", ["::ds::train::TrainDialect"
 }
 
 def LowerPrecision : DsPass<"ds-lower-precision", ["::ds::train::TrainDialect"]> {
-  let summary = "compute with bf16 what docs/precision.md says";
+  let summary = "compute with 16 bits what docs/precision.md says";
   let description = [{
     ```mlir
     %w = train.read @w : tensor<8x8xf32>
@@ -114,18 +114,19 @@ def LowerPrecision : DsPass<"ds-lower-precision", ["::ds::train::TrainDialect"]>
     %1 = train.cast %w to bf16 : ...
     %y = train.matmul %0, %1 : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
     ```
-    Parameters stay f32 and are rounded where they are read. What a parameter reaches is of bf16, except operands and results
+    Parameters stay f32 and are rounded where they are read. What a parameter reaches is of bf16, or f16, except operands and results
     that the table in `PrecisionTable.cpp` keeps in f32: statistics, sums, scales of norms, losses, and what one elementwise op
-    hands on to the next. What no parameter reaches (positions, masks, integers) stays as it is until it meets such a value. A constant that is too large for bf16, as masks hold the
+    hands on to the next. What no parameter reaches (positions, masks, integers) stays as it is until it meets such a value. A constant that is too large for that, as masks hold the
     lowest f32, becomes the largest.
 
     Must precede `ds-differentiate`: the gradient of a cast is a cast back, so gradients of parameters are f32 and several of
     one parameter add up in f32. The loss stays f32.
   }];
+  let options = [Option<"to", "to", "std::string", "\"bf16\"", "bf16 or f16">];
 }
 
 def WidenSums : DsPass<"ds-widen-sums", ["::ds::train::TrainDialect"]> {
-  let summary = "sums that are read in f32 are not rounded to bf16";
+  let summary = "sums that are read in f32 are not rounded to 16 bits";
   let description = [{
     ```mlir
     %0 = train.matmul %x transposed, %dy : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<8x8xbf16>
@@ -133,7 +134,7 @@ def WidenSums : DsPass<"ds-widen-sums", ["::ds::train::TrainDialect"]> {
     // becomes
     %1 = train.matmul %x transposed, %dy {wide} : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<8x8xf32>
     ```
-    The gradient of a parameter is such a sum. Also through reshapes and transposes; a cast to bf16 and back is left out. Must
+    The gradient of a parameter is such a sum. Also through reshapes and transposes; a cast to 16 bits and back is left out. Must
     follow `ds-differentiate`.
   }];
 }
@@ -283,6 +284,61 @@ def InsertOptimizer
     Option<"momentumParameters", "momentum-parameters", "std::string", "\"\"",
            "those of a momentum that OneCycle cycles; empty: it stays (adamw, lion)">,
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches whose losses are averaged">];
+}
+
+def ScaleLoss : DsPass<"ds-scale-loss", ["::ds::train::TrainDialect"]> {
+  let summary = "fp16: scale the loss, skip steps whose gradients overflow, adapt the scale";
+  let description = [{
+    ```mlir
+    func.func @update() {
+      %step = train.read @"optimizer::step" : tensor<i64>
+      %rate = train.learning_rate "constant" %step {lr = 0.5} : (tensor<i64>) -> tensor<f64>
+      %g = train.read @"w::gradient" : tensor<3xf32>
+      %s = train.block_sum_squares %g : (tensor<3xf32>) -> tensor<1xf64>
+      %norm = train.global_norm %s : (tensor<1xf64>) -> tensor<f64>
+      %clip = train.clip_factor %norm max 1.0 : (tensor<f64>) -> tensor<f64>
+      train.sgd @w gradient @"w::gradient" rate %rate step %step clip %clip {momentum = 0.0, weight_decay = 0.0, nesterov = false} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+      train.increment @"optimizer::step"
+      return
+    }
+    func.func @microbatch() -> tensor<f32> {
+      %d = train.loss_gradient 1.0 : tensor<f32>
+      return %d : tensor<f32>
+    }
+    // becomes with initial=1024 window=0
+    train.variable optimizer @"optimizer::loss_scale" : tensor<f32> from #train.fill<1.024000e+03 : f64>
+    ...
+      %norm = train.global_norm %s : ...
+      %scale = train.read @"optimizer::loss_scale" : tensor<f32>
+      %wide = train.cast %scale to f64 : ...
+      %most = train.constant dense<1.7976931348623157E+308> : tensor<f64>
+      %finite = train.less_equal %norm, %most : ...
+      %unscaled = train.div %norm, %wide : ...
+      %clip = train.clip_factor %unscaled max 1.000000e+00 : ...
+      %divided = train.div %clip, %wide : ...
+      %zero = train.constant dense<0.000000e+00> : tensor<f64>
+      %guarded = train.select %finite, %divided, %zero : ...
+      train.sgd @w gradient @"w::gradient" rate %rate step %step clip %guarded ...
+      %before = train.read @"optimizer::step" : tensor<i64>
+      %counted = train.cast %finite to i64 : ...
+      %after = train.add %before, %counted : ...
+      train.store %after into @"optimizer::step" : tensor<i64>
+    ...
+      %seed = train.loss_gradient 1.000000e+00 : tensor<f32>
+      %by = train.read @"optimizer::loss_scale" : tensor<f32>
+      %scaled = train.mul %seed, %by : ...
+    ...
+    ```
+    A norm of finite numbers is finite in f64, so the norm alone says whether any gradient of any rank is not, and every rank
+    knows it. Updates leave all as it is where `clip` is 0. With a window the scale follows DeepSpeed's rule; the
+    metric `skipped` is 1 for a step that was skipped, and 2 where the scale cannot get smaller.
+  }];
+  let options = [
+    Option<"initial", "initial", "double", "0", "the first scale">,
+    Option<"window", "window", "int64_t", "0", "steps without overflow until the scale is doubled; 0: it stays">,
+    Option<"hysteresis", "hysteresis", "int64_t", "1", "overflows until the scale is halved">,
+    Option<"consecutive", "consecutive", "bool", "false", "a step without overflow restores the hysteresis">,
+    Option<"least", "least", "double", "1", "the least scale">];
 }
 
 def ElideAccumulation : DsPass<"ds-elide-accumulation"> {

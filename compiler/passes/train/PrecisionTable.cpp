@@ -1,7 +1,7 @@
-//===- PrecisionTable.cpp - what of an op is bf16, and what stays f32 ------===//
+//===- PrecisionTable.cpp - what of an op has 16 bits, what stays f32 ------===//
 //
 // The one place that decides. Gradients follow: differentiation gives each operand a gradient of its own type. Result
-// types follow from operands by each op's shape rule (statistics, log sums and losses of bf16 are f32).
+// types follow from operands by each op's shape rule (statistics, log sums and losses of 16 bits are f32).
 // Cf. the lists of torch.autocast (aten/src/ATen/autocast_mode.h) and of Micikevicius et al., ICLR 2018: products in
 // low precision, sums of many elements and losses in full.
 //
@@ -71,7 +71,7 @@ static constexpr OpPrecision table[] = {
     {"reduce_sum", "L", Sum},
     {"reduce_mean", "L", Sum},
     {"cumsum", "F"},
-    // Dropout, softmax and norms: activations bf16; scales, shifts and statistics f32.
+    // Dropout, softmax and norms: activations 16 bits; scales, shifts and statistics f32.
     {"dropout", "L"},
     {"softmax", "L"},
     {"layer_norm", "LF"},

@@ -1,4 +1,4 @@
-//===- PrecisionTable.h - what of an op is bf16, and what stays f32 --------===//
+//===- PrecisionTable.h - what of an op has 16 bits, what stays f32 --------===//
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -9,7 +9,7 @@ namespace ds {
 
 /// How one operand of an op is computed with, once a parameter reaches the op.
 enum class OperandPrecision : char {
-  Low = 'L',  ///< bf16
+  Low = 'L',  ///< bf16 or f16
   Full = 'F', ///< f32
   Any = '.',  ///< as it comes
 };
@@ -33,7 +33,7 @@ struct OpPrecision {
   }
 };
 
-/// The row of an op, or null: then it cannot take bf16.
+/// The row of an op, or null: then it cannot take 16 bits.
 const OpPrecision *precisionOf(llvm::StringRef op);
 
 } // namespace ds

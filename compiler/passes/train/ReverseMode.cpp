@@ -49,7 +49,7 @@ LogicalResult ReverseMode::run(OpBuilder &builder, Value value, Value seed,
   return success();
 }
 
-/// A sum that is kept in f32 hands an f32 gradient on to an operand of bf16.
+/// A sum that is kept in f32 hands an f32 gradient on to an operand of 16 bits.
 static Value inTypeOf(OpBuilder &builder, Value value, Value gradient) {
   Type wanted = getElementTypeOrSelf(value.getType());
   if (getElementTypeOrSelf(gradient.getType()) == wanted)

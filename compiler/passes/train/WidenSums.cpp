@@ -1,11 +1,11 @@
 //===- WidenSums.cpp - sums that are read in f32 are not rounded ------------===//
 //
-//   1. A train.gather_grad whose rows are cast from bf16 to f32 reads them uncast, and is marked `wide`.
-//   2. For each cast from bf16 to f32, upwards from it through reshapes and transposes that nothing else reads:
+//   1. A train.gather_grad whose rows are cast from 16 bits to f32 reads them uncast, and is marked `wide`.
+//   2. For each cast from 16 bits to f32, upwards from it through reshapes and transposes that nothing else reads:
 //      where the walk ends at a sum (a product, a reduction, a gradient of a table or of convolution weights), the
 //      sum is marked `wide`, all on the way becomes f32, and the cast goes. Where it ends at a cast from f32, the
 //      value is read from before both casts.
-// Kernels sum in f32 anyway, so this leaves a rounding out: what cuBLAS offers as bf16 factors with an f32 result.
+// Kernels sum in f32 anyway, so this leaves a rounding out: what cuBLAS offers as 16-bit factors with an f32 result.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
@@ -23,17 +23,22 @@ using namespace ds;
 
 namespace {
 
-bool isCast(Operation *op, bool (Type::*from)() const, bool (Type::*to)() const) {
+/// A cast from 16 bits to f32, or from f32 to 16 bits.
+bool isWidening(Operation *op) {
   auto cast = dyn_cast_if_present<train::CastOp>(op);
-  return cast && (getElementTypeOrSelf(cast.getInput().getType()).*from)() && (cast.getElementType().*to)();
+  return cast && train::isNarrowFloat(getElementTypeOrSelf(cast.getInput().getType())) && cast.getElementType().isF32();
+}
+bool isNarrowing(Operation *op) {
+  auto cast = dyn_cast_if_present<train::CastOp>(op);
+  return cast && getElementTypeOrSelf(cast.getInput().getType()).isF32() && train::isNarrowFloat(cast.getElementType());
 }
 
 struct WidenSums : ds::impl::WidenSumsBase<WidenSums> {
   void runOnOperation() override {
-    // Rows of bf16 are added up as they are.
+    // Rows of 16 bits are added up as they are.
     getOperation().walk([](train::GatherGradOp op) {
       Operation *rows = op.getGradient().getDefiningOp();
-      if (!isCast(rows, &Type::isBF16, &Type::isF32))
+      if (!isWidening(rows))
         return;
       op.getGradientMutable().assign(cast<train::CastOp>(rows).getInput());
       op.setWide(true);
@@ -42,7 +47,7 @@ struct WidenSums : ds::impl::WidenSumsBase<WidenSums> {
     });
     SmallVector<train::CastOp> casts;
     getOperation().walk([&](train::CastOp op) {
-      if (isCast(op, &Type::isBF16, &Type::isF32))
+      if (isWidening(op))
         casts.push_back(op);
     });
     for (train::CastOp cast : casts)
@@ -53,10 +58,10 @@ struct WidenSums : ds::impl::WidenSumsBase<WidenSums> {
   }
 
 private:
-  /// `value` of bf16, whose one reader is a cast to f32, in f32 without having been rounded; or null.
+  /// `value` of 16 bits, whose one reader is a cast to f32, in f32 without having been rounded; or null.
   static Value widened(Value value) {
     Operation *op = value.getDefiningOp();
-    if (isCast(op, &Type::isF32, &Type::isBF16)) { // whoever else reads it
+    if (isNarrowing(op)) { // whoever else reads it
       Value full = cast<train::CastOp>(op).getInput();
       return full;
     }

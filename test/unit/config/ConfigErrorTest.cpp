@@ -110,10 +110,11 @@ TEST(ConfigError, ZeroOptimization) {
 
 TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
   const auto refused = [](const std::string &member) { return sentence("\"train_batch_size\": 1, " + member); };
-  EXPECT_EQ(refused(R"("fp16": {"enabled": true})"),
-            "ds_config.json:1: fp16.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(refused(R"("wandb": {"enabled": true})"),
+            "ds_config.json:1: wandb.enabled is true; this is not available yet, only false is");
   for (const char *member :
        {R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
+        R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"})",
         R"("zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}})",
@@ -209,9 +210,9 @@ TEST(ConfigError, Schedulers) {
 }
 
 TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {
-  const ConfigError error = refusal("\n\"fp16\": {\"enabled\": true},\n\"prescale_gradients\": true,\n\"foo\": 1");
-  EXPECT_STREQ(error.what(), "ds_config.json:2: fp16.enabled is true; this is not available yet, only false is");
-  EXPECT_EQ(error.tryLine, "--set fp16.enabled=false --set bf16.enabled=true --set prescale_gradients=false "
+  const ConfigError error = refusal("\n\"wandb\": {\"enabled\": true},\n\"prescale_gradients\": true,\n\"foo\": 1");
+  EXPECT_STREQ(error.what(), "ds_config.json:2: wandb.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(error.tryLine, "--set wandb.enabled=false --set prescale_gradients=false "
                            "--set train_micro_batch_size_per_gpu=8");
   ASSERT_EQ(error.details.size(), 3u);
   EXPECT_EQ(error.details[0], "ds_config.json:3: prescale_gradients is true; this is not available yet, only false is");
@@ -269,9 +270,15 @@ TEST(ConfigError, TheLineToTryNamesEveryKey) {
             "--set optimizer.params.max_grad_norm=null --set gradient_clipping=0.5");
 }
 
-TEST(ConfigError, Float16IsAskedForAsBfloat16) {
-  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 128})"),
-            "--set fp16.enabled=false --set bf16.enabled=true");
+TEST(ConfigError, Float16) {
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "fp16": {"enabled": true}, "bf16": {"enabled": true})"),
+            "ds_config.json:1: fp16.enabled is true; so is bf16.enabled, and a plan computes in one of the two");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "fp16": {"enabled": true, "initial_scale_power": 127})"),
+            "ds_config.json:1: fp16.initial_scale_power is 127; it must be a whole number from 0 to 126");
+  EXPECT_EQ(sentence(R"("train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 0.1})"),
+            "ds_config.json:1: fp16.loss_scale is 0.1; it must be 0, for a dynamic scale, or a float32 above 0 and at "
+            "most 2^126");
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 128})"), "accepted");
 }
 
 TEST(ConfigError, NullLeavesAKeyOut) {
@@ -297,7 +304,7 @@ TEST(ConfigError, NullLeavesAKeyOut) {
 TEST(ConfigError, KeysOfARefusedFeatureAreNotHonoured) {
   ConfigOverrides overrides;
   try {
-    resolveConfig(R"({"train_batch_size": 1, "fp16": {"enabled": true, "hysteresis": 2, "loss_scale": 0},
+    resolveConfig(R"({"train_batch_size": 1, "wandb": {"enabled": true, "team": "x", "group": "y"},
                       "zero_optimization": {"offload_param": {"device": "cpu", "pin_memory": true}}})",
                   overrides);
     FAIL() << "accepted";

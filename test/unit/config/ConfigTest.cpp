@@ -259,6 +259,20 @@ TEST(Config, TheResolvedConfigurationResolvesToItself) {
   }
 }
 
+TEST(Config, Float16) {
+  const Config config = resolveWith(R"("train_batch_size": 1, "fp16": {"enabled": true, "auto_cast": true})");
+  ASSERT_TRUE(config.fp16 && config.fp16->isDynamic());
+  EXPECT_EQ(config.fp16->firstScale(), 65536);
+  EXPECT_EQ(answerOf(config, "fp16.auto_cast").status, "subsumed");
+  EXPECT_NE(resolvedJson(config).find(R"("fp16":{"consecutive_hysteresis":false,"enabled":true,"hysteresis":2,)"
+                                      R"("initial_scale_power":16,"loss_scale":0.0,"loss_scale_window":1000,)"
+                                      R"("min_loss_scale":1})"),
+            std::string::npos);
+  const Config fixed = resolveWith(R"("train_batch_size": 1, "fp16": {"enabled": true, "loss_scale": 128})");
+  EXPECT_EQ(fixed.fp16->firstScale(), 128);
+  EXPECT_EQ(resolvedJson(resolve(resolvedJson(fixed))), resolvedJson(fixed));
+}
+
 TEST(Config, TheResolvedConfigurationHasEveryDefault) {
   EXPECT_EQ(resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
             R"({"activation_checkpointing":{"number_checkpoints":null},"bf16":{"enabled":false},)"

@@ -88,8 +88,8 @@ bool Buffer::guardIntact() const {
 }
 
 double Buffer::at(int64_t i) const {
-  if (type.dtype == DType::BF16)
-    return as<BFloat16>()[i];
+  if (isNarrowFloat(type.dtype))
+    return withNarrowFloat(type.dtype, [&](auto zero) { return double(as<decltype(zero)>()[i]); });
   return withType(type.dtype, [&](auto zero) { return double(as<decltype(zero)>()[i]); });
 }
 
@@ -97,8 +97,8 @@ Buffer Random::buffer(DType dtype, const Shape &shape, double scale) {
   Buffer buffer({dtype, shape});
   std::normal_distribution<double> normal(0, scale);
   for (int64_t i = 0; i < elementCount(shape); ++i) {
-    if (dtype == DType::BF16) {
-      buffer.as<BFloat16>()[i] = BFloat16(float(normal(engine)));
+    if (isNarrowFloat(dtype)) {
+      storeDouble(buffer.data() + i * byteSize(dtype), dtype, normal(engine));
       continue;
     }
     withType(dtype, [&](auto zero) {

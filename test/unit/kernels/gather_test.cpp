@@ -95,7 +95,7 @@ TEST(GatherGrad, RefusesIntegers) {
   expectRefused({"gather_grad",
                  {type(DType::I32, {3, 2}), type(DType::I64, {3}), type(DType::I32, {5, 2})},
                  {{"axis", int64_t(0)}}},
-                "must be float32, float64 or bfloat16");
+                "must be float32, float64, bfloat16 or float16");
 }
 
 } // namespace

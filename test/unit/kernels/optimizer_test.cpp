@@ -1,8 +1,12 @@
 // adamw, sgd, adagrad, lion, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum, increment.
+#include "kernels/KernelTable.h"
 #include "test/unit/kernels/Harness.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <map>
+#include <string>
 
 namespace ds::kernels::test {
 
@@ -188,6 +192,37 @@ TEST(Optimizers, FailOnANegativeStep) {
   expectFails("lion", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, lionAttributes(), "it counts from 0");
   expectFails("adagrad", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adagradAttributes(0),
               "it counts from 0");
+}
+
+/// By the table, so that an optimizer that is added is asked, too.
+TEST(Optimizers, ChangeNothingWhereClipIsZero) {
+  const std::map<std::string, Attributes> known = {
+      {"adamw", adamAttributes(0.1, 1)},
+      {"sgd", {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", int64_t(0)}}},
+      {"adagrad", adagradAttributes(0.1)},
+      {"lion", lionAttributes()}};
+  for (const KernelRow &row : allKernels()) {
+    if (!row.isOptimizer())
+      continue;
+    SCOPED_TRACE(row.name);
+    ASSERT_TRUE(known.contains(std::string(row.name)));
+    const Attributes &attributes = known.at(std::string(row.name));
+    std::vector<Buffer> operands;
+    for (const OperandRow &operand : row.operands)
+      if (operand.attribute != "cycled")
+        operands.push_back(operand.name == "lr"     ? scalar(0.1)
+                           : operand.name == "step" ? scalar(int64_t(1))
+                           : operand.name == "clip" ? scalar(0.0)
+                                                    : Buffer(type(DType::F32, {2}), std::vector<float>{1, 2}));
+    operands[1] = Buffer(type(DType::F32, {2}), std::vector<float>{HUGE_VALF, std::nanf("")});
+    for (const KernelRegistry *registry : {&cpuKernels(), &cpuReferenceKernels()}) {
+      std::vector<Buffer> got = operands;
+      const std::string kernel(row.name);
+      ASSERT_TRUE(runKernel(*registry, invocationOf(kernel, got, attributes), got).ok());
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_EQ(std::memcmp(got[i].data(), operands[i].data(), operands[i].bytes()), 0) << i;
+    }
+  }
 }
 
 TEST(Optimizers, RefuseWrongCalls) {

@@ -94,7 +94,7 @@ TEST(Reduce, RefusesWrongAxes) {
   expectRefused(with("reduce_sum", {2, 3}, {2}, {1, -1}), "names axis 1 twice");
   expectRefused(with("reduce_mean", {2, 3}, {3}, {1}), "must have shape [2] or [2, 1]");
   expectRefused({"reduce_mean", {type(DType::I64, {3}), type(DType::I64, {})}, {{"axes", std::vector<int64_t>{0}}}},
-                "must be float32, float64 or bfloat16");
+                "must be float32, float64, bfloat16 or float16");
   expectRefused(with("reduce_max", {2, 0}, {2}, {1}), "largest of no elements");
 }
 

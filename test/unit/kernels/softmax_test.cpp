@@ -54,7 +54,7 @@ TEST(Softmax, RefusesWrongCalls) {
   const auto with = [](DType dtype, Shape y, int64_t axis) {
     return Invocation{"softmax", {type(dtype, {2, 3}), type(dtype, std::move(y))}, {{"axis", axis}}};
   };
-  expectRefused(with(DType::I32, {2, 3}, 0), "must be float32, float64 or bfloat16");
+  expectRefused(with(DType::I32, {2, 3}, 0), "must be float32, float64, bfloat16 or float16");
   expectRefused(with(DType::F32, {3, 2}, 0), "must have shape [2, 3]");
   expectRefused(with(DType::F32, {2, 3}, -3), "axis -3 is out of range");
 }

@@ -29,6 +29,10 @@ const Case cases[] = {
         train_batch_size: 8
         optimizer: {type: "SGD", params: {momentum: 0.9, nesterov: true, lr: 0.1}})"},
     {R"({"train_batch_size": 8, "optimizer": {"type": "Adagrad"}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true, "loss_scale": 128,
+         "initial_scale_power": 4, "loss_scale_window": 7, "hysteresis": 3, "consecutive_hysteresis": true,
+         "min_loss_scale": 2}})"},
     {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}})",
      {"optimizer.params.lr=0.5", "gradient_clipping=2", "train_batch_size=32"}},
     {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 0.25}},
@@ -83,6 +87,15 @@ TEST(ConfigFile, AgreesWithTheCompiler) {
     EXPECT_EQ(ours.trainBatch, uint64_t(theirs.trainBatchSize));
     EXPECT_EQ(ours.clip, theirs.gradientClipping.value_or(0));
     EXPECT_EQ(ours.bf16, theirs.bf16);
+    ASSERT_EQ(ours.fp16.has_value(), theirs.fp16.has_value());
+    if (theirs.fp16) {
+      EXPECT_EQ(ours.fp16->isDynamic, theirs.fp16->isDynamic());
+      EXPECT_EQ(ours.fp16->firstScale, theirs.fp16->firstScale());
+      EXPECT_EQ(ours.fp16->least, theirs.fp16->minLossScale);
+      EXPECT_EQ(ours.fp16->window, double(theirs.fp16->lossScaleWindow));
+      EXPECT_EQ(ours.fp16->hysteresis, double(theirs.fp16->hysteresis));
+      EXPECT_EQ(ours.fp16->consecutive, theirs.fp16->consecutiveHysteresis);
+    }
     EXPECT_EQ(ours.bucket, uint64_t(theirs.zero.bucketElements()));
     const std::map<std::string, double> wanted = {
         {"beta1", theirs.optimizer.beta1},         {"beta2", theirs.optimizer.beta2},

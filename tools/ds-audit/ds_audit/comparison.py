@@ -11,6 +11,7 @@ from .reference import Reference
 
 RUNS = ("step", "step", "evaluate", "step")
 EVALUATED = 1 << 20  # number of the first sample that is evaluated
+METRICS = {"loss", "grad_norm", "lr", "loss_scale", "skipped"}  # names of variables that are metrics
 
 
 class Audit:
@@ -59,7 +60,7 @@ class Audit:
         rank, variables = self.ranks[0], {variable.name: i for i, variable in enumerate(self.plan.variables)}
         yielded = {self.plan.variables[op.variables[0]].name for op in self.plan.reference.ops
                    if op.op in ("train.accumulate", "train.store") and (op.function == "evaluate") == (run.name == "evaluate")}
-        for name in sorted(yielded & {"loss", "grad_norm", "lr"} - {metric.name for metric in run.program_of(rank).metrics}):  # plan.proto's
+        for name in sorted(yielded & METRICS - {metric.name for metric in run.program_of(rank).metrics}):
             raise Refusal(f"program {run.name} of rank 0 has no metric {name}, which the reference program yields")
         for metric in run.program_of(rank).metrics:
             if metric.name not in variables:

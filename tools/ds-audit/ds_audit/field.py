@@ -62,8 +62,8 @@ class Field:
         return ratio.numerator * pow(ratio.denominator, -1, P) % P
 
     def rounded(self, data, dtype):
-        """To bfloat16, whose place in a program matters, by a hash; all other floats are one type here."""
-        return self.hashed("round to bf16", (), [data]) if dtype.name == "bf16" else data
+        """To 16 bits, whose place in a program matters, by a hash; all other floats are one type here."""
+        return self.hashed(f"round to {dtype.name}", (), [data]) if dtype.width == 2 else data
 
     # ---- exact
 

@@ -45,8 +45,8 @@ class DType:
 
 DTYPES = {dtype.number: dtype for dtype in (
     DType(1, "bool", 1, "u1"), DType(2, "u8", 1, "u1"), DType(3, "u16", 2, "<u2"), DType(4, "u32", 4, "<u4"), DType(5, "i32", 4, "<i4"),
-    DType(6, "i64", 8, "<i8"), DType(7, "f32", 4, "<f4"), DType(8, "f64", 8, "<f8"), DType(9, "bf16", 2))}
-STORED = {"BF16": DTYPES[9], "F16": DType(0, "f16", 2, "<f2"), "F32": DTYPES[7]}  # names of types in safetensors
+    DType(6, "i64", 8, "<i8"), DType(7, "f32", 4, "<f4"), DType(8, "f64", 8, "<f8"), DType(9, "bf16", 2), DType(10, "f16", 2, "<f2"))}
+STORED = {"BF16": DTYPES[9], "F16": DTYPES[10], "F32": DTYPES[7]}  # names of types in safetensors
 
 
 @functools.cache

@@ -71,8 +71,9 @@ class Microbatch:
         self.data = Data(plan, Real(1), folder, 1)
         self.reference = Reference(plan, Real(1), self.data, 1)
         self.first = list(self.reference.values)
-        scales = [attributes_of(op)["scale"] for op in plan.reference.ops if op.op == "train.loss_gradient"]
-        self.scale = scales[0] if scales else 1.0
+        scales = [attributes_of(op)["scale"] for op in plan.reference.ops if op.op == "train.loss_gradient"][:1]
+        scales += [float(self.first[i].data) for i, variable in enumerate(plan.variables) if variable.name == "optimizer::loss_scale"]
+        self.scale = numpy.prod(scales)
         self.gradients = {variable.of: index for index, variable in enumerate(plan.variables)
                           if variable.kind == GRADIENT and variable.HasField("of")}
         self.variable = [variable.name for variable in plan.variables].index("loss")
@@ -86,11 +87,9 @@ class Microbatch:
         return float(self.reference.values[self.variable].data)
 
     def inputs(self):
-        result = {}
-        for index, message in enumerate(self.plan.inputs):
-            batch = self.data.batch(index, 0)
-            result[message.name] = batch.data.astype({"bool": bool, "bf16": numpy.float32}.get(batch.dtype.name, batch.dtype.storage))
-        return result
+        batches = {message.name: self.data.batch(index, 0) for index, message in enumerate(self.plan.inputs)}
+        return {name: batch.data.astype({"bool": bool, "bf16": numpy.float32}.get(batch.dtype.name, batch.dtype.storage))
+                for name, batch in batches.items()}
 
 
 def compare_gradients(step):

@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
 func.func @integers(%a: tensor<4xi64>) {
-  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type values}}
+  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type or 16-bit float values}}
   %0 = train.block_sum_squares %a : (tensor<4xi64>) -> tensor<1xf64>
   return
 }

@@ -1,8 +1,8 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
-func.func @half_precision(%x: tensor<2xf32>) {
+func.func @eighty_bits(%x: tensor<2xf32>) {
   // expected-error @+1 {{op result #0 must be statically shaped tensor of}}
-  %0 = train.cast %x to f16 : (tensor<2xf32>) -> tensor<2xf16>
+  %0 = train.cast %x to f80 : (tensor<2xf32>) -> tensor<2xf80>
   return
 }
 
@@ -10,7 +10,7 @@ func.func @half_precision(%x: tensor<2xf32>) {
 
 func.func @no_element_type(%x: tensor<2xf32>) {
   // expected-error @+2 {{op failed to infer returned types}}
-  // expected-error @+1 {{'none' is none of f32, f64, bf16, i64, i32, i1}}
+  // expected-error @+1 {{'none' is none of f32, f64, bf16, f16, i64, i32, i1}}
   %0 = train.cast %x to none : (tensor<2xf32>) -> tensor<2xf32>
   return
 }

@@ -2,7 +2,7 @@
 
 func.func @other_element_type() {
   // expected-error @+1 {{op result #0 must be statically shaped tensor of}}
-  %0 = train.constant dense<1.0> : tensor<2xf16>
+  %0 = train.constant dense<1.0> : tensor<2xf80>
   return
 }
 

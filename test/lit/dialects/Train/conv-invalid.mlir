@@ -74,7 +74,7 @@ func.func @conv_weight_grad_c1(%g: tensor<1x6x3x3xf32>, %x: tensor<1x4x5x5xf32>)
 
 func.func @conv_weight_grad_c2(%dy: tensor<1x2x4xf32>, %x: tensor<1x3x4xf32>) {
   // expected-error @+2 {{op failed to infer returned types}}
-  // expected-error @+1 {{'wide' is for operands of bf16, not of 'f32'}}
+  // expected-error @+1 {{'wide' is for operands of bf16 or f16, not of 'f32'}}
   %0 = train.conv_weight_grad %dy, %x strides [1] dilations [1] low [0] high [0] groups 1 into [2, 3, 1] {wide} : (tensor<1x2x4xf32>, tensor<1x3x4xf32>) -> tensor<2x3x1xf32>
   return
 }

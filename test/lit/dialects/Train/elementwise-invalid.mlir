@@ -38,7 +38,7 @@ func.func @add_elementwise_c3(%a: tensor<2x1xf32>, %b: tensor<3xf32>) {
 // -----
 
 func.func @pow_of_integers(%a: tensor<2xi64>) {
-  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type values, but got 'tensor<2xi64>'}}
+  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type or 16-bit float values, but got 'tensor<2xi64>'}}
   %0 = train.pow %a, %a : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
   return
 }
@@ -53,9 +53,9 @@ func.func @and_of_floats(%a: tensor<2xf32>) {
 
 // -----
 
-func.func @half_precision(%a: tensor<2xf16>) {
+func.func @half_precision(%a: tensor<2xf80>) {
   // expected-error @+1 {{op operand #0 must be statically shaped tensor of}}
-  %0 = train.add %a, %a : (tensor<2xf16>, tensor<2xf16>) -> tensor<2xf16>
+  %0 = train.add %a, %a : (tensor<2xf80>, tensor<2xf80>) -> tensor<2xf80>
   return
 }
 

@@ -29,7 +29,7 @@ func.func @gather_grad_c1_negative(%g: tensor<2xf32>, %i: tensor<2xi64>) {
 
 func.func @gather_grad_c2(%dy: tensor<5x4xf64>, %ids: tensor<5xi64>) {
   // expected-error @+2 {{op failed to infer returned types}}
-  // expected-error @+1 {{'wide' is for operands of bf16, not of 'f64'}}
+  // expected-error @+1 {{'wide' is for operands of bf16 or f16, not of 'f64'}}
   %0 = train.gather_grad %dy, %ids along 0 into [9, 4] {wide} : (tensor<5x4xf64>, tensor<5xi64>) -> tensor<9x4xf64>
   return
 }

@@ -47,7 +47,7 @@ func.func @matmul_c4(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>, %bias: tensor<2xf
 
 func.func @matmul_c5(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) {
   // expected-error @+2 {{op failed to infer returned types}}
-  // expected-error @+1 {{'wide' is for operands of bf16, not of 'f32'}}
+  // expected-error @+1 {{'wide' is for operands of bf16 or f16, not of 'f32'}}
   %0 = train.matmul %a, %b {wide} : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
   return
 }

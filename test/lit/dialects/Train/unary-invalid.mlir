@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
 func.func @exp_of_integers(%a: tensor<2xi64>) {
-  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type values}}
+  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type or 16-bit float values}}
   %0 = train.exp %a : (tensor<2xi64>) -> tensor<2xi64>
   return
 }
@@ -26,7 +26,7 @@ func.func @other_shape(%a: tensor<2xf32>) {
 // -----
 
 func.func @is_nan_of_integers(%a: tensor<2xi32>) {
-  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type values}}
+  // expected-error @+1 {{op operand #0 must be statically shaped tensor of 32-bit float or 64-bit float or bfloat16 type or 16-bit float values}}
   %0 = train.is_nan %a : (tensor<2xi32>) -> tensor<2xi1>
   return
 }

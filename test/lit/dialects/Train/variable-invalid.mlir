@@ -1,17 +1,17 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{op must be a static tensor of f32, f64, bf16, i64, i32 or i1, not 'tensor<?xf32>'}}
+// expected-error @+1 {{op must be a static tensor of f32, f64, bf16, f16, i64, i32 or i1, not 'tensor<?xf32>'}}
 train.variable buffer @variable_c1_dynamic : tensor<?xf32> from #train.fill<0.0>
 
 // -----
 
-// expected-error @+1 {{op must be a static tensor of f32, f64, bf16, i64, i32 or i1, not 'tensor<2xindex>'}}
+// expected-error @+1 {{op must be a static tensor of f32, f64, bf16, f16, i64, i32 or i1, not 'tensor<2xindex>'}}
 train.variable buffer @variable_c1_index : tensor<2xindex> from #train.fill<0.0>
 
 // -----
 
-// expected-error @+1 {{op must be a static tensor of f32, f64, bf16, i64, i32 or i1, not 'tensor<2xf16>'}}
-train.variable buffer @variable_c1_half : tensor<2xf16> from #train.fill<0.0>
+// expected-error @+1 {{op must be a static tensor of f32, f64, bf16, f16, i64, i32 or i1, not 'tensor<2xf80>'}}
+train.variable buffer @variable_c1_half : tensor<2xf80> from #train.fill<0.0>
 
 // -----
 

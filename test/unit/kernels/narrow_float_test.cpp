@@ -1,5 +1,6 @@
-// Kernels on bfloat16 against the references in float64, and the number type itself.
+// Kernels on floats of 16 bits against the references in float64, and the number types themselves.
 #include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 #include "kernels/Numbers.h"
 #include "test/unit/kernels/Program.h"
 
@@ -11,7 +12,15 @@ namespace ds::kernels::test {
 
 namespace {
 
-constexpr DType half = DType::BF16, wide = DType::F32;
+constexpr DType wide = DType::F32;
+
+/// `value` as a float of 16 bits holds it.
+float rounded(DType half, float value) {
+  return withNarrowFloat(half, [&](auto zero) { return float(decltype(zero)(value)); });
+}
+
+/// Half a last bit, of the number's size.
+double roundingOf(DType dtype) { return dtype == DType::BF16 ? 0x1p-8 : dtype == DType::F16 ? 0x1p-11 : 0; }
 
 TEST(BFloat16, EveryValueComesBack) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
@@ -35,6 +44,35 @@ TEST(BFloat16, RoundsToNearestEven) {
   EXPECT_TRUE(std::isnan(float(BFloat16(std::numeric_limits<float>::signaling_NaN()))));
 }
 
+TEST(Float16, EveryValueComesBack) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    Float16 value;
+    value.bits = uint16_t(bits);
+    const bool isNan = (bits & 0x7FFF) > 0x7C00;
+    EXPECT_EQ(std::isnan(float(value)), isNan) << bits;
+    EXPECT_EQ(Float16(float(value)).bits, isNan ? bits | 0x200 : bits);
+  }
+}
+
+TEST(Float16, RoundsToNearestEven) {
+  // The compiler's own type, on numbers of all sizes and between any two neighbours.
+  for (uint64_t bits = 0; bits < (uint64_t(1) << 32); bits += 4099) {
+    const auto value = __builtin_bit_cast(float, uint32_t(bits));
+    const uint16_t expected = __builtin_bit_cast(uint16_t, _Float16(value));
+    if (!std::isnan(value)) {
+      ASSERT_EQ(Float16(value).bits, expected) << bits;
+    }
+  }
+  EXPECT_EQ(float(Float16(1 + 0x1p-11f)), 1);                      // a tie, 1 is even
+  EXPECT_EQ(float(Float16(1 + 0x1p-10f + 0x1p-11f)), 1 + 0x1p-9f); // a tie, upwards
+  EXPECT_EQ(float(Float16(0x1p-24f)), 0x1p-24f);                   // the least subnormal
+  EXPECT_EQ(float(Float16(0x1p-25f)), 0);
+  EXPECT_EQ(float(Float16(-0x1.8p-24f)), -0x1p-23f);
+  EXPECT_EQ(float(Float16(65519)), 65504); // the largest
+  EXPECT_TRUE(std::isinf(float(Float16(65520))));
+  EXPECT_TRUE(std::isnan(float(Float16(std::numeric_limits<float>::signaling_NaN()))));
+}
+
 Buffer converted(const Buffer &buffer, DType to) {
   Buffer result(type(to, buffer.type.shape));
   for (int64_t i = 0; i < elementCount(buffer.type.shape); ++i)
@@ -43,7 +81,7 @@ Buffer converted(const Buffer &buffer, DType to) {
 }
 
 /// Runs both CPU kernels on `operands`, the last `results` of which are written, and expects the float64 reference's
-/// numbers: rounded once where a result is bfloat16, to `tolerance` where it is float32.
+/// numbers: rounded once where a result has 16 bits, to `tolerance` where it is float32.
 void expectRoundedOnce(const std::string &kernel, const std::vector<Buffer> &operands, const Attributes &attributes,
                        size_t results, Tolerance tolerance = {1e-5, 1e-5}, CallContext context = {}) {
   SCOPED_TRACE(kernel);
@@ -56,7 +94,7 @@ void expectRoundedOnce(const std::string &kernel, const std::vector<Buffer> &ope
     ASSERT_TRUE(runKernel(*registry, invocationOf(kernel, operands, attributes), got, 3, context).ok());
     for (size_t k = operands.size() - results; k < operands.size(); ++k)
       for (int64_t i = 0; i < elementCount(got[k].type.shape); ++i) {
-        const double want = exact[k].at(i), rounding = got[k].type.dtype == half ? 0x1p-8 : 0; // half a last bit
+        const double want = exact[k].at(i), rounding = roundingOf(got[k].type.dtype);
         ASSERT_LE(std::fabs(got[k].at(i) - want),
                   tolerance.absolute + (tolerance.relative + rounding) * std::fabs(want))
             << "operand " << k << ", element " << i;
@@ -74,7 +112,15 @@ std::vector<Buffer> buffers(Random &random, const std::vector<TensorType> &types
   return all;
 }
 
-TEST(BFloat16Kernels, Matmul) {
+/// Of each of the two types.
+class NarrowFloatKernels : public testing::TestWithParam<DType> {
+protected:
+  const DType half = GetParam();
+};
+INSTANTIATE_TEST_SUITE_P(Types, NarrowFloatKernels, testing::Values(DType::BF16, DType::F16),
+                         [](const auto &test) { return std::string(name(test.param)); });
+
+TEST_P(NarrowFloatKernels, Matmul) {
   Random random{1};
   const Attributes plain = {
       {"trans_a", int64_t(0)}, {"trans_b", int64_t(1)}, {"bias", int64_t(0)}, {"pieces", int64_t(2)}};
@@ -87,7 +133,7 @@ TEST(BFloat16Kernels, Matmul) {
                     1, {1e-5, 1e-4});
 }
 
-TEST(BFloat16Kernels, Attention) {
+TEST_P(NarrowFloatKernels, Attention) {
   const Shape q = {2, 4, 6, 8}, k = {2, 2, 6, 8}, rows = {2, 4, 6};
   for (bool masked : {false, true}) {
     Random random{uint64_t(masked)};
@@ -107,7 +153,7 @@ TEST(BFloat16Kernels, Attention) {
   }
 }
 
-TEST(BFloat16Kernels, Reductions) {
+TEST_P(NarrowFloatKernels, Reductions) {
   Random random{2};
   const Attributes axes = {{"axes", std::vector<int64_t>{0}}};
   for (const char *kernel : {"reduce_sum", "reduce_mean"})
@@ -118,7 +164,7 @@ TEST(BFloat16Kernels, Reductions) {
                     {{"axis", int64_t(0)}, {"exclusive", int64_t(0)}, {"reverse", int64_t(0)}}, 1);
 }
 
-TEST(BFloat16Kernels, SoftmaxAndNorms) {
+TEST_P(NarrowFloatKernels, SoftmaxAndNorms) {
   Random random{3};
   const Shape x = {9, 33}, rows = {9}, cols = {33};
   const Attributes axis = {{"axis", int64_t(1)}}, epsilon = {{"epsilon", 1e-5}};
@@ -153,7 +199,7 @@ TEST(BFloat16Kernels, SoftmaxAndNorms) {
                     {}, 3, {1e-5, 1e-4});
 }
 
-TEST(BFloat16Kernels, NormGradientsKeepTheirSumsInTheWorkspace) {
+TEST_P(NarrowFloatKernels, NormGradientsKeepTheirSumsInTheWorkspace) {
   Random random{4};
   const Shape x = {200, 33}, rows = {200}, cols = {33};
   for (const char *kernel : {"layer_norm_grad", "rms_norm_grad"}) {
@@ -172,13 +218,13 @@ TEST(BFloat16Kernels, NormGradientsKeepTheirSumsInTheWorkspace) {
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf(kernel, operands, {}), operands, 3).ok());
     for (size_t k = isLayerNorm ? 5 : 4; k < types.size(); ++k)
       for (int64_t i = 0; i < elementCount(types[k].shape); ++i) {
-        const double relative = types[k].dtype == half ? 0x1p-8 + 1e-5 : 1e-5;
+        const double relative = roundingOf(types[k].dtype) + 1e-5;
         ASSERT_LE(std::fabs(operands[k].at(i) - exact[k].at(i)), 1e-4 + relative * std::fabs(exact[k].at(i))) << k;
       }
   }
 }
 
-TEST(BFloat16Kernels, Losses) {
+TEST_P(NarrowFloatKernels, Losses) {
   Random random{5};
   const Attributes mean = {{"ignore_index", int64_t(-100)}, {"reduction", std::string("mean")}};
   std::vector<Buffer> operands = buffers(random, {{half, {4, 50}}, {DType::I64, {4}}, {wide, {}}, {wide, {4}}});
@@ -191,7 +237,7 @@ TEST(BFloat16Kernels, Losses) {
                     mean, 1, {1e-5, 1e-7});
 }
 
-TEST(BFloat16Kernels, Convolutions) {
+TEST_P(NarrowFloatKernels, Convolutions) {
   Random random{6};
   const Shape x = {2, 3, 8, 8}, w = {5, 3, 3, 3}, y = {2, 5, 8, 8};
   const Attributes window = {
@@ -207,7 +253,7 @@ TEST(BFloat16Kernels, Convolutions) {
     ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf(kernel, exact, attributes), exact).ok());
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf(kernel, operands, attributes), operands, 3).ok());
     for (int64_t i = 0; i < elementCount(types[2].shape); ++i) {
-      const double relative = types[2].dtype == half ? 0x1p-8 + 1e-5 : 1e-5;
+      const double relative = roundingOf(types[2].dtype) + 1e-5;
       ASSERT_LE(std::fabs(operands[2].at(i) - exact[2].at(i)), 1e-4 + relative * std::fabs(exact[2].at(i))) << kernel;
     }
   };
@@ -223,7 +269,7 @@ TEST(BFloat16Kernels, Convolutions) {
   expectRoundedOnce("average_pool_grad", buffers(random, {{half, pooled}, {half, x}}), pool, 1);
 }
 
-TEST(BFloat16Kernels, MovementKeepsTheBits) {
+TEST_P(NarrowFloatKernels, MovementKeepsTheBits) {
   Random random{7};
   const Buffer x = random.buffer(half, {3, 4});
   const auto run = [&](const std::string &kernel, std::vector<Buffer> operands, const Attributes &attributes,
@@ -234,7 +280,7 @@ TEST(BFloat16Kernels, MovementKeepsTheBits) {
         EXPECT_EQ(operands.back().as<uint16_t>()[i], from[i] < 0 ? 0 : x.as<uint16_t>()[from[i]]) << kernel << i;
     }
   };
-  const auto y = [](Shape shape) { return Buffer(type(half, std::move(shape))); };
+  const auto y = [this](Shape shape) { return Buffer(type(half, std::move(shape))); };
   run("transpose", {x, y({4, 3})}, {{"perm", Shape{1, 0}}}, {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11});
   run("slice", {x, y({2, 2})}, {{"starts", Shape{1, 0}}, {"steps", Shape{1, 2}}}, {4, 6, 8, 10});
   run("pad", {x, y({3, 5})}, {{"low", Shape{0, 1}}, {"interior", Shape{0, 0}}, {"value", 0.0}},
@@ -244,33 +290,34 @@ TEST(BFloat16Kernels, MovementKeepsTheBits) {
   run("gather", {x, rows, y({2, 4})}, {{"axis", int64_t(0)}}, {8, 9, 10, 11, 0, 1, 2, 3});
 }
 
-TEST(BFloat16Kernels, GatherGradientAddsInFloat32) {
-  const int64_t count = 1000; // in bfloat16 a sum of ones ends at 256
+TEST_P(NarrowFloatKernels, GatherGradientAddsInFloat32) {
+  const int64_t count = 5000; // in bfloat16 a sum of ones ends at 256, in float16 at 2048
   Buffer ones(type(half, {count, 1}));
   for (int64_t i = 0; i < count; ++i)
-    ones.as<BFloat16>()[i] = BFloat16(1);
+    storeDouble(ones.data() + i * 2, half, 1);
   std::vector<Buffer> operands = {ones, Buffer(type(DType::I64, {count}), std::vector<int64_t>(size_t(count), 1)),
                                   Buffer(type(wide, {2, 1}))};
   ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("gather_grad", operands, {{"axis", int64_t(0)}}), operands).ok());
   EXPECT_EQ(operands[2].at(0), 0);
-  EXPECT_EQ(operands[2].at(1), 1000);
+  EXPECT_EQ(operands[2].at(1), 5000);
 }
 
-TEST(BFloat16Kernels, DropoutDrawsTheMasksOfFloat32) {
+TEST_P(NarrowFloatKernels, DropoutDrawsTheMasksOfFloat32) {
   const int64_t count = 5000;
   const Attributes attributes = {{"ratio", 0.25}, {"op_id", int64_t(3)}};
   const CallContext context = {.seed = 7, .step = 11, .microbatch = 5};
   std::vector<Buffer> narrow = {Buffer(type(half, {count})), Buffer(type(half, {count}))},
                       full = {Buffer(type(wide, {count}), std::vector<float>(size_t(count), 3)),
                               Buffer(type(wide, {count}))};
-  std::fill_n(narrow[0].as<BFloat16>(), count, BFloat16(3));
+  for (int64_t i = 0; i < count; ++i)
+    storeDouble(narrow[0].data() + i * 2, half, 3);
   ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("dropout", narrow, attributes), narrow, 2, context).ok());
   ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("dropout", full, attributes), full, 2, context).ok());
   for (int64_t i = 0; i < count; ++i)
     ASSERT_EQ(narrow[1].at(i), full[1].at(i)); // 0 or 4
 }
 
-TEST(BFloat16Kernels, ElementwiseRoundsEachInstruction) {
+TEST_P(NarrowFloatKernels, ElementwiseRoundsEachInstruction) {
   Random random{8};
   const Buffer x = random.buffer(half, {3, 70}), y = random.buffer(wide, {70});
   Program program{2};
@@ -281,15 +328,15 @@ TEST(BFloat16Kernels, ElementwiseRoundsEachInstruction) {
   program.results = {cube, full, back, less};
   const std::vector<Buffer> got = check({x, y}, program, {half, wide, half, DType::Bool}, {3, 70}, {});
   for (int64_t i = 0; i < 210; ++i) {
-    const float a = float(x.at(i)), square = BFloat16(a * a), rounded = BFloat16(square * a);
-    ASSERT_EQ(got[2].at(i), rounded);
-    ASSERT_EQ(got[3].at(i), rounded + float(y.at(i % 70)));
-    ASSERT_EQ(got[4].at(i), float(BFloat16(rounded + float(y.at(i % 70)))));
-    ASSERT_EQ(got[5].at(i), float(BFloat16(std::tanh(a))) < float(BFloat16(0.3f)));
+    const float a = float(x.at(i)), square = rounded(half, a * a), cubed = rounded(half, square * a);
+    ASSERT_EQ(got[2].at(i), cubed);
+    ASSERT_EQ(got[3].at(i), cubed + float(y.at(i % 70)));
+    ASSERT_EQ(got[4].at(i), rounded(half, cubed + float(y.at(i % 70))));
+    ASSERT_EQ(got[5].at(i), rounded(half, std::tanh(a)) < rounded(half, 0.3f));
   }
 }
 
-TEST(BFloat16Kernels, EveryOpcodeIsFloat32sRounded) {
+TEST_P(NarrowFloatKernels, EveryOpcodeIsFloat32sRounded) {
   Random random{9};
   const Buffer x = random.buffer(half, {5, 300}, 2), y = random.buffer(half, {300}, 2);
   for (int64_t number = 10; number <= 69; ++number) {
@@ -309,15 +356,15 @@ TEST(BFloat16Kernels, EveryOpcodeIsFloat32sRounded) {
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("elementwise", got, narrow.attributes()), got, 2).ok());
     ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("elementwise", want, full.attributes()), want, 2).ok());
     for (int64_t i = 0; i < 1500; ++i) {
-      const double rounded = result == half ? double(BFloat16(float(want[2].at(i)))) : want[2].at(i);
-      if (!std::isnan(rounded) || !std::isnan(got[2].at(i))) {
-        ASSERT_EQ(got[2].at(i), rounded);
+      const double expected = result == half ? rounded(half, float(want[2].at(i))) : want[2].at(i);
+      if (!std::isnan(expected) || !std::isnan(got[2].at(i))) {
+        ASSERT_EQ(got[2].at(i), expected);
       }
     }
   }
 }
 
-TEST(BFloat16Kernels, CastsSelectsAndCopies) {
+TEST_P(NarrowFloatKernels, CastsSelectsAndCopies) {
   Random random{10};
   const Shape shape = {4, 100};
   const Buffer x = random.buffer(half, shape, 50), n = random.buffer(DType::I64, shape),
@@ -332,16 +379,17 @@ TEST(BFloat16Kernels, CastsSelectsAndCopies) {
   check({x, n, d, b}, program, {half, half, half, DType::I32, DType::Bool, wide, DType::F64, half, half}, shape, {});
 }
 
-TEST(BFloat16Kernels, RefusesOtherMixtures) {
+TEST_P(NarrowFloatKernels, RefusesOtherMixtures) {
+  const std::string own(name(half));
   const Attributes axis = {{"axis", int64_t(0)}};
-  expectRefused({"softmax", {{half, {3}}, {wide, {3}}}, axis}, "operand 1 (y) must be bfloat16, not float32");
+  expectRefused({"softmax", {{half, {3}}, {wide, {3}}}, axis}, "operand 1 (y) must be " + own + ", not float32");
   expectRefused({"layer_norm",
                  {{half, {2, 3}}, {half, {3}}, {half, {3}}, {half, {2, 3}}, {wide, {2}}, {wide, {2}}},
                  {{"epsilon", 1e-5}}},
-                "operand 1 (gamma) must be float32, not bfloat16");
+                "operand 1 (gamma) must be float32, not " + own);
   expectRefused({"dropout", {{half, {3}}}, {{"ratio", 0.5}, {"op_id", int64_t(0)}}}, "takes 2 operands, not 1");
   expectRefused({"block_sum_squares", {{half, {64}}, {DType::F64, {1}}}, {{"block", int64_t(64)}}},
-                "must be float32 or float64, not bfloat16");
+                "must be float32 or float64, not " + own);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "kernels/elementwise/elementwise_bfloat16.h"
+#include "kernels/elementwise/elementwise_narrow.h"
 
 #include <map>
 
@@ -37,12 +37,12 @@ private:
     return int64_t(call_.inputs + code_.size() / elementwiseInstructionWidth) - 1;
   }
 
-  /// The register that holds what register `old` of the given program does, in float32 if that is bfloat16.
+  /// The register that holds what register `old` of the given program does, in float32 if that has 16 bits.
   int64_t wide(int old) {
     if (old < 0)
       return -1;
     const int64_t reg = registers_[size_t(old)];
-    if (types_[size_t(old)] != DType::BF16)
+    if (!isNarrowFloat(types_[size_t(old)]))
       return reg;
     const auto [it, fresh] = wide_.try_emplace(reg, 0);
     if (fresh)
@@ -63,16 +63,16 @@ private:
     if (op == ElementwiseOp::Cast)
       return cast(wide(sources[0]), wideType(sources[0]), type);
     const int64_t a = wide(sources[0]), b = wide(sources[1]);
-    const int64_t result = emit(op, type == DType::BF16 ? DType::F32 : type, a, b);
-    return type == DType::BF16 ? emit(ElementwiseOp::Cast, type, result) : result;
+    const int64_t result = emit(op, isNarrowFloat(type) ? DType::F32 : type, a, b);
+    return isNarrowFloat(type) ? emit(ElementwiseOp::Cast, type, result) : result;
   }
 
-  DType wideType(int old) const { return types_[size_t(old)] == DType::BF16 ? DType::F32 : types_[size_t(old)]; }
+  DType wideType(int old) const { return isNarrowFloat(types_[size_t(old)]) ? DType::F32 : types_[size_t(old)]; }
 
   int64_t cast(int64_t reg, DType from, DType to) {
     if (from == to)
       return reg;
-    if (to == DType::BF16 && from != DType::F32)
+    if (isNarrowFloat(to) && from != DType::F32)
       reg = emit(ElementwiseOp::Cast, DType::F32, reg);
     return emit(ElementwiseOp::Cast, to, reg);
   }
@@ -81,7 +81,7 @@ private:
   std::vector<int64_t> code_, registers_; ///< new registers by old
   std::vector<double> constants_;
   std::vector<DType> types_;        ///< by old register
-  std::map<int64_t, int64_t> wide_; ///< float32 by register of bfloat16
+  std::map<int64_t, int64_t> wide_; ///< float32 by register of 16 bits
 };
 
 } // namespace
