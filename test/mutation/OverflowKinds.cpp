@@ -39,31 +39,50 @@ std::string overflowApplied(proto::Plan &plan, Random &random) {
   return describe(plan, *place) + " is made although gradients overflow";
 }
 
-/// The sums of squares of a rank's gradients are not gathered, so each rank skips by its own: what it has stands first
-/// among zeros.
+/// A gather of the parts before `first`. Of the others a rank has its own alone, which stands first among zeros.
+std::vector<proto::Command> gatherFewer(const proto::Command &gather, int first) {
+  std::vector<proto::Command> commands;
+  if (first > 0) {
+    auto &kept = *commands.emplace_back(gather).mutable_collective()->mutable_parts();
+    kept.DeleteSubrange(first, kept.size() - first);
+  }
+  for (int i = first; i < gather.collective().parts_size(); ++i) {
+    const proto::CollectivePart &part = gather.collective().parts(i);
+    *commands.emplace_back().mutable_fill()->mutable_target() = part.target();
+    proto::CopyCommand &copy = *commands.emplace_back().mutable_copy();
+    *copy.mutable_source() = part.source();
+    *copy.mutable_target() = part.target();
+    *copy.mutable_target()->mutable_shape() = part.source().shape();
+  }
+  for (proto::Command &command : commands) {
+    command.set_queue(gather.queue());
+    command.clear_signals();
+  }
+  *commands.front().mutable_waits() = gather.waits();
+  *commands.back().mutable_signals() = gather.signals();
+  return commands;
+}
+
+/// Sums of squares of a rank's gradients are not gathered, so each rank skips by its own.
 std::string skipByOwnGradients(proto::Plan &plan, Random &random) {
   const auto place = random.pick(find(plan, [](const proto::Command &command) {
-    return isCollective(command, proto::CollectiveCommand::ALL_GATHER) && command.collective().parts_size() == 1 &&
+    return isCollective(command, proto::CollectiveCommand::ALL_GATHER) &&
            command.collective().parts(0).source().dtype() == proto::DTYPE_F64;
   }));
   if (!place || !scalesLoss(plan))
     return "";
-  const std::string text = describe(plan, *place) + " left out: each rank skips by its own gradients";
-  proto::Command &gather = at(plan, *place);
-  const proto::Operand own = gather.collective().parts(0).source(), all = gather.collective().parts(0).target();
-  proto::Command copy;
-  copy.set_queue(gather.queue());
-  *copy.mutable_copy()->mutable_source() = own;
-  *copy.mutable_copy()->mutable_target() = own;
-  copy.mutable_copy()->mutable_target()->set_buffer(all.buffer());
-  copy.mutable_copy()->mutable_target()->set_byte_offset(all.byte_offset());
-  copy.mutable_copy()->mutable_target()->set_access(proto::Operand::WRITE);
-  copy.mutable_signals()->Swap(gather.mutable_signals()); // when it has finished
-  *gather.mutable_fill()->mutable_target() = all;
-  for (proto::Life &life : *plan.mutable_roles(place->role)->mutable_buffers(int(own.buffer()))->mutable_lives())
-    if (life.death_routine() == uint32_t(place->routine) && life.death_command() == uint32_t(place->command))
-      life.set_death_command(uint32_t(place->command) + 1);
-  insert(plan, {place->role, place->routine, place->command + 1}, copy);
+  const std::string text = describe(plan, *place) + " gathers less: each rank skips by its own gradients";
+  const proto::Command gather = at(plan, *place);
+  const std::vector<proto::Command> commands =
+      gatherFewer(gather, int(random.below(size_t(gather.collective().parts_size()))));
+  at(plan, *place) = commands.front();
+  for (size_t i = 1; i < commands.size(); ++i)
+    insert(plan, {place->role, place->routine, place->command + int(i)}, commands[i]);
+  for (const proto::CollectivePart &part : gather.collective().parts())
+    for (proto::Life &life :
+         *plan.mutable_roles(place->role)->mutable_buffers(int(part.source().buffer()))->mutable_lives())
+      if (life.death_routine() == uint32_t(place->routine) && life.death_command() == uint32_t(place->command))
+        life.set_death_command(uint32_t(place->command) + uint32_t(commands.size()) - 1);
   return text;
 }
 
