@@ -228,9 +228,9 @@ namespace {
 
 std::vector<Kind> singleKinds() {
   std::vector<Kind> all;
-  for (const std::vector<Kind> &kinds : {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(),
-                                         endKinds(), rankKinds(), closedWorldKinds(), sumKinds(), statisticsKinds(),
-                                         overflowKinds()})
+  for (const std::vector<Kind> &kinds :
+       {orderKinds(), memoryKinds(), gradientKinds(), meaningKinds(), messageKinds(), endKinds(), rankKinds(),
+        closedWorldKinds(), sumKinds(), statisticsKinds(), overflowKinds()})
     all.insert(all.end(), kinds.begin(), kinds.end());
   return all;
 }
