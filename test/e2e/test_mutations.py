@@ -45,8 +45,9 @@ def subjects(tools, tmp_path_factory):
     plans = []
     choices = [(*plan, {}) for plan in PLANS] + [(*staged, {}, {"pipeline": {"stages": 2, "schedule": schedule, "chunks": chunks}})
                                                  for *staged, schedule, chunks in STAGED]
+    choices += [("gpt2", 4, 2, 1, {}, {"pipeline": {"stages": 2}, "loss_normalization": "tokens"})]
     for model, ranks, accumulation, stage, more, own in choices:
-        plan = folder / f"{model}-{ranks}-{accumulation}-{stage}{'-staged' if own else ''}.dsplan"
+        plan = folder / f"{model}-{ranks}-{accumulation}-{stage}{'-'.join(('', *own))}.dsplan"
         config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5, deepstatic=own,
                               zero_optimization={"stage": stage, **SMALL, **more})
         tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards" / f"good-{model}", "--config", config, "--ranks", ranks,
