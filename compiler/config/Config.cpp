@@ -59,6 +59,16 @@ void resolvePrecision(Resolver &resolver, Config &config) {
                                 " a float32 above 0 and at most 2^126");
 }
 
+/// The scale of a loss that is a sum over labels, and the division by their count, are one by one right, but nobody has
+/// followed both at once.
+void resolveNormalization(Resolver &resolver, Config &config) {
+  static constexpr std::string_view path = "deepstatic.loss_normalization";
+  config.lossByTokens = resolver.stringOrDefault(path) == "tokens";
+  if (config.lossByTokens && config.fp16)
+    resolver.refuse(path, "with fp16.enabled it is not available yet; bf16 has it",
+                    "--set fp16.enabled=false --set bf16.enabled=true");
+}
+
 /// A number of bytes, or a text such as "2GiB"; nothing where none is written or it is refused.
 std::optional<int64_t> bytesAt(Resolver &resolver, std::string_view path) {
   std::optional<int64_t> bytes = resolver.integer(path);
@@ -116,7 +126,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
     resolvePrecision(resolver, config);
-    config.lossByTokens = resolver.stringOrDefault("deepstatic.loss_normalization") == "tokens";
+    resolveNormalization(resolver, config);
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveParameterGroups(resolver, config);

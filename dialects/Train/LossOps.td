@@ -51,8 +51,8 @@ def Train_CrossEntropyGradOp : Train_PureOp<"cross_entropy_grad"> {
 def Train_LossGradientOp : Train_Op<"loss_gradient", []> {
   let summary = "where the backward pass begins: the gradient of the loss, with every scale in it";
   let description = [{
-    Its value is the one place where gradients are scaled: 1 / (accumulation steps * data-parallel ranks). Written by
-    `ds-scale-gradients`; 1 as `ds-differentiate` leaves it. What stands before it in the function is the forward pass,
+    Its value is the one place where the backward scales gradients: 1 / (accumulation steps * data-parallel ranks), written by
+    `ds-scale-gradients`; 1 as `ds-differentiate` leaves it, and where the update divides by targets (`ds-count-targets`). What stands before it in the function is the forward pass,
     what follows it the backward.
   }];
   let arguments = (ins F64Attr:$scale);

@@ -44,9 +44,11 @@ def subjects(tools, tmp_path_factory):
     save_file({"input_ids": tokens, "labels": labels}, folder / "data.safetensors")
     plans = []
     choices = [(*plan, {}) for plan in PLANS] + [(*staged, {}, {"deepstatic": {"pipeline": {"stages": 2, "schedule": schedule, "chunks": chunks}}})
-                                                 for *staged, schedule, chunks in STAGED] + [("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}})]
+                                                 for *staged, schedule, chunks in STAGED]
+    choices += [("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}}),
+                ("llama", 4, 2, 1, {}, {"deepstatic": {"pipeline": {"stages": 2}, "loss_normalization": "tokens"}})]
     for model, ranks, accumulation, stage, more, own in choices:
-        plan = folder / f"{model}-{ranks}-{accumulation}-{stage}{'-' + '-'.join(own) if own else ''}.dsplan"
+        plan = folder / f"{len(plans)}-{model}-{ranks}-{accumulation}-{stage}.dsplan"
         config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5, **own,
                               zero_optimization={"stage": stage, **SMALL, **more})
         tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards" / f"good-{model}", "--config", config, "--ranks", ranks,

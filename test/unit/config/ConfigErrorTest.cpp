@@ -177,6 +177,10 @@ TEST(ConfigError, ParametersOutOfRange) {
   const auto checkpoint = [](const std::string &members) {
     return sentence(R"("train_batch_size": 1, "deepstatic": {"checkpoint": {)" + members + "}}");
   };
+  EXPECT_EQ(
+      sentence(R"("train_batch_size": 1, "fp16": {"enabled": true}, "deepstatic": {"loss_normalization": "tokens"})"),
+      "ds_config.json:1: deepstatic.loss_normalization is \"tokens\"; with fp16.enabled it is not available yet; bf16 "
+      "has it");
   EXPECT_EQ(checkpoint(R"("buffer": 0)"),
             "ds_config.json:1: deepstatic.checkpoint.buffer is 0; it must be more than 0 bytes");
   EXPECT_EQ(
