@@ -5,7 +5,7 @@
     scripts/fuzz.py --only store_fuzzer --seconds 600 --record
 
 --record adds what was run to the table of docs/fuzzing.md, so that an hour may come in pieces; beside other work, a fuzzer gets less of
-the processor than the clock says. What a fuzzer finds new stays in build/fuzz/NAME and is its start the next time; an input that ends it, by a crash, a leak or 25 s without an end, is kept as
+the processor than the clock says. What a fuzzer finds new stays in build/fuzz/NAME and is its start the next time; an input that ends it, by a crash, a leak or 100 s without an end, is kept as
 build/fuzz/NAME.crash-* and shown. Exit code 1 where there is one. The last line is the total.
 """
 
@@ -68,7 +68,7 @@ def fuzz(name, seconds):
     found = ROOT / "build" / "fuzz" / name
     found.mkdir(parents=True, exist_ok=True)
     begin, used = time.monotonic(), processor_seconds()
-    run = subprocess.run([BIN / name, f"-max_total_time={seconds}", "-timeout=25", "-max_len=16384", "-print_final_stats=1", "-verbosity=1",
+    run = subprocess.run([BIN / name, f"-max_total_time={seconds}", "-timeout=100", "-max_len=16384", "-print_final_stats=1", "-verbosity=1",
                           f"-artifact_prefix={found}.", found, *seeds(name)], capture_output=True, text=True, errors="replace")
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", run.stderr)
     covered = re.findall(r"cov: (\d+)", run.stderr)
