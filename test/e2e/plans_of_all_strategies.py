@@ -1,4 +1,5 @@
-"""32 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, optimizers, running statistics; and their data."""
+"""34 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
+statistics; and their data."""
 
 import numpy
 from conftest import REPOSITORY, write_config
@@ -31,6 +32,7 @@ PLANS = [
     ("gpt2", 4, 3, {**staged("1f1b"), **zero(1)}), ("llama", 4, 2, {**staged("zb-h1"), **zero(2)}), ("llama", 4, 4, {**staged("1f1b"), **zero(3)}),
     ("llama", 2, 3, staged("1f1b", recompute="full")), ("gpt2", 4, 2, {**staged("gpipe"), **zero(0, overlap_comm=True)}),
     ("statistics", 1, 2, {}), ("statistics", 2, 2, zero(2)),
+    ("gpt2", 2, 2, {**zero(1), "fp16": {"enabled": True}}), ("llama", 2, 3, {**zero(0), "deepstatic": {"loss_normalization": "tokens"}}),
 ]
 
 
