@@ -97,12 +97,19 @@ TEST(PeakMemory, ADeathBeforeTheBirthIsNoLife) {
   EXPECT_EQ(measure(plan.roles(0), "device").peakLiveBytes, 10240u - 1024);
 }
 
-TEST(PeakMemory, PhasesAreWhatIsAliveInThem) {
-  const Plan plan = smallPlan();
+std::vector<uint64_t> phaseBytes(const Plan &plan, std::string_view space) {
   std::vector<uint64_t> bytes;
-  for (const Phase &phase : phasesOf(plan.roles(0), measure(plan.roles(0), "device")))
+  for (const Phase &phase : phasesOf(plan, plan.roles(0), measure(plan.roles(0), space)))
     bytes.push_back(phase.liveBytes);
-  EXPECT_EQ(bytes, (std::vector<uint64_t>{2048, 2048, 10240, 5120, 2048})); // init, load, step, eval, save
+  return bytes;
+}
+
+TEST(PeakMemory, PhasesAreWhatIsAliveInThem) {
+  Plan plan = smallPlan();
+  plan.mutable_training()->set_checkpoint_buffer_bytes(77);
+  // init, load, step, eval, save
+  EXPECT_EQ(phaseBytes(plan, "device"), (std::vector<uint64_t>{2048, 2048, 10240, 5120, 2048}));
+  EXPECT_EQ(phaseBytes(plan, "host"), (std::vector<uint64_t>{0, 0, 0, 0, 77}));
 }
 
 } // namespace
