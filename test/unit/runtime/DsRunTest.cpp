@@ -86,8 +86,8 @@ TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
   EXPECT_EQ(dsRun("--help").code, 0);
 }
 
-TEST_F(DsRun, NamesCommandsThatAreNotThereYet) {
-  expectError(dsRun("checkpoint convert dir --from-deepspeed ck"), 2, "ds-run checkpoint convert is not available yet");
+TEST_F(DsRun, AConversionNeedsItsSource) {
+  expectError(dsRun("checkpoint convert dir"), 2, "--from-deepspeed is required");
 }
 
 TEST_F(DsRun, FlagsOfCheckpointsBelongTogether) {
