@@ -22,13 +22,15 @@ constexpr std::chrono::milliseconds beatInterval{500};
 /// ask. All have been heard of at first.
 class LastHeard {
 public:
-  LastHeard(uint32_t rank, uint32_t ranks) : rank_(rank), heardMs_(ranks) {
+  using Clock = int64_t (*)(); ///< ms since any moment, never less than before
+
+  LastHeard(uint32_t rank, uint32_t ranks, Clock clock = steadyMs) : rank_(rank), clock_(clock), heardMs_(ranks) {
     for (std::atomic<int64_t> &heard : heardMs_)
-      heard = nowMs();
+      heard = clock_();
   }
 
   int64_t agoMs(uint32_t rank) const noexcept {
-    return rank == rank_ ? 0 : std::max<int64_t>(0, nowMs() - heardMs_[rank]);
+    return rank == rank_ ? 0 : std::max<int64_t>(0, clock_() - heardMs_[rank]);
   }
   /// What to tell another process: of each rank, how many ms ago.
   void tell(std::span<uint32_t> agoMs) const noexcept {
@@ -37,7 +39,7 @@ public:
   }
   /// What another has told.
   void hear(std::span<const uint32_t> agoMs) noexcept {
-    const int64_t now = nowMs();
+    const int64_t now = clock_();
     for (uint32_t rank = 0; rank < heardMs_.size() && rank < agoMs.size(); ++rank)
       heardMs_[rank] = std::max(heardMs_[rank].load(), now - agoMs[rank]);
   }
@@ -51,12 +53,13 @@ public:
   }
 
 private:
-  static int64_t nowMs() noexcept {
+  static int64_t steadyMs() noexcept {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
 
   const uint32_t rank_;
+  const Clock clock_;
   std::vector<std::atomic<int64_t>> heardMs_; // by rank
 };
 

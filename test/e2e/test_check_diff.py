@@ -63,7 +63,7 @@ def test_a_machine_that_ds_run_does_not_have(tools, config):
 
 
 @pytest.mark.parametrize("options, part", [
-    (["--set", "fp16.enabled=true"], "fp16.enabled is true"),
+    (["--set", "amp.enabled=true"], "amp"),
     (["--set", "train_batch_size=3"], "train_batch_size"),
     (["--loss", "nothing"], "nothing"),
 ])
@@ -73,9 +73,9 @@ def test_refusals_are_verdicts(tools, config, options, part):
 
 
 def test_rejected_keys_stand_beside_the_others(tools, config):
-    answers = check(tools, config, "--ranks", 2, "--set", "fp16.enabled=true", code=1)["checks"][0]["config"]
+    answers = check(tools, config, "--ranks", 2, "--set", "amp.enabled=true", code=1)["checks"][0]["config"]
     status = {answer["path"]: answer["status"] for answer in answers}
-    assert status["fp16.enabled"] == "rejected" and status["zero_optimization.stage"] == "honoured"
+    assert status["amp.enabled"] == "rejected" and status["zero_optimization.stage"] == "honoured"
 
 
 @pytest.mark.parametrize("options, code", [(["--machine", "nothing"], 1), (["--ranks", "0"], 2), (["--ranks", "two"], 2),
