@@ -31,16 +31,69 @@ int partOf(const proto::CollectiveCommand &collective, const proto::Operand &tar
   return 0;
 }
 
-/// Whether a slice holds the elements of a bucket's members that lie there; what is not known may be.
-bool holdsSlice(Values &values, const Layout &whole, uint64_t offset, const std::vector<OperandSegment> &slice) {
-  for (const OperandSegment &segment : slice)
-    for (const Member &member : whole.within(offset + segment.begin, segment.end - segment.begin)) {
-      const uint64_t byte = segment.valueByte + member.begin - (offset + segment.begin);
-      if (segment.value != Values::unknown &&
-          (segment.value != values.variable(member.variable) || byte != member.firstByte))
-        return false;
-    }
-  return true;
+/// A bucket as a gather carries it: in its own element type, or converted to a smaller one.
+class CarriedBucket {
+public:
+  /// `bytes` of all slices. The bucket's element size is a multiple of `dtype`'s.
+  CarriedBucket(RankMemory &memory, const proto::Buffer &buffer, proto::DType dtype, uint64_t bytes)
+      : values_(memory.values()), dtype_(dtype), factor_(elementBytes(dtypeOf(memory, buffer)) / elementBytes(dtype)),
+        layout_(memory.plan(), wholeOf(buffer, bytes * factor_), memory.rank) {}
+  static proto::DType dtypeOf(const RankMemory &memory, const proto::Buffer &buffer) {
+    return memory.plan().buckets(int(buffer.bucket())).dtype();
+  }
+
+  /// Members in these bytes of what is gathered, cut to fit.
+  std::vector<Member> within(uint64_t offset, uint64_t bytes) const {
+    std::vector<Member> members = layout_.within(offset * factor_, bytes * factor_);
+    for (Member &member : members)
+      member = {member.variable, member.begin / factor_, member.end / factor_, member.firstByte / factor_};
+    return members;
+  }
+  uint32_t valueOf(const Member &member) const {
+    return values_.converted(values_.variable(member.variable), dtype_);
+  }
+
+  /// Whether a slice holds the elements of the members that lie there; what is not known may be.
+  bool holdsSlice(uint64_t offset, const std::vector<OperandSegment> &slice) const {
+    for (const OperandSegment &segment : slice)
+      for (const Member &member : within(offset + segment.begin, segment.end - segment.begin)) {
+        const uint64_t byte = segment.valueByte + member.begin - (offset + segment.begin);
+        if (segment.value != Values::unknown && (segment.value != valueOf(member) || byte != member.firstByte))
+          return false;
+      }
+    return true;
+  }
+
+private:
+  static proto::Buffer wholeOf(proto::Buffer buffer, uint64_t bytes) {
+    buffer.set_shard(false);
+    buffer.set_bytes(bytes);
+    return buffer;
+  }
+
+  Values &values_;
+  const proto::DType dtype_;
+  const uint64_t factor_;
+  const Layout layout_;
+};
+
+/// The slice of a bucket that was converted to what a gather sends: the one whose members' elements lie in `own`.
+const proto::Buffer *convertedBucket(RankMemory &memory, const proto::CollectivePart &part, uint64_t offset,
+                                     const std::vector<OperandSegment> &own) {
+  const auto known = std::ranges::find_if(own, [](const OperandSegment &one) { return one.value > Values::other; });
+  const uint64_t size = elementBytes(part.source().dtype());
+  for (const proto::Buffer &buffer : memory.role().buffers()) {
+    if (known == own.end() || !buffer.has_bucket() || !buffer.shard())
+      continue;
+    const uint64_t wide = elementBytes(CarriedBucket::dtypeOf(memory, buffer));
+    if (wide <= size || wide % size != 0 || buffer.bytes() / wide != byteCount(part.source()) / size)
+      continue;
+    const CarriedBucket bucket(memory, buffer, part.source().dtype(), byteCount(part.target()));
+    const std::vector<Member> members = bucket.within(offset + known->begin, known->end - known->begin);
+    if (!members.empty() && bucket.valueOf(members.front()) == known->value)
+      return &buffer;
+  }
+  return nullptr;
 }
 
 /// A bucket's parameters side by side, where a whole bucket is gathered. Ranks of one role hold the same at their own
@@ -49,23 +102,21 @@ std::vector<OperandSegment> gathered(RankMemory &memory, const proto::Collective
                                      const std::vector<OperandSegment> &own) {
   const bool updated = !own.empty() && std::ranges::all_of(own, &OperandSegment::updated);
   const uint64_t bytes = byteCount(part.target());
-  std::vector<OperandSegment> segments = {{0, bytes, {}, updated}};
+  const uint64_t offset = plan::groupCoordinate(memory.plan(), communicator, memory.rank) * byteCount(part.source());
   const proto::Buffer &source = memory.bufferOf(part.source()), &target = memory.bufferOf(part.target());
   const bool isWhole = target.has_bucket() && !target.shard() && bytes == target.bytes();
   const bool isOfShard = source.has_bucket() && source.shard() && byteCount(part.source()) == source.bytes();
-  if (!isWhole && !isOfShard)
-    return segments;
-  segments[0].value = memory.values().padding();
-  proto::Buffer whole = isWhole ? target : source;
-  whole.set_shard(false);
-  whole.set_bytes(bytes);
-  const Layout layout(memory.plan(), whole, memory.rank);
-  const uint64_t coordinate = plan::groupCoordinate(memory.plan(), communicator, memory.rank);
-  if (!holdsSlice(memory.values(), layout, coordinate * byteCount(part.source()), own))
+  const proto::Buffer *itself = isWhole ? &target : isOfShard ? &source : nullptr;
+  const proto::Buffer *gathers = itself ? itself : convertedBucket(memory, part, offset, own);
+  if (!gathers)
+    return {{0, bytes, {}, updated}};
+  const proto::DType dtype = itself ? CarriedBucket::dtypeOf(memory, *itself) : part.source().dtype();
+  const CarriedBucket bucket(memory, *gathers, dtype, bytes);
+  if (!bucket.holdsSlice(offset, own))
     return {{0, bytes, {}, false, Values::other}};
-  for (const Member &member : layout.within(0, bytes))
-    segments.push_back(
-        {member.begin, member.end, {}, updated, memory.values().variable(member.variable), member.firstByte});
+  std::vector<OperandSegment> segments = {{0, bytes, {}, updated, memory.values().padding()}};
+  for (const Member &member : bucket.within(0, bytes))
+    segments.push_back({member.begin, member.end, {}, updated, bucket.valueOf(member), member.firstByte});
   return segments;
 }
 

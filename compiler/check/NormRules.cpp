@@ -5,7 +5,6 @@
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
@@ -124,8 +123,8 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
   const proto::Operand &input = kernel.operands(0), &result = kernel.operands(1);
   const proto::Attribute *said = attributeOf(kernel, "block");
   const uint64_t count = byteCount(result) / sumBytes, block = said ? uint64_t(said->integer()) : wholeBlock;
-  const auto elementBytes = uint64_t(byteSize(*dtypeFromNumber(input.dtype())));
-  const uint64_t bytes = block * elementBytes;
+  const uint64_t size = elementBytes(input.dtype());
+  const uint64_t bytes = block * size;
   Values &values = memory.values();
   std::vector<OperandSegment> sums;
   for (const OperandSegment &segment : memory.segmentsOf(input, instance.microbatch)) {
@@ -138,8 +137,8 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
         append(sums, begin + left, end, values.zero(), begin + left);
       continue;
     }
-    const bool isWhole = beginsAndEndsBlocks(values, segment, bytes, elementBytes);
-    const uint64_t elements = elementsOf(values, segment, elementBytes);
+    const bool isWhole = beginsAndEndsBlocks(values, segment, bytes, size);
+    const uint64_t elements = elementsOf(values, segment, size);
     append(sums, segment.begin / bytes, end,
            isWhole ? values.squares(segment.value, int64_t(block), elements)
                    : std::min<uint32_t>(segment.value, Values::other),

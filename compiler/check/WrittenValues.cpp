@@ -115,6 +115,26 @@ bool copiesBytes(const proto::Command &command) {
          byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
 }
 
+/// Whether a kernel converts its operand element by element.
+bool converts(const proto::Command &command) {
+  return command.has_kernel() && Meaning::isConversion(command.kernel()) &&
+         elementsIn(shapeOf(command.kernel().operands(0))) == elementsIn(shapeOf(command.kernel().operands(1)));
+}
+
+/// What a conversion makes of parts of several values. Sums of gradients are not followed into another type.
+std::vector<OperandSegment> convertedParts(RankMemory &memory, const proto::KernelCommand &kernel,
+                                           uint64_t microbatch) {
+  const uint64_t from = elementBytes(kernel.operands(0).dtype()), to = elementBytes(kernel.operands(1).dtype());
+  std::vector<OperandSegment> segments = memory.segmentsOf(kernel.operands(0), microbatch);
+  for (OperandSegment &segment : segments) {
+    const bool isSum = !segment.contributions.empty();
+    const uint32_t value = memory.values().converted(segment.value, kernel.operands(1).dtype());
+    segment = {segment.begin / from * to, segment.end / from * to, {}, false, isSum ? uint32_t(Values::other) : value,
+               segment.valueByte / from * to, segment.ownOfRank};
+  }
+  return segments;
+}
+
 /// Sums of squares that name no op (NormRules.h).
 bool isPartOfNorm(const proto::Command &command) {
   return command.has_kernel() && command.reference_size() == 0 && command.kernel().operands_size() >= 2 &&
@@ -135,6 +155,8 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return *sums;
   if (result.value == Values::other && copiesBytes(command)) // parts of several values
     return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
+  if (result.value == Values::other && converts(command))
+    return convertedParts(memory, command.kernel(), instance.microbatch);
   if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
     return contributedTo(memory, target, effects, result, index);
   if (isPartOfNorm(command))

@@ -139,9 +139,12 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createAdvanceReductions({.microbatches = options.microbatches}));
   // Before gathers are moved: those that meet ahead of one use would make it wait for the next one's.
   addOptional(pm, options, createCombineCollectives({.elements = zero.bucketElements}));
+  if (zero.overlap)
+    addOptional(pm, options, createHoistGathers({.maxLive = zero.maxLive, .prefetch = zero.prefetch}));
+  // Where gathers stand is settled, and it counts elements: of what type they are does not matter to it.
+  addOptional(pm, options, createNarrowGathers());
   if (!zero.overlap)
     return;
-  addOptional(pm, options, createHoistGathers({.maxLive = zero.maxLive, .prefetch = zero.prefetch}));
   // Last: from here on only a done looks at who needs it.
   addOptional(pm, options, createSplitAsyncCollectives({.maxHeld = zero.bucketElements}));
   pm.addPass(createVerifyOverlappedForm());

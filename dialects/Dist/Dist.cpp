@@ -57,7 +57,10 @@ LogicalResult ValueOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getBucket() && !getForStep())
     return success();
   auto bucket = getBucket() ? symbols.lookupNearestSymbolFrom<BucketOp>(*this, getBucketAttr()) : BucketOp();
-  if (!bucket || bucket.getWholeType() != getType()) // value_c2
+  const auto isWholeOf = [](RankedTensorType whole, Type kept) { // in any type of float
+    return isa<FloatType>(getElementTypeOrSelf(kept)) && whole.clone(getElementTypeOrSelf(kept)) == kept;
+  };
+  if (!bucket || !isWholeOf(bucket.getWholeType(), getType())) // value_c2
     return withDeclaration(emitOpError() << "is not the whole of a dist.bucket"
                                          << (getForStep() ? "; only that is stored for a step" : ""),
                            bucket);

@@ -47,7 +47,7 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
 
     **Constraints**
     - (value_c1) the type is a static tensor.
-    - (value_c2) `of` names a dist.bucket whose whole is of the type; only such a value is `for_step`.
+    - (value_c2) `of` names a dist.bucket whose whole has the type's elements, all floats; only such a value is `for_step`.
     - (value_c3) `sharding` names axes of the mesh and dimensions of the type.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input,

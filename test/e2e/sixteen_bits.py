@@ -6,12 +6,15 @@ updates. (torch.autocast would leave norms and the residual stream float32.)
 
 import hashlib
 import json
+import math
 import os
+from collections import Counter
 
 import numpy
 import pytest
 import torch
 from conftest import write_config
+from plan_files import read_plan
 from safetensors import safe_open
 from test_parity import read_samples
 from torch_reference import load_model, train
@@ -19,6 +22,8 @@ from torch_reference import load_model, train
 SEQ, MICRO, STEPS = 32, 4, 10
 MODELS = ("gpt2", "llama", "bert")
 ADAMW = {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.1}}
+ALL_GATHER, F32, BF16, F16 = 1, 7, 9, 10  # of plan.proto
+BYTES = {F32: 4, BF16: 2, F16: 2}
 # model, ZeRO stage, ranks
 ZEROS = [("gpt2", 1, 2), ("gpt2", 3, 4), ("llama", 2, 4), ("llama", 3, 2), ("bert", 2, 2), ("bert", 3, 2)]
 
@@ -30,11 +35,11 @@ class Bench:
         self.tools, self.name, self.folder, self.data, self.out = tools, name, folder, data, out
         self.done = {}
 
-    def compile(self, ranks=1, accumulation=1, micro=MICRO, **settings):
-        key = hashlib.sha256(f"{ranks} {accumulation} {micro} {settings}".encode()).hexdigest()[:8]
+    def compile(self, ranks=1, accumulation=1, micro=MICRO, *options, **settings):
+        key = hashlib.sha256(f"{ranks} {accumulation} {micro} {options} {settings}".encode()).hexdigest()[:8]
         config = write_config(self.out / f"{key}.json", micro, accumulation, ADAMW, **settings)
         plan = self.out / f"{key}.dsplan"
-        self.tools("ds-opt", "compile", self.folder, "--config", config, "--ranks", ranks, "-o", plan)
+        self.tools("ds-opt", "compile", self.folder, "--config", config, "--ranks", ranks, "-o", plan, *options)
         return plan
 
     def run(self, plan, ranks=1, steps=STEPS):
@@ -115,3 +120,27 @@ def require_stages(one, stage, keys):
         assert got == whole
     else:  # a tied embedding: its two gradients meet after each stage has summed its own
         numpy.testing.assert_allclose(got[1], whole[1], rtol=1e-3)
+
+
+def gathered_bytes(plan):
+    """By element type: bytes that one rank has gathered of parameters after a step."""
+    role, = read_plan(plan).roles
+    total = Counter()
+    step, = [program for program in role.programs if program.name == "step"]
+    for call in step.calls:
+        for command in role.routines[call.routine].commands:
+            if command.collective.kind == ALL_GATHER:
+                for part in command.collective.parts:
+                    total[part.target.dtype] += math.prod(part.target.shape) * BYTES.get(part.target.dtype, 8)
+    return total
+
+
+def require_narrow_gathers(one, keys, dtype):
+    """ZeRO-3 gathers what is only used in 16 bits as that: half the bytes, the same bits. Embeddings and scales of norms stay wide."""
+    zero = {"stage": 3, "stage3_param_persistence_threshold": 0, "overlap_comm": True}
+    for more in ({}, {"stage3_max_live_parameters": 0}):
+        plans = [one.compile(2, 2, 1, *options, **keys, zero_optimization={**zero, **more}) for options in ((), ("--without", "ds-narrow-gathers"))]
+        narrow, wide = map(gathered_bytes, plans)
+        assert narrow[dtype] > narrow[F32] / 8 and wide[dtype] == 0
+        assert narrow[F32] + 2 * narrow[dtype] == wide[F32]
+        assert one.run(plans[0], 2, steps=3)[0] == one.run(plans[1], 2, steps=3)[0]

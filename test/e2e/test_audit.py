@@ -91,6 +91,10 @@ def test_right_plans_agree(plans, case):
     audit(plans.compile(*case))
 
 
+def test_parameters_gathered_in_16_bits_agree(plans):
+    audit(plans.compile("gpt2", 2, 2, 3, {"overlap_comm": True}, {}, bf16={"enabled": True}))
+
+
 if WHOLE:
     MODELS = {"bert": {}, "moe": {}, "vit": {}, "resnet50": {}, "gpt2": {"--dropout": 0.25}, "llama": {}}
 
@@ -479,6 +483,13 @@ def test_sources_agree(plans):
     plan = plans.compile("gpt2", 1, 2, 0, {}, {})
     said = audit(plan, "--orders", 1, "--model", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", plan.with_suffix(".json"))
     assert "the loss" in said and "gradients" in said and "settings" in said
+
+
+def test_what_the_configuration_leaves_out_has_the_default(plans, tools, tmp_path):
+    (tmp_path / "config.json").write_text('{"train_batch_size": 2, "optimizer": {"type": "AdamW"}}')
+    model, plan = REPOSITORY / "test/e2e/hazards/good-gpt2", tmp_path / "plan.dsplan"
+    tools("ds-opt", "compile", model, "--config", tmp_path / "config.json", "-o", plan)
+    audit(plan, "--orders", 1, "--model", model, "--config", tmp_path / "config.json")
 
 
 def test_convolutions_have_the_loss_and_the_gradients_of_the_model(plans, exported):

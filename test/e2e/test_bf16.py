@@ -1,9 +1,10 @@
 """bf16.enabled: losses follow float32's and PyTorch's in bfloat16; every strategy has the bits of one rank; state is float32."""
 
 import pytest
+import sixteen_bits
 import torch
 from conftest import write_config
-from sixteen_bits import ADAMW, MICRO, MODELS, ZEROS, bench, require_losses, require_stages, require_zero  # noqa: F401
+from sixteen_bits import ADAMW, MICRO, MODELS, ZEROS, bench, require_losses, require_narrow_gathers, require_stages, require_zero  # noqa: F401
 
 BF16 = {"bf16": {"enabled": True}}
 
@@ -16,6 +17,11 @@ def test_losses_are_float32s_and_pytorchs(name, bench):  # noqa: F811
 @pytest.mark.parametrize("name, stage, ranks", ZEROS)
 def test_zero_has_the_bits_of_one_rank(name, stage, ranks, bench):  # noqa: F811
     require_zero(bench(name), stage, ranks, BF16)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_parameters_are_gathered_in_16_bits(name, bench):  # noqa: F811
+    require_narrow_gathers(bench(name), BF16, sixteen_bits.BF16)
 
 
 @pytest.mark.parametrize("name, stage", [("llama", 0), ("gpt2", 2), ("llama", 3)])

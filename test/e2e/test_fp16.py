@@ -9,13 +9,14 @@ import random
 import numpy
 import onnx
 import pytest
+import sixteen_bits
 import torch
 from checkpoints import digest_of
 from conftest import write_config
 from onnx import TensorProto, helper, numpy_helper
 from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
-from sixteen_bits import MODELS, SEQ, ZEROS, bench, require_losses, require_stages, require_zero  # noqa: F401
+from sixteen_bits import MODELS, SEQ, ZEROS, bench, require_losses, require_narrow_gathers, require_stages, require_zero  # noqa: F401
 from test_parity import read_samples
 from torch_reference import load_model, train
 
@@ -78,6 +79,11 @@ def test_300_steps_are_autocasts(tools, exported, text_data, tmp_path, name, rat
 @pytest.mark.parametrize("name, stage, ranks", [("gpt2", 0, 2), *ZEROS])
 def test_zero_has_the_bits_of_one_rank(name, stage, ranks, bench):  # noqa: F811
     require_zero(bench(name), stage, ranks, FP16)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_parameters_are_gathered_in_16_bits(name, bench):  # noqa: F811
+    require_narrow_gathers(bench(name), FP16, sixteen_bits.F16)
 
 
 @pytest.mark.parametrize("name, stage", [("llama", 0), ("gpt2", 2), ("llama", 3)])

@@ -46,6 +46,8 @@ bool Meaning::isOnly(const proto::KernelCommand &kernel, int64_t opcode, int ope
 
 bool Meaning::isCopy(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Copy), 2); }
 
+bool Meaning::isConversion(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Cast), 2); }
+
 bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Add), 3); }
 
 /// Runs the little program on values instead of numbers. That it is one, of operands that broadcast to its results, the

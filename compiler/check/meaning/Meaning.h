@@ -36,8 +36,9 @@ public:
   struct Result {
     uint32_t value = Values::unknown, added = Values::unknown;
   };
-  /// Whether a kernel does nothing but copy its first operand, or add its first two.
+  /// Whether a kernel does nothing but copy its first operand, convert it, or add its first two.
   static bool isCopy(const proto::KernelCommand &kernel);
+  static bool isConversion(const proto::KernelCommand &kernel);
   static bool isAddition(const proto::KernelCommand &kernel);
   /// By operand; `held` says what each of them held, unknown for those that are only written. Throws Mismatch.
   std::vector<Result> resultsOf(const proto::Command &command, std::span<const uint32_t> held);

@@ -47,6 +47,8 @@ public:
   uint32_t zero() { return constant(0, proto::DTYPE_UNSPECIFIED); }
   uint32_t padding(); ///< what of a bucket belongs to no variable
   uint32_t incremented(uint32_t value);
+  /// A value's elements as another type holds them: what train.cast makes of them.
+  uint32_t converted(uint32_t value, proto::DType dtype);
   uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
   uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
   /// The sums of the squares of each `block` of that many elements, to the end of the last block of 1024.

@@ -57,8 +57,10 @@ std::vector<Effect> effectsOf(const proto::Command &command) {
   return effects;
 }
 
+uint64_t elementBytes(proto::DType dtype) { return uint64_t(byteSize(*dtypeFromNumber(dtype))); }
+
 uint64_t byteCount(const proto::Operand &operand) {
-  uint64_t bytes = uint64_t(byteSize(*dtypeFromNumber(operand.dtype())));
+  uint64_t bytes = elementBytes(operand.dtype());
   for (int64_t dim : operand.shape())
     bytes *= uint64_t(dim);
   return bytes;

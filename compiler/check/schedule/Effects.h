@@ -19,6 +19,7 @@ struct Effect {
 /// In the order of the command's operands; a collective's parts one after another.
 std::vector<Effect> effectsOf(const proto::Command &command);
 
+uint64_t elementBytes(proto::DType dtype);
 uint64_t byteCount(const proto::Operand &operand);
 
 /// Whether a kernel changes operand 0, a parameter, by operand 1, its gradient.

@@ -3,7 +3,6 @@
 
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Refusal.h"
-#include "core/DType.h"
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
@@ -20,12 +19,10 @@ uint64_t elementsOf(const proto::Variable &variable) {
   return elements;
 }
 
-uint64_t bytesOf(proto::DType dtype) { return uint64_t(byteSize(*dtypeFromNumber(dtype))); }
-
 /// The members of a bucket in bytes [first, first + bytes) of it, told from `first` on.
 std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &bucket, uint64_t first,
                                   uint64_t bytes) {
-  const uint64_t size = bytesOf(bucket.dtype());
+  const uint64_t size = elementBytes(bucket.dtype());
   std::vector<Member> members;
   for (const proto::BucketMember &member : bucket.members()) {
     const uint64_t begin = member.element() * size;
@@ -42,7 +39,7 @@ std::vector<Member> bucketMembers(const proto::Plan &plan, const proto::Bucket &
 Layout::Layout(const proto::Plan &plan, const proto::Buffer &buffer, uint32_t rank) {
   if (buffer.has_variable())
     members_ = {{buffer.variable(), 0, buffer.bytes(),
-                 buffer.first_element() * bytesOf(plan.variables(int(buffer.variable())).dtype())}};
+                 buffer.first_element() * elementBytes(plan.variables(int(buffer.variable())).dtype())}};
   if (!buffer.has_bucket())
     return;
   const proto::Bucket &bucket = plan.buckets(int(buffer.bucket()));
@@ -76,7 +73,7 @@ void checkVariableLayout(const proto::Plan &plan, const proto::Role &role) {
   std::map<uint32_t, std::vector<std::pair<uint64_t, uint64_t>>> parts; // by variable: elements [first, last)
   for (const proto::Buffer &buffer : role.buffers()) {
     if (buffer.has_variable()) {
-      const uint64_t count = buffer.bytes() / bytesOf(plan.variables(int(buffer.variable())).dtype());
+      const uint64_t count = buffer.bytes() / elementBytes(plan.variables(int(buffer.variable())).dtype());
       parts[buffer.variable()].emplace_back(buffer.first_element(), buffer.first_element() + count);
     }
     if (buffer.has_bucket()) // slices of all ranks together are the whole

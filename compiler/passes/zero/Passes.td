@@ -238,6 +238,26 @@ def HoistGathers : DsPass<"ds-hoist-gathers"> {
     Option<"prefetch", "prefetch", "int64_t", "unlimited", "elements that may be gathered ahead of their use">];
 }
 
+def NarrowGathers : DsPass<"ds-narrow-gathers", ["::ds::train::TrainDialect"]> {
+  let summary = "gather parameters in the type that they are used in";
+  let description = [{
+    ```mlir
+    %own = train.read @zero.0 : tensor<1024xf32>
+    %all = dist.all_gather %own on @mesh axis "data" : (tensor<1024xf32>) -> tensor<4096xf32>
+    %w = dist.view %all at 0 : tensor<4096xf32> -> tensor<32x64xf32>
+    %low = train.cast %w to bf16 : (tensor<32x64xf32>) -> tensor<32x64xbf16>
+    // becomes
+    %own = train.read @zero.0 : tensor<1024xf32>
+    %slice = train.cast %own to bf16 : (tensor<1024xf32>) -> tensor<1024xbf16>
+    %all = dist.all_gather %slice on @mesh axis "data" : (tensor<1024xbf16>) -> tensor<4096xbf16>
+    %low = dist.view %all at 0 : tensor<4096xbf16> -> tensor<32x64xbf16>
+    ```
+    Where everything that is gathered is only cast to one smaller type of float, slices are cast before they are gathered: half
+    the bytes are sent and held, with the same bits. What is kept for later fragments is kept so, too. A bucket with a member that is read as it is,
+    an embedding or the scale of a norm, stays as it is; `ds-plan-buckets` keeps such members apart. Switch off to bisect.
+  }];
+}
+
 def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::DistDialect"]> {
   let summary = "split collectives into a start and a done";
   let description = [{

@@ -2,7 +2,8 @@
 //
 // 1. Parameters in the reverse order of their last gradients, which is about that of their first use.
 // 2. Each joins the open bucket of its element type, ZeRO stage, size class and pipeline stages, if it has room,
-//    else opens the next one. Those that are updated otherwise (parameter groups) join another.
+//    else opens the next one. Those that are updated otherwise (parameter groups) join another, and under stage 3
+//    those that are only used in 16 bits, which ds-narrow-gathers gathers so.
 // 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
 // Buckets in the order of the backward are those of DistributedDataParallel (Li et al., VLDB 2020); the stages, and
 // the threshold for small parameters, those of ZeRO in DeepSpeed (Rajbhandari et al., arXiv 1910.02054).
@@ -10,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
 #include "compiler/analysis/Gradients.h"
+#include "compiler/analysis/NarrowUses.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/zero/Passes.h"
@@ -50,6 +52,7 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
     noteReaders();
     noteUpdates();
+    noteUses();
     for (train::VariableOp parameter : parameters)
       place(parameter, bool(gradients.of(parameter.getSymNameAttr())));
   }
@@ -128,6 +131,21 @@ private:
       }
   }
 
+  /// In which type parameters are used: null where not all uses are casts to one smaller type.
+  void noteUses() {
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      for (auto read : fragment.getOps<train::ReadOp>())
+        noteUse(read.getVariableAttr().getAttr(), read.getResult());
+  }
+  void noteUse(StringAttr variable, Value value) {
+    for (Operation *user : value.getUsers())
+      if (auto reshape = dyn_cast<train::ReshapeOp>(user))
+        noteUse(variable, reshape.getResult());
+      else if (const Type type = isa<train::CastOp>(user) ? narrowTypeOf(user->getOperand(0)) : Type();
+               usedAs_.try_emplace(variable, type).first->second != type)
+        usedAs_[variable] = {};
+  }
+
   void place(train::VariableOp parameter, bool trained) {
     if (parameter->hasAttr(bucketAttribute) || !isa<FloatType>(parameter.getTensorType().getElementType()))
       return;
@@ -139,8 +157,10 @@ private:
     if (!trained && zeroStage < 3)
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
-    Open &open = open_[{parameter.getTensorType().getElementType(), zeroStage * 4 + trained * 2 + small,
-                        stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
+    const Type narrow = zeroStage == 3 ? usedAs_.lookup(parameter.getSymNameAttr()) : Type();
+    Open &open =
+        open_[{parameter.getTensorType().getElementType(), narrow, zeroStage * 4 + trained * 2 + small,
+               stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
@@ -155,8 +175,10 @@ private:
     int64_t elements = 0;
   };
   dist::MeshOp mesh_;
-  // By (element type, (zeroStage, trained, small), pipeline stages that read them, how they are updated); looked up.
-  llvm::DenseMap<std::tuple<Type, int64_t, int64_t, int64_t>, Open> open_;
+  // By (element type, smaller type of all uses, (zeroStage, trained, small), pipeline stages that read them, how they
+  // are updated); looked up.
+  llvm::DenseMap<std::tuple<Type, Type, int64_t, int64_t, int64_t>, Open> open_;
+  llvm::DenseMap<StringAttr, Type> usedAs_;                  // looked up
   llvm::DenseMap<StringAttr, int64_t> updates_;              // kinds of update; looked up
   llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers
   std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage's forward names

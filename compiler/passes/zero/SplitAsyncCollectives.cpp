@@ -21,9 +21,11 @@ using namespace ds;
 
 namespace {
 
-/// Elements that nothing but `op`, if it is a collective, keeps alive: gradients that a reduction sends.
+/// Elements that nothing but `op`, if it is a reduction, keeps alive: gradients that it sends.
 int64_t heldElements(Operation *op) {
   auto collective = dyn_cast<dist::CollectiveOpInterface>(op);
+  if (collective && collective.getKind() == dist::CollectiveKind::AllGather)
+    return 0;
   int64_t elements = 0;
   for (Value input : collective ? ValueRange(collective.getInputs()) : ValueRange())
     if (!isa_and_present<train::ReadOp, dist::ReadWholeOp>(input.getDefiningOp()))

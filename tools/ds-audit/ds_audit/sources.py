@@ -124,7 +124,7 @@ def compare_settings(plan, path):
     extras, samples = config.get("deepstatic", {}), plan.training.train_batch_size // plan.training.micro_batch_size
     scale = 1 if extras.get("loss_normalization") == "tokens" else 1 / samples  # the update divides what is summed over targets
     wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.lion": own, "train.loss_gradient": {"scale": scale},
-              "train.clip_factor": {"max_norm": config.get("gradient_clipping")},
+              "train.clip_factor": {"max_norm": config.get("gradient_clipping", 1.0)},
               "train.learning_rate": {"lr": parameters["lr"]} if "lr" in parameters and "scheduler" not in config else {}}
     compared = 0
     for op in plan.reference.ops:
