@@ -12,7 +12,8 @@ inline mlir::Type narrowTypeOf(mlir::Value tensor) {
     auto cast = mlir::dyn_cast<train::CastOp>(user);
     if (!cast)
       return {};
-    const mlir::Type from = mlir::getElementTypeOrSelf(tensor.getType()), to = mlir::getElementTypeOrSelf(cast.getType());
+    const mlir::Type from = mlir::getElementTypeOrSelf(tensor.getType()),
+                     to = mlir::getElementTypeOrSelf(cast.getType());
     const bool isNarrower = mlir::isa<mlir::FloatType>(from) && mlir::isa<mlir::FloatType>(to) &&
                             to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
     if (!isNarrower || (common && common != to))

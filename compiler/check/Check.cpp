@@ -48,11 +48,12 @@ void checkHeld(const proto::Plan &plan) {
 Unknown checkPrograms(const proto::Plan &plan, const std::set<std::string> &programs, World world) {
   Meaning meaning(plan, world == World::Closed);
   for (const std::string &name : programs) {
-    replay(plan, meaning, name, recordTimeline(plan, name));
-    for (const proto::Role &role : plan.roles())
-      for (int program = 0; program < role.programs_size(); ++program)
-        if (role.programs(program).name() == name)
-          checkLives(role, program);
+    const JointTimeline joint = recordTimeline(plan, name);
+    replay(plan, meaning, name, joint);
+    for (int r = 0; r < plan.roles_size(); ++r)
+      for (int program = 0; program < plan.roles(r).programs_size(); ++program)
+        if (plan.roles(r).programs(program).name() == name)
+          checkLives(plan, plan.roles(r), program, joint.timelines[size_t(r)]);
   }
   return {meaning.unknownCommands(), meaning.unknownBytes()};
 }

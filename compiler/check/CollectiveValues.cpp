@@ -49,9 +49,7 @@ public:
       member = {member.variable, member.begin / factor_, member.end / factor_, member.firstByte / factor_};
     return members;
   }
-  uint32_t valueOf(const Member &member) const {
-    return values_.converted(values_.variable(member.variable), dtype_);
-  }
+  uint32_t valueOf(const Member &member) const { return values_.converted(values_.variable(member.variable), dtype_); }
 
   /// Whether a slice holds the elements of the members that lie there; what is not known may be.
   bool holdsSlice(uint64_t offset, const std::vector<OperandSegment> &slice) const {

@@ -129,8 +129,9 @@ std::vector<OperandSegment> convertedParts(RankMemory &memory, const proto::Kern
   for (OperandSegment &segment : segments) {
     const bool isSum = !segment.contributions.empty();
     const uint32_t value = memory.values().converted(segment.value, kernel.operands(1).dtype());
-    segment = {segment.begin / from * to, segment.end / from * to, {}, false, isSum ? uint32_t(Values::other) : value,
-               segment.valueByte / from * to, segment.ownOfRank};
+    segment = {
+        segment.begin / from * to,     segment.end / from * to, {}, false, isSum ? uint32_t(Values::other) : value,
+        segment.valueByte / from * to, segment.ownOfRank};
   }
   return segments;
 }

@@ -1,11 +1,12 @@
 //===- field_mutations.cpp - edits any field of plans and counts who notices ===//
 //
-// field_mutations PLAN... --data DATA [--mutants N] [--pairs SHARE] [--seed S] [--verbose]: edits fields at random, one
+// field_mutations PLAN... --data DATA [--mutants N] [--pairs SHARE] [--seed S] [--keep FOLDER] [--verbose]: edits fields at random, one
 // or two a copy, and judges each copy. Prints a table by field; exits with 1 if an edit of a field that is proved was
 // accepted although it changes what is trained. docs/fields.md.
 //
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
+#include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "test/mutation/FieldEdits.h"
 #include "test/mutation/Judge.h"
@@ -26,7 +27,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> plans;
-  std::string data, field;
+  std::string data, field, folder;
   int mutants = 100;
   int pairs = 20; ///< of a hundred edits: with a second one, of a command's references
   uint64_t seed = 1;
@@ -75,6 +76,8 @@ private:
     const bool harmful = judgement.outcome == Outcome::Missed || judgement.outcome == Outcome::Load;
     const bool survives = harmful && useOf(edit.field).fieldClass == FieldClass::Proved;
     survivors_ += survives;
+    if (survives && !arguments_.folder.empty())
+      plan::writePlanFile(arguments_.folder + "/" + edit.field + "-" + std::to_string(number) + ".dsplan", broken);
     if (survives || arguments_.verbose)
       std::fprintf(stderr, "%s%llu: %s of %s %s%s: %s\n", survives ? "SURVIVES " : "",
                    static_cast<unsigned long long>(number), edit.field.c_str(), subject.name.c_str(), edit.what.c_str(),
@@ -118,6 +121,7 @@ Arguments parse(int argc, char **argv) {
   app.add_option("--field", arguments.field, "Message.field to edit; default: all, each as often");
   app.add_option("--pairs", arguments.pairs, "of a hundred: with a second edit, of a command's references");
   app.add_option("--seed", arguments.seed, "of all choices");
+  app.add_option("--keep", arguments.folder, "where to write each plan that survives, as FIELD-NUMBER.dsplan");
   app.add_flag("--list", list, "print every field with its class and why");
   app.add_flag("--verbose", arguments.verbose, "a line for each edited plan");
   try {

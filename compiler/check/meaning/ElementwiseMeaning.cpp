@@ -46,7 +46,9 @@ bool Meaning::isOnly(const proto::KernelCommand &kernel, int64_t opcode, int ope
 
 bool Meaning::isCopy(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Copy), 2); }
 
-bool Meaning::isConversion(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Cast), 2); }
+bool Meaning::isConversion(const proto::KernelCommand &kernel) {
+  return isOnly(kernel, int64_t(ElementwiseOp::Cast), 2);
+}
 
 bool Meaning::isAddition(const proto::KernelCommand &kernel) { return isOnly(kernel, int64_t(ElementwiseOp::Add), 3); }
 

@@ -45,8 +45,13 @@ std::map<uint32_t, std::vector<Live>> liveCopies(const proto::Role &role, const 
 
 class Sweep {
 public:
-  Sweep(const proto::Role &role, const proto::Program &program, const plan::ProgramLives &lives)
-      : role_(role), program_(program), lives_(lives) {}
+  Sweep(const proto::Plan &plan, const proto::Role &role, const proto::Program &program,
+        const plan::ProgramLives &lives, const Timeline &timeline)
+      : plan_(plan), role_(role), program_(program), lives_(lives), timeline_(timeline),
+        instances_(size_t(lives.instants())) {
+    for (size_t i = 0; i < timeline.instances.size(); ++i)
+      instances_[size_t(lives.instantOf(int(timeline.instances[i].call), int(timeline.instances[i].index)))] = i;
+  }
 
   /// Goes over time with the addresses that are taken.
   void run(const std::vector<Live> &copies) {
@@ -63,14 +68,17 @@ public:
       }
     std::ranges::stable_sort(moments, {}, [](const Moment &one) { return std::pair(one.when, one.isDeath); });
     taken_.clear();
+    ended_.clear();
     for (const auto &[when, isDeath, copy] : moments) {
       if (isDeath) {
         taken_.erase(copy->address);
+        leave(*copy);
         continue;
       }
       if (const Live *other = takenIn(copy->address, copy->address + copy->bytes))
         refuse(*copy, *other);
       taken_[copy->address] = copy;
+      requireEnded(*copy);
     }
   }
 
@@ -82,6 +90,53 @@ private:
     if (next != taken_.begin() && std::prev(next)->second->address + std::prev(next)->second->bytes > begin)
       return std::prev(next)->second;
     return nullptr;
+  }
+
+  /// Remembers who was the last to live in these bytes.
+  void leave(const Live &copy) {
+    const uint64_t begin = copy.address, end = copy.address + copy.bytes;
+    auto next = ended_.upper_bound(begin);
+    if (next != ended_.begin())
+      next = std::prev(next);
+    while (next != ended_.end() && next->first < end) {
+      const auto [from, old] = *next;
+      next = ended_.erase(next);
+      if (old.end <= begin) {
+        ended_.try_emplace(from, old);
+        continue;
+      }
+      if (from < begin)
+        ended_.try_emplace(from, Ended{begin, old.copy});
+      if (old.end > end)
+        ended_.try_emplace(end, old);
+    }
+    ended_[begin] = {end, &copy};
+  }
+
+  /// Lives of the same bytes that end and begin on two queues follow each other by events, not by luck: ds-run
+  /// --check-memory writes over what dies.
+  void requireEnded(const Live &copy) const {
+    if (copy.first < 0)
+      return;
+    auto before = ended_.upper_bound(copy.address);
+    if (before != ended_.begin())
+      before = std::prev(before);
+    for (; before != ended_.end() && before->first < copy.address + copy.bytes; ++before)
+      if (before->second.end > copy.address)
+        requireOrder(*before->second.copy, copy);
+  }
+
+  void requireOrder(const Live &earlier, const Live &later) const {
+    const size_t last = instances_[size_t(earlier.last)], first = instances_[size_t(later.first)];
+    const Instance &death = timeline_.instances[last], &birth = timeline_.instances[first];
+    if (death.queue == birth.queue || timeline_.isBefore(death.queue, death.position, first))
+      return;
+    throw Refusal{"race",
+                  placeOf(plan_, program_.name(), birth) + ": begins the life of " + nameOf(later) + " at byte " +
+                      std::to_string(later.address) + " on queue " + role_.queues(int(birth.queue)).name() +
+                      ", and may do so before that of " + nameOf(earlier) + " ends there",
+                  placeOf(plan_, program_.name(), death) + " is where it ends, on queue " +
+                      role_.queues(int(death.queue)).name()};
   }
 
   std::string nameOf(const Live &copy) const {
@@ -107,21 +162,30 @@ private:
                   nameOf(copy) + " lives " + lifeOf(copy) + ", " + nameOf(other) + " " + lifeOf(other)};
   }
 
+  struct Ended {
+    uint64_t end; // of these bytes
+    const Live *copy;
+  };
+
+  const proto::Plan &plan_;
   const proto::Role &role_;
   const proto::Program &program_;
   const plan::ProgramLives &lives_;
+  const Timeline &timeline_;
+  std::vector<size_t> instances_;          // by instant
   std::map<uint64_t, const Live *> taken_; // by address
+  std::map<uint64_t, Ended> ended_;        // by address: the last that lived in these bytes
 };
 
 } // namespace
 
-void checkLives(const proto::Role &role, int program) {
+void checkLives(const proto::Plan &plan, const proto::Role &role, int program, const Timeline &timeline) {
   std::set<std::string> spaces;
   for (const proto::Arena &arena : role.arenas())
     spaces.insert(arena.space());
   for (const std::string &space : spaces) {
     const plan::ProgramLives lives(role, program, space);
-    Sweep sweep(role, role.programs(program), lives);
+    Sweep sweep(plan, role, role.programs(program), lives, timeline);
     for (const auto &[arena, copies] : liveCopies(role, lives, program, space))
       sweep.run(copies);
   }

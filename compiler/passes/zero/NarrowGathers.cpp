@@ -127,7 +127,7 @@ private:
     value.setType(withElement(value.getType(), type));
   }
 
-  llvm::MapVector<Value, Wanted> wanted_;                       // by what holds a gathered bucket
+  llvm::MapVector<Value, Wanted> wanted_;                // by what holds a gathered bucket
   llvm::MapVector<StringAttr, SmallVector<Value>> kept_; // by value: what stores into it and loads it
 };
 

@@ -158,9 +158,8 @@ private:
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
     const Type narrow = zeroStage == 3 ? usedAs_.lookup(parameter.getSymNameAttr()) : Type();
-    Open &open =
-        open_[{parameter.getTensorType().getElementType(), narrow, zeroStage * 4 + trained * 2 + small,
-               stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
+    Open &open = open_[{parameter.getTensorType().getElementType(), narrow, zeroStage * 4 + trained * 2 + small,
+                        stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
