@@ -470,7 +470,7 @@ def model(tmp_path):
      ["train_batch_size", "2", "3", "6"]),
     ('{"optimizer": {"type": "AdamW"}}', ["train_batch_size", "train_micro_batch_size_per_gpu"]),
     ('{"train_micro_batch_size_per_gpu": 0, "optimizer": {"type": "AdamW"}}', ["train_micro_batch_size_per_gpu", "0"]),
-    ('{"train_micro_batch_size_per_gpu": 2, "fp16": {"enabled": true}}', ["fp16"]),
+    ('{"train_micro_batch_size_per_gpu": 2, "fp16": {"enabled": true}, "bf16": {"enabled": true}}', ["fp16", "bf16"]),
     ('{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 4}}', ["zero_optimization.stage", "4"]),
     ('{"train_micro_batch_size_per_gpu": ', ["ds_config.json"]),
     ('[]', ["ds_config.json"]),

@@ -47,8 +47,7 @@ class Run:
             for index, command in enumerate(routine.commands):
                 text = (f"program {self.name}, rank {rank.number}, call {number} (routine {routine.name}, micro-batch {one.microbatch}), "
                         f"command {index} ({self.describe(command)})")
-                self.queues.setdefault((rank.number, command.queue), []).append(
-                    Instance(rank, command.queue, text, one.microbatch, command))
+                self.queues.setdefault((rank.number, command.queue), []).append(Instance(rank, command.queue, text, one.microbatch, command))
         for instances in self.queues.values():
             if instances[0].rank is rank:
                 instances.reverse()
@@ -94,8 +93,7 @@ class Run:
             return [instance] if self.messages.get(self.line(instance, instance.command.receive.channel)) else None
         if kind == "send" and not self.buffered:
             line = self.line(instance, instance.command.send.channel)
-            heads = self.heads(line[2], lambda other: other.command.WhichOneof("kind") == "receive"
-                               and other.command.receive.channel == line[0])
+            heads = self.heads(line[2], lambda other: other.command.WhichOneof("kind") == "receive" and other.command.receive.channel == line[0])
             return [instance] if heads else None
         return [instance]
 
@@ -114,8 +112,7 @@ class Run:
         wanted, kind, group = instance.command.collective.communicator, instance.rank.role.queues[instance.queue].kind, []
         for rank in self.world.group(wanted, instance.rank.number):
             heads = self.heads(rank, lambda other: other.command.WhichOneof("kind") == "collective"
-                               and other.command.collective.communicator == wanted
-                               and other.rank.role.queues[other.queue].kind == kind)
+                               and other.command.collective.communicator == wanted and other.rank.role.queues[other.queue].kind == kind)
             if not heads:
                 return None
             group.append(heads[0])
