@@ -304,6 +304,16 @@ TEST(Check, RefusesAliveBuffersThatShareBytesThoughNobodySeesIt) {
   EXPECT_FINDING(plan.check(), "memory", "takes bytes of buffer 5 (local gradient)");
 }
 
+// The first micro-batch's backward does not wait for the second one's load, which is issued before it.
+TEST(Check, RefusesLivesOfTheSameBytesThatFollowEachOtherByLuck) {
+  TwoRanks plan;
+  const PlanBuilder::Tensor idle = plan.builder.tensor("idle", DType::F32, {4}, proto::Buffer::CALL);
+  plan.builder.life(idle, plan.step, plan.load, 0, plan.load, 0);
+  EXPECT_FALSE(plan.check().has_value());
+  plan.bufferOf(idle).set_offset(plan.bufferOf(plan.local).offset());
+  EXPECT_FINDING(plan.check(), "race", "(idle) ends there\n  note: program step, call 2 (routine load");
+}
+
 TEST(Check, RefusesAResultThatLiesPartlyOnAnOperand) {
   TwoRanks plan;
   proto::KernelCommand &add = *plan.at(plan.backward, 1).mutable_kernel();
