@@ -158,16 +158,17 @@ std::optional<std::vector<OperandSegment>> gatheredFromRoles(RankMemory &memory,
 /// followed by their contributions. Of anything else the reference program knows no such sum, even where all ranks have
 /// the same: it is as many times as much.
 uint32_t summedValue(RankMemory &memory, const OperandSegment &segment, const proto::Command &command) {
-  const uint32_t value = segment.value;
-  const bool isBetweenMembers = value == memory.values().zero() || value == memory.values().padding();
+  Values &values = memory.values();
+  const uint32_t value = segment.value, exact = values.unconverted(value);
+  const bool isBetweenMembers = value == values.zero() || value == values.padding();
   for (uint32_t reference : command.reference()) {
     const proto::ReferenceOp &op = memory.plan().reference().ops(int(reference));
     const bool isAll = command.reference_size() == 1 && command.collective().parts_size() == 1 && !isBetweenMembers;
-    if (op.op() == "train.accumulate" && (isAll || memory.values().of(op.operands(0)) == value))
-      return memory.values().variable(op.variables(0));
+    if (op.op() == "train.accumulate" && (isAll || values.of(op.operands(0)) == exact))
+      return values.converted(values.variable(op.variables(0)), values.type(value).dtype);
   }
   const bool isGradient = !segment.contributions.empty() || isBetweenMembers;
-  return isGradient ? value : memory.values().summedOverRanks(value);
+  return isGradient ? value : values.summedOverRanks(value);
 }
 
 /// What a broadcast makes of its source: the first rank's, which is everybody's only where all have the same.
@@ -199,6 +200,14 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
   }
 }
 
+/// All slices of a sum, for ranks of which not every byte is followed.
+void rememberWhole(RankMemory &memory, const proto::CollectivePart &part, size_t index) {
+  const uint32_t communicator = memory.instance(index).command->collective().communicator();
+  Scattered all{summands(memory, part.source(), 0, byteCount(part.source()), index), communicator};
+  sumOverRanks(memory, all.whole, part, index);
+  memory.context.messages.scattered[{memory.context.index, part.target().buffer()}] = std::move(all);
+}
+
 } // namespace
 
 std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::Operand &target, size_t index) {
@@ -226,6 +235,8 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
     return segments;
   }
   sumOverRanks(memory, segments, part, index);
+  if (scatters && memory.followsAll() && roundsSums(memory.plan()))
+    rememberWhole(memory, part, index);
   return part.accumulate() ? sumOf(segments, memory.segmentsOf(target, instance.microbatch)) : segments;
 }
 

@@ -72,6 +72,8 @@ void requireCommand(RankMemory &memory, std::span<const uint32_t> held, size_t i
   const proto::Command &command = *instance.command;
   if (isOptimizer(command))
     requireGradient(memory, held, index);
+  if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"block_sum_squares">.name)
+    requireSummed(memory, command.kernel().operands(0), index);
   if (command.has_kernel() && command.kernel().kernel() == kernels::kernel<"global_norm">.name)
     requireNorm(memory, command, held, instance.microbatch);
   if (command.has_collective())

@@ -1,6 +1,7 @@
 //===- NormRules.cpp - the norm of gradients that ranks share out ---------===//
 #include "compiler/check/NormRules.h"
 
+#include "compiler/check/Distribution.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
@@ -163,6 +164,15 @@ std::optional<std::vector<OperandSegment>> gatheredSquares(const RankMemory &mem
       return isPartOf(own, whole, skip, values) ? std::optional(std::move(whole)) : std::nullopt;
     }
   return std::nullopt;
+}
+
+void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t index) {
+  for (const OperandSegment &segment : memory.segmentsOf(gradient, memory.instance(index).microbatch))
+    for (const Contribution &one : segment.contributions)
+      if (dataRanks(memory.plan()) > 1 && !one.allRanks)
+        memory.refuse("coverage", index,
+                      "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
+                          " of this rank alone; it was not summed over the ranks");
 }
 
 void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,

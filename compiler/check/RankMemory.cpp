@@ -91,6 +91,21 @@ uint32_t RankMemory::valueIn(const proto::Operand &operand, uint64_t microbatch)
   return isStored ? values().variable(buffer.variable()) : segments[0].value;
 }
 
+std::vector<OperandSegment> Scattered::of(const proto::Plan &plan, uint32_t rank, uint64_t bytes) const {
+  const uint64_t first = plan::groupCoordinate(plan, communicator, rank) * bytes;
+  std::vector<OperandSegment> slice;
+  for (OperandSegment segment : whole) {
+    const uint64_t begin = std::max(segment.begin, first), end = std::min(segment.end, first + bytes);
+    if (begin >= end)
+      continue;
+    segment.valueByte += begin - segment.begin;
+    segment.begin = begin - first;
+    segment.end = end - first;
+    slice.push_back(std::move(segment));
+  }
+  return slice;
+}
+
 void RankMemory::refuse(const char *rule, size_t index, const std::string &sentence, const std::string &note,
                         std::optional<size_t> other) const {
   const bool several = plan().roles_size() > 1 || role().ranks_size() != 2 || role().ranks(0) != role().ranks(1);

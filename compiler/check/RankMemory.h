@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::check {
@@ -39,6 +40,15 @@ struct OperandSegment {
   bool ownOfRank = false; ///< not the same on all ranks (Distribution.h)
 };
 
+/// Sums of gradients of all slices, of which each rank keeps its own.
+struct Scattered {
+  std::vector<OperandSegment> whole;
+  uint32_t communicator;
+
+  /// The slice of a rank, of so many bytes.
+  std::vector<OperandSegment> of(const proto::Plan &plan, uint32_t rank, uint64_t bytes) const;
+};
+
 /// What roles have passed to each other so far in a run.
 struct Messages {
   /// By send: what lay in each of its operands.
@@ -48,6 +58,9 @@ struct Messages {
   /// By kernel that copies or adds sums of gradients: the sum. A rank that is followed in a few bytes only, which may
   /// not hold what the sum is made of, takes it from here.
   std::map<Step, std::vector<OperandSegment>> sums;
+  /// By role and buffer, and by kernel that rounds what lies there: what a reduce_scatter has made, in all slices.
+  std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;
+  std::map<Step, Scattered> rounded;
 };
 
 class RankMemory;
@@ -117,6 +130,10 @@ private:
   const Range *const followed_;
   std::vector<ShadowMemory> shadows_; // by arena
 };
+
+/// Whether gradients may be rounded on their way from rank to rank: a plan says so, and `verify --config` whether that
+/// was asked for. A sum that is rounded stays the sum.
+inline bool roundsSums(const proto::Plan &plan) { return plan.numerics() == "lossy"; }
 
 /// Whether a buffer holds sums of gradients, whose contributions are followed.
 inline bool holdsSums(const proto::Buffer &buffer) {

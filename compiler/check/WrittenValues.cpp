@@ -63,30 +63,111 @@ std::vector<OperandSegment> updated(std::vector<OperandSegment> segments) {
   return segments;
 }
 
-/// A sum of gradients again, or the sum of two, if a kernel makes that. Roles that share a parameter add up what each
-/// has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are the gradient is
-/// the optimizer's to ask.
-std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, size_t index) {
+/// Whether a kernel converts its operand element by element.
+bool converts(const proto::Command &command) {
+  return command.has_kernel() && Meaning::isConversion(command.kernel()) &&
+         elementsIn(shapeOf(command.kernel().operands(0))) == elementsIn(shapeOf(command.kernel().operands(1)));
+}
+
+/// A sum of gradients, rounded on its way from rank to rank or back in its own type, in which it stays that sum.
+uint32_t roundedSum(const RankMemory &memory, uint32_t sum, proto::DType from, proto::DType to) {
+  Values &values = memory.values();
+  if (!roundsSums(memory.plan()) || sum <= Values::other || values.type(sum).dtype != from)
+    return Values::other;
+  const uint32_t own = values.unconverted(sum);
+  return own != sum && values.type(own).dtype == to ? own : values.converted(sum, to);
+}
+
+/// What a conversion makes of sums of gradients, or of parts of several values.
+std::vector<OperandSegment> converted(RankMemory &memory, const proto::KernelCommand &kernel,
+                                      std::vector<OperandSegment> segments) {
+  const uint64_t from = elementBytes(kernel.operands(0).dtype()), to = elementBytes(kernel.operands(1).dtype());
+  for (OperandSegment &segment : segments) {
+    segment.begin = segment.begin / from * to;
+    segment.end = segment.end / from * to;
+    segment.valueByte = segment.valueByte / from * to;
+    segment.updated = false;
+    segment.value = segment.contributions.empty()
+                        ? memory.values().converted(segment.value, kernel.operands(1).dtype())
+                        : roundedSum(memory, segment.value, kernel.operands(0).dtype(), kernel.operands(1).dtype());
+    if (segment.value == Values::other)
+      segment.contributions.clear();
+  }
+  return segments;
+}
+
+/// What the operands of a kernel hold, if that is sums of gradients and zeros alone.
+std::optional<std::vector<std::vector<OperandSegment>>> sumsIn(RankMemory &memory, size_t index) {
   const Instance &instance = memory.instance(index);
   const proto::KernelCommand &kernel = instance.command->kernel();
-  const bool copies = Meaning::isCopy(kernel);
-  if (!copies && !Meaning::isAddition(kernel))
+  std::vector<std::vector<OperandSegment>> parts;
+  bool isSum = false;
+  for (int i = 0; i + 1 < kernel.operands_size(); ++i)
+    for (const OperandSegment &one : parts.emplace_back(memory.segmentsOf(kernel.operands(i), instance.microbatch))) {
+      isSum |= !one.contributions.empty();
+      if (one.contributions.empty() && one.value != memory.values().zero() && one.value != memory.values().padding())
+        return std::nullopt;
+    }
+  return isSum ? std::optional(std::move(parts)) : std::nullopt;
+}
+
+/// Whether both are the same sums of the same elements, however they are cut into segments.
+bool sameSums(const std::vector<OperandSegment> &as, const std::vector<OperandSegment> &bs) {
+  for (const OperandSegment &a : as)
+    for (const OperandSegment &b : bs)
+      if (a.begin < b.end && b.begin < a.end &&
+          (a.value != b.value || a.contributions != b.contributions || a.valueByte - a.begin != b.valueByte - b.begin))
+        return false;
+  return true;
+}
+
+/// A rounded slice of what was scattered, of this rank. The first rank of its role has met the whole; of others not all
+/// bytes may be followed.
+std::optional<std::vector<OperandSegment>> roundedSlice(RankMemory &memory, const Step &step) {
+  const Instance &instance = memory.instance(step.instance);
+  const proto::KernelCommand &kernel = instance.command->kernel();
+  Messages &messages = memory.context.messages;
+  if (memory.followsAll()) {
+    const auto found = messages.scattered.find({step.role, kernel.operands(0).buffer()});
+    if (found == messages.scattered.end() ||
+        !sameSums(found->second.of(memory.plan(), memory.rank, byteCount(kernel.operands(0))),
+                  memory.segmentsOf(kernel.operands(0), instance.microbatch)))
+      return std::nullopt;
+    messages.rounded[step] = {converted(memory, kernel, found->second.whole), found->second.communicator};
+  }
+  const auto found = messages.rounded.find(step);
+  return found == messages.rounded.end()
+             ? std::nullopt
+             : std::optional(found->second.of(memory.plan(), memory.rank, byteCount(kernel.operands(1))));
+}
+
+/// A sum of gradients again, rounded or not, or the sum of two, if a kernel makes that. Roles that share a parameter
+/// add up what each has summed; their sums are of the same elements, micro-batch by micro-batch. That together they are
+/// the gradient is the optimizer's to ask.
+std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, size_t index) {
+  const proto::Command &command = *memory.instance(index).command;
+  const proto::KernelCommand &kernel = command.kernel();
+  const bool rounds = converts(command) && roundsSums(memory.plan());
+  if (!rounds && !Meaning::isCopy(kernel) && !Meaning::isAddition(kernel))
     return std::nullopt;
   const Step step{memory.context.index, index};
   auto &sums = memory.context.messages.sums;
+  if (rounds)
+    if (auto slice = roundedSlice(memory, step))
+      return slice;
   if (!memory.followsAll()) // what it is made of may not be followed
     return sums.contains(step) ? std::optional(asOtherRank(sums.at(step))) : std::nullopt;
-  std::vector<OperandSegment> parts[2];
-  for (int i = 0; i + 1 < kernel.operands_size(); ++i) {
-    parts[i] = memory.segmentsOf(kernel.operands(i), instance.microbatch);
-    if (std::ranges::any_of(parts[i], [](const OperandSegment &one) { return one.contributions.empty(); }))
-      return std::nullopt;
-  }
-  for (const OperandSegment &a : parts[0])
-    for (const OperandSegment &b : parts[1])
-      if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin)
+  const auto parts = sumsIn(memory, index);
+  if (!parts)
+    return std::nullopt;
+  if (parts->size() == 1)
+    return sums[step] = rounds ? converted(memory, kernel, parts->front()) : parts->front();
+  for (const OperandSegment &a : parts->at(0))
+    for (const OperandSegment &b : parts->at(1))
+      if (a.begin < b.end && b.begin < a.end && a.valueByte - a.begin != b.valueByte - b.begin &&
+          !a.contributions.empty() && !b.contributions.empty())
         memory.refuse("coverage", index, "adds sums of other elements of a gradient to each other");
-  return sums[step] = copies ? parts[0] : sumOf(parts[0], parts[1]);
+  return sums[step] = sumOf(parts->at(0), parts->at(1));
 }
 
 /// A kernel's result in a buffer of sums: this micro-batch's contribution, beside those that lie there if it adds to
@@ -115,27 +196,6 @@ bool copiesBytes(const proto::Command &command) {
          byteCount(command.kernel().operands(0)) == byteCount(command.kernel().operands(1));
 }
 
-/// Whether a kernel converts its operand element by element.
-bool converts(const proto::Command &command) {
-  return command.has_kernel() && Meaning::isConversion(command.kernel()) &&
-         elementsIn(shapeOf(command.kernel().operands(0))) == elementsIn(shapeOf(command.kernel().operands(1)));
-}
-
-/// What a conversion makes of parts of several values. Sums of gradients are not followed into another type.
-std::vector<OperandSegment> convertedParts(RankMemory &memory, const proto::KernelCommand &kernel,
-                                           uint64_t microbatch) {
-  const uint64_t from = elementBytes(kernel.operands(0).dtype()), to = elementBytes(kernel.operands(1).dtype());
-  std::vector<OperandSegment> segments = memory.segmentsOf(kernel.operands(0), microbatch);
-  for (OperandSegment &segment : segments) {
-    const bool isSum = !segment.contributions.empty();
-    const uint32_t value = memory.values().converted(segment.value, kernel.operands(1).dtype());
-    segment = {
-        segment.begin / from * to,     segment.end / from * to, {}, false, isSum ? uint32_t(Values::other) : value,
-        segment.valueByte / from * to, segment.ownOfRank};
-  }
-  return segments;
-}
-
 /// Sums of squares that name no op (NormRules.h).
 bool isPartOfNorm(const proto::Command &command) {
   return command.has_kernel() && command.reference_size() == 0 && command.kernel().operands_size() >= 2 &&
@@ -157,7 +217,7 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
   if (result.value == Values::other && copiesBytes(command)) // parts of several values
     return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
   if (result.value == Values::other && converts(command))
-    return convertedParts(memory, command.kernel(), instance.microbatch);
+    return converted(memory, command.kernel(), memory.segmentsOf(command.kernel().operands(0), instance.microbatch));
   if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
     return contributedTo(memory, target, effects, result, index);
   if (isPartOfNorm(command))
@@ -185,9 +245,11 @@ std::vector<OperandSegment> sumOf(const std::vector<OperandSegment> &a, const st
       const uint64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
       if (begin >= end)
         continue;
-      OperandSegment segment{begin, end, y.contributions, false, x.value, x.valueByte + begin - x.begin};
-      for (const Contribution &one : x.contributions)
-        add(segment.contributions, one);
+      const bool isOfY = x.contributions.empty() && !y.contributions.empty(); // x may be zeros
+      const OperandSegment &one = isOfY ? y : x;
+      OperandSegment segment{begin, end, y.contributions, false, one.value, one.valueByte + begin - one.begin};
+      for (const Contribution &added : x.contributions)
+        add(segment.contributions, added);
       result.push_back(std::move(segment));
     }
   return result;

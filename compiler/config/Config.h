@@ -73,7 +73,8 @@ struct ParameterGroup {
 struct Zero {
   int64_t stage = 0;
   int64_t reduceBucketSize = 0, allgatherBucketSize = 0;
-  bool overlapComm = false; // null in the file: exactly for stage 3
+  bool overlapComm = false;  // null in the file: exactly for stage 3
+  std::string reductionType; // of gradients on the wire: "bf16", "f16" or, as they are, ""
   // Stage 3.
   int64_t prefetchBucketSize = 0;
   int64_t maxLiveParameters = 0, maxReuseDistance = 0;

@@ -50,7 +50,7 @@ constexpr KeyRule rules[] = {
     {"bf16.bf16_optimizer_states", DefaultOnly, "moments are float32", ""},
     {"bf16.check_grad_overflow", Subsumed, "no step is left out: gradients are summed in float32", ""},
     {"bf16.immediate_grad_update", Subsumed, "a gradient is added to its sum when it is computed", ""},
-    {"communication_data_type", DefaultOnly, "", R"("fp32")"},
+    {"communication_data_type", Honoured, "", ""},
     {"fp16.enabled", Honoured, "", ""},
     {"fp16.auto_cast", Subsumed, "what a parameter reaches is float16, and inputs are cast where they meet it", ""},
     {"fp16.consecutive_hysteresis", Honoured, "", ""},

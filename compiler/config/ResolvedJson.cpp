@@ -77,6 +77,10 @@ json zeroJson(const Zero &z) {
           {"stage3_model_persistence_threshold", z.modelPersistenceThreshold}};
 }
 
+const char *reductionType(const Zero &z) {
+  return z.reductionType.empty() ? "fp32" : z.reductionType == "f16" ? "fp16" : "bf16";
+}
+
 json fp16Json(const std::optional<Fp16> &fp16) {
   if (!fp16)
     return {{"enabled", false}};
@@ -120,6 +124,7 @@ std::string resolvedJson(const Config &config) {
       {"gradient_clipping", config.gradientClipping.value_or(0)},
       {"optimizer", optimizerJson(config.optimizer)},
       {"scheduler", schedulerJson(config)},
+      {"communication_data_type", reductionType(config.zero)},
       {"zero_optimization", zeroJson(config.zero)},
       {"activation_checkpointing",
        {{"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},

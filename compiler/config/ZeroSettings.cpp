@@ -26,6 +26,15 @@ constexpr std::string_view stage3Keys[] = {"stage3_prefetch_bucket_size", "stage
                                            "stage3_model_persistence_threshold"};
 constexpr std::string_view otherKeys[] = {"reduce_bucket_size", "allgather_bucket_size", "overlap_comm"};
 
+/// DeepSpeed's default is the type that is computed in; ours rounds nothing that one rank would not.
+void resolveReductions(Resolver &resolver, Config &config) {
+  static constexpr std::string_view path = "communication_data_type";
+  const std::string_view type = resolver.string(path).value_or("fp32");
+  config.zero.reductionType = type == "bf16" ? "bf16" : type == "fp16" ? "f16" : "";
+  if (config.ranks == 1)
+    resolver.subsume(path, "one rank has nobody to sum with");
+}
+
 } // namespace
 
 int64_t Zero::bucketElements() const {
@@ -44,6 +53,7 @@ void resolveZero(Resolver &resolver, Config &config) {
   zero.paramPersistenceThreshold = readCount(resolver, stage3Keys[3], 0);
   zero.modelPersistenceThreshold = readCount(resolver, stage3Keys[4], 0);
   zero.overlapComm = resolver.boolean(zeroPath("overlap_comm")).value_or(zero.stage == 3);
+  resolveReductions(resolver, config);
   const std::string partition = zeroPath("zero_hpz_partition_size");
   if (const auto group = resolver.integer(partition); group && (*group < 1 || config.ranks % *group != 0))
     resolver.refuse(partition, "it is the ranks of a group and must divide the " + std::to_string(config.ranks) +

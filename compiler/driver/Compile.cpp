@@ -131,7 +131,8 @@ static ZeroOptions zeroOptions(const config::Zero &zero) {
           .maxLive = zero.maxLiveParameters,
           .maxReuseDistance = zero.maxReuseDistance,
           .prefetch = zero.prefetchBucketSize,
-          .overlap = zero.overlapComm};
+          .overlap = zero.overlapComm,
+          .reductionType = zero.reductionType};
 }
 
 /// The passes that --without names, if a plan can be made without them.
@@ -265,6 +266,10 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
     throw Error("fp16.enabled is true, but kernels for float16 exist only for device cpu, and machine " + machine.name +
                     " has device cuda; bfloat16 is as narrow and needs no loss scale",
                 "--set fp16.enabled=false --set bf16.enabled=true");
+  if (!config.zero.reductionType.empty() && config.ranks > 1 && machine.device == "cuda")
+    throw Error("communication_data_type asks for sums in 16 bits, which exist only for device cpu, and machine " +
+                    machine.name + " has device cuda",
+                "--set communication_data_type=fp32");
   return machine;
 }
 

@@ -27,7 +27,8 @@ struct ZeroOptions {
   int64_t bucketElements = unlimited; ///< of a bucket of several parameters, and of what is under way at once
   int64_t persistenceThreshold = 0, modelPersistenceThreshold = unlimited;
   int64_t maxLive = unlimited, maxReuseDistance = unlimited, prefetch = unlimited;
-  bool overlap = false; ///< collectives run beside compute
+  bool overlap = false;      ///< collectives run beside compute
+  std::string reductionType; ///< of gradients on the wire, "bf16" or "f16"; "": as they are
 };
 
 /// How the model is cut along its depth.

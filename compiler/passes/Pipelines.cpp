@@ -143,6 +143,8 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createHoistGathers({.maxLive = zero.maxLive, .prefetch = zero.prefetch}));
   // Where gathers stand is settled, and it counts elements: of what type they are does not matter to it.
   addOptional(pm, options, createNarrowGathers());
+  if (!zero.reductionType.empty())
+    pm.addPass(createNarrowReductions({.type = zero.reductionType}));
   if (!zero.overlap)
     return;
   // Last: from here on only a done looks at who needs it.

@@ -35,6 +35,7 @@ struct ConfigFile {
   double clip = 0;     ///< largest global norm; 0: none
   bool tokens = false; ///< losses are weighed by the targets of the whole batch
   bool bf16 = false;
+  std::string reductionType; ///< communication_data_type, "fp32" where it is left out
   std::optional<Fp16> fp16;
   uint64_t bucket = 0; ///< most elements of a bucket of several parameters
   Schedule schedule;

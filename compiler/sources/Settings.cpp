@@ -241,6 +241,26 @@ Claim precision(const proto::Plan &plan, const ConfigFile &config) {
           config.bf16 ? "activations are bfloat16, as bf16.enabled asks" : "nothing is computed in 16 bits"};
 }
 
+/// Ranks sum in the type that the configuration asks for; losses, and sums of squares, in float32 and float64 always.
+Claim reductions(const proto::Plan &plan, const ConfigFile &config) {
+  const auto sumsIn = [&](proto::DType dtype) {
+    for (const proto::Role &role : plan.roles())
+      for (const proto::Routine &routine : role.routines())
+        for (const proto::Command &command : routine.commands())
+          for (const proto::CollectivePart &part : command.collective().parts())
+            if (part.source().dtype() == dtype && command.collective().kind() != proto::CollectiveCommand::ALL_GATHER)
+              return true;
+    return false;
+  };
+  const bool shares = dataRanks(plan) > 1;
+  for (const auto &[dtype, name] : {std::pair(proto::DTYPE_BF16, "bf16"), std::pair(proto::DTYPE_F16, "fp16")})
+    if (const bool wanted = shares && config.reductionType == name; sumsIn(dtype) != wanted)
+      throw Error("the plan sums " + std::string(wanted ? "nothing" : "gradients") + " over ranks in " + name +
+                  ", but communication_data_type is \"" + config.reductionType + "\"");
+  return {"reductions", "ranks sum gradients in " + (shares ? config.reductionType : "float32") +
+                            ", as communication_data_type asks"};
+}
+
 Claim buckets(const proto::Plan &plan, const ConfigFile &config) {
   if (dataRanks(plan) == 1)
     return {"buckets", "one data-parallel rank has nobody to share with"};
@@ -260,9 +280,10 @@ uint64_t dataRanks(const proto::Plan &plan) {
 
 std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
   if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more
-    return {batches(plan, config), buckets(plan, config)};
-  return {batches(plan, config),       optimizer(plan, config), clipping(plan, config),  scale(plan, config),
-          learningRates(plan, config), momentum(plan, config),  precision(plan, config), buckets(plan, config)};
+    return {batches(plan, config), reductions(plan, config), buckets(plan, config)};
+  return {batches(plan, config),   optimizer(plan, config),     clipping(plan, config),
+          scale(plan, config),     learningRates(plan, config), momentum(plan, config),
+          precision(plan, config), reductions(plan, config),    buckets(plan, config)};
 }
 
 } // namespace ds::sources

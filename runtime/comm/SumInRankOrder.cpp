@@ -7,6 +7,8 @@
 #include "runtime/comm/SumInRankOrder.h"
 
 #include "core/DType.h"
+#include "kernels/BFloat16.h"
+#include "kernels/Float16.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -32,6 +34,28 @@ void sumTile(std::span<const std::byte *const> addends, std::byte *target, uint6
   std::memcpy(target + first * sizeof(T), sum, count * sizeof(T));
 }
 
+/// Of 16 bits: summed in float32, and rounded once.
+template <typename T>
+void sumNarrowTile(std::span<const std::byte *const> addends, std::byte *target, uint64_t first, uint64_t count,
+                   bool accumulate) noexcept {
+  float sum[tileElements<float>];
+  const T *begin = reinterpret_cast<const T *>(accumulate ? target : addends[0]) + first;
+  std::copy_n(begin, count, sum);
+  for (size_t k = accumulate ? 0 : 1; k < addends.size(); ++k) {
+    const T *addend = reinterpret_cast<const T *>(addends[k]) + first;
+    for (uint64_t i = 0; i < count; ++i)
+      sum[i] += float(addend[i]);
+  }
+  for (uint64_t i = 0; i < count; ++i)
+    reinterpret_cast<T *>(target)[first + i] = T(sum[i]);
+}
+
+template <typename T>
+void sumNarrow(std::span<const std::byte *const> addends, std::byte *target, uint64_t count, bool accumulate) noexcept {
+  for (uint64_t first = 0; first < count; first += tileElements<float>)
+    sumNarrowTile<T>(addends, target, first, std::min(tileElements<float>, count - first), accumulate);
+}
+
 template <typename T>
 void sumAll(std::span<const std::byte *const> addends, std::byte *target, uint64_t count, bool accumulate) noexcept {
   for (uint64_t first = 0; first < count; first += tileElements<T>)
@@ -46,6 +70,10 @@ void sumInRankOrder(DType dtype, std::span<const std::byte *const> addends, std:
     sumAll<float>(addends, target, count, accumulate);
   else if (dtype == DType::F64)
     sumAll<double>(addends, target, count, accumulate);
+  else if (dtype == DType::BF16)
+    sumNarrow<BFloat16>(addends, target, count, accumulate);
+  else if (dtype == DType::F16)
+    sumNarrow<Float16>(addends, target, count, accumulate);
   else
     sumAll<uint64_t>(addends, target, count, accumulate); // as int64, but an overflow wraps
 }

@@ -62,8 +62,8 @@ void checkCounts(Collective::Kind kind, uint64_t ranks, uint64_t sourceBytes, ui
 
 void checkSum(const proto::CollectivePart &part, uint64_t ranks, const std::string &place) {
   const DType dtype = checkDType(part.source().dtype(), place);
-  if (!isWideFloat(dtype) && dtype != DType::I64)
-    refuse(place, "it sums " + std::string(name(dtype)) + ", but sums are of float32, float64 or int64");
+  if (!isFloat(dtype) && dtype != DType::I64)
+    refuse(place, "it sums " + std::string(name(dtype)) + ", but sums are of floats or int64");
   const uint64_t needed = ranks * uint64_t(byteSize(dtype));
   if (!part.has_scratch() || bytesOf(part.scratch(), place) < needed)
     refuse(place, "a sum over " + std::to_string(ranks) + " ranks needs scratch of at least " + std::to_string(needed) +

@@ -86,13 +86,13 @@ class Trainer:
             export(name, self.folders[key], *options)
         return self.folders[key]
 
-    def compile(self, model, ranks, accumulation, stage=0, without=None, **zero):
-        """A plan; `model` is a name, or a name with options of the export. `without`: a pass left out."""
-        model = (model,) if isinstance(model, str) else model
-        digest = hashlib.sha256(f"{model} {without} {zero}".encode()).hexdigest()[:8]
+    def compile(self, model, ranks, accumulation, stage=0, without=None, keys=None, **zero):
+        """A plan; `model` is a name, or a name with options of the export. `without`: a pass left out. `keys`: more of the configuration."""
+        model, keys = (model,) if isinstance(model, str) else model, keys or {}
+        digest = hashlib.sha256(f"{model} {without} {keys} {zero}".encode()).hexdigest()[:8]
         name = f"{model[0]}-{ranks}-{accumulation}-{stage}-{digest}"
         config = write_config(self.folder / f"{name}.json", 1, accumulation, gradient_clipping=0.5,
-                              zero_optimization={"stage": stage, **SMALL, **zero})
+                              zero_optimization={"stage": stage, **SMALL, **zero}, **keys)
         plan = self.folder / f"{name}.dsplan"
         self.tools("ds-opt", "compile", self.model(*model), "--config", config, "--ranks", ranks, "--frozen",
                    f"^{re.escape(FROZEN[model[0]])}$", "-o", plan, *(["--without", without] if without else []))

@@ -176,8 +176,11 @@ uint32_t Values::squares(uint32_t value, int64_t block, uint64_t elements) {
 uint32_t Values::converted(uint32_t value, proto::DType dtype) {
   const ValueType type = types_[value];
   const bool isSame = type.dtype == dtype || type.dtype == proto::DTYPE_UNSPECIFIED; // zeros are zeros in all types
-  return value <= other || isSame ? value
-                                  : apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, type.elements.value_or(0));
+  if (value <= other || isSame)
+    return value;
+  const uint32_t result = apply(int64_t(ElementwiseOp::Cast), dtype, {&value, 1}, type.elements.value_or(0));
+  conversions_.try_emplace(result, value);
+  return result;
 }
 
 uint32_t Values::summedOverRanks(uint32_t value) {

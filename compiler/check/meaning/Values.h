@@ -49,6 +49,11 @@ public:
   uint32_t incremented(uint32_t value);
   /// A value's elements as another type holds them: what train.cast makes of them.
   uint32_t converted(uint32_t value, proto::DType dtype);
+  /// What converted() has made this of; itself, of other values.
+  uint32_t unconverted(uint32_t value) const {
+    const auto it = conversions_.find(value);
+    return it == conversions_.end() ? value : it->second;
+  }
   uint32_t summedOverRanks(uint32_t value); ///< where the reference program sums nothing
   uint32_t ofFirstRank(uint32_t value);     ///< of a value that each rank has its own of
   /// The sums of the squares of each `block` of that many elements, to the end of the last block of 1024.
@@ -93,6 +98,7 @@ private:
   std::map<std::pair<uint64_t, int>, uint32_t> constants_;      // by their bits and type
   std::map<uint32_t, uint32_t> stored_, variables_;             // by variable
   std::map<uint32_t, std::pair<uint32_t, uint32_t>> additions_; // by sum: its terms
+  std::map<uint32_t, uint32_t> conversions_;                    // by result
   std::map<uint32_t, Repeated> repeated_;                       // by number
   std::map<uint32_t, Squared> squares_;                         // by number
   std::vector<std::string> names_;                              // by number

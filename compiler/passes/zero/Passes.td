@@ -258,6 +258,23 @@ def NarrowGathers : DsPass<"ds-narrow-gathers", ["::ds::train::TrainDialect"]> {
   }];
 }
 
+def NarrowReductions : DsPass<"ds-narrow-reductions", ["::ds::train::TrainDialect", "::ds::dist::DistDialect"]> {
+  let summary = "sum gradients over the ranks in 16 bits";
+  let description = [{
+    ```mlir
+    dist.reduce_scatter %g into [@"zero.0::gradient"] accumulate on @mesh axis "data" : (tensor<4096xf32>) -> ()
+    // becomes with type=bf16
+    %low = train.cast %g to bf16 : (tensor<4096xf32>) -> tensor<4096xbf16>
+    %sum = dist.reduce_scatter %low on @mesh axis "data" : (tensor<4096xbf16>) -> tensor<1024xbf16>
+    %wide = train.cast %sum to f32 : (tensor<1024xbf16>) -> tensor<1024xf32>
+    train.accumulate %wide into @"zero.0::gradient" : tensor<1024xf32>
+    ```
+    What a user asks for by communication_data_type. Half the bytes are sent, and gradients are rounded twice: the plan is
+    `lossy`. Sums over micro-batches stay in the bucket's type.
+  }];
+  let options = [Option<"type", "type", "std::string", "", "bf16 or f16">];
+}
+
 def SplitAsyncCollectives : DsPass<"ds-split-async-collectives", ["::ds::dist::DistDialect"]> {
   let summary = "split collectives into a start and a done";
   let description = [{

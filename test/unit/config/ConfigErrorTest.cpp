@@ -120,7 +120,7 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("zero_optimization": {"stage": 0, "offload_optimizer": {"device": "cpu"}})",
         R"("zero_optimization": {"zero_quantized_gradients": true})", R"("zero_optimization": {"cpu_offload": true})",
         R"("activation_checkpointing": {"cpu_checkpointing": true})", R"("prescale_gradients": true)",
-        R"("gradient_predivide_factor": 2)", R"("communication_data_type": "fp16")",
+        R"("gradient_predivide_factor": 2)", R"("data_types": {"grad_accum_dtype": "fp16"})",
         R"("deepstatic": {"tensor_parallel": 2})", R"("tensor_parallel": {"autotp_size": 2})",
         R"("pipeline": {"activation_checkpoint_interval": 1})", R"("weight_quantization": {"enabled": true})",
         R"("flops_profiler": {"enabled": true})", R"("sequence_parallel_size": 2)",

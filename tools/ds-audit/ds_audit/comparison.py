@@ -19,7 +19,7 @@ class Audit:
 
     def __init__(self, plan, folder, order, seed):
         self.plan, self.order = plan, order
-        self.algebra = Field(seed + order)
+        self.algebra = Field(seed + order, plan.numerics == "lossy")
         self.world = World(plan)
         self.data = Data(plan, self.algebra, folder, seed + order)
         self.reference = Reference(plan, self.algebra, self.data, self.world.data_ranks)

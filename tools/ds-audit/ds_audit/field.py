@@ -32,8 +32,8 @@ def centered(data):
 class Field:
     """One of the two number types that kernels.py computes with; the other is real.py's."""
 
-    def __init__(self, seed: int):
-        self.seed = seed
+    def __init__(self, seed: int, lossy=False):
+        self.seed, self.lossy = seed, lossy
 
     # ---- where numbers come from
 
@@ -62,8 +62,8 @@ class Field:
         return ratio.numerator * pow(ratio.denominator, -1, P) % P
 
     def rounded(self, data, dtype):
-        """To 16 bits, whose place in a program matters, by a hash; all other floats are one type here."""
-        return self.hashed(f"round to {dtype.name}", (), [data]) if dtype.width == 2 else data
+        """To 16 bits, whose place in a program matters, by a hash, but in lossy plans; all other floats are one type here."""
+        return self.hashed(f"round to {dtype.name}", (), [data]) if dtype.width == 2 and not self.lossy else data
 
     # ---- exact
 
