@@ -46,7 +46,8 @@ def subjects(tools, tmp_path_factory):
     choices = [(*plan, {}) for plan in PLANS] + [(*staged, {}, {"deepstatic": {"pipeline": {"stages": 2, "schedule": schedule, "chunks": chunks}}})
                                                  for *staged, schedule, chunks in STAGED]
     choices += [("llama", 4, 2, 1, {}, {"deepstatic": {"pipeline": {"stages": 2}, "loss_normalization": "tokens"}}),
-                ("gpt2", 2, 2, 3, {}, {"bf16": {"enabled": True}}), ("gpt2", 3, 2, 1, {}, {"communication_data_type": "bf16"}), ("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}})]
+                ("gpt2", 2, 2, 3, {}, {"bf16": {"enabled": True}}), ("gpt2", 3, 2, 1, {}, {"communication_data_type": "bf16"}),
+                ("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}})]
     for model, ranks, accumulation, stage, more, own in choices:
         plan = folder / f"{len(plans)}-{model}-{ranks}-{accumulation}-{stage}.dsplan"
         config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5, **own,

@@ -27,7 +27,9 @@ struct NarrowReductions : ds::impl::NarrowReductionsBase<NarrowReductions> {
   using NarrowReductionsBase::NarrowReductionsBase;
 
   void runOnOperation() override {
-    low_ = type == "bf16" ? Type(BFloat16Type::get(&getContext())) : type == "f16" ? Type(Float16Type::get(&getContext())) : Type();
+    low_ = type == "bf16"  ? Type(BFloat16Type::get(&getContext()))
+           : type == "f16" ? Type(Float16Type::get(&getContext()))
+                           : Type();
     if (!low_) {
       getOperation().emitError() << "type is \"" << type << "\"; it must be bf16 or f16";
       return signalPassFailure();
@@ -91,7 +93,8 @@ private:
     } else if (wide.getType() == bucket.getSliceType()) {
       train::StoreOp::create(b, bucket.getSymName(), wide);
     } else {
-      for (auto [member, offset] : llvm::zip(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
+      for (auto [member, offset] :
+           llvm::zip(bucket.getMembers().getAsRange<FlatSymbolRefAttr>(), bucket.getOffsets())) {
         auto variable = bucket->getParentOfType<ModuleOp>().lookupSymbol<train::VariableOp>(member);
         Value own = dist::ViewOp::create(b, variable.getTensorType(), wide, offset);
         train::StoreOp::create(b, variable.getSymName(), own);

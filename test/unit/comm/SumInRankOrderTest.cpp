@@ -31,8 +31,10 @@ TYPED_TEST(SumInRankOrder, RoundsOnce) {
 }
 
 TYPED_TEST(SumInRankOrder, AddsToWhatIsThere) {
-  std::array<TypeParam, 2> target{TypeParam(tooLarge<TypeParam>), TypeParam(3.0f)}, one{TypeParam(1.0f), TypeParam(2.0f)};
-  const std::array<const std::byte *, 2> addends{std::as_bytes(std::span(one)).data(), std::as_bytes(std::span(one)).data()};
+  std::array<TypeParam, 2> target{TypeParam(tooLarge<TypeParam>), TypeParam(3.0f)},
+      one{TypeParam(1.0f), TypeParam(2.0f)};
+  const std::array<const std::byte *, 2> addends{std::as_bytes(std::span(one)).data(),
+                                                 std::as_bytes(std::span(one)).data()};
   sumInRankOrder(dtypeOf<TypeParam>, addends, std::as_writable_bytes(std::span(target)).data(), 2, /*accumulate=*/true);
   EXPECT_EQ(float(target[0]), tooLarge<TypeParam> + 2);
   EXPECT_EQ(float(target[1]), 7);
