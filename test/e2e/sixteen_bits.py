@@ -16,6 +16,7 @@ import torch
 from conftest import write_config
 from plan_files import read_plan
 from safetensors import safe_open
+from safetensors.numpy import save_file
 from test_parity import read_samples
 from torch_reference import load_model, train
 
@@ -144,3 +145,49 @@ def require_narrow_gathers(one, keys, dtype):
         assert narrow[dtype] > narrow[F32] / 8 and wide[dtype] == 0
         assert narrow[F32] + 2 * narrow[dtype] == wide[F32]
         assert one.run(plans[0], 2, steps=3)[0] == one.run(plans[1], 2, steps=3)[0]
+
+
+class Autocast(torch.nn.Module):
+    """`model` as torch.autocast computes it in 16 bits. The loss's gradient is multiplied by a scale, and its parameters' are divided by it, as
+    GradScaler does for float16."""
+
+    SCALE = 2.0**12
+
+    def __init__(self, model, dtype):
+        super().__init__()
+        self.model, self.dtype = model, dtype
+        for parameter in model.parameters():
+            parameter.register_hook(lambda gradient: gradient / self.SCALE)
+
+    def forward(self, **inputs):
+        with torch.autocast("cpu", self.dtype):
+            return Scaled.apply(self.model(**inputs).loss)
+
+
+class Scaled(torch.autograd.Function):
+    """The identity; its gradient is scaled."""
+
+    @staticmethod
+    def forward(context, loss):
+        return loss
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * Autocast.SCALE
+
+
+def require_autocast(tools, name, folder, text, out, keys, dtype, rate):
+    """300 steps on a licence's text have torch.autocast's losses, until the loss has halved."""
+    micro, steps = 8, 300
+    samples = {key: value.repeat(3, 1)[:micro * steps].contiguous() for key, value in read_samples(text).items()}
+    assert len(samples["input_ids"]) == micro * steps
+    save_file({key: value.numpy() for key, value in samples.items()}, out / "text.safetensors")
+    schedule = {"type": "WarmupLR", "params": {"warmup_type": "linear", "warmup_num_steps": 50, "warmup_max_lr": rate}}
+    config = write_config(out / "config.json", micro, **keys, gradient_clipping=1.0, scheduler=schedule)
+    tools("ds-opt", "compile", folder, "--config", config, "-o", out / "m.dsplan")
+    lines, _ = tools.train(out / "m.dsplan", out / "text.safetensors", steps)
+    theirs = train(Autocast(load_model(name, folder), dtype), samples, json.loads(config.read_text()), steps)
+    ours = numpy.array([line["loss"] for line in lines])
+    assert not any(line["skipped"] for line in lines)
+    assert numpy.mean(ours[-10:]) < ours[0] / 2, "the loss has not halved"
+    numpy.testing.assert_allclose(ours, theirs.losses, rtol=0.02)

@@ -1,17 +1,26 @@
 """bf16.enabled: losses follow float32's and PyTorch's in bfloat16; every strategy has the bits of one rank; state is float32."""
 
+import os
+
 import pytest
 import sixteen_bits
 import torch
 from conftest import write_config
-from sixteen_bits import ADAMW, MICRO, MODELS, ZEROS, bench, require_losses, require_narrow_gathers, require_stages, require_zero  # noqa: F401
+from sixteen_bits import (ADAMW, MICRO, MODELS, SEQ, ZEROS, bench, require_autocast, require_losses, require_narrow_gathers,  # noqa: F401
+                          require_stages, require_zero)
 
 BF16 = {"bf16": {"enabled": True}}
+WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_losses_are_float32s_and_pytorchs(name, bench):  # noqa: F811
     require_losses(bench(name), BF16, torch.bfloat16)
+
+
+@pytest.mark.parametrize("name, rate", [("gpt2", 8e-4), *([("llama", 5e-4)] if WHOLE else [])])
+def test_300_steps_are_autocasts(tools, exported, text_data, tmp_path, name, rate):
+    require_autocast(tools, name, exported(name, "--size", "tiny", "--seq", SEQ), text_data(SEQ), tmp_path, BF16, torch.bfloat16, rate)
 
 
 @pytest.mark.parametrize("name, stage, ranks", ZEROS)
@@ -37,7 +46,7 @@ def test_recompute_changes_no_bit(name, bench):  # noqa: F811
 
 
 def test_what_is_stored_where(bench):  # noqa: F811
-    """Parameters, moments and gradients stay float32; so do what is alive of a gradient before it is added, and sums of rows, among the activations."""
+    """Parameters, moments and gradients stay float32; so do gradients not yet added, and sums of rows, among the activations."""
     one = bench("gpt2")
     wide, low = (one.report(one.compile(1, 2, 16, **keys))["ranks_detail"][0]["memory"]["device"] for keys in ({}, BF16))
     for category in ("weights", "optimizer", "gradients"):

@@ -16,9 +16,8 @@ from conftest import write_config
 from onnx import TensorProto, helper, numpy_helper
 from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
-from sixteen_bits import MODELS, SEQ, ZEROS, bench, require_losses, require_narrow_gathers, require_stages, require_zero  # noqa: F401
-from test_parity import read_samples
-from torch_reference import load_model, train
+from sixteen_bits import (MODELS, SEQ, ZEROS, bench, require_autocast, require_losses, require_narrow_gathers, require_stages,  # noqa: F401
+                          require_zero)
 
 FP16 = {"fp16": {"enabled": True, "initial_scale_power": 12}}
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
@@ -29,51 +28,9 @@ def test_losses_are_float32s_and_pytorchs(name, bench):  # noqa: F811
     require_losses(bench(name), FP16, torch.float16)
 
 
-class Scaled(torch.autograd.Function):
-    """A loss whose gradient is multiplied by the scale that GradScaler multiplies the loss by."""
-
-    @staticmethod
-    def forward(context, loss):
-        return loss
-
-    @staticmethod
-    def backward(context, gradient):
-        return gradient * Autocast.SCALE
-
-
-class Autocast(torch.nn.Module):
-    """`model` as torch.autocast computes it in float16; its gradients are divided by the scale."""
-
-    SCALE = 2.0**12
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-        for parameter in model.parameters():
-            parameter.register_hook(lambda gradient: gradient / self.SCALE)
-
-    def forward(self, **inputs):
-        with torch.autocast("cpu", torch.float16):
-            return Scaled.apply(self.model(**inputs).loss)
-
-
 @pytest.mark.parametrize("name, rate", [("gpt2", 8e-4), *([("llama", 5e-4)] if WHOLE else [])])
 def test_300_steps_are_autocasts(tools, exported, text_data, tmp_path, name, rate):
-    """On a licence's text, until the loss has halved."""
-    micro, steps = 8, 300
-    samples = {key: value.repeat(3, 1)[:micro * steps].contiguous() for key, value in read_samples(text_data(SEQ)).items()}
-    assert len(samples["input_ids"]) == micro * steps
-    save_file({key: value.numpy() for key, value in samples.items()}, tmp_path / "text.safetensors")
-    schedule = {"type": "WarmupLR", "params": {"warmup_type": "linear", "warmup_num_steps": 50, "warmup_max_lr": rate}}
-    config = write_config(tmp_path / "config.json", micro, **FP16, gradient_clipping=1.0, scheduler=schedule)
-    folder = exported(name, "--size", "tiny", "--seq", SEQ)
-    tools("ds-opt", "compile", folder, "--config", config, "-o", tmp_path / "m.dsplan")
-    lines, _ = tools.train(tmp_path / "m.dsplan", tmp_path / "text.safetensors", steps)
-    theirs = train(Autocast(load_model(name, folder)), samples, json.loads(config.read_text()), steps)
-    ours = numpy.array([line["loss"] for line in lines])
-    assert not any(line["skipped"] for line in lines)
-    assert numpy.mean(ours[-10:]) < ours[0] / 2, "the loss has not halved"
-    numpy.testing.assert_allclose(ours, theirs.losses, rtol=0.02)
+    require_autocast(tools, name, exported(name, "--size", "tiny", "--seq", SEQ), text_data(SEQ), tmp_path, FP16, torch.float16, rate)
 
 
 @pytest.mark.parametrize("name, stage, ranks", [("gpt2", 0, 2), *ZEROS])
