@@ -85,6 +85,8 @@ constexpr Explanation explanations[] = {
      "Something is computed in bfloat16 or float16 exactly where bf16 or fp16 is enabled, the loss scaled by fp16's "
      "rule.",
      "bf16 is asked for, and float32 is computed at twice the memory.", ofSources},
+    {"reductions", "Ranks sum gradients in the type of communication_data_type, float32 where it is left out.",
+     "float32 is asked for, and gradients are rounded to 8 bits of precision on their way.", ofSources},
     {"buckets", "Buckets of several parameters have at most as many elements as the section zero_optimization allows.",
      "\"auto\" is taken from another hidden size than the model's.", ofSources},
     // What exporters lose (compiler/import/Hazards.h).

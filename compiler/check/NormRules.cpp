@@ -172,7 +172,7 @@ void requireSummed(RankMemory &memory, const proto::Operand &gradient, size_t in
       if (dataRanks(memory.plan()) > 1 && !one.allRanks)
         memory.refuse("coverage", index,
                       "squares a gradient that holds micro-batch " + std::to_string(one.microbatch) +
-                          " of this rank alone; it was not summed over the ranks");
+                          " of this rank alone; it was not summed over the ranks, or this rank added to the sum");
 }
 
 void requireNorm(RankMemory &memory, const proto::Command &command, std::span<const uint32_t> held,
