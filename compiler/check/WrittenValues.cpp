@@ -70,9 +70,9 @@ bool converts(const proto::Command &command) {
 }
 
 /// A sum of gradients, rounded on its way from rank to rank or back in its own type, in which it stays that sum.
-uint32_t roundedSum(const RankMemory &memory, uint32_t sum, proto::DType from, proto::DType to) {
+uint32_t roundedSum(const RankMemory &memory, uint32_t sum, proto::DType to) {
   Values &values = memory.values();
-  if (!roundsSums(memory.plan()) || sum <= Values::other || values.type(sum).dtype != from)
+  if (!roundsSums(memory.plan()) || sum <= Values::other)
     return Values::other;
   const uint32_t own = values.unconverted(sum);
   return own != sum && values.type(own).dtype == to ? own : values.converted(sum, to);
@@ -87,9 +87,13 @@ std::vector<OperandSegment> converted(RankMemory &memory, const proto::KernelCom
     segment.end = segment.end / from * to;
     segment.valueByte = segment.valueByte / from * to;
     segment.updated = false;
-    segment.value = segment.contributions.empty()
-                        ? memory.values().converted(segment.value, kernel.operands(1).dtype())
-                        : roundedSum(memory, segment.value, kernel.operands(0).dtype(), kernel.operands(1).dtype());
+    const proto::DType dtype = memory.values().type(segment.value).dtype;
+    if (dtype != proto::DTYPE_UNSPECIFIED && dtype != kernel.operands(0).dtype()) // read as what it is not
+      segment.value = Values::other;
+    else if (segment.contributions.empty())
+      segment.value = memory.values().converted(segment.value, kernel.operands(1).dtype());
+    else
+      segment.value = roundedSum(memory, segment.value, kernel.operands(1).dtype());
     if (segment.value == Values::other)
       segment.contributions.clear();
   }
