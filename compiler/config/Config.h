@@ -160,6 +160,7 @@ struct Config {
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;
+  bool offloadActivations = false; // activation_checkpointing.cpu_checkpointing
   int64_t checkpointBuffer = 0; // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32

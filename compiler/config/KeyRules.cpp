@@ -39,6 +39,7 @@ constexpr KeyRule rules[] = {
     {"deepstatic.tf32", Honoured, "", ""},
     {"deepstatic.checkpoint", Honoured, "", ""},
     {"activation_checkpointing.contiguous_memory_optimization", Subsumed, noFragments, ""},
+    {"activation_checkpointing.cpu_checkpointing", Honoured, "", ""},
     {"activation_checkpointing.number_checkpoints", Honoured, "", ""},
     {"activation_checkpointing.partition_activations", Subsumed, oneTensorRank, ""},
     {"activation_checkpointing.profile", Subsumed, "ds-run --trace times every command", ""},

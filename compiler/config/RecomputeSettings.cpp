@@ -91,6 +91,7 @@ void resolveRecompute(Resolver &resolver, Config &config) {
       readRules(resolver, *value, recompute);
   }
   readCheckpoints(resolver, recompute);
+  config.offloadActivations = resolver.boolean("activation_checkpointing.cpu_checkpointing").value_or(false);
 }
 
 } // namespace ds::config

@@ -287,6 +287,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
                       .memory = roomOf(machine)};
   options.recompute = recomputeOptions(config.recompute);
   options.zero = zeroOptions(config.zero);
+  options.offload.activations = config.offloadActivations;
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   if (config.fp16)

@@ -1,6 +1,7 @@
 //===- Passes.h - the compiler's passes and pipelines ---------------------===//
 #pragma once
 
+#include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/pipeline/Passes.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/recompute/Passes.h"
@@ -39,6 +40,11 @@ struct PipelineOptions {
   int64_t memory = 0;            ///< bytes of a rank; 0: unknown
 };
 
+/// What lies in host memory while the device does not need it.
+struct OffloadOptions {
+  bool activations = false; ///< what the backward reads of the forward
+};
+
 struct CompileOptions {
   kernels::Device device = kernels::Device::Cpu;
   bool tf32 = false;                ///< on CUDA, float32 factors of products may be rounded to TF32
@@ -52,6 +58,7 @@ struct CompileOptions {
   PipelineOptions pipeline;
   ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
   ZeroOptions zero;
+  OffloadOptions offload;
   int64_t threads = 1;                 ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 0; ///< of ds-select-kernels
   int64_t alignment = 1;               ///< bytes

@@ -102,6 +102,9 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createOutlineFragments({.splitWeights = pipeline.schedule == "zb-h1" && pipeline.ranks > 1}));
   pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
   buildZeroPipeline(pm, options);
+  // Last: what is kept for the backward is settled.
+  if (options.offload.activations)
+    pm.addPass(createOffloadActivations());
   pm.addPass(createVerifyDistForm());
 }
 
@@ -221,6 +224,8 @@ private:
                              "stage 3: elements of a parameter that every rank keeps whole"};
   Flag<bool> overlap_{*this, "overlap", options_.zero.overlap, "collectives run beside compute"};
   Flag<int64_t> maxLive_{*this, "max-live", options_.zero.maxLive, "stage 3: elements that may be gathered at once"};
+  Flag<bool> offloadActivations_{*this, "offload-activations", options_.offload.activations,
+                                 "what the backward reads lies in host memory"};
   Flag<int64_t> threads_{*this, "threads", options_.threads, "compute workers of a rank"};
   Flag<int64_t> workspace_{*this, "workspace-bytes-per-thread", options_.workspaceBytesPerThread,
                            "most bytes of a workspace for each worker"};
@@ -241,6 +246,7 @@ void registerPassesAndPipelines() {
   registerDSRecomputePasses();
   registerDSPipelinePasses();
   registerDSZeroPasses();
+  registerDSOffloadPasses();
   registerDSPlanPasses();
   registerPipeline("ds-simplify-pipeline", "what import leaves to be tidied up", buildSimplifyPipeline);
   registerPipeline("ds-gradient-pipeline", "@forward to @microbatch, @update, @evaluate", buildGradientPipeline);

@@ -33,6 +33,9 @@ InFlightDiagnostic &&ds::dist::withDeclaration(InFlightDiagnostic &&error, Opera
 LogicalResult ValueOp::verify() {
   if (!cast<RankedTensorType>(getType()).hasStaticShape()) // value_c1
     return emitOpError() << "must be a static tensor, not " << getType();
+  if (getSpace() != MemorySpace::Device && (getInput() || getBucket())) // value_c4
+    return emitOpError() << "is " << (getInput() ? "a graph input" : "the whole of a bucket")
+                         << ", which kernels read where it lies: in device memory, not " << stringifyMemorySpace(getSpace());
   return success();
 }
 
@@ -125,8 +128,26 @@ static ValueOp lookup(Operation *op, FlatSymbolRefAttr name, SymbolTableCollecti
   return value;
 }
 
-LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) { // load_c1
-  return success(bool(lookup(*this, getValueAttr(), symbols, getResult().getType())));
+LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  ValueOp value = lookup(*this, getValueAttr(), symbols, getResult().getType());
+  if (!value) // load_c1
+    return failure();
+  for (Operation *user : getResult().getUsers()) {
+    auto transfer = dyn_cast<TransferOp>(user);
+    if (value.getSpace() == (transfer ? transfer.getFrom() : MemorySpace::Device))
+      continue;
+    InFlightDiagnostic error = emitOpError() << getValueAttr() << " lies in " << stringifyMemorySpace(value.getSpace()) // load_c2
+                                             << "; '" << user->getName() << "' does not take it from there";
+    error.attachNote(user->getLoc()) << "used here";
+    return withDeclaration(std::move(error), value);
+  }
+  return success();
+}
+
+/// Where a tensor of a fragment lies, if it is not loaded.
+static MemorySpace spaceOf(Value tensor) {
+  auto transfer = tensor.getDefiningOp<TransferOp>();
+  return transfer ? transfer.getTo() : MemorySpace::Device;
 }
 
 LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -134,6 +155,10 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (value && value.getInput()) // store_c1
     return withDeclaration(emitOpError() << getValueAttr() << " is the graph input \"" << *value.getInput()
                                          << "\"; only a feed writes it",
+                           value);
+  if (value && value.getSpace() != spaceOf(getTensor())) // store_c2
+    return withDeclaration(emitOpError() << getValueAttr() << " lies in " << stringifyMemorySpace(value.getSpace())
+                                         << ", the tensor in " << stringifyMemorySpace(spaceOf(getTensor())),
                            value);
   return success(bool(value));
 }
@@ -180,7 +205,8 @@ LogicalResult TransferOp::verify() {
   if (getFrom() == getTo()) // transfer_c1
     return emitOpError() << "leads from " << from << " to " << to << "; these must be two memory spaces";
   auto before = getTensor().getDefiningOp<TransferOp>();
-  if (const MemorySpace space = before ? before.getTo() : MemorySpace::Device; space != getFrom()) { // transfer_c2
+  const bool isLoaded = isa_and_present<LoadOp>(getTensor().getDefiningOp()); // which says so itself
+  if (const MemorySpace space = spaceOf(getTensor()); space != getFrom() && !isLoaded) { // transfer_c2
     InFlightDiagnostic error = emitOpError()
                                << "takes a tensor from " << from << " that lies in " << stringifyMemorySpace(space);
     if (before)
@@ -188,9 +214,9 @@ LogicalResult TransferOp::verify() {
     return error;
   }
   for (Operation *user : getResult().getUsers())
-    if (getTo() != MemorySpace::Device && !isa<TransferOp>(user)) { // transfer_c3
+    if (getTo() != MemorySpace::Device && !isa<TransferOp, StoreOp>(user)) { // transfer_c3
       InFlightDiagnostic error = emitOpError() << "leaves its result in " << to << " for '" << user->getName()
-                                               << "'; only a transfer reads it there";
+                                               << "'; only a transfer or a store reads it there";
       error.attachNote(user->getLoc()) << "used here";
       return error;
     }

@@ -41,25 +41,29 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
     dist.value @input_ids : tensor<4x128xi64> input "input_ids"
     dist.value @"zero.0::whole" : tensor<8192xf32> of @zero.0 for_step
     dist.value @"h.0/mul" : tensor<4x128x32xf32> sharding <sharded "tensor" dim 2>
+    dist.value @"h.1/add" : tensor<4x128x64xf32> in host
     ```
 
-    `sharding` says what the type, a rank's, is of the whole; nothing said: not known to be the same anywhere else.
+    Outside of device memory, in the space that `in` names, only transfers reach it. `sharding` says what the type, a rank's, is of the whole; nothing said: not known to be the same anywhere else.
 
     **Constraints**
     - (value_c1) the type is a static tensor.
     - (value_c2) `of` names a dist.bucket whose whole has the type's elements, all floats; only such a value is `for_step`.
     - (value_c3) `sharding` names axes of the mesh and dimensions of the type.
+    - (value_c4) a graph input, and the whole of a bucket, lies in device memory.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step,
-                       OptionalAttr<Dist_Sharding>:$sharding);
+                       OptionalAttr<Dist_Sharding>:$sharding,
+                       DefaultValuedOptionalAttr<Dist_MemorySpace, "::ds::dist::MemorySpace::Device">:$space);
   let assemblyFormat = [{
-    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? (`sharding` $sharding^)? attr-dict
+    $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? (`sharding` $sharding^)?
+    (`in` $space^)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
                                  CArg<"::mlir::StringAttr", "{}">:$input), [{
     build($_builder, $_state, $_builder.getStringAttr(name), ::mlir::TypeAttr::get(type), input, /*bucket=*/nullptr,
-          /*for_step=*/nullptr, /*sharding=*/nullptr);
+          /*for_step=*/nullptr, /*sharding=*/nullptr, /*space=*/nullptr);
   }]>];
   let hasVerifier = 1;
 }
@@ -131,6 +135,7 @@ def Dist_LoadOp : Dist_ValueUser<"load", [MemoryEffects<[MemRead<Dist_Values>]>]
   let description = [{
     **Constraints**
     - (load_c1) `value` names a dist.value of the result's type.
+    - (load_c2) only transfers from its space use a value that lies outside device memory.
   }];
   let arguments = (ins FlatSymbolRefAttr:$value);
   let results = (outs Dist_Static:$result);
@@ -142,6 +147,7 @@ def Dist_StoreOp : Dist_ValueUser<"store", [MemoryEffects<[MemWrite<Dist_Values>
   let description = [{
     **Constraints**
     - (store_c1) `value` names a dist.value of the tensor's type that is no graph input.
+    - (store_c2) the tensor lies in the value's memory space.
   }];
   let arguments = (ins Dist_Static:$tensor, FlatSymbolRefAttr:$value);
   let assemblyFormat = "$tensor `as` $value attr-dict `:` type($tensor)";

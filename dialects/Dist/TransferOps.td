@@ -13,8 +13,8 @@ def Dist_MemorySpace : I32EnumAttr<"MemorySpace", "where a tensor lies", [
 def Dist_TransferOp : Dist_Op<"transfer", [Pure, HasParent<"FragmentOp">, AllTypesMatch<["tensor", "result"]>]> {
   let summary = "a tensor in another memory space";
   let description = [{
-    What a fragment computes lies in device memory; what a transfer has put elsewhere is there for another transfer alone. Cf.
-    cudaMemcpyAsync.
+    What a fragment computes lies in device memory; what a transfer has put elsewhere is there for another transfer, or for a
+    later fragment's. Cf. cudaMemcpyAsync.
 
     ```mlir
     %h = dist.transfer %x from device to host : tensor<4x64xf32>
@@ -23,8 +23,9 @@ def Dist_TransferOp : Dist_Op<"transfer", [Pure, HasParent<"FragmentOp">, AllTyp
 
     **Constraints**
     - (transfer_c1) `from` and `to` differ.
-    - (transfer_c2) the tensor lies in `from`: where the transfer that made it put it, else in device memory.
-    - (transfer_c3) only transfers use a result that lies outside device memory.
+    - (transfer_c2) the tensor lies in `from`: where the transfer that made it put it, where the value lies that it is loaded
+      from, else in device memory.
+    - (transfer_c3) only transfers, and stores of values that lie there, use a result that lies outside device memory.
   }];
   let arguments = (ins Dist_Static:$tensor, Dist_MemorySpace:$from, Dist_MemorySpace:$to);
   let results = (outs Dist_Static:$result);

@@ -7,7 +7,8 @@
 //   - reshapes, views, constants and loads are views of a buffer, and so is a read of a variable, unless the variable
 //   is
 //     written again before the read's last use: then it is a copy;
-//   - a store, of a variable or of a value for later fragments, copies; a pack copies each of its inputs.
+//   - a store, of a variable or of a value for later fragments, copies; a pack copies each of its inputs;
+//   - a transfer copies to another memory space, at once into the value that it is stored in there.
 //
 // ds-elide-copies removes the copies. Buffers of state and of values: RoleBuffers.h; of programs: LowerPrograms.h.
 //
@@ -117,9 +118,22 @@ private:
             .Case(
                 [&](dist::ReadWholeOp op) { return storage_.ofWhole(symbols_.lookup<dist::BucketOp>(op.getBucket())); })
             .Case([&](dist::LoadOp op) { return storage_.ofValue(op.getValueAttr().getAttr()); })
+            .Case([&](dist::TransferOp op) {
+              const dist::StoreOp store = storeElsewhere(op);
+              return store ? storage_.ofValue(store.getValueAttr().getAttr()) : ownBuffer(value, nameOf(value));
+            })
             .Case([&](train::ConstantOp op) { return storage_.ofConstant(op.getValue(), op.getLoc()); })
             .Default([&](Operation *) { return ownBuffer(value, nameOf(value)); });
     return views_[value] = view;
+  }
+
+  /// What stores a transfer's result outside of device memory, where no kernel could copy it; or null.
+  static dist::StoreOp storeElsewhere(dist::TransferOp transfer) {
+    if (transfer.getTo() != dist::MemorySpace::Device)
+      for (Operation *user : transfer.getResult().getUsers())
+        if (auto store = dyn_cast<dist::StoreOp>(user))
+          return store;
+    return {};
   }
 
   BufferView ownBuffer(Value value, StringRef name) {
@@ -222,7 +236,9 @@ private:
         error.attachNote(other.getLoc()) << "the other op";
         return error;
       }
-    copy(store.getTensor(), storage_.ofValue(store.getValueAttr().getAttr()), store);
+    const BufferView kept = storage_.ofValue(store.getValueAttr().getAttr());
+    if (viewOf(store.getTensor()).buffer != kept.buffer) // a transfer has put it there
+      copy(store.getTensor(), kept, store);
     return success();
   }
 

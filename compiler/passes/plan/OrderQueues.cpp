@@ -1,7 +1,8 @@
 //===- OrderQueues.cpp - queues that run beside compute, ordered by events --===//
 //
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
-// message to its channel's, and a collective that has a token to the collective queue. What was the order of the
+// message to its channel's, a collective that has a token to the collective queue, and a copy between memory spaces to
+// one of the two queues for those. What was the order of the
 // routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
@@ -10,6 +11,9 @@
 //   - who first reads what was fed or received waits for it, and the last routine of a micro-batch that reads it
 //   signals
 //     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
+//   - compute waits for a copy out of device memory when the next but one begins, so that what it reads is free again,
+//   and
+//     for all of a routine at its end;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
 //     other routine that uses it.
 //
@@ -73,13 +77,21 @@ private:
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
   };
 
+  static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict";
+  static constexpr int64_t evictionsUnderWay = 2;
+
   //===-- queues and events of the role -------------------------------------------===//
 
   void makeQueues() {
     members_.setInsertionPointAfter(*role_.getOps<plan::QueueOp>().begin());
     makeQueue("copy_in", plan::QueueKind::CopyIn, role_.getLoc());
-    bool asynchronous = false;
+    bool asynchronous = false, transfers = false;
     role_.walk([&](plan::CollectiveOp collective) { asynchronous |= bool(collective.getToken()); });
+    role_.walk([&](plan::CopyOp copy) { transfers |= changesSpace(copy); });
+    if (transfers) { // beside feeds, which may wait for what the step is to do after a transfer
+      makeQueue(fetchQueue, plan::QueueKind::CopyIn, role_.getLoc());
+      makeQueue(evictQueue, plan::QueueKind::CopyOut, role_.getLoc());
+    }
     if (asynchronous)
       makeQueue("collective", plan::QueueKind::Collective, role_.getLoc());
     for (const auto &[op, arrival] : inFlight_.arrivals()) {
@@ -122,12 +134,15 @@ private:
         orderArrival(command);
       else if (auto send = dyn_cast<plan::SendOp>(op))
         orderSend(send);
+      else if (auto copy = dyn_cast<plan::CopyOp>(op); copy && changesSpace(copy))
+        orderTransfer(copy);
       else if (auto collective = dyn_cast<plan::CollectiveOp>(op); collective && collective.getToken()) {
         beside(command, "collective");
         tokens.push_back(collective);
       } else
         orderCompute(command);
     }
+    awaitEvictions(0);
     if (!due_.empty())
       join(body.end());
     for (plan::CollectiveOp collective : tokens)
@@ -179,6 +194,25 @@ private:
     command.addSignal(done);
     underWay_.push_back({command, done});
   }
+
+  void orderTransfer(plan::CopyOp copy) {
+    const bool isFetch = arenaOf(copy, 1).getSpace() == plan::MemorySpace::Device;
+    awaitEvictions(isFetch ? evictionsUnderWay : evictionsUnderWay - 1);
+    beside(cast<plan::CommandOpInterface>(copy.getOperation()), isFetch ? fetchQueue : evictQueue);
+  }
+
+  /// Compute waits for the oldest copies out of device memory but for so many.
+  void awaitEvictions(int64_t left) {
+    const auto isEviction = [](const UnderWay &other) { return other.isOn(evictQueue); };
+    for (int64_t count = llvm::count_if(underWay_, isEviction); count > left; --count)
+      makeDue(*llvm::find_if(underWay_, isEviction));
+  }
+
+  static plan::ArenaOp arenaOf(plan::CopyOp copy, unsigned index) {
+    auto buffer = copy.getBuffers()[index].getDefiningOp<plan::BufferOp>();
+    return SymbolTable::lookupNearestSymbolFrom<plan::ArenaOp>(buffer, buffer.getArenaAttr());
+  }
+  static bool changesSpace(plan::CopyOp copy) { return arenaOf(copy, 0) != arenaOf(copy, 1); }
 
   void orderSend(plan::SendOp send) {
     const Departure &departure = inFlight_.departures().find(send)->second;

@@ -80,7 +80,7 @@ BufferView RoleBuffers::ofValue(StringAttr name) {
                                   : value.getBucket() ? plan::Category::Communication
                                                       : plan::Category::Activations;
   buffer = make(name, plan::tensorBytes(value.getType()), value.getForStep() ? plan::Scope::Step : plan::Scope::Slot,
-                category);
+                category, plan::MemorySpace(value.getSpace()));
   return {buffer, 0, 0};
 }
 

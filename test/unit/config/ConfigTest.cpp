@@ -288,7 +288,7 @@ TEST(Config, Float16) {
 TEST(Config, TheResolvedConfigurationHasEveryDefault) {
   EXPECT_EQ(
       resolvedJson(resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"}})")),
-      R"({"activation_checkpointing":{"number_checkpoints":null},"bf16":{"enabled":false},"communication_data_type":"fp32",)"
+      R"({"activation_checkpointing":{"cpu_checkpointing":false,"number_checkpoints":null},"bf16":{"enabled":false},"communication_data_type":"fp32",)"
       R"("deepstatic":{"checkpoint":{"buffer":268435456,"snapshot":"buffered"},)"
       R"("device_memory":null,"loss_normalization":"microbatch",)"
       R"("pipeline":{"chunks":1,"partition":"best","schedule":"1f1b","stages":1},"recompute":"auto",)"
