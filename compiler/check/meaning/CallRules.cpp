@@ -21,6 +21,7 @@
 #include "kernels/optimizer/clip_factor_call.h"
 #include "kernels/optimizer/cycled_momentum_call.h"
 #include "kernels/optimizer/global_norm_call.h"
+#include "kernels/optimizer/lamb_call.h"
 #include "kernels/optimizer/learning_rate_call.h"
 #include "kernels/optimizer/lion_call.h"
 #include "kernels/optimizer/sgd_call.h"
@@ -89,6 +90,7 @@ constexpr CallCheck callChecks[] = {
     {"adamw", make<kernels::AdamWCall>},
     {"sgd", make<kernels::SgdCall>},
     {"lion", make<kernels::LionCall>},
+    {"lamb", make<kernels::LambCall>},
     {"adagrad", make<kernels::AdagradCall>},
     {"block_sum_squares", make<kernels::BlockSumSquaresCall>},
     {"global_norm", make<kernels::GlobalNormCall>},
