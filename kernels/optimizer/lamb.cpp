@@ -64,8 +64,8 @@ public:
       all.parameter += one.parameter;
       all.update += one.update;
     }
-    const double size = lambStepSize(call_.biasCorrection, *static_cast<const double *>(operands[4]), step, beta1,
-                                     call_.beta2);
+    const double size =
+        lambStepSize(call_.biasCorrection, *static_cast<const double *>(operands[4]), step, beta1, call_.beta2);
     const T distance = T(size * trustRatio(all.parameter, all.update, call_.minCoeff, call_.maxCoeff));
     parallelFor(context, pieces, [&](int64_t piece, int) {
       const int64_t first = piece * grain, count = std::min(grain, call_.elements - first);

@@ -1,6 +1,6 @@
-// lamb: DeepSpeed's FusedLamb in one launch of one block, which keeps the norms of the parameter and its update to itself.
-// Compiled with --fmad=false: operation by operation, as on a CPU; lr, step, clip and momentum are read from device
-// memory.
+// lamb: DeepSpeed's FusedLamb in one launch of one block, which keeps the norms of the parameter and its update to
+// itself. Compiled with --fmad=false: operation by operation, as on a CPU; lr, step, clip and momentum are read from
+// device memory.
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/cuda/Refuse.cuh"

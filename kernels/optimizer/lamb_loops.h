@@ -2,8 +2,7 @@
 
 /// Both moments of n elements, and the sums of the squares of the parameter and of its update: of leaves from the first
 /// element on, added in order.
-template <typename T>
-LambSquares lambMoments(const T *p, const T *g, T *m, T *v, int64_t n, const LambNumbers<T> &k) {
+template <typename T> LambSquares lambMoments(const T *p, const T *g, T *m, T *v, int64_t n, const LambNumbers<T> &k) {
   LambSquares squares;
   for (int64_t begin = 0; begin < n; begin += lambLeaf) {
     const int64_t count = begin + lambLeaf < n ? lambLeaf : n - begin;
@@ -26,8 +25,7 @@ LambSquares lambMoments(const T *p, const T *g, T *m, T *v, int64_t n, const Lam
 }
 
 /// The step along the update, `distance` times its length.
-template <typename T>
-void lambStep(T *p, const T *m, const T *v, int64_t n, T distance, const LambNumbers<T> &k) {
+template <typename T> void lambStep(T *p, const T *m, const T *v, int64_t n, T distance, const LambNumbers<T> &k) {
   DS_INDEPENDENT
   for (int64_t i = 0; i < n; ++i)
     p[i] = p[i] - distance * (m[i] / (std::sqrt(v[i]) + k.epsilon) + k.weightDecay * p[i]);
