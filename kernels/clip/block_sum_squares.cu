@@ -4,7 +4,7 @@
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
-#include "kernels/optimizer/block_sum_squares_call.h"
+#include "kernels/clip/block_sum_squares_call.h"
 
 namespace ds::kernels::cuda {
 

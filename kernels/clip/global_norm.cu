@@ -4,7 +4,7 @@
 #include "kernels/cuda/FixedSum.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Reduce.cuh"
-#include "kernels/optimizer/global_norm_call.h"
+#include "kernels/clip/global_norm_call.h"
 
 namespace ds::kernels::cuda {
 
