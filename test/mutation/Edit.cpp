@@ -95,7 +95,7 @@ bool isKernel(const proto::Command &command, const char *name) {
 }
 bool isOptimizer(const proto::Command &command) {
   return isKernel(command, "adamw") || isKernel(command, "sgd") || isKernel(command, "adagrad") ||
-         isKernel(command, "lion");
+         isKernel(command, "lion") || isKernel(command, "lamb");
 }
 bool isCollective(const proto::Command &command, proto::CollectiveCommand::Kind kind) {
   return command.has_collective() && command.collective().kind() == kind;
