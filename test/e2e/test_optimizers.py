@@ -245,6 +245,7 @@ def tiny_run(tools, exported, text_data, folder, ranks=1, accumulation=1, option
     model, plan, weights = exported("llama", "--size", "tiny", "--seq", 16, *model), folder / "m.dsplan", folder / "weights.safetensors"
     config = write_config(folder / "ds_config.json", 2, accumulation, optimizer, gradient_clipping=1.0, **settings)
     tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan)
+    tools("ds-opt", "verify", plan, "--model", model, "--config", config)
     metrics, _ = tools.train(plan, text_data(16), steps, "--export", weights, "-n", ranks, *options)
     return load_file(weights), [line["loss"] for line in metrics]
 
@@ -272,14 +273,19 @@ def test_lion_resumes_bit_by_bit(tools, exported, text_data, tmp_path):
     require_same(resumed, (plain[0], plain[1][3:]))
 
 
-@pytest.mark.parametrize("settings", [dict(zero_optimization={"stage": 0}), dict(zero_optimization={"stage": 0, "overlap_comm": True}),
-                                      dict(deepstatic={"pipeline": {"stages": 2}})], ids=["zero0", "overlapped", "stages"])
-def test_lamb_over_ranks_is_one_ranks(settings, tools, exported, text_data, tmp_path):
+STAGES = {"pipeline": {"stages": 2}}
+TOKENS = {"loss_normalization": "tokens"}
+
+
+@pytest.mark.parametrize("ranks, accumulation, zero, own, of_one", [
+    (2, 1, {}, {}, {}), (2, 1, {"overlap_comm": True}, {}, {}), (2, 2, {}, STAGES, {}), (4, 1, {}, STAGES, {}), (2, 1, {}, TOKENS, TOKENS),
+], ids=["ranks", "overlapped", "stages", "both", "tokens"])
+def test_lamb_over_ranks_is_one_ranks(ranks, accumulation, zero, own, of_one, tools, exported, text_data, tmp_path):
     for name in ("one", "many"):
         (tmp_path / name).mkdir()
-    one = tiny_run(tools, exported, text_data, tmp_path / "one", accumulation=2, optimizer=LAMB)
-    accumulation = 2 if "deepstatic" in settings else 1
-    many = tiny_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=accumulation, optimizer=LAMB, **settings)
+    one = tiny_run(tools, exported, text_data, tmp_path / "one", accumulation=2, optimizer=LAMB, deepstatic=of_one)
+    many = tiny_run(tools, exported, text_data, tmp_path / "many", ranks=ranks, accumulation=accumulation, optimizer=LAMB,
+                    zero_optimization={"stage": 0, **zero}, deepstatic=own)
     require_same(many, one)
 
 
