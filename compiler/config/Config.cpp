@@ -161,6 +161,8 @@ std::string_view name(Optimizer::Type type) {
     return "Adagrad";
   case Optimizer::Type::Lion:
     return "Lion";
+  case Optimizer::Type::Lamb:
+    return "Lamb";
   }
   return {};
 }

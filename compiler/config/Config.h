@@ -19,16 +19,18 @@ namespace ds::config {
 
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
-  enum class Type { None, AdamW, Sgd, Adagrad, Lion }; // none: the model must bring its own
+  enum class Type { None, AdamW, Sgd, Adagrad, Lion, Lamb }; // none: the model must bring its own
   Type type = Type::None;
   double lr = 0;
-  double beta1 = 0, beta2 = 0; // AdamW, Lion
-  double epsilon = 0;          // AdamW, Adagrad
+  double beta1 = 0, beta2 = 0; // AdamW, Lion, Lamb
+  double epsilon = 0;          // AdamW, Adagrad, Lamb
   double weightDecay = 0;
-  bool adamWMode = false; // AdamW: false adds the decay to the gradient (plain Adam)
-  double momentum = 0;    // SGD
-  bool nesterov = false;  // SGD
-  double lrDecay = 0;     // Adagrad
+  bool adamWMode = false;            // AdamW: false adds the decay to the gradient (plain Adam)
+  double momentum = 0;               // SGD
+  bool nesterov = false;             // SGD
+  double lrDecay = 0;                // Adagrad
+  double maxCoeff = 0, minCoeff = 0; // Lamb: bounds of the trust ratio
+  bool biasCorrection = false;       // Lamb: of the rate
 };
 
 struct RangeTest {
@@ -226,7 +228,7 @@ std::vector<ScheduleParameter> momentumParameters(const Scheduler &scheduler);
 bool cyclesMomentum(const Config &config);
 inline constexpr double cycledBeta2 = 0.99; // DeepSpeed's, while OneCycle sets the first beta
 
-std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad", "Lion"
+std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad", "Lion", "Lamb"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...
 std::string_view name(Scheduler::Warmup warmup); // "log", "linear"
 

@@ -32,6 +32,12 @@ json optimizerJson(const Optimizer &o) {
   if (o.type == Optimizer::Type::Lion)
     return {{"type", "Lion"}, {"params", params}};
   params["eps"] = o.epsilon;
+  if (o.type == Optimizer::Type::Lamb) {
+    params["max_coeff"] = o.maxCoeff;
+    params["min_coeff"] = o.minCoeff;
+    params["bias_correction"] = o.biasCorrection;
+    return {{"type", "Lamb"}, {"params", params}};
+  }
   params["adam_w_mode"] = o.adamWMode;
   return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};
 }
