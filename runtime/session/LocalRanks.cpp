@@ -34,6 +34,7 @@ LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, cons
     local.device = makeDevice(mine.rank);
     mine.transport = &transport;
     mine.promisedBytes = promised;
+    mine.profile = i == 0 ? options.profile : nullptr;
     local.executor = std::make_unique<Executor>(plan, *local.device, kernels, mine);
     for (const char *space : {"device", "host"})
       promised += local.device->isMainMemory(space) ? local.device->allocatedBytes(space) : 0;

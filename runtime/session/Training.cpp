@@ -18,6 +18,7 @@
 #include "runtime/executor/VariableSources.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/flight/FlightRecorder.h"
+#include "runtime/plan/Flops.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Ranks.h"
@@ -116,6 +117,12 @@ void throwIfError(const Status &status) {
 
 } // namespace
 
+/// Of rank 0, where it is one of this process's.
+static Profile *profileOf(const TrainingOptions &options, const plan::proto::Plan &plan, const Transport &transport) {
+  const auto local = transport.localRanks();
+  return options.profile && !local.empty() && local[0] == 0 ? options.profile(plan) : nullptr;
+}
+
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
       transport_(chooseTransport(*plan_, options)) {
@@ -133,6 +140,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     requireWritableFolder(options.trace);
     trace_ = std::make_unique<Trace>();
   }
+  modelFlops_ = plan::matmulFlopsPerStep(*plan_) * plan::positionOfRank(*plan_, 0).dataRanks;
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
   const DeviceChoice device = options.makeDevice
                                   ? DeviceChoice{options.makeDevice, kernels}
@@ -147,6 +155,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .observers = options.observers,
                                                         .trace = trace_.get(),
                                                         .flight = options.flight,
+                                                        .profile = profileOf(options, *plan_, *transport_),
                                                         .saved = shares_ ? &shares_->parts : nullptr,
                                                         .promisedBytes = promisedBytes(*plan_, *transport_, saves),
                                                         .patience = patience(options)},
@@ -502,6 +511,11 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
   report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;
+  // What is computed again does not count: the MFU of PaLM (Chowdhery et al., arXiv 2204.02311).
+  report.modelFlopsPerSecond = report.seconds > 0 ? double(modelFlops_) / report.seconds : 0;
+  if (options_.peakTflops > 0)
+    report.modelFlopsUtilization =
+        report.modelFlopsPerSecond / (options_.peakTflops * 1e12 * double(plan::worldSize(*plan_)));
   tell(metrics_->write(report), observer);
   observer.stepDone(report);
 }

@@ -123,7 +123,7 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("gradient_predivide_factor": 2)", R"("data_types": {"grad_accum_dtype": "fp16"})",
         R"("deepstatic": {"tensor_parallel": 2})", R"("tensor_parallel": {"autotp_size": 2})",
         R"("pipeline": {"activation_checkpoint_interval": 1})", R"("weight_quantization": {"enabled": true})",
-        R"("flops_profiler": {"enabled": true})", R"("sequence_parallel_size": 2)",
+        R"("comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]})", R"("sequence_parallel_size": 2)",
         R"("compile": {"deepcompile": true, "offload_parameters": true})"})
     EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
 }

@@ -1,0 +1,87 @@
+"""wall_clock_breakdown, comms_logger, flops_profiler and model FLOPs: counts are the plan's, and the bits of a run do not change."""
+
+import json
+import re
+
+import numpy
+import pytest
+from conftest import REPOSITORY, write_config
+from safetensors.numpy import save_file
+
+MODEL = REPOSITORY / "test/e2e/hazards/good-gpt2"
+RANKS, STEPS = 2, 4
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "data.safetensors"
+    tokens = numpy.random.default_rng(0).integers(0, 8, (64, 4), dtype=numpy.int64)
+    save_file({"input_ids": tokens, "labels": tokens}, path)
+    return path
+
+
+def run(tools, folder, data, stage=2, words=(), **keys):
+    """(report, stderr, metrics, exported weights)."""
+    plan, metrics, weights = folder / "p.dsplan", folder / "m.jsonl", folder / "w.safetensors"
+    config = write_config(folder / "c.json", 1, 2, zero_optimization={"stage": stage}, **keys)
+    tools("ds-opt", "compile", MODEL, "--config", config, "--ranks", RANKS, "-o", plan)
+    report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
+    metrics.unlink(missing_ok=True)
+    done = tools("ds-run", plan, "-n", RANKS, "--data", data, "--steps", STEPS, "--threads", 1, "--metrics", metrics, "--export", weights, *words)
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    return report, done.stderr, [line for line in lines if "loss" in line], weights.read_bytes()
+
+
+@pytest.mark.parametrize("stage", [0, 2, 3])
+def test_collectives_move_the_plans_bytes(tools, tmp_path, data, stage):
+    report, told, _, _ = run(tools, tmp_path, data, stage, comms_logger={"enabled": True})
+    rows = re.findall(r"^(all_gather|reduce_scatter|all_reduce) +(\d+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$", told, re.MULTILINE)
+    assert f"collectives of {STEPS} steps" in told and rows
+    planned = report["ranks_detail"][0]["wire_bytes_per_step"]
+    moved = {"all_gather": 0, "reduce_scatter": 0, "all_reduce": 0}
+    for kind, ranks, size, count, total, mean, algorithm, bus in rows:
+        factor = (RANKS - 1) / RANKS * (2 if kind == "all_reduce" else 1)
+        assert int(ranks) == RANKS and float(total) > 0
+        assert float(bus) == pytest.approx(float(algorithm) * factor, abs=2e-3)
+        moved[kind] += int(size) * int(count) * factor
+    for kind, size in moved.items():
+        assert size == pytest.approx(planned[kind] * STEPS, abs=8 * STEPS), kind
+
+
+def test_flops_are_the_plans(tools, tmp_path, data):
+    file = tmp_path / "flops.txt"
+    report, told, metrics, _ = run(tools, tmp_path, data, flops_profiler={"enabled": True, "profile_step": 3, "output_file": str(file)},
+                                   words=("--peak-tflops", "0.5"))
+    text = file.read_text()
+    assert text.startswith("kernels of rank 0 in step 3:\n") and "kernels of rank 0" not in told
+    computed, model = map(int, re.search(r"rank 0 computes (\d+) FLOPs of products in a step; the model has (\d+)", text).groups())
+    assert model == report["ranks_detail"][0]["flops_per_step"] <= computed
+    assert sum(map(int, re.findall(r"^(?:fwd|bwd|step) +\w+ +\d+ +(\d+)", text, re.MULTILINE))) == computed
+    for line in metrics:
+        assert line["model_flops_per_second"] * line["step_seconds"] == pytest.approx(model * RANKS, rel=1e-6)
+        assert line["model_flops_utilization"] == pytest.approx(line["model_flops_per_second"] / (0.5e12 * RANKS), rel=1e-6)
+
+
+def test_phases_are_shown_as_often_as_asked(tools, tmp_path, data):
+    _, told, metrics, _ = run(tools, tmp_path, data, wall_clock_breakdown=True, steps_per_print=3)
+    assert "mean of 3 steps up to step 3" in told and "mean of 1 steps up to step 4" in told
+    for phase in ("fwd", "bwd", "step"):
+        assert all(float(time) > 0 for time in re.findall(rf"^{phase} +([\d.]+) ", told, re.MULTILINE))
+    assert "model_flops_utilization" not in metrics[0], "nobody has said what a rank can do"
+
+
+def test_profiles_change_no_bit(tools, tmp_path, data):
+    plain, profiled = tmp_path / "plain", tmp_path / "profiled"
+    plain.mkdir()
+    profiled.mkdir()
+    keys = {"wall_clock_breakdown": True, "comms_logger": {"enabled": True}, "flops_profiler": {"enabled": True}}
+    assert run(tools, plain, data)[3] == run(tools, profiled, data, **keys)[3]
+    assert (plain / "p.dsplan").read_bytes() != (profiled / "p.dsplan").read_bytes()
+
+
+@pytest.mark.parametrize("keys, part", [({"wall_clock_breakdown": True, "steps_per_print": 0}, "steps_per_print"),
+                                        ({"flops_profiler": {"enabled": True, "profile_step": 0}}, "flops_profiler.profile_step"),
+                                        ({"comms_logger": {"enabled": True, "prof_ops": ["all_reduce"]}}, "comms_logger.prof_ops")], ids=str)
+def test_refusals(tools, tmp_path, keys, part):
+    config = write_config(tmp_path / "c.json", 1, **keys)
+    assert part in tools.refused("ds-opt", "compile", MODEL, "--config", config, "-o", tmp_path / "p.dsplan")
