@@ -110,7 +110,8 @@ Monitor readMonitor(const Resolver &resolver, const std::string &section) {
 }
 
 void resolveProfiling(Resolver &resolver, Profiling &profiling) {
-  static constexpr std::string_view print = "steps_per_print", step = "flops_profiler.profile_step";
+  static constexpr std::string_view print = "steps_per_print", step = "flops_profiler.profile_step",
+                                    file = "flops_profiler.output_file";
   profiling.wallClock = resolver.booleanOrDefault("wall_clock_breakdown");
   const std::optional<int64_t> steps = resolver.integer(print);
   if (!profiling.wallClock)
@@ -123,7 +124,10 @@ void resolveProfiling(Resolver &resolver, Profiling &profiling) {
   if (!resolver.booleanOrDefault("flops_profiler.enabled"))
     return;
   profiling.flopsStep = resolver.integerOrDefault(step);
-  profiling.flopsFile = resolver.string("flops_profiler.output_file").value_or("");
+  profiling.flopsFile = resolver.string(file).value_or("");
+  if (const Node *written = resolver.find(file);
+      written && written->kind != Node::Kind::String && written->kind != Node::Kind::Null)
+    resolver.refuse(file, "it is the name of a file, or null for the terminal");
   if (profiling.flopsStep < 1)
     resolver.refuse(step, "it is the number of a step, and the first is 1");
 }

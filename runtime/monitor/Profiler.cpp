@@ -56,7 +56,17 @@ void Profiler::stepDone(const StepReport &report) noexcept {
     showPhases(report.step);
 }
 
+void Profiler::evaluated(const EvaluationReport &report) noexcept {
+  next_->evaluated(report);
+  if (profile_)
+    profile_->take(); // no part of the next step
+}
+
 void Profiler::finish() noexcept {
+  if (flopsStep_ > 0 && !flopsShown_ && steps_ > 0)
+    noted(("flops_profiler.profile_step is " + std::to_string(flopsStep_) + ", and the run was of steps " +
+           std::to_string(lastStep_ - steps_ + 1) + " to " + std::to_string(lastStep_) + ": no table of FLOPs")
+              .c_str());
   if (wallClock_ && stepsSinceShown_ > 0)
     showPhases(lastStep_);
   if (collectives_ && steps_ > 0)
@@ -72,6 +82,7 @@ void Profiler::showPhases(uint64_t step) {
 }
 
 void Profiler::showFlops(const std::vector<CommandTime> &times, uint64_t step) {
+  flopsShown_ = true;
   const std::string text = "kernels of rank 0 in step " + std::to_string(step) + ":\n" + flopsTable(*plan_, 0, times);
   if (flopsFile_.empty())
     return shown(text.c_str());

@@ -25,7 +25,7 @@ public:
   void finish() noexcept;
 
   void stepDone(const StepReport &report) noexcept override;
-  void evaluated(const EvaluationReport &report) noexcept override { next_->evaluated(report); }
+  void evaluated(const EvaluationReport &report) noexcept override;
   void noted(const char *sentence) noexcept override { next_->noted(sentence); }
   void shown(const char *table) noexcept override { next_->shown(table); }
 
@@ -41,6 +41,7 @@ private:
   std::string flopsFile_;
   std::vector<CommandTime> sinceShown_, all_; // summed over steps
   uint64_t stepsSinceShown_ = 0, steps_ = 0, lastStep_ = 0;
+  bool flopsShown_ = false;
 };
 
 } // namespace ds::runtime

@@ -62,6 +62,37 @@ def test_flops_are_the_plans(tools, tmp_path, data):
         assert line["model_flops_utilization"] == pytest.approx(line["model_flops_per_second"] / (0.5e12 * RANKS), rel=1e-6)
 
 
+def test_an_evaluation_is_no_part_of_a_step(tools, tmp_path, data):
+    keys = {"comms_logger": {"enabled": True}, "flops_profiler": {"enabled": True, "profile_step": 3}}
+
+    def counts(*words):
+        told = run(tools, tmp_path, data, 3, words=words, **keys)[1]
+        kernels = re.findall(r"^(fwd|bwd|step|other) +(\w+) +(\d+) +(\d+) +[\d.]+ +[\d.]+$", told, re.MULTILINE)
+        collectives = re.findall(r"^(all_gather|reduce_scatter|all_reduce) +(\d+) +(\d+) +(\d+) ", told, re.MULTILINE)
+        assert kernels and collectives
+        return kernels, collectives, re.search(r"rank 0 computes (\d+)", told).group(1)
+
+    assert counts("--eval-data", data, "--eval-interval", 1) == counts()
+
+
+def test_a_step_that_is_never_reached_is_said(tools, tmp_path, data):
+    told = run(tools, tmp_path, data, flops_profiler={"enabled": True, "profile_step": STEPS + 1})[1]
+    assert f"note: flops_profiler.profile_step is {STEPS + 1}, and the run was of steps 1 to {STEPS}: no table of FLOPs" in told
+
+
+@pytest.mark.parametrize("keys", [{"pipeline": {"stages": 2}}, {"deepstatic": {"recompute": "full"}}], ids=["pipeline", "recompute"])
+def test_model_flops_are_each_counted_once(tools, tmp_path, data, keys):
+    report, told, metrics, _ = run(tools, tmp_path, data, stage=0, flops_profiler={"enabled": True}, **keys)
+    stages = report["ranks_detail"] if "pipeline" in keys else report["ranks_detail"][:1]
+    model = sum(rank["flops_per_step"] for rank in stages)
+    assert str(model) == re.search(r"the model has (\d+)", told).group(1)
+    for line in metrics:
+        assert line["model_flops_per_second"] * line["step_seconds"] == pytest.approx(model * RANKS / len(stages), rel=1e-6)
+    if "deepstatic" in keys:
+        again = report["ranks_detail"][0]["recompute_flops_per_step"]
+        assert again > 0 and int(re.search(r"rank 0 computes (\d+)", told).group(1)) >= model + again
+
+
 def test_phases_are_shown_as_often_as_asked(tools, tmp_path, data):
     _, told, metrics, _ = run(tools, tmp_path, data, wall_clock_breakdown=True, steps_per_print=3)
     assert "mean of 3 steps up to step 3" in told and "mean of 1 steps up to step 4" in told
@@ -81,6 +112,7 @@ def test_profiles_change_no_bit(tools, tmp_path, data):
 
 @pytest.mark.parametrize("keys, part", [({"wall_clock_breakdown": True, "steps_per_print": 0}, "steps_per_print"),
                                         ({"flops_profiler": {"enabled": True, "profile_step": 0}}, "flops_profiler.profile_step"),
+                                        ({"flops_profiler": {"enabled": True, "output_file": 5}}, "flops_profiler.output_file"),
                                         ({"comms_logger": {"enabled": True, "prof_ops": ["all_reduce"]}}, "comms_logger.prof_ops")], ids=str)
 def test_refusals(tools, tmp_path, keys, part):
     config = write_config(tmp_path / "c.json", 1, **keys)
