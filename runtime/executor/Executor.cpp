@@ -115,8 +115,10 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
                        traced(*options.trace, *rows[command.queue()], command, role_.routines(r).name(), where, *task))
                    .get();
       if (options.profile != nullptr)
-        task =
-            wrappers_.emplace_back(profiled(options.profile->add({&role_, &role_.routines(r), &command}), *task)).get();
+        task = wrappers_
+                   .emplace_back(
+                       profiled(options.profile->add({position_.rank, &role_, &role_.routines(r), &command}), *task))
+                   .get();
       ListedCommand &listed = lists_.back()[command.queue()].emplace_back(
           ListedCommand{.task = task,
                         .waits = {},

@@ -16,8 +16,9 @@
 
 namespace ds::runtime {
 
-/// A command of a role, in its plan.
+/// A command of a rank, in its plan.
 struct ProfiledCommand {
+  uint32_t rank;
   const plan::proto::Role *role;
   const plan::proto::Routine *routine;
   const plan::proto::Command *command;
@@ -48,7 +49,7 @@ struct CommandTime {
   double seconds;
 };
 
-/// All commands of one rank.
+/// All commands of the ranks that are looked at, one rank after the other.
 class Profile {
 public:
   /// Lives as long as the profile.

@@ -110,6 +110,10 @@ std::string joined(const std::vector<std::string> &texts) {
   return all;
 }
 
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
@@ -359,11 +363,16 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
     compareReplicas(done);
     if (asked)
       endAsAsked(done, "after step " + std::to_string(done) + " of " + std::to_string(steps_), observer);
+    const auto saves = std::chrono::steady_clock::now();
     saveIfDue(done, observer);
+    if (done < steps_) // else the last save is to come
+      observer.saved(secondsSince(saves));
     if (evaluationIsDue(done))
       evaluate(done, observer, stop);
   }
+  const auto saves = std::chrono::steady_clock::now();
   saveNow(std::max(begin, steps_), observer); // a run without a step lays a checkpoint out for its ranks
+  observer.saved(secondsSince(saves));
   now(HostState::Awaits, "gathers the summary of all processes");
   tell(metrics_->write(summaries()), observer);
   if (!options_.exportPath.empty()) {
@@ -508,7 +517,7 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   report.scaleIsLeast = skipped && skipped->asDouble() >= 2;
   nonFinite_ = NonFinite::of(report);
   report.skipped = report.skipped || (nonFinite_.found() && !snapshots_.empty());
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = secondsSince(begin);
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
   report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;
   // What is computed again does not count: the MFU of PaLM (Chowdhery et al., arXiv 2204.02311).

@@ -72,7 +72,8 @@ struct TrainingOptions {
   std::optional<std::chrono::duration<double>> maxTime = std::nullopt; ///< since the Training was made
   WriteObservers *observers = nullptr; ///< of what commands write, outlives the run; nullptr: none
   FlightRecorder *flight = nullptr;    ///< outlives the run; nullptr: none
-  /// Asked for a plan, where this process has rank 0: times of its commands, which outlive the run; nullptr: none.
+  /// Asked for a plan, where this process has rank 0: times of commands, of the first rank of each role
+  /// that runs here; outlive the run; nullptr: none.
   std::function<Profile *(const plan::proto::Plan &)> profile = {};
   std::string flightFolder = {}; ///< where it writes; empty: beside the plan
   /// What else must be the same in every process: what it is called, and its digest.
@@ -95,6 +96,8 @@ public:
   virtual void evaluated(const EvaluationReport &report) noexcept = 0;
   /// Something to know, in a sentence, that ends nothing.
   virtual void noted(const char *sentence) noexcept {}
+  /// A step is over, and so is the wait for --save after it; likewise after the last save.
+  virtual void saved(double seconds) noexcept {}
   /// A table, of several lines.
   virtual void shown(const char *table) noexcept {}
 };

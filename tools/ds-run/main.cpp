@@ -133,6 +133,7 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   try {
     training.run(measured, stop);
   } catch (...) {
+    profiler.finish();
     progress.finish();
     throw;
   }
