@@ -37,10 +37,10 @@ std::vector<std::span<const CommandTime>> byRank(std::span<const CommandTime> ti
   return ranks;
 }
 
-/// "rank 2 (stage1)"
-std::string nameOf(std::span<const CommandTime> rank) {
+/// "rank 0"; of several roles "rank 2 (stage1)"
+std::string nameOf(const plan::proto::Plan &plan, std::span<const CommandTime> rank) {
   const ProfiledCommand &command = rank[0].command;
-  return "rank " + std::to_string(command.rank) + (command.rank > 0 ? " (" + command.role->name() + ")" : "");
+  return "rank " + std::to_string(command.rank) + (plan.roles_size() > 1 ? " (" + command.role->name() + ")" : "");
 }
 
 /// A key's value, or what it is where it is not written.
@@ -129,7 +129,7 @@ void Profiler::finish() noexcept {
 
 void Profiler::showPhases() {
   for (const std::span<const CommandTime> rank : byRank(sinceShown_))
-    shown((nameOf(rank) + ", mean of " + std::to_string(stepsSinceShown_.steps) + " steps up to step " +
+    shown((nameOf(*plan_, rank) + ", mean of " + std::to_string(stepsSinceShown_.steps) + " steps up to step " +
            std::to_string(lastStep_) + ":\n" + phaseTable(rank, stepsSinceShown_))
               .c_str());
   sinceShown_.clear();
@@ -141,7 +141,8 @@ void Profiler::showCommunication() {
   for (const std::span<const CommandTime> rank : byRank(all_))
     if (const std::string table = communicationTable(*plan_, rank); !table.empty()) {
       any = true;
-      shown(("communication of " + nameOf(rank) + " in " + std::to_string(steps_) + " steps:\n" + table).c_str());
+      shown(
+          ("communication of " + nameOf(*plan_, rank) + " in " + std::to_string(steps_) + " steps:\n" + table).c_str());
     }
   if (!any)
     noted("comms_logger has nothing to show: this run communicates nothing");
@@ -151,7 +152,7 @@ void Profiler::showFlops(const std::vector<CommandTime> &times, const StepReport
   flopsShown_ = true;
   std::string text;
   for (const std::span<const CommandTime> rank : byRank(times))
-    text += "kernels of " + nameOf(rank) + " in step " + std::to_string(report.step) + ":\n" +
+    text += "kernels of " + nameOf(*plan_, rank) + " in step " + std::to_string(report.step) + ":\n" +
             flopsTable(*plan_, rank, report.seconds);
   if (flopsFile_.empty())
     return shown(text.c_str());
