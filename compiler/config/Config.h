@@ -116,6 +116,15 @@ struct Monitor {
   std::string outputPath, jobName; // the folder outputPath/jobName
 };
 
+/// What ds-run tells of where the time of a step goes.
+struct Profiling {
+  bool wallClock = false;    // of phases
+  int64_t stepsPerPrint = 0; // of them; 0: at the end
+  bool collectives = false;  // at the end
+  int64_t flopsStep = 0;     // after which FLOPs of kernels are told; 0: never
+  std::string flopsFile;     // empty: the terminal
+};
+
 /// What became of one key that the user wrote.
 struct KeyAnswer {
   std::string path;      // "zero_optimization.stage"
@@ -164,6 +173,7 @@ struct Config {
   Recompute recompute;
   int64_t checkpointBuffer = 0; // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
+  Profiling profiling;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory

@@ -120,6 +120,21 @@ nlohmann::ordered_json recomputeJson(const Recompute &r) {
   return rules;
 }
 
+/// What is off is left out, as sections of files are: a plan without it is as it was.
+void addProfiling(const Profiling &profiling, json &resolved) {
+  if (profiling.wallClock)
+    resolved["wall_clock_breakdown"] = true;
+  if (profiling.stepsPerPrint > 0)
+    resolved["steps_per_print"] = profiling.stepsPerPrint;
+  if (profiling.collectives)
+    resolved["comms_logger"] = {{"enabled", true}};
+  if (profiling.flopsStep == 0)
+    return;
+  json &section = resolved["flops_profiler"] = {{"enabled", true}, {"profile_step", profiling.flopsStep}};
+  if (!profiling.flopsFile.empty())
+    section["output_file"] = profiling.flopsFile;
+}
+
 } // namespace
 
 std::string resolvedJson(const Config &config) {
@@ -152,6 +167,7 @@ std::string resolvedJson(const Config &config) {
        {std::pair("tensorboard", &config.tensorboard), {"csv_monitor", &config.csvMonitor}})
     if (monitor->enabled)
       resolved[section] = {{"enabled", true}, {"output_path", monitor->outputPath}, {"job_name", monitor->jobName}};
+  addProfiling(config.profiling, resolved);
   nlohmann::ordered_json sorted(resolved);
   sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
   return sorted.dump();

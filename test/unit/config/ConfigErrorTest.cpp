@@ -110,8 +110,9 @@ TEST(ConfigError, ZeroOptimization) {
 
 TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
   const auto refused = [](const std::string &member) { return sentence("\"train_batch_size\": 1, " + member); };
-  EXPECT_EQ(refused(R"("wandb": {"enabled": true})"),
-            "ds_config.json:1: wandb.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(refused(R"("wandb": {"enabled": true})"), "ds_config.json:1: wandb.enabled is true; this is not available "
+                                                      "yet, only false is; tensorboard writes files that "
+                                                      "`wandb sync FOLDER` imports");
   for (const char *member :
        {R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
         R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
@@ -123,7 +124,7 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("gradient_predivide_factor": 2)", R"("data_types": {"grad_accum_dtype": "fp16"})",
         R"("deepstatic": {"tensor_parallel": 2})", R"("tensor_parallel": {"autotp_size": 2})",
         R"("pipeline": {"activation_checkpoint_interval": 1})", R"("weight_quantization": {"enabled": true})",
-        R"("flops_profiler": {"enabled": true})", R"("sequence_parallel_size": 2)",
+        R"("comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]})", R"("sequence_parallel_size": 2)",
         R"("compile": {"deepcompile": true, "offload_parameters": true})"})
     EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
 }
@@ -246,7 +247,9 @@ TEST(ConfigError, Schedulers) {
 
 TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {
   const ConfigError error = refusal("\n\"wandb\": {\"enabled\": true},\n\"prescale_gradients\": true,\n\"foo\": 1");
-  EXPECT_STREQ(error.what(), "ds_config.json:2: wandb.enabled is true; this is not available yet, only false is");
+  EXPECT_STREQ(error.what(), "ds_config.json:2: wandb.enabled is true; this is not available yet, only false is; "
+                             "tensorboard writes files that "
+                             "`wandb sync FOLDER` imports");
   EXPECT_EQ(error.tryLine, "--set wandb.enabled=false --set prescale_gradients=false "
                            "--set train_micro_batch_size_per_gpu=8");
   ASSERT_EQ(error.details.size(), 3u);

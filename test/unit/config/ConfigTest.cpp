@@ -197,7 +197,7 @@ TEST(Config, WhatAsksForNothingIsAccepted) {
   const Config config = resolveWith(R"("train_batch_size": 1, "zero_optimization": {"stage": 0, "overlap_comm": true,
       "reduce_bucket_size": 2e8, "offload_optimizer": {"device": "none", "buffer_count": 5}},
       "fp16": {"enabled": false, "loss_scale": 128}, "bfloat16": {"enabled": false}, "steps_per_print": 100,
-      "wall_clock_breakdown": true, "aio": {"queue_depth": 32}, "tensorboard": {"enabled": false, "job_name": "x"},
+      "wall_clock_breakdown": false, "aio": {"queue_depth": 32}, "tensorboard": {"enabled": false, "job_name": "x"},
       "data_types": {"grad_accum_dtype": "fp32"}, "comms_logger": {}, "zero_allow_untested_optimizer": true,
       "deepstatic": {"pipeline": {"stages": 1, "schedule": "zb-h1"}, "recompute": "none", "tensor_parallel": 1})");
   EXPECT_EQ(answerOf(config, "zero_optimization.stage").status, "honoured");
