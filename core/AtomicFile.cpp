@@ -4,6 +4,7 @@
 #include "core/Error.h"
 #include "core/Files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -21,8 +22,19 @@
 #include <utility>
 
 namespace ds {
+namespace {
 
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+/// A multiple of every disk's sector and of a page; large enough that a disk is busy, small enough for a core's cache.
+constexpr size_t blockBytes = size_t(1) << 20, blockAlignment = 4096;
+
+bool setDirect(int file, bool direct) {
+  const int flags = ::fcntl(file, F_GETFL);
+  return flags >= 0 && ::fcntl(file, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+} // namespace
+
+AtomicFile::AtomicFile(std::string path, Cache cache) : path_(std::move(path)) {
   struct stat existing;
   if (::stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
     throw Error("cannot write " + path_ + ": it exists and is not a regular file");
@@ -35,8 +47,11 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     fail("create a file beside it");
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::fchmod(file_, 0666 & ~mask) == 0) // mkstemp gives 0600
+  if (::fchmod(file_, 0666 & ~mask) == 0) { // mkstemp gives 0600
+    if (cache == Cache::Uncached && setDirect(file_, true))
+      block_.reset(static_cast<std::byte *>(std::aligned_alloc(blockAlignment, blockBytes)));
     return;
+  }
   const int error = errno;
   discard(); // no destructor runs after a constructor that throws
   errno = error;
@@ -58,12 +73,38 @@ void AtomicFile::fail(const char *action) const {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (block_ && !bytes.empty()) {
+    const size_t count = std::min(bytes.size(), blockBytes - filled_);
+    std::memcpy(&block_[filled_], bytes.data(), count);
+    filled_ += count;
+    bytes = bytes.subspan(count);
+    if (filled_ == blockBytes)
+      writeBlock();
+  }
   if (!writeAll(file_, bytes))
+    fail("write");
+}
+
+/// Some file systems take O_DIRECT and refuse such a write; so do all, of what a short write has left. The cache takes
+/// it then, and what follows.
+void AtomicFile::writeBlock() {
+  const std::span<const std::byte> bytes(block_.get(), std::exchange(filled_, 0));
+  const off_t begin = ::lseek(file_, 0, SEEK_CUR);
+  if (writeAll(file_, bytes))
+    return;
+  const int error = errno;
+  const off_t reached = ::lseek(file_, 0, SEEK_CUR);
+  errno = error;
+  if (error != EINVAL || !setDirect(file_, false) || !writeAll(file_, bytes.subspan(size_t(reached - begin))))
     fail("write");
 }
 
 void AtomicFile::commit() {
   int flushed = 0;
+  if (filled_ > 0) { // less than a block: of any size
+    (void)setDirect(file_, false);
+    writeBlock();
+  }
   do
     flushed = ::fsync(file_);
   while (flushed != 0 && errno == EINTR);

@@ -1,7 +1,9 @@
 //===- AtomicFile.h - files that appear whole or not at all ---------------===//
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +14,11 @@ namespace ds {
 /// temporary file is removed. Every failure throws ds::Error naming `path`.
 class AtomicFile {
 public:
-  explicit AtomicFile(std::string path);
+  /// Uncached: past the page cache where the file system can (O_DIRECT), which a processor that is busy otherwise is
+  /// glad of: for large files that are not read again soon.
+  enum class Cache { Cached, Uncached };
+
+  explicit AtomicFile(std::string path, Cache cache = Cache::Cached);
   ~AtomicFile();
   AtomicFile(const AtomicFile &) = delete;
   AtomicFile &operator=(const AtomicFile &) = delete;
@@ -25,10 +31,16 @@ public:
 private:
   [[noreturn]] void fail(const char *action) const;
   void discard() noexcept;
+  void writeBlock();
 
+  struct Free {
+    void operator()(std::byte *memory) const { std::free(memory); }
+  };
   std::string path_;
   std::string temporary_;
   int file_ = -1;
+  std::unique_ptr<std::byte[], Free> block_; ///< what is written uncached goes in blocks of one size and alignment
+  size_t filled_ = 0;                        ///< bytes of the block
 };
 
 /// Throws ds::Error if the folder of `path` does not exist or may not be written to: known before the work is done.

@@ -3,7 +3,7 @@
 // The rows of Kernels.inc are text that this file reads while it is compiled: a row that it cannot read, and a name
 // that no row has, fail the build.
 //
-//   operands    name types [shape] {rw | if attribute | unless attribute | over operands | by attribute}, ...
+//   operands    name types [shape] {rw | whole | if attribute | unless attribute | over operands | by attribute}, ...
 //               What stands behind "->" is written; "rw" is read and written. "name..." is any number of operands.
 //   types       one or more of these, with '|' between:
 //                 T  any float       F  float32, float64       N  any number       X  any type
@@ -20,9 +20,10 @@
 //   if, unless  the operand is there if the attribute is (not) 0, "" or left out; "if epilogue=gelu" asks for one value
 //   by          there are as many operands as the attribute, a list, has entries
 //   over        the operand may lie in the memory of one of these, "dy|x", if shape and bytes of an element are the
-//   same attributes  name kind [?], ...  where kind is integer, number, flag (0 or 1), integers, numbers, text, or the
-//   texts
-//               that are allowed: "mean|sum". With '?' it may be left out: then it is 0, "" or empty.
+//               same
+//   whole       of an optimizer's p: it is all of a variable, since what becomes of one element depends on all others
+//   attributes  name kind [?], ...  where kind is integer, number, flag (0 or 1), integers, numbers, text, or the
+//               texts that are allowed: "mean|sum". With '?' it may be left out: then it is 0, "" or empty.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -61,7 +62,8 @@ struct OperandRow {
   std::string_view attribute, value; ///< that `presence` asks for
   OperandAccess access = OperandAccess::Read;
   bool repeated = false;
-  uint16_t over = 0; ///< operands of the row whose memory it may take, a bit each
+  bool whole = false; ///< all of a variable
+  uint16_t over = 0;  ///< operands of the row whose memory it may take, a bit each
 
   constexpr bool isRead() const { return access != OperandAccess::Write; }
   constexpr bool isWritten() const { return access != OperandAccess::Read; }
@@ -124,6 +126,8 @@ struct KernelRow {
            operands[gradient].name == "g";
   }
   static constexpr size_t parameter = 0, gradient = 1, state = 2;
+  /// Whether an optimizer's update is of a whole parameter; else it is element by element.
+  constexpr bool updatesWhole() const { return isOptimizer() && operands[parameter].whole; }
   /// Of an optimizer's update: where `clip`, which gradients are multiplied by, stands among the operands of its op.
   /// They begin with `lr`: what stands before it in the row are variables.
   constexpr size_t clip() const { return operands.find("clip") - operands.find("lr"); }
@@ -256,6 +260,8 @@ class RowReader {
         operand.shape = part;
       } else if (part == "rw") {
         operand.access = OperandAccess::ReadWrite;
+      } else if (part == "whole") {
+        operand.whole = true;
       } else if (keyword.empty()) {
         keyword = part;
       } else {

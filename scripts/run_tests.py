@@ -87,7 +87,7 @@ def instruction_sets():
     """Caps below what this processor has, as `DS_CPU_ISA` takes them."""
     _, output, _ = run([ROOT / "build" / "dev" / "bin" / "ds-run", "info"])
     widest = re.search(r"kernels use (\S+)", output)
-    known = ["baseline", "avx2", "avx512", "amx"]
+    known = ["baseline", "avx2", "avx512", "avx512_bf16", "amx"]
     return known[:known.index(widest.group(1))] if widest and widest.group(1) in known else []
 
 

@@ -1,7 +1,7 @@
 // Kernels that memory bounds, at GPT-2 124M's shapes (4 x 256 tokens). Bytes are what must be read and written once.
 #include "bench/kernels/Bench.h"
 #include "kernels/ElementwiseProgram.h"
-#include "kernels/optimizer/block_sum_squares_call.h"
+#include "kernels/clip/block_sum_squares_call.h"
 
 namespace ds::kernels::bench {
 

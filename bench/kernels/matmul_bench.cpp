@@ -2,6 +2,8 @@
 #include "bench/kernels/Bench.h"
 #include "bench/kernels/products.h"
 
+#include <utility>
+
 namespace ds::kernels::bench {
 
 namespace {
@@ -28,9 +30,10 @@ std::unique_ptr<KernelCall> makeProduct(const Product &product, DType dtype) {
 } // namespace
 
 void registerMatmul() {
-  for (const Product &product : products)
-    benchFlops(std::string("matmul/") + product.name, flopsOf(product),
-               [product] { return makeProduct(product, DType::F32); });
+  for (const auto &[prefix, dtype] : {std::pair("matmul/", DType::F32), std::pair("matmul_bf16/", DType::BF16)})
+    for (const Product &product : products)
+      benchFlops(std::string(prefix) + product.name, flopsOf(product),
+                 [product, dtype] { return makeProduct(product, dtype); });
   benchFlops("matmul_f64/1024x768x768", 2.0 * 1024 * 768 * 768,
              [] { return makeProduct({"", 1, 1024, 768, 768, false, false}, DType::F64); });
 }

@@ -166,6 +166,17 @@ public:
     return call.variable("m", op.getFirstMomentAttr(), type).call(op);
   }
 
+  KernelCall lamb(LambOp op) const {
+    auto call = writerOf(op);
+    call.with("beta1", op.getBeta1()).with("beta2", op.getBeta2()).with("epsilon", op.getEpsilon());
+    call.with("weight_decay", op.getWeightDecay()).with("bias_correction", op.getBiasCorrection());
+    call.with("max_coeff", op.getMaxCoeff()).with("min_coeff", op.getMinCoeff()).with("cycled", bool(op.getMomentum()));
+    const RankedTensorType type = typeOf(op.getParameterAttr());
+    call.variable("p", op.getParameterAttr(), type).variable("g", op.getGradientAttr(), type);
+    call.variable("m", op.getFirstMomentAttr(), type).variable("v", op.getSecondMomentAttr(), type);
+    return call.call(op);
+  }
+
   KernelCall increment(IncrementOp op) const {
     return writerOf(op).variable("step", op.getVariableAttr(), typeOf(op.getVariableAttr())).call();
   }
@@ -232,6 +243,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](AdamWOp o) { return select.adamw(o); })
       .Case([&](SgdOp o) { return select.sgd(o); })
       .Case([&](LionOp o) { return select.lion(o); })
+      .Case([&](LambOp o) { return select.lamb(o); })
       .Case([&](AdagradOp o) { return select.adagrad(o); })
       .Default([](Operation *o) {
         o->emitOpError("has no kernel");

@@ -8,7 +8,7 @@
 
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
-#include "kernels/KernelRow.h"
+#include "kernels/KernelTable.h"
 
 #include <algorithm>
 #include <string>
@@ -99,6 +99,22 @@ void requireState(const RankMemory &memory, const proto::Operand &operand, uint3
                    variableName(memory, variable) + " where it updates " + variableName(memory, parameter.variable)};
 }
 
+/// Where what becomes of one element depends on all others, an update is of all elements of one variable.
+void requireWhole(const RankMemory &memory, const proto::Command &command, const std::vector<Member> &members) {
+  const std::string &kernel = command.kernel().kernel();
+  const kernels::KernelRow *row = kernels::findKernel(kernel);
+  if (!row || !row->updatesWhole() || members.empty())
+    return;
+  const proto::Operand &operand = command.kernel().operands(int(kernels::KernelRow::parameter));
+  const proto::Variable &variable = memory.plan().variables(int(members[0].variable));
+  const uint64_t bytes = elementsIn(shapeOf(variable)) * elementBytes(variable.dtype()),
+                 updated = members[0].end - members[0].begin;
+  if (members.size() > 1 || updated != bytes || byteCount(operand) != bytes)
+    throw Mismatch{"it updates " + std::to_string(updated) + " of the " + std::to_string(bytes) + " bytes of " +
+                   variable.name() + " in a call on " + std::to_string(byteCount(operand)) + "; " + kernel +
+                   " takes norms of a parameter, which is whole and alone in a call"};
+}
+
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
@@ -111,7 +127,9 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
     throw Mismatch{"it updates " + memory.nameOf(parameter.buffer()) + ", which holds no parameter"};
   const uint64_t begin = memory.offsetIn(parameter);
   const Layout layout(memory.plan(), memory.bufferOf(parameter), memory.rank);
-  for (const Member &member : layout.within(begin, byteCount(parameter))) {
+  const std::vector<Member> members = layout.within(begin, byteCount(parameter));
+  requireWhole(memory, command, members);
+  for (const Member &member : members) {
     const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;
     const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values);
     for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i)

@@ -109,6 +109,29 @@ Monitor readMonitor(const Resolver &resolver, const std::string &section) {
   return {true, resolver.stringOrDefault(section + ".output_path"), resolver.stringOrDefault(section + ".job_name")};
 }
 
+void resolveProfiling(Resolver &resolver, Profiling &profiling) {
+  static constexpr std::string_view print = "steps_per_print", step = "flops_profiler.profile_step",
+                                    file = "flops_profiler.output_file";
+  profiling.wallClock = resolver.booleanOrDefault("wall_clock_breakdown");
+  const std::optional<int64_t> steps = resolver.integer(print);
+  if (!profiling.wallClock)
+    resolver.subsume(print, "ds-run prints a line per tenth of the run; --metrics has every step");
+  else if (steps && *steps < 1)
+    resolver.refuse(print, "it is a number of steps, and must be at least 1");
+  else
+    profiling.stepsPerPrint = steps.value_or(0);
+  profiling.collectives = resolver.booleanOrDefault("comms_logger.enabled");
+  if (!resolver.booleanOrDefault("flops_profiler.enabled"))
+    return;
+  profiling.flopsStep = resolver.integerOrDefault(step);
+  profiling.flopsFile = resolver.string(file).value_or("");
+  if (const Node *written = resolver.find(file);
+      written && written->kind != Node::Kind::String && written->kind != Node::Kind::Null)
+    resolver.refuse(file, "it is the name of a file, or null for the terminal");
+  if (profiling.flopsStep < 1)
+    resolver.refuse(step, "it is the number of a step, and the first is 1");
+}
+
 } // namespace
 
 Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &overrides) {
@@ -137,6 +160,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveCheckpoint(resolver, config);
     config.tensorboard = readMonitor(resolver, "tensorboard");
     config.csvMonitor = readMonitor(resolver, "csv_monitor");
+    resolveProfiling(resolver, config.profiling);
     config.tf32 = resolver.booleanOrDefault("deepstatic.tf32");
     resolver.finish(config);
   } catch (const ConfigError &) {
@@ -161,6 +185,8 @@ std::string_view name(Optimizer::Type type) {
     return "Adagrad";
   case Optimizer::Type::Lion:
     return "Lion";
+  case Optimizer::Type::Lamb:
+    return "Lamb";
   }
   return {};
 }

@@ -19,16 +19,18 @@ namespace ds::config {
 
 /// AdamW also stands for DeepSpeed's "Adam", whose `adam_w_mode` is true unless written otherwise.
 struct Optimizer {
-  enum class Type { None, AdamW, Sgd, Adagrad, Lion }; // none: the model must bring its own
+  enum class Type { None, AdamW, Sgd, Adagrad, Lion, Lamb }; // none: the model must bring its own
   Type type = Type::None;
   double lr = 0;
-  double beta1 = 0, beta2 = 0; // AdamW, Lion
-  double epsilon = 0;          // AdamW, Adagrad
+  double beta1 = 0, beta2 = 0; // AdamW, Lion, Lamb
+  double epsilon = 0;          // AdamW, Adagrad, Lamb
   double weightDecay = 0;
-  bool adamWMode = false; // AdamW: false adds the decay to the gradient (plain Adam)
-  double momentum = 0;    // SGD
-  bool nesterov = false;  // SGD
-  double lrDecay = 0;     // Adagrad
+  bool adamWMode = false;            // AdamW: false adds the decay to the gradient (plain Adam)
+  double momentum = 0;               // SGD
+  bool nesterov = false;             // SGD
+  double lrDecay = 0;                // Adagrad
+  double maxCoeff = 0, minCoeff = 0; // Lamb: bounds of the trust ratio
+  bool biasCorrection = false;       // Lamb: of the rate
 };
 
 struct RangeTest {
@@ -114,6 +116,15 @@ struct Monitor {
   std::string outputPath, jobName; // the folder outputPath/jobName
 };
 
+/// What ds-run tells of where the time of a step goes.
+struct Profiling {
+  bool wallClock = false;    // of phases
+  int64_t stepsPerPrint = 0; // of them; 0: at the end
+  bool collectives = false;  // at the end
+  int64_t flopsStep = 0;     // after which FLOPs of kernels are told; 0: never
+  std::string flopsFile;     // empty: the terminal
+};
+
 /// What became of one key that the user wrote.
 struct KeyAnswer {
   std::string path;      // "zero_optimization.stage"
@@ -163,6 +174,7 @@ struct Config {
   bool offloadActivations = false; // activation_checkpointing.cpu_checkpointing
   int64_t checkpointBuffer = 0; // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
+  Profiling profiling;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32
   std::optional<double> gradientClipping; // largest global norm; none: gradients stay as they are
   std::optional<int64_t> deviceMemory;    // bytes a rank, from --device-memory or deepstatic.device_memory
@@ -227,7 +239,7 @@ std::vector<ScheduleParameter> momentumParameters(const Scheduler &scheduler);
 bool cyclesMomentum(const Config &config);
 inline constexpr double cycledBeta2 = 0.99; // DeepSpeed's, while OneCycle sets the first beta
 
-std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad", "Lion"
+std::string_view name(Optimizer::Type type);     // "AdamW", "SGD", "Adagrad", "Lion", "Lamb"
 std::string_view name(Scheduler::Type type);     // "none", "WarmupLR", ...
 std::string_view name(Scheduler::Warmup warmup); // "log", "linear"
 

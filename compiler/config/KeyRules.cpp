@@ -13,6 +13,7 @@ constexpr std::string_view inPlace = "a bucket is gathered in place, by one coll
 constexpr std::string_view toOwner = "gradients are reduced to the rank that owns them, and not all-reduced";
 constexpr std::string_view byBucket = "buckets are gathered, not modules";
 constexpr std::string_view wholeExports = "exported weights are whole";
+constexpr std::string_view noModules = "a plan has kernels, each with the name of its op, and no modules";
 constexpr std::string_view noNvme = "nothing is kept on NVMe";
 constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
 constexpr std::string_view byRecompute = "deepstatic.recompute says what is computed again";
@@ -52,6 +53,18 @@ constexpr KeyRule rules[] = {
     {"bf16.check_grad_overflow", Subsumed, "no step is left out: gradients are summed in float32", ""},
     {"bf16.immediate_grad_update", Subsumed, "a gradient is added to its sum when it is computed", ""},
     {"communication_data_type", Honoured, "", ""},
+    {"comms_logger.debug", Subsumed, "ds-run --trace has every call with its op", ""},
+    {"comms_logger.enabled", Honoured, "ds-run prints the table", ""},
+    {"comms_logger.prof_all", DefaultOnly, "the table has all collectives", ""},
+    {"comms_logger.prof_ops", DefaultOnly, "the table has all collectives", ""},
+    {"comms_logger.verbose", Subsumed, "ds-run --trace has every call", ""},
+    {"flops_profiler.detailed", Subsumed, "the table has a line for each kernel", ""},
+    {"flops_profiler.enabled", Honoured, "ds-run prints the table", ""},
+    {"flops_profiler.module_depth", Subsumed, noModules, ""},
+    {"flops_profiler.output_file", Honoured, "", ""},
+    {"flops_profiler.profile_step", Honoured, "", ""},
+    {"flops_profiler.recompute_fwd_factor", Subsumed, "what is computed again is counted as the plan has it", ""},
+    {"flops_profiler.top_modules", Subsumed, noModules, ""},
     {"fp16.enabled", Honoured, "", ""},
     {"fp16.auto_cast", Subsumed, "what a parameter reaches is float16, and inputs are cast where they meet it", ""},
     {"fp16.consecutive_hysteresis", Honoured, "", ""},
@@ -75,12 +88,12 @@ constexpr KeyRule rules[] = {
     {"pipeline.seed_layers", Subsumed, "no layer is initialized; the graph holds the weights", ""},
     {"pipeline.stages", Honoured, "", ""},
     {"sequence_parallel_size", DefaultOnly, "", "1"},
-    {"steps_per_print", Subsumed, "ds-run prints a line per tenth of the run; --metrics has every step", ""},
+    {"steps_per_print", Honoured, "", ""},
     {"tensor_parallel.autotp_size", DefaultOnly, "", "1"},
     {"tensorboard", Honoured, "ds-run writes the file", ""},
     {"timers", Subsumed, "ds-run --metrics times every step", ""},
     {"vocabulary_size", Subsumed, "sizes come from the graph", ""},
-    {"wall_clock_breakdown", Subsumed, "ds-run --metrics times every step, not its parts", ""},
+    {"wall_clock_breakdown", Honoured, "ds-run prints the table", ""},
     {"zero_allow_untested_optimizer", Subsumed, "every optimizer that is accepted is tested", ""},
     {"zero_force_ds_cpu_optimizer", Subsumed, "one update formula everywhere", ""},
     {"zero_optimization.allgather_bucket_size", Honoured, "", ""},

@@ -40,8 +40,8 @@ struct Parameter {
   Treatment treatment;
   std::string_view note;
 };
-/// The parameters of a type as we know it ("AdamW", "Adam", "SGD", "Adagrad", "Lion"; "WarmupLR", ...); none for other
-/// types.
+/// The parameters of a type as we know it ("AdamW", "Adam", "SGD", "Adagrad", "Lion", "Lamb"; "WarmupLR", ...); none
+/// for other types.
 std::span<const Parameter> optimizerParameters(std::string_view type);
 std::span<const Parameter> schedulerParameters(std::string_view type);
 

@@ -191,11 +191,13 @@ std::string keyTable() {
   page += "\n## `optimizer.params`\nTypes are compared without regard to case. `Adam` with `adam_w_mode` (the default) "
           "is AdamW. `Lion`'s direction that is 0 moves nothing, as in its paper; DeepSpeed's kernels move by the "
           "learning rate "
-          "there, one of them up and another down.\n";
+          "there, one of them up and another down. `Lamb` updates whole parameters, so it trains with ZeRO stage 0 "
+          "alone.\n";
   appendParameters(page, "`AdamW`, `Adam`", optimizerParameters("AdamW"));
   appendParameters(page, "`SGD`", optimizerParameters("SGD"));
   appendParameters(page, "`Adagrad`", optimizerParameters("Adagrad"));
   appendParameters(page, "`Lion`", optimizerParameters("Lion"));
+  appendParameters(page, "`Lamb`", optimizerParameters("Lamb"));
   page += "\n## `scheduler.params`\n";
   for (std::string_view type : availableSchedulers())
     appendParameters(page, code(type), schedulerParameters(type));

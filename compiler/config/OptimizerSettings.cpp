@@ -1,4 +1,4 @@
-//===- OptimizerSettings.cpp - AdamW, Adam, SGD, Adagrad, Lion ------------===//
+//===- OptimizerSettings.cpp - AdamW, Adam, SGD, Adagrad, Lion, Lamb ------===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
 #include "compiler/config/KeyRules.h"
@@ -61,6 +61,28 @@ void readLion(Resolver &resolver, Optimizer &optimizer) {
   readBetas(resolver, optimizer);
 }
 
+std::string valueAt(const Resolver &resolver, std::string_view path) {
+  const Node *written = resolver.find(path);
+  return toJson(written ? *written : resolver.defaultOf(path));
+}
+
+void readLamb(Resolver &resolver, Optimizer &optimizer) {
+  static constexpr std::string_view least = "optimizer.params.min_coeff", most = "optimizer.params.max_coeff";
+  optimizer.type = Optimizer::Type::Lamb;
+  readBetas(resolver, optimizer);
+  optimizer.epsilon = read(resolver, "optimizer.params.eps");
+  optimizer.maxCoeff = read(resolver, most);
+  optimizer.minCoeff = read(resolver, least);
+  optimizer.biasCorrection = resolver.booleanOrDefault("optimizer.params.bias_correction");
+  if (optimizer.minCoeff > optimizer.maxCoeff)
+    resolver.refuse(least, "it must be at most " + std::string(most) + ", which is " + valueAt(resolver, most));
+  if (const std::string_view stage = "zero_optimization.stage"; resolver.integerOrDefault(stage) > 0)
+    resolver.refuse(stage,
+                    "Lamb's trust ratio is of whole parameters, and stages 1 to 3 give each rank slices of them; write "
+                    "0, or another optimizer.type",
+                    "--set zero_optimization.stage=0");
+}
+
 } // namespace
 
 void resolveOptimizer(Resolver &resolver, Config &config) {
@@ -73,13 +95,15 @@ void resolveOptimizer(Resolver &resolver, Config &config) {
   }
   const auto known = availableOptimizer(*type);
   if (!known)
-    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam, SGD, Adagrad and Lion are");
+    return resolver.refuse(path, "this optimizer is not available; AdamW, Adam, SGD, Adagrad, Lion and Lamb are");
   if (*known == "SGD")
     readSgd(resolver, config.optimizer);
   else if (*known == "Adagrad")
     readAdagrad(resolver, config.optimizer);
   else if (*known == "Lion")
     readLion(resolver, config.optimizer);
+  else if (*known == "Lamb")
+    readLamb(resolver, config.optimizer);
   else
     readAdam(resolver, config.optimizer, *known == "AdamW");
   config.optimizer.lr = read(resolver, "optimizer.params.lr");

@@ -65,6 +65,19 @@ constexpr Parameter lion[] = {
     {{"weight_decay", "float", "0.0", "", "", false}, Honoured, ""},
 };
 
+// DeepSpeed's FusedLamb; whoever asks for max_grad_norm is sent to gradient_clipping.
+constexpr Parameter lamb[] = {
+    {{"amsgrad", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"betas", "list", "[0.9, 0.999]", "", "", false}, Honoured, ""},
+    {{"bias_correction", "bool", "true", "", "", false}, Honoured, ""},
+    {{"eps", "float", "1e-8", "", "", false}, Honoured, ""},
+    {{"eps_inside_sqrt", "bool", "false", "", "", false}, DefaultOnly, ""},
+    {{"lr", "float", "0.001", "", "", false}, Honoured, ""},
+    {{"max_coeff", "float", "10.0", "", "", false}, Honoured, ""},
+    {{"min_coeff", "float", "0.01", "", "", false}, Honoured, ""},
+    {{"weight_decay", "float", "0.0", "", "", false}, Honoured, ""},
+};
+
 constexpr Parameter lastBatchIteration = {
     {"last_batch_iteration", "int", "-1", "", "", false}, DefaultOnly, "a schedule begins at the first update"};
 constexpr Parameter warmupNumSteps = {{"warmup_num_steps", "int", "1000", "", "", false}, Honoured, ""};
@@ -110,7 +123,7 @@ constexpr Parameter oneCycle[] = {
     lastBatchIteration,
 };
 
-constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD", "Adagrad", "Lion"};
+constexpr std::string_view optimizers[] = {"AdamW", "Adam", "SGD", "Adagrad", "Lion", "Lamb"};
 constexpr std::string_view schedulers[] = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"};
 
 bool equalIgnoringCase(std::string_view a, std::string_view b) {
@@ -136,6 +149,8 @@ std::span<const Parameter> optimizerParameters(std::string_view type) {
     return adagrad;
   if (type == "Lion")
     return lion;
+  if (type == "Lamb")
+    return lamb;
   return {};
 }
 

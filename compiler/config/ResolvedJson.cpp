@@ -32,6 +32,12 @@ json optimizerJson(const Optimizer &o) {
   if (o.type == Optimizer::Type::Lion)
     return {{"type", "Lion"}, {"params", params}};
   params["eps"] = o.epsilon;
+  if (o.type == Optimizer::Type::Lamb) {
+    params["max_coeff"] = o.maxCoeff;
+    params["min_coeff"] = o.minCoeff;
+    params["bias_correction"] = o.biasCorrection;
+    return {{"type", "Lamb"}, {"params", params}};
+  }
   params["adam_w_mode"] = o.adamWMode;
   return {{"type", o.adamWMode ? "AdamW" : "Adam"}, {"params", params}};
 }
@@ -114,6 +120,21 @@ nlohmann::ordered_json recomputeJson(const Recompute &r) {
   return rules;
 }
 
+/// What is off is left out, as sections of files are: a plan without it is as it was.
+void addProfiling(const Profiling &profiling, json &resolved) {
+  if (profiling.wallClock)
+    resolved["wall_clock_breakdown"] = true;
+  if (profiling.stepsPerPrint > 0)
+    resolved["steps_per_print"] = profiling.stepsPerPrint;
+  if (profiling.collectives)
+    resolved["comms_logger"] = {{"enabled", true}};
+  if (profiling.flopsStep == 0)
+    return;
+  json &section = resolved["flops_profiler"] = {{"enabled", true}, {"profile_step", profiling.flopsStep}};
+  if (!profiling.flopsFile.empty())
+    section["output_file"] = profiling.flopsFile;
+}
+
 } // namespace
 
 std::string resolvedJson(const Config &config) {
@@ -147,6 +168,7 @@ std::string resolvedJson(const Config &config) {
        {std::pair("tensorboard", &config.tensorboard), {"csv_monitor", &config.csvMonitor}})
     if (monitor->enabled)
       resolved[section] = {{"enabled", true}, {"output_path", monitor->outputPath}, {"job_name", monitor->jobName}};
+  addProfiling(config.profiling, resolved);
   nlohmann::ordered_json sorted(resolved);
   sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
   return sorted.dump();

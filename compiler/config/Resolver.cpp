@@ -180,7 +180,8 @@ void Resolver::answerKnown(const Node &value, const KnownKey &key, const std::st
   suggest("--set " + path + "=" + std::string(quantized ? "false" : key.fallback));
   reject(value, path, written,
          "this is not available yet, only " + (also.empty() ? "" : std::string(also) + " and ") +
-             std::string(key.fallback) + (also.empty() ? " is" : " are"));
+             std::string(key.fallback) + (also.empty() ? " is" : " are") +
+             (path == "wandb.enabled" ? "; tensorboard writes files that `wandb sync FOLDER` imports" : ""));
 }
 
 /// What a section's switch says of its other keys: they have no effect, or belong to what is refused.

@@ -153,7 +153,8 @@ std::vector<ScheduleParameter> momentumParameters(const Scheduler &scheduler) {
 
 bool cyclesMomentum(const Config &config) {
   return config.scheduler.type == Scheduler::Type::OneCycle && config.scheduler.oneCycle.cycleMomentum &&
-         (config.optimizer.type == Optimizer::Type::AdamW || config.optimizer.type == Optimizer::Type::Lion);
+         (config.optimizer.type == Optimizer::Type::AdamW || config.optimizer.type == Optimizer::Type::Lion ||
+          config.optimizer.type == Optimizer::Type::Lamb);
 }
 
 void resolveScheduler(Resolver &resolver, Config &config) {

@@ -101,6 +101,9 @@ static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
   options.momentum = optimizer.momentum;
   options.nesterov = optimizer.nesterov;
   options.lrDecay = optimizer.lrDecay;
+  options.maxCoeff = optimizer.maxCoeff;
+  options.minCoeff = optimizer.minCoeff;
+  options.biasCorrection = optimizer.biasCorrection;
   options.clip = config.gradientClipping.value_or(0);
   options.parameterGroups = groupList(config.parameterGroups);
   const config::Scheduler &scheduler = config.scheduler;

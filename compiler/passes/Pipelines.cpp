@@ -208,7 +208,7 @@ private:
   std::vector<std::function<void()>> copies_; // from flags to fields
 
   Flag<int64_t> microbatches_{*this, "microbatches", options_.microbatches, "micro-batches of one rank and step"};
-  Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad or lion"};
+  Flag<std::string> optimizer_{*this, "optimizer", options_.optimizer.optimizer, "adamw, sgd, adagrad, lion or lamb"};
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};

@@ -2,52 +2,18 @@
 #include "compiler/report/Facts.h"
 
 #include "core/DType.h"
-#include "kernels/KernelTable.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ds::report {
 namespace {
-
-std::vector<kernels::TensorType> tensorsOf(const plan::proto::Plan &plan,
-                                           const google::protobuf::RepeatedField<uint32_t> &values) {
-  std::vector<kernels::TensorType> tensors;
-  for (uint32_t index : values) {
-    const plan::proto::ReferenceValue &value = plan.reference().values(int(index));
-    tensors.push_back({DType(value.dtype()), Shape(value.shape().begin(), value.shape().end())});
-  }
-  return tensors;
-}
-
-/// Of the kernel of the op's name, without what a gradient computes again: attention's scores.
-uint64_t flopsOf(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
-  constexpr std::string_view prefix = "train.";
-  const kernels::KernelRow *kernel =
-      op.op().starts_with(prefix) ? kernels::findKernel(std::string_view(op.op()).substr(prefix.size())) : nullptr;
-  if (!kernel)
-    return 0;
-  const auto reads = tensorsOf(plan, op.operands()), writes = tensorsOf(plan, op.results());
-  const kernels::CallTypes call(*kernel, reads, writes);
-  const double flops = kernels::flopsOf(kernel->name, call);
-  const bool repeats = kernel->name == "attention_grad";
-  const double again = repeats ? 2 * double(call.elements("q")) * double(call.dim("k", 2)) : 0;
-  return uint64_t(std::max(0.0, flops - again));
-}
-
-/// Times the micro-batches, for what every micro-batch does.
-uint64_t flopsPerStep(const plan::proto::Plan &plan, const plan::proto::ReferenceOp &op) {
-  const uint64_t times =
-      op.function() == "microbatch" ? plan.training().accumulation_steps() : op.function() == "update";
-  return times == 0 ? 0 : times * flopsOf(plan, op);
-}
 
 std::string scaled(double value, double step, const char *const *units, int count) {
   int unit = 0;
@@ -84,37 +50,6 @@ int roleOf(const plan::proto::Plan &plan, uint64_t rank) {
       if (plan.roles(i).ranks(k) <= rank && rank <= plan.roles(i).ranks(k + 1))
         return i;
   return -1;
-}
-
-uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan) {
-  uint64_t sum = 0;
-  for (const plan::proto::ReferenceOp &op : plan.reference().ops())
-    sum += flopsPerStep(plan, op);
-  return sum;
-}
-
-uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role) {
-  if (plan.roles_size() == 1)
-    return matmulFlopsPerStep(plan);
-  std::set<uint32_t> ops; // an op that several commands implement counts once
-  for (const plan::proto::Routine &routine : role.routines())
-    for (const plan::proto::Command &command : routine.commands())
-      ops.insert(command.reference().begin(), command.reference().end());
-  uint64_t sum = 0;
-  for (uint32_t op : ops)
-    sum += flopsPerStep(plan, plan.reference().ops(int(op)));
-  return sum;
-}
-
-uint64_t recomputeFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role) {
-  std::set<uint32_t> done;
-  uint64_t sum = 0;
-  for (const plan::proto::Routine &routine : role.routines())
-    for (const plan::proto::Command &command : routine.commands())
-      for (uint32_t op : command.reference())
-        if (!done.insert(op).second)
-          sum += flopsPerStep(plan, plan.reference().ops(int(op)));
-  return sum;
 }
 
 uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape) {

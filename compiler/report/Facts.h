@@ -19,15 +19,6 @@ WorldSize worldSize(const plan::proto::Plan &plan);
 /// The index of the role that a rank belongs to, or -1.
 int roleOf(const plan::proto::Plan &plan, uint64_t rank);
 
-/// Floating-point operations of the matrix products of one optimizer step, convolutions being some, of all stages: 2 M
-/// N K each, forward and backward, times the micro-batches of a rank. Other work is not counted, as is usual for MFU.
-uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan);
-/// Of them, those that a rank of the role carries out.
-uint64_t matmulFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role);
-
-/// Of them, those of products that a micro-batch has done before.
-uint64_t recomputeFlopsPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role);
-
 /// Elements of a shape.
 uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape);
 uint64_t bytesOf(const plan::proto::Variable &variable);

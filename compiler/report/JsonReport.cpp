@@ -36,6 +36,7 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/WireBytes.h"
+#include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -111,8 +112,8 @@ json roleJson(const Plan &plan, const Role &role) {
             {"host", memoryJson(plan, role, "host")},
             {"nvme", memoryJson(plan, role, "nvme")}}},
           {"zero", zeroJson(plan, role)},
-          {"flops_per_step", matmulFlopsPerStep(plan, role)},
-          {"recompute_flops_per_step", recomputeFlopsPerStep(plan, role)}};
+          {"flops_per_step", plan::matmulFlopsPerStep(plan, role)},
+          {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)}};
 }
 
 json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {

@@ -232,7 +232,7 @@ private:
               " commands and shows the one with the most live bytes. ";
     if (arena.thin > 0)
       text += grouped(arena.thin) + (arena.thin == 1 ? " rectangle" : " rectangles") + " less than " +
-              (arena.least == 10 ? "a pixel" : number(arena.least) + " pixels") +
+              (arena.least == pixel ? "a pixel" : number(arena.least) + " pixels") +
               " high or wide are merged by category; tables and totals count every byte. ";
     return text;
   }

@@ -26,6 +26,7 @@ int64_t columnBegin(int64_t i, int64_t columns, int64_t length);
 
 /// A size or a place in tenths of a pixel.
 using Tenths = int64_t;
+inline constexpr Tenths pixel = 10;
 
 /// A copy of a buffer in the arena. Time goes to the right, addresses go up: y counts from the arena's end.
 struct Tile {
@@ -46,7 +47,7 @@ struct ArenaPicture {
   std::vector<Tile> tiles;     // by address, then by time
   std::vector<Smudge> smudges; // to be drawn first
   uint64_t thin = 0;           // lives that went into them
-  Tenths least = 10;           // tiles that are less high or wide went into them
+  Tenths least = pixel;        // tiles that are less high or wide went into them
 };
 
 /// The arenas of a space, one above the other, over a program. Whatever the plan's size, at most `most` tiles and as

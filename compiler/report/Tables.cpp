@@ -8,6 +8,7 @@
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/WireBytes.h"
+#include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ std::string wireText(const Plan &plan) {
 std::string workText(const Plan &plan) {
   uint64_t most = 0;
   for (const Role &role : plan.roles())
-    most = std::max(most, matmulFlopsPerStep(plan, role));
+    most = std::max(most, plan::matmulFlopsPerStep(plan, role));
   return countText(double(most)) + "FLOP of matrix products a step and rank" +
          (plan.roles_size() > 1 ? " at most" : "") + (plan.has_recompute() ? "" : ", none recomputed");
 }
@@ -78,8 +79,8 @@ std::string recomputeText(const Plan &plan) {
   const plan::proto::Recompute &recompute = plan.recompute();
   uint64_t work = 0, again = 0;
   for (const Role &role : plan.roles()) {
-    work += matmulFlopsPerStep(plan, role);
-    again += recomputeFlopsPerStep(plan, role);
+    work += plan::matmulFlopsPerStep(plan, role);
+    again += plan::recomputeFlopsPerStep(plan, role);
   }
   const std::string layers = grouped(recompute.layers_again()) + " of " + plural(recompute.layers(), "layer");
   const std::string what = recompute.layers() == 0  ? "what the rules name"

@@ -151,6 +151,16 @@ void readOptimizer(const Reader &reader, ConfigFile &config) {
     config.optimizer = type;
     const std::array<double, 2> betas = readBetas(reader, {0.9, 0.99});
     settings = {{"beta1", betas[0]}, {"beta2", betas[1]}, {"weight_decay", parameter("weight_decay", 0)}};
+  } else if (type == "lamb") { // DeepSpeed's FusedLamb
+    config.optimizer = type;
+    const std::array<double, 2> betas = readBetas(reader, {0.9, 0.999});
+    settings = {{"beta1", betas[0]},
+                {"beta2", betas[1]},
+                {"epsilon", parameter("eps", 1e-8)},
+                {"weight_decay", parameter("weight_decay", 0)},
+                {"max_coeff", parameter("max_coeff", 10)},
+                {"min_coeff", parameter("min_coeff", 0.01)},
+                {"bias_correction", reader.flag("optimizer.params.bias_correction", true) ? 1 : 0}};
   } else if (type == "adagrad") {
     config.optimizer = type;
     settings = {{"epsilon", parameter("eps", 1e-10)},
@@ -179,8 +189,8 @@ void readOneCycle(const Reader &reader, ConfigFile &config) {
   config.schedule.most = number("cycle_max_lr", 0);
   config.schedule.slope = number("decay_lr_rate", 0);
   config.schedule.cycle = cycle;
-  if ((config.optimizer != "adamw" && config.optimizer != "lion") ||
-      !reader.flag("scheduler.params.cycle_momentum", true))
+  const bool hasBetas = config.optimizer == "adamw" || config.optimizer == "lion" || config.optimizer == "lamb";
+  if (!hasBetas || !reader.flag("scheduler.params.cycle_momentum", true))
     return;
   config.momentum = {.on = true,
                      .least = number("cycle_min_mom", 0.8),

@@ -29,7 +29,7 @@ struct Fp16 {
 /// (https://www.deepspeed.ai/docs/config-json/, torch.optim).
 struct ConfigFile {
   uint64_t microBatch = 0, accumulation = 0, trainBatch = 0; ///< samples, micro-batches, samples
-  std::string optimizer; ///< "adamw", "sgd", "adagrad", "lion"; "": the model brings its own
+  std::string optimizer; ///< "adamw", "sgd", "adagrad", "lion", "lamb"; "": the model brings its own
   /// By the names of the reference program's attributes; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> settings;
   double clip = 0;     ///< largest global norm; 0: none

@@ -91,7 +91,7 @@ void requireUpdate(const proto::Plan &plan, const ConfigFile &config, const prot
 
 Claim optimizer(const proto::Plan &plan, const ConfigFile &config) {
   std::set<std::string> updated;
-  for (const char *kind : {"adamw", "sgd", "adagrad", "lion"})
+  for (const char *kind : {"adamw", "sgd", "adagrad", "lion", "lamb"})
     for (const proto::ReferenceOp *op : opsOf(plan, std::string("train.") + kind)) {
       const std::string name = parameterOf(plan, *op);
       if (kind != config.optimizer)

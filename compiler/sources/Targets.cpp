@@ -36,7 +36,7 @@ public:
   void requireDivisions() const {
     const uint32_t norm = stored("grad_norm");
     made(dividedByTargets(norm), "train.global_norm");
-    for (const char *kind : {"train.adamw", "train.sgd", "train.adagrad", "train.lion"})
+    for (const char *kind : {"train.adamw", "train.sgd", "train.adagrad", "train.lion", "train.lamb"})
       for (const proto::ReferenceOp *update : opsOf(plan_, kind))
         requireFactor(dividedByTargets(update->operands(factorOperand)), norm);
     if (const proto::ReferenceOp &sum = made(dividedByTargets(stored("loss")), "train.read"); !reads(sum, "loss"))

@@ -81,6 +81,28 @@ def Train_LionOp : Train_UpdateOp<"lion",
   }];
 }
 
+def Train_LambOp : Train_UpdateOp<"lamb",
+    (ins FlatSymbolRefAttr:$first_moment, FlatSymbolRefAttr:$second_moment),
+    (ins Optional<Train_F64Scalar>:$momentum, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$weight_decay,
+         F64Attr:$max_coeff, F64Attr:$min_coeff, BoolAttr:$bias_correction)> {
+  let summary = "Adam's direction, as far as the parameter is long";
+  let description = [{
+    You et al. 2020; DeepSpeed's FusedLamb. The gradient is multiplied by `clip` first. The step along Adam's direction with
+    weight decay is multiplied by the trust ratio: the parameter's norm over the direction's, from `min_coeff` to
+    `max_coeff`, and 1 where either is 0. Both norms are of all elements, so a parameter is updated whole. `bias_correction`
+    corrects the rate, not the moments. `beta1` of this update is `momentum` where there is one.
+
+    **Constraints**
+    - (lamb_c1) parameter, gradient and both moments name variables of one float type.
+    - (lamb_c2) `min_coeff` is at least 0 and at most `max_coeff`.
+  }];
+  let hasVerifier = 1;
+  let assemblyFormat = [{
+    $parameter `gradient` $gradient `moments` $first_moment `,` $second_moment `rate` $learning_rate `step` $step `clip` $clip
+    (`momentum` $momentum^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 def Train_LearningRateOp : Train_PureOp<"learning_rate"> {
   let summary = "the schedule's learning rate for this update";
   let description = [{

@@ -27,6 +27,9 @@ SmallVector<StringAttr, 3> ds::train::writtenVariables(Operation *op) {
     return {adagrad.getParameterAttr().getAttr(), adagrad.getSquareSumAttr().getAttr()};
   if (auto lion = dyn_cast<LionOp>(op))
     return {lion.getParameterAttr().getAttr(), lion.getFirstMomentAttr().getAttr()};
+  if (auto lamb = dyn_cast<LambOp>(op))
+    return {lamb.getParameterAttr().getAttr(), lamb.getFirstMomentAttr().getAttr(),
+            lamb.getSecondMomentAttr().getAttr()};
   if (auto sgd = dyn_cast<SgdOp>(op)) {
     SmallVector<StringAttr, 3> names{sgd.getParameterAttr().getAttr()};
     if (FlatSymbolRefAttr buffer = sgd.getMomentumBufferAttr())
@@ -183,4 +186,15 @@ LogicalResult AdagradOp::verifySymbolUses(SymbolTableCollection &symbols) { // a
 
 LogicalResult LionOp::verifySymbolUses(SymbolTableCollection &symbols) { // lion_c1
   return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr()}, symbols);
+}
+
+LogicalResult LambOp::verifySymbolUses(SymbolTableCollection &symbols) { // lamb_c1
+  return oneType(*this, {getParameterAttr(), getGradientAttr(), getFirstMomentAttr(), getSecondMomentAttr()}, symbols);
+}
+
+LogicalResult LambOp::verify() {
+  const double least = getMinCoeff().convertToDouble(), most = getMaxCoeff().convertToDouble();
+  if (!(least >= 0 && least <= most)) // lamb_c2
+    return emitOpError() << "min_coeff " << least << " must be at least 0 and at most max_coeff " << most;
+  return success();
 }

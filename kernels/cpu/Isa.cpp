@@ -13,7 +13,7 @@ Isa widest() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return requestTiles() ? Isa::Amx : Isa::Avx512;
+    return !__builtin_cpu_supports("avx512bf16") ? Isa::Avx512 : requestTiles() ? Isa::Amx : Isa::Avx512Bf16;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return Isa::Avx2;
 #endif
@@ -22,7 +22,7 @@ Isa widest() {
 
 Isa capped() {
   const char *cap = std::getenv("DS_CPU_ISA");
-  for (Isa limit : {Isa::Baseline, Isa::Avx2, Isa::Avx512})
+  for (Isa limit : {Isa::Baseline, Isa::Avx2, Isa::Avx512, Isa::Avx512Bf16})
     if (cap && std::string_view(cap) == nameOf(limit))
       return std::min(widest(), limit);
   return widest();
@@ -38,6 +38,8 @@ const char *nameOf(Isa isa) {
     return "avx2";
   case Isa::Avx512:
     return "avx512";
+  case Isa::Avx512Bf16:
+    return "avx512_bf16";
   case Isa::Amx:
     return "amx";
   }

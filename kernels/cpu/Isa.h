@@ -16,11 +16,11 @@
 
 namespace ds::kernels {
 
-/// Amx: AVX-512 and tile registers for bfloat16, which products use.
-enum class Isa { Baseline, Avx2, Avx512, Amx };
+/// Avx512Bf16: AVX-512 with pairs of bfloat16 numbers, Amx: that and tile registers for them, which products use.
+enum class Isa { Baseline, Avx2, Avx512, Avx512Bf16, Amx };
 
 /// The widest set that this machine has, or the one that environment variable DS_CPU_ISA caps it to (baseline, avx2,
-/// avx512, amx); the same for the whole process.
+/// avx512, avx512_bf16, amx); the same for the whole process.
 Isa isa();
 /// As DS_CPU_ISA spells it.
 const char *nameOf(Isa isa);

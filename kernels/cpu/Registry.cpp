@@ -2,6 +2,7 @@
 #include "kernels/KernelRegistry.h"
 #include "kernels/KernelRows.h"
 #include "kernels/cpu/Widened.h"
+#include "kernels/matmul/matmul_bf16.h"
 
 #include <memory>
 
@@ -14,11 +15,20 @@ namespace ds::kernels {
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
 
+namespace {
+
+/// The kernel for floats of 16 bits that goes with one for float32.
+template <Factory wide> constexpr Factory narrowKernel = nullptr;
+template <> constexpr Factory narrowKernel<makeMatmul> = makeBf16Matmul;
+
+} // namespace
+
 const KernelRegistry &cpuKernels() {
   static const KernelRegistry registry = [] {
     KernelRegistry kernels;
 #define DS_KERNEL(name, factory, operands, attributes, cpuWorkspace, cudaWorkspace, flops, text)                       \
-  kernels.add(#name, kernel<#name>.computes() ? Factory(widened<make##factory>) : Factory(make##factory));
+  kernels.add(#name, kernel<#name>.computes() ? Factory(widened<make##factory, narrowKernel<make##factory>>)           \
+                                              : Factory(make##factory));
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
     return kernels;

@@ -59,18 +59,11 @@ struct Workspace {
   float *products; // two panels of one blockDepth, on their way into `sums`
 };
 
-/// Eight tile registers of 16 rows of 64 bytes, for as long as it lives.
+/// Tile registers for as long as it lives.
 class TileRegisters {
 public:
-  TileRegisters() {
-    struct alignas(64) { // Intel 64 and IA-32 manual, volume 1, chapter 18: palette 1
-      uint8_t palette = 1, startRow = 0, reserved[14] = {};
-      uint16_t bytesOfRow[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } configuration;
-    _tile_loadconfig(&configuration);
-  }
-  ~TileRegisters() { _tile_release(); } // or every change of threads would save 8 KB
+  TileRegisters() { configureTiles(); }
+  ~TileRegisters() { releaseTiles(); }
   TileRegisters(const TileRegisters &) = delete;
   TileRegisters &operator=(const TileRegisters &) = delete;
 };
@@ -308,6 +301,17 @@ bool multiplyOnTiles(const Gemm<float> &g, Scratch scratch, bool (*library)(cons
   return true;
 }
 
+void configureTiles() {
+  struct alignas(64) { // Intel 64 and IA-32 manual, volume 1, chapter 18: palette 1
+    uint8_t palette = 1, startRow = 0, reserved[14] = {};
+    uint16_t bytesOfRow[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } configuration;
+  _tile_loadconfig(&configuration);
+}
+
+void releaseTiles() { _tile_release(); }
+
 bool requestTiles() {
   constexpr long requestPermission = 0x1023, tileData = 18; // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
   return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
@@ -326,6 +330,8 @@ bool requestTiles() {
 
 namespace ds::kernels {
 bool requestTiles() { return false; }
+void configureTiles() {}
+void releaseTiles() {}
 bool multiplyOnTiles(const Gemm<float> &, Scratch, bool (*)(const Gemm<float> &)) noexcept { return false; }
 } // namespace ds::kernels
 

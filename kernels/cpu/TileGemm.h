@@ -11,6 +11,11 @@ namespace ds::kernels {
 /// Documentation/arch/x86/xstate.rst.
 bool requestTiles();
 
+/// Sets up eight tile registers of 16 rows of 64 bytes for the calling thread; only where requestTiles() is true.
+void configureTiles();
+/// Gives them up, or every change of threads would save 8 KB.
+void releaseTiles();
+
 /// The product on tiles, to float32's precision; only where requestTiles() is true. In smaller blocks, which gives the
 /// same bits, where `scratch` has less than tileScratchBytes. False where `library` fails, which computes the blocks of
 /// c whose operands hold infinities, NaNs or numbers beyond bfloat16's largest.

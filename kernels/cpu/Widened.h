@@ -9,9 +9,16 @@ namespace ds::kernels {
 /// The kernel of `wide` on float32 copies of the operands of 16 bits; what it writes is rounded once.
 std::unique_ptr<Kernel> makeWidened(const Invocation &invocation, const BuildOptions &options, Factory wide);
 
-/// `wide` as a factory that also knows floats of 16 bits.
-template <Factory wide> std::unique_ptr<Kernel> widened(const Invocation &invocation, const BuildOptions &options) {
-  return isWidened(invocation) ? makeWidened(invocation, options, wide) : wide(invocation, options);
+/// `wide` as a factory that also knows floats of 16 bits. `narrow`, if there is one, computes with them as they are, or
+/// makes no kernel where the machine or the call does not suit it.
+template <Factory wide, Factory narrow = nullptr>
+std::unique_ptr<Kernel> widened(const Invocation &invocation, const BuildOptions &options) {
+  if (!isWidened(invocation))
+    return wide(invocation, options);
+  if constexpr (narrow != nullptr)
+    if (auto kernel = narrow(invocation, options))
+      return kernel;
+  return makeWidened(invocation, options, wide);
 }
 
 } // namespace ds::kernels

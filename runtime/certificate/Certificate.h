@@ -20,6 +20,8 @@ public:
   void stepDone(const StepReport &report) noexcept override;
   void evaluated(const EvaluationReport &report) noexcept override { next_.evaluated(report); }
   void noted(const char *sentence) noexcept override { next_.noted(sentence); }
+  void saved(double seconds) noexcept override { next_.saved(seconds); }
+  void shown(const char *table) noexcept override { next_.shown(table); }
 
   uint64_t steps() const { return steps_; }
   const std::vector<double> &losses() const { return losses_; }

@@ -26,12 +26,12 @@
 namespace ds::runtime {
 namespace {
 
-constexpr uint64_t pieceBytes = uint64_t(1) << 20; // copied or written at once, so that both threads are busy
+constexpr uint64_t pieceBytes = uint64_t(1) << 18; // copied or written at once; a core's cache holds it
 
 } // namespace
 
 StateWriter::StateWriter(const plan::proto::Plan &plan, std::vector<Rank> ranks, uint64_t bufferBytes)
-    : plan_(plan), ranks_(std::move(ranks)), ring_(bufferBytes) {}
+    : plan_(plan), ranks_(std::move(ranks)), ring_(bufferBytes), piece_(pieceBytes) {}
 
 StateWriter::~StateWriter() { (void)files(); }
 
@@ -39,15 +39,19 @@ void StateWriter::begin(std::string folder) {
   folder_ = std::move(folder);
   written_.clear();
   ring_.restart();
+  cursor_ = {};
+  buffered_ = false;
+  pending_ = 0;
   done_ = false;
-  bool beside = true;
   for (const Rank &rank : ranks_) {
-    rank.executor->gate()->close();
-    beside &= rank.executor->device().isMainMemory("device");
+    rank.executor->gate()->close([this] { ask(); });
+    buffered_ |= !rank.executor->device().isMainMemory("device");
   }
-  copier_ = std::thread([this] { copyAll(); });
+  skipEmptyParts();
+  const bool atOnce = buffered_;
+  copier_ = std::thread([this] { copyRest(); });
   writer_ = std::thread([this] { writeAll(); });
-  if (!beside)
+  if (atOnce)
     copier_.join();
 }
 
@@ -62,26 +66,65 @@ uint64_t StateWriter::bytesOf(const HeldPart &part) const {
   return part.count * uint64_t(byteSize(DType(plan_.variables(int(part.variable)).dtype())));
 }
 
-void StateWriter::copyAll() {
-  for (const Rank &rank : ranks_) {
-    rank.executor->device().enter();
-    for (size_t i = 0; i < rank.parts.size(); ++i) {
-      copyPart(*rank.executor, rank.parts[i]);
-      rank.executor->gate()->copied(i + 1);
-    }
+void StateWriter::ask() noexcept {
+  const std::lock_guard lock(mutex_);
+  buffered_ = true;
+  asked_.notify_one();
+}
+
+/// Waits until somebody asks for it, or nothing is left.
+void StateWriter::copyRest() {
+  std::unique_lock lock(mutex_);
+  asked_.wait(lock, [this] { return buffered_ || cursor_.rank == ranks_.size(); });
+  lock.unlock(); // the cursor is this thread's now
+  while (cursor_.rank < ranks_.size())
+    ring_.put(copyNext(ring_.room(pieceBytes)));
+}
+
+/// Copies at most as much as there is room for, all of one part, and moves the cursor behind it. Returns the bytes.
+size_t StateWriter::copyNext(std::span<std::byte> to) {
+  const Rank &rank = ranks_[cursor_.rank];
+  const HeldPart &part = rank.parts[cursor_.part];
+  const uint64_t left = bytesOf(part) - cursor_.offset;
+  to = to.first(std::min<size_t>(to.size(), left));
+  rank.executor->device().enter();
+  rank.executor->device().read(to, rank.executor->storage().buffer(part.buffer).base + part.byteOffset + cursor_.offset);
+  cursor_.offset += to.size();
+  if (to.size() == left) {
+    cursor_.offset = 0;
+    rank.executor->gate()->copied(++cursor_.part);
+    skipEmptyParts();
+  }
+  return to.size();
+}
+
+/// Moves the cursor to bytes, or to the end, and opens gates on the way.
+void StateWriter::skipEmptyParts() {
+  for (; cursor_.rank < ranks_.size(); ++cursor_.rank, cursor_.part = 0) {
+    const Rank &rank = ranks_[cursor_.rank];
+    while (cursor_.part < rank.parts.size() && bytesOf(rank.parts[cursor_.part]) == 0)
+      ++cursor_.part;
+    if (cursor_.part < rank.parts.size())
+      return;
     rank.executor->gate()->copied(SIZE_MAX);
   }
 }
 
-void StateWriter::copyPart(const Executor &executor, const HeldPart &part) {
-  const std::byte *from = executor.storage().buffer(part.buffer).base + part.byteOffset;
-  for (uint64_t left = bytesOf(part); left > 0;) {
-    const std::span<std::byte> room = ring_.room(std::min(left, pieceBytes));
-    executor.device().read(room, from);
-    ring_.put(room.size());
-    from += room.size();
-    left -= room.size();
+/// At most as many bytes, all of one part, behind those that the last call gave. They hold until the next call.
+std::span<const std::byte> StateWriter::next(uint64_t most) {
+  most = std::min(most, pieceBytes);
+  ring_.take(std::exchange(pending_, 0));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!buffered_) {
+      const size_t count = copyNext(std::span(piece_).first(most));
+      asked_.notify_one(); // the last bytes were the copier's, too
+      return std::span(piece_).first(count);
+    }
   }
+  const std::span<const std::byte> bytes = ring_.content(most);
+  pending_ = bytes.size();
+  return bytes;
 }
 
 void StateWriter::writeAll() {
@@ -90,29 +133,25 @@ void StateWriter::writeAll() {
   done_ = true;
 }
 
-/// Takes all bytes of the rank from the ring, whether they can be written or not: the copier, and with it the run, goes
-/// on.
+/// Takes all bytes of the rank, whether they can be written or not: the run goes on.
 StateWriter::Written StateWriter::write(const Rank &rank) {
   Written written;
-  uint64_t left = 0, pending = 0;
+  uint64_t left = 0;
   for (const HeldPart &part : rank.parts)
     left += bytesOf(part);
-  const auto next = [&](uint64_t most) {
-    ring_.take(std::exchange(pending, 0));
-    const std::span<const std::byte> bytes = ring_.content(std::min(most, pieceBytes));
-    pending = bytes.size();
-    left -= pending;
+  const auto take = [&](uint64_t most) {
+    const std::span<const std::byte> bytes = next(most);
+    left -= bytes.size();
     return bytes;
   };
   try {
     makeFolder(folder_);
-    written.file = writeRankFile(folder_, rank.executor->position().rank, plan_, rank.parts, next);
+    written.file = writeRankFile(folder_, rank.executor->position().rank, plan_, rank.parts, take);
   } catch (const std::exception &error) {
     written.status = Status::failure("%s", error.what());
   }
   while (left > 0)
-    (void)next(left);
-  ring_.take(pending);
+    (void)take(left);
   return written;
 }
 

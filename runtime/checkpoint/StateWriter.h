@@ -9,7 +9,10 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,9 +20,10 @@
 
 namespace ds::runtime {
 
-/// Writes what the ranks of this process have to write of a checkpoint. One thread copies the state into a buffer and
-/// opens the gate of each part that is copied; another writes the buffer to files. So a step waits for the disk only as
-/// far as the buffer is smaller than the state.
+/// Writes what the ranks of this process have to write of a checkpoint. One thread writes the state to files, straight
+/// from where it lies, and opens the gate of each part that it is past. Once a command of the next step wants to write
+/// what is not, another thread copies all the rest into a buffer, from which the first one goes on. So a step waits for
+/// memory, and for the disk only as far as the buffer is smaller than that rest.
 class StateWriter {
 public:
   struct Rank {
@@ -45,8 +49,17 @@ public:
   std::vector<Written> files();
 
 private:
-  void copyAll();
-  void copyPart(const Executor &executor, const HeldPart &part);
+  /// The next bytes of the state, in the order of ranks and parts.
+  struct Cursor {
+    size_t rank = 0, part = 0;
+    uint64_t offset = 0; ///< bytes of the part
+  };
+
+  void ask() noexcept;
+  void copyRest();
+  size_t copyNext(std::span<std::byte> to);
+  void skipEmptyParts();
+  std::span<const std::byte> next(uint64_t most);
   void writeAll();
   Written write(const Rank &rank);
   uint64_t bytesOf(const HeldPart &part) const;
@@ -54,6 +67,12 @@ private:
   const plan::proto::Plan &plan_;
   const std::vector<Rank> ranks_;
   ByteRing ring_;
+  std::vector<std::byte> piece_; ///< of what is written without the ring
+  uint64_t pending_ = 0;         ///< bytes of the ring that are being written
+  std::mutex mutex_;
+  std::condition_variable asked_;
+  Cursor cursor_;         ///< guarded
+  bool buffered_ = false; ///< guarded; from now on only the copier moves the cursor
   std::string folder_;
   std::vector<Written> written_;
   std::atomic<bool> done_ = true;

@@ -72,9 +72,9 @@ StoredDType::StoredDType(DType dtype) : name(safetensorsName(dtype)) {}
 
 void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> &tensors,
                       const std::map<std::string, std::string> &metadata,
-                      const std::function<void(std::span<const std::byte>)> &written) {
+                      const std::function<void(std::span<const std::byte>)> &written, AtomicFile::Cache cache) {
   const std::string header = headerOf(tensors, metadata);
-  AtomicFile file(path);
+  AtomicFile file(path, cache);
   const auto write = [&](std::span<const std::byte> bytes) {
     file.write(bytes);
     if (written)

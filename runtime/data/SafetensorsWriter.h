@@ -1,6 +1,7 @@
 //===- SafetensorsWriter.h - writes safetensors files ---------------------===//
 #pragma once
 
+#include "core/AtomicFile.h"
 #include "core/DType.h"
 #include "core/Shape.h"
 
@@ -37,6 +38,7 @@ const char *safetensorsName(DType dtype);
 /// of 8 bytes. `written`, if any, is told every byte of the file in order. Throws ds::Error naming the path.
 void writeSafetensors(const std::string &path, const std::vector<TensorToWrite> &tensors,
                       const std::map<std::string, std::string> &metadata,
-                      const std::function<void(std::span<const std::byte>)> &written = {});
+                      const std::function<void(std::span<const std::byte>)> &written = {},
+                      AtomicFile::Cache cache = AtomicFile::Cache::Cached);
 
 } // namespace ds::runtime

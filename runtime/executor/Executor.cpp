@@ -27,6 +27,7 @@
 #include "runtime/plan/CommandName.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/profile/ProfiledTask.h"
 #include "runtime/trace/Trace.h"
 
 #include <algorithm>
@@ -49,8 +50,8 @@ namespace {
 /// Runs are recorded whole, so nothing may look at what a command did: checks, observers and traces do.
 std::vector<bool> recordablePrograms(const plan::proto::Role &role, const Device &device,
                                      const ExecutorOptions &options) {
-  const bool looks =
-      options.checkMemory || options.checkNumerics || options.observers != nullptr || options.trace != nullptr;
+  const bool looks = options.checkMemory || options.checkNumerics || options.observers != nullptr ||
+                     options.trace != nullptr || options.profile != nullptr;
   std::vector<bool> recordable;
   for (const plan::proto::Program &program : role.programs())
     recordable.push_back(program.captured() && device.records() && !looks);
@@ -112,6 +113,11 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
         task = wrappers_
                    .emplace_back(
                        traced(*options.trace, *rows[command.queue()], command, role_.routines(r).name(), where, *task))
+                   .get();
+      if (options.profile != nullptr)
+        task = wrappers_
+                   .emplace_back(
+                       profiled(options.profile->add({position_.rank, &role_, &role_.routines(r), &command}), *task))
                    .get();
       ListedCommand &listed = lists_.back()[command.queue()].emplace_back(
           ListedCommand{.task = task,

@@ -42,6 +42,7 @@ namespace ds::runtime {
 class FlightRank;
 class FlightRanks;
 class MemoryCheck;
+class Profile;
 class Trace;
 class TraceRow;
 class WriteObservers;
@@ -54,6 +55,7 @@ struct ExecutorOptions {
   WriteObservers *observers = nullptr; ///< asked while the executor is made; nullptr: nobody looks at results
   Trace *trace = nullptr;              ///< outlives the executor; nullptr: none
   FlightRanks *flight = nullptr;       ///< likewise
+  Profile *profile = nullptr;          ///< likewise
   Transport *transport = nullptr;      ///< outlives the executor; a plan of one rank needs none
   /// What each rank copies elsewhere while a run goes on, by rank, in order; outlives the executor; nullptr: nothing.
   const std::vector<std::vector<HeldPart>> *saved = nullptr;

@@ -70,8 +70,10 @@ void StateGate::copied(size_t parts) noexcept {
 }
 
 void StateGate::wait(size_t parts) noexcept {
-  if (copied_ < parts)
-    point_.wait([&] { return copied_ >= parts; });
+  if (copied_ >= parts)
+    return;
+  asked_();
+  point_.wait([&] { return copied_ >= parts; });
 }
 
 } // namespace ds::runtime

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ds::runtime {
@@ -30,14 +32,19 @@ public:
   /// `inner`, or a task added to `wrappers` that waits before it, if the command writes any of the parts.
   Task *around(const plan::proto::Command &command, Task &inner, std::vector<std::unique_ptr<Task>> &wrappers);
 
-  /// From now on nothing is copied yet. While no queue has anything to do.
-  void close() noexcept { copied_ = 0; }
+  /// From now on nothing is copied yet. `asked` is called by every command that has to wait, before it does. While no
+  /// queue has anything to do.
+  void close(std::function<void()> asked) noexcept {
+    asked_ = std::move(asked);
+    copied_ = 0;
+  }
   /// So many parts, from the first on, are copied; SIZE_MAX: they need not be.
   void copied(size_t parts) noexcept;
   void wait(size_t parts) noexcept;
 
 private:
   std::vector<size_t> needed_; // by buffer: parts up to its last
+  std::function<void()> asked_;
   std::atomic<size_t> copied_ = SIZE_MAX;
   WaitPoint point_;
 };

@@ -21,6 +21,7 @@ public:
   void stepDone(const StepReport &report) noexcept override;
   void evaluated(const EvaluationReport &report) noexcept override;
   void noted(const char *sentence) noexcept override { next_.noted(sentence); }
+  void shown(const char *table) noexcept override { next_.shown(table); }
 
 private:
   void write(const char *tag, uint64_t step, const std::optional<Scalar> &value) noexcept;

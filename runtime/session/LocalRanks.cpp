@@ -9,6 +9,7 @@
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/ProcessMemory.h"
@@ -34,6 +35,7 @@ LocalRanks::LocalRanks(const plan::proto::Plan &plan, Transport &transport, cons
     local.device = makeDevice(mine.rank);
     mine.transport = &transport;
     mine.promisedBytes = promised;
+    mine.profile = plan::roleOfRank(plan, mine.rank).ranks(0) == mine.rank ? options.profile : nullptr;
     local.executor = std::make_unique<Executor>(plan, *local.device, kernels, mine);
     for (const char *space : {"device", "host"})
       promised += local.device->isMainMemory(space) ? local.device->allocatedBytes(space) : 0;

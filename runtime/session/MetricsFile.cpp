@@ -209,6 +209,14 @@ Status MetricsFile::write(const StepReport &report) noexcept {
     append(", \"tokens_per_second\": ");
     append(Scalar{.dtype = DType::F64, .number = report.tokensPerSecond});
   }
+  const auto add = [&](const char *key, double value) {
+    append(key);
+    append(Scalar{.dtype = DType::F64, .number = value});
+  };
+  if (report.modelFlopsPerSecond > 0)
+    add(", \"model_flops_per_second\": ", report.modelFlopsPerSecond);
+  if (report.modelFlopsUtilization > 0)
+    add(", \"model_flops_utilization\": ", report.modelFlopsUtilization);
   appendNonFinite(report);
   append(identity_);
   identity_.clear();

@@ -18,8 +18,10 @@ struct StepReport {
   double seconds = 0;
   double samplesPerSecond = 0;
   double tokensPerSecond = 0; ///< 0: no input of the plan is a row of tokens
-  bool skipped = false;       ///< changed nothing: undone, or left out by the plan since a gradient overflowed
-  bool scaleIsLeast = false;  ///< skipped by the plan at the least loss scale
+  /// Of the model's products, by all ranks; and as a share of what all ranks can do, where that was said (0: not).
+  double modelFlopsPerSecond = 0, modelFlopsUtilization = 0;
+  bool skipped = false;      ///< changed nothing: undone, or left out by the plan since a gradient overflowed
+  bool scaleIsLeast = false; ///< skipped by the plan at the least loss scale
 };
 
 /// One pass over the evaluation data.

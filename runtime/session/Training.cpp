@@ -18,6 +18,7 @@
 #include "runtime/executor/VariableSources.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/flight/FlightRecorder.h"
+#include "runtime/plan/Flops.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Ranks.h"
@@ -109,12 +110,22 @@ std::string joined(const std::vector<std::string> &texts) {
   return all;
 }
 
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void throwIfError(const Status &status) {
   if (!status.ok())
     throw Error(status.message());
 }
 
 } // namespace
+
+/// Of rank 0, where it is one of this process's.
+static Profile *profileOf(const TrainingOptions &options, const plan::proto::Plan &plan, const Transport &transport) {
+  const auto local = transport.localRanks();
+  return options.profile && !local.empty() && local[0] == 0 ? options.profile(plan) : nullptr;
+}
 
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
@@ -133,6 +144,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     requireWritableFolder(options.trace);
     trace_ = std::make_unique<Trace>();
   }
+  modelFlops_ = plan::matmulFlopsPerStep(*plan_) * plan::positionOfRank(*plan_, 0).dataRanks;
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
   const DeviceChoice device = options.makeDevice
                                   ? DeviceChoice{options.makeDevice, kernels}
@@ -147,6 +159,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                                         .observers = options.observers,
                                                         .trace = trace_.get(),
                                                         .flight = options.flight,
+                                                        .profile = profileOf(options, *plan_, *transport_),
                                                         .saved = shares_ ? &shares_->parts : nullptr,
                                                         .promisedBytes = promisedBytes(*plan_, *transport_, saves),
                                                         .patience = patience(options)},
@@ -350,11 +363,16 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
     compareReplicas(done);
     if (asked)
       endAsAsked(done, "after step " + std::to_string(done) + " of " + std::to_string(steps_), observer);
+    const auto saves = std::chrono::steady_clock::now();
     saveIfDue(done, observer);
+    if (done < steps_) // else the last save is to come
+      observer.saved(secondsSince(saves));
     if (evaluationIsDue(done))
       evaluate(done, observer, stop);
   }
+  const auto saves = std::chrono::steady_clock::now();
   saveNow(std::max(begin, steps_), observer); // a run without a step lays a checkpoint out for its ranks
+  observer.saved(secondsSince(saves));
   now(HostState::Awaits, "gathers the summary of all processes");
   tell(metrics_->write(summaries()), observer);
   if (!options_.exportPath.empty()) {
@@ -499,9 +517,14 @@ void Training::step(uint64_t number, TrainingObserver &observer) {
   report.scaleIsLeast = skipped && skipped->asDouble() >= 2;
   nonFinite_ = NonFinite::of(report);
   report.skipped = report.skipped || (nonFinite_.found() && !snapshots_.empty());
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.seconds = secondsSince(begin);
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
   report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;
+  // What is computed again does not count: the MFU of PaLM (Chowdhery et al., arXiv 2204.02311).
+  report.modelFlopsPerSecond = report.seconds > 0 ? double(modelFlops_) / report.seconds : 0;
+  if (options_.peakTflops > 0)
+    report.modelFlopsUtilization =
+        report.modelFlopsPerSecond / (options_.peakTflops * 1e12 * double(plan::worldSize(*plan_)));
   tell(metrics_->write(report), observer);
   observer.stepDone(report);
 }

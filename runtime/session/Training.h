@@ -33,6 +33,7 @@
 namespace ds::runtime {
 
 class FlightRecorder;
+class Profile;
 class WriteObservers;
 
 /// What a launcher says about the processes that it has started, each of which is one rank.
@@ -62,6 +63,7 @@ struct TrainingOptions {
   /// Steps between comparisons of what is replicated; 0: none. Not given: 100, and 1000 where memory is not the host's,
   /// as it is read through the host.
   std::optional<uint64_t> replicaDigestInterval = std::nullopt;
+  double peakTflops = 0; ///< of a rank, for the model FLOPs utilization; 0: unknown
   std::string weights, metrics, trace, exportPath;
   SavingOptions saving = {};
   std::string resume = {}, resumeTag = {}; ///< a folder of checkpoints, and the name of one; empty: none, the newest
@@ -70,7 +72,10 @@ struct TrainingOptions {
   std::optional<std::chrono::duration<double>> maxTime = std::nullopt; ///< since the Training was made
   WriteObservers *observers = nullptr; ///< of what commands write, outlives the run; nullptr: none
   FlightRecorder *flight = nullptr;    ///< outlives the run; nullptr: none
-  std::string flightFolder = {};       ///< where it writes; empty: beside the plan
+  /// Asked for a plan, where this process has rank 0: times of commands, of the first rank of each role
+  /// that runs here; outlive the run; nullptr: none.
+  std::function<Profile *(const plan::proto::Plan &)> profile = {};
+  std::string flightFolder = {}; ///< where it writes; empty: beside the plan
   /// What else must be the same in every process: what it is called, and its digest.
   std::vector<std::pair<std::string, uint64_t>> software = {};
   std::function<void(const std::string &error)> onFailure; ///< told once, as soon as some rank fails; from any thread
@@ -91,6 +96,10 @@ public:
   virtual void evaluated(const EvaluationReport &report) noexcept = 0;
   /// Something to know, in a sentence, that ends nothing.
   virtual void noted(const char *sentence) noexcept {}
+  /// A step is over, and so is the wait for --save after it; likewise after the last save.
+  virtual void saved(double seconds) noexcept {}
+  /// A table, of several lines.
+  virtual void shown(const char *table) noexcept {}
 };
 
 /// What a run's data must be for each graph input.
@@ -170,6 +179,7 @@ private:
   bool metricsLost_ = false;             // a line could not be written
   std::vector<std::string> unusedWeights_, notes_;
   uint64_t steps_ = 0;
+  uint64_t modelFlops_ = 0; // of a step's products, by all ranks; none twice
 };
 
 } // namespace ds::runtime

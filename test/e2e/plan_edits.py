@@ -160,3 +160,19 @@ def loss_scale(plan):
 
 def set_loss_scale(plan, value):
     loss_scale(plan)[0].literal = struct.pack("<f", value)
+
+
+def update_in_halves(plan, kernel):
+    """The first matrix that an optimizer's kernel updates, with its gradient and two moments, is updated by two calls instead."""
+    place = next(place for place in kernels(plan, kernel) if len(at(plan, place).kernel.operands[0].shape) == 2)
+    commands = plan.roles[place.role].routines[place.routine].commands
+    command, other = at(plan, place), copy.deepcopy(at(plan, place))
+    for first, second in zip(command.kernel.operands[:4], other.kernel.operands[:4]):
+        elements = first.shape[0] * first.shape[1]
+        first.shape[:], second.shape[:] = [elements // 2], [elements - elements // 2]
+        second.byte_offset += elements // 2 * NUMBER_SIZES[first.dtype]
+    del command.signals[:], other.waits[:]
+    commands.insert(place.index + 1, other)
+    for life in [life for held in plan.roles[place.role].buffers for life in held.lives]:
+        life.birth_command += life.birth_routine == place.routine and life.birth_command > place.index
+        life.death_command += life.death_routine == place.routine and life.death_command >= place.index

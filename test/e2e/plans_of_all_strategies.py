@@ -1,4 +1,4 @@
-"""34 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
+"""36 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
 statistics; and their data."""
 
 import numpy
@@ -6,6 +6,7 @@ from conftest import REPOSITORY, write_config
 from safetensors.numpy import save_file
 
 SGD = {"type": "SGD", "params": {"lr": 0.01, "momentum": 0.9}}
+LAMB = {"type": "Lamb", "params": {"lr": 0.01, "weight_decay": 0.1}}
 ADAGRAD = {"type": "Adagrad", "params": {"lr": 0.01, "lr_decay": 0.1}}
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 
@@ -33,6 +34,7 @@ PLANS = [
     ("llama", 2, 3, staged("1f1b", recompute="full")), ("gpt2", 4, 2, {**staged("gpipe"), **zero(0, overlap_comm=True)}),
     ("statistics", 1, 2, {}), ("statistics", 2, 2, zero(2)),
     ("gpt2", 2, 2, {**zero(1), "fp16": {"enabled": True}}), ("llama", 2, 3, {**zero(0), "deepstatic": {"loss_normalization": "tokens"}}),
+    ("gpt2", 2, 2, {**zero(0), "optimizer": LAMB}), ("llama", 2, 3, {**staged("1f1b"), "optimizer": LAMB}),
 ]
 
 

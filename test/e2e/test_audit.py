@@ -15,6 +15,7 @@ import numpy
 import pytest
 import torch
 from conftest import BUILD, FOLDERS, REPOSITORY, write_config
+from plan_edits import update_in_halves
 from plan_files import read_plan, write_plan
 from safetensors.numpy import save_file
 
@@ -111,6 +112,28 @@ if WHOLE:
     def test_settings_agree(plans, settings):
         audit(plans.compile("gpt2", 2, 2, 2, {}, {}, **settings))
         audit(plans.compile("llama", 1, 2, 0, {}, {"recompute": "full"}, **settings))
+
+
+LAMB = {"type": "Lamb", "params": {"lr": 0.1, "max_coeff": 0.5, "bias_correction": False}}
+
+
+@pytest.mark.parametrize("case", [("gpt2", 2, 2, 0, {}, {}), ("llama", 2, 3, 0, {}, stages(2))], ids=["ranks", "stages"])
+def test_lamb_agrees(plans, case):
+    plan = plans.compile(*case, optimizer=LAMB)
+    config = plan.with_suffix(".json")
+    audit(plan, "--config", config)
+    for name, value in (("max_coeff", 0.75), ("bias_correction", True)):
+        other = plans.folder / f"{name}.json"
+        other.write_text(json.dumps({"optimizer": {"type": "Lamb", "params": {**LAMB["params"], name: value}}, "gradient_clipping": 0.5}))
+        assert f"has {name} {LAMB['params'][name] * 1}, the configuration {value}" in audit(plan, "--config", other, code=1)
+
+
+def test_a_slice_of_a_parameter_is_lambs_alone(plans):
+    """Its ratio is then another; Adam's update is element by element."""
+    adam = plans.compile("gpt2", 1, 1, 0, {}, {})
+    audit(plans.mutant(adam, lambda plan: update_in_halves(plan, "adamw")))
+    lamb = plans.compile("gpt2", 1, 1, 0, {}, {}, optimizer=LAMB)
+    audit(plans.mutant(lamb, lambda plan: update_in_halves(plan, "lamb")), code=1)
 
 
 def test_more_orders_and_other_numbers_agree(plans):

@@ -178,9 +178,11 @@ def test_a_static_scale_stays(tools, linear, tmp_path):
 CYCLE = {"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.001, "cycle_max_lr": 0.05, "cycle_first_step_size": 6,
                                                       "cycle_min_mom": 0.5, "cycle_max_mom": 0.9}}}
 LION = {"optimizer": {"type": "Lion", "params": {"lr": 0.01, "weight_decay": 0.1}}}
+LAMB = {"optimizer": {"type": "Lamb", "params": {"lr": 0.01, "weight_decay": 0.1}}, "zero_optimization": {"stage": 0}}
 OPTIMIZERS = {"adamw-cycled": CYCLE, "lion": LION, "lion-cycled": {**LION, **CYCLE},
               "sgd": {"optimizer": {"type": "SGD", "params": {"lr": 0.01, "momentum": 0.9}}},
-              "adagrad": {"optimizer": {"type": "Adagrad", "params": {"lr": 0.01}}}}
+              "adagrad": {"optimizer": {"type": "Adagrad", "params": {"lr": 0.01}}},
+              "lamb": LAMB, "lamb-cycled": {**LAMB, **CYCLE}}
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -188,7 +190,7 @@ def test_every_optimizer_leaves_overflows_out(tools, linear, tmp_path, name):
     """Rates and cycled momenta follow the steps that were not skipped: to the bit, the others might not have been."""
     pattern = [step % 5 in (0, 3) for step in range(25)]
     everything, clean = samples(tmp_path, pattern, 2)
-    plan, config = compiled(tools, linear, tmp_path, 2, {"loss_scale": 128}, zero_optimization={"stage": 2}, **OPTIMIZERS[name])
+    plan, config = compiled(tools, linear, tmp_path, 2, {"loss_scale": 128}, **{"zero_optimization": {"stage": 2}, **OPTIMIZERS[name]})
     tools("ds-opt", "verify", plan, "--model", linear, "--config", config)
     lines, _ = tools.train(plan, everything, 25, "-n", 2, "--export", tmp_path / "all.weights")
     assert [line["skipped"] for line in lines] == pattern

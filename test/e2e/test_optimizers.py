@@ -4,6 +4,7 @@ PyTorch's optimizers are imported. DeepSpeed's numbers stand in test/data/deepsp
 installed, the script runs again and must make the same.
 """
 
+import hashlib
 import json
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 import torch
 from conftest import REPOSITORY, write_config
 from deepspeed_reference import LR, SCHEDULES, UPDATES, committed, first_values, gradients, maker
+from plan_edits import update_in_halves
 from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
 
@@ -162,14 +164,88 @@ def test_lion_takes_a_cycled_momentum(given):
         require_close({name: weights[name]}, {name: parameter})
 
 
+@pytest.mark.parametrize("name, params", [("lamb", {}), ("lamb without bias correction", {"bias_correction": False})])
+def test_lamb_is_deepspeeds(given, name, params):
+    wanted = committed()[name]
+    for ratios in wanted.pop("ratios").values():
+        assert min(ratios) == pytest.approx(1.3) and max(ratios) == pytest.approx(1.8) and any(1.31 < ratio < 1.79 for ratio in ratios)
+    _, weights = given.run(given.compile("Lamb", {**maker.LAMB, **params}))
+    require_close(weights, wanted)
+
+
+def lamb_in_float64(gradients, value, rates, beta1s, beta2, decay):
+    """The weights after all updates, with the corrections of each update's betas, and the rest as maker.LAMB says."""
+    p, m, v = value.astype(float), numpy.zeros(value.shape), numpy.zeros(value.shape)
+    for number, (rate, beta1, gradient) in enumerate(zip(rates, beta1s, gradients.astype(float), strict=True), 1):
+        m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+        update = m / (numpy.sqrt(v) + maker.LAMB["eps"]) + decay * p
+        ratio = numpy.clip(numpy.linalg.norm(p) / numpy.linalg.norm(update), maker.LAMB["min_coeff"], maker.LAMB["max_coeff"])
+        p -= rate * numpy.sqrt(1 - beta2**number) / (1 - beta1**number) * ratio * update
+    return p
+
+
+def test_lamb_takes_a_cycled_momentum(given):
+    kind, params = SCHEDULES["one-cycle"]
+    _, weights = given.run(given.compile("Lamb", maker.LAMB, scheduler={"type": kind, "params": params}))
+    wanted = committed()["schedules"]["one-cycle"]
+    for name, value in first_values().items():
+        expected = lamb_in_float64(gradients()[name], value, wanted["lr"], wanted["beta1"], wanted["betas"], maker.LAMB["weight_decay"])
+        require_close({name: weights[name]}, {name: expected})
+
+
+def test_lamb_has_parameter_groups(given):
+    _, weights = given.run(given.compile("Lamb", maker.LAMB, deepstatic={"parameter_groups": GROUPS}))
+    beta1, beta2 = maker.LAMB["betas"]
+    for name, factor, decay in (("scale", 0.25, 0), ("matrix", 2, maker.LAMB["weight_decay"])):
+        wanted = lamb_in_float64(gradients()[name], first_values()[name], [LR * factor] * UPDATES, [beta1] * UPDATES, beta2, decay)
+        require_close({name: weights[name]}, {name: wanted})
+
+
+def test_verify_derives_lambs_settings(given):
+    """A plan of other bounds than the configuration's is refused, whatever the default."""
+    for key, value in (("max_coeff", 2.5), ("min_coeff", 0.5), ("bias_correction", False), ("eps", 1e-3)):
+        plan = given.compile("Lamb", maker.LAMB)
+        config = given.fresh(".json")
+        write_config(config, 1, optimizer={"type": "Lamb", "params": {**maker.LAMB, key: value}})
+        message = read_plan(plan)
+        message.sources.configuration_sha256 = hashlib.sha256(config.read_bytes()).digest()
+        write_plan(plan, message)
+        refusal = given.tools.refused("ds-opt", "verify", plan, "--model", given.folder / "model", "--config", config)
+        assert f"{'epsilon' if key == 'eps' else key} of " in refusal and "by the configuration" in refusal
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_lamb_is_refused_where_parameters_are_shared_out(given, stage):
+    config = given.fresh(".json")
+    write_config(config, 1, optimizer={"type": "Lamb", "params": maker.LAMB}, zero_optimization={"stage": stage})
+    refusal = given.tools.refused("ds-opt", "compile", given.folder / "model", "--config", config, "--ranks", 2, "-o", given.fresh(".dsplan"))
+    assert f"zero_optimization.stage is {stage}; Lamb's trust ratio is of whole parameters, and stages 1 to 3 give each rank slices of them; " \
+        "write 0, or another optimizer.type" in refusal
+
+
+def test_a_slice_of_a_parameter_is_refused_for_lamb_alone(given):
+    """Adam's update is element by element, so two calls do as well as one."""
+    def halved(optimizer, params):
+        plan = given.compile(optimizer, params)
+        message = read_plan(plan)
+        update_in_halves(message, optimizer.lower())
+        return write_plan(plan, message)
+
+    given.tools("ds-opt", "verify", halved("AdamW", ADAM))
+    refusal = given.tools.refused("ds-opt", "verify", halved("Lamb", maker.LAMB), code=1)
+    assert "it updates 124 of the 252 bytes of matrix in a call on 124; lamb takes norms of a parameter" in refusal
+
+
 LION = {"type": "Lion", "params": {"lr": 1e-4, "weight_decay": 0.1}}
+LAMB = {"type": "Lamb", "params": {"lr": 1e-2, "weight_decay": 0.1, "max_coeff": 0.5}}
 
 
-def lion_run(tools, exported, text_data, folder, ranks=1, accumulation=1, options=(), steps=6, **settings):
+def tiny_run(tools, exported, text_data, folder, ranks=1, accumulation=1, options=(), steps=6, optimizer=LION, model=(), **settings):
     """A tiny Llama: the digest of the weights, and the losses."""
-    model, plan, weights = exported("llama", "--size", "tiny", "--seq", 16), folder / "m.dsplan", folder / "weights.safetensors"
-    config = write_config(folder / "ds_config.json", 2, accumulation, LION, gradient_clipping=1.0, **settings)
+    model, plan, weights = exported("llama", "--size", "tiny", "--seq", 16, *model), folder / "m.dsplan", folder / "weights.safetensors"
+    config = write_config(folder / "ds_config.json", 2, accumulation, optimizer, gradient_clipping=1.0, **settings)
     tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan)
+    tools("ds-opt", "verify", plan, "--model", model, "--config", config)
     metrics, _ = tools.train(plan, text_data(16), steps, "--export", weights, "-n", ranks, *options)
     return load_file(weights), [line["loss"] for line in metrics]
 
@@ -185,15 +261,48 @@ def require_same(ours, expected):
 def test_lion_over_ranks_is_one_ranks(settings, tools, exported, text_data, tmp_path):
     for name in ("one", "many"):
         (tmp_path / name).mkdir()
-    one = lion_run(tools, exported, text_data, tmp_path / "one", accumulation=2)
-    many = lion_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=2 if "deepstatic" in settings else 1, **settings)
+    one = tiny_run(tools, exported, text_data, tmp_path / "one", accumulation=2)
+    many = tiny_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=2 if "deepstatic" in settings else 1, **settings)
     require_same(many, one)
 
 
 def test_lion_resumes_bit_by_bit(tools, exported, text_data, tmp_path):
-    plain = lion_run(tools, exported, text_data, tmp_path)
-    lion_run(tools, exported, text_data, tmp_path, options=("--save", tmp_path / "saved"), steps=3)
-    resumed = lion_run(tools, exported, text_data, tmp_path, options=("--resume", tmp_path / "saved"))
+    plain = tiny_run(tools, exported, text_data, tmp_path)
+    tiny_run(tools, exported, text_data, tmp_path, options=("--save", tmp_path / "saved"), steps=3)
+    resumed = tiny_run(tools, exported, text_data, tmp_path, options=("--resume", tmp_path / "saved"))
+    require_same(resumed, (plain[0], plain[1][3:]))
+
+
+STAGES = {"pipeline": {"stages": 2}}
+TOKENS = {"loss_normalization": "tokens"}
+
+
+@pytest.mark.parametrize("ranks, accumulation, zero, own, of_one", [
+    (2, 1, {}, {}, {}), (2, 1, {"overlap_comm": True}, {}, {}), (2, 2, {}, STAGES, {}), (4, 1, {}, STAGES, {}), (2, 1, {}, TOKENS, TOKENS),
+], ids=["ranks", "overlapped", "stages", "both", "tokens"])
+def test_lamb_over_ranks_is_one_ranks(ranks, accumulation, zero, own, of_one, tools, exported, text_data, tmp_path):
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+    one = tiny_run(tools, exported, text_data, tmp_path / "one", accumulation=2, optimizer=LAMB, deepstatic=of_one)
+    many = tiny_run(tools, exported, text_data, tmp_path / "many", ranks=ranks, accumulation=accumulation, optimizer=LAMB,
+                    zero_optimization={"stage": 0, **zero}, deepstatic=own)
+    require_same(many, one)
+
+
+@pytest.mark.parametrize("settings", [{}, {"bf16": {"enabled": True}}], ids=["float32", "bf16"])
+def test_lambs_bits_are_not_the_workers(settings, tools, exported, text_data, tmp_path):
+    """One plan, trained by one, two and three threads."""
+    more = dict(accumulation=2, optimizer=LAMB, model=("--set", "vocab_size=1000"), **settings)
+    runs = [tiny_run(tools, exported, text_data, tmp_path, options=("--threads", threads), **more) for threads in (1, 2, 3)]
+    assert any(value.size > 2**15 for value in runs[0][0].values()), "every parameter is one piece of work: the test shows nothing"
+    require_same(runs[1], runs[0])
+    require_same(runs[2], runs[0])
+
+
+def test_lamb_resumes_bit_by_bit(tools, exported, text_data, tmp_path):
+    plain = tiny_run(tools, exported, text_data, tmp_path, optimizer=LAMB)
+    tiny_run(tools, exported, text_data, tmp_path, options=("--save", tmp_path / "saved"), steps=3, optimizer=LAMB)
+    resumed = tiny_run(tools, exported, text_data, tmp_path, options=("--resume", tmp_path / "saved"), optimizer=LAMB)
     require_same(resumed, (plain[0], plain[1][3:]))
 
 
@@ -217,14 +326,14 @@ def test_groups_over_ranks_are_one_ranks(settings, tools, exported, text_data, t
     groups = {"parameter_groups": [{"match": "norm", "weight_decay": 0, "lr_factor": 0.5}, {"match": "self_attn", "lr_factor": 3}]}
     for name in ("one", "many", "plain"):
         (tmp_path / name).mkdir()
-    one = lion_run(tools, exported, text_data, tmp_path / "one", accumulation=2, deepstatic=groups)
-    plain = lion_run(tools, exported, text_data, tmp_path / "plain", accumulation=2)
+    one = tiny_run(tools, exported, text_data, tmp_path / "one", accumulation=2, deepstatic=groups)
+    plain = tiny_run(tools, exported, text_data, tmp_path / "plain", accumulation=2)
     assert one[1] != plain[1], "groups change nothing: the test shows nothing"
     many = {**settings, "deepstatic": groups}
     if many.pop("stages", None):
         many["deepstatic"] = {**groups, "pipeline": {"stages": 2}}
     accumulation = 2 if "pipeline" in many["deepstatic"] else 1
-    require_same(lion_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=accumulation, **many), one)
+    require_same(tiny_run(tools, exported, text_data, tmp_path / "many", ranks=2, accumulation=accumulation, **many), one)
 
 
 @pytest.mark.parametrize("group, sentence", [

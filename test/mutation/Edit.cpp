@@ -94,9 +94,10 @@ bool isKernel(const proto::Command &command, const char *name) {
   return command.has_kernel() && command.kernel().kernel() == name;
 }
 bool isOptimizer(const proto::Command &command) {
-  return isKernel(command, "adamw") || isKernel(command, "sgd") || isKernel(command, "adagrad") ||
+  return keepsTwoMoments(command) || isKernel(command, "sgd") || isKernel(command, "adagrad") ||
          isKernel(command, "lion");
 }
+bool keepsTwoMoments(const proto::Command &command) { return isKernel(command, "adamw") || isKernel(command, "lamb"); }
 bool isCollective(const proto::Command &command, proto::CollectiveCommand::Kind kind) {
   return command.has_collective() && command.collective().kind() == kind;
 }

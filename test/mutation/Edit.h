@@ -54,6 +54,8 @@ uint64_t bytesOf(const proto::Operand &operand);
 
 bool isKernel(const proto::Command &command, const char *name);
 bool isOptimizer(const proto::Command &command);
+/// AdamW's or Lamb's update: p, g, both moments, the rate, the step and the factor of gradients.
+bool keepsTwoMoments(const proto::Command &command);
 bool isCollective(const proto::Command &command, proto::CollectiveCommand::Kind kind);
 /// Whether any operand lies in a buffer of gradients or of what is sent.
 bool touchesGradients(const proto::Plan &plan, const Place &place);

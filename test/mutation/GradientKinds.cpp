@@ -238,7 +238,7 @@ std::string lostState(proto::Plan &plan, Random &random) {
 }
 
 std::string swapMoments(proto::Plan &plan, Random &random) {
-  const auto place = random.pick(find(plan, [](const proto::Command &command) { return isKernel(command, "adamw"); }));
+  const auto place = random.pick(find(plan, keepsTwoMoments));
   if (!place)
     return "";
   at(plan, *place).mutable_kernel()->mutable_operands()->SwapElements(2, 3);

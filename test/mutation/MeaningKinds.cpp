@@ -30,12 +30,18 @@ std::string scaleTwice(proto::Plan &plan, Random &random) {
 }
 
 template <typename Change>
-std::string changeAttribute(proto::Plan &plan, Random &random, const char *kernel, const char *name, Change change) {
-  const auto place = random.pick(find(plan, [&](const proto::Command &command) { return isKernel(command, kernel); }));
+std::string changeAttribute(proto::Plan &plan, Random &random, const std::vector<Place> &places, const char *name,
+                            Change change) {
+  const auto place = random.pick(places);
   proto::Attribute *field = place ? attribute(at(plan, *place), name) : nullptr;
   if (!field || !change(*field))
     return "";
   return describe(plan, *place) + " with another " + name;
+}
+template <typename Change>
+std::string changeAttribute(proto::Plan &plan, Random &random, const char *kernel, const char *name, Change change) {
+  const auto isOne = [&](const proto::Command &command) { return isKernel(command, kernel); };
+  return changeAttribute(plan, random, find(plan, isOne), name, change);
 }
 
 bool doubled(proto::Attribute &field) {
@@ -52,10 +58,10 @@ std::string wrongRate(proto::Plan &plan, Random &random) {
   return changeAttribute(plan, random, "learning_rate", "lr", doubled);
 }
 std::string wrongDecay(proto::Plan &plan, Random &random) {
-  return changeAttribute(plan, random, "adamw", "weight_decay", doubled);
+  return changeAttribute(plan, random, find(plan, keepsTwoMoments), "weight_decay", doubled);
 }
 std::string wrongBeta(proto::Plan &plan, Random &random) {
-  return changeAttribute(plan, random, "adamw", "beta1", doubled);
+  return changeAttribute(plan, random, find(plan, keepsTwoMoments), "beta1", doubled);
 }
 std::string wrongClip(proto::Plan &plan, Random &random) {
   return changeAttribute(plan, random, "clip_factor", "max_norm", doubled);
@@ -87,7 +93,7 @@ std::string wrongTranspose(proto::Plan &plan, Random &random) {
 
 /// Clipping by something that is no factor: the learning rate, which has the same type.
 std::string clipNotApplied(proto::Plan &plan, Random &random) {
-  const auto place = random.pick(find(plan, [](const proto::Command &command) { return isKernel(command, "adamw"); }));
+  const auto place = random.pick(find(plan, keepsTwoMoments));
   if (!place)
     return "";
   auto &operands = *at(plan, *place).mutable_kernel()->mutable_operands();

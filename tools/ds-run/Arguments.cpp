@@ -87,6 +87,10 @@ private:
   void addResults() {
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("--metrics", training.metrics, "one JSON object a step, and a summary");
+    app_.add_option("--peak-tflops", training.peakTflops,
+                    "what one rank can do, in 10^12 FLOP/s of the type it computes in: --metrics then has\n"
+                    "model_flops_utilization, the share that the model's own products are of it")
+        ->check(CLI::PositiveNumber);
     app_.add_option("--trace", training.trace, "when each command ran, for chrome://tracing or ui.perfetto.dev");
     app_.add_option("--flight-recorder", training.flightFolder,
                     "folder for what each rank did last, written on failure and SIGUSR2; default: PLAN.flight");

@@ -89,6 +89,11 @@ void Progress::noted(const char *sentence) noexcept {
   std::fprintf(stderr, "note: %s\n", sentence);
 }
 
+void Progress::shown(const char *table) noexcept {
+  finish();
+  std::fputs(table, stderr);
+}
+
 void Progress::drawBar(const runtime::StepReport &report) noexcept {
   const auto now = Clock::now();
   if (report.step < steps_ && now - drawn_ < std::chrono::milliseconds(100))

@@ -18,6 +18,7 @@ public:
   void stepDone(const runtime::StepReport &report) noexcept override;
   void evaluated(const runtime::EvaluationReport &report) noexcept override;
   void noted(const char *sentence) noexcept override; // whatever the detail
+  void shown(const char *table) noexcept override;    // likewise
   /// Leaves the bar's line, if there is one.
   void finish() noexcept;
 

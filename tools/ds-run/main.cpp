@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/GuardPageReport.h"
 #include "runtime/flight/FlightRecorder.h"
 #include "runtime/monitor/Monitor.h"
+#include "runtime/monitor/Profiler.h"
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
@@ -111,6 +112,8 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   std::optional<runtime::Certificate> certificate;
   if (!arguments.certificate.empty())
     certificate.emplace(arguments.certificate, arguments.training.planPath);
+  runtime::Profiler profiler;
+  arguments.training.profile = [&](const auto &plan) { return profiler.profileOf(plan); };
   runtime::Training training(arguments.training, kernels::cpuKernels());
   const std::atomic<bool> &stop = askToEndOnSignals();
   if (arguments.verbose && training.hasRankZero())
@@ -125,13 +128,16 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
   std::optional<runtime::Monitor> monitor;
   if (training.hasRankZero())
     monitor.emplace(training.plan(), progress);
-  runtime::MeasuredRun measured(monitor ? static_cast<runtime::TrainingObserver &>(*monitor) : progress);
+  profiler.passTo(monitor ? static_cast<runtime::TrainingObserver &>(*monitor) : progress);
+  runtime::MeasuredRun measured(profiler);
   try {
     training.run(measured, stop);
   } catch (...) {
+    profiler.finish();
     progress.finish();
     throw;
   }
+  profiler.finish();
   progress.finish();
   if (certificate && training.hasRankZero())
     certificate->append(measured, training.summary());

@@ -31,7 +31,7 @@ constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wi
 
 /// Flags that the reference program leaves out where they are off.
 constexpr std::string_view flags[] = {"transpose_lhs", "transpose_rhs", "causal",    "nesterov", "last",
-                                      "smallest",      "exclusive",     "decoupled", "reverse"};
+                                      "smallest",      "exclusive",     "decoupled", "reverse",  "bias_correction"};
 
 bool isIn(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();

@@ -5,6 +5,8 @@
 #include "core/Error.h"
 #include "kernels/WidenedCall.h"
 #include "kernels/attention/attention_call.h"
+#include "kernels/clip/clip_factor_call.h"
+#include "kernels/clip/global_norm_call.h"
 #include "kernels/conv/conv_call.h"
 #include "kernels/conv/pool_call.h"
 #include "kernels/elementwise/elementwise_call.h"
@@ -18,9 +20,8 @@
 #include "kernels/norm/rms_norm_call.h"
 #include "kernels/optimizer/adagrad_call.h"
 #include "kernels/optimizer/adamw_call.h"
-#include "kernels/optimizer/clip_factor_call.h"
 #include "kernels/optimizer/cycled_momentum_call.h"
-#include "kernels/optimizer/global_norm_call.h"
+#include "kernels/optimizer/lamb_call.h"
 #include "kernels/optimizer/learning_rate_call.h"
 #include "kernels/optimizer/lion_call.h"
 #include "kernels/optimizer/sgd_call.h"
@@ -89,6 +90,7 @@ constexpr CallCheck callChecks[] = {
     {"adamw", make<kernels::AdamWCall>},
     {"sgd", make<kernels::SgdCall>},
     {"lion", make<kernels::LionCall>},
+    {"lamb", make<kernels::LambCall>},
     {"adagrad", make<kernels::AdagradCall>},
     {"block_sum_squares", make<kernels::BlockSumSquaresCall>},
     {"global_norm", make<kernels::GlobalNormCall>},

@@ -6,7 +6,8 @@
 //   2. sums of squares of each gradient, in the order of the parameters, and the global norm of all;
 //   3. the clip factor, as of torch.nn.utils.clip_grad_norm_ (Pascanu et al., ICML 2013);
 //   4. an op for each parameter: AdamW or Adam (Kingma and Ba, ICLR 2015; Loshchilov and Hutter, ICLR 2019), SGD,
-//      Adagrad (Duchi et al., JMLR 2011), Lion (Chen et al., NeurIPS 2023), with the options of torch.optim;
+//      Adagrad (Duchi et al., JMLR 2011), Lion (Chen et al., NeurIPS 2023), Lamb (You et al., ICLR 2020), with the
+//      options of torch.optim and DeepSpeed;
 //   5. the step's number plus one, and the metrics.
 //
 //===----------------------------------------------------------------------===//
@@ -61,8 +62,9 @@ struct InsertOptimizer : ds::impl::InsertOptimizerBase<InsertOptimizer> {
 private:
   LogicalResult checkOptions() {
     ModuleOp module = getOperation();
-    if (!llvm::is_contained({"adamw", "sgd", "adagrad", "lion"}, optimizer.getValue()))
-      return module.emitError() << "optimizer \"" << optimizer.getValue() << "\" is none of adamw, sgd, adagrad, lion";
+    if (!llvm::is_contained({"adamw", "sgd", "adagrad", "lion", "lamb"}, optimizer.getValue()))
+      return module.emitError() << "optimizer \"" << optimizer.getValue()
+                                << "\" is none of adamw, sgd, adagrad, lion, lamb";
     if (!llvm::is_contained({"constant", "WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest", "OneCycle"},
                             schedule.getValue()))
       return module.emitError()
@@ -70,7 +72,7 @@ private:
              << "\" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle";
     if (microbatches < 1)
       return module.emitError() << "microbatches is " << microbatches.getValue() << "; it must be at least 1";
-    if (!momentumParameters.empty() && optimizer != "adamw" && optimizer != "lion")
+    if (!momentumParameters.empty() && !llvm::is_contained({"adamw", "lion", "lamb"}, optimizer.getValue()))
       return module.emitError() << "momentum-parameters cycle a beta, which " << optimizer.getValue() << " has not";
     groups_ = {};
     if (failed(groups_.read(parameterGroups, module)))
@@ -165,6 +167,12 @@ private:
       train::AdamWOp::create(b, symbol, gradient, first, second, rate, step, factor, momentum_,
                              b.getF64FloatAttr(beta1), b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon),
                              b.getF64FloatAttr(decay_), b.getBoolAttr(decoupled));
+    } else if (optimizer == "lamb") {
+      auto first = variable(b, symbols, firstMomentName(name), type, symbol);
+      auto second = variable(b, symbols, secondMomentName(name), type, symbol);
+      train::LambOp::create(b, symbol, gradient, first, second, rate, step, factor, momentum_, b.getF64FloatAttr(beta1),
+                            b.getF64FloatAttr(beta2), b.getF64FloatAttr(epsilon), b.getF64FloatAttr(decay_),
+                            b.getF64FloatAttr(maxCoeff), b.getF64FloatAttr(minCoeff), b.getBoolAttr(biasCorrection));
     } else if (optimizer == "lion") {
       auto moment = variable(b, symbols, firstMomentName(name), type, symbol);
       train::LionOp::create(b, symbol, gradient, moment, rate, step, factor, momentum_, b.getF64FloatAttr(beta1),

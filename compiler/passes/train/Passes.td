@@ -292,16 +292,19 @@ def InsertOptimizer
     after their parameter. The mean loss, the gradient norm and the learning rate become metrics.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"\"", "adamw, sgd, adagrad or lion">,
+    Option<"optimizer", "optimizer", "std::string", "\"\"", "adamw, sgd, adagrad, lion or lamb">,
     Option<"lr", "lr", "double", "0", "learning rate">,
-    Option<"beta1", "beta1", "double", "0", "decay of the first moment (adamw, lion)">,
-    Option<"beta2", "beta2", "double", "0", "decay of the second moment (adamw); lion: of its moment">,
-    Option<"epsilon", "epsilon", "double", "0", "added to the denominator (adamw, adagrad)">,
+    Option<"beta1", "beta1", "double", "0", "decay of the first moment (adamw, lion, lamb)">,
+    Option<"beta2", "beta2", "double", "0", "decay of the second moment (adamw, lamb); lion: of its moment">,
+    Option<"epsilon", "epsilon", "double", "0", "added to the denominator (adamw, adagrad, lamb)">,
     Option<"weightDecay", "weight-decay", "double", "0", "weight decay">,
     Option<"decoupled", "decoupled", "bool", "false", "decay the weight, not the gradient (adamw)">,
     Option<"momentum", "momentum", "double", "0", "momentum (sgd)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov momentum (sgd)">,
     Option<"lrDecay", "lr-decay", "double", "0", "the rate of update j is lr / (1 + j * this) (adagrad)">,
+    Option<"maxCoeff", "max-coeff", "double", "0", "largest trust ratio (lamb)">,
+    Option<"minCoeff", "min-coeff", "double", "0", "least trust ratio (lamb)">,
+    Option<"biasCorrection", "bias-correction", "bool", "false", "correct the rate for moments that begin with 0 (lamb)">,
     Option<"parameterGroups", "parameter-groups", "std::string", "\"\"",
            "`{match = \\\"REGEX\\\", weight_decay = 0.0, lr_factor = 0.5}, ...`; the first that matches decides">,
     Option<"clip", "clip", "double", "0", "largest global gradient norm; 0: no clipping">,
@@ -310,7 +313,7 @@ def InsertOptimizer
     Option<"scheduleParameters", "schedule-parameters", "std::string", "\"\"",
            "the schedule's, by DeepSpeed's names: `warmup_min_lr = 0.0, warmup_type = \\\"log\\\"`">,
     Option<"momentumParameters", "momentum-parameters", "std::string", "\"\"",
-           "those of a momentum that OneCycle cycles; empty: it stays (adamw, lion)">,
+           "those of a momentum that OneCycle cycles; empty: it stays (adamw, lion, lamb)">,
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches whose losses are averaged">];
 }
 

@@ -169,7 +169,7 @@ private:
 
   static OpOperand &clipOf(Operation &update) {
     return *TypeSwitch<Operation *, OpOperand *>(&update)
-                .Case<train::AdamWOp, train::SgdOp, train::AdagradOp, train::LionOp>(
+                .Case<train::AdamWOp, train::SgdOp, train::AdagradOp, train::LionOp, train::LambOp>(
                     [](auto op) { return &op.getClipMutable(); })
                 .Default([](Operation *other) -> OpOperand * {
                   llvm::reportFatalInternalError("ds-scale-loss does not know " + other->getName().getStringRef());

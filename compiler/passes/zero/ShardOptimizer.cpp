@@ -4,6 +4,7 @@
 // 2. Where every rank needs the whole parameters (stages 1 and 2), an all_gather follows.
 // 3. Sums of squares for the gradient norm are taken over this rank's blocks and gathered; the norm views each
 //    parameter's where they lie and adds them in the same order, so it has the same bits.
+// train.lamb, whose step is of a whole parameter, is refused.
 // This is the sharded optimizer of ZeRO stage 1 (Rajbhandari et al., arXiv 1910.02054; Xu et al., arXiv 2004.13336).
 //
 //===----------------------------------------------------------------------===//
@@ -78,6 +79,9 @@ private:
     NamedAttrList merged;
     SmallVector<int64_t> reference;
     for (Operation *op : members) {
+      if (isa<train::LambOp>(op))
+        return op->emitOpError() << "needs the norm of a whole parameter, and ranks update slices of bucket @"
+                                 << bucket.getSymName() << "; ZeRO stage 0 leaves parameters whole";
       FailureOr<NamedAttrList> own = onBuckets(op, buckets);
       if (failed(own))
         return failure();

@@ -29,6 +29,7 @@ SCHEDULES = {
 }
 LR = 0.003
 LION = dict(lr=LR, betas=[0.9, 0.97], weight_decay=0.1)
+LAMB = dict(lr=LR, betas=[0.9, 0.97], eps=1e-6, weight_decay=0.1, max_coeff=1.8, min_coeff=1.3)  # some ratios lie between, some beyond either
 
 
 def gradients() -> dict:
@@ -80,8 +81,23 @@ def lion() -> dict:
     return weights(update)
 
 
+def lamb(bias_correction) -> dict:
+    """The weights, and the trust ratio of each update."""
+    import torch
+    from deepspeed.ops.op_builder.npu.fused_lamb import NPUFusedLamb
+    ratios = {"matrix": [], "scale": []}
+
+    def update(parameter, gradient, number, state):
+        moments = [state.setdefault(name, torch.zeros_like(parameter)) for name in ("exp_avg", "exp_avg_sq")]
+        ratio = NPUFusedLamb.lamb(parameter, torch.zeros(0), *moments, gradient, LAMB["lr"], *LAMB["betas"], LAMB["max_coeff"],
+                                  LAMB["min_coeff"], LAMB["eps"], 1.0, number + 1, 1, bias_correction, LAMB["weight_decay"])
+        ratios["matrix" if parameter.dim() == 2 else "scale"].append(float(ratio))
+    return {**weights(update), "ratios": ratios}
+
+
 def reference() -> dict:
-    return {"schedules": {name: schedule(kind, params) for name, (kind, params) in SCHEDULES.items()}, "lion": lion()}
+    return {"schedules": {name: schedule(kind, params) for name, (kind, params) in SCHEDULES.items()}, "lion": lion(),
+            "lamb": lamb(True), "lamb without bias correction": lamb(False)}
 
 
 if __name__ == "__main__":

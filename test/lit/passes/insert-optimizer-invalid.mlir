@@ -11,8 +11,8 @@
 
 // MICROBATCH: error: has no @microbatch; run ds-differentiate before
 // LOSS: error: has no metric @loss; ds-differentiate makes it
-// MISSING: error: optimizer "" is none of adamw, sgd, adagrad, lion
-// OPTIMIZER: error: optimizer "muon" is none of adamw, sgd, adagrad, lion
+// MISSING: error: optimizer "" is none of adamw, sgd, adagrad, lion, lamb
+// OPTIMIZER: error: optimizer "muon" is none of adamw, sgd, adagrad, lion, lamb
 // SCHEDULE: error: schedule "Cosine" is none of constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest, OneCycle
 // WARMUP: error: schedule-parameters is "lr 3", which is no list of "name = value"
 // MOMENTUM: error: momentum-parameters cycle a beta, which sgd has not

@@ -3,6 +3,7 @@
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=sgd lr=0.5 schedule=WarmupLR schedule-parameters={warmup_max_lr = 0.25, warmup_num_steps = 10, warmup_type = \"linear\"}" | FileCheck %s --check-prefix=PLAIN
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adamw schedule=OneCycle schedule-parameters={cycle_min_lr = 0.1} momentum-parameters={cycle_min_mom = 0.5}" | FileCheck %s --check-prefix=CYCLE
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=lion beta1=0.5" | FileCheck %s --check-prefix=LION
+// RUN: ds-opt %s --ds-insert-optimizer="optimizer=lamb beta1=0.5 max-coeff=2.0 min-coeff=0.25 bias-correction=true" | FileCheck %s --check-prefix=LAMB
 // RUN: ds-opt %s --ds-insert-optimizer="optimizer=adagrad lr-decay=0.5" | FileCheck %s --check-prefix=ADAGRAD
 
 train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
@@ -67,6 +68,13 @@ func.func @microbatch() {
 // LION-LABEL: func.func @update()
 // LION: train.lion @w gradient @"w::gradient" moment @"w::exp_avg" rate %{{.*}} step %{{.*}} clip %{{.*}}beta1 = 5.000000e-01
 // LION: train.lion @b gradient @"b::gradient" moment @"b::exp_avg"
+
+// Tests Lamb: two moments a parameter, and the bounds of its trust ratio.
+// LAMB-DAG: train.variable optimizer @"w::exp_avg" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+// LAMB-DAG: train.variable optimizer @"w::exp_avg_sq" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+// LAMB-LABEL: func.func @update()
+// LAMB: train.lamb @w gradient @"w::gradient" moments @"w::exp_avg", @"w::exp_avg_sq" rate %{{.*}} step %{{.*}} clip %{{.*}}beta1 = 5.000000e-01{{.*}}bias_correction = true{{.*}}max_coeff = 2.000000e+00 : f64, min_coeff = 2.500000e-01
+// LAMB: train.lamb @b gradient @"b::gradient" moments @"b::exp_avg", @"b::exp_avg_sq"
 
 // Tests Adagrad: one sum of squares a parameter.
 // ADAGRAD-DAG: train.variable optimizer @"w::sum" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>

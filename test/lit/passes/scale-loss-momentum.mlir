@@ -18,6 +18,7 @@ func.func @update() {
   // CHECK: %[[GUARDED:.*]] = train.select
   // CHECK: train.adamw {{.*}} clip %[[GUARDED]] momentum %[[MOMENTUM]]
   // CHECK: train.lion {{.*}} clip %[[GUARDED]] momentum %[[MOMENTUM]]
+  // CHECK: train.lamb {{.*}} clip %[[GUARDED]] momentum %[[MOMENTUM]]
   %step = train.read @"optimizer::step" : tensor<i64>
   %rate = train.learning_rate "constant" %step {lr = 0.5} : (tensor<i64>) -> tensor<f64>
   %momentum = train.cycled_momentum %step {} : (tensor<i64>) -> tensor<f64>
@@ -27,6 +28,7 @@ func.func @update() {
   %clip = train.constant dense<1.0> : tensor<f64>
   train.adamw @w gradient @"w::gradient" moments @"w::exp_avg", @"w::exp_avg_sq" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.0, decoupled = true} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
   train.lion @w gradient @"w::gradient" moment @"w::exp_avg" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
+  train.lamb @w gradient @"w::gradient" moments @"w::exp_avg", @"w::exp_avg_sq" rate %rate step %step clip %clip momentum %momentum {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.0, max_coeff = 10.0, min_coeff = 0.01, bias_correction = true} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
   train.increment @"optimizer::step"
   return
 }

@@ -110,8 +110,9 @@ TEST(ConfigError, ZeroOptimization) {
 
 TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
   const auto refused = [](const std::string &member) { return sentence("\"train_batch_size\": 1, " + member); };
-  EXPECT_EQ(refused(R"("wandb": {"enabled": true})"),
-            "ds_config.json:1: wandb.enabled is true; this is not available yet, only false is");
+  EXPECT_EQ(refused(R"("wandb": {"enabled": true})"), "ds_config.json:1: wandb.enabled is true; this is not available "
+                                                      "yet, only false is; tensorboard writes files that "
+                                                      "`wandb sync FOLDER` imports");
   for (const char *member :
        {R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
         R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
@@ -123,7 +124,7 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("gradient_predivide_factor": 2)", R"("data_types": {"grad_accum_dtype": "fp16"})",
         R"("deepstatic": {"tensor_parallel": 2})", R"("tensor_parallel": {"autotp_size": 2})",
         R"("pipeline": {"activation_checkpoint_interval": 1})", R"("weight_quantization": {"enabled": true})",
-        R"("flops_profiler": {"enabled": true})", R"("sequence_parallel_size": 2)",
+        R"("comms_logger": {"enabled": true, "prof_ops": ["all_reduce"]})", R"("sequence_parallel_size": 2)",
         R"("compile": {"deepcompile": true, "offload_parameters": true})"})
     EXPECT_NE(refused(member).find("this is not available yet"), std::string::npos) << member;
 }
@@ -141,8 +142,8 @@ TEST(ConfigError, RemovedAndMistypedKeys) {
 }
 
 TEST(ConfigError, Optimizers) {
-  EXPECT_EQ(optimizerSentence(R"({"type": "Lamb"})"), "ds_config.json:1: optimizer.type is \"Lamb\"; this optimizer is "
-                                                      "not available; AdamW, Adam, SGD, Adagrad and Lion are");
+  EXPECT_EQ(optimizerSentence(R"({"type": "Muon"})"), "ds_config.json:1: optimizer.type is \"Muon\"; this optimizer is "
+                                                      "not available; AdamW, Adam, SGD, Adagrad, Lion and Lamb are");
   EXPECT_EQ(optimizerSentence(R"({"params": {"lr": 1}})"),
             "ds_config.json: optimizer.type is missing: no Python passes an optimizer in; write e.g. \"optimizer\": "
             "{\"type\": \"AdamW\", \"params\": {\"lr\": 0.001}}");
@@ -160,6 +161,28 @@ TEST(ConfigError, Optimizers) {
   EXPECT_EQ(optimizerSentence(R"({"type": "AdamW", "params": {"adam_w_mode": false}})"),
             "ds_config.json:1: optimizer.params.adam_w_mode is false; AdamW always keeps weight decay out of the "
             "moments; write optimizer.type \"Adam\" for the other");
+}
+
+TEST(ConfigError, Lamb) {
+  EXPECT_EQ(optimizerSentence(R"({"type": "Lamb", "params": {"amsgrad": true}})"),
+            "ds_config.json:1: optimizer.params.amsgrad is true; this is not available yet, only false is");
+  EXPECT_EQ(optimizerSentence(R"({"type": "Lamb", "params": {"eps_inside_sqrt": true}})"),
+            "ds_config.json:1: optimizer.params.eps_inside_sqrt is true; this is not available yet, only false is");
+  EXPECT_EQ(optimizerSentence(R"({"type": "Lamb", "params": {"max_grad_norm": 1}})"),
+            "ds_config.json:1: optimizer.params.max_grad_norm is 1; DeepSpeed takes the largest norm from "
+            "gradient_clipping; write it there");
+  EXPECT_EQ(
+      optimizerSentence(R"({"type": "Lamb", "params": {"min_coeff": 11}})"),
+      "ds_config.json:1: optimizer.params.min_coeff is 11; it must be at most optimizer.params.max_coeff, which is "
+      "10.0");
+  EXPECT_EQ(
+      optimizerSentence(R"({"type": "Lamb", "params": {"max_coeff": 0.5, "min_coeff": 0.75}})"),
+      "ds_config.json:1: optimizer.params.min_coeff is 0.75; it must be at most optimizer.params.max_coeff, which "
+      "is 0.5");
+  EXPECT_EQ(
+      optimizerSentence(R"({"type": "Lamb"}, "zero_optimization": {"stage": 2})"),
+      "ds_config.json:1: zero_optimization.stage is 2; Lamb's trust ratio is of whole parameters, and stages 1 to 3 "
+      "give each rank slices of them; write 0, or another optimizer.type");
 }
 
 TEST(ConfigError, ParametersOutOfRange) {
@@ -224,7 +247,9 @@ TEST(ConfigError, Schedulers) {
 
 TEST(ConfigError, AllOfThemAreReportedTheFirstFirst) {
   const ConfigError error = refusal("\n\"wandb\": {\"enabled\": true},\n\"prescale_gradients\": true,\n\"foo\": 1");
-  EXPECT_STREQ(error.what(), "ds_config.json:2: wandb.enabled is true; this is not available yet, only false is");
+  EXPECT_STREQ(error.what(), "ds_config.json:2: wandb.enabled is true; this is not available yet, only false is; "
+                             "tensorboard writes files that "
+                             "`wandb sync FOLDER` imports");
   EXPECT_EQ(error.tryLine, "--set wandb.enabled=false --set prescale_gradients=false "
                            "--set train_micro_batch_size_per_gpu=8");
   ASSERT_EQ(error.details.size(), 3u);

@@ -111,6 +111,27 @@ TEST(Config, ReadsEveryParameterOfAdagrad) {
   EXPECT_EQ(defaults.epsilon, 1e-10);
 }
 
+TEST(Config, ReadsEveryParameterOfLamb) {
+  const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "lamb", params: {lr: 0.1, betas: [0.8, 0.95],
+      eps: 1e-6, weight_decay: 1e-2, max_coeff: 0.5, min_coeff: 0.125, bias_correction: false}}})");
+  EXPECT_EQ(config.optimizer.type, Optimizer::Type::Lamb);
+  EXPECT_EQ(config.optimizer.lr, 0.1);
+  EXPECT_EQ(config.optimizer.beta1, 0.8);
+  EXPECT_EQ(config.optimizer.beta2, 0.95);
+  EXPECT_EQ(config.optimizer.epsilon, 1e-6);
+  EXPECT_EQ(config.optimizer.weightDecay, 1e-2);
+  EXPECT_EQ(config.optimizer.maxCoeff, 0.5);
+  EXPECT_EQ(config.optimizer.minCoeff, 0.125);
+  EXPECT_FALSE(config.optimizer.biasCorrection);
+  const Optimizer defaults = resolve(R"({train_batch_size: 1, optimizer: {type: "Lamb"}})").optimizer;
+  EXPECT_EQ(defaults.lr, 1e-3);
+  EXPECT_EQ(defaults.beta2, 0.999);
+  EXPECT_EQ(defaults.epsilon, 1e-8);
+  EXPECT_EQ(defaults.maxCoeff, 10);
+  EXPECT_EQ(defaults.minCoeff, 0.01);
+  EXPECT_TRUE(defaults.biasCorrection);
+}
+
 TEST(Config, WarmupLrEndsAtTheOptimizersRate) {
   const Config config = resolve(R"({train_batch_size: 1, optimizer: {type: "SGD", params: {lr: 0.25}},
       scheduler: {type: "WarmupLR", params: {warmup_min_lr: 0.125, warmup_num_steps: 10, warmup_type: "linear"}}})");
@@ -176,7 +197,7 @@ TEST(Config, WhatAsksForNothingIsAccepted) {
   const Config config = resolveWith(R"("train_batch_size": 1, "zero_optimization": {"stage": 0, "overlap_comm": true,
       "reduce_bucket_size": 2e8, "offload_optimizer": {"device": "none", "buffer_count": 5}},
       "fp16": {"enabled": false, "loss_scale": 128}, "bfloat16": {"enabled": false}, "steps_per_print": 100,
-      "wall_clock_breakdown": true, "aio": {"queue_depth": 32}, "tensorboard": {"enabled": false, "job_name": "x"},
+      "wall_clock_breakdown": false, "aio": {"queue_depth": 32}, "tensorboard": {"enabled": false, "job_name": "x"},
       "data_types": {"grad_accum_dtype": "fp32"}, "comms_logger": {}, "zero_allow_untested_optimizer": true,
       "deepstatic": {"pipeline": {"stages": 1, "schedule": "zb-h1"}, "recompute": "none", "tensor_parallel": 1})");
   EXPECT_EQ(answerOf(config, "zero_optimization.stage").status, "honoured");

@@ -65,7 +65,7 @@ void addRow(std::ostream &page, const KernelRow &row, const Text &text) {
   page << "\n## " << row.name << "\n" << text.text << "\n\n| operand | types | shape | | |\n|---|---|---|---|---|\n";
   for (size_t i = 0; i < row.operands.size(); ++i) {
     const OperandRow &operand = row.operands[i];
-    std::string notes = presenceOf(operand);
+    std::string notes = presenceOf(operand) + (operand.whole ? "a whole variable" : "");
     for (size_t k = 0; k < row.operands.size(); ++k)
       if (operand.over >> k & 1)
         notes += (notes.empty() ? "over " : ", over ") + std::string(row.operands[k].name);
@@ -118,6 +118,11 @@ TEST(KernelTable, FindsOperandsBehindThoseThatAreLeftOut) {
   EXPECT_EQ(with.find("lr"), 3u);
   EXPECT_TRUE(with.row().isOptimizer());
   EXPECT_FALSE(with.hasWorkspace());
+}
+
+TEST(KernelTable, SaysWhichUpdatesAreOfWholeParameters) {
+  for (const KernelRow &row : allKernels())
+    EXPECT_EQ(row.updatesWhole(), row.name == "lamb") << row.name;
 }
 
 TEST(KernelTable, SaysWhatAResultMayLieOver) {

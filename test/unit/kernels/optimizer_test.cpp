@@ -1,4 +1,5 @@
-// adamw, sgd, adagrad, lion, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum, increment.
+// adamw, sgd, adagrad, lion, lamb, block_sum_squares, global_norm, clip_factor, learning_rate, cycled_momentum,
+// increment.
 #include "kernels/KernelTable.h"
 #include "test/unit/kernels/Harness.h"
 
@@ -163,6 +164,72 @@ TEST(Lion, OneStepByHand) {
   }
 }
 
+Attributes lambAttributes(int64_t biasCorrection, double minCoeff = 0.01, double maxCoeff = 10, int64_t cycled = 0) {
+  return {{"beta1", 0.75},
+          {"beta2", 0.5},
+          {"epsilon", 1e-6},
+          {"weight_decay", 0.5},
+          {"bias_correction", biasCorrection},
+          {"max_coeff", maxCoeff},
+          {"min_coeff", minCoeff},
+          {"cycled", cycled}};
+}
+
+TEST(Lamb, MatchesTheFormula) {
+  for (DType dtype : floatTypes)
+    for (const Shape &shape : {Shape{}, Shape{0}, Shape{3, 7}, Shape{40000}})
+      for (int64_t step : {0, 100})
+        for (int64_t biasCorrection : {0, 1})
+          for (int64_t cycled : {0, 1}) {
+            Random random{uint64_t(step)};
+            SCOPED_TRACE(toString(shape) + " step " + std::to_string(step));
+            std::vector<Buffer> operands = {random.buffer(dtype, shape),
+                                            random.buffer(dtype, shape),
+                                            random.buffer(dtype, shape),
+                                            squares(random, dtype, shape),
+                                            scalar(0.01),
+                                            scalar(step),
+                                            scalar(0.5)};
+            if (cycled)
+              operands.push_back(scalar(0.25));
+            const double epsilon = dtype == DType::F32 ? 1e-6 : 1e-14;
+            expectMatchesReference("lamb", operands, lambAttributes(biasCorrection, 0.01, 10, cycled), {0, 2, 3},
+                                   {epsilon, epsilon}, {}, {0, 2, 3});
+          }
+}
+
+/// p = [3, 4], m = [0, 0.25 * 4], v = [0, 0.5 * 16]; without epsilon and decay the update is [0, 1 / sqrt(8)].
+double secondAfterLamb(int64_t biasCorrection, double minCoeff, double maxCoeff) {
+  const auto two = [](double a, double b) { return Buffer(type(DType::F64, {2}), std::vector<double>{a, b}); };
+  std::vector<Buffer> operands = {two(3, 4),   two(0, 8),          two(0, 0),  two(0, 0),
+                                  scalar(0.1), scalar(int64_t(0)), scalar(0.5)};
+  Attributes attributes = lambAttributes(biasCorrection, minCoeff, maxCoeff);
+  attributes["epsilon"] = 1e-300;
+  attributes["weight_decay"] = 0.0;
+  // 0 / 1e-300 is 0: the first element stays.
+  EXPECT_TRUE(runKernel(cpuKernels(), invocationOf("lamb", operands, attributes), operands).ok());
+  EXPECT_EQ(operands[0].at(0), 3);
+  EXPECT_EQ(operands[2].at(1), 1);
+  EXPECT_EQ(operands[3].at(1), 8);
+  return operands[0].at(1);
+}
+
+TEST(Lamb, OneStepByHand) {
+  const double update = 1 / std::sqrt(8.0);
+  EXPECT_NEAR(secondAfterLamb(0, 0, 100), 4 - 0.1 * 5, 1e-14); // |p| / |update| * update
+  EXPECT_NEAR(secondAfterLamb(0, 0, 2), 4 - 0.1 * 2 * update, 1e-14);
+  EXPECT_NEAR(secondAfterLamb(0, 20, 100), 4 - 0.1 * 20 * update, 1e-14);
+  EXPECT_NEAR(secondAfterLamb(1, 0, 100), 4 - 0.1 * 5 * std::sqrt(0.5) / 0.25, 1e-14);
+}
+
+TEST(Lamb, GoesByOneWhereThereIsNoNorm) {
+  const auto one = [](double a) { return Buffer(type(DType::F64, {1}), std::vector<double>{a}); };
+  std::vector<Buffer> operands = {one(0), one(8), one(0), one(0), scalar(0.1), scalar(int64_t(0)), scalar(0.5)};
+  const Attributes attributes = lambAttributes(0, 2, 3);
+  ASSERT_TRUE(runKernel(cpuKernels(), invocationOf("lamb", operands, attributes), operands).ok());
+  EXPECT_NEAR(operands[0].at(0), -0.1 / (std::sqrt(8.0) + 1e-6), 1e-14);
+}
+
 TEST(AdamW, TakesAMomentumThatIsCycled) {
   Random random{1};
   const std::vector<Buffer> plain = {random.buffer(DType::F64, {5}),
@@ -190,6 +257,8 @@ TEST(Optimizers, FailOnANegativeStep) {
   expectFails("sgd", {x, x, scalar(0.1), scalar(INT64_MIN), scalar(1.0)},
               {{"momentum", 0.0}, {"weight_decay", 0.0}, {"nesterov", int64_t(0)}}, "it counts from 0");
   expectFails("lion", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, lionAttributes(), "it counts from 0");
+  expectFails("lamb", {x, x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, lambAttributes(1),
+              "it counts from 0");
   expectFails("adagrad", {x, x, x, scalar(0.1), scalar(int64_t(-1)), scalar(1.0)}, adagradAttributes(0),
               "it counts from 0");
 }
@@ -200,7 +269,8 @@ TEST(Optimizers, ChangeNothingWhereClipIsZero) {
       {"adamw", adamAttributes(0.1, 1)},
       {"sgd", {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", int64_t(0)}}},
       {"adagrad", adagradAttributes(0.1)},
-      {"lion", lionAttributes()}};
+      {"lion", lionAttributes()},
+      {"lamb", lambAttributes(1)}};
   for (const KernelRow &row : allKernels()) {
     if (!row.isOptimizer())
       continue;
@@ -231,6 +301,8 @@ TEST(Optimizers, RefuseWrongCalls) {
   expectRefused({"adamw", {x, x, type(DType::F32, {3}), x, f64, i64, f64}, adamAttributes(0, 1)},
                 "must have shape [2]");
   expectRefused({"adamw", {x, x, x, x, f64, i64, f64}, adamAttributes(0, 2)}, "must be 0 or 1, not 2");
+  expectRefused({"lamb", {x, x, x, x, f64, i64, f64}, lambAttributes(1, 3, 2)}, "at most 'max_coeff'");
+  expectRefused({"lamb", {x, x, x, x, f64, i64, f64}, lambAttributes(1, -1, 2)}, "must be at least 0");
   const auto sgd = [](double momentum, int64_t nesterov) {
     return Attributes{{"momentum", momentum}, {"weight_decay", 0.0}, {"nesterov", nesterov}};
   };

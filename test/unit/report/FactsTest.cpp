@@ -1,5 +1,6 @@
 //===- FactsTest.cpp - counts and their spelling --------------------------===//
 #include "compiler/report/Facts.h"
+#include "runtime/plan/Flops.h"
 #include "test/unit/report/SmallPlan.h"
 
 #include <gtest/gtest.h>
@@ -9,9 +10,9 @@ namespace {
 
 TEST(Facts, ProductsOfAStep) {
   plan::proto::Plan plan = smallPlan();
-  EXPECT_EQ(matmulFlopsPerStep(plan), 2u * (1024 + 1024));      // two micro-batches of two products
-  plan.mutable_reference()->mutable_values(3)->set_shape(1, 0); // a left side without elements
-  EXPECT_EQ(matmulFlopsPerStep(plan), 2u * 1024);
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), 2u * (1024 + 1024)); // two micro-batches of two products
+  plan.mutable_reference()->mutable_values(3)->set_shape(1, 0);      // a left side without elements
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), 2u * 1024);
 }
 
 TEST(Facts, LeadingDimensionsMultiply) {
@@ -22,7 +23,7 @@ TEST(Facts, LeadingDimensionsMultiply) {
   };
   set(2, {3, 5, 8, 16}); // left of the first product
   set(1, {3, 5, 8, 4});  // its result
-  EXPECT_EQ(matmulFlopsPerStep(plan), 2u * (15 * 1024 + 1024));
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), 2u * (15 * 1024 + 1024));
 }
 
 TEST(Facts, AttentionCountsAsItsProducts) {
@@ -40,9 +41,9 @@ TEST(Facts, AttentionCountsAsItsProducts) {
   };
   const uint64_t forward = 2u * (2 * 4 * 3 * 5) * (8 + 6), microbatches = 2;
   add("train.attention", {0, 1, 2});
-  EXPECT_EQ(matmulFlopsPerStep(plan), microbatches * forward);
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), microbatches * forward);
   add("train.attention_grad", {0, 0, 1, 2});
-  EXPECT_EQ(matmulFlopsPerStep(plan), microbatches * 3 * forward);
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), microbatches * 3 * forward);
 }
 
 TEST(Facts, Ranks) {

@@ -4,6 +4,7 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Report.h"
 #include "compiler/report/WireBytes.h"
+#include "runtime/plan/Flops.h"
 #include "test/unit/report/SmallPlan.h"
 #include "test/unit/runtime/PipelinePlan.h"
 
@@ -139,9 +140,9 @@ TEST(PipelineReport, WorkIsThatOfTheRole) {
     commandOf(plan, 1, routine).add_reference(second);
   commandOf(plan, 1, "backward").add_reference(third);
   const uint64_t product = 2 * 8 * 16 * 4, microbatches = 4;
-  EXPECT_EQ(matmulFlopsPerStep(plan), 3 * product * microbatches);
-  EXPECT_EQ(matmulFlopsPerStep(plan, plan.roles(0)), product * microbatches);
-  EXPECT_EQ(matmulFlopsPerStep(plan, plan.roles(1)), 2 * product * microbatches);
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), 3 * product * microbatches);
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan, plan.roles(0)), product * microbatches);
+  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan, plan.roles(1)), 2 * product * microbatches);
 }
 
 // Two stages on a rank: the routine that reads a parameter says which of them holds it.

@@ -25,18 +25,23 @@ TEST(StateGate, HoldsUntilTheLastPartOfABufferIsCopied) {
   const StateShares shares = shareState(builder.plan);
   StateGate gate(builder.plan.roles(0), shares.parts[0]);
   gate.wait(shares.parts[0].size()); // open before the first save
-  gate.close();
+  std::atomic<int> asked = 0;
+  gate.close([&] { ++asked; });
   std::atomic<bool> through = false;
   std::thread writer([&] {
     gate.wait(2);
     through = true;
   });
   gate.copied(1);
+  while (asked == 0)
+    std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(through);
   gate.copied(2);
   writer.join();
   EXPECT_TRUE(through);
+  gate.wait(1); // that far nobody need ask
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(StateGate, OnlyCommandsThatWriteStateWait) {

@@ -29,6 +29,9 @@ const Case cases[] = {
         train_batch_size: 8
         optimizer: {type: "SGD", params: {momentum: 0.9, nesterov: true, lr: 0.1}})"},
     {R"({"train_batch_size": 8, "optimizer": {"type": "Adagrad"}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "Lamb"}})"},
+    {R"({"train_batch_size": 8, "optimizer": {"type": "lamb", "params": {"betas": [0.8, 0.95], "eps": 1e-6,
+         "weight_decay": 0.1, "max_coeff": 0.5, "min_coeff": 0.25, "bias_correction": false}}})"},
     {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true}})"},
     {R"({"train_batch_size": 8, "optimizer": {"type": "AdamW"}, "fp16": {"enabled": true, "loss_scale": 128,
          "initial_scale_power": 4, "loss_scale_window": 7, "hysteresis": 3, "consecutive_hysteresis": true,
@@ -98,11 +101,17 @@ TEST(ConfigFile, AgreesWithTheCompiler) {
     }
     EXPECT_EQ(ours.tokens, theirs.lossByTokens);
     EXPECT_EQ(ours.bucket, uint64_t(theirs.zero.bucketElements()));
-    const std::map<std::string, double> wanted = {
-        {"beta1", theirs.optimizer.beta1},         {"beta2", theirs.optimizer.beta2},
-        {"epsilon", theirs.optimizer.epsilon},     {"weight_decay", theirs.optimizer.weightDecay},
-        {"decoupled", theirs.optimizer.adamWMode}, {"momentum", theirs.optimizer.momentum},
-        {"nesterov", theirs.optimizer.nesterov},   {"lr_decay", theirs.optimizer.lrDecay}};
+    const std::map<std::string, double> wanted = {{"beta1", theirs.optimizer.beta1},
+                                                  {"beta2", theirs.optimizer.beta2},
+                                                  {"epsilon", theirs.optimizer.epsilon},
+                                                  {"weight_decay", theirs.optimizer.weightDecay},
+                                                  {"decoupled", theirs.optimizer.adamWMode},
+                                                  {"momentum", theirs.optimizer.momentum},
+                                                  {"nesterov", theirs.optimizer.nesterov},
+                                                  {"lr_decay", theirs.optimizer.lrDecay},
+                                                  {"max_coeff", theirs.optimizer.maxCoeff},
+                                                  {"min_coeff", theirs.optimizer.minCoeff},
+                                                  {"bias_correction", theirs.optimizer.biasCorrection}};
     for (const auto &[name, value] : ours.settings)
       EXPECT_EQ(value, wanted.at(name)) << name;
     const Schedule theirSchedule = scheduleOf(theirs);

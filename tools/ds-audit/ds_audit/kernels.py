@@ -158,8 +158,9 @@ def dropout(algebra, inputs, attributes, results, place):
     return [algebra.rounded(algebra.mul(inputs[0].data, mask), results[0][0])]
 
 
-def optimizer(name, states):
-    """Element by element: p, g, states, lr, step, clip and a momentum if it is cycled; g is multiplied by clip first."""
+def optimizer(name, states, normed=False):
+    """Element by element: p, g, states, lr, step, clip and a momentum if it is cycled; g is multiplied by clip first. Or, if `normed`,
+    by norms of all elements besides."""
     def run(algebra, inputs, attributes, results, place):
         data = [tensor.data for tensor in inputs]
         cycled = attributes.get("cycled", 0)
@@ -167,7 +168,8 @@ def optimizer(name, states):
         count = len(data) - 4 - cycled
         if count > states or len(results) != 1 + count:
             raise Refusal(f"{name} has {count} operands of state, not {states}")
-        return algebra.update(name, tuple(sorted(attributes.items())), data, 1 + count)
+        key = tuple(sorted(attributes.items()))
+        return algebra.update(name, key, data + (algebra.opaque(name, key, data, [()]) if normed else []), 1 + count)
     return run
 
 
@@ -224,6 +226,8 @@ ROWS = {
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),
     "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
     "lion": Row(optimizer("lion", 1), ("beta1", "beta2", "weight_decay", "cycled"), defaults=dict(cycled=0)),
+    "lamb": Row(optimizer("lamb", 2, normed=True), ("beta1", "beta2", "epsilon", "weight_decay", "max_coeff", "min_coeff", "bias_correction",
+                                                    "cycled"), defaults=dict(cycled=0)),
     "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)), "global_norm": Row(global_norm, ignored=("blocks",)),
     "clip_factor": Row(scalar("clip_factor"), ("max_norm",)),
     **{name: Row(scalar(name), None) for name in ("learning_rate", "cycled_momentum")},

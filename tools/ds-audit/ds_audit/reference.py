@@ -8,7 +8,7 @@ from .plans import Refusal, attributes_of, dtype_of, shape_of
 
 GRADIENT, PARAMETER = 4, 1  # Variable.Kind
 OPTIMIZERS = {  # variables as the reference lists them, by their roles' names in alphabetical order; p, g and states
-    "train.adamw": (2, 1, 0, 3), "train.adagrad": (1, 0, 2), "train.sgd": (2, 0, 1), "train.lion": (2, 1, 0)}
+    "train.adamw": (2, 1, 0, 3), "train.adagrad": (1, 0, 2), "train.sgd": (2, 0, 1), "train.lion": (2, 1, 0), "train.lamb": (2, 1, 0, 3)}
 
 
 class Reference:

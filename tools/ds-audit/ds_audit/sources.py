@@ -11,12 +11,12 @@ from .elementwise import Tensor
 from .kernels import Place
 from .plans import Refusal, Unusable, attributes_of, first_numbers
 from .real import Real
-from .reference import GRADIENT, PARAMETER, Reference
+from .reference import GRADIENT, OPTIMIZERS, PARAMETER, Reference
 
 LOSS_TOLERANCE = 1e-4      # relative: the model is evaluated in float32
 GRADIENT_TOLERANCE = 1e-5  # relative: of central differences in float64
 STEP = 1e-5
-HYPER = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), "weight_decay": ("weight_decay",), "momentum": ("momentum",)}
+HYPER = {"betas": ("beta1", "beta2"), "eps": ("epsilon",), **{name: (name,) for name in ("weight_decay", "momentum", "max_coeff", "min_coeff")}}
 
 
 def compare_sources(plan, folder, model, config):
@@ -123,13 +123,14 @@ def compare_settings(plan, path):
         raise Unusable(f"configuration {path} cannot be read: {error}") from None
     extras, samples = config.get("deepstatic", {}), plan.training.train_batch_size // plan.training.micro_batch_size
     scale = 1 if extras.get("loss_normalization") == "tokens" else 1 / samples  # the update divides what is summed over targets
-    wanted = {"train.adamw": own, "train.sgd": own, "train.adagrad": own, "train.lion": own, "train.loss_gradient": {"scale": scale},
+    wanted = {**dict.fromkeys(OPTIMIZERS, own), "train.lamb": {**own, "bias_correction": parameters.get("bias_correction", True)},
+              "train.loss_gradient": {"scale": scale},
               "train.clip_factor": {"max_norm": config.get("gradient_clipping", 1.0)},
               "train.learning_rate": {"lr": parameters["lr"]} if "lr" in parameters and "scheduler" not in config else {}}
     compared = 0
     for op in plan.reference.ops:
         attributes = attributes_of(op)
-        trained = next((plan.variables[v].name for v in op.variables if wanted.get(op.op) is own and plan.variables[v].kind == PARAMETER), None)
+        trained = next((plan.variables[v].name for v in op.variables if op.op in OPTIMIZERS and plan.variables[v].kind == PARAMETER), None)
         group = next((one for one in extras.get("parameter_groups", []) if trained and re.search(one["match"], trained)), {})
         decay = {"weight_decay": group["weight_decay"]} if "weight_decay" in group else {}
         for name, value in {**wanted.get(op.op, {}), **decay}.items():

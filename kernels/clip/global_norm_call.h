@@ -1,7 +1,7 @@
 //===- global_norm_call.h - the call of global_norm ----------------------===//
 #pragma once
 
-#include "kernels/optimizer/block_sum_squares_call.h"
+#include "kernels/clip/block_sum_squares_call.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,11 +1,11 @@
 // block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements from the tensor's start, in float64.
 // Blocks are fixed trees, so a norm that adds them in order is the same for every way of cutting or sharding the
 // tensor.
-#include "kernels/optimizer/block_sum_squares_call.h"
+#include "kernels/clip/block_sum_squares_call.h"
 
 #include <algorithm>
 
-#define DS_LOOPS "kernels/optimizer/block_sum_squares_loops.h"
+#define DS_LOOPS "kernels/clip/block_sum_squares_loops.h"
 #include "kernels/cpu/ForEachIsa.h"
 
 namespace ds::kernels {

@@ -1,6 +1,6 @@
 // clip_factor: factor = 1 / max(1, (norm + 1e-6) / max_norm); a NaN norm gives a NaN factor, so that it stays visible.
 // DeepSpeed's rule and torch.nn.utils.clip_grad_norm_'s.
-#include "kernels/optimizer/clip_factor_call.h"
+#include "kernels/clip/clip_factor_call.h"
 
 namespace ds::kernels {
 

@@ -1,5 +1,5 @@
 // block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements, in float64.
-#include "kernels/optimizer/block_sum_squares_call.h"
+#include "kernels/clip/block_sum_squares_call.h"
 
 namespace ds::kernels {
 

@@ -1,6 +1,6 @@
 // clip_factor: factor = 1 / max(1, (norm + 1e-6) / max_norm).
+#include "kernels/clip/clip_factor_call.h"
 #include "kernels/cuda/Launch.h"
-#include "kernels/optimizer/clip_factor_call.h"
 
 namespace ds::kernels::cuda {
 

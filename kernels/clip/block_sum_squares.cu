@@ -1,10 +1,10 @@
 // block_sum_squares: partials[b] = sum of g[i]^2 over block b of `block` elements, in float64. A warp takes a block: 64
 // elements make a leaf, a tree over the lanes; leaves are added neighbours first. Short blocks end in zeros, so the
 // sums do not depend on how a tensor is cut or sharded.
+#include "kernels/clip/block_sum_squares_call.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
-#include "kernels/optimizer/block_sum_squares_call.h"
 
 namespace ds::kernels::cuda {
 

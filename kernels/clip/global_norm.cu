@@ -1,10 +1,10 @@
 // global_norm: norm = sqrt(sum of all partials). Partials of blocks of less than 1024 elements are first added to those
 // of 1024, and these as integers (FixedSum.h): the norm depends neither on the blocks nor on how tensors are cut into
 // operands. One block of threads; a partial stands for 1024 elements.
+#include "kernels/clip/global_norm_call.h"
 #include "kernels/cuda/FixedSum.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/Reduce.cuh"
-#include "kernels/optimizer/global_norm_call.h"
 
 namespace ds::kernels::cuda {
 

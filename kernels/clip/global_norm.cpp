@@ -1,7 +1,7 @@
 // global_norm: norm = sqrt(sum of all partials), in operand order, then element order, in float64. Partials of blocks
 // of less than 1024 elements are first added to those of 1024, so that the norm does not depend on the blocks.
 // torch.nn.utils.clip_grad_norm_'s total norm, on the partial sums that block_sum_squares wrote.
-#include "kernels/optimizer/global_norm_call.h"
+#include "kernels/clip/global_norm_call.h"
 
 #include <cmath>
 

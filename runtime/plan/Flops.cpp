@@ -1,0 +1,80 @@
+//===- Flops.cpp - what a step computes -----------------------------------===//
+#include "runtime/plan/Flops.h"
+
+#include "core/DType.h"
+#include "kernels/KernelTable.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace ds::plan {
+namespace {
+
+std::vector<kernels::TensorType> tensorsOf(const proto::Plan &plan,
+                                           const google::protobuf::RepeatedField<uint32_t> &values) {
+  std::vector<kernels::TensorType> tensors;
+  for (uint32_t index : values) {
+    const proto::ReferenceValue &value = plan.reference().values(int(index));
+    tensors.push_back({DType(value.dtype()), Shape(value.shape().begin(), value.shape().end())});
+  }
+  return tensors;
+}
+
+/// Of the kernel of the op's name, without what a gradient computes again: attention's scores.
+uint64_t flopsOf(const proto::Plan &plan, const proto::ReferenceOp &op) {
+  constexpr std::string_view prefix = "train.";
+  const kernels::KernelRow *kernel =
+      op.op().starts_with(prefix) ? kernels::findKernel(std::string_view(op.op()).substr(prefix.size())) : nullptr;
+  if (!kernel)
+    return 0;
+  const auto reads = tensorsOf(plan, op.operands()), writes = tensorsOf(plan, op.results());
+  const kernels::CallTypes call(*kernel, reads, writes);
+  const double flops = kernels::flopsOf(kernel->name, call);
+  const bool repeats = kernel->name == "attention_grad";
+  const double again = repeats ? 2 * double(call.elements("q")) * double(call.dim("k", 2)) : 0;
+  return uint64_t(std::max(0.0, flops - again));
+}
+
+/// Times the micro-batches, for what every micro-batch does.
+uint64_t flopsPerStep(const proto::Plan &plan, const proto::ReferenceOp &op) {
+  const uint64_t times =
+      op.function() == "microbatch" ? plan.training().accumulation_steps() : op.function() == "update";
+  return times == 0 ? 0 : times * flopsOf(plan, op);
+}
+
+} // namespace
+
+uint64_t matmulFlopsPerStep(const proto::Plan &plan) {
+  uint64_t sum = 0;
+  for (const proto::ReferenceOp &op : plan.reference().ops())
+    sum += flopsPerStep(plan, op);
+  return sum;
+}
+
+uint64_t matmulFlopsPerStep(const proto::Plan &plan, const proto::Role &role) {
+  if (plan.roles_size() == 1)
+    return matmulFlopsPerStep(plan);
+  std::set<uint32_t> ops; // an op that several commands implement counts once
+  for (const proto::Routine &routine : role.routines())
+    for (const proto::Command &command : routine.commands())
+      ops.insert(command.reference().begin(), command.reference().end());
+  uint64_t sum = 0;
+  for (uint32_t op : ops)
+    sum += flopsPerStep(plan, plan.reference().ops(int(op)));
+  return sum;
+}
+
+uint64_t recomputeFlopsPerStep(const proto::Plan &plan, const proto::Role &role) {
+  std::set<uint32_t> done;
+  uint64_t sum = 0;
+  for (const proto::Routine &routine : role.routines())
+    for (const proto::Command &command : routine.commands())
+      for (uint32_t op : command.reference())
+        if (!done.insert(op).second)
+          sum += flopsPerStep(plan, plan.reference().ops(int(op)));
+  return sum;
+}
+
+} // namespace ds::plan

@@ -1,0 +1,15 @@
+// RUN: ds-opt %s | ds-opt | FileCheck %s
+
+train.variable parameter @w : tensor<2xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @g : tensor<2xf32>
+train.variable optimizer @m : tensor<2xf32> from #train.fill<0.0>
+train.variable optimizer @v : tensor<2xf32> from #train.fill<0.0>
+
+// CHECK-LABEL: func.func @lamb
+func.func @lamb(%rate: tensor<f64>, %step: tensor<i64>, %clip: tensor<f64>) {
+  // CHECK: train.lamb @w gradient @g moments @m, @v rate %{{.*}} step %{{.*}} clip %{{.*}} {beta1 = 9.000000e-01 : f64, beta2 = {{.*}} : f64, bias_correction = true, epsilon = {{.*}} : f64, max_coeff = 1.000000e+01 : f64, min_coeff = 5.000000e-01 : f64, weight_decay = 1.000000e-02 : f64} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.lamb @w gradient @g moments @m, @v rate %rate step %step clip %clip {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, max_coeff = 10.0, min_coeff = 0.5, bias_correction = true} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  // CHECK: train.lamb @w gradient @g moments @m, @v rate %[[RATE:.*]] step %{{.*}} clip %{{.*}} momentum %[[RATE]] {
+  train.lamb @w gradient @g moments @m, @v rate %rate step %step clip %clip momentum %rate {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.01, max_coeff = 10.0, min_coeff = 0.5, bias_correction = true} : (tensor<f64>, tensor<i64>, tensor<f64>, tensor<f64>) -> ()
+  return
+}
