@@ -172,7 +172,7 @@ struct Config {
   Pipeline pipeline;
   Recompute recompute;
   bool offloadActivations = false; // activation_checkpointing.cpu_checkpointing
-  int64_t checkpointBuffer = 0; // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
+  int64_t checkpointBuffer = 0;    // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   Profiling profiling;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32

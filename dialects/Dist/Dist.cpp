@@ -35,7 +35,8 @@ LogicalResult ValueOp::verify() {
     return emitOpError() << "must be a static tensor, not " << getType();
   if (getSpace() != MemorySpace::Device && (getInput() || getBucket())) // value_c4
     return emitOpError() << "is " << (getInput() ? "a graph input" : "the whole of a bucket")
-                         << ", which kernels read where it lies: in device memory, not " << stringifyMemorySpace(getSpace());
+                         << ", which kernels read where it lies: in device memory, not "
+                         << stringifyMemorySpace(getSpace());
   return success();
 }
 
@@ -136,8 +137,9 @@ LogicalResult LoadOp::verifySymbolUses(SymbolTableCollection &symbols) {
     auto transfer = dyn_cast<TransferOp>(user);
     if (value.getSpace() == (transfer ? transfer.getFrom() : MemorySpace::Device))
       continue;
-    InFlightDiagnostic error = emitOpError() << getValueAttr() << " lies in " << stringifyMemorySpace(value.getSpace()) // load_c2
-                                             << "; '" << user->getName() << "' does not take it from there";
+    InFlightDiagnostic error = emitOpError()
+                               << getValueAttr() << " lies in " << stringifyMemorySpace(value.getSpace()) // load_c2
+                               << "; '" << user->getName() << "' does not take it from there";
     error.attachNote(user->getLoc()) << "used here";
     return withDeclaration(std::move(error), value);
   }
@@ -205,7 +207,7 @@ LogicalResult TransferOp::verify() {
   if (getFrom() == getTo()) // transfer_c1
     return emitOpError() << "leads from " << from << " to " << to << "; these must be two memory spaces";
   auto before = getTensor().getDefiningOp<TransferOp>();
-  const bool isLoaded = isa_and_present<LoadOp>(getTensor().getDefiningOp()); // which says so itself
+  const bool isLoaded = isa_and_present<LoadOp>(getTensor().getDefiningOp());            // which says so itself
   if (const MemorySpace space = spaceOf(getTensor()); space != getFrom() && !isLoaded) { // transfer_c2
     InFlightDiagnostic error = emitOpError()
                                << "takes a tensor from " << from << " that lies in " << stringifyMemorySpace(space);

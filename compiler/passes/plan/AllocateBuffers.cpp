@@ -5,8 +5,7 @@
 //
 //   - what a kernel or a collective defines gets a buffer of its own, of scope call;
 //   - reshapes, views, constants and loads are views of a buffer, and so is a read of a variable, unless the variable
-//   is
-//     written again before the read's last use: then it is a copy;
+//     is written again before the read's last use: then it is a copy;
 //   - a store, of a variable or of a value for later fragments, copies; a pack copies each of its inputs;
 //   - a transfer copies to another memory space, at once into the value that it is stored in there.
 //

@@ -1,19 +1,17 @@
 //===- OrderQueues.cpp - queues that run beside compute, ordered by events --===//
 //
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
-// message to its channel's, a collective that has a token to the collective queue, and a copy between memory spaces to
-// one of the two queues for those. What was the order of the
-// routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+// message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
+// "fetch" and one out of it to queue "evict". What was the order of the routine becomes events, one pair at a time, as
+// CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
 //     before it first touches the same bytes, one of the two writing, as does a command of a third queue;
-//   - who first reads what was fed or received waits for it, and the last routine of a micro-batch that reads it
-//   signals
+//   - who first reads what was fed or received waits for it; the last routine of a micro-batch that reads it signals
 //     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
-//   - compute waits for a copy out of device memory when the next but one begins, so that what it reads is free again,
-//   and
-//     for all of a routine at its end;
+//   - compute waits for a copy out of device memory when the next but one begins, so that the bytes it reads are free
+//     again, and for all of a routine's at its end;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
 //     other routine that uses it.
 //
