@@ -55,16 +55,19 @@ def Dist_ValueOp : Dist_Op<"value", [Symbol, DeclareOpInterfaceMethods<SymbolUse
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<StrAttr>:$input,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, UnitAttr:$for_step,
                        OptionalAttr<Dist_Sharding>:$sharding,
-                       DefaultValuedOptionalAttr<Dist_MemorySpace, "::ds::dist::MemorySpace::Device">:$space);
+                       OptionalAttr<Dist_MemorySpace>:$elsewhere);
   let assemblyFormat = [{
     $sym_name `:` $type (`input` $input^)? (`of` $bucket^)? (`for_step` $for_step^)? (`sharding` $sharding^)?
-    (`in` $space^)? attr-dict
+    (`in` $elsewhere^)? attr-dict
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
                                  CArg<"::mlir::StringAttr", "{}">:$input), [{
     build($_builder, $_state, $_builder.getStringAttr(name), ::mlir::TypeAttr::get(type), input, /*bucket=*/nullptr,
-          /*for_step=*/nullptr, /*sharding=*/nullptr, /*space=*/nullptr);
+          /*for_step=*/nullptr, /*sharding=*/nullptr, /*elsewhere=*/nullptr);
   }]>];
+  let extraClassDeclaration = [{
+    MemorySpace getSpace() { return getElsewhere().value_or(MemorySpace::Device); }
+  }];
   let hasVerifier = 1;
 }
 

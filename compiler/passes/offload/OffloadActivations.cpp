@@ -47,7 +47,7 @@ struct OffloadActivations : ds::impl::OffloadActivationsBase<OffloadActivations>
       ValueUses &own = uses[value.getSymNameAttr()];
       if (!isActivation(value, own))
         continue;
-      value.setSpace(host);
+      value.setElsewhere(host);
       for (dist::StoreOp store : own.stores)
         evict(store);
       for (dist::LoadOp load : own.loads)

@@ -118,7 +118,7 @@ private:
                 [&](dist::ReadWholeOp op) { return storage_.ofWhole(symbols_.lookup<dist::BucketOp>(op.getBucket())); })
             .Case([&](dist::LoadOp op) { return storage_.ofValue(op.getValueAttr().getAttr()); })
             .Case([&](dist::TransferOp op) {
-              const dist::StoreOp store = storeElsewhere(op);
+              dist::StoreOp store = storeElsewhere(op);
               return store ? storage_.ofValue(store.getValueAttr().getAttr()) : ownBuffer(value, nameOf(value));
             })
             .Case([&](train::ConstantOp op) { return storage_.ofConstant(op.getValue(), op.getLoc()); })

@@ -19,6 +19,7 @@
 // CHECK-NEXT:    %[[HB:.*]] = dist.load @b
 // CHECK-NEXT:    %[[FIRST:.*]] = dist.transfer %[[HB]] from host to device
 // CHECK-NEXT:    train.constant
+// CHECK-NEXT:    dist.load @small
 // CHECK-NEXT:    %[[HA:.*]] = dist.load @a
 // CHECK-NEXT:    %[[SECOND:.*]] = dist.transfer %[[HA]] from host to device
 // CHECK-NEXT:    %[[D:.*]] = train.mul %{{.*}}, %[[FIRST]]
