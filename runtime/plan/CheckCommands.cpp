@@ -41,10 +41,9 @@ void checkRankStride(const proto::Plan &plan, const proto::Operand &operand, uin
                       std::to_string(ranks - 1) + " of " + std::to_string(ranks) + " passes the end of its buffer");
 }
 
-} // namespace
-
-void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
-                  const std::string &place) {
+/// An operand wherever its buffer lies.
+void checkRange(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
+                const std::string &place) {
   checkIndex(operand.buffer(), role.buffers_size(), "buffer", place);
   const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
   const uint64_t bytes = checkTensorBytes(operand.dtype(), operand.shape(), place);
@@ -61,6 +60,17 @@ void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto:
     refuse(place, "its address is no multiple of its element size " + std::to_string(elementBytes));
   if (operand.rank_stride() != 0)
     checkRankStride(plan, operand, buffer.bytes() - bytes - operand.byte_offset(), place);
+}
+
+} // namespace
+
+void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
+                  const std::string &place) {
+  checkRange(plan, role, operand, place);
+  const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
+  if (const std::string &space = role.arenas(int(buffer.arena())).space(); space != "device")
+    refuse(place, describe("buffer", operand.buffer(), buffer.name()) + " lies in space " + space +
+                      ", which only copies read and write");
 }
 
 namespace {
@@ -91,8 +101,8 @@ template <typename A, typename B> bool equalShapes(const A &a, const B &b) {
 
 void checkCopy(const proto::Plan &plan, const proto::Role &role, const proto::CopyCommand &copy,
                const std::string &place) {
-  checkOperand(plan, role, copy.source(), place + " (copy), source");
-  checkOperand(plan, role, copy.target(), place + " (copy), target");
+  checkRange(plan, role, copy.source(), place + " (copy), source");
+  checkRange(plan, role, copy.target(), place + " (copy), target");
   checkAccess(copy.source(), proto::Operand::READ, place + " (copy), source");
   checkAccess(copy.target(), proto::Operand::WRITE, place + " (copy), target");
   if (copy.source().dtype() != copy.target().dtype() || !equalShapes(copy.source().shape(), copy.target().shape()))

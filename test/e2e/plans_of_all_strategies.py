@@ -1,5 +1,5 @@
-"""36 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
-statistics; and their data."""
+"""38 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
+statistics, activations in host memory; and their data."""
 
 import numpy
 from conftest import REPOSITORY, write_config
@@ -9,6 +9,10 @@ SGD = {"type": "SGD", "params": {"lr": 0.01, "momentum": 0.9}}
 LAMB = {"type": "Lamb", "params": {"lr": 0.01, "weight_decay": 0.1}}
 ADAGRAD = {"type": "Adagrad", "params": {"lr": 0.01, "lr_decay": 0.1}}
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
+
+
+# of as many samples that activations have the 4,096 bytes from which on they leave device memory
+OFFLOADED = {"activation_checkpointing": {"cpu_checkpointing": True}, "train_micro_batch_size_per_gpu": 16}
 
 
 def zero(stage, **more):
@@ -35,6 +39,7 @@ PLANS = [
     ("statistics", 1, 2, {}), ("statistics", 2, 2, zero(2)),
     ("gpt2", 2, 2, {**zero(1), "fp16": {"enabled": True}}), ("llama", 2, 3, {**zero(0), "deepstatic": {"loss_normalization": "tokens"}}),
     ("gpt2", 2, 2, {**zero(0), "optimizer": LAMB}), ("llama", 2, 3, {**staged("1f1b"), "optimizer": LAMB}),
+    ("gpt2", 1, 2, OFFLOADED), ("llama", 2, 2, {**staged("1f1b"), **OFFLOADED}),
 ]
 
 

@@ -7,9 +7,12 @@ import hashlib
 import itertools
 import json
 import os
+import subprocess
+import sys
 
 import pytest
-from conftest import write_config
+from conftest import FOLDERS, REPOSITORY, write_config
+from plan_files import read_plan, write_plan
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 STEPS = 3
@@ -61,3 +64,111 @@ def test_activations_in_host_memory(tools, tmp_path, exported, text_data, masked
     got, measured = train(tools, plan, data, case[2])
     assert got == expected
     assert measured <= arena(after)
+
+
+# ---- what the checker refuses
+
+AWAY = {"activation_checkpointing": {"cpu_checkpointing": True}}
+
+
+@pytest.fixture(scope="module")
+def staged(tools, tmp_path_factory):
+    """A plan of two stages, of which the first has two micro-batches under way, each with slots of its own in host memory."""
+    model = REPOSITORY / "test/e2e/hazards/good-gpt2"
+    return compile_plan(tools, tmp_path_factory.mktemp("staged"), model, 16, (None, 0, 2, 2, 3), AWAY)[0]
+
+
+def verify(plan, edit, code=1):
+    """What ds-opt verify and ds-audit say of a copy that `edit` has changed."""
+    broken = read_plan(plan)
+    edit(broken.roles[0])
+    path = write_plan(plan.with_name(f"{edit.__name__}.dsplan"), broken)
+    verified = subprocess.run([FOLDERS["ds-opt"] / "ds-opt", "verify", path], capture_output=True, text=True)
+    assert verified.returncode == code, verified.stdout + verified.stderr
+    return verified.stderr
+
+
+def copies(role, queue):
+    """(routine, number of a copy on that queue, the copy's command)."""
+    return [(routine, number, command) for routine in role.routines for number, command in enumerate(routine.commands)
+            if command.HasField("copy") and role.queues[command.queue].name == queue]
+
+
+def waits_for(routine, event):
+    return next(command for command in routine.commands if any(wait.event == event for wait in command.waits))
+
+
+def forget(command, event):
+    kept = [wait for wait in command.waits if wait.event != event]
+    del command.waits[:]
+    command.waits.extend(kept)
+
+
+def freed_before_its_copy_ends(role):
+    """Compute does not wait for any copy to the host, and may use the bytes again that these read."""
+    for routine, _, command in copies(role, "evict"):
+        forget(waits_for(routine, command.signals[0]), command.signals[0])
+
+
+def used_before_it_is_back(role):
+    routine, _, command = copies(role, "fetch")[0]
+    forget(waits_for(routine, command.signals[0]), command.signals[0])
+
+
+def fetched_before_it_has_left(role):
+    """All waits between compute and the copies of a routine back to the device are gone."""
+    for _, _, command in copies(role, "fetch"):
+        del command.waits[:]
+
+
+def evicted_before_it_is_computed(role):
+    del copies(role, "evict")[0][2].waits[:]
+
+
+def two_microbatches_in_one_slot(role):
+    for buffer in role.buffers:
+        if role.arenas[buffer.arena].space == "host":
+            buffer.slot_offsets[:] = [buffer.offset] * len(buffer.slot_offsets)
+
+
+def another_tensor_comes_back(role):
+    shapes = {}
+    for _, _, command in copies(role, "fetch"):
+        source = command.copy.source
+        other = shapes.setdefault(tuple(source.shape), source.buffer)
+        if other != source.buffer:
+            source.buffer = other
+            return
+    raise AssertionError("no two tensors of one shape come back")
+
+
+def a_kernel_reads_host_memory(role):
+    _, _, command = copies(role, "fetch")[0]
+    for routine in role.routines:
+        for other in routine.commands:
+            for operand in other.kernel.operands:
+                if operand.buffer == command.copy.target.buffer:
+                    operand.buffer = command.copy.source.buffer
+                    return
+
+
+@pytest.mark.parametrize("edit, sentence", [
+    (freed_before_its_copy_ends, "(race)"), (used_before_it_is_back, "(race)"), (fetched_before_it_has_left, "(race)"),
+    (evicted_before_it_is_computed, "(race)"), (two_microbatches_in_one_slot, "slot"), (another_tensor_comes_back, "(value)"),
+    (a_kernel_reads_host_memory, "lies in space host, which only copies read and write")], ids=lambda case: getattr(case, "__name__", ""))
+def test_planted_defects_are_refused(staged, edit, sentence):
+    assert sentence in verify(staged, edit)
+
+
+def test_an_unchanged_plan_is_accepted(staged):
+    verify(staged, lambda role: None, code=0)
+    audited = subprocess.run([sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", staged], capture_output=True, text=True)
+    assert audited.returncode == 0, audited.stderr
+
+
+def test_too_little_host_memory_is_refused(tools, tmp_path, exported):
+    """ds-opt check and compile say what is missing."""
+    model = exported("gpt2", *MODELS["gpt2"][0])
+    config = write_config(tmp_path / "c.json", 8, **AWAY)
+    refused = tools("ds-opt", "compile", model, "--config", config, "--ranks", 1, "--host-memory", "1MiB", "-o", tmp_path / "p.dsplan", code=1)
+    assert "host" in refused.stderr and "1048576" in refused.stderr.replace(",", ""), refused.stderr

@@ -289,6 +289,8 @@ const std::vector<BadPlan> commandRules = {
     BAD(OperandOffsetWraps, "pass the end of buffer 1 (x)", operand(p, 0).set_byte_offset(UINT64_MAX - 7)),
     BAD(OperandMisaligned, "no multiple of its element size 8", operand(p, 0).set_shape(0, 1);
         operand(p, 0).set_byte_offset(4)),
+    BAD(OperandSpace, "buffer 1 (x) lies in space host, which only copies read and write",
+        role(p).mutable_arenas(0)->set_space("host")),
     BAD(OperandShape, "negative dimension", operand(p, 0).set_shape(0, -1)),
     BAD(FillAccess, "access must be WRITE",
         command(p, 2).mutable_fill()->mutable_target()->set_access(proto::Operand::READ)),
