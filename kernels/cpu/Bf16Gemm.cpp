@@ -132,7 +132,7 @@ bool hasTiles() { return isa() == Isa::Amx; }
 bool hasBf16Units() { return isa() >= Isa::Avx512Bf16; }
 
 void packBf16(bool left, Bf16Stored from, int64_t width, int64_t depth, uint16_t *to) {
-  const auto pack = left ? from.alongDepth ? packPanel<true, true> : packPanel<true, false>
+  const auto pack = left              ? from.alongDepth ? packPanel<true, true> : packPanel<true, false>
                     : from.alongDepth ? packPanel<false, true>
                                       : packPanel<false, false>;
   pack(from.data, from.stride, width, depth, to);

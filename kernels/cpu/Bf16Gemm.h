@@ -5,8 +5,8 @@
 
 namespace ds::kernels {
 
-/// An operand of a product as those units read it: panels of 32 rows of a left operand, or 32 columns of a right one, each in
-/// steps of 32 of the depth. What is beyond its edges is zero.
+/// An operand of a product as those units read it: panels of 32 rows of a left operand, or 32 columns of a right one,
+/// each in steps of 32 of the depth. What is beyond its edges is zero.
 struct Bf16Panels {
   static constexpr int64_t width = 32, depth = 32, stepNumbers = width * depth;
 
@@ -39,8 +39,8 @@ public:
   Bf16Unit(const Bf16Unit &) = delete;
   Bf16Unit &operator=(const Bf16Unit &) = delete;
 
-  /// sums [32, 32], at a multiple of 64 = a's panel times b's. The order in which an element is summed up depends on the
-  /// depth alone. The units take subnormal numbers as zero.
+  /// sums [32, 32], at a multiple of 64 = a's panel times b's. The order in which an element is summed up depends on
+  /// the depth alone. The units take subnormal numbers as zero.
   void multiply(const uint16_t *a, const uint16_t *b, int64_t steps, float *sums) const;
 };
 

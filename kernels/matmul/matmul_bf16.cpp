@@ -108,9 +108,9 @@ std::unique_ptr<Kernel> makeBf16Matmul(const Invocation &invocation, const Build
   if (!hasBf16Units() || call.dtype != DType::BF16 || call.epilogue != MatmulEpilogue::None)
     return nullptr;
   matmulPieceOf(call); // folds batches that are one product
-  auto kernel = std::make_unique<Bf16Matmul>(call, elementCount(invocation.operands[0].shape),
-                                             elementCount(invocation.operands[1].shape),
-                                             invocation.operands[call.c].dtype);
+  auto kernel =
+      std::make_unique<Bf16Matmul>(call, elementCount(invocation.operands[0].shape),
+                                   elementCount(invocation.operands[1].shape), invocation.operands[call.c].dtype);
   const bool pays = kernel->workspaceBytes() <= WidenedCall(invocation).bytes; // by shape alone, and so the bits
   return pays ? std::move(kernel) : nullptr;
 }

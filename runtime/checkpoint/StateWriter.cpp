@@ -88,7 +88,8 @@ size_t StateWriter::copyNext(std::span<std::byte> to) {
   const uint64_t left = bytesOf(part) - cursor_.offset;
   to = to.first(std::min<size_t>(to.size(), left));
   rank.executor->device().enter();
-  rank.executor->device().read(to, rank.executor->storage().buffer(part.buffer).base + part.byteOffset + cursor_.offset);
+  rank.executor->device().read(to,
+                               rank.executor->storage().buffer(part.buffer).base + part.byteOffset + cursor_.offset);
   cursor_.offset += to.size();
   if (to.size() == left) {
     cursor_.offset = 0;

@@ -25,7 +25,8 @@ struct Form {
   DType result;
 
   Attributes attributes() const {
-    return {{"trans_a", int64_t(transA)}, {"trans_b", int64_t(transB)}, {"bias", int64_t(bias)}, {"pieces", int64_t(3)}};
+    return {
+        {"trans_a", int64_t(transA)}, {"trans_b", int64_t(transB)}, {"bias", int64_t(bias)}, {"pieces", int64_t(3)}};
   }
   std::vector<Buffer> operands(uint64_t seed) const {
     Random random(seed);
@@ -44,7 +45,13 @@ struct Form {
 TEST(Bf16Gemm, TakesEveryForm) {
   for (auto [m, n, k] : sizes)
     for (int bits = 0; bits < 16; ++bits) {
-      const Form form{bits & 8 ? 3 : 1, m, n, k, bool(bits & 1), bool(bits & 2), bool(bits & 4),
+      const Form form{bits & 8 ? 3 : 1,
+                      m,
+                      n,
+                      k,
+                      bool(bits & 1),
+                      bool(bits & 2),
+                      bool(bits & 4),
                       bits & 4 ? DType::BF16 : DType::F32};
       const double rounding = form.result == DType::F32 ? 0 : lastBit;
       expectMatchesReference("matmul", form.operands(uint64_t(bits)), form.attributes(), {size_t(form.bias ? 3 : 2)},

@@ -69,8 +69,8 @@ TEST(AtomicFile, FlushesTheFileThenItsFolder) {
   EXPECT_EQ(readFile(folder / "f"), "text");
 }
 
-/// Blocks, their rest, and pieces of all sizes, on a file system that takes O_DIRECT, on one that refuses it and after a
-/// short write, whose rest lies nowhere near a sector.
+/// Blocks, their rest, and pieces of all sizes, on a file system that takes O_DIRECT, on one that refuses it and after
+/// a short write, whose rest lies nowhere near a sector.
 TEST(AtomicFile, WritesTheSameBytesPastTheCache) {
   std::string content;
   for (int i = 0; content.size() < 9000000; ++i)
