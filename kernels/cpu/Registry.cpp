@@ -2,7 +2,6 @@
 #include "kernels/KernelRegistry.h"
 #include "kernels/KernelRows.h"
 #include "kernels/cpu/Widened.h"
-#include "kernels/matmul/matmul_bf16.h"
 
 #include <memory>
 
@@ -14,6 +13,9 @@ namespace ds::kernels {
   std::unique_ptr<Kernel> make##factory##Reference(const Invocation &, const BuildOptions &);
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
+
+// Of floats of 16 bits: matmul/matmul_bf16.h.
+std::unique_ptr<Kernel> makeBf16Matmul(const Invocation &, const BuildOptions &);
 
 namespace {
 
