@@ -153,9 +153,9 @@ def a_kernel_reads_host_memory(role):
 
 
 @pytest.mark.parametrize("edit, sentence", [
-    (freed_before_its_copy_ends, "(race)"), (used_before_it_is_back, "(race)"), (fetched_before_it_has_left, "(race)"),
-    (evicted_before_it_is_computed, "(race)"), (two_microbatches_in_one_slot, "slot"), (another_tensor_comes_back, "(value)"),
-    (a_kernel_reads_host_memory, "lies in space host, which only copies read and write")], ids=lambda case: getattr(case, "__name__", ""))
+    (freed_before_its_copy_ends, "(race)"), (used_before_it_is_back, "(race)"), (fetched_before_it_has_left, "nothing has written"),
+    (evicted_before_it_is_computed, "nothing has written"), (two_microbatches_in_one_slot, "it holds that of micro-batch 1"),
+    (another_tensor_comes_back, "(meaning)"), (a_kernel_reads_host_memory, "lies in space host, which only copies read and write")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_are_refused(staged, edit, sentence):
     assert sentence in verify(staged, edit)
 

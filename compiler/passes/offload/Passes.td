@@ -10,20 +10,24 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
     ```mlir
     dist.value @v : tensor<1024xf32>
     dist.fragment @forward phase forward stage 0 {
+      %x = train.constant dense<1.0> : tensor<1024xf32>
       dist.store %x as @v : tensor<1024xf32>
     }
     dist.fragment @backward phase backward stage 0 {
-      %x = dist.load @v : tensor<1024xf32>
+      %back = dist.load @v : tensor<1024xf32>
+      %y = train.exp %back : (tensor<1024xf32>) -> tensor<1024xf32>
     }
     // becomes
     dist.value @v : tensor<1024xf32> in host
     dist.fragment @forward phase forward stage 0 {
+      %x = train.constant dense<1.000000e+00> : tensor<1024xf32>
       %there = dist.transfer %x from device to host : tensor<1024xf32>
       dist.store %there as @v : tensor<1024xf32>
     }
     dist.fragment @backward phase backward stage 0 {
-      %there = dist.load @v : tensor<1024xf32>
-      %x = dist.transfer %there from host to device : tensor<1024xf32>
+      %held = dist.load @v : tensor<1024xf32>
+      %back = dist.transfer %held from host to device : tensor<1024xf32>
+      %y = train.exp %back : (tensor<1024xf32>) -> tensor<1024xf32>
     }
     ```
     What forward fragments store for backward ones, and only those, passes through host memory if it has at least `least-bytes`.
