@@ -212,7 +212,7 @@ def test_metrics_format(tools, plan, data, tmp_path):
     lines = lines_of(tools, plan, tmp_path / "m.jsonl", "--data", path)
     for number, line in enumerate(lines[:-1], 1):
         assert list(line) == ["step", "loss", "grad_norm", "lr", "loss_scale", "skipped", "step_seconds", "samples_per_second",
-                              "tokens_per_second"] + (["plan", "run"] if number == 1 else [])
+                              "tokens_per_second", "model_flops_per_second"] + (["plan", "run"] if number == 1 else [])
         assert line["step"] == number and line["lr"] == 1e-3 and line["skipped"] is False and line["loss_scale"] == 1
         assert numpy.float32(line["loss"]) == pytest.approx(line["loss"], rel=1e-8), "a float32, printed so that it reads back"
         assert line["samples_per_second"] == pytest.approx(MICRO / line["step_seconds"])
