@@ -17,7 +17,8 @@
 //        "phases"           most bytes alive while "init", "load", "save" (what is resident), "step", "eval" run}},
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
-//    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step"}],
+//    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step",
+//    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any}],
 //  "recompute": {"level" (as deepstatic.recompute takes it; 0 for whole layers, too), "levels", "layers" (0: by rules,
 //                or none), "layers_again"},
 //  "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there
@@ -35,6 +36,7 @@
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
+#include "compiler/report/TransferBytes.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
@@ -135,6 +137,8 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
     result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
   if (wire.allToAll > 0)
     result["wire_bytes_per_step"]["all_to_all"] = wire.allToAll;
+  if (const TransferBytes moved = transferBytesPerStep(role); moved.out + moved.back > 0)
+    result["transfer_bytes_per_step"] = {{"out", moved.out}, {"back", moved.back}};
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Table.h"
+#include "compiler/report/TransferBytes.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
@@ -64,6 +65,18 @@ std::string wireText(const Plan &plan) {
   if (most.send > 0)
     text += ", send " + grouped(most.send);
   return text;
+}
+
+/// "10.8 MiB out of device memory and 10.8 MiB back a step and rank"; of several roles, of the one that copies most.
+std::string transferText(const Plan &plan) {
+  TransferBytes most;
+  for (const Role &role : plan.roles())
+    if (const TransferBytes moved = transferBytesPerStep(role); moved.out + moved.back > most.out + most.back)
+      most = moved;
+  if (most.out + most.back == 0)
+    return "";
+  return bytesText(most.out) + " out of device memory and " + bytesText(most.back) + " back a step and rank" +
+         (plan.roles_size() > 1 ? " at most" : "");
 }
 
 /// Of the role that has most.
@@ -129,6 +142,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
     lines.emplace_back("pipeline", pipelineLine(plan));
   if (plan.roles_size() > 0)
     lines.emplace_back("wire", wireText(plan));
+  if (const std::string text = transferText(plan); !text.empty())
+    lines.emplace_back("offload", text);
   if (const std::string text = capturedText(plan); !text.empty())
     lines.emplace_back("captured", text);
   if (plan.machine().reserve() > 0)

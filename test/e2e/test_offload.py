@@ -64,6 +64,9 @@ def test_activations_in_host_memory(tools, tmp_path, exported, text_data, masked
     got, measured = train(tools, plan, data, case[2])
     assert got == expected
     assert measured <= arena(after)
+    if case[3] == 1:  # at the end of a forward all that leaves is in host memory
+        for rank in after["ranks_detail"]:
+            assert rank["transfer_bytes_per_step"]["out"] == case[4] * rank["memory"]["host"]["peak_live_bytes"] <= rank["transfer_bytes_per_step"]["back"]
 
 
 # ---- what the checker refuses
