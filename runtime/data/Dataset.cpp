@@ -103,6 +103,22 @@ Status Dataset::read(uint32_t input, uint64_t position, uint64_t count, std::byt
   return Status::success();
 }
 
+void Dataset::check(uint64_t position, uint64_t count, uint64_t mostBytes) const {
+  uint64_t sampleBytes = 0, largest = 0;
+  for (const InputSpec &input : inputs_) {
+    sampleBytes += input.sampleBytes();
+    largest = std::max(largest, input.sampleBytes());
+  }
+  if (sampleBytes == 0)
+    return;
+  std::vector<std::byte> sample(largest);
+  const uint64_t looked = std::min({count, samples_, mostBytes / sampleBytes});
+  for (uint64_t i = 0; i < looked; ++i)
+    for (uint32_t input = 0; input < inputs_.size(); ++input)
+      if (const Status status = read(input, position + i, 1, sample.data()); !status.ok())
+        throw Error(status.message());
+}
+
 Status Dataset::checkValues(const InputSpec &input, uint64_t sample, const std::byte *values) const noexcept {
   if (input.limit == 0)
     return Status::success();

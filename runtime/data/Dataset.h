@@ -39,6 +39,10 @@ public:
   /// input does not allow, naming the sample. Allocates nothing; may be called from several threads.
   Status read(uint32_t input, uint64_t position, uint64_t count, std::byte *target) const noexcept;
 
+  /// Reads the samples that a run of `count` samples from `position` on will read, each once, all inputs of a sample
+  /// together, until `mostBytes` were looked at; 0: nothing is. Throws ds::Error for the first that read refuses.
+  void check(uint64_t position, uint64_t count, uint64_t mostBytes) const;
+
 private:
   Status checkValues(const InputSpec &input, uint64_t sample, const std::byte *values) const noexcept;
 

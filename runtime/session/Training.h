@@ -52,6 +52,7 @@ struct TrainingOptions {
   std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
   std::string device; ///< "cpu" | "cuda" | "null"; empty: the plan's
   std::vector<std::string> data, evaluationData;
+  uint64_t checkData = 0;          ///< bytes of each that are looked at before the first step
   std::optional<uint64_t> steps;   ///< none: one epoch
   uint64_t evaluationInterval = 0; ///< in steps; 0: once, at the end
   bool evaluateOnly = false;
@@ -142,6 +143,9 @@ private:
   void loadVariables();
   void requireEqualInputs(uint64_t weights) const;
   void openData();
+  void checkData() const;
+  uint64_t stepsLeft() const;
+  void sayEpochs();
   std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
   /// `together`: with the rows of other processes, which must then call it too.

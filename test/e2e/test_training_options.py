@@ -131,6 +131,30 @@ def test_shuffle_is_seeded_and_visits_every_sample(tools, plan, data, tmp_path):
     assert losses(tools, frozen, path, 24, "--shuffle", "--seed", 1) != shuffled
 
 
+def test_epochs_are_said(tools, plan, data, tmp_path):
+    """Before the first step, where --steps asks for more samples than there are."""
+    path, _ = data(5)
+    said = tools("ds-run", plan, "--data", path, "--steps", 10).stderr
+    assert "10 steps take 40 samples; the data has 5 samples, and is gone through 8 times" in said
+    for quiet in (["--steps", 1], []):
+        assert "samples" not in tools("ds-run", plan, "--data", path, *quiet).stderr
+
+
+def test_a_bad_token_is_found_before_the_first_step(tools, plan, data, tmp_path):
+    good, tokens = data(40)
+    tokens[37, 3] = 256
+    bad, metrics = tmp_path / "bad.safetensors", tmp_path / "m.jsonl"
+    safetensors.save_file({"input_ids": tokens, "labels": tokens}, bad)
+    sentence = "the data's sample 37 has value 256 at element 3 of input"
+    for arguments in (["--data", bad], ["--data", good, "--steps", 1, "--eval-data", bad]):
+        assert sentence in tools.refused("ds-run", plan, *arguments, "--metrics", metrics)
+        assert not metrics.exists()
+    # A run that does not read it takes it; so does one that was told not to look, until it reads it.
+    tools("ds-run", plan, "--data", bad, "--steps", 9)
+    assert sentence in tools.refused("ds-run", plan, "--data", bad, "--check-data", 0, "--metrics", metrics)
+    assert len(metrics.read_text().splitlines()) == 9
+
+
 def read_model(plan):
     """The folder of the export that a plan's weights lie in."""
     return (plan.parent / read_plan(plan).weight_files[0].path).parent

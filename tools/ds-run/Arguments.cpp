@@ -30,6 +30,11 @@ public:
     app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")
         ->check(CLI::Range(1, 4096));
     app_.add_flag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
+    training.checkData = uint64_t(256) << 20;
+    app_.add_option("--check-data", training.checkData,
+                    "bytes of --data and of --eval-data that are looked at for values that the model does not\n"
+                    "take, before the first step; 0: none; default: 256MiB")
+        ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
     app_.add_option("--weights", training.weights, "safetensors file or folder that overrides the plan's first values");
     addResults();
     addCheckpoints();

@@ -144,6 +144,24 @@ TEST(Dataset, NamesTheSampleOfAValueThatIsNotAllowed) {
   EXPECT_THAT_CONTAINS(readSample(2), "sample 2 has value 9 at element 0");
 }
 
+TEST(Dataset, LooksAtWhatARunWillRead) {
+  const TemporaryFolder folder;
+  writeFile(folder / "f", tensorFile<int64_t>("x", "I64", {0, 1, 2, 0, 9, 1}, 2));
+  InputSpec input = integers("x", 2);
+  input.limit = 3;
+  const Dataset data({input}, {folder / "f"}, {});
+  const std::string bad = "the data's sample 2 has value 9 at element 0";
+  constexpr uint64_t SAMPLE = 16; // bytes
+  EXPECT_ERROR(data.check(0, 3, 3 * SAMPLE), bad);
+  EXPECT_ERROR(data.check(0, 1000, 1000 * SAMPLE), bad);
+  EXPECT_ERROR(data.check(2, 1, SAMPLE), bad);
+  EXPECT_ERROR(data.check(5, 1, SAMPLE), bad); // the second epoch's
+  EXPECT_NO_THROW(data.check(0, 2, 3 * SAMPLE));
+  EXPECT_NO_THROW(data.check(0, 3, 3 * SAMPLE - 1)); // no part of a sample
+  EXPECT_NO_THROW(data.check(0, 3, 0));
+  EXPECT_NO_THROW(data.check(3, 2, 3 * SAMPLE));
+}
+
 TEST(Dataset, ReportsAFileThatWasCutShort) {
   const TemporaryFolder folder;
   writeFile(folder / "f", tensorFile<int64_t>("x", "I64", {0, 1, 2, 3}, 2));

@@ -146,7 +146,7 @@ TEST_F(DsRun, RunsRanksInOneProcess) {
   // A rank that fails: its error, once.
   plan::writePlanFile(plan, failingShardedPlan(3, 2).plan);
   writeBadShardedData(data);
-  const Outcome failed = dsRun(plan + steps + " --export " + folder / "none");
+  const Outcome failed = dsRun(plan + steps + " --check-data 0 --export " + folder / "none");
   expectError(failed, 1, "the data's sample 1 has value 11");
   EXPECT_EQ(failed.errors.find("error: "), failed.errors.rfind("error: ")) << failed.errors;
   EXPECT_THAT_CONTAINS(failed.errors, "note: what each rank did last is in " + plan + ".flight");
