@@ -298,7 +298,6 @@ void Training::openData() {
   if (data_ && beginning_.manifest.step > 0 && beginning_.manifest.step >= steps_)
     notes_.push_back("checkpoint " + beginning_.checkpoint + " has " + std::to_string(beginning_.manifest.step) +
                      " steps done, and --steps " + std::to_string(steps_) + " asks for no more");
-  sayEpochs();
   checkData();
 }
 
@@ -306,14 +305,13 @@ uint64_t Training::stepsLeft() const { return steps_ - std::min(steps_, beginnin
 
 /// A run that was asked for more steps than the data has begins again with the first samples. That is as asked, and yet
 /// not always meant.
-void Training::sayEpochs() {
+std::string Training::epochs() const {
   const uint64_t samples = data_ ? data_->samples() : 0, taken = stepsLeft() * samplesPerStep();
-  if (samples == 0 || !options_.steps || taken <= samples || !hasRankZero())
-    return;
-  notes_.push_back(std::to_string(stepsLeft()) + (stepsLeft() == 1 ? " step takes " : " steps take ") +
-                   std::to_string(taken) + " samples; the data has " + std::to_string(samples) +
-                   (samples == 1 ? " sample" : " samples") + ", and is gone through " +
-                   std::to_string((taken + samples - 1) / samples) + " times");
+  if (samples == 0 || !options_.steps || taken <= samples)
+    return "";
+  return std::to_string(stepsLeft()) + (stepsLeft() == 1 ? " step takes " : " steps take ") + std::to_string(taken) +
+         " samples; the data has " + std::to_string(samples) + (samples == 1 ? " sample" : " samples") +
+         ", and is gone through " + std::to_string((taken + samples - 1) / samples) + " times";
 }
 
 /// By the process with rank 0 alone: what others read is compared with it.

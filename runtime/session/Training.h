@@ -134,6 +134,8 @@ public:
   const std::vector<std::string> &unusedWeights() const { return unusedWeights_; }
   /// Sentences to show before the first step.
   const std::vector<std::string> &notes() const { return notes_; }
+  /// Where --steps needs more samples than the data has: how often it is gone through, in a sentence; else empty.
+  std::string epochs() const;
 
 private:
   void requireEqualEverywhere() const;
@@ -145,7 +147,6 @@ private:
   void openData();
   void checkData() const;
   uint64_t stepsLeft() const;
-  void sayEpochs();
   std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
   /// `together`: with the rows of other processes, which must then call it too.

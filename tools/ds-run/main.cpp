@@ -125,6 +125,8 @@ void train(Arguments &arguments, const std::string &commandLine, runtime::Flight
     progress.noted(("certificate " + certificate->hash() + " of plan " + certificate->planHash()).c_str());
   for (const std::string &note : training.notes())
     progress.noted(note.c_str());
+  if (const std::string epochs = training.epochs(); !epochs.empty() && training.hasRankZero() && !arguments.quiet)
+    progress.noted(epochs.c_str());
   std::optional<runtime::Monitor> monitor;
   if (training.hasRankZero())
     monitor.emplace(training.plan(), progress);
