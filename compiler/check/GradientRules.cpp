@@ -11,6 +11,7 @@
 #include "kernels/KernelTable.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +116,35 @@ void requireWhole(const RankMemory &memory, const proto::Command &command, const
                    " takes norms of a parameter, which is whole and alone in a call"};
 }
 
+/// What a command copied to where an update is made: parts of parameters, and what lies between the members of a bucket.
+std::vector<Member> copiedParameters(RankMemory &memory, const proto::Operand &operand, uint64_t microbatch) {
+  std::vector<Member> members;
+  const uint64_t first = memory.offsetIn(operand);
+  for (const OperandSegment &segment : memory.segmentsOf(operand, microbatch)) {
+    if (segment.value == memory.values().padding() || (segment.value == Values::unknown && !memory.followsAll()))
+      continue;
+    const std::optional<uint32_t> parameter = memory.values().parameterIn(segment.value);
+    if (!parameter)
+      throw Mismatch{"it updates " + memory.nameOf(operand.buffer()) + ", which holds " +
+                     memory.values().name(segment.value) + " and no parameter"};
+    Member next{*parameter, first + segment.begin, first + segment.end, segment.valueByte};
+    if (!members.empty() && members.back().variable == next.variable && members.back().end == next.begin &&
+        members.back().firstByte + (next.begin - members.back().begin) == next.firstByte)
+      members.back().end = next.end;
+    else
+      members.push_back(next);
+  }
+  return members;
+}
+
+/// The parameters that an update's operand holds, counted from the first byte of its buffer.
+std::vector<Member> parametersIn(RankMemory &memory, const proto::Operand &operand, uint64_t microbatch) {
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  if (!buffer.has_variable() && !buffer.has_bucket())
+    return copiedParameters(memory, operand, microbatch);
+  return Layout(memory.plan(), buffer, memory.rank).within(memory.offsetIn(operand), byteCount(operand));
+}
+
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
@@ -123,11 +153,8 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   using Row = kernels::KernelRow;
   const proto::Operand &parameter = operands[Row::parameter], &gradient = operands[Row::gradient];
   const uint64_t microbatch = memory.instance(index).microbatch;
-  if (!memory.bufferOf(parameter).has_variable() && !memory.bufferOf(parameter).has_bucket())
-    throw Mismatch{"it updates " + memory.nameOf(parameter.buffer()) + ", which holds no parameter"};
   const uint64_t begin = memory.offsetIn(parameter);
-  const Layout layout(memory.plan(), memory.bufferOf(parameter), memory.rank);
-  const std::vector<Member> members = layout.within(begin, byteCount(parameter));
+  const std::vector<Member> members = parametersIn(memory, parameter, microbatch);
   requireWhole(memory, command, members);
   for (const Member &member : members) {
     const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;

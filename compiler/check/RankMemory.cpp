@@ -10,7 +10,7 @@
 
 namespace ds::check {
 
-RankMemory::RankMemory(const RoleContext &context, uint32_t rank, const Range *followed)
+RankMemory::RankMemory(const RoleContext &context, uint32_t rank, const std::vector<Range> *followed)
     : context(context), rank(rank), followed_(followed) {
   for (const proto::Arena &arena : role().arenas())
     shadows_.emplace_back(arena.bytes());

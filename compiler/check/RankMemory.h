@@ -9,6 +9,7 @@
 #include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -86,7 +87,7 @@ class RankMemory {
 public:
   /// `followed`: the only bytes of interest, or nullptr for all. If given, the first ranks of all roles have run
   /// before.
-  RankMemory(const RoleContext &context, uint32_t rank, const Range *followed);
+  RankMemory(const RoleContext &context, uint32_t rank, const std::vector<Range> *followed);
 
   const RoleContext context;
   const uint32_t rank;
@@ -102,7 +103,9 @@ public:
   /// Where the operand begins within its buffer, for this rank.
   uint64_t offsetIn(const proto::Operand &operand) const;
   Range rangeOf(const proto::Operand &operand, uint64_t microbatch) const;
-  bool isFollowed(const Range &range) const { return followsAll() || range.overlaps(*followed_); }
+  bool isFollowed(const Range &range) const {
+    return followsAll() || std::ranges::any_of(*followed_, [&](const Range &one) { return one.overlaps(range); });
+  }
   ShadowMemory &shadow(uint32_t arena) { return shadows_[arena]; }
 
   /// Which value of a buffer an instance means: that of its micro-batch, that of its call, or the only one.
@@ -127,7 +130,7 @@ public:
 private:
   void setInitial(uint32_t buffer);
 
-  const Range *const followed_;
+  const std::vector<Range> *const followed_;
   std::vector<ShadowMemory> shadows_; // by arena
 };
 

@@ -81,14 +81,56 @@ std::vector<std::vector<size_t>> usersOf(const proto::Role &role, const Timeline
   return users;
 }
 
-/// Those that use a buffer of which some bytes lie in `range`.
-std::vector<size_t> usersOf(const Range &range, const proto::Role &role,
+/// Those that use a buffer of which some bytes lie in one of `ranges`.
+std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role &role,
                             const std::vector<std::vector<size_t>> &users) {
   std::set<size_t> found;
   for (int b = 0; b < role.buffers_size(); ++b)
-    if (range.overlaps(rangeOf(role.buffers(b))))
+    if (std::ranges::any_of(ranges, [&](const Range &one) { return one.overlaps(rangeOf(role.buffers(b))); }))
       found.insert(users[size_t(b)].begin(), users[size_t(b)].end());
   return {found.begin(), found.end()};
+}
+
+/// Buffers between which bytes of a rank's slice pass: the two ends of a copy from or to what ranks reach by slices; and
+/// of an update on the host the operands that are such ends, and state.
+std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
+  std::vector<std::set<uint32_t>> joined;
+  std::set<uint32_t> ends;
+  std::vector<const proto::Command *> updates;
+  for (const proto::Routine &routine : role.routines())
+    for (const proto::Command &command : routine.commands()) {
+      if (role.queues(int(command.queue())).kind() == proto::Queue::HOST)
+        updates.push_back(&command);
+      const proto::CopyCommand &copy = command.copy(); // of buffer 0 to itself, where it is none
+      const std::set<uint32_t> both = {copy.source().buffer(), copy.target().buffer()};
+      if (!command.has_copy() || std::ranges::none_of(both, [&](uint32_t one) { return sliced.contains(one); }))
+        continue;
+      ends.insert(both.begin(), both.end());
+      joined.push_back(both);
+    }
+  for (const proto::Command *update : updates) {
+    std::set<uint32_t> &buffers = joined.emplace_back();
+    for (const Effect &effect : effectsOf(*update))
+      if (const uint32_t buffer = effect.operand->buffer();
+          ends.contains(buffer) || role.buffers(int(buffer)).scope() == proto::Buffer::PLAN)
+        buffers.insert(buffer);
+  }
+  return joined;
+}
+
+/// The bytes of a buffer, and of those to which they pass and from which they come back.
+std::vector<Range> rangesFrom(uint32_t buffer, const proto::Role &role, const std::vector<std::set<uint32_t>> &joined) {
+  std::set<uint32_t> reached = {buffer};
+  for (size_t before = 0; before != reached.size();) {
+    before = reached.size();
+    for (const std::set<uint32_t> &some : joined)
+      if (std::ranges::any_of(some, [&](uint32_t one) { return reached.contains(one); }))
+        reached.insert(some.begin(), some.end());
+  }
+  std::vector<Range> ranges;
+  for (uint32_t one : reached)
+    ranges.push_back(rangeOf(role.buffers(int(one))));
+  return ranges;
 }
 
 /// Coordinates of a group's ranks that the role has.
@@ -104,14 +146,16 @@ std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto:
 /// Follows, for each way in which another rank's slices of a buffer may meet other ranges, the bytes of that buffer.
 void replaySlices(const RoleContext &context) {
   const std::vector<std::vector<size_t>> users = usersOf(context.role(), context.timeline());
-  for (const auto &[index, slices] : slicedBuffers(context.plan, context.role())) {
-    const Range range = rangeOf(context.role().buffers(int(index)));
-    const std::vector<size_t> some = usersOf(range, context.role(), users);
+  const std::map<uint32_t, Slices> sliced = slicedBuffers(context.plan, context.role());
+  const std::vector<std::set<uint32_t>> joined = passages(context.role(), sliced);
+  for (const auto &[index, slices] : sliced) {
+    const std::vector<Range> ranges = rangesFrom(index, context.role(), joined);
+    const std::vector<size_t> some = usersOf(ranges, context.role(), users);
     for (uint32_t rank :
          representativeRanks(slices, coordinatesOf(context.plan, context.role(), slices.communicator))) {
       if (rank == context.role().ranks(0))
         continue; // followed in every byte
-      RankMemory memory(context, rank, &range);
+      RankMemory memory(context, rank, &ranges);
       RankReplay replay(memory);
       for (size_t i : some)
         replay.execute(i);

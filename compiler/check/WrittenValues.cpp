@@ -213,7 +213,9 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
   if (command.has_collective())
     return resultOfCollective(memory, target, index);
   if (command.has_copy())
-    return memory.segmentsOf(command.copy().source(), 0, byteCount(target), instance.microbatch);
+    return memory.isFollowed(memory.rangeOf(command.copy().source(), instance.microbatch))
+               ? memory.segmentsOf(command.copy().source(), 0, byteCount(target), instance.microbatch)
+               : std::vector<OperandSegment>{{0, byteCount(target)}};
   if (isOptimizer(command))
     return updated(memory.segmentsOf(target, instance.microbatch));
   if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)

@@ -172,6 +172,7 @@ struct Config {
   Pipeline pipeline;
   Recompute recompute;
   bool offloadActivations = false; // activation_checkpointing.cpu_checkpointing
+  bool offloadOptimizer = false;   // zero_optimization.offload_optimizer.device is "cpu"
   int64_t checkpointBuffer = 0;    // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   Profiling profiling;

@@ -16,6 +16,7 @@ constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noModules = "a plan has kernels, each with the name of its op, and no modules";
 constexpr std::string_view noNvme = "nothing is kept on NVMe";
 constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
+constexpr std::string_view twoUpdates = "copies for one update run beside the update before it";
 constexpr std::string_view byRecompute = "deepstatic.recompute says what is computed again";
 constexpr std::string_view noFragments = "every tensor has its place in one arena before the run begins";
 constexpr std::string_view noBoundary = "a command waits for what it reads, and for nothing else";
@@ -112,6 +113,15 @@ constexpr KeyRule rules[] = {
     {"zero_optimization.log_trace_cache_warnings", Subsumed, "the order of gathers is fixed when compiling", ""},
     {"zero_optimization.memory_efficient_linear", Subsumed, "the compiler decides what is kept for the backward", ""},
     {"zero_optimization.overlap_comm", Honoured, "", ""},
+    {"zero_optimization.offload_optimizer.buffer_count", Subsumed, twoUpdates, ""},
+    {"zero_optimization.offload_optimizer.cpuadam_cores_perc", Subsumed, "a rank has as many threads as the plan says",
+     ""},
+    {"zero_optimization.offload_optimizer.device", Honoured, "", ""},
+    {"zero_optimization.offload_optimizer.fast_init", Subsumed, "state begins as zeros, in one arena", ""},
+    {"zero_optimization.offload_optimizer.nvme_path", Subsumed, noNvme, ""},
+    {"zero_optimization.offload_optimizer.pin_memory", Subsumed, "arenas in host memory begin at a page", ""},
+    {"zero_optimization.offload_optimizer.pipeline_read", Subsumed, twoUpdates, ""},
+    {"zero_optimization.offload_optimizer.pipeline_write", Subsumed, twoUpdates, ""},
     {"zero_optimization.override_module_apply", Subsumed, "no module is initialized; the graph holds the weights", ""},
     {"zero_optimization.pipeline_loading_checkpoint", Subsumed, "each rank reads the ranges that it owns", ""},
     {"zero_optimization.reduce_bucket_size", Honoured, "", ""},

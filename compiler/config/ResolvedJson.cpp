@@ -71,8 +71,10 @@ json groupsJson(const std::vector<ParameterGroup> &groups) {
   return list;
 }
 
-json zeroJson(const Zero &z) {
+json zeroJson(const Config &config) {
+  const Zero &z = config.zero;
   return {{"stage", z.stage},
+          {"offload_optimizer", {{"device", config.offloadOptimizer ? "cpu" : "none"}}},
           {"reduce_bucket_size", z.reduceBucketSize},
           {"allgather_bucket_size", z.allgatherBucketSize},
           {"overlap_comm", z.overlapComm},
@@ -146,7 +148,7 @@ std::string resolvedJson(const Config &config) {
       {"optimizer", optimizerJson(config.optimizer)},
       {"scheduler", schedulerJson(config)},
       {"communication_data_type", reductionType(config.zero)},
-      {"zero_optimization", zeroJson(config.zero)},
+      {"zero_optimization", zeroJson(config)},
       {"activation_checkpointing",
        {{"cpu_checkpointing", config.offloadActivations},
         {"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},

@@ -35,6 +35,15 @@ void resolveReductions(Resolver &resolver, Config &config) {
     resolver.subsume(path, "one rank has nobody to sum with");
 }
 
+/// Where optimizer state lies.
+void resolveOffload(Resolver &resolver, Config &config) {
+  const std::string path = zeroPath("offload_optimizer.device");
+  const std::string_view device = resolver.string(path).value_or("none");
+  config.offloadOptimizer = device == "cpu";
+  if (device == "nvme")
+    resolver.refuse(path, "optimizer state can lie in host memory, but not yet on NVMe", "--set " + path + "=cpu");
+}
+
 } // namespace
 
 int64_t Zero::bucketElements() const {
@@ -54,6 +63,7 @@ void resolveZero(Resolver &resolver, Config &config) {
   zero.modelPersistenceThreshold = readCount(resolver, stage3Keys[4], 0);
   zero.overlapComm = resolver.boolean(zeroPath("overlap_comm")).value_or(zero.stage == 3);
   resolveReductions(resolver, config);
+  resolveOffload(resolver, config);
   const std::string partition = zeroPath("zero_hpz_partition_size");
   if (const auto group = resolver.integer(partition); group && (*group < 1 || config.ranks % *group != 0))
     resolver.refuse(partition, "it is the ranks of a group and must divide the " + std::to_string(config.ranks) +

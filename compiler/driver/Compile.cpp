@@ -273,6 +273,11 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
     throw Error("communication_data_type asks for sums in 16 bits, which exist only for device cpu, and machine " +
                     machine.name + " has device cuda",
                 "--set communication_data_type=fp32");
+  if (config.offloadOptimizer && machine.device == "cuda")
+    throw Error("zero_optimization.offload_optimizer.device is \"cpu\": updates on the host exist only for device cpu, "
+                "and machine " +
+                    machine.name + " has device cuda",
+                "--set zero_optimization.offload_optimizer.device=none");
   return machine;
 }
 
@@ -290,7 +295,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
                       .memory = roomOf(machine)};
   options.recompute = recomputeOptions(config.recompute);
   options.zero = zeroOptions(config.zero);
-  options.offload.activations = config.offloadActivations;
+  options.offload = {.activations = config.offloadActivations, .optimizer = config.offloadOptimizer};
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   if (config.fp16)

@@ -43,6 +43,7 @@ struct PipelineOptions {
 /// What lies in host memory while the device does not need it.
 struct OffloadOptions {
   bool activations = false; ///< what the backward reads of the forward
+  bool optimizer = false;   ///< moments, which the host's processors update there
 };
 
 struct CompileOptions {

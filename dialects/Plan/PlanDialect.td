@@ -50,7 +50,7 @@ def Plan_Category : Plan_Enum<"Category", "what a buffer is for", [
 def Plan_QueueKind : Plan_Enum<"QueueKind", "what a queue's commands use", [
     I32EnumAttrCase<"Compute", 1, "compute">, I32EnumAttrCase<"Collective", 2, "collective">,
     I32EnumAttrCase<"CopyIn", 3, "copy_in">, I32EnumAttrCase<"CopyOut", 4, "copy_out">, I32EnumAttrCase<"Io", 5, "io">,
-    I32EnumAttrCase<"Message", 6, "message">]>;
+    I32EnumAttrCase<"Message", 6, "message">, I32EnumAttrCase<"Host", 7, "host">]>;
 /// Numbers of Routine.Phase.
 def Plan_Phase : Plan_Enum<"Phase", "the part of a run that a routine is", [
     I32EnumAttrCase<"Begin", 1, "begin">, I32EnumAttrCase<"Feed", 2, "feed">, I32EnumAttrCase<"Receive", 3, "receive">,

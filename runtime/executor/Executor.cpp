@@ -138,6 +138,11 @@ void Executor::makeCommands(const kernels::KernelRegistry &kernels, const Execut
   }
 }
 
+/// Kernels run on queues of two kinds, by as many threads.
+static bool runsKernels(const plan::proto::Queue &queue) {
+  return queue.kind() == plan::proto::Queue::COMPUTE || queue.kind() == plan::proto::Queue::HOST;
+}
+
 void Executor::makeQueues(const ExecutorOptions &options) {
   size_t depth = 1;
   for (const plan::proto::Program &program : role_.programs())
@@ -145,7 +150,7 @@ void Executor::makeQueues(const ExecutorOptions &options) {
   for (int i = 0; i < role_.queues_size(); ++i)
     queues_.push_back(
         device_.createQueue({.name = role_.queues(i).name(),
-                             .workers = role_.queues(i).kind() == plan::proto::Queue::COMPUTE ? options.threads : 1,
+                             .workers = runsKernels(role_.queues(i)) ? options.threads : 1,
                              .depth = depth,
                              .rank = position_.rank,
                              .patience = options.patience,

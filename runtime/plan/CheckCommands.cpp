@@ -23,7 +23,7 @@ void checkQueuesAndEvents(const proto::Role &role) {
     const proto::Queue &queue = role.queues(i);
     const std::string place = describe("queue", i, "");
     names.add(queue.name(), i, place);
-    if (queue.kind() < proto::Queue::COMPUTE || queue.kind() > proto::Queue::MESSAGE)
+    if (queue.kind() < proto::Queue::COMPUTE || queue.kind() > proto::Queue::HOST)
       refuse(place, "there is no queue kind " + std::to_string(queue.kind()));
   }
   if (role.queues_size() > 64)
@@ -70,18 +70,31 @@ void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto:
   const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
   if (const std::string &space = role.arenas(int(buffer.arena())).space(); space != "device")
     refuse(place, describe("buffer", operand.buffer(), buffer.name()) + " lies in space " + space +
-                      ", which only copies read and write");
+                      ", which only copies and kernels on queues of kind HOST read and write");
 }
 
 namespace {
 
-void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::KernelCommand &kernel,
+/// Of a kernel on a queue of kind HOST.
+void checkHostOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
+                      const std::string &place) {
+  checkRange(plan, role, operand, place);
+  const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
+  if (const std::string &space = role.arenas(int(buffer.arena())).space(); space != "host")
+    refuse(place, describe("buffer", operand.buffer(), buffer.name()) + " lies in space " + space +
+                      ", but kernels on queues of kind HOST read and write space host alone");
+}
+
+void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
                  const std::string &place) {
+  const proto::KernelCommand &kernel = command.kernel();
+  const bool onHost = role.queues(int(command.queue())).kind() == proto::Queue::HOST;
   checkName(kernel.kernel(), place);
   if (kernel.kernel().empty())
     refuse(place, "it names no kernel");
   for (int i = 0; i < kernel.operands_size(); ++i)
-    checkOperand(plan, role, kernel.operands(i), place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
+    (onHost ? checkHostOperand : checkOperand)(plan, role, kernel.operands(i),
+                                               place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
   std::unordered_set<std::string> names;
   for (const proto::Attribute &attribute : kernel.attributes()) {
     checkAttribute(attribute, place);
@@ -125,7 +138,7 @@ void checkKind(const proto::Plan &plan, const proto::Role &role, const proto::Co
                const std::string &place) {
   switch (command.kind_case()) {
   case proto::Command::kKernel:
-    return checkKernel(plan, role, command.kernel(), place);
+    return checkKernel(plan, role, command, place);
   case proto::Command::kFill:
     checkOperand(plan, role, command.fill().target(), place + " (fill), target");
     return checkAccess(command.fill().target(), proto::Operand::WRITE, place + " (fill), target");
@@ -155,6 +168,9 @@ void checkCommand(const proto::Plan &plan, const proto::Role &role, const proto:
     checkIndex(event, role.events_size(), "event", place);
   for (uint32_t op : command.reference())
     checkIndex(op, plan.reference().ops_size(), "reference op", place);
+  if (role.queues(int(command.queue())).kind() == proto::Queue::HOST && !command.has_kernel())
+    refuse(place, "it is no kernel, but queue " + role.queues(int(command.queue())).name() +
+                      " is of kind HOST, which runs kernels alone");
   checkKind(plan, role, command, place);
 }
 

@@ -43,7 +43,8 @@ std::string_view nameOf(Routine::Phase phase) {
 }
 
 bool isOnComputeQueue(const ProfiledCommand &command) {
-  return command.role->queues(int(command.command->queue())).kind() == plan::proto::Queue::COMPUTE;
+  const plan::proto::Queue::Kind kind = command.role->queues(int(command.command->queue())).kind();
+  return kind == plan::proto::Queue::COMPUTE || kind == plan::proto::Queue::HOST;
 }
 
 template <typename... Values> std::string line(const char *format, Values... values) {

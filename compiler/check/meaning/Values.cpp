@@ -136,6 +136,13 @@ uint32_t Values::constant(double value, proto::DType dtype) {
 
 uint32_t Values::padding() { return number("padding", "padding", {}); }
 
+std::optional<uint32_t> Values::parameterIn(uint32_t value) const {
+  for (const auto &[variable, number] : variables_)
+    if (number == value && plan_.variables(int(variable)).kind() == proto::Variable::PARAMETER)
+      return variable;
+  return std::nullopt;
+}
+
 uint32_t Values::variable(uint32_t index) {
   const auto [known, isNew] = variables_.try_emplace(index);
   if (isNew) {

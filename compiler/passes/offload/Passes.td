@@ -39,4 +39,47 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
   ];
 }
 
+def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"]> {
+  let summary = "keep moments in host memory, and update there";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %g = plan.buffer "g" in @device bytes 4096 scope plan category gradients slots 1 of @g
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      plan.routine @update phase update {
+        plan.kernel "sgd" {} (%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>]
+            access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %g = plan.buffer "g" in @device bytes 4096 scope plan category gradients slots 1 of @g
+      %m = plan.buffer "m" in @host bytes 4096 scope plan category optimizer slots 1 of @m
+      %there = plan.buffer "w" in @host bytes 4096 scope call category communication slots 1
+      %sum = plan.buffer "g" in @host bytes 4096 scope call category communication slots 1
+      plan.routine @update phase update {
+        plan.copy (%w, %there) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.copy (%g, %sum) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "sgd" {} (%there, %sum, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>]
+            access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.copy (%there, %w) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+    }
+    ```
+    Optimizer state of at least `least-bytes` that only kernels name lies in host memory. What such a kernel reads of device memory is
+    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. Cf.
+    offload_optimizer of DeepSpeed (ZeRO-Offload).
+  }];
+  let options = [
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller state stays">,
+  ];
+}
+
 #endif // DS_PASSES_OFFLOAD_TD

@@ -2,8 +2,8 @@
 //
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
 // message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
-// "fetch" and one out of it to queue "evict". What was the order of the routine becomes events, one pair at a time, as
-// CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+// "fetch" and one out of it to queue "evict", a kernel that names host memory to queue "host_compute". What was the order of the
+// routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
@@ -12,6 +12,8 @@
 //     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
 //   - compute waits for a copy out of device memory when the next but one begins, so that the bytes it reads are free
 //     again, and for all of a routine's at its end;
+//   - kernels on the host, with the copies around each, are two at once: copies for the next begin when the last but
+//     one is back in device memory; compute waits for all at the end of the routine;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
 //     other routine that uses it.
 //
@@ -70,12 +72,13 @@ private:
   struct UnderWay {
     plan::CommandOpInterface command;
     std::string done; ///< event
+    int64_t turn;     ///< of kernels on the host
 
     bool meets(plan::CommandOpInterface other) const { return conflict(command, other); }
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
   };
 
-  static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict";
+  static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict", hostQueue = "host_compute";
   static constexpr int64_t evictionsUnderWay = 2;
 
   //===-- queues and events of the role -------------------------------------------===//
@@ -90,6 +93,10 @@ private:
       makeQueue(fetchQueue, plan::QueueKind::CopyIn, role_.getLoc());
       makeQueue(evictQueue, plan::QueueKind::CopyOut, role_.getLoc());
     }
+    bool computesOnHost = false;
+    role_.walk([&](plan::KernelOp kernel) { computesOnHost |= namesHostMemory(kernel); });
+    if (computesOnHost)
+      makeQueue(hostQueue, plan::QueueKind::Host, role_.getLoc());
     if (asynchronous)
       makeQueue("collective", plan::QueueKind::Collective, role_.getLoc());
     for (const auto &[op, arrival] : inFlight_.arrivals()) {
@@ -122,6 +129,8 @@ private:
     ready_.clear();
     underWay_.clear();
     due_.clear();
+    turn_ = 0;
+    ranOnHost_ = false;
     Block &body = routine.getBody().front();
     SmallVector<plan::CollectiveOp> tokens;
     for (Operation &op : llvm::make_early_inc_range(body)) {
@@ -134,6 +143,8 @@ private:
         orderSend(send);
       else if (auto copy = dyn_cast<plan::CopyOp>(op); copy && changesSpace(copy))
         orderTransfer(copy);
+      else if (auto kernel = dyn_cast<plan::KernelOp>(op); kernel && namesHostMemory(kernel))
+        orderHostKernel(command);
       else if (auto collective = dyn_cast<plan::CollectiveOp>(op); collective && collective.getToken()) {
         beside(command, "collective");
         tokens.push_back(collective);
@@ -141,6 +152,8 @@ private:
         orderCompute(command);
     }
     awaitEvictions(0);
+    if (turn_ > 0 || ranOnHost_)
+      awaitTurnsBefore(turn_ + 1);
     if (!due_.empty())
       join(body.end());
     for (plan::CollectiveOp collective : tokens)
@@ -190,13 +203,35 @@ private:
     if (done.empty())
       done = makeEvent("done");
     command.addSignal(done);
-    underWay_.push_back({command, done});
+    underWay_.push_back({command, done, turn_});
   }
 
   void orderTransfer(plan::CopyOp copy) {
-    const bool isFetch = arenaOf(copy, 1).getSpace() == plan::MemorySpace::Device;
+    const bool isFetch = arenaOf(copy.getBuffers()[1]).getSpace() == plan::MemorySpace::Device;
+    if (!isFetch && ranOnHost_)
+      beginTurn(copy);
     awaitEvictions(isFetch ? evictionsUnderWay : evictionsUnderWay - 1);
     beside(cast<plan::CommandOpInterface>(copy.getOperation()), isFetch ? fetchQueue : evictQueue);
+  }
+
+  void orderHostKernel(plan::CommandOpInterface kernel) {
+    beside(kernel, hostQueue);
+    ranOnHost_ = true;
+  }
+
+  /// The copies for the next kernel on the host begin, once the kernel before the last is done and what it wrote is
+  /// back: so the host's memory holds the operands of two.
+  void beginTurn(plan::CopyOp copy) {
+    awaitTurnsBefore(turn_++);
+    ranOnHost_ = false;
+    if (!due_.empty())
+      join(copy->getIterator());
+  }
+
+  void awaitTurnsBefore(int64_t turn) {
+    for (const UnderWay &other : llvm::to_vector(underWay_))
+      if (other.turn < turn && (other.isOn(hostQueue) || other.isOn(fetchQueue) || other.isOn(evictQueue)))
+        makeDue(other);
   }
 
   /// Compute waits for the oldest copies out of device memory but for so many.
@@ -206,11 +241,17 @@ private:
       makeDue(*llvm::find_if(underWay_, isEviction));
   }
 
-  static plan::ArenaOp arenaOf(plan::CopyOp copy, unsigned index) {
-    auto buffer = copy.getBuffers()[index].getDefiningOp<plan::BufferOp>();
+  static plan::ArenaOp arenaOf(Value operand) {
+    auto buffer = operand.getDefiningOp<plan::BufferOp>();
     return SymbolTable::lookupNearestSymbolFrom<plan::ArenaOp>(buffer, buffer.getArenaAttr());
   }
-  static bool changesSpace(plan::CopyOp copy) { return arenaOf(copy, 0) != arenaOf(copy, 1); }
+  static bool namesHostMemory(plan::KernelOp kernel) {
+    return llvm::any_of(kernel.getBuffers(),
+                        [](Value operand) { return arenaOf(operand).getSpace() == plan::MemorySpace::Host; });
+  }
+  static bool changesSpace(plan::CopyOp copy) {
+    return arenaOf(copy.getBuffers()[0]) != arenaOf(copy.getBuffers()[1]);
+  }
 
   void orderSend(plan::SendOp send) {
     const Departure &departure = inFlight_.departures().find(send)->second;
@@ -308,6 +349,8 @@ private:
   plan::RoutineOp routine_;
   plan::CommandOpInterface lastCompute_;
   SmallVector<UnderWay> underWay_, due_;           // for those that are due the next command of compute waits
+  int64_t turn_ = 0;                               // of kernels on the host
+  bool ranOnHost_ = false;                         // in this turn
   llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
 };
 
