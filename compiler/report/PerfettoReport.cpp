@@ -54,10 +54,9 @@ json eventOf(const Plan &plan, int role, const plan::proto::Program &step, const
 
 void addRole(std::string &events, const Plan &plan, int number) {
   const Role &role = plan.roles(number);
-  for (int queue = 0; queue < role.queues_size(); ++queue) {
-    add(events, nameOf("process_name", number, queue, "rank " + rankRanges(role)));
+  add(events, nameOf("process_name", number, 0, "rank " + rankRanges(role)));
+  for (int queue = 0; queue < role.queues_size(); ++queue)
     add(events, nameOf("thread_name", number, queue, role.queues(queue).name()));
-  }
   for (const plan::TimedCommand &timed : timeStep(plan, role))
     add(events, eventOf(plan, number, stepOf(role), timed));
 }
