@@ -218,7 +218,8 @@ std::string transfersHtml(const Plan &plan) {
       heading("Transfers between device and host memory, a step on the simulated clock") + htmlTable(exposure);
   for (const Role &role : plan.roles())
     if (const auto times = transferTimes(plan, role))
-      html += folded("Every transfer of rank " + rankRanges(role), htmlTable(transferTable(*times)));
+      html += subheading("Rank " + rankRanges(role)) + transferFigure(plan, role) +
+              folded("Every transfer of rank " + rankRanges(role), htmlTable(transferTable(*times)));
   return html;
 }
 

@@ -67,5 +67,7 @@ std::vector<plan::TimedCommand> timeStep(const plan::proto::Plan &plan, const pl
 Table exposureTable(const plan::proto::Plan &plan);
 /// A line a transfer.
 Table transferTable(const TransferTimes &times);
+/// A drawing of when the queues of a role that compute or copy are busy; of a role with times.
+std::string transferFigure(const plan::proto::Plan &plan, const plan::proto::Role &role); // TransferFigure.cpp
 
 } // namespace ds::report

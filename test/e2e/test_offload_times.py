@@ -124,6 +124,9 @@ def test_people_read_it_too(tools, plans):
     hidden = f"{100 * rank['hidden']:.1f} %"
     assert head in text and hidden in text
     assert head in page and hidden in page and "must end by" in page
+    figure = page.split("<figcaption>Queues over a step")[0].split("<figure>")[-1]
+    assert [f">{queue}</text>" in figure for queue in ("compute", "evict", "fetch", "copy_in")] == [True, True, True, False]
+    assert figure.count("tile k6") > 10 and figure.count("tile k1") > 10
     table = page.split("Every transfer of rank 0")[1].split("</table>")[0]
     assert table.count("<tr>") == 1 + len(rank["transfers"])
     assert all(f"<td>{one['name']}</td>" in table for one in rank["transfers"])
