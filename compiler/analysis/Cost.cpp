@@ -2,13 +2,12 @@
 #include "compiler/analysis/Cost.h"
 
 #include "compiler/analysis/KernelSelection.h"
+#include "kernels/CostModel.h"
 
 using namespace mlir;
 using namespace ds;
 
 namespace {
-
-constexpr double flopsPerSecond = 1e11, bytesPerSecond = 1e10;
 
 double bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
@@ -43,5 +42,5 @@ double ds::seconds(Operation *op) {
     moved += bytesOf(type);
   for (Type type : op->getResultTypes())
     moved += bytesOf(type);
-  return flopsOf(op) / flopsPerSecond + moved / bytesPerSecond;
+  return kernels::seconds(flopsOf(op), moved);
 }

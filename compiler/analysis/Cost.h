@@ -5,8 +5,7 @@
 
 namespace ds {
 
-/// Seconds of one op on one rank: products at 100 GFLOP/s, and every tensor read or written once at 10 GB/s; views are
-/// free. Only ratios matter: they decide where a model is cut.
+/// Seconds of one op on one rank by kernels/CostModel.h, which decide where a model is cut; views are free.
 double seconds(mlir::Operation *op);
 
 /// Seconds to hand a byte to another rank.

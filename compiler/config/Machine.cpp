@@ -8,10 +8,12 @@
 #include "core/Files.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -39,14 +41,22 @@ constexpr std::string_view fields[] = {"alignment",
                                        "reserve_bytes",
                                        "threads",
                                        "workspace_bytes_per_thread"};
+constexpr std::string_view linkFields[] = {"bandwidth_gb_per_s", "between", "latency_us"};
 
-/// The fields of one file, with messages that name the file, the line and the field.
+std::string shortNumber(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.10g", number);
+  return text.data();
+}
+
+/// The fields of one object of a file, with messages that name the file, the line and the field.
 class FieldReader {
 public:
-  FieldReader(const Node &root, const std::string &fileName) : root_(root), fileName_(fileName) {
+  FieldReader(const Node &root, std::span<const std::string_view> names, const std::string &fileName)
+      : root_(root), fileName_(fileName) {
     for (const Member &m : root.members)
-      if (std::find(std::begin(fields), std::end(fields), m.key) == std::end(fields))
-        refuse(m.value, printable(m.key), "no such field; the nearest is " + std::string(nearestName(m.key, fields)));
+      if (std::find(names.begin(), names.end(), m.key) == names.end())
+        refuse(m.value, printable(m.key), "no such field; the nearest is " + std::string(nearestName(m.key, names)));
   }
 
   void text(std::string_view field, std::string &value) const {
@@ -65,6 +75,17 @@ public:
     if (node->kind != Node::Kind::Int || node->integer < low || node->integer > high)
       refuse(*node, field, "it takes a whole number from " + std::to_string(low) + " to " + std::to_string(high));
     value = node->integer;
+  }
+
+  /// 0 where there is none.
+  double number(std::string_view field, double low, double high) const {
+    const Node *node = member(root_, field);
+    if (!node)
+      return 0;
+    const bool isNumber = node->kind == Node::Kind::Int || node->kind == Node::Kind::Float;
+    if (!isNumber || !(node->number >= low && node->number <= high))
+      refuse(*node, field, "it takes a number from " + shortNumber(low) + " to " + shortNumber(high));
+    return node->number;
   }
 
   void bytes(std::string_view field, int64_t &value) const {
@@ -117,11 +138,29 @@ std::string machinesIn(std::span<const std::filesystem::path> folders) {
   return list;
 }
 
+Link parseLink(const Node &node, const FieldReader &file, const std::string &fileName) {
+  if (!member(node, "between") || !member(node, "bandwidth_gb_per_s"))
+    file.refuse(node, "links", "a link takes \"between\" and \"bandwidth_gb_per_s\"");
+  const FieldReader read(node, linkFields, fileName);
+  Link link;
+  read.text("between", link.between);
+  link.bytesPerSecond = read.number("bandwidth_gb_per_s", 1e-6, 1e6) * 1e9;
+  link.latencySeconds = read.number("latency_us", 0, 1e6) / 1e6;
+  return link;
+}
+
+/// What cpu.json says, for where there is no such file.
+Machine builtInCpu() {
+  Machine machine;
+  machine.links = {{"ranks", 10e9, 1e-6}, {"device-host", 5e9, 1e-6}, {"hosts", 1.25e9, 30e-6}};
+  return machine;
+}
+
 } // namespace
 
 Machine parseMachine(std::string_view text, const std::string &fileName) {
   const Node root = parseHjson(text, fileName);
-  const FieldReader read(root, fileName);
+  const FieldReader read(root, fields, fileName);
   Machine machine;
   machine.name = std::filesystem::path(fileName).stem().string();
   read.text("name", machine.name);
@@ -147,14 +186,15 @@ Machine parseMachine(std::string_view text, const std::string &fileName) {
   if (const Node *links = member(root, "links")) {
     if (links->kind != Node::Kind::Array)
       read.refuse(*links, "links", "it takes a list of links");
-    machine.linksJson = toJson(*links);
+    for (const Node &link : links->items)
+      machine.links.push_back(parseLink(link, read, fileName));
   }
   return machine;
 }
 
 Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesystem::path> searchDirs) {
   if (nameOrPath.empty())
-    return {};
+    return builtInCpu();
   if (isFileName(nameOrPath))
     return parseMachine(readFile(nameOrPath), nameOrPath);
   for (const std::filesystem::path &folder : searchDirs) {
@@ -163,7 +203,7 @@ Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesyst
       return parseMachine(readFile(file), file.string());
   }
   if (nameOrPath == "cpu")
-    return {};
+    return builtInCpu();
   throw Error("--machine " + printable(nameOrPath) + ": there is no machine of this name; there are " +
               machinesIn(searchDirs) + ", or name a file");
 }

@@ -6,10 +6,21 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ds::config {
 
-/// One rank's share of a machine, from a file of models/machines/. The defaults are the built-in machine `cpu`.
+/// How fast bytes move.
+struct Link {
+  std::string between;       // "ranks" of a host | "device-host" | "hosts"
+  double bytesPerSecond = 0; // each way
+  double latencySeconds = 0; // of one transfer, whatever its size
+
+  bool operator==(const Link &) const = default;
+};
+
+/// One rank's share of a machine, from a file of models/machines/. The defaults are those of a file that leaves fields
+/// out.
 struct Machine {
   std::string name = "cpu";
   std::string device = "cpu"; // "cpu" | "cuda"
@@ -21,13 +32,13 @@ struct Machine {
   int64_t hostMemory = 0;   // bytes a rank; 0: unknown
   int64_t reserve = 0;      // bytes outside the arenas
   int64_t workspaceBytesPerThread = 4 << 20; // bytes
-  std::string linksJson = "[]";              // "links" of the file, for the cost model
+  std::vector<Link> links;                   // none: transfers have no known times
 
   bool operator==(const Machine &) const = default;
 };
 
 /// The machine of a file (a name that ends in .json or has a '/'), or `NAME.json` in the first of `searchDirs` that has
-/// it; "" is the built-in `cpu`, and so is "cpu" where no folder has it. Throws ds::Error.
+/// it; "" is the built-in `cpu`, and so is "cpu" where no folder has it: what cpu.json says. Throws ds::Error.
 Machine loadMachine(const std::string &nameOrPath, std::span<const std::filesystem::path> searchDirs);
 
 /// The machine that `text` (HJSON) describes; `fileName` is for messages. Throws ds::Error.

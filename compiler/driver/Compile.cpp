@@ -175,6 +175,12 @@ static void describe(const CompileRequest &request, const config::Config &config
   to.set_device_memory(machine.deviceMemory);
   to.set_host_memory(machine.hostMemory);
   to.set_reserve(machine.reserve);
+  for (const config::Link &link : machine.links) {
+    plan::proto::Link &line = *to.add_links();
+    line.set_between(link.between);
+    line.set_bytes_per_second(link.bytesPerSecond);
+    line.set_latency_seconds(link.latencySeconds);
+  }
   plan.set_config_json(config::resolvedJson(config));
   for (const config::KeyAnswer &answer : config.answers) {
     plan::proto::ConfigAnswer &line = *plan.add_config();

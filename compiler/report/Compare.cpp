@@ -82,6 +82,9 @@ Facts worldFacts(const Plan &plan) {
                  {"data ranks", grouped(world.data)},
                  {"expert ranks", grouped(world.expert)},
                  {"tensor ranks", grouped(world.tensor)}};
+  for (const plan::proto::Link &link : plan.machine().links())
+    facts.emplace_back("link " + link.between(),
+                       countText(link.bytes_per_second()) + "B/s after " + secondsText(link.latency_seconds()));
   facts.emplace_back("micro-batch size", grouped(plan.training().micro_batch_size()));
   facts.emplace_back("accumulation steps", grouped(plan.training().accumulation_steps()));
   facts.emplace_back("train batch size", grouped(plan.training().train_batch_size()));

@@ -13,6 +13,7 @@ namespace ds::report {
 /// All want a plan that validatePlan() accepts.
 std::string jsonReport(const plan::proto::Plan &plan, bool allRanks); // JsonReport.cpp
 std::string textReport(const plan::proto::Plan &plan);                // TextReport.cpp
+std::string perfettoReport(const plan::proto::Plan &plan);            // PerfettoReport.cpp
 std::string htmlReport(const plan::proto::Plan &plan, bool allRanks,
                        const std::optional<Counterexample> &refused); // HtmlReport.cpp
 

@@ -12,7 +12,9 @@
 #include "compiler/report/MemoryFigure.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
+#include "compiler/report/Table.h"
 #include "compiler/report/Tables.h"
+#include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -207,6 +209,20 @@ std::string stagesHtml(const Plan &plan) {
   return hasStages(plan) ? heading("Pipeline stages, a micro-batch") + htmlTable(stageTable(plan)) : "";
 }
 
+/// What of the transfers is exposed, and each of them.
+std::string transfersHtml(const Plan &plan) {
+  const Table exposure = exposureTable(plan);
+  if (exposure.rows().size() == 1)
+    return "";
+  std::string html =
+      heading("Transfers between device and host memory, a step on the simulated clock") + htmlTable(exposure);
+  for (const Role &role : plan.roles())
+    if (const auto times = transferTimes(plan, role))
+      html += subheading("Rank " + rankRanges(role)) + transferFigure(plan, role) +
+              folded("Every transfer of rank " + rankRanges(role), htmlTable(transferTable(*times)));
+  return html;
+}
+
 std::string configHtml(const Plan &plan) {
   return heading("Configuration: " + plural(uint64_t(plan.config_size()), "key") + " written") +
          (plan.config_size() > 0 ? htmlTable(configTable(plan)) : "") +
@@ -220,8 +236,8 @@ std::string htmlReport(const Plan &plan, bool allRanks, const std::optional<Coun
          "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
          escaped(plan.model()) + " - DeepStatic plan</title>\n<style>" + std::string(pageStyle) +
          "</style>\n</head>\n<body>\n" + headHtml(plan) + (refused ? counterexampleHtml(plan, *refused) : "") +
-         stagesHtml(plan) + folded("How to read the pictures", legendHtml()) + memoryHtml(plan, allRanks) +
-         sharingHtml(plan) + heading("Parameters") + htmlTable(parameterTable(plan)) +
+         stagesHtml(plan) + transfersHtml(plan) + folded("How to read the pictures", legendHtml()) +
+         memoryHtml(plan, allRanks) + sharingHtml(plan) + heading("Parameters") + htmlTable(parameterTable(plan)) +
          folded("Every parameter", htmlTable(parameterList(plan))) + configHtml(plan) + "<script>" +
          std::string(pageScript) + "</script>\n</body>\n</html>\n";
 }

@@ -18,7 +18,15 @@
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step",
-//    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any}],
+//    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any,
+//    "transfer_times": of a step on the simulated clock, where there are any and the machine's link device-host is
+//    known:
+//        {"alone_seconds" (all, one after another), "compute_seconds" (commands that compute, one after another),
+//         "step_seconds", "step_seconds_without" (if transfers took no time), "exposed_seconds" (the difference),
+//         "hidden" (1 - exposed / alone),
+//         "transfers": [{"name", "direction": "out" | "back", "microbatch", "bytes", "start_seconds" (of the step),
+//                        "end_seconds", "latest_end_seconds" (with which the step is no longer),
+//                        "bytes_per_second"}]}}],
 //  "recompute": {"level" (as deepstatic.recompute takes it; 0 for whole layers, too), "levels", "layers" (0: by rules,
 //                or none), "layers_again"},
 //  "pipeline": {"schedule", "stages" (ranks along the pipe), "microbatches", "bubble_fraction", and where there
@@ -36,7 +44,7 @@
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
-#include "compiler/report/TransferBytes.h"
+#include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
@@ -107,15 +115,38 @@ json zeroJson(const Plan &plan, const Role &role) {
   return result;
 }
 
+json transferTimesJson(const TransferTimes &times) {
+  json transfers = json::array();
+  for (const TimedTransfer &one : times.transfers)
+    transfers.push_back({{"name", one.moved.name},
+                         {"direction", one.moved.out ? "out" : "back"},
+                         {"microbatch", one.microbatch},
+                         {"bytes", one.moved.bytes},
+                         {"start_seconds", one.start},
+                         {"end_seconds", one.end},
+                         {"latest_end_seconds", one.latestEnd},
+                         {"bytes_per_second", one.bytesPerSecond()}});
+  return {{"alone_seconds", times.alone},
+          {"compute_seconds", times.compute},
+          {"step_seconds", times.step},
+          {"step_seconds_without", times.stepWithout},
+          {"exposed_seconds", times.exposed()},
+          {"hidden", times.hidden()},
+          {"transfers", transfers}};
+}
+
 /// What all ranks of a role have in common.
 json roleJson(const Plan &plan, const Role &role) {
-  return {{"memory",
-           {{"device", memoryJson(plan, role, "device")},
-            {"host", memoryJson(plan, role, "host")},
-            {"nvme", memoryJson(plan, role, "nvme")}}},
-          {"zero", zeroJson(plan, role)},
-          {"flops_per_step", plan::matmulFlopsPerStep(plan, role)},
-          {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)}};
+  json result = {{"memory",
+                  {{"device", memoryJson(plan, role, "device")},
+                   {"host", memoryJson(plan, role, "host")},
+                   {"nvme", memoryJson(plan, role, "nvme")}}},
+                 {"zero", zeroJson(plan, role)},
+                 {"flops_per_step", plan::matmulFlopsPerStep(plan, role)},
+                 {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)}};
+  if (const auto times = transferTimes(plan, role))
+    result["transfer_times"] = transferTimesJson(*times);
+  return result;
 }
 
 json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &common) {

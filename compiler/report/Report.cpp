@@ -20,13 +20,13 @@ Format formatFromName(std::string_view name) {
   if (name == "perfetto")
     return Format::Perfetto;
   throw Error("--format " + std::string(name.substr(0, 80)) +
-              ": there is no such format; text, json and html are available");
+              ": there is no such format; text, json, html and perfetto are available");
 }
 
 std::string report(const plan::proto::Plan &plan, const Options &options) {
-  if (options.format == Format::Perfetto)
-    throw Error("--format perfetto: not available yet; text, json and html are", "--format html");
   plan::validatePlan(plan);
+  if (options.format == Format::Perfetto)
+    return perfettoReport(plan);
   if (options.format == Format::Html)
     return htmlReport(plan, options.allRanks, options.refused);
   return options.format == Format::Json ? jsonReport(plan, options.allRanks) : textReport(plan);

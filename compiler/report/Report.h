@@ -22,7 +22,7 @@ struct Options {
 };
 
 /// The report of a plan; the same plan gives the same bytes. Throws ds::Error for a plan that breaks its format's rules
-/// and for formats that are not available.
+/// and, as a timeline, for one whose copies take nobody knows how long.
 std::string report(const plan::proto::Plan &plan, const Options &options = {});
 
 } // namespace ds::report

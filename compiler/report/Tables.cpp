@@ -7,7 +7,7 @@
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Table.h"
-#include "compiler/report/TransferBytes.h"
+#include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
@@ -76,7 +76,10 @@ std::string transferText(const Plan &plan) {
   if (most.out + most.back == 0)
     return "";
   return bytesText(most.out) + " out of device memory and " + bytesText(most.back) + " back a step and rank" +
-         (plan.roles_size() > 1 ? " at most" : "");
+         (plan.roles_size() > 1 ? " at most" : "") +
+         (knowsTransferTimes(plan) ? ""
+                                   : "; how long that takes is unknown, since machine " + plan.machine().name() +
+                                         " has no link device-host");
 }
 
 /// Of the role that has most.

@@ -4,7 +4,9 @@
 #include "compiler/report/Fragmentation.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
+#include "compiler/report/Table.h"
 #include "compiler/report/Tables.h"
+#include "compiler/report/Transfers.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -70,6 +72,10 @@ std::string textReport(const Plan &plan) {
   if (hasStages(plan)) {
     page += "\npipeline stages, a micro-batch\n";
     stageTable(plan).print(page);
+  }
+  if (const Table transfers = exposureTable(plan); transfers.rows().size() > 1) {
+    page += "\ntransfers between device and host memory, a step on the simulated clock\n";
+    transfers.print(page);
   }
   for (const Role &role : plan.roles())
     for (const char *space : {"device", "host", "nvme"})

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -28,6 +29,13 @@ void checkMachine(const proto::Machine &machine) {
     refuse("machine",
            "its alignment " + std::to_string(machine.alignment()) + " is no power of two from 1 to 2097152 bytes");
   checkName(machine.isa(), "machine");
+  for (const proto::Link &link : machine.links()) {
+    checkName(link.between(), "machine");
+    if (!(link.bytes_per_second() > 0 && std::isfinite(link.bytes_per_second())))
+      refuse("machine", "a link's bytes per second are no finite number above 0");
+    if (!(link.latency_seconds() >= 0 && std::isfinite(link.latency_seconds())))
+      refuse("machine", "a link's latency is negative or not finite");
+  }
 }
 
 uint64_t checkWorld(const proto::World &world) {

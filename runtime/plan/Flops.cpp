@@ -46,6 +46,18 @@ uint64_t flopsPerStep(const proto::Plan &plan, const proto::ReferenceOp &op) {
 
 } // namespace
 
+double flopsOf(const proto::KernelCommand &kernel) {
+  const kernels::KernelRow *row = kernels::findKernel(kernel.kernel());
+  if (!row)
+    return 0;
+  std::vector<kernels::TensorType> reads, writes;
+  for (const proto::Operand &operand : kernel.operands())
+    if (operand.access() != proto::Operand::SCRATCH)
+      (operand.access() == proto::Operand::WRITE ? writes : reads)
+          .push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
+  return kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes));
+}
+
 uint64_t matmulFlopsPerStep(const proto::Plan &plan) {
   uint64_t sum = 0;
   for (const proto::ReferenceOp &op : plan.reference().ops())

@@ -2,7 +2,6 @@
 #include "runtime/profile/ProfileTables.h"
 
 #include "core/DType.h"
-#include "kernels/KernelTable.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/Groups.h"
 
@@ -116,19 +115,6 @@ uint64_t parametersOf(const plan::proto::Plan &plan) {
   return sum;
 }
 
-/// Of one run of a kernel; 0 of what is no product.
-double flopsOf(const plan::proto::KernelCommand &kernel) {
-  const kernels::KernelRow *row = kernels::findKernel(kernel.kernel());
-  if (!row)
-    return 0;
-  std::vector<kernels::TensorType> reads, writes;
-  for (const plan::proto::Operand &operand : kernel.operands())
-    if (operand.access() != plan::proto::Operand::SCRATCH)
-      (operand.access() == plan::proto::Operand::WRITE ? writes : reads)
-          .push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
-  return kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes));
-}
-
 } // namespace
 
 std::string phaseTable(std::span<const CommandTime> times, const StepTimes &steps) {
@@ -189,7 +175,7 @@ static std::string headOfFlops(const plan::proto::Plan &plan, std::span<const Co
   Row whole{.seconds = stepSeconds};
   for (const CommandTime &time : times) {
     const plan::proto::Command &command = *time.command.command;
-    const double flops = command.has_kernel() ? double(time.runs) * flopsOf(command.kernel()) : 0;
+    const double flops = command.has_kernel() ? double(time.runs) * plan::flopsOf(command.kernel()) : 0;
     Row &row = rows[nameOf(time.command.routine->phase())];
     row.flops += flops;
     row.seconds += isOnComputeQueue(time.command) ? time.seconds : 0;
@@ -218,9 +204,9 @@ std::string flopsTable(const plan::proto::Plan &plan, std::span<const CommandTim
       const plan::proto::KernelCommand &kernel = time.command.command->kernel();
       Row &row = rows[{nameOf(time.command.routine->phase()), kernel.kernel()}];
       row.runs += time.runs;
-      row.flops += double(time.runs) * flopsOf(kernel);
+      row.flops += double(time.runs) * plan::flopsOf(kernel);
       row.seconds += time.seconds;
-      flops += double(time.runs) * flopsOf(kernel);
+      flops += double(time.runs) * plan::flopsOf(kernel);
     }
   std::string text = headOfFlops(plan, times, stepSeconds);
   text += line("%-6s %-22s %8s %16s %12s %12s\n", "phase", "kernel", "count", "FLOPs", "ms", "GFLOP/s");

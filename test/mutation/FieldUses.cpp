@@ -30,6 +30,8 @@ constexpr Row rows[] = {
     {"Plan.pipeline", ForPeople, "how the model was cut"},
     {"Plan.recompute", ForPeople, "how much is repeated"},
     {"Plan.numerics", Trusted, "make proof compares weights with the class"},
+    {"Link.*", ForPeople, "how long reports think that transfers take"},
+    {"Machine.links", ForPeople, "how long reports think that transfers take"},
     {"Machine.*", Trusted, "ds-run compares it with the machine that it finds"},
     {"Plan.machine", Trusted, "ds-run compares it with the machine that it finds"},
     {"Plan.sources", Trusted, "verify --model --config compares it"},

@@ -10,8 +10,8 @@
 //   - the command writes the result's buffer first, and uses neither otherwise;
 //   - one of the two is of the call alone: its uses are moved to the other's bytes.
 //
-// What a queue other than compute may still read or write is left alone: inputs, messages, collectives with a token.
-// Events, which come later, order the rest.
+// What a queue other than compute may still read or write is left alone: inputs, messages, collectives with a token,
+// copies between memories, for whose end compute would wait. Events, which come later, order the rest.
 //
 // Fewer bytes are alive at every instant then, but where micro-batches overlap it is a search that finds their slots
 // places, and it may do worse on what is left. There a role is laid out both ways, and takes the smaller arena; the
@@ -140,9 +140,15 @@ private:
 
   /// Whether no other queue will run it.
   static bool onCompute(plan::CommandOpInterface command) {
-    auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation());
-    return isa<plan::KernelOp, plan::FillOp, plan::CopyOp>(command.getOperation()) ||
-           (collective && !collective.getToken());
+    if (auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation()))
+      return !collective.getToken();
+    if (isa<plan::CopyOp>(command.getOperation()))
+      return arenaOf(command, 0) == arenaOf(command, 1);
+    return isa<plan::KernelOp, plan::FillOp>(command.getOperation());
+  }
+
+  static FlatSymbolRefAttr arenaOf(plan::CommandOpInterface command, unsigned operand) {
+    return command.getBuffers()[operand].getDefiningOp<plan::BufferOp>().getArenaAttr();
   }
 
   plan::RoutineOp routine_;

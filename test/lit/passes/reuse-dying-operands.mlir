@@ -142,3 +142,32 @@ plan.role @main ranks [0, 0] {
     plan.call @backward microbatch 0
   }
 }
+
+// -----
+
+// Tests that what a copy to the host reads is not overwritten: compute would wait for its end.
+// CHECK-LABEL: plan.role @main
+// CHECK-LABEL:   plan.routine @forward
+// CHECK-NEXT:      plan.fill(%[[X:.*]]) :
+// CHECK-NEXT:      plan.copy(%[[X]], %{{.*}}) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[X]], %[[Y:.*]]) :
+// CHECK-NEXT:      plan.kernel "elementwise" {{.*}}(%[[Y]], %[[Y]]) :
+#program = {constants = array<f64>, program = array<i64>, results = array<i64: 0>}
+plan.role @main ranks [0, 0] {
+  plan.arena @device space device
+  plan.arena @host space host
+  plan.queue @compute kind compute
+  %x = plan.buffer "x" in @device bytes 16 scope call category activations slots 1
+  %there = plan.buffer "there" in @host bytes 16 scope call category activations slots 1
+  %y = plan.buffer "y" in @device bytes 16 scope call category activations slots 1
+  %z = plan.buffer "z" in @device bytes 16 scope call category activations slots 1
+  plan.routine @forward phase forward stage 0 {
+    plan.fill(%x) : [tensor<4xf32>] access [2] at [0] on @compute
+    plan.copy(%x, %there) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "elementwise" #program(%y, %z) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+  }
+}

@@ -71,7 +71,8 @@ TEST(Machine, ReadsEveryField) {
   const Machine machine = parseMachine(R"(// comment
       {"name": "box", "device": "cuda", "isa": "sm_90", "ranks_per_host": 8, "device_memory": "80GiB",
        "host_memory": 1000, "threads": 1, "workspace_bytes_per_thread": "32MiB", "alignment": 512,
-       "reserve_bytes": "1GiB", "links": [{"between": "ranks", "latency_us": 2}]})",
+       "reserve_bytes": "1GiB", "links": [{"between": "ranks", "bandwidth_gb_per_s": 450, "latency_us": 2},
+                                                    {"between": "hosts", "bandwidth_gb_per_s": 1.25}]})",
                                        "f.json");
   EXPECT_EQ(machine.name, "box");
   EXPECT_EQ(machine.device, "cuda");
@@ -83,7 +84,9 @@ TEST(Machine, ReadsEveryField) {
   EXPECT_EQ(machine.workspaceBytesPerThread, 32 << 20);
   EXPECT_EQ(machine.alignment, 512);
   EXPECT_EQ(machine.reserve, 1 << 30);
-  EXPECT_EQ(machine.linksJson, R"([{"between": "ranks", "latency_us": 2}])");
+  ASSERT_EQ(machine.links.size(), 2u);
+  EXPECT_EQ(machine.links[0], (Link{"ranks", 450e9, 2e-6}));
+  EXPECT_EQ(machine.links[1], (Link{"hosts", 1.25e9, 0}));
 }
 
 TEST(Machine, RefusesFieldsByName) {
@@ -100,6 +103,13 @@ TEST(Machine, RefusesFieldsByName) {
             "m.json:1: device_memory is -1; it takes a number of bytes or a size such as \"80GiB\"");
   EXPECT_EQ(refused("{device_memory: \"80 G\"}").substr(0, 38), "m.json:1: device_memory is \"80 G\"; the");
   EXPECT_EQ(refused("{links: 1}"), "m.json:1: links is 1; it takes a list of links");
+  EXPECT_EQ(refused("{links: [7]}"), "m.json:1: links is 7; a link takes \"between\" and \"bandwidth_gb_per_s\"");
+  EXPECT_EQ(refused("{links: [{between: \"hosts\", bandwidth_gb_per_s: 0}]}"),
+            "m.json:1: bandwidth_gb_per_s is 0; it takes a number from 1e-06 to 1000000");
+  EXPECT_EQ(refused("{links: [{between: \"hosts\", bandwidth_gb_per_s: 1, latency_us: -1}]}"),
+            "m.json:1: latency_us is -1; it takes a number from 0 to 1000000");
+  EXPECT_EQ(refused("{links: [{between: \"hosts\", bandwidth_gb_per_s: 1, latency: 1}]}"),
+            "m.json:1: latency is 1; no such field; the nearest is latency_us");
 }
 
 TEST(Machine, CapabilitiesAreNumbers) {
@@ -129,6 +139,8 @@ TEST_F(MachineFolder, FindsNamesInTheFolders) {
 
 // The machines that come with the source read without complaint.
 TEST(Machine, TheOnesThatWeShip) {
+  const fs::path folders[] = {fs::path(DS_SOURCE_DIR) / "models" / "machines"};
+  EXPECT_EQ(loadMachine("cpu", folders), loadMachine("", {})); // the built-in one
   int read = 0;
   for (const auto &entry : fs::directory_iterator(fs::path(DS_SOURCE_DIR) / "models" / "machines"))
     if (entry.path().extension() == ".json") {

@@ -1,0 +1,174 @@
+//===- Transfers.cpp - what a step copies between memories, and when -------===//
+#include "compiler/report/Transfers.h"
+
+#include "compiler/report/Facts.h"
+#include "compiler/report/Table.h"
+#include "kernels/CostModel.h"
+#include "runtime/plan/Flops.h"
+#include "runtime/plan/StepClock.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::report {
+namespace {
+
+using plan::TimedCommand;
+using plan::proto::Command;
+using plan::proto::Link;
+using plan::proto::Operand;
+using plan::proto::Plan;
+using plan::proto::Role;
+
+const Link *deviceHostLink(const Plan &plan) {
+  const auto &links = plan.machine().links();
+  const auto found = std::ranges::find(links, "device-host", &Link::between);
+  return found == links.end() ? nullptr : &*found;
+}
+
+template <typename Operands> uint64_t sumOfBytes(const Operands &operands) {
+  uint64_t bytes = 0;
+  for (const Operand &operand : operands)
+    bytes += operand.access() == Operand::SCRATCH ? 0 : bytesOf(operand);
+  return bytes;
+}
+
+/// What a command that is no transfer reads and writes.
+uint64_t bytesTouched(const Command &command) {
+  switch (command.kind_case()) {
+  case Command::kKernel:
+    return sumOfBytes(command.kernel().operands());
+  case Command::kFill:
+    return bytesOf(command.fill().target());
+  case Command::kCopy:
+    return bytesOf(command.copy().source()) + bytesOf(command.copy().target());
+  case Command::kFeed:
+    return bytesOf(command.feed().target());
+  case Command::kSend:
+    return sumOfBytes(command.send().sources());
+  case Command::kReceive:
+    return sumOfBytes(command.receive().targets());
+  case Command::kCollective: {
+    uint64_t bytes = 0;
+    for (const plan::proto::CollectivePart &part : command.collective().parts())
+      bytes += bytesOf(part.source()) + bytesOf(part.target());
+    return bytes;
+  }
+  case Command::KIND_NOT_SET:
+    break;
+  }
+  return 0;
+}
+
+/// `link`: nullptr if transfers take no time, or there are none.
+std::vector<TimedCommand> timeStepOver(const Link *link, const Role &role) {
+  return plan::timeStep(role, [&](const TimedCommand &timed) {
+    if (const auto moved = transferOf(role, *timed.command))
+      return link ? link->latency_seconds() + double(moved->bytes) / link->bytes_per_second() : 0;
+    const double flops = timed.command->has_kernel() ? plan::flopsOf(timed.command->kernel()) : 0;
+    return kernels::seconds(flops, double(bytesTouched(*timed.command)));
+  });
+}
+
+bool isCompute(const Role &role, const Command &command) {
+  return role.queues(int(command.queue())).kind() == plan::proto::Queue::COMPUTE;
+}
+
+TimedTransfer timedTransfer(const Role &role, const TimedCommand &timed, Transfer moved) {
+  return {.moved = std::move(moved),
+          .microbatch = stepOf(role).calls(timed.call).microbatch(),
+          .start = timed.start,
+          .end = timed.end,
+          .latestEnd = timed.latestEnd};
+}
+
+std::string percent(double share) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
+  return text.data();
+}
+
+} // namespace
+
+std::optional<Transfer> transferOf(const Role &role, const Command &command) {
+  const auto isInDevice = [&](const Operand &operand) {
+    return role.arenas(int(role.buffers(int(operand.buffer())).arena())).space() == "device";
+  };
+  const Operand &source = command.copy().source(), &target = command.copy().target();
+  if (!command.has_copy() || isInDevice(source) == isInDevice(target))
+    return std::nullopt;
+  // A buffer of device memory may hold several tensors in turn.
+  const Operand &away = isInDevice(source) ? target : source;
+  return Transfer{role.buffers(int(away.buffer())).name(), isInDevice(source), bytesOf(source)};
+}
+
+TransferBytes transferBytesPerStep(const Role &role) {
+  TransferBytes sum;
+  for (const plan::proto::Program &program : role.programs())
+    for (const plan::proto::Call &call : program.calls())
+      for (const Command &command : role.routines(int(call.routine())).commands())
+        if (const auto moved = transferOf(role, command); moved && program.name() == "step")
+          (moved->out ? sum.out : sum.back) += moved->bytes;
+  return sum;
+}
+
+std::vector<TimedCommand> timeStep(const Plan &plan, const Role &role) {
+  return timeStepOver(deviceHostLink(plan), role);
+}
+
+bool knowsTransferTimes(const Plan &plan) { return deviceHostLink(plan) != nullptr; }
+
+const plan::proto::Program &stepOf(const Role &role) {
+  return *std::ranges::find(role.programs(), "step", &plan::proto::Program::name);
+}
+
+std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
+  const TransferBytes bytes = transferBytesPerStep(role);
+  if (!knowsTransferTimes(plan) || bytes.out + bytes.back == 0)
+    return std::nullopt;
+  TransferTimes times;
+  const std::vector<TimedCommand> commands = timeStep(plan, role);
+  for (const TimedCommand &timed : commands) {
+    times.compute += isCompute(role, *timed.command) ? timed.end - timed.start : 0;
+    if (auto moved = transferOf(role, *timed.command)) {
+      times.transfers.push_back(timedTransfer(role, timed, *std::move(moved)));
+      times.alone += timed.end - timed.start;
+    }
+  }
+  times.step = plan::lastEnd(commands);
+  times.stepWithout = plan::lastEnd(timeStepOver(nullptr, role));
+  return times;
+}
+
+Table exposureTable(const Plan &plan) {
+  Table table({"rank", "transfers", "alone", "exposed", "hidden", "compute", "step", "step without them"},
+              {false, true, true, true, true, true, true, true});
+  for (const Role &role : plan.roles())
+    if (const auto times = transferTimes(plan, role))
+      table.add({rankRanges(role), grouped(times->transfers.size()), secondsText(times->alone),
+                 secondsText(times->exposed()), percent(times->hidden()), secondsText(times->compute),
+                 secondsText(times->step), secondsText(times->stepWithout)});
+  return table;
+}
+
+Table transferTable(const TransferTimes &times) {
+  Table table({"tensor", "", "micro-batch", "bytes", "starts", "ends", "must end by", "slack", "GB/s"},
+              {false, false, true, true, true, true, true, true, true});
+  for (const TimedTransfer &one : times.transfers) {
+    std::array<char, 32> bandwidth{};
+    std::snprintf(bandwidth.data(), bandwidth.size(), "%.2f", one.bytesPerSecond() * 1e-9);
+    table.add({one.moved.name, one.moved.out ? "to the host" : "to the device", grouped(one.microbatch),
+               grouped(one.moved.bytes), secondsText(one.start), secondsText(one.end), secondsText(one.latestEnd),
+               secondsText(one.latestEnd - one.end), bandwidth.data()});
+  }
+  return table;
+}
+
+} // namespace ds::report

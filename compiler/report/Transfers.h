@@ -1,0 +1,73 @@
+//===- Transfers.h - what a step copies between memories, and when ---------===//
+#pragma once
+
+#include "compiler/report/Table.h"
+#include "runtime/plan/StepClock.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ds::report {
+
+/// A copy between device memory and another.
+struct Transfer {
+  std::string name; // of the tensor
+  bool out = false; // of device memory, else back into it
+  uint64_t bytes = 0;
+};
+
+/// What a command of a plan that validatePlan() accepts copies between memories, if it does.
+std::optional<Transfer> transferOf(const plan::proto::Role &role, const plan::proto::Command &command);
+
+/// Bytes that one rank copies in one run of the program `step`: out of device memory, and back into it.
+struct TransferBytes {
+  uint64_t out = 0, back = 0;
+};
+
+TransferBytes transferBytesPerStep(const plan::proto::Role &role);
+
+/// One copy between device memory and another, in one run of the program `step`.
+struct TimedTransfer {
+  Transfer moved;
+  uint64_t microbatch = 0;
+  double start = 0, end = 0; // seconds from the start of the step
+  double latestEnd = 0;      // with which the step is no longer
+  double bytesPerSecond() const { return end > start ? double(moved.bytes) / (end - start) : 0; }
+};
+
+/// A step of one rank of a role on a simulated clock, in seconds.
+struct TransferTimes {
+  std::vector<TimedTransfer> transfers; // as they start
+  double alone = 0;                     // all of them, one after another
+  double compute = 0;                   // the commands of queues for compute, one after another
+  double step = 0;
+  double stepWithout = 0; // if transfers took no time
+
+  double exposed() const { return step - stepWithout; }
+  double hidden() const { return alone > 0 ? 1 - exposed() / alone : 1; } // a share of `alone`
+};
+
+/// Whether the plan's machine says how fast its link "device-host" is.
+bool knowsTransferTimes(const plan::proto::Plan &plan);
+
+/// Of a role that has transfers, in a plan that knows their times. Transfers take the link's time, all else takes the
+/// cost model's (kernels/CostModel.h).
+std::optional<TransferTimes> transferTimes(const plan::proto::Plan &plan, const plan::proto::Role &role);
+
+/// The program `step` of a role; every role has it.
+const plan::proto::Program &stepOf(const plan::proto::Role &role);
+
+/// The program `step` of any role with these times, in a plan that knows them or has no transfers.
+std::vector<plan::TimedCommand> timeStep(const plan::proto::Plan &plan, const plan::proto::Role &role);
+
+/// A line a role of how much of its transfers is exposed; without lines where no times are known.
+Table exposureTable(const plan::proto::Plan &plan);
+/// A line a transfer.
+Table transferTable(const TransferTimes &times);
+/// A drawing of when the queues of a role that compute or copy are busy; of a role with times.
+std::string transferFigure(const plan::proto::Plan &plan, const plan::proto::Role &role); // TransferFigure.cpp
+
+} // namespace ds::report

@@ -1,0 +1,140 @@
+"""When the transfers of an offloaded step run, on the simulated clock of `ds-opt report`.
+
+The commands of the timeline are run again here, by rules written a second time: plan.proto's, of queues and events.
+"""
+
+import json
+import math
+
+import pytest
+from conftest import write_config
+from plan_files import read_plan
+
+AWAY = {"activation_checkpointing": {"cpu_checkpointing": True}}
+FAST, SLOW = 20, 0.5  # GB/s
+# Size of the model, samples of a micro-batch, micro-batches, ranks along the pipe.
+CASES = [("tiny", 8, 1, 1), ("tiny", 4, 2, 1), ("tiny", 4, 3, 2), ("small", 1, 1, 1)]
+
+
+@pytest.fixture(scope="module")
+def plans(tools, exported, tmp_path_factory):
+    """plans(case, GB/s or None) -> the plan for a machine with that link, or without any; each is compiled once."""
+    folder, made = tmp_path_factory.mktemp("plans"), {}
+
+    def compile_plan(case, bandwidth):
+        if (case, bandwidth) not in made:
+            size, micro, accumulation, stages = case
+            machine, plan = folder / f"{len(made)}-machine.json", folder / f"{len(made)}.dsplan"
+            links = [{"between": "device-host", "bandwidth_gb_per_s": bandwidth, "latency_us": 2}] if bandwidth else []
+            machine.write_text(json.dumps({"name": "box", "device": "cpu", "links": links}))
+            config = write_config(folder / f"{len(made)}.json", micro, accumulation, deepstatic={"pipeline": {"stages": stages}}, **AWAY)
+            tools("ds-opt", "compile", exported("gpt2", "--size", size, "--seq", 64, "--dropout", "0.1"), "--config", config,
+                  "--machine", machine, "--ranks", stages, "-o", plan)
+            made[case, bandwidth] = plan
+        return made[case, bandwidth]
+
+    return compile_plan
+
+
+def times_of(tools, plan):
+    ranks = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"]
+    return [rank["transfer_times"] for rank in ranks]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_fast_link_hides_transfers_and_a_slow_one_does_not(tools, plans, case):
+    slower = times_of(tools, plans(case, SLOW))
+    for rank, slow in zip(times_of(tools, plans(case, FAST)), slower, strict=True):
+        assert rank["alone_seconds"] <= rank["compute_seconds"]
+        assert rank["hidden"] >= 0.8, rank["hidden"]
+        assert slow["hidden"] < rank["hidden"]
+        assert slow["step_seconds"] > rank["step_seconds"] >= rank["step_seconds_without"] == slow["step_seconds_without"]
+        for one in (rank, slow):
+            assert math.isclose(one["exposed_seconds"], one["step_seconds"] - one["step_seconds_without"])
+            assert math.isclose(one["hidden"], 1 - one["exposed_seconds"] / one["alone_seconds"])
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_transfers_are_those_of_the_plan(tools, plans, case):
+    report = json.loads(tools("ds-opt", "report", plans(case, FAST), "--format", "json").stdout)
+    for rank in report["ranks_detail"]:
+        transfers = rank["transfer_times"]["transfers"]
+        for direction in ("out", "back"):
+            assert sum(one["bytes"] for one in transfers if one["direction"] == direction) == rank["transfer_bytes_per_step"][direction]
+        for one in transfers:
+            seconds = one["end_seconds"] - one["start_seconds"]
+            assert math.isclose(seconds, 2e-6 + one["bytes"] / (FAST * 1e9), rel_tol=1e-6)
+            assert math.isclose(one["bytes_per_second"], one["bytes"] / seconds)
+            assert one["end_seconds"] <= one["latest_end_seconds"] <= rank["transfer_times"]["step_seconds"]
+
+
+def run_again(role, seconds):
+    """(call, command) -> end, of the program `step` with these seconds of its commands."""
+    calls = next(program for program in role.programs if program.name == "step").calls
+    queues, raised, ends = {}, {}, {}
+    for number, call in enumerate(calls):
+        for index, command in enumerate(role.routines[call.routine].commands):
+            queues.setdefault(command.queue, []).append((number, index, command, call.microbatch))
+    free = dict.fromkeys(queues, 0.0)
+    while any(queues.values()):
+        for queue, left in queues.items():
+            while left:
+                number, index, command, microbatch = left[0]
+                wanted = [(wait.event, microbatch + 1 - wait.delay) for wait in command.waits if wait.delay <= microbatch]
+                if not all(key in raised for key in wanted):
+                    break
+                left.pop(0)
+                free[queue] = max([free[queue], *(raised[key] for key in wanted)]) + seconds[number, index]
+                ends[number, index] = free[queue]
+                for event in command.signals:  # of micro-batches in order
+                    raised[event, microbatch + 1] = free[queue]
+    return ends
+
+
+@pytest.mark.parametrize("bandwidth", [FAST, SLOW])
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_the_timeline_is_what_the_plan_says(tools, plans, case, bandwidth):
+    """Also that a transfer which is late by its slack delays no step, and one that is later does."""
+    path = plans(case, bandwidth)
+    timeline = json.loads(tools("ds-opt", "report", path, "--format", "perfetto").stdout)["traceEvents"]
+    for number, (role, rank) in enumerate(zip(read_plan(path).roles, times_of(tools, path), strict=True)):
+        events = {(event["args"]["call"], event["args"]["command"]): event for event in timeline
+                  if event["ph"] == "X" and event["pid"] == number}
+        seconds = {key: event["dur"] for key, event in events.items()}  # microseconds
+        ends = run_again(role, seconds)
+        assert ends.keys() == events.keys()
+        for key, event in events.items():
+            assert math.isclose(ends[key], event["ts"] + event["dur"], rel_tol=1e-9)
+        step = max(ends.values())
+        assert math.isclose(step, rank["step_seconds"] * 1e6, rel_tol=1e-9)
+        transfers = [key for key, event in events.items() if "bytes" in event["args"]]
+        assert len(transfers) == len(rank["transfers"]) > 0
+        for key in transfers:
+            slack = events[key]["args"]["must_end_by"] - ends[key]
+            late = max(run_again(role, seconds | {key: seconds[key] + slack}).values())
+            later = max(run_again(role, seconds | {key: seconds[key] + slack + 1}).values())
+            assert math.isclose(late, step, rel_tol=1e-9) and math.isclose(later, step + 1, rel_tol=1e-9)
+
+
+def test_people_read_it_too(tools, plans):
+    plan = plans(CASES[0], FAST)
+    rank = times_of(tools, plan)[0]
+    page, text = (tools("ds-opt", "report", plan, "--format", form).stdout for form in ("html", "text"))
+    head = "ransfers between device and host memory, a step on the simulated clock"
+    hidden = f"{100 * rank['hidden']:.1f} %"
+    assert head in text and hidden in text
+    assert head in page and hidden in page and "must end by" in page
+    figure = page.split("<figcaption>Queues over a step")[0].split("<figure>")[-1]
+    assert [f">{queue}</text>" in figure for queue in ("compute", "evict", "fetch", "copy_in")] == [True, True, True, False]
+    assert figure.count("tile k6") > 10 and figure.count("tile k1") > 10
+    table = page.split("Every transfer of rank 0")[1].split("</table>")[0]
+    assert table.count("<tr>") == 1 + len(rank["transfers"])
+    assert all(f"<td>{one['name']}</td>" in table for one in rank["transfers"])
+
+
+def test_without_a_link_times_are_unknown(tools, plans):
+    plan = plans(CASES[0], None)
+    assert all("transfer_times" not in rank for rank in json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"])
+    text = tools("ds-opt", "report", plan).stdout
+    assert "how long that takes is unknown, since machine box has no link device-host" in text and "simulated clock" not in text
+    assert "machine box has no link device-host" in tools.refused("ds-opt", "report", plan, "--format", "perfetto")
