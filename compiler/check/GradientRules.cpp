@@ -116,7 +116,8 @@ void requireWhole(const RankMemory &memory, const proto::Command &command, const
                    " takes norms of a parameter, which is whole and alone in a call"};
 }
 
-/// What a command copied to where an update is made: parts of parameters, and what lies between the members of a bucket.
+/// What a command copied to where an update is made: parts of parameters, and what lies between the members of a
+/// bucket.
 std::vector<Member> copiedParameters(RankMemory &memory, const proto::Operand &operand, uint64_t microbatch) {
   std::vector<Member> members;
   const uint64_t first = memory.offsetIn(operand);

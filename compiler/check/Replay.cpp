@@ -91,8 +91,8 @@ std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role 
   return {found.begin(), found.end()};
 }
 
-/// Buffers between which bytes of a rank's slice pass: the two ends of a copy from or to what ranks reach by slices; and
-/// of an update on the host the operands that are such ends, and state.
+/// Buffers between which bytes of a rank's slice pass: the two ends of a copy from or to what ranks reach by slices;
+/// and of an update on the host the operands that are such ends, and state.
 std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
   std::vector<std::set<uint32_t>> joined;
   std::set<uint32_t> ends;

@@ -148,13 +148,12 @@ void Executor::makeQueues(const ExecutorOptions &options) {
   for (const plan::proto::Program &program : role_.programs())
     depth = std::max(depth, size_t(program.calls_size())); // a whole run fits, so the host never waits to enqueue
   for (int i = 0; i < role_.queues_size(); ++i)
-    queues_.push_back(
-        device_.createQueue({.name = role_.queues(i).name(),
-                             .workers = runsKernels(role_.queues(i)) ? options.threads : 1,
-                             .depth = depth,
-                             .rank = position_.rank,
-                             .patience = options.patience,
-                             .ring = flight_ != nullptr ? &flight_->ring(uint32_t(i)) : nullptr}));
+    queues_.push_back(device_.createQueue({.name = role_.queues(i).name(),
+                                           .workers = runsKernels(role_.queues(i)) ? options.threads : 1,
+                                           .depth = depth,
+                                           .rank = position_.rank,
+                                           .patience = options.patience,
+                                           .ring = flight_ != nullptr ? &flight_->ring(uint32_t(i)) : nullptr}));
 }
 
 /// Where a command meets other ranks, or nullptr.

@@ -1,5 +1,5 @@
-"""38 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
-statistics, activations in host memory; and their data."""
+"""41 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
+statistics, activations and optimizer state in host memory; and their data."""
 
 import numpy
 from conftest import REPOSITORY, write_config
@@ -13,6 +13,9 @@ SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage
 
 # of as many samples that activations have the 4,096 bytes from which on they leave device memory
 OFFLOADED = {"activation_checkpointing": {"cpu_checkpointing": True}, "train_micro_batch_size_per_gpu": 16}
+
+
+UPDATED_THERE = {"offload_optimizer": {"device": "cpu"}}
 
 
 def zero(stage, **more):
@@ -40,6 +43,7 @@ PLANS = [
     ("gpt2", 2, 2, {**zero(1), "fp16": {"enabled": True}}), ("llama", 2, 3, {**zero(0), "deepstatic": {"loss_normalization": "tokens"}}),
     ("gpt2", 2, 2, {**zero(0), "optimizer": LAMB}), ("llama", 2, 3, {**staged("1f1b"), "optimizer": LAMB}),
     ("gpt2", 1, 2, OFFLOADED), ("llama", 2, 2, {**staged("1f1b"), **OFFLOADED}),
+    ("gpt2", 1, 2, zero(0, **UPDATED_THERE)), ("gpt2", 2, 2, zero(1, **UPDATED_THERE)), ("llama", 2, 2, zero(3, **UPDATED_THERE)),
 ]
 
 

@@ -211,9 +211,74 @@ def test_planted_defects_are_refused(staged, edit, sentence):
     assert sentence in verify(staged, edit)
 
 
-def test_an_unchanged_plan_is_accepted(staged):
-    verify(staged, lambda role: None, code=0)
-    audited = subprocess.run([sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", staged], capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def updated_there(tools, tmp_path_factory):
+    """A plan of two ranks, each of which updates its slice of the parameters on its host."""
+    model = REPOSITORY / "test/e2e/hazards/good-gpt2"
+    keys = {"zero_optimization": {"offload_optimizer": {"device": "cpu"}, "reduce_bucket_size": 2500}}
+    return compile_plan(tools, tmp_path_factory.mktemp("there"), model, 1, (None, 1, 2, 1, 2), keys)[0]
+
+
+def updates(role):
+    """(routine, command) of each update on the host."""
+    return [(routine, command) for routine in role.routines for command in routine.commands if role.queues[command.queue].kind == 7]
+
+
+def updated_before_its_gradient_is_there(role):
+    for _, command in updates(role):
+        del command.waits[:]
+
+
+def back_before_the_update(role):
+    for _, _, command in copies(role, "fetch"):
+        del command.waits[:]
+
+
+def the_gradient_comes_back(role):
+    _, command = updates(role)[0]
+    copies(role, "fetch")[0][2].copy.source.buffer = command.kernel.operands[1].buffer
+
+
+def the_slice_of_the_first_rank_comes_back(role):
+    copies(role, "fetch")[0][2].copy.target.rank_stride = 0
+
+
+def the_slice_of_the_first_rank_leaves(role):
+    for _, _, command in copies(role, "evict"):
+        command.copy.source.rank_stride = 0
+
+
+def moments_of_another_bucket(role):
+    (_, one), (_, other) = updates(role)[:2]
+    assert len(one.kernel.operands) == len(other.kernel.operands)
+    one.kernel.operands[2].buffer = other.kernel.operands[2].buffer
+
+
+def an_update_reads_device_memory(role):
+    _, command = updates(role)[0]
+    command.kernel.operands[0].buffer = copies(role, "fetch")[0][2].copy.target.buffer
+
+
+def the_device_updates_host_memory(role):
+    compute = next(number for number, queue in enumerate(role.queues) if queue.name == "compute")
+    for _, command in updates(role):
+        command.queue = compute
+
+
+@pytest.mark.parametrize("edit, sentence", [
+    (updated_before_its_gradient_is_there, "nothing has written"), (back_before_the_update, "(race)"), (the_gradient_comes_back, "(coverage)"),
+    (the_slice_of_the_first_rank_comes_back, "(coverage)"), (the_slice_of_the_first_rank_leaves, "(coverage)"), (moments_of_another_bucket, "(meaning)"),
+    (an_update_reads_device_memory, "kernels on queues of kind HOST read and write space host alone"),
+    (the_device_updates_host_memory, "which only copies and kernels on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
+def test_planted_defects_of_updates_are_refused(updated_there, edit, sentence):
+    assert sentence in verify(updated_there, edit)
+
+
+@pytest.mark.parametrize("plan", ["staged", "updated_there"])
+def test_an_unchanged_plan_is_accepted(plan, request):
+    path = request.getfixturevalue(plan)
+    verify(path, lambda role: None, code=0)
+    audited = subprocess.run([sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", path], capture_output=True, text=True)
     assert audited.returncode == 0, audited.stderr
 
 

@@ -26,7 +26,8 @@ namespace {
 /// Moves the optimizer state of one role.
 class StateMove {
 public:
-  StateMove(plan::RoleOp role, int64_t leastBytes) : role_(role), members_(role.getContext()), leastBytes_(leastBytes) {}
+  StateMove(plan::RoleOp role, int64_t leastBytes)
+      : role_(role), members_(role.getContext()), leastBytes_(leastBytes) {}
 
   void run() {
     for (auto buffer : role_.getOps<plan::BufferOp>())

@@ -2,8 +2,9 @@
 //
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
 // message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
-// "fetch" and one out of it to queue "evict", a kernel that names host memory to queue "host_compute". What was the order of the
-// routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+// "fetch" and one out of it to queue "evict", a kernel that names host memory to queue "host_compute". What was the
+// order of the routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord,
+// cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
@@ -249,9 +250,7 @@ private:
     return llvm::any_of(kernel.getBuffers(),
                         [](Value operand) { return arenaOf(operand).getSpace() == plan::MemorySpace::Host; });
   }
-  static bool changesSpace(plan::CopyOp copy) {
-    return arenaOf(copy.getBuffers()[0]) != arenaOf(copy.getBuffers()[1]);
-  }
+  static bool changesSpace(plan::CopyOp copy) { return arenaOf(copy.getBuffers()[0]) != arenaOf(copy.getBuffers()[1]); }
 
   void orderSend(plan::SendOp send) {
     const Departure &departure = inFlight_.departures().find(send)->second;

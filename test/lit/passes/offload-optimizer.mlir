@@ -25,10 +25,11 @@
 // QUEUES:      plan.queue @fetch kind copy_in
 // QUEUES-NEXT: plan.queue @evict kind copy_out
 // QUEUES-NEXT: plan.queue @host_compute kind host
-// QUEUES:      plan.copy{{.*}} on @evict wait [@ready_0] [0] signal [@[[THERE:.*]]]
-// QUEUES-NEXT: plan.copy{{.*}} on @evict wait [@ready_0] [0] signal [@[[RATE:.*]]]
-// QUEUES-NEXT: plan.kernel "sgd"{{.*}} on @host_compute wait [@ready_0, @[[THERE]], @[[RATE]]] [0, 0, 0] signal [@[[DONE:.*]]]
-// QUEUES-NEXT: plan.copy{{.*}} on @fetch wait [@ready_0, @[[DONE]]] [0, 0] signal [@[[BACK:.*]]]
+// QUEUES:      plan.copy{{.*}} on @evict wait [@ready_0] [0] signal [@[[THERE:[a-z_0-9]+]]]
+// QUEUES-NEXT: plan.copy{{.*}} on @evict wait [@ready_0] [0] signal [@[[RATE:[a-z_0-9]+]]]
+// QUEUES-NEXT: plan.kernel "sgd"{{.*}} on @host_compute wait [@ready_0, @[[THERE]], @[[RATE]]] [0, 0, 0] signal [@[[DONE:[a-z_0-9]+]]]
+// QUEUES-NEXT: plan.copy{{.*}} on @fetch wait [@ready_0, @[[THERE]], @[[DONE]]] [0, 0, 0] signal [@[[BACK:[a-z_0-9]+]]]
+// QUEUES:      plan.fill{{.*}} on @compute wait [{{.*}}] [0, 0, 0, 0, 0]
 plan.communicator @data_ranks axes [0]
 plan.role @r ranks [0, 1] {
   plan.arena @device space device

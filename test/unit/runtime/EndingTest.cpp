@@ -57,8 +57,8 @@ protected:
       return;
     const std::string command = "exec env LD_PRELOAD=" DS_SLOW_FILES_PATH " DS_SLOW_FILE=" + slowFile +
                                 " DS_SLOW_MS=" + std::to_string(ms) + " DS_SLOW_AFTER=" + std::to_string(after) +
-                                " DS_SLOW_FLAG=" + folder / "slow-now" + " " DS_RUN_PATH " " + plan + " --quiet --check-data 0 " +
-                                arguments + " 2>" + folder / "err";
+                                " DS_SLOW_FLAG=" + folder / "slow-now" + " " DS_RUN_PATH " " + plan +
+                                " --quiet --check-data 0 " + arguments + " 2>" + folder / "err";
     ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char *>(nullptr));
     ::_exit(127);
   }

@@ -48,8 +48,8 @@ protected:
   /// mpirun -n `processes` ds-run PLAN ...; `prefix` goes before ds-run.
   Outcome mpirun(int processes, const std::string &arguments, const std::string &prefix = "") const {
     return shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun --oversubscribe -n " +
-                 std::to_string(processes) + " " + prefix + " " + DS_RUN_PATH + " " + plan + " --quiet --check-data 0 --data " + data +
-                 " " + arguments);
+                 std::to_string(processes) + " " + prefix + " " + DS_RUN_PATH + " " + plan +
+                 " --quiet --check-data 0 --data " + data + " " + arguments);
   }
   void write(const PlanBuilder &builder) { plan::writePlanFile(plan, builder.plan); }
   nlohmann::json metricsLine(const std::string &path, size_t line) const {
