@@ -90,6 +90,10 @@ TEST_P(PlanReaderRefuses, ABrokenRule) {
 const std::vector<BadPlan> modelRules = {
     BAD(Device, "device is neither cpu nor cuda", p.mutable_machine()->set_device("tpu")),
     BAD(Isa, "machine: its name holds the control character 10", p.mutable_machine()->set_isa("sm_90\n")),
+    BAD(LinkSpeed, "a link's bytes per second are no finite number above 0", p.mutable_machine()->add_links()),
+    BAD(LinkLatency, "a link's latency is negative or not finite",
+        p.mutable_machine()->add_links()->set_bytes_per_second(1);
+        p.mutable_machine()->mutable_links(0)->set_latency_seconds(-1)),
     BAD(Threads, "0 threads", p.mutable_machine()->set_threads(0)),
     BAD(Alignment, "no power of two", p.mutable_machine()->set_alignment(48)),
     BAD(AlignmentZero, "no power of two", p.mutable_machine()->set_alignment(0)),
@@ -289,8 +293,15 @@ const std::vector<BadPlan> commandRules = {
     BAD(OperandOffsetWraps, "pass the end of buffer 1 (x)", operand(p, 0).set_byte_offset(UINT64_MAX - 7)),
     BAD(OperandMisaligned, "no multiple of its element size 8", operand(p, 0).set_shape(0, 1);
         operand(p, 0).set_byte_offset(4)),
-    BAD(OperandSpace, "buffer 1 (x) lies in space host, which only copies read and write",
+    BAD(OperandSpace,
+        "buffer 1 (x) lies in space host, which only copies and kernels on queues of kind HOST read and write",
         role(p).mutable_arenas(0)->set_space("host")),
+    BAD(HostOperandSpace, "lies in space device, but kernels on queues of kind HOST read and write space host alone",
+        role(p).mutable_queues(int(command(p, 1).queue()))->set_kind(proto::Queue::HOST);
+        role(p).mutable_routines(0)->mutable_commands()->DeleteSubrange(0, 1)),
+    BAD(HostRunsKernels, "it is no kernel, but queue compute is of kind HOST, which runs kernels alone",
+        role(p).mutable_queues(int(command(p, 2).queue()))->set_kind(proto::Queue::HOST);
+        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 2)),
     BAD(OperandShape, "negative dimension", operand(p, 0).set_shape(0, -1)),
     BAD(FillAccess, "access must be WRITE",
         command(p, 2).mutable_fill()->mutable_target()->set_access(proto::Operand::READ)),
