@@ -52,8 +52,8 @@ def subjects(tools, tmp_path_factory):
                 ("gpt2", 2, 2, 3, {}, {"bf16": {"enabled": True}}), ("gpt2", 3, 2, 1, {}, {"communication_data_type": "bf16"}),
                 ("gpt2", 2, 2, 0, {}, {"optimizer": {"type": "Lamb", "params": {"lr": 0.01, "weight_decay": 0.1}}}),
                 ("gpt2", 1, 2, 0, {}, OFFLOADED), ("llama", 2, 2, 0, {}, OFFLOADED | {"deepstatic": {"pipeline": {"stages": 2}}}),
-                ("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}}),
-                ("gpt2", 1, 2, 0, UPDATED_THERE, {}), ("gpt2", 2, 1, 1, UPDATED_THERE, {})]
+                ("gpt2", 1, 2, 0, UPDATED_THERE, {}), ("gpt2", 2, 1, 1, UPDATED_THERE, {}),
+                ("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}})]
     for model, ranks, accumulation, stage, more, own in choices:
         plan = folder / f"{len(plans)}-{model}-{ranks}-{accumulation}-{stage}.dsplan"
         config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5, **own,
