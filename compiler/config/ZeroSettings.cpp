@@ -38,7 +38,7 @@ void resolveReductions(Resolver &resolver, Config &config) {
 /// Where optimizer state lies.
 void resolveOffload(Resolver &resolver, Config &config) {
   const std::string path = zeroPath("offload_optimizer.device");
-  const std::string_view device = resolver.string(path).value_or("none");
+  const std::string device = resolver.stringOrDefault(path);
   config.offloadOptimizer = device == "cpu";
   if (device == "nvme")
     resolver.refuse(path, "optimizer state can lie in host memory, but not yet on NVMe", "--set " + path + "=cpu");

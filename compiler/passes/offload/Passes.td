@@ -50,8 +50,7 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
       %g = plan.buffer "g" in @device bytes 4096 scope plan category gradients slots 1 of @g
       %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
       plan.routine @update phase update {
-        plan.kernel "sgd" {} (%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>]
-            access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
       }
     }
     // becomes
@@ -65,11 +64,10 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
       %there = plan.buffer "w" in @host bytes 4096 scope call category communication slots 1
       %sum = plan.buffer "g" in @host bytes 4096 scope call category communication slots 1
       plan.routine @update phase update {
-        plan.copy (%w, %there) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
-        plan.copy (%g, %sum) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
-        plan.kernel "sgd" {} (%there, %sum, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>]
-            access [3, 1, 3] at [0, 0, 0] on @compute
-        plan.copy (%there, %w) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.copy(%w, %there) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.copy(%g, %sum) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "sgd" {}(%there, %sum, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.copy(%there, %w) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
       }
     }
     ```
