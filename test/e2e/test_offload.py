@@ -117,6 +117,22 @@ def test_every_optimizer(tools, tmp_path, prepared, optimizer):
     require_equal(tools, tmp_path, prepared, ("gpt2", 0, 2, 1, 2), {"optimizer": {"type": optimizer, "params": OPTIMIZERS[optimizer]}})
 
 
+def test_checkpoints_do_not_know_where_state_lies(tools, tmp_path, prepared):
+    """A run with offload goes on from a checkpoint of one without, and the other way round."""
+    model, micro, data = prepared("gpt2")
+    case = ("gpt2", 1, 2, 1, 1)
+    plans = [compile_plan(tools, tmp_path, model, micro, case, keys)[0] for keys in ({}, UPDATED_THERE)]
+    ends = set()
+    for first, second in (plans, plans[::-1], (plans[0], plans[0])):
+        folder, out = tmp_path / f"{first.stem}-{second.stem}", tmp_path / "weights"
+        tools.train(first, data, 2, "--threads", 1, "--save", folder)
+        tools.train(second, data, 4, "--threads", 1, "--resume", folder, "--export", out)
+        ends.add(hashlib.sha256(out.read_bytes()).hexdigest())
+    straight = tmp_path / "straight"
+    tools.train(plans[1], data, 4, "--threads", 1, "--export", straight)
+    assert ends == {hashlib.sha256(straight.read_bytes()).hexdigest()}
+
+
 # ---- what the checker refuses
 
 AWAY = {"activation_checkpointing": {"cpu_checkpointing": True}}
