@@ -27,7 +27,7 @@ public:
 
 private:
   uint64_t blockBytes_ = 0, unit_ = 1;
-  uint64_t at_ = 0, end_ = 0;                   // whole units
+  uint64_t at_ = 0, end_ = 0;                    // whole units
   uint64_t straightBegin_ = 0, straightEnd_ = 0; // of the units that go straight
 };
 

@@ -55,7 +55,9 @@ struct Lane {
 
   std::byte *buffer(unsigned tag) const noexcept { return pages.at(tag * blockBytes); }
   /// The first and the last page of a write, of which it may leave bytes as they are.
-  std::byte *edge(int index) const noexcept { return pages.at(slots.size() * blockBytes + uint64_t(index) * pageBytes); }
+  std::byte *edge(int index) const noexcept {
+    return pages.at(slots.size() * blockBytes + uint64_t(index) * pageBytes);
+  }
 
   const std::unique_ptr<BlockEngine> engine;
   const uint64_t blockBytes;

@@ -109,7 +109,8 @@ NvmeFile::State::State(const std::string &folder, uint32_t rank, uint64_t itsByt
       file(folder, name, std::max(pageBytes, roundUp(itsBytes, pageBytes))) {
   rules.file = name;
   rules.blockBytes = options.blockBytes;
-  note = openLanes(options) + "; " + chooseAccess(options);
+  note = openLanes(options);
+  note += "; " + chooseAccess(options);
   if (options.checksums) {
     rules.checksums = std::make_unique<PageChecksums>(std::max(pageBytes, roundUp(itsBytes, pageBytes)));
     rules.alignment.offset = pageBytes; // a checksum is of a whole page, however it is read
@@ -140,8 +141,8 @@ std::string NvmeFile::State::openLanes(const NvmeOptions &options) {
                : "blocks of " + size + " one after another (" + refusal + ")";
 }
 
-/// Direct, or through the page cache where that is refused: when it is asked for, or at the first write or read, as some
-/// file systems do. Returns which, for the note.
+/// Direct, or through the page cache where that is refused: when it is asked for, or at the first write or read, as
+/// some file systems do. Returns which, for the note.
 std::string NvmeFile::State::chooseAccess(const NvmeOptions &options) {
   std::string refusal = "direct access is not allowed";
   std::optional<Alignment> direct;

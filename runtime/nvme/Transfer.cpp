@@ -144,9 +144,9 @@ void Transfer::finish(const Lane::Slot &slot) {
     return;
   if (rules_.checksums)
     if (const std::optional<uint64_t> damaged = rules_.checksums->firstDamaged(slot.block)) {
-      status_ = Status::failure("%s: the %" PRIu64 " bytes at offset %" PRIu64
-                                " are not what was written there (checksum)",
-                                rules_.file.c_str(), pageBytes, *damaged);
+      status_ =
+          Status::failure("%s: the %" PRIu64 " bytes at offset %" PRIu64 " are not what was written there (checksum)",
+                          rules_.file.c_str(), pageBytes, *damaged);
       return;
     }
   if (slot.block.memory != slot.wanted.memory)

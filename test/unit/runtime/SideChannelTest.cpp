@@ -4,6 +4,7 @@
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"
 #include "test/unit/runtime/Shell.h"
+#include "test/unit/runtime/SmallFileSystem.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,7 +17,6 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <string>
-#include <sys/mount.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <thread>
@@ -48,32 +48,6 @@ protected:
 
   TemporaryFolder folder;
   const std::string plan = folder / "p.dsplan", data = folder / "d";
-};
-
-/// A file system of its own with so little room; unmounted at the end.
-class SmallFileSystem {
-public:
-  SmallFileSystem(const std::string &path, const std::string &size) : path_(path) {
-    std::filesystem::create_directory(path);
-    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
-  }
-  ~SmallFileSystem() {
-    if (mounted_)
-      ::umount2(path_.c_str(), MNT_DETACH);
-  }
-  SmallFileSystem(const SmallFileSystem &) = delete;
-  SmallFileSystem &operator=(const SmallFileSystem &) = delete;
-
-  bool mounted() const { return mounted_; }
-  /// Leaves `bytes` free, in whole pages.
-  void fill(uint64_t bytes) const {
-    const uint64_t free = std::filesystem::space(path_).available;
-    writeFile(path_ + "/ballast", std::string(free - std::min(free, bytes), 'x'));
-  }
-
-private:
-  const std::string path_;
-  bool mounted_;
 };
 
 TEST_F(SideChannelTest, AFullDiskUnderMetricsOrTraceIsSaidOnce) {
