@@ -86,13 +86,44 @@ std::string checkPartialGradient(const RankMemory &memory, const OperandSegment 
   return {};
 }
 
+/// What a command copied to where an update is made: parts of variables, and what lies between the members of a bucket.
+/// Counted from the first byte of the operand's buffer.
+std::vector<Member> copiedMembers(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
+                                  uint64_t microbatch) {
+  std::vector<Member> members;
+  const uint64_t first = memory.offsetIn(operand) + skip;
+  for (const OperandSegment &segment : memory.segmentsOf(operand, skip, bytes, microbatch)) {
+    if (segment.value == memory.values().padding() || (segment.value == Values::unknown && !memory.followsAll()))
+      continue;
+    const std::optional<uint32_t> variable = memory.values().variableIn(segment.value);
+    if (!variable)
+      throw Mismatch{"its operand in " + memory.nameOf(operand.buffer()) + " holds " +
+                     memory.values().name(segment.value) + ", neither a parameter nor state"};
+    Member next{*variable, first + segment.begin, first + segment.end, segment.valueByte};
+    if (!members.empty() && members.back().variable == next.variable && members.back().end == next.begin &&
+        members.back().firstByte + (next.begin - members.back().begin) == next.firstByte)
+      members.back().end = next.end;
+    else
+      members.push_back(next);
+  }
+  return members;
+}
+
+/// The variables that bytes of an update's operand hold, counted from the first byte of its buffer.
+std::vector<Member> membersIn(RankMemory &memory, const proto::Operand &operand, uint64_t skip, uint64_t bytes,
+                              uint64_t microbatch) {
+  const proto::Buffer &buffer = memory.bufferOf(operand);
+  if (!buffer.has_variable() && !buffer.has_bucket())
+    return copiedMembers(memory, operand, skip, bytes, microbatch);
+  return Layout(memory.plan(), buffer, memory.rank).within(memory.offsetIn(operand) + skip, bytes);
+}
+
 /// An optimizer's state lies as its parameter does.
-void requireState(const RankMemory &memory, const proto::Operand &operand, uint32_t variable, const Member &parameter,
-                  uint64_t skip) {
-  const Layout layout(memory.plan(), memory.bufferOf(operand), memory.rank);
+void requireState(RankMemory &memory, const proto::Operand &operand, uint32_t variable, const Member &parameter,
+                  uint64_t skip, uint64_t microbatch) {
   const uint64_t begin = memory.offsetIn(operand) + skip, bytes = parameter.end - parameter.begin;
   uint64_t found = 0;
-  for (const Member &member : layout.within(begin, bytes))
+  for (const Member &member : membersIn(memory, operand, skip, bytes, microbatch))
     if (member.variable == variable && member.firstByte + begin == parameter.firstByte + member.begin)
       found += member.end - member.begin;
   if (found != bytes)
@@ -116,36 +147,6 @@ void requireWhole(const RankMemory &memory, const proto::Command &command, const
                    " takes norms of a parameter, which is whole and alone in a call"};
 }
 
-/// What a command copied to where an update is made: parts of parameters, and what lies between the members of a
-/// bucket.
-std::vector<Member> copiedParameters(RankMemory &memory, const proto::Operand &operand, uint64_t microbatch) {
-  std::vector<Member> members;
-  const uint64_t first = memory.offsetIn(operand);
-  for (const OperandSegment &segment : memory.segmentsOf(operand, microbatch)) {
-    if (segment.value == memory.values().padding() || (segment.value == Values::unknown && !memory.followsAll()))
-      continue;
-    const std::optional<uint32_t> parameter = memory.values().parameterIn(segment.value);
-    if (!parameter)
-      throw Mismatch{"it updates " + memory.nameOf(operand.buffer()) + ", which holds " +
-                     memory.values().name(segment.value) + " and no parameter"};
-    Member next{*parameter, first + segment.begin, first + segment.end, segment.valueByte};
-    if (!members.empty() && members.back().variable == next.variable && members.back().end == next.begin &&
-        members.back().firstByte + (next.begin - members.back().begin) == next.firstByte)
-      members.back().end = next.end;
-    else
-      members.push_back(next);
-  }
-  return members;
-}
-
-/// The parameters that an update's operand holds, counted from the first byte of its buffer.
-std::vector<Member> parametersIn(RankMemory &memory, const proto::Operand &operand, uint64_t microbatch) {
-  const proto::Buffer &buffer = memory.bufferOf(operand);
-  if (!buffer.has_variable() && !buffer.has_bucket())
-    return copiedParameters(memory, operand, microbatch);
-  return Layout(memory.plan(), buffer, memory.rank).within(memory.offsetIn(operand), byteCount(operand));
-}
-
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
@@ -155,13 +156,13 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   const proto::Operand &parameter = operands[Row::parameter], &gradient = operands[Row::gradient];
   const uint64_t microbatch = memory.instance(index).microbatch;
   const uint64_t begin = memory.offsetIn(parameter);
-  const std::vector<Member> members = parametersIn(memory, parameter, microbatch);
+  const std::vector<Member> members = membersIn(memory, parameter, 0, byteCount(parameter), microbatch);
   requireWhole(memory, command, members);
   for (const Member &member : members) {
     const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;
     const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values);
     for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i)
-      requireState(memory, operands[int(Row::state + i)], update.state[i], member, skip);
+      requireState(memory, operands[int(Row::state + i)], update.state[i], member, skip, microbatch);
     for (const OperandSegment &segment : memory.segmentsOf(parameter, skip, bytes, microbatch))
       if (segment.updated)
         memory.refuse("coverage", index,

@@ -91,8 +91,8 @@ std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role 
   return {found.begin(), found.end()};
 }
 
-/// Buffers between which bytes of a rank's slice pass: the two ends of a copy from or to what ranks reach by slices;
-/// and of an update on the host the operands that are such ends, and state.
+/// Buffers between which bytes of a rank's slice pass: the two ends of a copy from or to what ranks reach by slices, or
+/// a file, where its state may lie; and of an update on the host the operands that are such ends, and state.
 std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
   std::vector<std::set<uint32_t>> joined;
   std::set<uint32_t> ends;
@@ -103,7 +103,9 @@ std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map
         updates.push_back(&command);
       const proto::CopyCommand &copy = command.copy(); // of buffer 0 to itself, where it is none
       const std::set<uint32_t> both = {copy.source().buffer(), copy.target().buffer()};
-      if (!command.has_copy() || std::ranges::none_of(both, [&](uint32_t one) { return sliced.contains(one); }))
+      const bool isOfFile = role.queues(int(command.queue())).kind() == proto::Queue::IO;
+      if (!command.has_copy() ||
+          (!isOfFile && std::ranges::none_of(both, [&](uint32_t one) { return sliced.contains(one); })))
         continue;
       ends.insert(both.begin(), both.end());
       joined.push_back(both);

@@ -155,6 +155,12 @@ struct Fp16 {
   double firstScale() const; // of the first step
 };
 
+/// The files of ranks that keep state on NVMe (docs/nvme.md).
+struct NvmeFiles {
+  std::string folder; // zero_optimization.offload_optimizer.nvme_path
+  int64_t blockBytes = 0, queueDepth = 0; // section aio
+};
+
 struct Config {
   // trainBatchSize = microBatchSize * accumulationSteps * ranks, in samples.
   int64_t trainBatchSize = 0;
@@ -172,7 +178,8 @@ struct Config {
   Pipeline pipeline;
   Recompute recompute;
   bool offloadActivations = false; // activation_checkpointing.cpu_checkpointing
-  bool offloadOptimizer = false;   // zero_optimization.offload_optimizer.device is "cpu"
+  std::string offloadOptimizer;    // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
+  std::optional<NvmeFiles> nvme;   // none: nothing lies on NVMe
   int64_t checkpointBuffer = 0;    // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   Profiling profiling;

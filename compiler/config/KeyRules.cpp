@@ -14,7 +14,7 @@ constexpr std::string_view toOwner = "gradients are reduced to the rank that own
 constexpr std::string_view byBucket = "buckets are gathered, not modules";
 constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noModules = "a plan has kernels, each with the name of its op, and no modules";
-constexpr std::string_view noNvme = "nothing is kept on NVMe";
+constexpr std::string_view ioThreads = "copies to and from NVMe run on two threads of their own, one for each way";
 constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
 constexpr std::string_view twoUpdates = "copies for one update run beside the update before it";
 constexpr std::string_view byRecompute = "deepstatic.recompute says what is computed again";
@@ -46,7 +46,10 @@ constexpr KeyRule rules[] = {
     {"activation_checkpointing.partition_activations", Subsumed, oneTensorRank, ""},
     {"activation_checkpointing.profile", Subsumed, "ds-run --trace times every command", ""},
     {"activation_checkpointing.synchronize_checkpoint_boundary", Subsumed, noBoundary, ""},
-    {"aio", Subsumed, noNvme, ""},
+    {"aio", Subsumed, ioThreads, ""},
+    {"aio.block_size", Honoured, "", ""},
+    {"aio.queue_depth", Honoured, "", ""},
+    {"aio.use_gds", Subsumed, "what is on NVMe passes through host memory, where it is updated", ""},
     {"compile.deepcompile", Subsumed, "every plan is compiled ahead of the run", ""},
     {"bf16.enabled", Honoured, "", ""},
     {"bf16.bf16_master_weights_and_grads", DefaultOnly, "weights and sums of gradients are float32", ""},
@@ -118,7 +121,7 @@ constexpr KeyRule rules[] = {
      ""},
     {"zero_optimization.offload_optimizer.device", Honoured, "", ""},
     {"zero_optimization.offload_optimizer.fast_init", Subsumed, "state begins as zeros, in one arena", ""},
-    {"zero_optimization.offload_optimizer.nvme_path", Subsumed, noNvme, ""},
+    {"zero_optimization.offload_optimizer.nvme_path", Honoured, "", ""},
     {"zero_optimization.offload_optimizer.pin_memory", Subsumed, "arenas in host memory begin at a page", ""},
     {"zero_optimization.offload_optimizer.pipeline_read", Subsumed, twoUpdates, ""},
     {"zero_optimization.offload_optimizer.pipeline_write", Subsumed, twoUpdates, ""},

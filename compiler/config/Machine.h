@@ -12,7 +12,7 @@ namespace ds::config {
 
 /// How fast bytes move.
 struct Link {
-  std::string between;       // "ranks" of a host | "device-host" | "hosts"
+  std::string between;       // "ranks" of a host | "device-host" | "host-nvme" | "hosts"
   double bytesPerSecond = 0; // each way
   double latencySeconds = 0; // of one transfer, whatever its size
 

@@ -71,10 +71,17 @@ json groupsJson(const std::vector<ParameterGroup> &groups) {
   return list;
 }
 
+json offloadJson(const Config &config) {
+  json result = {{"device", config.offloadOptimizer}};
+  if (config.nvme)
+    result["nvme_path"] = config.nvme->folder;
+  return result;
+}
+
 json zeroJson(const Config &config) {
   const Zero &z = config.zero;
   return {{"stage", z.stage},
-          {"offload_optimizer", {{"device", config.offloadOptimizer ? "cpu" : "none"}}},
+          {"offload_optimizer", offloadJson(config)},
           {"reduce_bucket_size", z.reduceBucketSize},
           {"allgather_bucket_size", z.allgatherBucketSize},
           {"overlap_comm", z.overlapComm},

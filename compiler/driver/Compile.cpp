@@ -181,6 +181,11 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_bytes_per_second(link.bytesPerSecond);
     line.set_latency_seconds(link.latencySeconds);
   }
+  if (config.nvme) {
+    plan.mutable_nvme()->set_folder(config.nvme->folder);
+    plan.mutable_nvme()->set_block_bytes(config.nvme->blockBytes);
+    plan.mutable_nvme()->set_queue_depth(config.nvme->queueDepth);
+  }
   plan.set_config_json(config::resolvedJson(config));
   for (const config::KeyAnswer &answer : config.answers) {
     plan::proto::ConfigAnswer &line = *plan.add_config();
@@ -279,12 +284,18 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
     throw Error("communication_data_type asks for sums in 16 bits, which exist only for device cpu, and machine " +
                     machine.name + " has device cuda",
                 "--set communication_data_type=fp32");
-  if (config.offloadOptimizer && machine.device == "cuda")
-    throw Error("zero_optimization.offload_optimizer.device is \"cpu\": updates on the host exist only for device cpu, "
+  if (config.offloadOptimizer != "none" && machine.device == "cuda")
+    throw Error("zero_optimization.offload_optimizer.device is \"" + config.offloadOptimizer +
+                "\": updates on the host exist only for device cpu, "
                 "and machine " +
                     machine.name + " has device cuda",
                 "--set zero_optimization.offload_optimizer.device=none");
   return machine;
+}
+
+/// The memory space of a `device` of DeepSpeed's.
+static std::string offloadSpace(const std::string &device) {
+  return device == "cpu" ? "host" : device == "nvme" ? "nvme" : "";
 }
 
 static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
@@ -301,7 +312,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
                       .memory = roomOf(machine)};
   options.recompute = recomputeOptions(config.recompute);
   options.zero = zeroOptions(config.zero);
-  options.offload = {.activations = config.offloadActivations, .optimizer = config.offloadOptimizer};
+  options.offload = {.activations = config.offloadActivations, .optimizer = offloadSpace(config.offloadOptimizer)};
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   if (config.fp16)

@@ -40,10 +40,10 @@ struct PipelineOptions {
   int64_t memory = 0;            ///< bytes of a rank; 0: unknown
 };
 
-/// What lies in host memory while the device does not need it.
+/// What lies elsewhere while the device does not need it.
 struct OffloadOptions {
   bool activations = false; ///< what the backward reads of the forward
-  bool optimizer = false;   ///< moments, which the host's processors update there
+  std::string optimizer;    ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
 };
 
 struct CompileOptions {

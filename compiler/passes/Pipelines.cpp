@@ -164,8 +164,8 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Right and slow: a buffer a value, a copy wherever a value is wanted in a certain place, one command after another.
   pm.addPass(createAllocateBuffers({.device = options.device}));
   // While all runs on one queue: another is only a matter of events then.
-  if (options.offload.optimizer)
-    pm.addPass(createOffloadOptimizer());
+  if (!options.offload.optimizer.empty())
+    pm.addPass(createOffloadOptimizer({.space = options.offload.optimizer}));
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.
@@ -229,8 +229,8 @@ private:
   Flag<int64_t> maxLive_{*this, "max-live", options_.zero.maxLive, "stage 3: elements that may be gathered at once"};
   Flag<bool> offloadActivations_{*this, "offload-activations", options_.offload.activations,
                                  "what the backward reads lies in host memory"};
-  Flag<bool> offloadOptimizer_{*this, "offload-optimizer", options_.offload.optimizer,
-                               "optimizer state lies in host memory, and is updated there"};
+  Flag<std::string> offloadOptimizer_{*this, "offload-optimizer", options_.offload.optimizer,
+                                      "host or nvme: optimizer state lies there, and is updated by the host"};
   Flag<int64_t> threads_{*this, "threads", options_.threads, "compute workers of a rank"};
   Flag<int64_t> workspace_{*this, "workspace-bytes-per-thread", options_.workspaceBytesPerThread,
                            "most bytes of a workspace for each worker"};

@@ -19,7 +19,7 @@
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step",
 //    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any,
-//    "transfer_times": of a step on the simulated clock, where there are any and the machine's link device-host is
+//    "transfer_times": of a step on the simulated clock, where there are any and the machine's links are
 //    known:
 //        {"alone_seconds" (all, one after another), "compute_seconds" (commands that compute, one after another),
 //         "step_seconds", "step_seconds_without" (if transfers took no time), "exposed_seconds" (the difference),
@@ -49,6 +49,7 @@
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -116,10 +117,11 @@ json zeroJson(const Plan &plan, const Role &role) {
 }
 
 json transferTimesJson(const TransferTimes &times) {
+  static constexpr std::array directions{"out", "back", "write", "read"};
   json transfers = json::array();
   for (const TimedTransfer &one : times.transfers)
     transfers.push_back({{"name", one.moved.name},
-                         {"direction", one.moved.out ? "out" : "back"},
+                         {"direction", directions[one.moved.direction]},
                          {"microbatch", one.microbatch},
                          {"bytes", one.moved.bytes},
                          {"start_seconds", one.start},
@@ -168,8 +170,9 @@ json rankJson(const Plan &plan, uint64_t rank, const Role &role, const json &com
     result["wire_bytes_per_step"]["broadcast"] = wire.broadcast;
   if (wire.allToAll > 0)
     result["wire_bytes_per_step"]["all_to_all"] = wire.allToAll;
-  if (const TransferBytes moved = transferBytesPerStep(role); moved.out + moved.back > 0)
-    result["transfer_bytes_per_step"] = {{"out", moved.out}, {"back", moved.back}};
+  if (const TransferBytes moved = transferBytesPerStep(role); moved.sum() > 0)
+    result["transfer_bytes_per_step"] = {
+        {"out", moved.out}, {"back", moved.back}, {"write", moved.written}, {"read", moved.read}};
   return result;
 }
 

@@ -65,14 +65,12 @@ void addRole(std::string &events, const Plan &plan, int number) {
 
 std::string perfettoReport(const Plan &plan) {
   std::string events;
-  for (int i = 0; i < plan.roles_size(); ++i) {
-    if (const TransferBytes moved = transferBytesPerStep(plan.roles(i));
-        moved.out + moved.back > 0 && !knowsTransferTimes(plan))
-      throw Error("--format perfetto: the plan copies between device and host memory, but machine " +
-                      plan.machine().name() + " has no link device-host, so nobody knows for how long",
-                  "compile it with a --machine that has one");
+  if (const std::string link = unknownLink(plan); !link.empty())
+    throw Error("--format perfetto: the plan copies between memories, but machine " + plan.machine().name() +
+                    " has no link " + link + ", so nobody knows for how long",
+                "compile it with a --machine that has one");
+  for (int i = 0; i < plan.roles_size(); ++i)
     addRole(events, plan, i);
-  }
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events + "\n]}\n";
 }
 

@@ -67,19 +67,24 @@ std::string wireText(const Plan &plan) {
   return text;
 }
 
-/// "10.8 MiB out of device memory and 10.8 MiB back a step and rank"; of several roles, of the one that copies most.
+/// "10.8 MiB out of device memory and 10.8 MiB back, 1.0 MiB to NVMe and 1.0 MiB from it, a step and rank"; of several
+/// roles, of the one that copies most.
 std::string transferText(const Plan &plan) {
   TransferBytes most;
   for (const Role &role : plan.roles())
-    if (const TransferBytes moved = transferBytesPerStep(role); moved.out + moved.back > most.out + most.back)
+    if (const TransferBytes moved = transferBytesPerStep(role); moved.sum() > most.sum())
       most = moved;
-  if (most.out + most.back == 0)
+  if (most.sum() == 0)
     return "";
-  return bytesText(most.out) + " out of device memory and " + bytesText(most.back) + " back a step and rank" +
-         (plan.roles_size() > 1 ? " at most" : "") +
-         (knowsTransferTimes(plan) ? ""
-                                   : "; how long that takes is unknown, since machine " + plan.machine().name() +
-                                         " has no link device-host");
+  const std::string link = unknownLink(plan);
+  return bytesText(most.out) + " out of device memory and " + bytesText(most.back) + " back" +
+         (most.written + most.read > 0
+              ? ", " + bytesText(most.written) + " to NVMe and " + bytesText(most.read) + " from it,"
+              : "") +
+         " a step and rank" + (plan.roles_size() > 1 ? " at most" : "") +
+         (link.empty() ? ""
+                       : "; how long that takes is unknown, since machine " + plan.machine().name() + " has no link " +
+                             link);
 }
 
 /// Of the role that has most.

@@ -27,10 +27,21 @@ using plan::proto::Operand;
 using plan::proto::Plan;
 using plan::proto::Role;
 
-const Link *deviceHostLink(const Plan &plan) {
+std::string linkName(Transfer::Direction direction) {
+  return direction == Transfer::Out || direction == Transfer::Back ? "device-host" : "host-nvme";
+}
+
+const Link *linkOf(const Plan &plan, Transfer::Direction direction) {
   const auto &links = plan.machine().links();
-  const auto found = std::ranges::find(links, "device-host", &Link::between);
+  const auto found = std::ranges::find(links, linkName(direction), &Link::between);
   return found == links.end() ? nullptr : &*found;
+}
+
+uint64_t &bytesIn(TransferBytes &sum, Transfer::Direction direction) {
+  return direction == Transfer::Out    ? sum.out
+         : direction == Transfer::Back ? sum.back
+         : direction == Transfer::Read ? sum.read
+                                       : sum.written;
 }
 
 template <typename Operands> uint64_t sumOfBytes(const Operands &operands) {
@@ -67,11 +78,13 @@ uint64_t bytesTouched(const Command &command) {
   return 0;
 }
 
-/// `link`: nullptr if transfers take no time, or there are none.
-std::vector<TimedCommand> timeStepOver(const Link *link, const Role &role) {
+/// Of a plan that knows all links, or whose transfers are to take no time.
+std::vector<TimedCommand> timeStepOver(const Plan &plan, const Role &role, bool transfersTakeTime) {
   return plan::timeStep(role, [&](const TimedCommand &timed) {
-    if (const auto moved = transferOf(role, *timed.command))
+    if (const auto moved = transferOf(role, *timed.command)) {
+      const Link *link = transfersTakeTime ? linkOf(plan, moved->direction) : nullptr;
       return link ? link->latency_seconds() + double(moved->bytes) / link->bytes_per_second() : 0;
+    }
     const double flops = timed.command->has_kernel() ? plan::flopsOf(timed.command->kernel()) : 0;
     return kernels::seconds(flops, double(bytesTouched(*timed.command)));
   });
@@ -98,15 +111,22 @@ std::string percent(double share) {
 } // namespace
 
 std::optional<Transfer> transferOf(const Role &role, const Command &command) {
-  const auto isInDevice = [&](const Operand &operand) {
-    return role.arenas(int(role.buffers(int(operand.buffer())).arena())).space() == "device";
-  };
-  const Operand &source = command.copy().source(), &target = command.copy().target();
-  if (!command.has_copy() || isInDevice(source) == isInDevice(target))
+  if (!command.has_copy())
     return std::nullopt;
-  // A buffer of device memory may hold several tensors in turn.
-  const Operand &away = isInDevice(source) ? target : source;
-  return Transfer{role.buffers(int(away.buffer())).name(), isInDevice(source), bytesOf(source)};
+  const auto bufferOf = [&](const Operand &operand) -> const plan::proto::Buffer & {
+    return role.buffers(int(operand.buffer()));
+  };
+  const auto spaceOf = [&](const Operand &operand) { return role.arenas(int(bufferOf(operand).arena())).space(); };
+  const Operand &source = command.copy().source(), &target = command.copy().target();
+  if (spaceOf(source) == spaceOf(target))
+    return std::nullopt;
+  const Transfer::Direction direction = spaceOf(source) == "nvme"     ? Transfer::Read
+                                        : spaceOf(target) == "nvme"   ? Transfer::Write
+                                        : spaceOf(source) == "device" ? Transfer::Out
+                                                                      : Transfer::Back;
+  // The end that is farther away: nearer buffers may hold several tensors in turn.
+  const bool leaves = direction == Transfer::Out || direction == Transfer::Write;
+  return Transfer{bufferOf(leaves ? target : source).name(), direction, bytesOf(source)};
 }
 
 TransferBytes transferBytesPerStep(const Role &role) {
@@ -115,23 +135,31 @@ TransferBytes transferBytesPerStep(const Role &role) {
     for (const plan::proto::Call &call : program.calls())
       for (const Command &command : role.routines(int(call.routine())).commands())
         if (const auto moved = transferOf(role, command); moved && program.name() == "step")
-          (moved->out ? sum.out : sum.back) += moved->bytes;
+          bytesIn(sum, moved->direction) += moved->bytes;
   return sum;
 }
 
 std::vector<TimedCommand> timeStep(const Plan &plan, const Role &role) {
-  return timeStepOver(deviceHostLink(plan), role);
+  return timeStepOver(plan, role, true);
 }
 
-bool knowsTransferTimes(const Plan &plan) { return deviceHostLink(plan) != nullptr; }
+std::string unknownLink(const Plan &plan) {
+  for (const Role &role : plan.roles()) {
+    const TransferBytes moved = transferBytesPerStep(role);
+    if (moved.out + moved.back > 0 && !linkOf(plan, Transfer::Out))
+      return linkName(Transfer::Out);
+    if (moved.written + moved.read > 0 && !linkOf(plan, Transfer::Read))
+      return linkName(Transfer::Read);
+  }
+  return "";
+}
 
 const plan::proto::Program &stepOf(const Role &role) {
   return *std::ranges::find(role.programs(), "step", &plan::proto::Program::name);
 }
 
 std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
-  const TransferBytes bytes = transferBytesPerStep(role);
-  if (!knowsTransferTimes(plan) || bytes.out + bytes.back == 0)
+  if (!unknownLink(plan).empty() || transferBytesPerStep(role).sum() == 0)
     return std::nullopt;
   TransferTimes times;
   const std::vector<TimedCommand> commands = timeStep(plan, role);
@@ -143,7 +171,7 @@ std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
     }
   }
   times.step = plan::lastEnd(commands);
-  times.stepWithout = plan::lastEnd(timeStepOver(nullptr, role));
+  times.stepWithout = plan::lastEnd(timeStepOver(plan, role, false));
   return times;
 }
 
@@ -161,10 +189,11 @@ Table exposureTable(const Plan &plan) {
 Table transferTable(const TransferTimes &times) {
   Table table({"tensor", "", "micro-batch", "bytes", "starts", "ends", "must end by", "slack", "GB/s"},
               {false, false, true, true, true, true, true, true, true});
+  static constexpr std::array ways{"to the host", "to the device", "to NVMe", "from NVMe"};
   for (const TimedTransfer &one : times.transfers) {
     std::array<char, 32> bandwidth{};
     std::snprintf(bandwidth.data(), bandwidth.size(), "%.2f", one.bytesPerSecond() * 1e-9);
-    table.add({one.moved.name, one.moved.out ? "to the host" : "to the device", grouped(one.microbatch),
+    table.add({one.moved.name, ways[one.moved.direction], grouped(one.microbatch),
                grouped(one.moved.bytes), secondsText(one.start), secondsText(one.end), secondsText(one.latestEnd),
                secondsText(one.latestEnd - one.end), bandwidth.data()});
   }

@@ -12,24 +12,27 @@
 
 namespace ds::report {
 
-/// A copy between device memory and another.
+/// A copy between device memory and host memory, or host memory and NVMe.
 struct Transfer {
+  enum Direction { Out, Back, Write, Read }; // of device memory, back into it; of NVMe
+
   std::string name; // of the tensor
-  bool out = false; // of device memory, else back into it
+  Direction direction = Out;
   uint64_t bytes = 0;
 };
 
 /// What a command of a plan that validatePlan() accepts copies between memories, if it does.
 std::optional<Transfer> transferOf(const plan::proto::Role &role, const plan::proto::Command &command);
 
-/// Bytes that one rank copies in one run of the program `step`: out of device memory, and back into it.
+/// Bytes that one rank copies in one run of the program `step`, by direction.
 struct TransferBytes {
-  uint64_t out = 0, back = 0;
+  uint64_t out = 0, back = 0, written = 0, read = 0;
+  uint64_t sum() const { return out + back + written + read; }
 };
 
 TransferBytes transferBytesPerStep(const plan::proto::Role &role);
 
-/// One copy between device memory and another, in one run of the program `step`.
+/// One transfer in one run of the program `step`.
 struct TimedTransfer {
   Transfer moved;
   uint64_t microbatch = 0;
@@ -50,17 +53,17 @@ struct TransferTimes {
   double hidden() const { return alone > 0 ? 1 - exposed() / alone : 1; } // a share of `alone`
 };
 
-/// Whether the plan's machine says how fast its link "device-host" is.
-bool knowsTransferTimes(const plan::proto::Plan &plan);
+/// The link that the plan's transfers use and its machine does not name, "device-host" or "host-nvme"; "": there is none.
+std::string unknownLink(const plan::proto::Plan &plan);
 
-/// Of a role that has transfers, in a plan that knows their times. Transfers take the link's time, all else takes the
+/// Of a role that has transfers, in a plan that knows all links. Transfers take their link's time, all else takes the
 /// cost model's (kernels/CostModel.h).
 std::optional<TransferTimes> transferTimes(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
 /// The program `step` of a role; every role has it.
 const plan::proto::Program &stepOf(const plan::proto::Role &role);
 
-/// The program `step` of any role with these times, in a plan that knows them or has no transfers.
+/// The program `step` of any role with these times, in a plan that knows all links.
 std::vector<plan::TimedCommand> timeStep(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
 /// A line a role of how much of its transfers is exposed; without lines where no times are known.

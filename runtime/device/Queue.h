@@ -43,7 +43,7 @@ public:
   /// Sets every byte. Cf. cudaMemsetAsync.
   virtual void fill(void *target, uint8_t value, uint64_t bytes) noexcept = 0;
   /// The two may be the same bytes. Cf. cudaMemcpyAsync.
-  virtual void copy(void *target, const void *source, uint64_t bytes) noexcept = 0;
+  virtual Status copy(void *target, const void *source, uint64_t bytes) noexcept = 0;
   /// Awaits all that was enqueued and makes `count` bytes readable by the host, moving `bytes` to where it sees them
   /// until the next call. For checks: may allocate.
   virtual Status look(const std::byte *&bytes, uint64_t count) noexcept { return Status::success(); }

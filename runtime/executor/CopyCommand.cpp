@@ -16,8 +16,7 @@ public:
   CopyCommand(Address source, Address target, uint64_t bytes) : source_(source), target_(target), bytes_(bytes) {}
 
   Status run(const Call &call, Queue &queue) noexcept override {
-    queue.copy(target_.at(call.microbatch), source_.at(call.microbatch), bytes_);
-    return Status::success();
+    return queue.copy(target_.at(call.microbatch), source_.at(call.microbatch), bytes_);
   }
 
 private:

@@ -43,10 +43,9 @@ public:
   }
 
   Status run(const Call &call, Queue &queue) noexcept override {
-    const Status status = stage(call);
-    if (status.ok() && staging_)
-      queue.copy(target_.at(call.microbatch), hostTarget(call), bytes_);
-    return status;
+    if (const Status status = stage(call); !status.ok() || !staging_)
+      return status;
+    return queue.copy(target_.at(call.microbatch), hostTarget(call), bytes_);
   }
 
 private:

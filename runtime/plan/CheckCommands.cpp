@@ -1,10 +1,12 @@
 //===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
 #include "core/DType.h"
+#include "core/FilePage.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -112,12 +114,39 @@ template <typename A, typename B> bool equalShapes(const A &a, const B &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-void checkCopy(const proto::Plan &plan, const proto::Role &role, const proto::CopyCommand &copy,
+const std::string &spaceOf(const proto::Role &role, const proto::Operand &operand) {
+  return role.arenas(int(role.buffers(int(operand.buffer())).arena())).space();
+}
+
+/// Whether a copy is between a file and host memory, by queues of kind IO alone, in whole pages: a queue that writes
+/// part of a page reads the rest of it.
+void checkFileCopy(const proto::Role &role, const proto::Command &command, const std::string &place) {
+  const std::array ends{&command.copy().source(), &command.copy().target()};
+  const proto::Queue &queue = role.queues(int(command.queue()));
+  const auto isInFile = [&](const proto::Operand *end) { return spaceOf(role, *end) == "nvme"; };
+  if (std::ranges::none_of(ends, isInFile)) {
+    if (queue.kind() == proto::Queue::IO)
+      refuse(place, "it is no copy to or from space nvme, but queue " + queue.name() + " is of kind IO");
+    return;
+  }
+  if (queue.kind() != proto::Queue::IO)
+    refuse(place, "it copies to or from space nvme, but queue " + queue.name() + " is not of kind IO");
+  for (const proto::Operand *end : ends) {
+    if (!isInFile(end) && spaceOf(role, *end) != "host")
+      refuse(place, "it copies between space nvme and space " + spaceOf(role, *end) + "; only host memory may be there");
+    if (isInFile(end) && (end->byte_offset() % filePage != 0 || end->rank_stride() % filePage != 0))
+      refuse(place, "it begins within a page of " + std::to_string(filePage) + " bytes of space nvme");
+  }
+}
+
+void checkCopy(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
                const std::string &place) {
+  const proto::CopyCommand &copy = command.copy();
   checkRange(plan, role, copy.source(), place + " (copy), source");
   checkRange(plan, role, copy.target(), place + " (copy), target");
   checkAccess(copy.source(), proto::Operand::READ, place + " (copy), source");
   checkAccess(copy.target(), proto::Operand::WRITE, place + " (copy), target");
+  checkFileCopy(role, command, place + " (copy)");
   if (copy.source().dtype() != copy.target().dtype() || !equalShapes(copy.source().shape(), copy.target().shape()))
     refuse(place, "it copies " + shapeText(copy.source().shape()) + " to " + shapeText(copy.target().shape()) +
                       ", but both ends must have one dtype and shape");
@@ -143,7 +172,7 @@ void checkKind(const proto::Plan &plan, const proto::Role &role, const proto::Co
     checkOperand(plan, role, command.fill().target(), place + " (fill), target");
     return checkAccess(command.fill().target(), proto::Operand::WRITE, place + " (fill), target");
   case proto::Command::kCopy:
-    return checkCopy(plan, role, command.copy(), place);
+    return checkCopy(plan, role, command, place);
   case proto::Command::kFeed:
     return checkFeed(plan, role, command.feed(), place);
   case proto::Command::kCollective:
@@ -171,6 +200,9 @@ void checkCommand(const proto::Plan &plan, const proto::Role &role, const proto:
   if (role.queues(int(command.queue())).kind() == proto::Queue::HOST && !command.has_kernel())
     refuse(place, "it is no kernel, but queue " + role.queues(int(command.queue())).name() +
                       " is of kind HOST, which runs kernels alone");
+  if (role.queues(int(command.queue())).kind() == proto::Queue::IO && !command.has_copy())
+    refuse(place, "it is no copy, but queue " + role.queues(int(command.queue())).name() +
+                      " is of kind IO, which copies to and from space nvme alone");
   checkKind(plan, role, command, place);
 }
 

@@ -1,4 +1,5 @@
 //===- CheckSetup.cpp - machine, world, training, files, roles' ranks -----===//
+#include "core/FilePage.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -83,6 +84,17 @@ void checkRecompute(const proto::Plan &plan) {
                             std::to_string(recompute.layers()) + " layers");
 }
 
+void checkNvme(const proto::NvmeFile &nvme) {
+  checkName(nvme.folder(), "nvme, folder");
+  if (nvme.folder().empty())
+    refuse("nvme", "it names no folder");
+  if (nvme.block_bytes() == 0 || nvme.block_bytes() % filePage != 0 || nvme.block_bytes() > (uint64_t(1) << 30))
+    refuse("nvme", "block_bytes is " + std::to_string(nvme.block_bytes()) + ", but must be a multiple of " +
+                       std::to_string(filePage) + ", at most 2^30");
+  if (nvme.queue_depth() == 0 || nvme.queue_depth() > 1024)
+    refuse("nvme", "queue_depth is " + std::to_string(nvme.queue_depth()) + ", but must be from 1 to 1024");
+}
+
 void checkFilesAndConfig(const proto::Plan &plan) {
   for (int i = 0; i < plan.weight_files_size(); ++i) {
     const proto::WeightFile &file = plan.weight_files(i);
@@ -154,6 +166,8 @@ void checkSetup(const proto::Plan &plan) {
   if (plan.numerics() != "bit-equal" && plan.numerics() != "reassociated" && plan.numerics() != "lossy")
     refuse("numerics", "it is none of bit-equal, reassociated, lossy");
   checkFilesAndConfig(plan);
+  if (plan.has_nvme())
+    checkNvme(plan.nvme());
   checkRanks(plan, ranks);
 }
 

@@ -1,5 +1,6 @@
 //===- CheckStorage.cpp - arenas and the buffers in them ------------------===//
 #include "core/DType.h"
+#include "core/FilePage.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
@@ -9,7 +10,7 @@
 namespace ds::plan {
 namespace {
 
-void checkArenas(const proto::Role &role) {
+void checkArenas(const proto::Plan &plan, const proto::Role &role) {
   for (int i = 0; i < role.arenas_size(); ++i) {
     const proto::Arena &arena = role.arenas(i);
     const std::string place = describe("arena", i, "");
@@ -19,6 +20,8 @@ void checkArenas(const proto::Role &role) {
       refuse(place, "it has " + std::to_string(arena.bytes()) + " bytes, more than 2^46");
     if (arena.peak_live_bytes() > arena.bytes())
       refuse(place, "its peak_live_bytes pass its bytes");
+    if (arena.space() == "nvme" && !plan.has_nvme())
+      refuse(place, "it is in space nvme, but the plan does not say where its files lie");
   }
 }
 
@@ -29,6 +32,9 @@ void checkOffset(const proto::Plan &plan, const proto::Buffer &buffer, uint64_t 
   if (offset % alignment != 0)
     refuse(place, "offset " + std::to_string(offset) + " is no multiple of the machine's alignment " +
                       std::to_string(alignment));
+  if (arena.space() == "nvme" && offset % filePage != 0)
+    refuse(place, "offset " + std::to_string(offset) + " is no multiple of " + std::to_string(filePage) +
+                      ", the page of a file: two buffers of space nvme must not share one");
   if (offset > arena.bytes() || buffer.bytes() > arena.bytes() - offset)
     refuse(place, "offset " + std::to_string(offset) + " + " + std::to_string(buffer.bytes()) +
                       " bytes pass the end of arena " + std::to_string(buffer.arena()) + " (" + arena.space() +
@@ -99,7 +105,7 @@ void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
 } // namespace
 
 void checkStorage(const proto::Plan &plan, const proto::Role &role) {
-  checkArenas(role);
+  checkArenas(plan, role);
   for (int i = 0; i < role.buffers_size(); ++i)
     checkBuffer(plan, role, i);
 }

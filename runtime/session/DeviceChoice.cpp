@@ -36,7 +36,16 @@ CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vecto
           .reserve = plan.machine().reserve()};
 }
 
-DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted,
+/// Where a rank keeps its arena of space nvme; nothing where the plan has none.
+static std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const std::string &folder, uint32_t rank) {
+  if (!plan.has_nvme())
+    return std::nullopt;
+  return NvmePlace{.folder = folder.empty() ? plan.nvme().folder() : folder,
+                   .rank = rank,
+                   .options = {.blockBytes = plan.nvme().block_bytes(), .queueDepth = int(plan.nvme().queue_depth())}};
+}
+
+DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted, const std::string &nvmePath,
                           const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks) {
   const std::string &planned = plan.machine().device(), &device = wanted.empty() ? planned : wanted;
   if (device == "null")
@@ -51,7 +60,8 @@ DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &want
   }
   if (device != "cpu")
     throw Error("this ds-run knows no device " + device + "; compile the plan for a machine with device cpu or cuda");
-  return {[](uint32_t) { return std::make_unique<CpuDevice>(); }, cpuKernels};
+  return {[&plan, nvmePath](uint32_t rank) { return std::make_unique<CpuDevice>(nvmePlace(plan, nvmePath, rank)); },
+          cpuKernels};
 }
 
 } // namespace ds::runtime

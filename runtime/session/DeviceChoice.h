@@ -24,8 +24,8 @@ CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vecto
 
 /// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda",
 /// "null"; empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a
-/// GPU is found out when the device is made.
-DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted,
+/// GPU is found out when the device is made. `nvmePath`: the folder of arenas in space nvme; empty: the plan's.
+DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted, const std::string &nvmePath,
                           const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks);
 
 } // namespace ds::runtime

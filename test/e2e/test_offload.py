@@ -79,19 +79,25 @@ def test_activations_in_host_memory(tools, tmp_path, prepared, case):
 
 # ---- optimizer state
 
-UPDATED_THERE = {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}}
+def updated_there(space, folder):
+    """Keys for moments in host memory, or in files of the folder."""
+    where = {"device": "cpu"} if space == "host" else {"device": "nvme", "nvme_path": str(folder)}
+    return {"zero_optimization": {"offload_optimizer": where}}
+
+
+SPACES = ["host", "nvme"]
 OPTIMIZERS = {"SGD": {"lr": 0.01, "momentum": 0.9}, "Adagrad": {"lr": 0.01}, "Lion": {"lr": 0.001}, "Lamb": {"lr": 0.01}}
 KINDS = {"clipping off": {"gradient_clipping": 0}, "bf16": {"bf16": {"enabled": True}}, "fp16": {"fp16": {"enabled": True, "initial_scale_power": 40}},
          "tokens": {"deepstatic": {"loss_normalization": "tokens"}}, "activations too": {"activation_checkpointing": {"cpu_checkpointing": True}}}
 
 
-def require_equal(tools, folder, prepared, case, keys):
-    """Of two plans, with moments in device memory and in host memory, one trains as the other, to the same bits."""
+def require_equal(tools, folder, prepared, case, keys, space):
+    """Of two plans, with moments in device memory and elsewhere, one trains as the other, to the same bits."""
     model, micro, data = prepared(case[0])
     plain, before = compile_plan(tools, folder, model, micro, case, {key: value for key, value in keys.items() if key != "activation_checkpointing"})
-    plan, after = compile_plan(tools, folder, model, micro, case, {**keys, **UPDATED_THERE})
-    assert arena(before, "host") == 0 and arena(after) < arena(before)
-    assert moments(after, "host") > 0.9 * moments(before, "device") and moments(after, "device") + moments(after, "host") == moments(before, "device")
+    plan, after = compile_plan(tools, folder, model, micro, case, {**keys, **updated_there(space, folder)})
+    assert arena(before, "host") == arena(before, "nvme") == 0 and arena(after) < arena(before)
+    assert moments(after, space) > 0.9 * moments(before, "device") and moments(after, "device") + moments(after, space) == moments(before, "device")
     expected, _ = train(tools, plain, data, case[2])
     got, measured = train(tools, plan, data, case[2])
     assert got == expected
@@ -102,28 +108,31 @@ def moments(report, space):
     return sum(rank["memory"].get(space, {}).get("optimizer", 0) for rank in report["ranks_detail"])
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("case", ALL if WHOLE else SOME, ids=str)
-def test_optimizer_state_in_host_memory(tools, tmp_path, prepared, case):
-    require_equal(tools, tmp_path, prepared, case, {})
+def test_optimizer_state_elsewhere(tools, tmp_path, prepared, case, space):
+    require_equal(tools, tmp_path, prepared, case, {}, space)
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_an_update_takes(tools, tmp_path, prepared, kind):
-    require_equal(tools, tmp_path, prepared, ("gpt2", 1, 2, 1, 2), KINDS[kind])
+def test_what_an_update_takes(tools, tmp_path, prepared, kind, space):
+    require_equal(tools, tmp_path, prepared, ("gpt2", 1, 2, 1, 2), KINDS[kind], space)
 
 
+@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_every_optimizer(tools, tmp_path, prepared, optimizer):
-    require_equal(tools, tmp_path, prepared, ("gpt2", 0, 2, 1, 2), {"optimizer": {"type": optimizer, "params": OPTIMIZERS[optimizer]}})
+def test_every_optimizer(tools, tmp_path, prepared, optimizer, space):
+    require_equal(tools, tmp_path, prepared, ("gpt2", 0, 2, 1, 2), {"optimizer": {"type": optimizer, "params": OPTIMIZERS[optimizer]}}, space)
 
 
 def test_checkpoints_do_not_know_where_state_lies(tools, tmp_path, prepared):
     """A run with offload goes on from a checkpoint of one without, and the other way round."""
     model, micro, data = prepared("gpt2")
     case = ("gpt2", 1, 2, 1, 1)
-    plans = [compile_plan(tools, tmp_path, model, micro, case, keys)[0] for keys in ({}, UPDATED_THERE)]
+    plans = [compile_plan(tools, tmp_path, model, micro, case, keys)[0] for keys in ({}, *(updated_there(space, tmp_path) for space in SPACES))]
     ends = set()
-    for first, second in (plans, plans[::-1], (plans[0], plans[0])):
+    for first, second in ((plans[0], plans[1]), (plans[1], plans[2]), (plans[2], plans[0]), (plans[0], plans[0])):
         folder, out = tmp_path / f"{first.stem}-{second.stem}", tmp_path / "weights"
         tools.train(first, data, 2, "--threads", 1, "--save", folder)
         tools.train(second, data, 4, "--threads", 1, "--resume", folder, "--export", out)
@@ -227,12 +236,21 @@ def test_planted_defects_are_refused(staged, edit, sentence):
     assert sentence in verify(staged, edit)
 
 
-@pytest.fixture(scope="module")
-def updated_there(tools, tmp_path_factory):
+def plan_of_slices(tools, folder, space):
     """A plan of two ranks, each of which updates its slice of the parameters on its host."""
-    model = REPOSITORY / "test/e2e/hazards/good-gpt2"
-    keys = {"zero_optimization": {"offload_optimizer": {"device": "cpu"}, "reduce_bucket_size": 2500}}
-    return compile_plan(tools, tmp_path_factory.mktemp("there"), model, 1, (None, 1, 2, 1, 2), keys)[0]
+    keys = updated_there(space, folder)
+    keys["zero_optimization"]["reduce_bucket_size"] = 2500
+    return compile_plan(tools, folder, REPOSITORY / "test/e2e/hazards/good-gpt2", 1, (None, 1, 2, 1, 2), keys)[0]
+
+
+@pytest.fixture(scope="module")
+def in_host_memory(tools, tmp_path_factory):
+    return plan_of_slices(tools, tmp_path_factory.mktemp("host"), "host")
+
+
+@pytest.fixture(scope="module")
+def in_files(tools, tmp_path_factory):
+    return plan_of_slices(tools, tmp_path_factory.mktemp("nvme"), "nvme")
 
 
 def updates(role):
@@ -287,11 +305,72 @@ def the_device_updates_host_memory(role):
     (the_slice_of_the_first_rank_comes_back, "(coverage)"), (the_slice_of_the_first_rank_leaves, "(value)"), (moments_of_another_bucket, "(meaning)"),
     (an_update_reads_device_memory, "kernels on queues of kind HOST read and write space host alone"),
     (the_device_updates_host_memory, "which only copies and kernels on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
-def test_planted_defects_of_updates_are_refused(updated_there, edit, sentence):
-    assert sentence in verify(updated_there, edit)
+def test_planted_defects_of_updates_are_refused(in_host_memory, edit, sentence):
+    assert sentence in verify(in_host_memory, edit)
 
 
-@pytest.mark.parametrize("plan", ["staged", "updated_there"])
+def updated_before_it_is_read(role):
+    for _, update in updates(role):
+        for _, _, read in copies(role, "nvme_read"):
+            forget(update, read.signals[0])
+
+
+def written_before_it_is_updated(role):
+    for _, _, write in copies(role, "nvme_write"):
+        for _, update in updates(role):
+            forget(write, update.signals[0])
+
+
+def read_over_what_is_not_yet_written(role):
+    """The operands of the fourth update come to where the first one's are."""
+    for _, _, read in copies(role, "nvme_read"):
+        del read.waits[:]
+
+
+def the_other_moment_is_written(role):
+    first, second = (command for _, _, command in copies(role, "nvme_write")[:2])
+    first.copy.source.buffer, second.copy.source.buffer = second.copy.source.buffer, first.copy.source.buffer
+
+
+def stale_moments_are_read(role):
+    """What the update reads is another bucket's."""
+    reads = [command for _, _, command in copies(role, "nvme_read")]
+    other = next(read for read in reads[1:] if list(read.copy.source.shape) == list(reads[0].copy.source.shape))
+    reads[0].copy.source.buffer = other.copy.source.buffer
+
+
+def nothing_is_written_back(role):
+    routine, number, _ = copies(role, "nvme_write")[0]
+    routine.commands[number].copy.target.CopyFrom(routine.commands[number].copy.source)
+    routine.commands[number].copy.target.access = 2
+
+
+def the_device_reads_a_file(role):
+    for _, _, read in copies(role, "nvme_read"):
+        read.copy.target.buffer = copies(role, "fetch")[0][2].copy.target.buffer
+
+
+def compute_reads_a_file(role):
+    compute = next(number for number, queue in enumerate(role.queues) if queue.name == "compute")
+    for _, _, read in copies(role, "nvme_read"):
+        read.queue = compute
+
+
+def buffers_share_a_page(role):
+    files = [buffer for buffer in role.buffers if role.arenas[buffer.arena].space == "nvme"]
+    files[0].offset += 64
+
+
+@pytest.mark.parametrize("edit, sentence", [
+    (updated_before_it_is_read, "nothing has written"), (written_before_it_is_updated, "(race)"), (read_over_what_is_not_yet_written, "(race)"),
+    (the_other_moment_is_written, "(coverage)"), (stale_moments_are_read, "(meaning)"), (nothing_is_written_back, "it is no copy to or from space nvme"),
+    (the_device_reads_a_file, "only host memory may be there"), (compute_reads_a_file, "is not of kind IO"),
+    (buffers_share_a_page, "the page of a file")], ids=lambda case: getattr(case, "__name__", ""))
+def test_planted_defects_of_files_are_refused(in_files, edit, sentence):
+    assert sentence in verify(in_files, edit)
+
+
+@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files"])
 def test_an_unchanged_plan_is_accepted(plan, request):
     path = request.getfixturevalue(plan)
     verify(path, lambda role: None, code=0)

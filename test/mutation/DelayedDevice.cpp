@@ -49,7 +49,9 @@ public:
   void submit(const CommandList &commands, const Call &call) noexcept override { inner_->submit(late(commands), call); }
   void finish() noexcept override { inner_->finish(); }
   void fill(void *target, uint8_t value, uint64_t bytes) noexcept override { inner_->fill(target, value, bytes); }
-  void copy(void *target, const void *source, uint64_t bytes) noexcept override { inner_->copy(target, source, bytes); }
+  Status copy(void *target, const void *source, uint64_t bytes) noexcept override {
+    return inner_->copy(target, source, bytes);
+  }
   kernels::Parallel *parallel() noexcept override { return inner_->parallel(); }
 
 private:

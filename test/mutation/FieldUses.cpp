@@ -36,6 +36,8 @@ constexpr Row rows[] = {
     {"Plan.machine", Trusted, "ds-run compares it with the machine that it finds"},
     {"Plan.sources", Trusted, "verify --model --config compares it"},
     {"Sources.*", Trusted, "verify --model --config compares it"},
+    {"Plan.nvme", Trusted, "the configuration's SHA-256; it changes no value"},
+    {"NvmeFile.*", Trusted, "the configuration's SHA-256; it changes no value"},
     {"Training.checkpoint_buffer_bytes", Trusted, "the configuration's SHA-256; it changes no value"},
     {"Training.*", Trusted, "verify --config derives it again"},
     {"Plan.training", Trusted, "verify --config derives it again"},

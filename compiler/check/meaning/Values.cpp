@@ -136,9 +136,9 @@ uint32_t Values::constant(double value, proto::DType dtype) {
 
 uint32_t Values::padding() { return number("padding", "padding", {}); }
 
-std::optional<uint32_t> Values::parameterIn(uint32_t value) const {
+std::optional<uint32_t> Values::variableIn(uint32_t value) const {
   for (const auto &[variable, number] : variables_)
-    if (number == value && plan_.variables(int(variable)).kind() == proto::Variable::PARAMETER)
+    if (number == value)
       return variable;
   return std::nullopt;
 }

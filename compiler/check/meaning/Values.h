@@ -36,8 +36,8 @@ public:
 
   uint32_t of(uint32_t referenceValue) const { return numbers_[referenceValue]; }
   uint32_t variable(uint32_t index);
-  /// The parameter that this is, as a step finds it.
-  std::optional<uint32_t> parameterIn(uint32_t value) const;
+  /// The variable that this is, as a step finds it.
+  std::optional<uint32_t> variableIn(uint32_t value) const;
   /// What a micro-batch stores in a variable; unknown where it stores nothing.
   uint32_t storedIn(uint32_t variable) const {
     const auto it = stored_.find(variable);

@@ -1,9 +1,11 @@
-//===- OffloadOptimizer.cpp - optimizer state lives on the host, and is updated there ---===//
+//===- OffloadOptimizer.cpp - optimizer state lives elsewhere, and the host updates it ---===//
 //
-// 1. Buffers of moments move to the host's arena; what is small, or named by another command than a kernel, stays.
-// 2. A kernel that names one runs on the host: what it reads of device memory is copied to the host before it, what it
-//    writes there is copied back behind it. Scalars that many updates read are copied once.
-// Ren et al., ZeRO-Offload, USENIX ATC 2021. Gradients leave and parameters come back; moments never move.
+// 1. Buffers of moments move to the arena of host memory or NVMe; what is small, or named by another command than a
+//    kernel, stays.
+// 2. A kernel that names one runs on the host: what it reads elsewhere is copied to the host before it, what it writes
+//    there is copied back behind it. Scalars that many updates read are copied once.
+// Ren et al., ZeRO-Offload, USENIX ATC 2021; Rajbhandari et al., ZeRO-Infinity, SC 2021. Gradients leave and parameters
+// come back; moments in host memory never move.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/offload/Passes.h"
@@ -26,18 +28,19 @@ namespace {
 /// Moves the optimizer state of one role.
 class StateMove {
 public:
-  StateMove(plan::RoleOp role, int64_t leastBytes)
-      : role_(role), members_(role.getContext()), leastBytes_(leastBytes) {}
+  StateMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
 
   void run() {
     for (auto buffer : role_.getOps<plan::BufferOp>())
       if (isOffloaded(buffer))
-        onHost_.insert(buffer);
-    if (onHost_.empty())
+        moved_.insert(buffer);
+    if (moved_.empty())
       return;
-    makeHostArena();
-    for (Operation *buffer : onHost_)
-      cast<plan::BufferOp>(buffer).setArena("host");
+    makeArena(plan::MemorySpace::Host);
+    makeArena(space_);
+    for (Operation *buffer : moved_)
+      cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
     for (auto routine : role_.getOps<plan::RoutineOp>())
       moveKernels(routine);
   }
@@ -49,13 +52,15 @@ private:
            llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp>);
   }
 
-  /// Behind that of device memory, unless activations have brought it.
-  void makeHostArena() {
-    auto arenas = llvm::to_vector(role_.getOps<plan::ArenaOp>());
-    if (llvm::any_of(arenas, [](plan::ArenaOp arena) { return arena.getSpace() == plan::MemorySpace::Host; }))
-      return;
-    members_.setInsertionPointAfter(arenas.front());
-    plan::ArenaOp::create(members_, role_.getLoc(), "host", plan::MemorySpace::Host, IntegerAttr(), IntegerAttr());
+  /// Behind those of the spaces before it, unless activations have brought it.
+  void makeArena(plan::MemorySpace space) {
+    for (auto arena : role_.getOps<plan::ArenaOp>()) {
+      if (arena.getSpace() == space)
+        return;
+      if (arena.getSpace() < space)
+        members_.setInsertionPointAfter(arena);
+    }
+    plan::ArenaOp::create(members_, role_.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
   }
 
   void moveKernels(plan::RoutineOp routine) {
@@ -66,9 +71,11 @@ private:
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (command.writes(index))
           written.push_back(buffer);
-      if (isa<plan::KernelOp>(command) && llvm::any_of(command.getBuffers(), isOnHost))
+      if (isa<plan::KernelOp>(command) && llvm::any_of(command.getBuffers(), [&](Value buffer) {
+            return moved_.contains(buffer.getDefiningOp());
+          }))
         moveKernel(command);
-      llvm::erase_if(copies_, [&](const Copied &copied) { return llvm::is_contained(written, copied.device); });
+      llvm::erase_if(copies_, [&](const Copied &copied) { return llvm::is_contained(written, copied.away); });
     }
   }
 
@@ -91,51 +98,51 @@ private:
 
   /// A buffer on the host for one operand of a kernel, and the copies around the kernel that it takes.
   Value bring(plan::CommandOpInterface kernel, unsigned index) {
-    const Value device = kernel.getBuffers()[index];
+    const Value away = kernel.getBuffers()[index];
     const RankedTensorType type = kernel.getTensor(index);
     if (kernel.getAccess(index) == plan::Access::Read)
       for (const Copied &copied : copies_)
-        if (copied.device == device && copied.offset == kernel.getByteOffsets()[index] && copied.type == type)
+        if (copied.away == away && copied.offset == kernel.getByteOffsets()[index] && copied.type == type)
           return copied.host;
-    auto name = device.getDefiningOp<plan::BufferOp>().getName();
+    auto name = away.getDefiningOp<plan::BufferOp>().getName();
     Value host = plan::BufferOp::create(members_, kernel->getLoc(), name, plan::MemorySpace::Host,
                                         plan::tensorBytes(type), plan::Scope::Call, plan::Category::Communication);
     OpBuilder before(kernel), after(kernel->getContext());
     after.setInsertionPointAfter(kernel);
     if (kernel.reads(index))
-      copy(before, kernel, index, device, host);
+      copy(before, kernel, index, away, host);
     if (kernel.writes(index) && kernel.getAccess(index) != plan::Access::Scratch)
-      copy(after, kernel, index, host, device);
+      copy(after, kernel, index, host, away);
     if (kernel.getAccess(index) == plan::Access::Read && type.getRank() == 0)
-      copies_.push_back({device, kernel.getByteOffsets()[index], type, host});
+      copies_.push_back({away, kernel.getByteOffsets()[index], type, host});
     return host;
   }
 
-  /// Of operand `index` of a kernel, whose place in device memory it names.
+  /// Of operand `index` of a kernel, whose place elsewhere it names.
   static void copy(OpBuilder &builder, plan::CommandOpInterface kernel, unsigned index, Value from, Value to) {
     const bool leaves = from == kernel.getBuffers()[index];
-    const auto atDevice = [&](int64_t value) {
+    const auto atOther = [&](int64_t value) {
       return leaves ? SmallVector<int64_t>{value, 0} : SmallVector<int64_t>{0, value};
     };
     auto made = plan::CopyOp::create(
         builder, kernel->getLoc(), ValueRange{from, to},
         builder.getDenseI32ArrayAttr({int32_t(plan::Access::Read), int32_t(plan::Access::Write)}),
         builder.getTypeArrayAttr({kernel.getTensor(index), kernel.getTensor(index)}),
-        builder.getDenseI64ArrayAttr(atDevice(kernel.getByteOffsets()[index])), kernel.getQueueAttr(),
+        builder.getDenseI64ArrayAttr(atOther(kernel.getByteOffsets()[index])), kernel.getQueueAttr(),
         /*waits=*/builder.getArrayAttr({}), /*delays=*/builder.getDenseI64ArrayAttr({}),
         /*signals=*/builder.getArrayAttr({}), /*reference=*/builder.getDenseI64ArrayAttr({}),
         /*rank_strides=*/builder.getDenseI64ArrayAttr({}), /*communicator=*/FlatSymbolRefAttr());
     if (kernel.getRankStride(index) == 0)
       return;
-    made.setRankStrides(atDevice(kernel.getRankStride(index)));
+    made.setRankStrides(atOther(kernel.getRankStride(index)));
     made.setCommunicatorAttr(kernel.getCommunicatorAttr());
   }
 
   static bool isOnHost(Value buffer) { return buffer.getDefiningOp<plan::BufferOp>().getArena() == "host"; }
 
-  /// A scalar that is on the host as it is on the device.
+  /// A scalar that is on the host as it is elsewhere.
   struct Copied {
-    Value device;
+    Value away;
     int64_t offset;
     RankedTensorType type;
     Value host;
@@ -143,8 +150,9 @@ private:
 
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
+  const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  llvm::SetVector<Operation *> onHost_; // buffers
+  llvm::SetVector<Operation *> moved_; // buffers
   SmallVector<Copied> copies_;          // of one routine
 };
 
@@ -156,8 +164,13 @@ struct OffloadOptimizer : ds::impl::OffloadOptimizerBase<OffloadOptimizer> {
       getOperation().emitError() << "least-bytes is " << leastBytes.getValue() << "; it must not be negative";
       return signalPassFailure();
     }
+    const std::optional<plan::MemorySpace> where = plan::symbolizeMemorySpace(space);
+    if (!where || where == plan::MemorySpace::Device) {
+      getOperation().emitError() << "space is " << space.getValue() << "; it must be host or nvme";
+      return signalPassFailure();
+    }
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      StateMove(role, leastBytes).run();
+      StateMove(role, *where, leastBytes).run();
   }
 };
 

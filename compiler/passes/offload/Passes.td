@@ -72,10 +72,11 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
     }
     ```
     Optimizer state of at least `least-bytes` that only kernels name lies in host memory. What such a kernel reads of device memory is
-    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. Cf.
-    offload_optimizer of DeepSpeed (ZeRO-Offload).
+    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. State in space
+    nvme is copied to the host and back likewise. Cf. offload_optimizer of DeepSpeed (ZeRO-Offload, ZeRO-Infinity).
   }];
   let options = [
+    Option<"space", "space", "std::string", "\"host\"", "where state lies: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller state stays">,
   ];
 }

@@ -19,6 +19,7 @@
 #include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/passes/plan/SlotLayout.h"
 #include "compiler/scheduling/OffsetProblem.h"
+#include "core/FilePage.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
@@ -128,8 +129,13 @@ private:
       it->second.last = use;
   }
 
-  int64_t strideOf(plan::BufferOp buffer) const {
-    return buffer.getSlots() > 1 ? llvm::alignTo(buffer.getBytes(), alignment_) : 0;
+  /// No two buffers of a file share a page, which is read and written whole.
+  int64_t alignmentOf(plan::ArenaOp arena) const {
+    return arena.getSpace() == plan::MemorySpace::Nvme ? std::max(alignment_, filePage) : alignment_;
+  }
+
+  static int64_t strideOf(plan::BufferOp buffer, int64_t alignment) {
+    return buffer.getSlots() > 1 ? llvm::alignTo(buffer.getBytes(), alignment) : 0;
   }
 
   LogicalResult place(plan::ArenaOp arena) {
@@ -137,7 +143,7 @@ private:
     if (failed(layout))
       return failure();
     if (overlapping_)
-      if (std::optional<ArenaLayout> bySlot = SlotLayout(role_, commands_, arena, alignment_).find(layout->bytes))
+      if (std::optional<ArenaLayout> bySlot = SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes))
         layout = std::move(*bySlot);
     Builder builder(arena.getContext());
     for (auto &[buffer, offsets] : layout->offsets)
@@ -159,13 +165,13 @@ private:
   /// On the axis that has every routine once; slots lie side by side.
   FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena) {
     scheduling::OffsetProblem problem;
-    problem.alignment = alignment_;
+    problem.alignment = alignmentOf(arena);
     SmallVector<plan::BufferOp> buffers;
     for (auto &[op, spans] : uses_) {
       auto buffer = cast<plan::BufferOp>(op);
       if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr())
         continue;
-      const int64_t bytes = buffer.getSlots() > 1 ? strideOf(buffer) * int64_t(buffer.getSlots()) : buffer.getBytes();
+      const int64_t bytes = buffer.getSlots() > 1 ? strideOf(buffer, problem.alignment) * int64_t(buffer.getSlots()) : buffer.getBytes();
       auto [begin, end] = lifeOf(buffer, spans);
       problem.buffers.push_back({bytes, begin, end});
       buffers.push_back(buffer);
@@ -176,11 +182,11 @@ private:
     if (auto reason = problem.verify(offsets))
       return arena.emitOpError() << "was laid out wrongly: " << *reason;
     ArenaLayout layout;
-    layout.bytes = int64_t(llvm::alignTo(problem.arenaBytes(offsets), alignment_));
+    layout.bytes = int64_t(llvm::alignTo(problem.arenaBytes(offsets), problem.alignment));
     layout.peak = problem.lowerBound();
     for (auto [buffer, offset] : llvm::zip(buffers, offsets))
       for (int64_t slot = 0; slot < int64_t(buffer.getSlots()); ++slot)
-        layout.offsets[buffer].push_back(offset + slot * strideOf(buffer));
+        layout.offsets[buffer].push_back(offset + slot * strideOf(buffer, problem.alignment));
     return layout;
   }
 

@@ -2,9 +2,9 @@
 //
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
 // message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
-// "fetch" and one out of it to queue "evict", a kernel that names host memory to queue "host_compute". What was the
-// order of the routine becomes events, one pair at a time, as CUDA programs order streams (cudaEventRecord,
-// cudaStreamWaitEvent):
+// "fetch" and one out of it to queue "evict", a copy between host memory and NVMe to queue "nvme_read" or "nvme_write",
+// a kernel that names host memory to queue "host_compute". What was the order of the routine becomes events, one pair at
+// a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
@@ -14,7 +14,8 @@
 //   - compute waits for a copy out of device memory when the next but one begins, so that the bytes it reads are free
 //     again, and for all of a routine's at its end;
 //   - kernels on the host, with the copies around each, are two at once: copies for the next begin when the last but
-//     one is back in device memory; compute waits for all at the end of the routine;
+//     one is back in device memory; three, where a file is read and written, so that one is read while one is computed
+//     and one is written; compute waits for all at the end of the routine;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
 //     other routine that uses it.
 //
@@ -79,7 +80,9 @@ private:
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
   };
 
-  static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict", hostQueue = "host_compute";
+  static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict", hostQueue = "host_compute",
+                             readQueue = "nvme_read", writeQueue = "nvme_write";
+  static constexpr StringRef transferQueues[] = {fetchQueue, evictQueue, hostQueue, readQueue, writeQueue};
   static constexpr int64_t evictionsUnderWay = 2;
 
   //===-- queues and events of the role -------------------------------------------===//
@@ -89,10 +92,17 @@ private:
     makeQueue("copy_in", plan::QueueKind::CopyIn, role_.getLoc());
     bool asynchronous = false, transfers = false;
     role_.walk([&](plan::CollectiveOp collective) { asynchronous |= bool(collective.getToken()); });
-    role_.walk([&](plan::CopyOp copy) { transfers |= changesSpace(copy); });
+    role_.walk([&](plan::CopyOp copy) {
+      transfers |= changesSpace(copy);
+      usesFile_ |= touchesFile(copy);
+    });
     if (transfers) { // beside feeds, which may wait for what the step is to do after a transfer
       makeQueue(fetchQueue, plan::QueueKind::CopyIn, role_.getLoc());
       makeQueue(evictQueue, plan::QueueKind::CopyOut, role_.getLoc());
+    }
+    if (usesFile_) {
+      makeQueue(readQueue, plan::QueueKind::Io, role_.getLoc());
+      makeQueue(writeQueue, plan::QueueKind::Io, role_.getLoc());
     }
     bool computesOnHost = false;
     role_.walk([&](plan::KernelOp kernel) { computesOnHost |= namesHostMemory(kernel); });
@@ -208,11 +218,18 @@ private:
   }
 
   void orderTransfer(plan::CopyOp copy) {
-    const bool isFetch = arenaOf(copy.getBuffers()[1]).getSpace() == plan::MemorySpace::Device;
-    if (!isFetch && ranOnHost_)
+    const StringRef queue = queueOf(copy);
+    if ((queue == evictQueue || queue == readQueue) && ranOnHost_)
       beginTurn(copy);
-    awaitEvictions(isFetch ? evictionsUnderWay : evictionsUnderWay - 1);
-    beside(cast<plan::CommandOpInterface>(copy.getOperation()), isFetch ? fetchQueue : evictQueue);
+    awaitEvictions(queue == evictQueue ? evictionsUnderWay - 1 : evictionsUnderWay);
+    beside(cast<plan::CommandOpInterface>(copy.getOperation()), queue);
+  }
+
+  static StringRef queueOf(plan::CopyOp copy) {
+    const plan::MemorySpace from = arenaOf(copy.getBuffers()[0]).getSpace(), to = arenaOf(copy.getBuffers()[1]).getSpace();
+    if (touchesFile(copy))
+      return from == plan::MemorySpace::Nvme ? readQueue : writeQueue;
+    return to == plan::MemorySpace::Device ? fetchQueue : evictQueue;
   }
 
   void orderHostKernel(plan::CommandOpInterface kernel) {
@@ -221,9 +238,10 @@ private:
   }
 
   /// The copies for the next kernel on the host begin, once the kernel before the last is done and what it wrote is
-  /// back: so the host's memory holds the operands of two.
+  /// back: so the host's memory holds the operands of two, or of three.
   void beginTurn(plan::CopyOp copy) {
-    awaitTurnsBefore(turn_++);
+    const int64_t underWay = usesFile_ ? 3 : 2;
+    awaitTurnsBefore(++turn_ + 1 - underWay);
     ranOnHost_ = false;
     if (!due_.empty())
       join(copy->getIterator());
@@ -231,7 +249,7 @@ private:
 
   void awaitTurnsBefore(int64_t turn) {
     for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (other.turn < turn && (other.isOn(hostQueue) || other.isOn(fetchQueue) || other.isOn(evictQueue)))
+      if (other.turn < turn && llvm::any_of(transferQueues, [&](StringRef queue) { return other.isOn(queue); }))
         makeDue(other);
   }
 
@@ -249,6 +267,10 @@ private:
   static bool namesHostMemory(plan::KernelOp kernel) {
     return llvm::any_of(kernel.getBuffers(),
                         [](Value operand) { return arenaOf(operand).getSpace() == plan::MemorySpace::Host; });
+  }
+  static bool touchesFile(plan::CopyOp copy) {
+    return llvm::any_of(copy.getBuffers(),
+                        [](Value operand) { return arenaOf(operand).getSpace() == plan::MemorySpace::Nvme; });
   }
   static bool changesSpace(plan::CopyOp copy) { return arenaOf(copy.getBuffers()[0]) != arenaOf(copy.getBuffers()[1]); }
 
@@ -350,6 +372,7 @@ private:
   SmallVector<UnderWay> underWay_, due_;           // for those that are due the next command of compute waits
   int64_t turn_ = 0;                               // of kernels on the host
   bool ranOnHost_ = false;                         // in this turn
+  bool usesFile_ = false;
   llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
 };
 

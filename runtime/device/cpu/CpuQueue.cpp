@@ -9,13 +9,14 @@
 #include "runtime/device/cpu/CpuEvent.h"
 #include "runtime/device/cpu/ThreadPool.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 
 namespace ds::runtime {
 
-CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options) : HostThreadQueue(device, device.guard(), options) {
+CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options) : HostThreadQueue(device, device.guard(), options), device_(device) {
   if (options.workers > 1)
     parallel_ = std::make_unique<ThreadPool>(options.workers);
   else
@@ -34,13 +35,20 @@ Status CpuQueue::signal(Event &event, uint64_t value) noexcept {
 }
 
 void CpuQueue::fill(void *target, uint8_t value, uint64_t bytes) noexcept {
-  if (bytes > 0)
-    std::memset(target, value, bytes);
+  device_.fill(target, value, bytes);
 }
 
-void CpuQueue::copy(void *target, const void *source, uint64_t bytes) noexcept {
-  if (bytes > 0)
-    std::memmove(target, source, bytes);
+Status CpuQueue::copy(void *target, const void *source, uint64_t bytes) noexcept {
+  return device_.copy(target, source, bytes);
+}
+
+Status CpuQueue::look(const std::byte *&bytes, uint64_t count) noexcept {
+  if (!device_.isInFile(bytes))
+    return Status::success();
+  seen_.resize(std::max<size_t>(seen_.size(), count));
+  const Status status = device_.copy(seen_.data(), bytes, count);
+  bytes = seen_.data();
+  return status;
 }
 
 } // namespace ds::runtime

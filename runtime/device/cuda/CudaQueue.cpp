@@ -62,9 +62,10 @@ void CudaQueue::fill(void *target, uint8_t value, uint64_t bytes) noexcept {
     orFail(cudaMemsetAsync(target, value, bytes, handle_));
 }
 
-void CudaQueue::copy(void *target, const void *source, uint64_t bytes) noexcept {
-  if (bytes > 0 && target != source)
-    orFail(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, handle_));
+Status CudaQueue::copy(void *target, const void *source, uint64_t bytes) noexcept {
+  if (bytes == 0 || target == source)
+    return Status::success();
+  return checked(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, handle_));
 }
 
 Status CudaQueue::look(const std::byte *&bytes, uint64_t count) noexcept {

@@ -26,7 +26,7 @@ public:
 
   void finish() noexcept override;
   void fill(void *target, uint8_t value, uint64_t bytes) noexcept override;
-  void copy(void *target, const void *source, uint64_t bytes) noexcept override;
+  Status copy(void *target, const void *source, uint64_t bytes) noexcept override;
   Status look(const std::byte *&bytes, uint64_t count) noexcept override;
   kernels::Parallel *parallel() noexcept override { return nullptr; }
   const kernels::Stream *stream() noexcept override { return &stream_; }

@@ -78,7 +78,7 @@ public:
   }
 
   void fill(void *target, uint8_t value, uint64_t bytes) noexcept override {}
-  void copy(void *target, const void *source, uint64_t bytes) noexcept override {}
+  Status copy(void *target, const void *source, uint64_t bytes) noexcept override { return Status::success(); }
   kernels::Parallel *parallel() noexcept override { return nullptr; }
 
   /// Whether anything moved.

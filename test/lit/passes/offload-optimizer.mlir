@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --ds-offload-optimizer=least-bytes=64 | FileCheck %s
 // RUN: ds-opt %s --ds-offload-optimizer=least-bytes=64 --ds-order-queues | FileCheck %s --check-prefix=QUEUES
+// RUN: ds-opt %s "--ds-offload-optimizer=least-bytes=64 space=nvme" --ds-order-queues | FileCheck %s --check-prefix=NVME
 
 // Tests that moments lie in host memory where they are large enough; that their updates read copies there, a scalar's made
 // once, a slice's at the place of the rank; and that what is written is copied back.
@@ -30,6 +31,19 @@
 // QUEUES-NEXT: plan.kernel "sgd"{{.*}} on @host_compute wait [@ready_0, @[[THERE]], @[[RATE]]] [0, 0, 0] signal [@[[DONE:[a-z_0-9]+]]]
 // QUEUES-NEXT: plan.copy{{.*}} on @fetch wait [@ready_0, @[[THERE]], @[[DONE]]] [0, 0, 0] signal [@[[BACK:[a-z_0-9]+]]]
 // QUEUES:      plan.fill{{.*}} on @compute wait [{{.*}}] [0, 0, 0, 0, 0]
+
+// Tests state on NVMe: it is read into host memory before its update and written behind it, by a queue each way; a third
+// update is read before the first is written.
+// NVME:      plan.arena @device space device
+// NVME-NEXT: plan.arena @host space host
+// NVME-NEXT: plan.arena @nvme space nvme
+// NVME:      plan.queue @nvme_read kind io
+// NVME-NEXT: plan.queue @nvme_write kind io
+// NVME-NEXT: plan.queue @host_compute kind host
+// NVME:      %[[M:.*]] = plan.buffer "m" in @nvme bytes 128 scope plan category optimizer
+// NVME:      plan.copy(%[[M]], %[[HM:.*]]) : {{.*}} on @nvme_read wait [@ready_0] [0] signal [@[[READ:[a-z_0-9]+]]]
+// NVME-NEXT: plan.kernel "sgd" {}(%{{.*}}, %{{.*}}, %[[HM]]){{.*}} on @host_compute wait [{{.*}}@[[READ]]] {{.*}} signal [@[[DONE:[a-z_0-9]+]]]
+// NVME:      plan.copy(%[[HM]], %[[M]]) : {{.*}} on @nvme_write wait [{{.*}}@[[DONE]]]
 plan.communicator @data_ranks axes [0]
 plan.role @r ranks [0, 1] {
   plan.arena @device space device

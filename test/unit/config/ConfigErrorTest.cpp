@@ -305,7 +305,7 @@ TEST(ConfigError, TheLineToTryNamesEveryKey) {
                            "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}})"),
             "--set amp=null --set prescale_gradients=false --set zero_optimization.offload_param.device=\"none\"");
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "zero_optimization": {"offload_optimizer": {"device": "nvme"}})"),
-            "--set zero_optimization.offload_optimizer.device=cpu");
+            "--set zero_optimization.offload_optimizer.nvme_path=/tmp");
   EXPECT_EQ(remediesFor(R"("gradient_clipping": "auto")"), "--set train_micro_batch_size_per_gpu=8");
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 0.5}})"),
             "--set optimizer.params.max_grad_norm=null --set gradient_clipping=0.5");

@@ -168,21 +168,21 @@ TEST(TransferTimes, AreTheLinksAndTheCostModels) {
   EXPECT_DOUBLE_EQ(times->exposed(), 4);
   EXPECT_DOUBLE_EQ(times->hidden(), 1 - 4.0 / 9);
   ASSERT_EQ(times->transfers.size(), 3u);
-  const TimedTransfer &back = times->transfers[1].moved.out ? times->transfers[2] : times->transfers[1];
+  const TimedTransfer &back = times->transfers[1].moved.direction == Transfer::Out ? times->transfers[2] : times->transfers[1];
   EXPECT_EQ(back.moved.name, "h.0");
-  EXPECT_FALSE(back.moved.out);
+  EXPECT_EQ(back.moved.direction, Transfer::Back);
   EXPECT_EQ(back.moved.bytes, 3'500'000'000u);
   EXPECT_DOUBLE_EQ(back.start, 7);
   EXPECT_DOUBLE_EQ(back.end, 11);
   EXPECT_DOUBLE_EQ(back.latestEnd, 11);
   EXPECT_DOUBLE_EQ(back.bytesPerSecond(), 875e6);
-  EXPECT_TRUE(times->transfers[0].moved.out);
+  EXPECT_EQ(times->transfers[0].moved.direction, Transfer::Out);
 }
 
 TEST(TransferTimes, OfNoTransfersAndOfAnUnknownLinkAreNone) {
   Plan plan = evictAndFetch();
   plan.mutable_machine()->mutable_links()->RemoveLast();
-  EXPECT_FALSE(knowsTransferTimes(plan));
+  EXPECT_EQ(unknownLink(plan), "device-host");
   EXPECT_FALSE(transferTimes(plan, plan.roles(0)));
   EXPECT_EQ(exposureTable(plan).rows().size(), 1u);
   Plan still = emptyPlan();

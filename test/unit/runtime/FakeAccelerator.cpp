@@ -116,8 +116,9 @@ public:
   void fill(void *target, uint8_t value, uint64_t bytes) noexcept override {
     engine_.enqueue([this, target, value, bytes] { std::memset(engine_.real(target), value, bytes); });
   }
-  void copy(void *target, const void *source, uint64_t bytes) noexcept override {
+  Status copy(void *target, const void *source, uint64_t bytes) noexcept override {
     engine_.enqueue([this, target, source, bytes] { std::memmove(engine_.real(target), engine_.real(source), bytes); });
+    return Status::success();
   }
   Status look(const std::byte *&bytes, uint64_t) noexcept override {
     bytes = static_cast<const std::byte *>(engine_.real(bytes));

@@ -53,6 +53,17 @@ proto::Plan soundPlan() {
   return b.plan;
 }
 
+/// An arena of the first role in a file, behind its others.
+proto::Arena &inFile(proto::Plan &plan) {
+  plan.mutable_nvme()->set_folder("drive");
+  plan.mutable_nvme()->set_block_bytes(4096);
+  plan.mutable_nvme()->set_queue_depth(1);
+  proto::Arena &arena = *plan.mutable_roles(0)->add_arenas();
+  arena.set_space("nvme");
+  arena.set_bytes(1 << 20);
+  return arena;
+}
+
 proto::Operand &operand(proto::Plan &plan, int i) { return *command(plan, 1).mutable_kernel()->mutable_operands(i); }
 proto::Life &life(proto::Plan &plan) { return *buffer(plan, 1).mutable_lives(0); }
 
@@ -122,6 +133,11 @@ const std::vector<BadPlan> modelRules = {
         p.mutable_recompute()->set_layers_again(5)),
     BAD(RecomputeLevel, "its level, 3, is above the highest, 2", p.mutable_recompute()->set_levels(2);
         p.mutable_recompute()->set_level(3)),
+    BAD(NvmeFolder, "nvme: it names no folder", inFile(p); p.mutable_nvme()->clear_folder()),
+    BAD(NvmeBlock, "block_bytes is 6000, but must be a multiple of 4096", inFile(p);
+        p.mutable_nvme()->set_block_bytes(6000)),
+    BAD(NvmeDepth, "queue_depth is 2000, but must be from 1 to 1024", inFile(p);
+        p.mutable_nvme()->set_queue_depth(2000)),
     BAD(Numerics, "none of bit-equal", p.set_numerics("exact")),
     BAD(WeightFileAbsolute, "empty or absolute", p.mutable_weight_files(0)->set_path("/etc/passwd")),
     BAD(ConfigStatus, "none of honoured", p.add_config()->set_status("ignored")),
@@ -241,6 +257,10 @@ INSTANTIATE_TEST_SUITE_P(Variables, PlanReaderRefuses, testing::ValuesIn(variabl
 
 const std::vector<BadPlan> storageRules = {
     BAD(Space, "none of device, host, nvme", role(p).mutable_arenas(0)->set_space("tape")),
+    BAD(FileNowhere, "arena 1: it is in space nvme, but the plan does not say where its files lie", inFile(p);
+        p.clear_nvme()),
+    BAD(SharedPage, "no multiple of 4096, the page of a file", inFile(p); buffer(p, 0).set_arena(1);
+        buffer(p, 0).set_offset(64)),
     BAD(ArenaHuge, "more than 2^46", role(p).mutable_arenas(0)->set_bytes(UINT64_MAX)),
     BAD(Peak, "peak_live_bytes pass", role(p).mutable_arenas(0)->set_peak_live_bytes(1 << 20)),
     BAD(ArenaIndex, "names arena 1, but there are 1", buffer(p, 0).set_arena(1)),
@@ -275,6 +295,14 @@ INSTANTIATE_TEST_SUITE_P(Storage, PlanReaderRefuses, testing::ValuesIn(storageRu
 
 const std::vector<BadPlan> commandRules = {
     BAD(QueueName, "another queue has it", role(p).mutable_queues(1)->set_name("compute")),
+    BAD(FileOnCompute, "it copies to or from space nvme, but queue compute is not of kind IO", inFile(p);
+        buffer(p, 3).set_arena(1); buffer(p, 3).set_offset(0)),
+    BAD(FileToDevice, "it copies between space nvme and space device; only host memory may be there", inFile(p);
+        buffer(p, 3).set_arena(1); buffer(p, 3).set_offset(0);
+        role(p).mutable_queues(int(command(p, 3).queue()))->set_kind(proto::Queue::IO);
+        for (int c = 0; c < 3; ++c) command(p, c).set_queue(1)),
+    BAD(KernelOnIo, "it is no copy, but queue compute is of kind IO, which copies to and from space nvme alone",
+        role(p).mutable_queues(int(command(p, 1).queue()))->set_kind(proto::Queue::IO)),
     BAD(QueueKind, "no queue kind 0", role(p).mutable_queues(1)->set_kind(proto::Queue::KIND_UNSPECIFIED)),
     BAD(QueueIndex, "names queue 2, but there are 2", command(p, 0).set_queue(2)),
     BAD(WaitIndex, "names event 2", command(p, 1).mutable_waits(0)->set_event(2)),
@@ -345,7 +373,7 @@ const std::vector<BadPlan> programRules = {
         program(p).set_captured(true)),
     BAD(CapturedFile, "program step: it is captured, but arena 1 is in space nvme, which the host reads",
         program(p).set_captured(true);
-        p.mutable_machine()->set_device("cuda"); role(p).add_arenas()->set_space("nvme")),
+        p.mutable_machine()->set_device("cuda"); inFile(p)),
     // Nothing raises event fed any more.
     BAD(NeverSignalled, "queue compute would wait for ever for event 0 (fed) to reach 1; it stays at 0",
         command(p, 0).clear_signals()),

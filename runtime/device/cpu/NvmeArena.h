@@ -1,0 +1,50 @@
+//===- NvmeArena.h - an arena in a file -----------------------------------===//
+#pragma once
+
+#include "core/Status.h"
+#include "runtime/device/Arena.h"
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/nvme/NvmeFile.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ds::runtime {
+
+/// Addresses stand for places in a file: nothing lies in memory there, and touching one ends the process. So the rest
+/// of the runtime computes addresses in it as in any arena.
+class NvmeArena final : public Arena {
+public:
+  /// Adds `bytes` to the counter as long as it lives. Throws ds::Error where the file cannot be made.
+  NvmeArena(const NvmePlace &place, uint64_t bytes, uint64_t alignment, std::atomic<uint64_t> &counter);
+  ~NvmeArena() override;
+  NvmeArena(const NvmeArena &) = delete;
+  NvmeArena &operator=(const NvmeArena &) = delete;
+
+  std::byte *base() const noexcept override { return base_; }
+  uint64_t bytes() const noexcept override { return bytes_; }
+  uint64_t touchedBytes() const noexcept override { return 0; }
+
+  bool holds(const void *address) const noexcept { return address >= base_ && address < base_ + bytes_; }
+  // `source` and `target`: addresses that it holds.
+  Status read(std::span<std::byte> target, const void *source) noexcept { return file_.read(offsetOf(source), target); }
+  Status write(void *target, std::span<const std::byte> source) noexcept {
+    return file_.write(offsetOf(target), source);
+  }
+
+private:
+  uint64_t offsetOf(const void *address) const noexcept {
+    return uint64_t(static_cast<const std::byte *>(address) - base_);
+  }
+
+  NvmeFile file_;
+  const uint64_t bytes_;
+  std::atomic<uint64_t> &counter_;
+  size_t mappingBytes_;
+  void *mapping_;
+  std::byte *base_;
+};
+
+} // namespace ds::runtime
