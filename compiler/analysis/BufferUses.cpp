@@ -11,11 +11,26 @@ bool isOnCompute(plan::CommandOpInterface command) {
   return queue && queue.getKind() == plan::QueueKind::Compute;
 }
 
-/// The commands on the compute queue of a routine that signal events and wait for them.
+/// The commands on the compute queue of a routine that signal events and wait for them, be it by way of another queue.
 struct RoutineEvents {
   explicit RoutineEvents(plan::RoutineOp routine) {
-    for (auto command : routine.getOps<plan::CommandOpInterface>())
+    const auto all = llvm::to_vector(routine.getOps<plan::CommandOpInterface>());
+    for (plan::CommandOpInterface command : all)
       note(command, commands++);
+    for (plan::CommandOpInterface command : llvm::reverse(all))
+      noteThrough(command);
+  }
+
+  /// What a command of another queue waits for has ended when the command has.
+  void noteThrough(plan::CommandOpInterface command) {
+    if (isOnCompute(command) || !awaits(command.getSignals()))
+      return;
+    const int64_t last = around(command).last;
+    for (auto [event, delay] : llvm::zip(command.getWaits(), command.getDelays()))
+      if (delay == 0) {
+        int64_t &first = awaited.try_emplace(event, last).first->second;
+        first = std::min(first, last);
+      }
   }
 
   void note(plan::CommandOpInterface command, int64_t number) {

@@ -44,3 +44,29 @@ double ds::seconds(Operation *op) {
     moved += bytesOf(type);
   return kernels::seconds(flopsOf(op), moved);
 }
+
+double ds::seconds(plan::CommandOpInterface command) {
+  std::vector<kernels::TensorType> reads, writes;
+  double moved = 0;
+  for (auto [index, buffer] : llvm::enumerate(command.getBuffers())) {
+    const RankedTensorType type = command.getTensor(unsigned(index));
+    const plan::Access access = command.getAccess(unsigned(index));
+    if (access == plan::Access::Scratch)
+      continue;
+    moved += bytesOf(type);
+    (access == plan::Access::Write ? writes : reads)
+        .push_back({dtypeOf(type), Shape(type.getShape().begin(), type.getShape().end())});
+  }
+  auto kernel = dyn_cast<plan::KernelOp>(command.getOperation());
+  const kernels::KernelRow *row = kernel ? kernels::findKernel(kernel.getKernel()) : nullptr;
+  return kernels::seconds(row ? kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes)) : 0, moved);
+}
+
+LinkSpeed ds::linkSpeed(Operation *op, StringRef between) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  auto links = module->getAttrOfType<DictionaryAttr>(linksAttribute);
+  auto link = links ? links.getAs<DenseF64ArrayAttr>(between) : DenseF64ArrayAttr();
+  return link && link.size() == 2 ? LinkSpeed{link[0], link[1]} : LinkSpeed{};
+}

@@ -75,16 +75,18 @@ private:
   const Layout layout_;
 };
 
-/// The slice of a bucket that was converted to what a gather sends: the one whose members' elements lie in `own`.
+/// The bucket of which a slice was copied, or converted, to what a gather sends: the one whose members' elements lie in
+/// `own`.
 const proto::Buffer *convertedBucket(RankMemory &memory, const proto::CollectivePart &part, uint64_t offset,
                                      const std::vector<OperandSegment> &own) {
   const auto known = std::ranges::find_if(own, [](const OperandSegment &one) { return one.value > Values::other; });
   const uint64_t size = elementBytes(part.source().dtype());
   for (const proto::Buffer &buffer : memory.role().buffers()) {
-    if (known == own.end() || !buffer.has_bucket() || !buffer.shard())
+    if (known == own.end() || !buffer.has_bucket())
       continue;
-    const uint64_t wide = elementBytes(CarriedBucket::dtypeOf(memory, buffer));
-    if (wide <= size || wide % size != 0 || buffer.bytes() / wide != byteCount(part.source()) / size)
+    const uint64_t wide = elementBytes(CarriedBucket::dtypeOf(memory, buffer)),
+                   sent = byteCount(buffer.shard() ? part.source() : part.target());
+    if (wide < size || wide % size != 0 || buffer.bytes() / wide != sent / size)
       continue;
     const CarriedBucket bucket(memory, buffer, part.source().dtype(), byteCount(part.target()));
     const std::vector<Member> members = bucket.within(offset + known->begin, known->end - known->begin);

@@ -7,8 +7,10 @@
 #include "runtime/plan/Groups.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 
 namespace ds::check {
@@ -91,25 +93,46 @@ std::vector<size_t> usersOf(const std::vector<Range> &ranges, const proto::Role 
   return {found.begin(), found.end()};
 }
 
-/// Buffers between which bytes of a rank's slice pass: the two ends of a copy from or to what ranks reach by slices, or
-/// a file, where its state may lie; and of an update on the host the operands that are such ends, and state.
-std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
-  std::vector<std::set<uint32_t>> joined;
+/// Copies from or to what ranks reach by slices, or a file, where a parameter or state may lie; and those that go on
+/// from there.
+std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
+  std::vector<std::set<uint32_t>> joined, others;
   std::set<uint32_t> ends;
-  std::vector<const proto::Command *> updates;
   for (const proto::Routine &routine : role.routines())
-    for (const proto::Command &command : routine.commands()) {
-      if (role.queues(int(command.queue())).kind() == proto::Queue::HOST)
-        updates.push_back(&command);
-      const proto::CopyCommand &copy = command.copy(); // of buffer 0 to itself, where it is none
-      const std::set<uint32_t> both = {copy.source().buffer(), copy.target().buffer()};
-      const bool isOfFile = role.queues(int(command.queue())).kind() == proto::Queue::IO;
-      if (!command.has_copy() ||
-          (!isOfFile && std::ranges::none_of(both, [&](uint32_t one) { return sliced.contains(one); })))
-        continue;
+    for (const proto::Command &command : routine.commands())
+      if (const proto::CopyCommand &copy = command.copy(); command.has_copy()) {
+        const std::set<uint32_t> both = {copy.source().buffer(), copy.target().buffer()};
+        others.push_back(both);
+        if (role.queues(int(command.queue())).kind() == proto::Queue::IO)
+          ends.insert(both.begin(), both.end());
+      }
+  for (const auto &[buffer, slices] : sliced)
+    ends.insert(buffer);
+  for (size_t before = SIZE_MAX; before != joined.size();) {
+    before = joined.size();
+    std::erase_if(others, [&](const std::set<uint32_t> &both) {
+      if (std::ranges::none_of(both, [&](uint32_t one) { return ends.contains(one); }))
+        return false;
       ends.insert(both.begin(), both.end());
       joined.push_back(both);
-    }
+      return true;
+    });
+  }
+  return joined;
+}
+
+/// Buffers between which bytes of a rank's slice pass: the two ends of each such copy; and of an update on the host the
+/// operands that are such ends, and state.
+std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
+  std::vector<std::set<uint32_t>> joined = copiesOfSlices(role, sliced);
+  std::set<uint32_t> ends;
+  for (const std::set<uint32_t> &both : joined)
+    ends.insert(both.begin(), both.end());
+  std::vector<const proto::Command *> updates;
+  for (const proto::Routine &routine : role.routines())
+    for (const proto::Command &command : routine.commands())
+      if (role.queues(int(command.queue())).kind() == proto::Queue::HOST)
+        updates.push_back(&command);
   for (const proto::Command *update : updates) {
     std::set<uint32_t> &buffers = joined.emplace_back();
     for (const Effect &effect : effectsOf(*update))
@@ -120,19 +143,38 @@ std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map
   return joined;
 }
 
-/// The bytes of a buffer, and of those to which they pass and from which they come back.
-std::vector<Range> rangesFrom(uint32_t buffer, const proto::Role &role, const std::vector<std::set<uint32_t>> &joined) {
-  std::set<uint32_t> reached = {buffer};
-  for (size_t before = 0; before != reached.size();) {
-    before = reached.size();
-    for (const std::set<uint32_t> &some : joined)
-      if (std::ranges::any_of(some, [&](uint32_t one) { return reached.contains(one); }))
-        reached.insert(some.begin(), some.end());
+/// Buffers that bytes of one pass between, and buffers that share bytes at different times: what is followed of a rank
+/// is followed whole. By buffer, the first buffer of its group.
+std::vector<uint32_t> groupsOf(const proto::Role &role, const std::vector<std::set<uint32_t>> &joined) {
+  std::vector<uint32_t> first(size_t(role.buffers_size()));
+  std::iota(first.begin(), first.end(), 0);
+  const auto find = [&](uint32_t buffer) {
+    while (first[buffer] != buffer)
+      buffer = first[buffer] = first[first[buffer]];
+    return buffer;
+  };
+  const auto join = [&](uint32_t a, uint32_t b) { first[std::max(find(a), find(b))] = std::min(find(a), find(b)); };
+  for (const std::set<uint32_t> &some : joined)
+    for (const uint32_t one : some)
+      join(one, *some.begin());
+  std::vector<uint32_t> order(first.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto place = [&](uint32_t buffer) {
+    const Range range = rangeOf(role.buffers(int(buffer)));
+    return std::pair(range.arena, range.begin);
+  };
+  std::ranges::stable_sort(order, {}, place);
+  uint32_t last = 0; // the buffer that ends last of those before
+  for (const uint32_t buffer : order) {
+    const Range range = rangeOf(role.buffers(int(buffer))), before = rangeOf(role.buffers(int(last)));
+    if (range.overlaps(before))
+      join(buffer, last);
+    if (range.arena != before.arena || range.end > before.end)
+      last = buffer;
   }
-  std::vector<Range> ranges;
-  for (uint32_t one : reached)
-    ranges.push_back(rangeOf(role.buffers(int(one))));
-  return ranges;
+  for (uint32_t buffer = 0; buffer < first.size(); ++buffer)
+    first[buffer] = find(buffer);
+  return first;
 }
 
 /// Coordinates of a group's ranks that the role has.
@@ -145,21 +187,28 @@ std::map<uint64_t, uint32_t> coordinatesOf(const proto::Plan &plan, const proto:
   return ranks;
 }
 
-/// Follows, for each way in which another rank's slices of a buffer may meet other ranges, the bytes of that buffer.
+/// Follows, for each way in which another rank's slices of a buffer may meet other ranges, the bytes of that buffer and
+/// of those to which they pass.
 void replaySlices(const RoleContext &context) {
-  const std::vector<std::vector<size_t>> users = usersOf(context.role(), context.timeline());
-  const std::map<uint32_t, Slices> sliced = slicedBuffers(context.plan, context.role());
-  const std::vector<std::set<uint32_t>> joined = passages(context.role(), sliced);
-  for (const auto &[index, slices] : sliced) {
-    const std::vector<Range> ranges = rangesFrom(index, context.role(), joined);
-    const std::vector<size_t> some = usersOf(ranges, context.role(), users);
-    for (uint32_t rank :
-         representativeRanks(slices, coordinatesOf(context.plan, context.role(), slices.communicator))) {
-      if (rank == context.role().ranks(0))
-        continue; // followed in every byte
+  const proto::Role &role = context.role();
+  const std::vector<std::vector<size_t>> users = usersOf(role, context.timeline());
+  const std::map<uint32_t, Slices> sliced = slicedBuffers(context.plan, role);
+  const std::vector<uint32_t> groups = groupsOf(role, passages(role, sliced));
+  std::map<uint32_t, std::set<uint32_t>> ranks; // by group
+  for (const auto &[index, slices] : sliced)
+    for (const uint32_t rank : representativeRanks(slices, coordinatesOf(context.plan, role, slices.communicator)))
+      if (rank != role.ranks(0)) // followed in every byte
+        ranks[groups[index]].insert(rank);
+  for (const auto &[group, some] : ranks) {
+    std::vector<Range> ranges;
+    for (uint32_t buffer = 0; buffer < groups.size(); ++buffer)
+      if (groups[buffer] == group)
+        ranges.push_back(rangeOf(role.buffers(int(buffer))));
+    const std::vector<size_t> instances = usersOf(ranges, role, users);
+    for (const uint32_t rank : some) {
       RankMemory memory(context, rank, &ranges);
       RankReplay replay(memory);
-      for (size_t i : some)
+      for (const size_t i : instances)
         replay.execute(i);
       replay.finish();
     }

@@ -156,6 +156,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     resolveClipping(resolver, config);
     resolveZero(resolver, config);
     resolveRecompute(resolver, config);
+    resolveOffload(resolver, config);
     resolveMemory(resolver, overrides, config);
     resolveCheckpoint(resolver, config);
     config.tensorboard = readMonitor(resolver, "tensorboard");

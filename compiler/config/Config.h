@@ -103,7 +103,9 @@ struct Recompute {
     Full,  // all that can be
     Rules, // `rules`
   };
-  using Rule = scheduling::RecomputeRule;
+  struct Rule : scheduling::RecomputeRule {
+    bool away = false; // kept, but not in device memory
+  };
   Mode mode = {};
   int64_t level = 0;       // as ds-choose-recompute counts; 0: nothing
   int64_t checkpoints = 0; // Full: runs of layers; 0: each layer by itself
@@ -155,9 +157,15 @@ struct Fp16 {
   double firstScale() const; // of the first step
 };
 
+/// Where activations lie between forward and backward, by the names of the ops that compute them.
+struct OffloadRule {
+  std::string modules; // a regular expression
+  std::string device;  // "none": device memory, "cpu", "nvme"
+};
+
 /// The files of ranks that keep state on NVMe (docs/nvme.md).
 struct NvmeFiles {
-  std::string folder; // zero_optimization.offload_optimizer.nvme_path
+  std::string folder;
   int64_t blockBytes = 0, queueDepth = 0; // section aio
 };
 
@@ -177,10 +185,12 @@ struct Config {
   Zero zero;
   Pipeline pipeline;
   Recompute recompute;
-  bool offloadActivations = false; // activation_checkpointing.cpu_checkpointing
-  std::string offloadOptimizer;    // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
-  std::optional<NvmeFiles> nvme;   // none: nothing lies on NVMe
-  int64_t checkpointBuffer = 0;    // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
+  bool cpuCheckpointing = false;    // activation_checkpointing.cpu_checkpointing
+  std::vector<OffloadRule> offload; // deepstatic.offload; the first that matches decides; else: they stay
+  std::string offloadParameters;    // zero_optimization.offload_param.device, likewise
+  std::string offloadOptimizer;     // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
+  std::optional<NvmeFiles> nvme;    // none: nothing lies on NVMe
+  int64_t checkpointBuffer = 0;     // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
   Profiling profiling;
   bool tf32 = false;                      // a GPU may round float32 factors of matrix products to TF32

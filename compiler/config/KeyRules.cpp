@@ -16,6 +16,7 @@ constexpr std::string_view wholeExports = "exported weights are whole";
 constexpr std::string_view noModules = "a plan has kernels, each with the name of its op, and no modules";
 constexpr std::string_view ioThreads = "copies to and from NVMe run on two threads of their own, one for each way";
 constexpr std::string_view noTensorRanks = "no value is split over tensor ranks: a stage sends each once";
+constexpr std::string_view nextParameter = "a parameter comes while the one before it is used, into bytes of the plan";
 constexpr std::string_view twoUpdates = "copies for one update run beside the update before it";
 constexpr std::string_view byRecompute = "deepstatic.recompute says what is computed again";
 constexpr std::string_view noFragments = "every tensor has its place in one arena before the run begins";
@@ -37,6 +38,8 @@ constexpr KeyRule rules[] = {
     {"deepstatic.loss_normalization", Honoured, "", ""},
     {"deepstatic.parameter_groups", Honoured, "", ""},
     {"deepstatic.pipeline", Honoured, "", ""},
+    {"deepstatic.nvme_path", Honoured, "", ""},
+    {"deepstatic.offload", Honoured, "", ""},
     {"deepstatic.recompute", Honoured, "", ""},
     {"deepstatic.tf32", Honoured, "", ""},
     {"deepstatic.checkpoint", Honoured, "", ""},
@@ -125,6 +128,12 @@ constexpr KeyRule rules[] = {
     {"zero_optimization.offload_optimizer.pin_memory", Subsumed, "arenas in host memory begin at a page", ""},
     {"zero_optimization.offload_optimizer.pipeline_read", Subsumed, twoUpdates, ""},
     {"zero_optimization.offload_optimizer.pipeline_write", Subsumed, twoUpdates, ""},
+    {"zero_optimization.offload_param.buffer_count", Subsumed, nextParameter, ""},
+    {"zero_optimization.offload_param.buffer_size", Subsumed, nextParameter, ""},
+    {"zero_optimization.offload_param.device", Honoured, "", ""},
+    {"zero_optimization.offload_param.max_in_cpu", Subsumed, nextParameter, ""},
+    {"zero_optimization.offload_param.nvme_path", Honoured, "", ""},
+    {"zero_optimization.offload_param.pin_memory", Subsumed, "arenas in host memory begin at a page", ""},
     {"zero_optimization.override_module_apply", Subsumed, "no module is initialized; the graph holds the weights", ""},
     {"zero_optimization.pipeline_loading_checkpoint", Subsumed, "each rank reads the ranges that it owns", ""},
     {"zero_optimization.reduce_bucket_size", Honoured, "", ""},

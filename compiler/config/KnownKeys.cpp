@@ -25,6 +25,8 @@ constexpr KnownKey ownKeys[] = {
     {"deepstatic.checkpoint.snapshot", "str", R"("buffered")", R"(["buffered", "blocking"])", "", false},
     {"deepstatic.device_memory", "int|str|null", "null", "", "", false},
     {"deepstatic.loss_normalization", "str", R"("microbatch")", R"(["microbatch", "tokens"])", "", false},
+    {"deepstatic.nvme_path", "str|null", "null", "", "", false},
+    {"deepstatic.offload", "str|object", R"("none")", "", "", false},
     {"deepstatic.parameter_groups", "list", "[]", "", "", false},
     {"deepstatic.pipeline.chunks", "int", "1", "", "", false},
     {"deepstatic.pipeline.partition", "str", R"("best")", "", "", false},

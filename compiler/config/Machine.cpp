@@ -152,7 +152,8 @@ Link parseLink(const Node &node, const FieldReader &file, const std::string &fil
 /// What cpu.json says, for where there is no such file.
 Machine builtInCpu() {
   Machine machine;
-  machine.links = {{"ranks", 10e9, 1e-6}, {"device-host", 5e9, 1e-6}, {"host-nvme", 2e9, 100e-6}, {"hosts", 1.25e9, 30e-6}};
+  machine.links = {
+      {"ranks", 10e9, 1e-6}, {"device-host", 5e9, 1e-6}, {"host-nvme", 2e9, 100e-6}, {"hosts", 1.25e9, 30e-6}};
   return machine;
 }
 

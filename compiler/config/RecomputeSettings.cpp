@@ -34,15 +34,16 @@ void readWord(Resolver &resolver, std::string_view written, Recompute &recompute
   else if (word == "none")
     recompute.mode = Mode::Level;
   else
-    resolver.refuse(path,
-                    R"(it takes "none", "full", "auto", a level or an object of {"REGEX": "save" or "recompute"}; the )"
-                    R"(nearest is ")" +
-                        std::string(nearestName(word, words)) + "\"",
-                    off);
+    resolver.refuse(
+        path,
+        R"(it takes "none", "full", "auto", a level or an object of {"REGEX": "save", "recompute" or "offload"}; the )"
+        R"(nearest is ")" +
+            std::string(nearestName(word, words)) + "\"",
+        off);
 }
 
 void readRules(Resolver &resolver, const Node &object, Recompute &recompute) {
-  static constexpr std::string_view words[] = {"save", "recompute"};
+  static constexpr std::string_view words[] = {"save", "recompute", "offload"};
   recompute.mode = Mode::Rules;
   if (object.members.empty())
     return resolver.refuse(path, R"(it names no module; write {"REGEX": "recompute"}, or "none")", off);
@@ -52,13 +53,11 @@ void readRules(Resolver &resolver, const Node &object, Recompute &recompute) {
     if (rule.key.empty() || rule.key.size() > longestRule)
       return resolver.refuse(path, rule.key.empty() ? "an empty expression names no module"
                                                     : "an expression has at most 1000 characters");
-    if (what == "offload")
-      return resolver.refuse(path, place + R"(, which is not available yet; "save" and "recompute" are)");
-    if (what != "save" && what != "recompute")
+    if (std::ranges::find(words, what) == std::end(words))
       return resolver.refuse(
-          path, place + R"(; it takes "save" or "recompute")" +
+          path, place + R"(; it takes "save", "recompute" or "offload")" +
                     (what.empty() ? "" : ", the nearest is \"" + std::string(nearestName(what, words)) + "\""));
-    recompute.rules.push_back({rule.key, what == "recompute"});
+    recompute.rules.push_back({{rule.key, what == "recompute"}, what == "offload"});
   }
 }
 
@@ -91,7 +90,7 @@ void resolveRecompute(Resolver &resolver, Config &config) {
       readRules(resolver, *value, recompute);
   }
   readCheckpoints(resolver, recompute);
-  config.offloadActivations = resolver.boolean("activation_checkpointing.cpu_checkpointing").value_or(false);
+  config.cpuCheckpointing = resolver.boolean("activation_checkpointing.cpu_checkpointing").value_or(false);
 }
 
 } // namespace ds::config

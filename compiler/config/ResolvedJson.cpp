@@ -71,9 +71,9 @@ json groupsJson(const std::vector<ParameterGroup> &groups) {
   return list;
 }
 
-json offloadJson(const Config &config) {
-  json result = {{"device", config.offloadOptimizer}};
-  if (config.nvme)
+json offloadJson(const Config &config, const std::string &device) {
+  json result = {{"device", device}};
+  if (device == "nvme")
     result["nvme_path"] = config.nvme->folder;
   return result;
 }
@@ -81,7 +81,8 @@ json offloadJson(const Config &config) {
 json zeroJson(const Config &config) {
   const Zero &z = config.zero;
   return {{"stage", z.stage},
-          {"offload_optimizer", offloadJson(config)},
+          {"offload_optimizer", offloadJson(config, config.offloadOptimizer)},
+          {"offload_param", offloadJson(config, config.offloadParameters)},
           {"reduce_bucket_size", z.reduceBucketSize},
           {"allgather_bucket_size", z.allgatherBucketSize},
           {"overlap_comm", z.overlapComm},
@@ -125,7 +126,7 @@ nlohmann::ordered_json recomputeJson(const Recompute &r) {
   }
   nlohmann::ordered_json rules; // whose order counts
   for (const Recompute::Rule &rule : r.rules)
-    rules[rule.modules] = rule.again ? "recompute" : "save";
+    rules[rule.modules] = rule.again ? "recompute" : rule.away ? "offload" : "save";
   return rules;
 }
 
@@ -157,7 +158,7 @@ std::string resolvedJson(const Config &config) {
       {"communication_data_type", reductionType(config.zero)},
       {"zero_optimization", zeroJson(config)},
       {"activation_checkpointing",
-       {{"cpu_checkpointing", config.offloadActivations},
+       {{"cpu_checkpointing", config.cpuCheckpointing},
         {"number_checkpoints", config.recompute.checkpoints > 0 ? json(config.recompute.checkpoints) : json(nullptr)}}},
       {"fp16", fp16Json(config.fp16)},
       {"bf16", {{"enabled", config.bf16}}},
@@ -179,6 +180,8 @@ std::string resolvedJson(const Config &config) {
       resolved[section] = {{"enabled", true}, {"output_path", monitor->outputPath}, {"job_name", monitor->jobName}};
   addProfiling(config.profiling, resolved);
   nlohmann::ordered_json sorted(resolved);
+  for (const OffloadRule &rule : config.offload)
+    sorted["deepstatic"]["offload"][rule.modules] = rule.device;
   sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
   return sorted.dump();
 }

@@ -90,6 +90,7 @@ void resolveScheduler(Resolver &resolver, Config &config);
 void resolveParameterGroups(Resolver &resolver, Config &config); // after the optimizer
 void resolveZero(Resolver &resolver, Config &config);
 void resolveRecompute(Resolver &resolver, Config &config);
+void resolveOffload(Resolver &resolver, Config &config); // after both
 
 /// Lays `--set key.path=value` over the file. Throws ds::Error.
 void applySet(Node &root, const std::string &set);

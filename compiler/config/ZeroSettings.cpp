@@ -1,7 +1,6 @@
 //===- ZeroSettings.cpp - the section zero_optimization -------------------===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Resolver.h"
-#include "core/FilePage.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -36,34 +35,6 @@ void resolveReductions(Resolver &resolver, Config &config) {
     resolver.subsume(path, "one rank has nobody to sum with");
 }
 
-NvmeFiles readNvme(Resolver &resolver) {
-  NvmeFiles files{.folder = resolver.stringOrDefault(zeroPath("offload_optimizer.nvme_path")),
-                  .blockBytes = resolver.integerOrDefault("aio.block_size"),
-                  .queueDepth = resolver.integerOrDefault("aio.queue_depth")};
-  if (files.folder.empty())
-    resolver.refuse(zeroPath("offload_optimizer.device"),
-                    "that needs zero_optimization.offload_optimizer.nvme_path, a folder of a local drive",
-                    "--set zero_optimization.offload_optimizer.nvme_path=/tmp");
-  if (files.blockBytes < filePage || files.blockBytes % filePage != 0 || files.blockBytes > int64_t(1) << 30)
-    resolver.refuse("aio.block_size", "it is the bytes of one read or write and must be a multiple of " +
-                                          std::to_string(filePage) + ", at most 2^30");
-  if (files.queueDepth < 1 || files.queueDepth > 1024)
-    resolver.refuse("aio.queue_depth", "so many reads or writes are under way at once; it takes 1 to 1024");
-  return files;
-}
-
-/// Where optimizer state lies.
-void resolveOffload(Resolver &resolver, Config &config) {
-  config.offloadOptimizer = resolver.stringOrDefault(zeroPath("offload_optimizer.device"));
-  if (config.offloadOptimizer == "nvme") {
-    config.nvme = readNvme(resolver);
-    return;
-  }
-  for (const std::string &path : {zeroPath("offload_optimizer.nvme_path"), std::string("aio.block_size"),
-                                  std::string("aio.queue_depth")})
-    resolver.subsume(path, "nothing is kept on NVMe");
-}
-
 } // namespace
 
 int64_t Zero::bucketElements() const {
@@ -83,7 +54,6 @@ void resolveZero(Resolver &resolver, Config &config) {
   zero.modelPersistenceThreshold = readCount(resolver, stage3Keys[4], 0);
   zero.overlapComm = resolver.boolean(zeroPath("overlap_comm")).value_or(zero.stage == 3);
   resolveReductions(resolver, config);
-  resolveOffload(resolver, config);
   const std::string partition = zeroPath("zero_hpz_partition_size");
   if (const auto group = resolver.integer(partition); group && (*group < 1 || config.ranks % *group != 0))
     resolver.refuse(partition, "it is the ranks of a group and must divide the " + std::to_string(config.ranks) +

@@ -1,6 +1,7 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
+#include "compiler/analysis/Cost.h"
 #include "compiler/config/Hjson.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/ModelFacts.h"
@@ -286,16 +287,31 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                 "--set communication_data_type=fp32");
   if (config.offloadOptimizer != "none" && machine.device == "cuda")
     throw Error("zero_optimization.offload_optimizer.device is \"" + config.offloadOptimizer +
-                "\": updates on the host exist only for device cpu, "
-                "and machine " +
+                    "\": updates on the host exist only for device cpu, "
+                    "and machine " +
                     machine.name + " has device cuda",
                 "--set zero_optimization.offload_optimizer.device=none");
+  if (config.nvme && machine.device == "cuda")
+    throw Error("deepstatic.offload keeps tensors on NVMe, which exists only for device cpu, and machine " +
+                    machine.name + " has device cuda",
+                "--set deepstatic.offload=none");
   return machine;
 }
 
+/// For passes that ask how long transfers take.
+static void setLinks(ModuleOp module, const config::Machine &machine) {
+  Builder builder(module.getContext());
+  SmallVector<NamedAttribute> links;
+  for (const config::Link &link : machine.links)
+    if (StringRef(link.between).contains('-'))
+      links.push_back(
+          builder.getNamedAttr(link.between, builder.getDenseF64ArrayAttr({link.bytesPerSecond, link.latencySeconds})));
+  module->setAttr(linksAttribute, builder.getDictionaryAttr(links));
+}
+
 /// The memory space of a `device` of DeepSpeed's.
-static std::string offloadSpace(const std::string &device) {
-  return device == "cpu" ? "host" : device == "nvme" ? "nvme" : "";
+static std::string memorySpace(const std::string &device) {
+  return device == "cpu" ? "host" : device == "nvme" ? "nvme" : "device";
 }
 
 static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
@@ -312,7 +328,10 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
                       .memory = roomOf(machine)};
   options.recompute = recomputeOptions(config.recompute);
   options.zero = zeroOptions(config.zero);
-  options.offload = {.activations = config.offloadActivations, .optimizer = offloadSpace(config.offloadOptimizer)};
+  for (const config::OffloadRule &rule : config.offload)
+    options.offload.activations.push_back(rule.modules + "=" + memorySpace(rule.device));
+  options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
+  options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   if (config.fp16)
@@ -385,6 +404,8 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
+  if (!options.offload.activations.empty())
+    setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;
   if (config.recompute.mode == config::Recompute::Mode::Auto && roomOf(machine) > 0) {
     request.progress("fitting it into memory");

@@ -1,6 +1,7 @@
 //===- PlanWithinMemory.cpp - as little recompute as fits -----------------===//
 #include "compiler/driver/PlanWithinMemory.h"
 
+#include "compiler/analysis/Cost.h"
 #include "compiler/driver/RunPipeline.h"
 #include "compiler/passes/recompute/Recompute.h"
 #include "core/Error.h"
@@ -115,6 +116,10 @@ OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room
                                                    const DiagnosticCollector &diagnostics) {
   LevelSearch search(module, options, diagnostics);
   LevelSearch::Planned best = search.at(0);
+  if (best.bytes > room && module->hasAttr(linksAttribute)) {
+    module->removeAttr(linksAttribute); // all that is to leave does, however long compute waits for it
+    best = search.at(0);
+  }
   if (best.bytes > room) {
     best = search.smallest();
     best = best.bytes <= room ? search.lowest(room, std::move(best)) : search.below(room, std::move(best));

@@ -42,8 +42,9 @@ struct PipelineOptions {
 
 /// What lies elsewhere while the device does not need it.
 struct OffloadOptions {
-  bool activations = false; ///< what the backward reads of the forward
-  std::string optimizer;    ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
+  std::string parameters;               ///< in "host", "nvme"; "": in device memory
+  std::vector<std::string> activations; ///< rules of ds-offload-activations; none: they stay
+  std::string optimizer; ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
 };
 
 struct CompileOptions {

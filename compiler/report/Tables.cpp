@@ -82,9 +82,9 @@ std::string transferText(const Plan &plan) {
               ? ", " + bytesText(most.written) + " to NVMe and " + bytesText(most.read) + " from it,"
               : "") +
          " a step and rank" + (plan.roles_size() > 1 ? " at most" : "") +
-         (link.empty() ? ""
-                       : "; how long that takes is unknown, since machine " + plan.machine().name() + " has no link " +
-                             link);
+         (link.empty()
+              ? ""
+              : "; how long that takes is unknown, since machine " + plan.machine().name() + " has no link " + link);
 }
 
 /// Of the role that has most.

@@ -139,9 +139,7 @@ TransferBytes transferBytesPerStep(const Role &role) {
   return sum;
 }
 
-std::vector<TimedCommand> timeStep(const Plan &plan, const Role &role) {
-  return timeStepOver(plan, role, true);
-}
+std::vector<TimedCommand> timeStep(const Plan &plan, const Role &role) { return timeStepOver(plan, role, true); }
 
 std::string unknownLink(const Plan &plan) {
   for (const Role &role : plan.roles()) {
@@ -193,8 +191,8 @@ Table transferTable(const TransferTimes &times) {
   for (const TimedTransfer &one : times.transfers) {
     std::array<char, 32> bandwidth{};
     std::snprintf(bandwidth.data(), bandwidth.size(), "%.2f", one.bytesPerSecond() * 1e-9);
-    table.add({one.moved.name, ways[one.moved.direction], grouped(one.microbatch),
-               grouped(one.moved.bytes), secondsText(one.start), secondsText(one.end), secondsText(one.latestEnd),
+    table.add({one.moved.name, ways[one.moved.direction], grouped(one.microbatch), grouped(one.moved.bytes),
+               secondsText(one.start), secondsText(one.end), secondsText(one.latestEnd),
                secondsText(one.latestEnd - one.end), bandwidth.data()});
   }
   return table;

@@ -53,7 +53,8 @@ struct TransferTimes {
   double hidden() const { return alone > 0 ? 1 - exposed() / alone : 1; } // a share of `alone`
 };
 
-/// The link that the plan's transfers use and its machine does not name, "device-host" or "host-nvme"; "": there is none.
+/// The link that the plan's transfers use and its machine does not name, "device-host" or "host-nvme"; "": there is
+/// none.
 std::string unknownLink(const plan::proto::Plan &plan);
 
 /// Of a role that has transfers, in a plan that knows all links. Transfers take their link's time, all else takes the

@@ -44,6 +44,9 @@ public:
   /// Bytes that the device's arenas of a space were created with and still hold, counted at each creation.
   virtual uint64_t allocatedBytes(const std::string &space) const noexcept = 0;
 
+  /// How it keeps what the plan does not keep in memory, which depends on the machine; one line for people, or empty.
+  virtual std::string note() const { return {}; }
+
   /// Host to device and back, while no queue has anything to do. Cf. cudaMemcpy.
   virtual void write(void *target, std::span<const std::byte> source) noexcept = 0;
   virtual void read(std::span<std::byte> target, const void *source) noexcept = 0;

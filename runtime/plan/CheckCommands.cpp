@@ -1,6 +1,5 @@
 //===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
 #include "core/DType.h"
-#include "core/FilePage.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
@@ -8,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -118,8 +118,7 @@ const std::string &spaceOf(const proto::Role &role, const proto::Operand &operan
   return role.arenas(int(role.buffers(int(operand.buffer())).arena())).space();
 }
 
-/// Whether a copy is between a file and host memory, by queues of kind IO alone, in whole pages: a queue that writes
-/// part of a page reads the rest of it.
+/// Whether a copy is between a file and host memory, by queues of kind IO alone.
 void checkFileCopy(const proto::Role &role, const proto::Command &command, const std::string &place) {
   const std::array ends{&command.copy().source(), &command.copy().target()};
   const proto::Queue &queue = role.queues(int(command.queue()));
@@ -131,12 +130,26 @@ void checkFileCopy(const proto::Role &role, const proto::Command &command, const
   }
   if (queue.kind() != proto::Queue::IO)
     refuse(place, "it copies to or from space nvme, but queue " + queue.name() + " is not of kind IO");
-  for (const proto::Operand *end : ends) {
+  for (const proto::Operand *end : ends)
     if (!isInFile(end) && spaceOf(role, *end) != "host")
-      refuse(place, "it copies between space nvme and space " + spaceOf(role, *end) + "; only host memory may be there");
-    if (isInFile(end) && (end->byte_offset() % filePage != 0 || end->rank_stride() % filePage != 0))
-      refuse(place, "it begins within a page of " + std::to_string(filePage) + " bytes of space nvme");
-  }
+      refuse(place,
+             "it copies between space nvme and space " + spaceOf(role, *end) + "; only host memory may be there");
+}
+
+/// What writes part of a page of a file reads the rest of it, so that two must not do so at once: one queue writes.
+void checkFileWriters(const proto::Role &role) {
+  std::optional<uint32_t> writer;
+  for (int r = 0; r < role.routines_size(); ++r)
+    for (int c = 0; c < role.routines(r).commands_size(); ++c) {
+      const proto::Command &command = role.routines(r).commands(c);
+      if (!command.has_copy() || spaceOf(role, command.copy().target()) != "nvme")
+        continue;
+      if (writer.value_or(command.queue()) != command.queue())
+        refuse(placeOf(role.routines(r), r, c), "it writes to space nvme on queue " +
+                                                    role.queues(int(command.queue())).name() + ", but queue " +
+                                                    role.queues(int(*writer)).name() + " does so too; one may");
+      writer = command.queue();
+    }
 }
 
 void checkCopy(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
@@ -217,6 +230,7 @@ void checkCommands(const proto::Plan &plan, const proto::Role &role) {
     for (int c = 0; c < role.routines(r).commands_size(); ++c)
       checkCommand(plan, role, role.routines(r).commands(c), placeOf(role.routines(r), r, c));
   }
+  checkFileWriters(role);
   checkCollectiveQueues(plan, role);
   checkMessageQueues(plan, role);
 }

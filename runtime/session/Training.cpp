@@ -146,9 +146,9 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   }
   modelFlops_ = plan::matmulFlopsPerStep(*plan_) * plan::positionOfRank(*plan_, 0).dataRanks;
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
-  const DeviceChoice device = options.makeDevice
-                                  ? DeviceChoice{options.makeDevice, kernels}
-                                  : chooseDevice(*plan_, options.device, options.nvmePath, kernels, transport_->localRanks());
+  const DeviceChoice device =
+      options.makeDevice ? DeviceChoice{options.makeDevice, kernels}
+                         : chooseDevice(*plan_, options.device, options.nvmePath, kernels, transport_->localRanks());
   const bool saves = !options.saving.folder.empty() && !options.evaluateOnly;
   if (saves)
     shares_ = std::make_unique<StateShares>(shareState(*plan_));
@@ -169,6 +169,8 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
                                           if (options_.onFailure)
                                             options_.onFailure(error);
                                         });
+  if (const std::string note = ranks_->first().device().note(); !note.empty() && ranks_->hasRankZero())
+    notes_.push_back(note);
   now(HostState::Works, "opens " + namesOfData(options));
   openData();
   if (!options.exportPath.empty())

@@ -126,6 +126,86 @@ def test_every_optimizer(tools, tmp_path, prepared, optimizer, space):
     require_equal(tools, tmp_path, prepared, ("gpt2", 0, 2, 1, 2), {"optimizer": {"type": optimizer, "params": OPTIMIZERS[optimizer]}}, space)
 
 
+# ---- parameters, and all of it at once
+
+def parameters_there(space, folder):
+    where = {"device": "cpu"} if space == "host" else {"device": "nvme", "nvme_path": str(folder)}
+    return {"zero_optimization": {"offload_param": where}}
+
+
+def everything_there(space, folder):
+    zero = {**updated_there(space, folder)["zero_optimization"], **parameters_there(space, folder)["zero_optimization"]}
+    return {"zero_optimization": zero, "deepstatic": {"offload": {".*": "cpu" if space == "host" else "nvme"}}}
+
+
+def weights(report, space):
+    return sum(rank["memory"].get(space, {}).get("weights", 0) for rank in report["ranks_detail"])
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("case", ALL if WHOLE else SOME, ids=str)
+def test_parameters_elsewhere(tools, tmp_path, prepared, case, space):
+    model, micro, data = prepared(case[0])
+    plain, before = compile_plan(tools, tmp_path, model, micro, case, {})
+    plan, after = compile_plan(tools, tmp_path, model, micro, case, parameters_there(space, tmp_path))
+    assert weights(after, space) > 0.8 * weights(before, "device") and weights(after, "device") + weights(after, space) == weights(before, "device")
+    expected, _ = train(tools, plain, data, case[2])
+    got, measured = train(tools, plan, data, case[2])
+    assert got == expected
+    assert measured <= arena(after)
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("case", ALL if WHOLE else SOME, ids=str)
+def test_everything_elsewhere(tools, tmp_path, prepared, case, space):
+    """Parameters, optimizer state and activations, in as little device memory as holds what one command and the next use."""
+    model, micro, data = prepared(case[0])
+    plain, before = compile_plan(tools, tmp_path, model, micro, case, {})
+    plan, after = compile_plan(tools, tmp_path, model, micro, case, everything_there(space, tmp_path))
+    assert arena(after) < arena(before) and arena(after, space) > 0
+    expected, _ = train(tools, plain, data, case[2])
+    got, measured = train(tools, plan, data, case[2])
+    assert got == expected
+    assert measured <= arena(after)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_elsewhere_of_every_kind(tools, tmp_path, prepared, kind):
+    model, micro, data = prepared("gpt2")
+    case = ("gpt2", 3, 2, 1, 2)
+    keys = everything_there("nvme", tmp_path)
+    both = {**keys, **KINDS[kind], "deepstatic": {**keys["deepstatic"], **KINDS[kind].get("deepstatic", {})}}
+    plain, _ = compile_plan(tools, tmp_path, model, micro, case, {key: value for key, value in KINDS[kind].items() if key != "activation_checkpointing"})
+    plan, _ = compile_plan(tools, tmp_path, model, micro, case, both)
+    assert train(tools, plan, data, 2)[0] == train(tools, plain, data, 2)[0]
+
+
+def test_rules_by_name(tools, tmp_path, prepared):
+    """What modules of some names compute leaves, by deepstatic.offload and by rules of deepstatic.recompute; the rest stays."""
+    model, micro, data = prepared("gpt2")
+    case = ("gpt2", 0, 1, 1, 1)
+    plain, _ = compile_plan(tools, tmp_path, model, micro, case, {"deepstatic": {"recompute": "none"}})
+    expected, _ = train(tools, plain, data, 1)
+    for rules, left, read in (({"recompute": "none", "offload": {"mlp": "cpu"}}, {"mlp"}, set()),
+                              ({"recompute": {"attn": "offload", "mlp": "save"}}, {"attn"}, set()),
+                              ({"recompute": {"attn": "recompute"}, "offload": {"mlp": "nvme"}, "nvme_path": str(tmp_path)}, {"mlp"}, {"mlp"}),
+                              ({"recompute": "none", "offload": {"h.0/attn": "none", "attn": "cpu", "mlp": "nvme"}, "nvme_path": str(tmp_path)}, {"attn", "mlp"}, {"mlp"})):
+        plan, report = compile_plan(tools, tmp_path, model, micro, case, {"deepstatic": rules})
+        transfers = report["ranks_detail"][0].get("transfer_times", {"transfers": []})["transfers"]
+        for direction, modules in (("out", left), ("read", read)):
+            names = {one["name"] for one in transfers if one["direction"] == direction}
+            assert all(any(module in name for module in modules) for name in names), names
+            assert all(any(module in name for name in names) for module in modules), names
+        assert not any("h.0/attn" in one["name"] for one in transfers if "h.0/attn" in rules.get("offload", {}))
+        assert train(tools, plan, data, 1)[0] == expected
+
+
+def test_a_rule_that_moves_nothing_is_refused(tools, tmp_path, prepared):
+    model, micro, _ = prepared("gpt2")
+    config = write_config(tmp_path / "c.json", micro, deepstatic={"recompute": "none", "offload": {"convolution": "cpu"}})
+    assert '"convolution" is to leave device memory, but matches no tensor' in tools.refused("ds-opt", "compile", model, "--config", config)
+
+
 def test_checkpoints_do_not_know_where_state_lies(tools, tmp_path, prepared):
     """A run with offload goes on from a checkpoint of one without, and the other way round."""
     model, micro, data = prepared("gpt2")
@@ -356,16 +436,20 @@ def compute_reads_a_file(role):
         read.queue = compute
 
 
+def two_queues_write_the_file(role):
+    copies(role, "nvme_write")[1][2].queue = next(number for number, queue in enumerate(role.queues) if queue.name == "nvme_read")
+
+
 def buffers_share_a_page(role):
     files = [buffer for buffer in role.buffers if role.arenas[buffer.arena].space == "nvme"]
     files[0].offset += 64
 
 
 @pytest.mark.parametrize("edit, sentence", [
-    (updated_before_it_is_read, "nothing has written"), (written_before_it_is_updated, "(race)"), (read_over_what_is_not_yet_written, "(race)"),
+    (updated_before_it_is_read, "queue nvme_read"), (written_before_it_is_updated, "(race)"), (read_over_what_is_not_yet_written, "(race)"),
     (the_other_moment_is_written, "(coverage)"), (stale_moments_are_read, "(meaning)"), (nothing_is_written_back, "it is no copy to or from space nvme"),
     (the_device_reads_a_file, "only host memory may be there"), (compute_reads_a_file, "is not of kind IO"),
-    (buffers_share_a_page, "the page of a file")], ids=lambda case: getattr(case, "__name__", ""))
+    (two_queues_write_the_file, "but queue nvme_write does so too; one may"), (buffers_share_a_page, "the page of a file")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_of_files_are_refused(in_files, edit, sentence):
     assert sentence in verify(in_files, edit)
 

@@ -147,5 +147,4 @@ def test_what_is_refused(trainer, tools):
     arguments = ("ds-opt", "compile", trainer.model("gpt2"), "--config", config, "--ranks", 2)
     assert "train_batch_size" in tools.refused(*arguments, "--set", "train_batch_size=3")
     assert "reduce_bucket_size" in tools.refused(*arguments, "--set", "zero_optimization.reduce_bucket_size=0")
-    assert "offload_param" in tools.refused(*arguments, "--set", 'zero_optimization.offload_param={"device": "cpu"}')
     assert "nvme_path" in tools.refused(*arguments, "--set", 'zero_optimization.offload_optimizer={"device": "nvme"}')

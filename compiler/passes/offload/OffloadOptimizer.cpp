@@ -8,6 +8,7 @@
 // come back; moments in host memory never move.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "dialects/Plan/Plan.h"
 
@@ -35,10 +36,10 @@ public:
     for (auto buffer : role_.getOps<plan::BufferOp>())
       if (isOffloaded(buffer))
         moved_.insert(buffer);
-    if (moved_.empty())
+    if (moved_.empty() && llvm::none_of(role_.getOps<plan::BufferOp>(), isAway))
       return;
-    makeArena(plan::MemorySpace::Host);
-    makeArena(space_);
+    makeArena(role_, plan::MemorySpace::Host);
+    makeArena(role_, space_);
     for (Operation *buffer : moved_)
       cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
     for (auto routine : role_.getOps<plan::RoutineOp>())
@@ -52,17 +53,6 @@ private:
            llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp>);
   }
 
-  /// Behind those of the spaces before it, unless activations have brought it.
-  void makeArena(plan::MemorySpace space) {
-    for (auto arena : role_.getOps<plan::ArenaOp>()) {
-      if (arena.getSpace() == space)
-        return;
-      if (arena.getSpace() < space)
-        members_.setInsertionPointAfter(arena);
-    }
-    plan::ArenaOp::create(members_, role_.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
-  }
-
   void moveKernels(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     copies_.clear();
@@ -71,9 +61,7 @@ private:
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (command.writes(index))
           written.push_back(buffer);
-      if (isa<plan::KernelOp>(command) && llvm::any_of(command.getBuffers(), [&](Value buffer) {
-            return moved_.contains(buffer.getDefiningOp());
-          }))
+      if (isa<plan::KernelOp>(command) && llvm::any_of(command.getBuffers(), isAway))
         moveKernel(command);
       llvm::erase_if(copies_, [&](const Copied &copied) { return llvm::is_contained(written, copied.away); });
     }
@@ -81,20 +69,13 @@ private:
 
   void moveKernel(plan::CommandOpInterface kernel) {
     SmallVector<Value> buffers;
-    SmallVector<int64_t> offsets, strides;
-    for (auto [index, buffer] : llvm::enumerate(kernel.getBuffers())) {
-      const bool stays = isOnHost(buffer);
-      buffers.push_back(stays ? buffer : bring(kernel, unsigned(index)));
-      offsets.push_back(stays ? kernel.getByteOffsets()[index] : 0);
-      strides.push_back(stays ? kernel.getRankStride(unsigned(index)) : 0);
-    }
-    kernel.getBuffersMutable().assign(buffers);
-    kernel.setByteOffsets(offsets);
-    if (!llvm::all_of(strides, [](int64_t stride) { return stride == 0; }))
-      return kernel.setRankStrides(strides);
-    kernel.setRankStrides({});
-    kernel.setCommunicatorAttr({});
+    for (auto [index, buffer] : llvm::enumerate(kernel.getBuffers()))
+      buffers.push_back(spaceOf(buffer) == plan::MemorySpace::Host ? buffer : bring(kernel, unsigned(index)));
+    setBuffers(kernel, buffers);
   }
+
+  /// State, or a parameter that ds-offload-parameters has moved.
+  static bool isAway(Value buffer) { return spaceOf(buffer) != plan::MemorySpace::Device; }
 
   /// A buffer on the host for one operand of a kernel, and the copies around the kernel that it takes.
   Value bring(plan::CommandOpInterface kernel, unsigned index) {
@@ -104,41 +85,17 @@ private:
       for (const Copied &copied : copies_)
         if (copied.away == away && copied.offset == kernel.getByteOffsets()[index] && copied.type == type)
           return copied.host;
-    auto name = away.getDefiningOp<plan::BufferOp>().getName();
-    Value host = plan::BufferOp::create(members_, kernel->getLoc(), name, plan::MemorySpace::Host,
-                                        plan::tensorBytes(type), plan::Scope::Call, plan::Category::Communication);
+    const Value host = makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
     OpBuilder before(kernel), after(kernel->getContext());
     after.setInsertionPointAfter(kernel);
     if (kernel.reads(index))
-      copy(before, kernel, index, away, host);
+      copyOperand(before, kernel, index, away, host);
     if (kernel.writes(index) && kernel.getAccess(index) != plan::Access::Scratch)
-      copy(after, kernel, index, host, away);
+      copyOperand(after, kernel, index, host, away);
     if (kernel.getAccess(index) == plan::Access::Read && type.getRank() == 0)
       copies_.push_back({away, kernel.getByteOffsets()[index], type, host});
     return host;
   }
-
-  /// Of operand `index` of a kernel, whose place elsewhere it names.
-  static void copy(OpBuilder &builder, plan::CommandOpInterface kernel, unsigned index, Value from, Value to) {
-    const bool leaves = from == kernel.getBuffers()[index];
-    const auto atOther = [&](int64_t value) {
-      return leaves ? SmallVector<int64_t>{value, 0} : SmallVector<int64_t>{0, value};
-    };
-    auto made = plan::CopyOp::create(
-        builder, kernel->getLoc(), ValueRange{from, to},
-        builder.getDenseI32ArrayAttr({int32_t(plan::Access::Read), int32_t(plan::Access::Write)}),
-        builder.getTypeArrayAttr({kernel.getTensor(index), kernel.getTensor(index)}),
-        builder.getDenseI64ArrayAttr(atOther(kernel.getByteOffsets()[index])), kernel.getQueueAttr(),
-        /*waits=*/builder.getArrayAttr({}), /*delays=*/builder.getDenseI64ArrayAttr({}),
-        /*signals=*/builder.getArrayAttr({}), /*reference=*/builder.getDenseI64ArrayAttr({}),
-        /*rank_strides=*/builder.getDenseI64ArrayAttr({}), /*communicator=*/FlatSymbolRefAttr());
-    if (kernel.getRankStride(index) == 0)
-      return;
-    made.setRankStrides(atOther(kernel.getRankStride(index)));
-    made.setCommunicatorAttr(kernel.getCommunicatorAttr());
-  }
-
-  static bool isOnHost(Value buffer) { return buffer.getDefiningOp<plan::BufferOp>().getArena() == "host"; }
 
   /// A scalar that is on the host as it is elsewhere.
   struct Copied {
@@ -153,7 +110,7 @@ private:
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   llvm::SetVector<Operation *> moved_; // buffers
-  SmallVector<Copied> copies_;          // of one routine
+  SmallVector<Copied> copies_;         // of one routine
 };
 
 struct OffloadOptimizer : ds::impl::OffloadOptimizerBase<OffloadOptimizer> {

@@ -32,10 +32,15 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
     ```
     What forward fragments store for backward ones, and only those, passes through host memory if it has at least `least-bytes`.
     It leaves when it is computed, and comes back when the tensor before it is first used: while one is used, the next is on its
-    way. Cf. cpu_checkpointing of DeepSpeed and torch.autograd.graph.save_on_cpu, whose transfers are found at run time.
+    way. With `rules`, REGEX=device, REGEX=host or REGEX=nvme, the first decides that the name of the op matches which computes
+    the tensor; what no rule matches stays.
+
+    Where the module says how fast links are (`dist.links`) and the backward of a micro-batch follows its forward, what cannot be away by the end of the
+    forward stays, and what has a long way comes back earlier (`compiler/passes/offload/ReturnTimes.h`). Cf. cpu_checkpointing of DeepSpeed and torch.autograd.graph.save_on_cpu, whose transfers are found at run time.
   }];
   let options = [
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller tensors stay">,
+    ListOption<"rules", "rules", "std::string", "REGEX=device, REGEX=host or REGEX=nvme, in order; none: all to the host">,
   ];
 }
 
@@ -78,6 +83,47 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where state lies: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller state stays">,
+  ];
+}
+
+def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialect"]> {
+  let summary = "keep parameters in host memory until a command reads them";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      %y = plan.buffer "y" in @device bytes 4096 scope call category activations slots 1
+      plan.routine @forward phase forward stage 0 {
+        plan.kernel "mul" {}(%w, %x, %y) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @host bytes 4096 scope plan category weights slots 1 of @w
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      %y = plan.buffer "y" in @device bytes 4096 scope call category activations slots 1
+      %near = plan.buffer "w" in @device bytes 4096 scope call category communication slots 1
+      plan.routine @forward phase forward stage 0 {
+        plan.copy(%w, %near) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "mul" {}(%near, %x, %y) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+      }
+    }
+    ```
+    Parameters of at least `least-bytes` that only kernels and collectives name lie in host memory, or in space nvme, from where
+    they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
+    With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. Cf. offload_param of DeepSpeed
+    (ZeRO-Infinity), which needs ZeRO stage 3; this does not.
+  }];
+  let options = [
+    Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller parameters stay">,
+    Option<"hostUpdates", "host-updates", "bool", "false", "the host makes the updates">,
   ];
 }
 

@@ -143,7 +143,8 @@ private:
     if (failed(layout))
       return failure();
     if (overlapping_)
-      if (std::optional<ArenaLayout> bySlot = SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes))
+      if (std::optional<ArenaLayout> bySlot =
+              SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes))
         layout = std::move(*bySlot);
     Builder builder(arena.getContext());
     for (auto &[buffer, offsets] : layout->offsets)
@@ -171,7 +172,8 @@ private:
       auto buffer = cast<plan::BufferOp>(op);
       if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr())
         continue;
-      const int64_t bytes = buffer.getSlots() > 1 ? strideOf(buffer, problem.alignment) * int64_t(buffer.getSlots()) : buffer.getBytes();
+      const int64_t bytes =
+          buffer.getSlots() > 1 ? strideOf(buffer, problem.alignment) * int64_t(buffer.getSlots()) : buffer.getBytes();
       auto [begin, end] = lifeOf(buffer, spans);
       problem.buffers.push_back({bytes, begin, end});
       buffers.push_back(buffer);

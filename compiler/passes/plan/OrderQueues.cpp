@@ -3,16 +3,16 @@
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
 // message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
 // "fetch" and one out of it to queue "evict", a copy between host memory and NVMe to queue "nvme_read" or "nvme_write",
-// a kernel that names host memory to queue "host_compute". What was the order of the routine becomes events, one pair at
-// a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+// a kernel that names host memory to queue "host_compute". What was the order of the routine becomes events, one pair
+// at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
 //     before it first touches the same bytes, one of the two writing, as does a command of a third queue;
 //   - who first reads what was fed or received waits for it; the last routine of a micro-batch that reads it signals
 //     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
-//   - compute waits for a copy out of device memory when the next but one begins, so that the bytes it reads are free
-//     again, and for all of a routine's at its end;
+//   - compute waits for a copy out of device memory when it should have ended, so that the bytes it reads are free
+//     again; where that is unknown, when the next but one begins; and for all of a routine's at its end;
 //   - kernels on the host, with the copies around each, are two at once: copies for the next begin when the last but
 //     one is back in device memory; three, where a file is read and written, so that one is read while one is computed
 //     and one is written; compute waits for all at the end of the routine;
@@ -23,12 +23,15 @@
 // to wait or signal, a fill of nothing takes its place.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/Cost.h"
 #include "compiler/analysis/InFlight.h"
 #include "compiler/passes/plan/Passes.h"
 #include "compiler/passes/plan/RoleSteps.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/StringMap.h"
 
 namespace ds {
 #define GEN_PASS_DEF_ORDERQUEUES
@@ -56,7 +59,9 @@ bool conflict(plan::CommandOpInterface a, plan::CommandOpInterface b) {
 
 class RoleQueues {
 public:
-  explicit RoleQueues(plan::RoleOp role) : role_(role), inFlight_(role), members_(role.getContext()) {}
+  explicit RoleQueues(plan::RoleOp role)
+      : role_(role), inFlight_(role), members_(role.getContext()), host_(linkSpeed(role, "device-host")),
+        nvme_(linkSpeed(role, "host-nvme")) {}
 
   void run() {
     for (auto buffer : role_.getOps<plan::BufferOp>())
@@ -75,6 +80,7 @@ private:
     plan::CommandOpInterface command;
     std::string done; ///< event
     int64_t turn;     ///< of kernels on the host
+    double end = 0;   ///< of a copy between memories, by the cost model: seconds from the start of the routine
 
     bool meets(plan::CommandOpInterface other) const { return conflict(command, other); }
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
@@ -83,7 +89,7 @@ private:
   static constexpr StringRef fetchQueue = "fetch", evictQueue = "evict", hostQueue = "host_compute",
                              readQueue = "nvme_read", writeQueue = "nvme_write";
   static constexpr StringRef transferQueues[] = {fetchQueue, evictQueue, hostQueue, readQueue, writeQueue};
-  static constexpr int64_t evictionsUnderWay = 2;
+  static constexpr int64_t copiesUnderWay = 2;
 
   //===-- queues and events of the role -------------------------------------------===//
 
@@ -142,6 +148,8 @@ private:
     due_.clear();
     turn_ = 0;
     ranOnHost_ = false;
+    clock_ = 0;
+    queueEnds_.clear();
     Block &body = routine.getBody().front();
     SmallVector<plan::CollectiveOp> tokens;
     for (Operation &op : llvm::make_early_inc_range(body)) {
@@ -162,7 +170,9 @@ private:
       } else
         orderCompute(command);
     }
-    awaitEvictions(0);
+    for (const UnderWay &other : llvm::to_vector(underWay_))
+      if (other.isOn(evictQueue) || other.isOn(writeQueue))
+        makeDue(other);
     if (turn_ > 0 || ranOnHost_)
       awaitTurnsBefore(turn_ + 1);
     if (!due_.empty())
@@ -173,6 +183,10 @@ private:
 
   /// `command` stays on the compute queue; it waits for what is due, and for what touches the same bytes.
   void orderCompute(plan::CommandOpInterface command) {
+    for (const UnderWay &other : llvm::to_vector(underWay_))
+      if (isTimed(other) && other.end <= clock_)
+        makeDue(other);
+    clock_ += seconds(command);
     for (const UnderWay &other : llvm::to_vector(underWay_))
       if (other.meets(command))
         makeDue(other);
@@ -221,12 +235,32 @@ private:
     const StringRef queue = queueOf(copy);
     if ((queue == evictQueue || queue == readQueue) && ranOnHost_)
       beginTurn(copy);
-    awaitEvictions(queue == evictQueue ? evictionsUnderWay - 1 : evictionsUnderWay);
+    for (StringRef away : {evictQueue, writeQueue})
+      awaitCopies(away, queue == away ? copiesUnderWay - 1 : copiesUnderWay);
     beside(cast<plan::CommandOpInterface>(copy.getOperation()), queue);
+    underWay_.back().end = queueEnds_[queue] = endOf(copy, queue);
+  }
+
+  /// When a copy that is issued now should end.
+  double endOf(plan::CopyOp copy, StringRef queue) {
+    const double bytes = double(plan::tensorBytes(cast<plan::CommandOpInterface>(copy.getOperation()).getTensor(0)));
+    double begin = std::max(clock_, queueEnds_.lookup(queue));
+    for (const UnderWay &other : underWay_)
+      if (other.command != copy.getOperation() && other.meets(cast<plan::CommandOpInterface>(copy.getOperation())))
+        begin = std::max(begin, other.end);
+    return begin + (touchesFile(copy) ? nvme_ : host_).seconds(bytes);
+  }
+
+  /// Whether the clock, not a count, says when compute waits for a copy away. Kernels on the host have turns instead.
+  bool isTimed(const UnderWay &other) const {
+    return turn_ == 0 && !ranOnHost_ &&
+           ((other.isOn(evictQueue) && host_.bytesPerSecond > 0) ||
+            (other.isOn(writeQueue) && nvme_.bytesPerSecond > 0));
   }
 
   static StringRef queueOf(plan::CopyOp copy) {
-    const plan::MemorySpace from = arenaOf(copy.getBuffers()[0]).getSpace(), to = arenaOf(copy.getBuffers()[1]).getSpace();
+    const plan::MemorySpace from = arenaOf(copy.getBuffers()[0]).getSpace(),
+                            to = arenaOf(copy.getBuffers()[1]).getSpace();
     if (touchesFile(copy))
       return from == plan::MemorySpace::Nvme ? readQueue : writeQueue;
     return to == plan::MemorySpace::Device ? fetchQueue : evictQueue;
@@ -253,11 +287,16 @@ private:
         makeDue(other);
   }
 
-  /// Compute waits for the oldest copies out of device memory but for so many.
-  void awaitEvictions(int64_t left) {
-    const auto isEviction = [](const UnderWay &other) { return other.isOn(evictQueue); };
-    for (int64_t count = llvm::count_if(underWay_, isEviction); count > left; --count)
-      makeDue(*llvm::find_if(underWay_, isEviction));
+  /// Compute waits for the oldest copies of a queue but for so many, unless the clock says when. Of kernels on the host
+  /// the turns say when copies to a file are awaited.
+  void awaitCopies(StringRef queue, int64_t left) {
+    const auto isCopy = [&](const UnderWay &other) { return other.isOn(queue); };
+    if (queue == writeQueue && (turn_ > 0 || ranOnHost_))
+      return;
+    if (const auto first = llvm::find_if(underWay_, isCopy); first == underWay_.end() || isTimed(*first))
+      return;
+    for (int64_t count = llvm::count_if(underWay_, isCopy); count > left; --count)
+      makeDue(*llvm::find_if(underWay_, isCopy));
   }
 
   static plan::ArenaOp arenaOf(Value operand) {
@@ -365,14 +404,17 @@ private:
   plan::RoleOp role_;
   InFlight inFlight_;
   OpBuilder members_; // where queues and events go
+  const LinkSpeed host_, nvme_;
   int64_t events_ = 0;
   // Of one routine.
   plan::RoutineOp routine_;
   plan::CommandOpInterface lastCompute_;
-  SmallVector<UnderWay> underWay_, due_;           // for those that are due the next command of compute waits
-  int64_t turn_ = 0;                               // of kernels on the host
-  bool ranOnHost_ = false;                         // in this turn
+  SmallVector<UnderWay> underWay_, due_; // for those that are due the next command of compute waits
+  int64_t turn_ = 0;                     // of kernels on the host
+  bool ranOnHost_ = false;               // in this turn
   bool usesFile_ = false;
+  double clock_ = 0;                               // compute's, of the cost model
+  llvm::StringMap<double> queueEnds_;              // of the last copy
   llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
 };
 

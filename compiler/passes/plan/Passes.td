@@ -111,6 +111,9 @@ def OrderQueues : DsPass<"ds-order-queues"> {
     plan.kernel "softmax" {}(%y, %z) ... on @compute
     plan.kernel "reduce_sum" {}(%all, %x) ... on @compute wait [@done_1] [0]
     ```
+
+    Compute waits for a copy out of device memory, whose bytes it then has again, when the cost model says that it has ended.
+    Where the module does not say how fast links are (`dist.links`), it waits for it when the next copy but one begins.
   }];
 }
 

@@ -50,6 +50,12 @@ uint64_t CpuDevice::allocatedBytes(const std::string &space) const noexcept {
   return space == "nvme" ? nvmeBytes_.load() : 0;
 }
 
+std::string CpuDevice::note() const {
+  return nvme_ == nullptr ? ""
+                          : "rank " + std::to_string(nvmePlace_->rank) + " keeps " + std::to_string(nvme_->bytes()) +
+                                " bytes in a file of " + nvmePlace_->folder + ": " + nvme_->note();
+}
+
 void CpuDevice::write(void *target, std::span<const std::byte> source) noexcept {
   if (const Status status = copy(target, source.data(), source.size()); !status.ok())
     fail(status);

@@ -39,6 +39,7 @@ public:
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
   bool isMainMemory(std::string_view space) const noexcept override { return space != "nvme"; }
   uint64_t allocatedBytes(const std::string &space) const noexcept override;
+  std::string note() const override;
   void write(void *target, std::span<const std::byte> source) noexcept override;
   void read(std::span<std::byte> target, const void *source) noexcept override;
   Status failure() const noexcept override { return guard_.get(); }

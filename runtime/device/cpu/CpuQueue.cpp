@@ -16,7 +16,8 @@
 
 namespace ds::runtime {
 
-CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options) : HostThreadQueue(device, device.guard(), options), device_(device) {
+CpuQueue::CpuQueue(CpuDevice &device, const QueueOptions &options)
+    : HostThreadQueue(device, device.guard(), options), device_(device) {
   if (options.workers > 1)
     parallel_ = std::make_unique<ThreadPool>(options.workers);
   else
@@ -34,9 +35,7 @@ Status CpuQueue::signal(Event &event, uint64_t value) noexcept {
   return Status::success();
 }
 
-void CpuQueue::fill(void *target, uint8_t value, uint64_t bytes) noexcept {
-  device_.fill(target, value, bytes);
-}
+void CpuQueue::fill(void *target, uint8_t value, uint64_t bytes) noexcept { device_.fill(target, value, bytes); }
 
 Status CpuQueue::copy(void *target, const void *source, uint64_t bytes) noexcept {
   return device_.copy(target, source, bytes);

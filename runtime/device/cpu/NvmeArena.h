@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace ds::runtime {
 
@@ -27,6 +28,8 @@ public:
   uint64_t bytes() const noexcept override { return bytes_; }
   uint64_t touchedBytes() const noexcept override { return 0; }
 
+  /// How its file is read and written.
+  const std::string &note() const noexcept { return file_.note(); }
   bool holds(const void *address) const noexcept { return address >= base_ && address < base_ + bytes_; }
   // `source` and `target`: addresses that it holds.
   Status read(std::span<std::byte> target, const void *source) noexcept { return file_.read(offsetOf(source), target); }

@@ -118,7 +118,6 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"})",
-        R"("zero_optimization": {"stage": 0, "offload_param": {"device": "cpu"}})",
         R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "ratio": 0.5}})",
         R"("zero_optimization": {"zero_quantized_gradients": true})", R"("zero_optimization": {"cpu_offload": true})",
         R"("prescale_gradients": true)", R"("gradient_predivide_factor": 2)",
@@ -302,10 +301,10 @@ std::string remediesFor(const std::string &members, std::vector<std::string> set
 
 TEST(ConfigError, TheLineToTryNamesEveryKey) {
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "amp": {"enabled": true}, "prescale_gradients": true,
-                           "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}})"),
-            "--set amp=null --set prescale_gradients=false --set zero_optimization.offload_param.device=\"none\"");
+                           "zero_optimization": {"stage": 2, "zero_quantized_weights": true})"),
+            "--set amp=null --set prescale_gradients=false --set zero_optimization.zero_quantized_weights=false");
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "zero_optimization": {"offload_optimizer": {"device": "nvme"}})"),
-            "--set zero_optimization.offload_optimizer.nvme_path=/tmp");
+            "--set deepstatic.nvme_path=/tmp");
   EXPECT_EQ(remediesFor(R"("gradient_clipping": "auto")"), "--set train_micro_batch_size_per_gpu=8");
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 0.5}})"),
             "--set optimizer.params.max_grad_norm=null --set gradient_clipping=0.5");
@@ -346,7 +345,7 @@ TEST(ConfigError, KeysOfARefusedFeatureAreNotHonoured) {
   ConfigOverrides overrides;
   try {
     resolveConfig(R"({"train_batch_size": 1, "wandb": {"enabled": true, "team": "x", "group": "y"},
-                      "zero_optimization": {"offload_param": {"device": "cpu", "pin_memory": true}}})",
+                      "zero_optimization": {"zenflow": {"topk_ratio": 0.1, "update_interval": 4}}})",
                   overrides);
     FAIL() << "accepted";
   } catch (const ConfigError &error) {

@@ -168,7 +168,8 @@ TEST(TransferTimes, AreTheLinksAndTheCostModels) {
   EXPECT_DOUBLE_EQ(times->exposed(), 4);
   EXPECT_DOUBLE_EQ(times->hidden(), 1 - 4.0 / 9);
   ASSERT_EQ(times->transfers.size(), 3u);
-  const TimedTransfer &back = times->transfers[1].moved.direction == Transfer::Out ? times->transfers[2] : times->transfers[1];
+  const TimedTransfer &back =
+      times->transfers[1].moved.direction == Transfer::Out ? times->transfers[2] : times->transfers[1];
   EXPECT_EQ(back.moved.name, "h.0");
   EXPECT_EQ(back.moved.direction, Transfer::Back);
   EXPECT_EQ(back.moved.bytes, 3'500'000'000u);

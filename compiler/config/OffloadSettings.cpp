@@ -1,0 +1,97 @@
+//===- OffloadSettings.cpp - what lies elsewhere than in device memory ----===//
+#include "compiler/config/Config.h"
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KnownKeys.h"
+#include "compiler/config/Resolver.h"
+#include "core/FilePage.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ds::config {
+namespace {
+
+constexpr std::string_view activations = "deepstatic.offload", anyFolder = "deepstatic.nvme_path",
+                           optimizer = "zero_optimization.offload_optimizer.device",
+                           optimizerFolder = "zero_optimization.offload_optimizer.nvme_path",
+                           parameters = "zero_optimization.offload_param.device",
+                           parametersFolder = "zero_optimization.offload_param.nvme_path", blockSize = "aio.block_size",
+                           queueDepth = "aio.queue_depth";
+constexpr size_t longestRule = 1000;
+
+/// {"REGEX of module scopes": "none", "cpu" or "nvme"}.
+void readRules(Resolver &resolver, const Node &object, std::vector<OffloadRule> &rules) {
+  static constexpr std::string_view words[] = {"none", "cpu", "nvme"};
+  for (const Member &rule : object.members) {
+    const std::string device = rule.value.kind == Node::Kind::String ? rule.value.text : "";
+    if (rule.key.empty() || rule.key.size() > longestRule)
+      return resolver.refuse(activations, rule.key.empty() ? "an empty expression names no module"
+                                                           : "an expression has at most 1000 characters");
+    if (std::ranges::find(words, device) == std::end(words))
+      return resolver.refuse(
+          activations,
+          "the rule " + printable(rule.key) + " is " + shortJson(rule.value) + R"(; it takes "none", "cpu" or "nvme")" +
+              (device.empty() ? "" : ", the nearest is \"" + std::string(nearestName(device, words)) + "\""));
+    rules.push_back({rule.key, device});
+  }
+}
+
+/// In the order in which they decide: rules of deepstatic.recompute, which may say what becomes of the same tensors,
+/// those of deepstatic.offload, and what moves all.
+void resolveActivations(Resolver &resolver, Config &config) {
+  for (const Recompute::Rule &rule : config.recompute.rules)
+    config.offload.push_back({rule.modules, rule.away ? "cpu" : "none"});
+  if (const Node *value = resolver.find(activations)) {
+    if (value->kind == Node::Kind::Object)
+      readRules(resolver, *value, config.offload);
+    else if (resolver.string(activations) != "none")
+      resolver.refuse(activations, R"(it takes "none" or an object of {"REGEX": "cpu" or "nvme"})",
+                      "--set deepstatic.offload=none");
+  }
+  if (config.cpuCheckpointing)
+    config.offload.push_back({".*", "cpu"});
+  const auto moves = [](const OffloadRule &rule) { return rule.device != "none"; };
+  if (std::ranges::none_of(config.offload, moves))
+    config.offload.clear();
+}
+
+NvmeFiles readNvme(Resolver &resolver) {
+  NvmeFiles files{.folder = resolver.stringOrDefault(anyFolder),
+                  .blockBytes = resolver.integerOrDefault(blockSize),
+                  .queueDepth = resolver.integerOrDefault(queueDepth)};
+  for (const std::string_view path : {optimizerFolder, parametersFolder})
+    if (const std::string folder = resolver.stringOrDefault(path); files.folder.empty())
+      files.folder = folder;
+    else if (!folder.empty() && folder != files.folder)
+      resolver.refuse(path, "a rank has one file, and that is in " + files.folder,
+                      "--set " + std::string(anyFolder) + "=" + files.folder);
+  if (files.folder.empty())
+    resolver.refuseWhole("something is to lie on NVMe, but no key nvme_path names a folder of a local drive",
+                         "--set " + std::string(anyFolder) + "=/tmp");
+  if (files.blockBytes < filePage || files.blockBytes % filePage != 0 || files.blockBytes > int64_t(1) << 30)
+    resolver.refuse(blockSize, "it is the bytes of one read or write and must be a multiple of " +
+                                   std::to_string(filePage) + ", at most 2^30");
+  if (files.queueDepth < 1 || files.queueDepth > 1024)
+    resolver.refuse(queueDepth, "so many reads or writes are under way at once; it takes 1 to 1024");
+  return files;
+}
+
+} // namespace
+
+void resolveOffload(Resolver &resolver, Config &config) {
+  resolveActivations(resolver, config);
+  config.offloadOptimizer = resolver.stringOrDefault(optimizer);
+  config.offloadParameters = resolver.stringOrDefault(parameters);
+  if (config.offloadOptimizer == "nvme" || config.offloadParameters == "nvme" ||
+      std::ranges::count(config.offload, "nvme", &OffloadRule::device) > 0) {
+    config.nvme = readNvme(resolver);
+    return;
+  }
+  for (const std::string_view path : {anyFolder, optimizerFolder, parametersFolder, blockSize, queueDepth})
+    resolver.subsume(path, "nothing is kept on NVMe");
+}
+
+} // namespace ds::config

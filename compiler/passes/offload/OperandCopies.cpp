@@ -1,0 +1,69 @@
+//===- OperandCopies.cpp - operands of commands in another memory ---------===//
+#include "compiler/passes/offload/OperandCopies.h"
+
+using namespace mlir;
+using namespace ds;
+
+plan::MemorySpace ds::spaceOf(Value buffer) {
+  return *plan::symbolizeMemorySpace(buffer.getDefiningOp<plan::BufferOp>().getArena());
+}
+
+void ds::makeArena(plan::RoleOp role, plan::MemorySpace space) {
+  OpBuilder members(role.getContext());
+  for (auto arena : role.getOps<plan::ArenaOp>()) {
+    if (arena.getSpace() == space)
+      return;
+    if (arena.getSpace() < space)
+      members.setInsertionPointAfter(arena);
+  }
+  plan::ArenaOp::create(members, role.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
+}
+
+Value ds::makeBuffer(OpBuilder &members, plan::CommandOpInterface command, unsigned index, plan::MemorySpace space) {
+  auto name = command.getBuffers()[index].getDefiningOp<plan::BufferOp>().getName();
+  return plan::BufferOp::create(members, command->getLoc(), name, space, plan::tensorBytes(command.getTensor(index)),
+                                plan::Scope::Call, plan::Category::Communication);
+}
+
+static plan::CopyOp makeCopy(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to,
+                             ArrayRef<int64_t> offsets) {
+  return plan::CopyOp::create(builder, command->getLoc(), ValueRange{from, to},
+                              builder.getDenseI32ArrayAttr({int32_t(plan::Access::Read), int32_t(plan::Access::Write)}),
+                              builder.getTypeArrayAttr({command.getTensor(index), command.getTensor(index)}),
+                              builder.getDenseI64ArrayAttr(offsets), command.getQueueAttr(),
+                              /*waits=*/builder.getArrayAttr({}), /*delays=*/builder.getDenseI64ArrayAttr({}),
+                              /*signals=*/builder.getArrayAttr({}), /*reference=*/builder.getDenseI64ArrayAttr({}),
+                              /*rank_strides=*/builder.getDenseI64ArrayAttr({}), /*communicator=*/FlatSymbolRefAttr());
+}
+
+void ds::copyOperand(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to) {
+  const bool leaves = from == command.getBuffers()[index];
+  const auto atOwn = [&](int64_t value) {
+    return leaves ? SmallVector<int64_t>{value, 0} : SmallVector<int64_t>{0, value};
+  };
+  plan::CopyOp copy = makeCopy(builder, command, index, from, to, atOwn(command.getByteOffsets()[index]));
+  if (command.getRankStride(index) == 0)
+    return;
+  copy.setRankStrides(atOwn(command.getRankStride(index)));
+  copy.setCommunicatorAttr(command.getCommunicatorAttr());
+}
+
+void ds::copyWhole(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to) {
+  makeCopy(builder, command, index, from, to, {0, 0});
+}
+
+void ds::setBuffers(plan::CommandOpInterface command, ArrayRef<Value> buffers) {
+  SmallVector<int64_t> offsets, strides;
+  for (auto [index, buffer] : llvm::enumerate(buffers)) {
+    const bool stays = buffer == command.getBuffers()[index];
+    offsets.push_back(stays ? command.getByteOffsets()[index] : 0);
+    strides.push_back(stays ? command.getRankStride(unsigned(index)) : 0);
+  }
+  command.getBuffersMutable().assign(buffers);
+  command.setByteOffsets(offsets);
+  if (!llvm::all_of(strides, [](int64_t stride) { return stride == 0; }))
+    return command.setRankStrides(strides);
+  command.setRankStrides({});
+  if (!isa<plan::CollectiveOp>(command.getOperation()))
+    command.setCommunicatorAttr({});
+}

@@ -1,0 +1,33 @@
+//===- OperandCopies.h - operands of commands in another memory -----------===//
+#pragma once
+
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+namespace ds {
+
+/// The space of a buffer's arena, which has its name until ds-assign-offsets.
+plan::MemorySpace spaceOf(mlir::Value buffer);
+
+/// The arena of a space, behind those of the spaces before it, unless the role has one.
+void makeArena(plan::RoleOp role, plan::MemorySpace space);
+
+/// A buffer for operand `index` of a command alone, as long as its call lasts. `members`: where it goes.
+mlir::Value makeBuffer(mlir::OpBuilder &members, plan::CommandOpInterface command, unsigned index,
+                       plan::MemorySpace space);
+
+/// Copies operand `index` of a command: `from` or `to` is its own buffer, of which the tensor may be a part, and the
+/// other holds the tensor alone. Before setBuffers.
+void copyOperand(mlir::OpBuilder &builder, plan::CommandOpInterface command, unsigned index, mlir::Value from,
+                 mlir::Value to);
+/// Copies a tensor between buffers that hold it alone, for operand `index` of a command.
+void copyWhole(mlir::OpBuilder &builder, plan::CommandOpInterface command, unsigned index, mlir::Value from,
+               mlir::Value to);
+
+/// The command uses other buffers; those that are new hold their tensor alone.
+void setBuffers(plan::CommandOpInterface command, llvm::ArrayRef<mlir::Value> buffers);
+
+} // namespace ds

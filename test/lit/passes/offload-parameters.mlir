@@ -1,0 +1,58 @@
+// RUN: ds-opt %s --ds-offload-parameters=least-bytes=64 | FileCheck %s
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 space=nvme" | FileCheck %s --check-prefix=NVME
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 | FileCheck %s --check-prefix=HOST
+
+// Tests that parameters lie in host memory where they are large enough; that what a command reads of one comes while the
+// command before uses another, a slice's from the place of the rank; and that what is written goes back.
+// CHECK-LABEL: plan.role @r
+// CHECK:         plan.arena @device space device
+// CHECK-NEXT:    plan.arena @host space host
+// CHECK-DAG:     %[[W:.*]] = plan.buffer "w" in @host bytes 256 scope plan category weights
+// CHECK-DAG:     %[[V:.*]] = plan.buffer "v" in @host bytes 128 scope plan category weights
+// CHECK-DAG:     plan.buffer "small" in @device bytes 8 scope plan category weights
+// CHECK:         plan.routine @forward
+// CHECK-NEXT:    plan.copy(%[[W]], %[[NW:.*]]) : [tensor<32xf32>, tensor<32xf32>] access [1, 2] at [0, 0] stride [128, 0] over @data_ranks on @compute
+// CHECK-NEXT:    plan.copy(%[[V]], %[[NV:.*]]) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [64, 0] on @compute
+// CHECK-NEXT:    plan.kernel "relu" {}(%[[NW]], %{{.*}}) : {{.*}} at [0, 0] on @compute
+// CHECK-NEXT:    plan.kernel "relu" {}(%[[NV]], %{{.*}}) : {{.*}} at [0, 0] on @compute
+// CHECK:         plan.routine @update
+// CHECK:         plan.copy(%[[V]], %[[OLD:.*]]) :
+// CHECK-NEXT:    plan.kernel "sgd" {}(%[[OLD]], %{{.*}}, %{{.*}}) :
+// CHECK-NEXT:    plan.copy(%[[OLD]], %[[V]]) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 64] on @compute
+
+// Tests parameters in a file: they are read into host memory while two others are used or on their way.
+// NVME:          %[[V:.*]] = plan.buffer "v" in @nvme bytes 128
+// NVME:        plan.routine @forward
+// NVME-NEXT:     plan.copy(%{{.*}}, %[[HW:.*]]) : {{.*}} stride [128, 0]
+// NVME-NEXT:     plan.copy(%[[HW]], %{{.*}}) : {{.*}} at [0, 0] on @compute
+// NVME-NEXT:     plan.copy(%[[V]], %[[HV:.*]]) : {{.*}} at [64, 0] on @compute
+// NVME-NEXT:     plan.copy(%[[HV]], %[[NV:.*]]) : {{.*}} at [0, 0] on @compute
+// NVME-NEXT:     plan.kernel "relu"
+// NVME-NEXT:     plan.kernel "relu" {}(%[[NV]],
+
+// Tests that an update which the host makes uses the parameter where it lies.
+// HOST:          %[[V:.*]] = plan.buffer "v" in @host bytes 128
+// HOST:          %[[M:.*]] = plan.buffer "m" in @host bytes 64
+// HOST:        plan.routine @update
+// HOST:          plan.copy(%{{.*}}, %[[G:.*]]) :
+// HOST-NEXT:     plan.kernel "sgd" {}(%[[V]], %[[G]], %[[M]]) : {{.*}} at [64, 0, 0] on @compute
+plan.communicator @data_ranks axes [0]
+plan.role @r ranks [0, 1] {
+  plan.arena @device space device
+  plan.queue @compute kind compute
+  %w = plan.buffer "w" in @device bytes 256 scope plan category weights slots 1 of @w
+  %v = plan.buffer "v" in @device bytes 128 scope plan category weights slots 1 of @v
+  %small = plan.buffer "small" in @device bytes 8 scope plan category weights slots 1 of @small
+  %m = plan.buffer "m" in @device bytes 64 scope plan category optimizer slots 1 of @m
+  %g = plan.buffer "g" in @device bytes 64 scope plan category gradients slots 1 of @g
+  %x = plan.buffer "x" in @device bytes 128 scope call category activations slots 1
+  plan.routine @forward phase forward stage 0 {
+    plan.kernel "relu" {} (%w, %x) : [tensor<32xf32>, tensor<32xf32>] access [1, 2] at [0, 0]
+        stride [128, 0] over @data_ranks on @compute
+    plan.kernel "relu" {} (%v, %x) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [64, 0] on @compute
+    plan.kernel "relu" {} (%small, %x) : [tensor<2xf32>, tensor<2xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.routine @update phase update {
+    plan.kernel "sgd" {} (%v, %g, %m) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [3, 1, 3] at [64, 0, 0] on @compute
+  }
+}
