@@ -16,8 +16,9 @@ DS_INLINE void adamwElements(T *p, const T *g, T *m, T *v, int64_t n, const Adam
   }
 }
 
-/// Asks for the lines of each tensor 2 KiB ahead: processors do so by themselves, too, but not across the end of a page,
-/// and would wait for the first lines of each (docs/offload.md). Asking for what lies behind a tensor reads nothing.
+/// Asks for the lines of each tensor 2 KiB ahead: processors do so by themselves, too, but not across the end of a
+/// page, and would wait for the first lines of each (docs/offload.md). Asking for what lies behind a tensor reads
+/// nothing.
 template <typename T> void adamwRun(T *p, const T *g, T *m, T *v, int64_t n, const AdamWCoefficients<T> &k) {
   constexpr int64_t line = 64 / sizeof(T), block = 4 * line, ahead = 32 * line;
   int64_t i = 0;
