@@ -88,9 +88,8 @@ def print_table(args, results, failures):
     for name in rates:
         if name != "ds-run" and "ds-run" in rates:
             best, median = (ours / theirs for ours, theirs in zip(rates["ds-run"], rates[name]))
-            rounds_of = [statistics.median(theirs["seconds"]) / statistics.median(ours["seconds"]) * BYTES["ds-run"] / BYTES[name]
-                         for ours, theirs in zip(results["ds-run"], results[name])]
-            print(f"ds-run / {name}: best {best:.2f}, median {median:.2f}, by round {' '.join(f'{ratio:.2f}' for ratio in rounds_of)}")
+            rounds_of = f", by round {rounds.by_round(results['ds-run'], results[name])}" if BYTES[name] == BYTES["ds-run"] else ""
+            print(f"ds-run / {name}: best {best:.2f}, median {median:.2f}{rounds_of}")
     sums = {name: results[name][0]["sum"] for name in results if name in rates and BYTES[name] == 28}
     apart = max((abs(value / sums["ds-run"] - 1) for value in sums.values()), default=0) if "ds-run" in sums else 0
     print(f"sums of parameters within {apart:.0e} of each other after {args.warmup + args.updates} updates")

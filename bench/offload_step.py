@@ -71,7 +71,9 @@ def main():
     ranks.print_rates(f"GPT-2 124M, batch {BATCH} x {SEQ}, fp32, ZeRO-{args.stage} with the optimizer in host memory, {CORES} cores",
                       results, failures, rates)
     for count in args.ranks:
-        ranks.print_ratios(rates, f"ds-run-{count}", [f"deepspeed-{count}"])
+        ours, theirs = f"ds-run-{count}", f"deepspeed-{count}"
+        ranks.print_ratios(rates, ours, [theirs])
+        print(f"  by round {rounds.by_round(results[ours], results[theirs])}")
     for name in rates:
         losses = results[name][0]["losses"]
         print(f"{name:14}losses {' '.join(f'{loss:.4f}' for loss in losses)}")
