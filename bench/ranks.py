@@ -11,7 +11,7 @@ import time
 import rounds
 from rounds import BIN, ROOT
 
-RANKS = 2
+RANKS = 2  # of one thread, where a bench asks for no other number
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
 MACHINE = {"name": "bench", "device": "cpu", "threads": 1, "workspace_bytes_per_thread": "8MiB", "alignment": 64}
 
@@ -23,7 +23,7 @@ def add_arguments(parser):
     rounds.add_timeout(parser)
 
 
-def make_work(work, model, vocabulary, samples, seq):
+def make_work(work, model, vocabulary, samples, seq, threads=1):
     """Tools; model, data and machine file in `work`; the model is kept between runs."""
     rounds.require_modules("numpy", "safetensors", "torch", "transformers")
     rounds.require_tools("ds-opt", "ds-run")
@@ -34,38 +34,38 @@ def make_work(work, model, vocabulary, samples, seq):
         subprocess.run([sys.executable, ROOT / "models/export.py", *model, "--out", work / "model"], check=True, stdout=subprocess.DEVNULL)
     tokens = numpy.random.default_rng(0).integers(0, vocabulary, (samples, seq), dtype=numpy.int64)
     save_file({"input_ids": tokens, "labels": tokens}, work / "data.safetensors")
-    (work / "machine.json").write_text(json.dumps(MACHINE))
+    (work / "machine.json").write_text(json.dumps({**MACHINE, "threads": threads}))
 
 
-def compile_plan(work, config, plan):
+def compile_plan(work, config, plan, ranks=RANKS):
     (work / "c.json").write_text(json.dumps(config))
     subprocess.run([BIN / "ds-opt", "compile", work / "model", "--config", work / "c.json", "--machine", work / "machine.json",
-                    "--ranks", str(RANKS), "-o", plan, "--quiet"], check=True)
+                    "--ranks", str(ranks), "-o", plan, "--quiet"], check=True)
 
 
-def run_ours(args, work, by_mpi, plan, *more):
+def run_ours(args, work, by_mpi, plan, *more, ranks=RANKS, threads=1):
     """Step seconds and losses of ds-run, ranks as threads of one process or as processes under mpirun."""
     metrics = work / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
     # Unbound: a rank's communication has a thread of its own, as gloo's has.
-    launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", RANKS] if by_mpi else []
-    command = [*launch, BIN / "ds-run", plan, *([] if by_mpi else ["-n", RANKS]), "--data", work / "data.safetensors", "--quiet",
-               "--threads", 1, "--steps", args.warmup + args.steps, "--metrics", metrics, *more]
+    launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", ranks] if by_mpi else []
+    command = [*launch, BIN / "ds-run", plan, *([] if by_mpi else ["-n", ranks]), "--data", work / "data.safetensors", "--quiet",
+               "--threads", threads, "--steps", args.warmup + args.steps, "--metrics", metrics, *more]
     rounds.run([command], args.timeout, environments=[OPEN_MPI]).require()
     steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
     return {"seconds": [step["step_seconds"] for step in steps[args.warmup:]], "losses": [step["loss"] for step in steps]}
 
 
-def run_peer(args, script, contender, *more):
+def run_peer(args, script, contender, *more, ranks=RANKS, threads=1):
     """The same of a peer: every rank is a process of `script`, which ends in measure(); rank 0 prints the result."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     python = args.deepspeed if contender.startswith("deepspeed") else sys.executable
     command = [python, script, "--worker", contender, "--steps", args.steps, "--warmup", args.warmup, *more]
-    environments = [{"OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS),
-                     "LOCAL_WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for rank in range(RANKS)]
-    ended = rounds.run([command] * RANKS, args.timeout, [f"rank {rank}" for rank in range(RANKS)], environments)
+    environments = [{"OMP_NUM_THREADS": str(threads), "DS_ACCELERATOR": "cpu", "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
+                     "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for rank in range(ranks)]
+    ended = rounds.run([command] * ranks, args.timeout, [f"rank {rank}" for rank in range(ranks)], environments)
     results = [line for line in ended.outputs[0].splitlines() if line.startswith("{")]
     if not results:  # FSDP2 may end badly once it has printed its line
         ended.require()
@@ -74,14 +74,41 @@ def run_peer(args, script, contender, *more):
 
 
 def peer_module(model):
-    """In a peer's rank: the module that models/export.py exports, loss inside, on one thread."""
+    """In a peer's rank: the module that models/export.py exports, loss inside, on as many threads as run_peer gives."""
     import torch
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     sys.path.insert(0, str(ROOT / "models"))
     os.environ["HF_HUB_OFFLINE"] = "1"
     import export as exporter
     from exporting.sources import open_source
     return open_source(exporter.parse([*model, "--out", "x"])).module
+
+
+def deepspeed_step(module, config):
+    """In a peer's rank: batch -> loss of a step by DeepSpeed's engine."""
+    import deepspeed
+    engine, *_ = deepspeed.initialize(model=module, model_parameters=module.parameters(), config=config)
+
+    def step(batch):
+        loss = engine(**batch)
+        engine.backward(loss)
+        engine.step()
+        return loss
+    return step
+
+
+def measure_batches(args, train, data, micro):
+    """In a peer's rank: measure() of train(batch) -> loss, on batches that ds-run would take from the file `data`."""
+    import torch.distributed as dist
+    from safetensors.torch import load_file
+    columns, ranks = load_file(data), dist.get_world_size()
+
+    def step(index):
+        first = (index * ranks + dist.get_rank()) * micro % len(columns["input_ids"])
+        loss = train({name: column[first:first + micro] for name, column in columns.items()}).detach().clone()
+        dist.all_reduce(loss)
+        return loss.item() / ranks
+    measure(args, step)
 
 
 def measure(args, step):

@@ -95,18 +95,12 @@ def print_hidden(args, contenders):
 
 
 def worker(args):
-    import torch.distributed as dist
-    from safetensors.torch import load_file
     module = ranks.peer_module(MODEL)
-    train = deepspeed_step(module, args.worker) if args.worker.startswith("deepspeed") else torch_step(module, args.worker)
-    columns = load_file(WORK / "data.safetensors")
-
-    def step(index):
-        first = (index * RANKS + dist.get_rank()) * MICRO % SAMPLES
-        loss = train({name: column[first:first + MICRO] for name, column in columns.items()}).detach().clone()
-        dist.all_reduce(loss)
-        return loss.item() / RANKS
-    ranks.measure(args, step)
+    if args.worker.startswith("deepspeed"):
+        train = ranks.deepspeed_step(module, ds_config(int(args.worker[-1])))
+    else:
+        train = torch_step(module, args.worker)
+    ranks.measure_batches(args, train, WORK / "data.safetensors", MICRO)
 
 
 def torch_step(module, strategy):
@@ -128,19 +122,6 @@ def torch_step(module, strategy):
         loss = model(**batch)
         loss.backward()
         optimizer.step()
-        return loss
-    return step
-
-
-def deepspeed_step(module, contender):
-    import deepspeed
-    config = ds_config(int(contender[-1]))
-    engine, *_ = deepspeed.initialize(model=module, model_parameters=module.parameters(), config=config)
-
-    def step(batch):
-        loss = engine(**batch)
-        engine.backward(loss)
-        engine.step()
         return loss
     return step
 

@@ -9,7 +9,7 @@ bash scripts/build.sh release all benches >build/bench-build.log 2>&1 || { tail 
 failed=()
 run() { "$@" || failed+=("$*"); }
 run build/venv/bin/python bench/train_step.py "$@"
-for bench in memory compile_time check_table zero_ranks pipeline flight_cost; do
+for bench in memory host_update compile_time check_table zero_ranks pipeline flight_cost; do
   run build/venv/bin/python bench/$bench.py
 done
 run build/release/bin/bench-scheduling

@@ -109,7 +109,7 @@ def test_every_bench_has_a_time_out_and_says_so_without_any_module(bench):
     assert done.returncode == 0 and "--timeout" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("bench", ["train_step.py", "memory.py", "zero_ranks.py", "pipeline.py"])
+@pytest.mark.parametrize("bench", ["train_step.py", "memory.py", "host_update.py", "zero_ranks.py", "pipeline.py"])
 def test_modules_that_are_missing_are_named(bench):
     done = subprocess.run([sys.executable, "-S", BENCH / bench], text=True, capture_output=True)
     assert done.returncode == 1 and re.match(r"error: \S+ has no numpy, .*; run the bench with build/venv/bin/python", done.stderr), done.stderr
