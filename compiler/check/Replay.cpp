@@ -164,7 +164,7 @@ std::vector<uint32_t> groupsOf(const proto::Role &role, const std::vector<std::s
     return std::pair(range.arena, range.begin);
   };
   std::ranges::stable_sort(order, {}, place);
-  uint32_t last = 0; // the buffer that ends last of those before
+  uint32_t last = order.empty() ? 0 : order.front(); // the buffer that ends last of those before
   for (const uint32_t buffer : order) {
     const Range range = rangeOf(role.buffers(int(buffer))), before = rangeOf(role.buffers(int(last)));
     if (range.overlaps(before))

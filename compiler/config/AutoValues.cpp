@@ -68,7 +68,8 @@ bool saysAuto(const Node &node) { return node.kind == Node::Kind::String && node
 std::span<const AutoRule> autoRules() { return rules; }
 
 bool isAuto(const Node &value, const KnownKey &key) {
-  return saysAuto(value) && !key.removed && key.fallback != R"("auto")" && (key.type != "str" || !key.values.empty());
+  const bool ownsIt = key.fallback == R"("auto")" || key.path == "deepstatic.offload";
+  return saysAuto(value) && !key.removed && !ownsIt && (key.type != "str" || !key.values.empty());
 }
 
 AutoRefusal refusalOfAuto(std::string_view path) {

@@ -186,6 +186,7 @@ struct Config {
   Pipeline pipeline;
   Recompute recompute;
   bool cpuCheckpointing = false;    // activation_checkpointing.cpu_checkpointing
+  bool offloadAuto = false;         // deepstatic.offload is "auto": what the memory asks for
   std::vector<OffloadRule> offload; // deepstatic.offload; the first that matches decides; else: they stay
   std::string offloadParameters;    // zero_optimization.offload_param.device, likewise
   std::string offloadOptimizer;     // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"

@@ -47,8 +47,10 @@ void resolveActivations(Resolver &resolver, Config &config) {
   if (const Node *value = resolver.find(activations)) {
     if (value->kind == Node::Kind::Object)
       readRules(resolver, *value, config.offload);
+    else if (resolver.string(activations) == "auto")
+      config.offloadAuto = true;
     else if (resolver.string(activations) != "none")
-      resolver.refuse(activations, R"(it takes "none" or an object of {"REGEX": "cpu" or "nvme"})",
+      resolver.refuse(activations, R"(it takes "none", "auto" or an object of {"REGEX": "cpu" or "nvme"})",
                       "--set deepstatic.offload=none");
   }
   if (config.cpuCheckpointing)

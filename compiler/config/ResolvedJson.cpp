@@ -180,7 +180,9 @@ std::string resolvedJson(const Config &config) {
       resolved[section] = {{"enabled", true}, {"output_path", monitor->outputPath}, {"job_name", monitor->jobName}};
   addProfiling(config.profiling, resolved);
   nlohmann::ordered_json sorted(resolved);
-  for (const OffloadRule &rule : config.offload)
+  if (config.offloadAuto)
+    sorted["deepstatic"]["offload"] = "auto";
+  for (const OffloadRule &rule : config.offloadAuto ? std::vector<OffloadRule>() : config.offload)
     sorted["deepstatic"]["offload"][rule.modules] = rule.device;
   sorted["deepstatic"]["recompute"] = recomputeJson(config.recompute);
   return sorted.dump();

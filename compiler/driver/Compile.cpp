@@ -298,6 +298,36 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
   return machine;
 }
 
+/// What deepstatic.offload "auto" tries: nothing but what other keys ask for, and then what costs more and more.
+static std::vector<OffloadOptions> offloadChoices(const CompileOptions &options) {
+  std::vector<OffloadOptions> choices{options.offload};
+  const auto add = [&](auto &&change) {
+    OffloadOptions next = choices.back();
+    change(next);
+    choices.push_back(next);
+  };
+  add([](OffloadOptions &next) { next.activations.push_back(".*=host"); });
+  if (options.device == kernels::Device::Cpu && options.offload.optimizer.empty())
+    add([](OffloadOptions &next) { next.optimizer = "host"; });
+  if (options.offload.parameters.empty())
+    add([](OffloadOptions &next) { next.parameters = "host"; });
+  return choices;
+}
+
+/// In words.
+static config::AutoValue chosenOffload(const OffloadOptions &offload, int64_t room) {
+  std::string what;
+  for (const auto &[chosen, name] : {std::pair(!offload.activations.empty(), "activations"),
+                                     {!offload.optimizer.empty(), "optimizer state"},
+                                     {!offload.parameters.empty(), "parameters"}})
+    if (chosen)
+      what += (what.empty() ? "" : ", ") + std::string(name);
+  return {.path = "deepstatic.offload",
+          .valueJson = "\"" + (what.empty() ? "none" : what) + "\"",
+          .why = room > 0 ? "as little as fits into " + std::to_string(room) + " bytes of device memory"
+                          : "the device's memory is unknown; --device-memory says it"};
+}
+
 /// For passes that ask how long transfers take.
 static void setLinks(ModuleOp module, const config::Machine &machine) {
   Builder builder(module.getContext());
@@ -404,13 +434,18 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
-  if (!options.offload.activations.empty())
+  if (!options.offload.activations.empty() || config.offloadAuto)
     setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;
-  if (config.recompute.mode == config::Recompute::Mode::Auto && roomOf(machine) > 0) {
+  const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
+  if (roomOf(machine) > 0 && (searches || config.offloadAuto)) {
     request.progress("fitting it into memory");
-    planned = planWithinMemory(*module, roomOf(machine), options, diagnostics);
+    planned = config.offloadAuto
+                  ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options), options, diagnostics)
+                  : planWithinMemory(*module, roomOf(machine), options, diagnostics);
   }
+  if (config.offloadAuto)
+    config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));
   const bool distributed = request.emit == Emit::Dist || request.emit == Emit::Schedule;
   if (planned && !distributed)
     module = std::move(planned);

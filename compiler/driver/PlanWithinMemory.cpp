@@ -128,6 +128,23 @@ OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room
   return std::move(best.module);
 }
 
+OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, bool search,
+                                                const std::vector<OffloadOptions> &choices, CompileOptions &options,
+                                                const DiagnosticCollector &diagnostics) {
+  const Attribute links = module->getAttr(linksAttribute); // each choice begins with what they can hide
+  for (const OffloadOptions &choice : choices) {
+    const bool isFirst = &choice == &choices.front();
+    module->setAttr(linksAttribute, links);
+    options.offload = choice;
+    OwningOpRef<ModuleOp> planned = search
+                                        ? planWithinMemory(module, isFirst ? highest : room, options, diagnostics)
+                                        : LevelSearch(module, options, diagnostics).at(options.recompute.level).module;
+    if (deviceBytes(*planned) <= room || &choice == &choices.back())
+      return planned;
+  }
+  llvm_unreachable("there is a choice");
+}
+
 void ds::driver::noteRecompute(ModuleOp module, const config::Recompute &asked, plan::proto::Plan &plan) {
   using Mode = config::Recompute::Mode;
   const train::RecomputeSummaryAttr summary = summaryOf(module);

@@ -10,6 +10,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace ds::driver {
 
@@ -22,6 +23,13 @@ ChooseRecomputeOptions recomputeOptions(const config::Recompute &recompute);
 /// level needs more.
 mlir::OwningOpRef<mlir::ModuleOp> planWithinMemory(mlir::ModuleOp module, int64_t room, CompileOptions &options,
                                                    const DiagnosticCollector &diagnostics);
+
+/// The same of the first of `choices` of what leaves device memory whose plan fits into `room`, or the last; writes it
+/// into `options`. With the first, nothing is computed again to make it fit: others may cost less. `search`: levels of
+/// recompute are tried, else that of `options` is taken.
+mlir::OwningOpRef<mlir::ModuleOp> planOffloaded(mlir::ModuleOp module, int64_t room, bool search,
+                                                const std::vector<OffloadOptions> &choices, CompileOptions &options,
+                                                const DiagnosticCollector &diagnostics);
 
 /// Notes in `plan` what a planned module computes again. Throws ds::Error for a level that was asked for and that the
 /// model does not have.

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -198,6 +199,26 @@ def test_rules_by_name(tools, tmp_path, prepared):
             assert all(any(module in name for name in names) for module in modules), names
         assert not any("h.0/attn" in one["name"] for one in transfers if "h.0/attn" in rules.get("offload", {}))
         assert train(tools, plan, data, 1)[0] == expected
+
+
+def test_auto_takes_what_the_memory_asks_for(tools, tmp_path, prepared):
+    """With less and less device memory more leaves, in the order of what it costs; the bits stay."""
+    model, micro, data = prepared("gpt2")
+    config = write_config(tmp_path / "c.json", micro, deepstatic={"offload": "auto"})
+    plain, before = compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), {"gradient_clipping": 1.0, "deepstatic": {"recompute": "none"}})
+    expected, _ = train(tools, plain, data, 1)
+    chosen, arenas = [], [arena(before)]
+    for share in (1, 0.9, 0.3, 0.255):
+        plan = tmp_path / f"{share}.dsplan"
+        told = tools("ds-opt", "compile", model, "--config", config, "--device-memory", int(share * arena(before)), "-o", plan)
+        chosen.append(re.search(r'deepstatic.offload is "(.*)" \(as little as fits', told.stdout + told.stderr)[1])
+        report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
+        assert arena(report) <= share * arena(before)
+        arenas.append(arena(report))
+        assert train(tools, plan, data, 1)[0] == expected
+    assert chosen[:2] == ["none", "activations"] and chosen[2].startswith("activations") and chosen[3] == "activations, optimizer state, parameters", chosen
+    unknown = tools("ds-opt", "compile", model, "--config", config, "-o", tmp_path / "unknown.dsplan")
+    assert 'deepstatic.offload is "none" (the device\'s memory is unknown' in unknown.stdout + unknown.stderr
 
 
 def test_a_rule_that_moves_nothing_is_refused(tools, tmp_path, prepared):

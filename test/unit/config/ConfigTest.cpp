@@ -317,7 +317,7 @@ TEST(Config, TheResolvedConfigurationHasEveryDefault) {
       R"("gradient_accumulation_steps":1,"gradient_clipping":1.0,"optimizer":{"params":{"adam_w_mode":true,)"
       R"("betas":[0.9,0.999],"eps":1e-08,"lr":0.001,"weight_decay":0.0},"type":"AdamW"},)"
       R"("scheduler":{"type":null},"train_batch_size":2,"train_micro_batch_size_per_gpu":2,)"
-      R"("zero_optimization":{"allgather_bucket_size":500000000,"offload_optimizer":{"device":"none"},"overlap_comm":false,)"
+      R"("zero_optimization":{"allgather_bucket_size":500000000,"offload_optimizer":{"device":"none"},"offload_param":{"device":"none"},"overlap_comm":false,)"
       R"("reduce_bucket_size":500000000,"stage":0,"stage3_max_live_parameters":1000000000,)"
       R"("stage3_max_reuse_distance":1000000000,"stage3_model_persistence_threshold":9223372036854775807,)"
       R"("stage3_param_persistence_threshold":100000,"stage3_prefetch_bucket_size":50000000}})");

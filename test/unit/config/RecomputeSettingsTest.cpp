@@ -97,20 +97,17 @@ TEST(RecomputeSettings, WhatHoldsIsResolvedToItself) {
 }
 
 TEST(RecomputeSettings, Refusals) {
-  EXPECT_EQ(refusal(own(R"("fulll")")),
-            R"(it takes "none", "full", "auto", a level or an object of {"REGEX": "save" or )"
-            R"("recompute"}; the nearest is "full")");
+  EXPECT_EQ(refusal(own(R"("fulll")")), R"(it takes "none", "full", "auto", a level or an object of {"REGEX": "save", )"
+                                        R"("recompute" or "offload"}; the nearest is "full")");
   EXPECT_EQ(refusal(own("-1")), "a level is at least 0, which computes nothing again");
   EXPECT_EQ(refusal(own("1.5")), "it takes a str or int or object");
   EXPECT_EQ(refusal(own("{}")), R"(it names no module; write {"REGEX": "recompute"}, or "none")");
   EXPECT_EQ(refusal(own(R"({"": "save"})")), "an empty expression names no module");
   EXPECT_EQ(refusal(own("{\"" + std::string(1001, '(') + R"(": "save"})")),
             "an expression has at most 1000 characters");
-  EXPECT_EQ(refusal(own(R"({"h": "offload"})")),
-            R"(the rule h is "offload", which is not available yet; "save" and "recompute" are)");
   EXPECT_EQ(refusal(own(R"({"h": "recomput"})")),
-            R"(the rule h is "recomput"; it takes "save" or "recompute", the nearest is "recompute")");
-  EXPECT_EQ(refusal(own(R"({"h": 1})")), R"(the rule h is 1; it takes "save" or "recompute")");
+            R"(the rule h is "recomput"; it takes "save", "recompute" or "offload", the nearest is "recompute")");
+  EXPECT_EQ(refusal(own(R"({"h": 1})")), R"(the rule h is 1; it takes "save", "recompute" or "offload")");
   for (const char *count : {"0", "-3", "\"two\"", "true", "1.5"})
     EXPECT_EQ(refusal(R"("activation_checkpointing": {"number_checkpoints": )" + std::string(count) + "}"),
               "it is a number of checkpoints and must be at least 1")

@@ -1,0 +1,72 @@
+//===- OffloadSettingsTest.cpp ---------------------------------------------===//
+#include "compiler/config/Config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace ds::config {
+namespace {
+
+Config resolve(const std::string &members) {
+  return resolveConfig("{\"train_batch_size\": 1, " + members + "}", ConfigOverrides());
+}
+
+/// "mlp=nvme .*=cpu", in the order in which they decide.
+std::string rulesOf(const std::string &members) {
+  std::string text;
+  for (const OffloadRule &rule : resolve(members).offload)
+    text += (text.empty() ? "" : " ") + rule.modules + "=" + rule.device;
+  return text;
+}
+
+std::string refusal(const std::string &members) {
+  try {
+    resolve(members);
+  } catch (const ConfigError &error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(OffloadSettings, RulesOfRecomputeComeFirstAndThatForAllLast) {
+  EXPECT_EQ(rulesOf(R"("bf16": {"enabled": false})"), "");
+  EXPECT_EQ(rulesOf(R"("deepstatic": {"offload": "none"})"), "");
+  EXPECT_EQ(rulesOf(R"("activation_checkpointing": {"cpu_checkpointing": true})"), ".*=cpu");
+  EXPECT_EQ(rulesOf(R"("deepstatic": {"recompute": {"a": "save", "b": "recompute"}})"), "");
+  EXPECT_EQ(rulesOf(R"("deepstatic": {"recompute": {"a": "save", "b": "offload"}, "offload": {"c": "none", "d": "cpu"}},
+                       "activation_checkpointing": {"cpu_checkpointing": true})"),
+            "a=none b=cpu c=none d=cpu .*=cpu");
+}
+
+TEST(OffloadSettings, FilesLieInOneFolder) {
+  const auto folderOf = [](const std::string &members) { return resolve(members).nvme->folder; };
+  EXPECT_FALSE(resolve(R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "nvme_path": "/a"}})").nvme);
+  EXPECT_EQ(folderOf(R"("zero_optimization": {"offload_optimizer": {"device": "nvme", "nvme_path": "/a"}})"), "/a");
+  EXPECT_EQ(folderOf(R"("zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/b"}})"), "/b");
+  EXPECT_EQ(folderOf(R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"})"), "/c");
+  EXPECT_NE(refusal(R"("zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/b"},
+                       "offload_optimizer": {"device": "nvme", "nvme_path": "/a"}})")
+                .find("a rank has one file, and that is in /a"),
+            std::string::npos);
+  const Config config = resolve(R"("zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/b"}},
+                                   "aio": {"block_size": 8192, "queue_depth": 3})");
+  EXPECT_EQ(config.nvme->blockBytes, 8192);
+  EXPECT_EQ(config.nvme->queueDepth, 3);
+}
+
+TEST(OffloadSettings, Refusals) {
+  const std::string there = R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"}, )";
+  for (const auto &[members, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {R"("deepstatic": {"offload": "all"})", R"(it takes "none", "auto" or an object of {"REGEX": "cpu" or "nvme"})"},
+           {R"("deepstatic": {"offload": {"mlp": "disk"}})", R"(it takes "none", "cpu" or "nvme")"},
+           {R"("deepstatic": {"offload": {"": "cpu"}})", "an empty expression names no module"},
+           {R"("deepstatic": {"offload": {"mlp": "nvme"}})", "no key nvme_path names a folder"},
+           {there + R"("aio": {"block_size": 5000})", "must be a multiple of 4096"},
+           {there + R"("aio": {"queue_depth": 0})", "it takes 1 to 1024"}})
+    EXPECT_NE(refusal(members).find(sentence), std::string::npos) << refusal(members);
+}
+
+} // namespace
+} // namespace ds::config
