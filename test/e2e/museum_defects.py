@@ -43,6 +43,8 @@ PLANS = {
     "zero3": ("gpt2", 2, 2, 3, SMALL, {}, None),
     "recomputed": ("dropout", 1, 2, 0, {}, {"recompute": "full"}, DROPOUT),
 }
+PLANS["offloaded"] = (*PLANS["zero2"][:4], {**PLANS["zero2"][4], "offload_optimizer": {"device": "cpu"}}, {}, None)
+PLANS["away"] = ("dropout", 1, 2, 0, {}, {"recompute": "none", "offload": {".*": "cpu"}}, DROPOUT.replace("16", "2048"))
 EXHIBITS = {}  # page: (name of a plan, defect)
 
 
@@ -310,3 +312,22 @@ def megatron_deepspeed_452(plan):
     commands = [at(plan, place).kernel for place in edits.kernels(plan, "clip_factor")]
     for one in [one for holder in [*commands, *plan.reference.ops] for one in holder.attributes if one.name == "max_norm"]:
         one.number *= 10
+
+
+@exhibit(31, "offloaded")
+def deepspeed_7981(plan):
+    megatron_7186(plan)
+
+
+@exhibit(32, "away")
+def pytorch_180665(plan):
+    role = plan.roles[0]
+    for routine in role.routines:
+        copies = [command for command in routine.commands if role.queues[command.queue].name == "evict"]
+        ended = {event for command in copies for event in command.signals}
+        early = [command for command in routine.commands if any(wait.event in ended for wait in command.waits)]
+        for command in early[:-1]:  # the last waits for all
+            early[-1].waits.extend(wait for wait in command.waits if wait.event in ended)
+            kept = [wait for wait in command.waits if wait.event not in ended]
+            del command.waits[:]
+            command.waits.extend(kept)
