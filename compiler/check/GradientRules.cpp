@@ -168,8 +168,10 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
         memory.refuse("coverage", index,
                       "updates parameter " + variableName(memory, member.variable) + " a second time in one step");
     for (const OperandSegment &segment : memory.segmentsOf(gradient, skip, bytes, microbatch))
-      if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
-          !why.empty())
+      if (!memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty())
+        continue; // a copy of what is not followed; the first rank of the role has met it
+      else if (const std::string why = checkGradient(memory, segment, {update.added, member.firstByte + segment.begin});
+               !why.empty())
         memory.refuse("coverage", index,
                       "the gradient of " + variableName(memory, member.variable) + " in " +
                           memory.nameOf(gradient.buffer()) + " " + why);

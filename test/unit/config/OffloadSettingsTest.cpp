@@ -59,7 +59,8 @@ TEST(OffloadSettings, FilesLieInOneFolder) {
 TEST(OffloadSettings, Refusals) {
   const std::string there = R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"}, )";
   for (const auto &[members, sentence] : std::vector<std::pair<std::string, std::string>>{
-           {R"("deepstatic": {"offload": "all"})", R"(it takes "none", "auto" or an object of {"REGEX": "cpu" or "nvme"})"},
+           {R"("deepstatic": {"offload": "all"})",
+            R"(it takes "none", "auto" or an object of {"REGEX": "cpu" or "nvme"})"},
            {R"("deepstatic": {"offload": {"mlp": "disk"}})", R"(it takes "none", "cpu" or "nvme")"},
            {R"("deepstatic": {"offload": {"": "cpu"}})", "an empty expression names no module"},
            {R"("deepstatic": {"offload": {"mlp": "nvme"}})", "no key nvme_path names a folder"},
