@@ -26,7 +26,7 @@ mkdir -p "$licences"
 python3 scripts/package_needs.py --bundle "$tree" | while read -r library; do
   cp -L "$library" "$tree/lib/"
 done
-for package in libmlir-22-dev libprotobuf-dev libssl-dev libcli11-dev nlohmann-json3-dev libdnnl2 libgomp1 ocl-icd-libopencl1; do
+for package in libmlir-22-dev libprotobuf-dev libssl-dev liburing-dev libcli11-dev nlohmann-json3-dev libdnnl2 libgomp1 ocl-icd-libopencl1; do
   cp -L "/usr/share/doc/$package/copyright" "$licences/$package"
 done
 python3 scripts/package_needs.py "$tree"

@@ -148,6 +148,8 @@ StateWriter::Written StateWriter::write(const Rank &rank) {
   try {
     makeFolder(folder_);
     written.file = writeRankFile(folder_, rank.executor->position().rank, plan_, rank.parts, take);
+    if (const Status failure = rank.executor->device().failure(); !failure.ok()) // what was read may be no state
+      written.status = failure;
   } catch (const std::exception &error) {
     written.status = Status::failure("%s", error.what());
   }

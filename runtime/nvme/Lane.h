@@ -25,6 +25,7 @@ public:
     if (base_ == MAP_FAILED)
       throw Error("no " + std::to_string(bytes) + " bytes of memory for blocks of a file: " + std::strerror(errno) +
                   "; smaller blocks or fewer of them would do");
+    (void)::madvise(base_, bytes, MADV_HUGEPAGE); // a block in small pages is many segments to a disk
   }
   ~AnonymousPages() { ::munmap(base_, bytes_); }
   AnonymousPages(const AnonymousPages &) = delete;

@@ -34,20 +34,19 @@ bool readsAndWrites(io_uring &ring) {
 
 } // namespace
 
-RingEngine::RingEngine(int file, unsigned depth, NvmeFaults *faults)
-    : BlockEngine(depth, faults), file_(file), ring_(std::make_unique<io_uring>()) {}
+RingEngine::RingEngine(int file, unsigned depth, NvmeFaults *faults) : BlockEngine(depth, faults), file_(file) {}
 
 std::unique_ptr<RingEngine> RingEngine::make(int file, unsigned depth, NvmeFaults *faults, std::string &refusal) {
   std::unique_ptr<RingEngine> engine(new RingEngine(file, depth, faults));
   int error = faults ? faults->ringRefusal() : 0;
   if (error == 0)
-    error = -::io_uring_queue_init(depth, engine->ring_.get(), 0);
+    error = -::io_uring_queue_init(depth, &engine->ring_, 0);
   if (error != 0) {
     refusal = std::string("io_uring is refused: ") + std::strerror(error);
     return nullptr;
   }
   engine->open_ = true;
-  if (readsAndWrites(*engine->ring_))
+  if (readsAndWrites(engine->ring_))
     return engine;
   refusal = "this kernel's io_uring cannot read and write, Linux 5.6 and later can";
   return nullptr;
@@ -55,21 +54,21 @@ std::unique_ptr<RingEngine> RingEngine::make(int file, unsigned depth, NvmeFault
 
 RingEngine::~RingEngine() {
   if (open_)
-    ::io_uring_queue_exit(ring_.get());
+    ::io_uring_queue_exit(&ring_);
 }
 
 void RingEngine::start(unsigned tag, const Block &block) noexcept {
   if (broken_ != 0)
     return endNow(tag, -broken_);
   const auto [offset, memory, bytes] = block.range;
-  io_uring_sqe *entry = ::io_uring_get_sqe(ring_.get()); // there is one: fewer than depth are under way
+  io_uring_sqe *entry = ::io_uring_get_sqe(&ring_); // there is one: fewer than depth are under way
   if (block.direction == Direction::Read)
     ::io_uring_prep_read(entry, file_, memory, unsigned(bytes), offset);
   else
     ::io_uring_prep_write(entry, file_, memory, unsigned(bytes), offset);
   entry->user_data = tag;
   int taken = 0;
-  for (int tries = 0; (taken = ::io_uring_submit(ring_.get())) <= 0; ++tries) {
+  for (int tries = 0; (taken = ::io_uring_submit(&ring_)) <= 0; ++tries) {
     if (taken == -EINTR)
       continue;
     if ((taken != -EAGAIN && taken != -EBUSY && taken != 0) || tries == mostTries) {
@@ -83,11 +82,11 @@ void RingEngine::start(unsigned tag, const Block &block) noexcept {
 /// Whatever goes wrong, it waits on: until the block has ended, the kernel writes to its memory.
 BlockEngine::Ended RingEngine::await() noexcept {
   io_uring_cqe *entry = nullptr;
-  while (const int error = ::io_uring_wait_cqe(ring_.get(), &entry))
+  while (const int error = ::io_uring_wait_cqe(&ring_, &entry))
     if (error != -EINTR)
       waitAMillisecond();
   const Ended ended{unsigned(entry->user_data), entry->res};
-  ::io_uring_cqe_seen(ring_.get(), entry);
+  ::io_uring_cqe_seen(&ring_, entry);
   return ended;
 }
 

@@ -3,10 +3,9 @@
 
 #include "runtime/nvme/BlockEngine.h"
 
+#include <liburing.h>
 #include <memory>
 #include <string>
-
-struct io_uring;
 
 namespace ds::runtime {
 
@@ -25,7 +24,7 @@ private:
   RingEngine(int file, unsigned depth, NvmeFaults *faults);
 
   const int file_;
-  std::unique_ptr<io_uring> ring_;
+  io_uring ring_{};
   bool open_ = false;
   /// Why the ring takes nothing any more. A submission that it did not take stays in its queue, where a later one would
   /// set it going: so there is no later one.

@@ -210,8 +210,11 @@ private:
     try {
       if (stop_)
         throw Error("stopped by a signal during the export; " + options_.path + " was not written");
-      if (const Executor *executor = ranks_.find(part.rank))
+      if (const Executor *executor = ranks_.find(part.rank)) {
         executor->read(part.part, first, bytes);
+        if (const Status failure = executor->device().failure(); !failure.ok()) // what was read may be no weight
+          throw Error(failure.message());
+      }
       transport_.copy(part.rank, 0, bytes);
     } catch (const Error &) {
       lost_ = true; // a rank, and with it the whole run

@@ -8,6 +8,7 @@
 #include "test/unit/runtime/SmallFileSystem.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -36,21 +37,19 @@ std::vector<std::vector<uint64_t>> cutsOf(const Range &range, const Alignment &a
   return cuts;
 }
 
-std::byte *address(uint64_t value) { return reinterpret_cast<std::byte *>(value); }
+alignas(page) std::array<std::byte, page> memory; // nothing looks into it
 
 TEST(BlockCutter, SendsWholePagesStraightAndTheirEdgesByBuffers) {
   using Cuts = std::vector<std::vector<uint64_t>>;
   const Alignment direct{.offset = page, .memory = 512};
   const uint64_t mebibyte = 1 << 20;
-  EXPECT_EQ(cutsOf({1000, address(1 << 16 | 1000), 2099000}, direct, mebibyte),
+  EXPECT_EQ(cutsOf({1000, &memory[1000], 2099000}, direct, mebibyte),
             (Cuts{{0, 4096, 0}, {4096, mebibyte, 1}, {1052672, 1044480, 1}, {2097152, 4096, 0}}));
-  EXPECT_EQ(cutsOf({4096, address(1 << 16), 3 * page}, direct, 2 * page), (Cuts{{4096, 8192, 1}, {12288, 4096, 1}}));
-  EXPECT_EQ(cutsOf({4096, address(1 << 16 | 8), 3 * page}, direct, 2 * page),
-            (Cuts{{4096, 8192, 0}, {12288, 4096, 0}}));
-  EXPECT_EQ(cutsOf({5000, address(1 << 16), 10}, direct, 2 * page), (Cuts{{4096, 4096, 0}}));
-  EXPECT_EQ(cutsOf({5000, address(1 << 16 | 3), 10000}, Alignment(), 2 * page),
-            (Cuts{{5000, 8192, 1}, {13192, 1808, 1}}));
-  EXPECT_EQ(cutsOf({5000, address(1 << 16), 0}, direct, page), Cuts());
+  EXPECT_EQ(cutsOf({4096, memory.data(), 3 * page}, direct, 2 * page), (Cuts{{4096, 8192, 1}, {12288, 4096, 1}}));
+  EXPECT_EQ(cutsOf({4096, &memory[8], 3 * page}, direct, 2 * page), (Cuts{{4096, 8192, 0}, {12288, 4096, 0}}));
+  EXPECT_EQ(cutsOf({5000, memory.data(), 10}, direct, 2 * page), (Cuts{{4096, 4096, 0}}));
+  EXPECT_EQ(cutsOf({5000, &memory[3], 10000}, Alignment(), 2 * page), (Cuts{{5000, 8192, 1}, {13192, 1808, 1}}));
+  EXPECT_EQ(cutsOf({5000, memory.data(), 0}, direct, page), Cuts());
 }
 
 TEST(NvmeFile, HoldsWhatIsWrittenAtAnyOffsetAddressAndLength) {
