@@ -489,3 +489,27 @@ def test_too_little_host_memory_is_refused(tools, tmp_path, exported):
     config = write_config(tmp_path / "c.json", 8, **AWAY)
     refused = tools("ds-opt", "compile", model, "--config", config, "--ranks", 1, "--host-memory", "1MiB", "-o", tmp_path / "p.dsplan", code=1)
     assert "host" in refused.stderr and "1048576" in refused.stderr.replace(",", ""), refused.stderr
+
+
+@pytest.fixture(scope="module")
+def small_disk(tmp_path_factory):
+    """A file system of 256 KiB."""
+    folder = tmp_path_factory.mktemp("disk")
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True).returncode != 0:
+        pytest.skip("this user may mount nothing")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_folders_that_hold_no_file(tools, tmp_path, prepared, small_disk):
+    """ds-run refuses before the first step: no folder, a file in its place, too little room. Another folder is a flag."""
+    model, micro, data = prepared("gpt2")
+    plan, _ = compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), updated_there("nvme", tmp_path / "missing"))
+    missing = tools.refused("ds-run", plan, "--data", data, "--steps", 1)
+    assert f"rank 0's file in {tmp_path / 'missing'} cannot be made: No such file or directory" in missing
+    (tmp_path / "file").write_text("")
+    assert "cannot be made: Not a directory" in tools.refused("ds-run", plan, "--data", data, "--steps", 1, "--nvme-path", tmp_path / "file")
+    assert re.search(r"needs \d+ bytes, but .* has \d+ available; make room", tools.refused("ds-run", plan, "--data", data, "--steps", 1, "--nvme-path", small_disk))
+    (tmp_path / "there").mkdir()
+    tools("ds-run", plan, "--data", data, "--steps", 1, "--nvme-path", tmp_path / "there")
+    assert not list((tmp_path / "there").iterdir())  # the file has no name
