@@ -36,8 +36,7 @@ CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vecto
           .reserve = plan.machine().reserve()};
 }
 
-/// Where a rank keeps its arena of space nvme; nothing where the plan has none.
-static std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const std::string &folder, uint32_t rank) {
+std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const std::string &folder, uint32_t rank) {
   if (!plan.has_nvme())
     return std::nullopt;
   return NvmePlace{.folder = folder.empty() ? plan.nvme().folder() : folder,

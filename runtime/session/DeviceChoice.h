@@ -2,11 +2,13 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plugins/CudaLibrary.h"
 #include "runtime/session/LocalRanks.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,9 @@ struct DeviceChoice {
 
 /// A rank of this process, of those that stand here, as one that is to have a GPU.
 CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vector<uint32_t> &localRanks);
+
+/// Where a rank keeps its arena of space nvme; nothing where the plan has none. `folder`: empty: the plan's.
+std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const std::string &folder, uint32_t rank);
 
 /// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda",
 /// "null"; empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a

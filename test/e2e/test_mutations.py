@@ -1,8 +1,8 @@
 """Plans broken on purpose (test/mutation): the checker refuses what is harmful, and what it accepts ends with the same bits.
 
-25 plans: GPT-2, Llama and a model with running statistics, ZeRO 0 to 3, one to four ranks, one to four micro-batches, one stage and two; once 24
-micro-batches, of which the checker looks at ten; once Lamb, once fp16; twice activations in host memory, twice optimizer state. `make test` plants every kind a few times; DS_TEST_SCOPE=all plants ten
-thousand in 41 plans, of whose refusals 95 % name the place. docs/mutations.md describes the kinds and has the table, which
+29 plans: GPT-2, Llama and a model with running statistics, ZeRO 0 to 3, one to four ranks, one to four micro-batches, one stage and two; once 24
+micro-batches, of which the checker looks at ten; once Lamb, once fp16; twice activations in host memory, twice optimizer state, four times parameters or files. `make test` plants every kind a few times; DS_TEST_SCOPE=all plants ten
+thousand in 45 plans, of whose refusals 95 % name the place. docs/mutations.md describes the kinds and has the table, which
 DS_UPDATE_DOCS=1 writes.
 """
 
@@ -30,6 +30,7 @@ STAGED = [("llama", 2, 3, 0, "1f1b", 1), ("gpt2", 4, 3, 1, "1f1b", 1), ("llama",
 # of as many samples that activations have the 4,096 bytes from which on they leave device memory
 OFFLOADED = {"activation_checkpointing": {"cpu_checkpointing": True}, "train_micro_batch_size_per_gpu": 16}
 UPDATED_THERE = {"offload_optimizer": {"device": "cpu"}}
+IN_FILES = {"device": "nvme", "nvme_path": "/tmp"}
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 
 
@@ -53,6 +54,9 @@ def subjects(tools, tmp_path_factory):
                 ("gpt2", 2, 2, 0, {}, {"optimizer": {"type": "Lamb", "params": {"lr": 0.01, "weight_decay": 0.1}}}),
                 ("gpt2", 1, 2, 0, {}, OFFLOADED), ("llama", 2, 2, 0, {}, OFFLOADED | {"deepstatic": {"pipeline": {"stages": 2}}}),
                 ("gpt2", 1, 2, 0, UPDATED_THERE, {}), ("gpt2", 2, 1, 1, UPDATED_THERE, {}),
+                ("gpt2", 2, 2, 1, {"offload_optimizer": IN_FILES}, {}), ("llama", 2, 2, 3, {"offload_param": {"device": "cpu"}}, {}),
+                ("gpt2", 2, 1, 2, {"offload_param": IN_FILES}, {}),
+                ("gpt2", 1, 2, 0, {"offload_param": IN_FILES, "offload_optimizer": IN_FILES}, {**OFFLOADED, "deepstatic": {"offload": {".*": "nvme"}}}),
                 ("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}})]
     for model, ranks, accumulation, stage, more, own in choices:
         plan = folder / f"{len(plans)}-{model}-{ranks}-{accumulation}-{stage}.dsplan"

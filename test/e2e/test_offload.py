@@ -48,6 +48,14 @@ def train(tools, plan, data, ranks):
     return (hashlib.sha256(out.read_bytes()).hexdigest(), [line["loss"] for line in metrics]), measured
 
 
+def require_same_bits(tools, plain, plan, report, data, ranks):
+    """One plan trains as the other, in no more device memory than its report says."""
+    expected, _ = train(tools, plain, data, ranks)
+    got, measured = train(tools, plan, data, ranks)
+    assert got == expected
+    assert measured <= arena(report)
+
+
 @pytest.fixture
 def prepared(tools, tmp_path, exported, text_data, masked_data):
     """prepared("gpt2") -> the model's folder, samples of a micro-batch, data."""
@@ -69,10 +77,7 @@ def test_activations_in_host_memory(tools, tmp_path, prepared, case):
     assert arena(before, "host") == 0 < arena(after, "host")
     # Of the tiny ResNet half the arena is the workspace of the last convolution's gradient, when no activation is left.
     assert arena(after) <= arena(before) if case[0] == "resnet50" else arena(after) < arena(before)
-    expected, _ = train(tools, plain, data, case[2])
-    got, measured = train(tools, plan, data, case[2])
-    assert got == expected
-    assert measured <= arena(after)
+    require_same_bits(tools, plain, plan, after, data, case[2])
     if case[3] == 1:  # at the end of a forward all that leaves is in host memory
         for rank in after["ranks_detail"]:
             assert rank["transfer_bytes_per_step"]["out"] == case[4] * rank["memory"]["host"]["peak_live_bytes"] <= rank["transfer_bytes_per_step"]["back"]
@@ -99,10 +104,7 @@ def require_equal(tools, folder, prepared, case, keys, space):
     plan, after = compile_plan(tools, folder, model, micro, case, {**keys, **updated_there(space, folder)})
     assert arena(before, "host") == arena(before, "nvme") == 0 and arena(after) < arena(before)
     assert moments(after, space) > 0.9 * moments(before, "device") and moments(after, "device") + moments(after, space) == moments(before, "device")
-    expected, _ = train(tools, plain, data, case[2])
-    got, measured = train(tools, plan, data, case[2])
-    assert got == expected
-    assert measured <= arena(after)
+    require_same_bits(tools, plain, plan, after, data, case[2])
 
 
 def moments(report, space):
@@ -150,10 +152,7 @@ def test_parameters_elsewhere(tools, tmp_path, prepared, case, space):
     plain, before = compile_plan(tools, tmp_path, model, micro, case, {})
     plan, after = compile_plan(tools, tmp_path, model, micro, case, parameters_there(space, tmp_path))
     assert weights(after, space) > 0.8 * weights(before, "device") and weights(after, "device") + weights(after, space) == weights(before, "device")
-    expected, _ = train(tools, plain, data, case[2])
-    got, measured = train(tools, plan, data, case[2])
-    assert got == expected
-    assert measured <= arena(after)
+    require_same_bits(tools, plain, plan, after, data, case[2])
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -164,10 +163,7 @@ def test_everything_elsewhere(tools, tmp_path, prepared, case, space):
     plain, before = compile_plan(tools, tmp_path, model, micro, case, {})
     plan, after = compile_plan(tools, tmp_path, model, micro, case, everything_there(space, tmp_path))
     assert arena(after) < arena(before) and arena(after, space) > 0
-    expected, _ = train(tools, plain, data, case[2])
-    got, measured = train(tools, plan, data, case[2])
-    assert got == expected
-    assert measured <= arena(after)
+    require_same_bits(tools, plain, plan, after, data, case[2])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -72,7 +72,7 @@ private:
 
 class DelayedDevice final : public Device {
 public:
-  explicit DelayedDevice(uint64_t seed) : seed_(seed) {}
+  DelayedDevice(uint64_t seed, std::optional<NvmePlace> nvme) : inner_(std::move(nvme)), seed_(seed) {}
   std::string_view name() const noexcept override { return inner_.name(); }
   bool executes() const noexcept override { return true; }
   std::unique_ptr<Arena> createArena(const std::string &space, uint64_t bytes, uint64_t alignment) override {
@@ -96,6 +96,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Device> delayedDevice(uint64_t seed) { return std::make_unique<DelayedDevice>(seed); }
+std::unique_ptr<Device> delayedDevice(uint64_t seed, std::optional<NvmePlace> nvme) {
+  return std::make_unique<DelayedDevice>(seed, std::move(nvme));
+}
 
 } // namespace ds::mutation

@@ -7,6 +7,7 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
+#include "runtime/session/DeviceChoice.h"
 #include "runtime/session/StepReport.h"
 #include "runtime/session/Training.h"
 #include "test/mutation/DelayedDevice.h"
@@ -112,7 +113,9 @@ Judge::Trial Judge::train(const plan::proto::Plan &plan, bool disturbed) const {
       for (int run = 0; run < (disturbed ? options_.runs : 1); ++run) {
         if (disturbed) {
           auto seed = std::make_shared<uint64_t>(uint64_t(run + 1) * 100);
-          training.makeDevice = [seed](uint32_t) { return delayedDevice((*seed)++); };
+          training.makeDevice = [seed, &plan](uint32_t rank) {
+            return delayedDevice((*seed)++, runtime::nvmePlace(plan, "", rank));
+          };
         }
         phase = 'L';
         runtime::Training all(training, kernels::cpuKernels());

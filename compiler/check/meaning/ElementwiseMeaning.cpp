@@ -65,6 +65,10 @@ std::vector<Meaning::Result> Meaning::runProgram(const proto::Command &command, 
   const auto &code = program->integers().values();
   const int inputs = kernel.operands_size() - outputs->integers().values_size();
   const std::span<const int64_t> shape = shapeOf(kernel.operands(kernel.operands_size() - 1));
+  for (int i = 0; i < kernel.operands_size(); ++i)
+    if (kernel.operands(i).access() != (i < inputs ? proto::Operand::READ : proto::Operand::WRITE))
+      throw Mismatch{"operand " + std::to_string(i) + " is not said to be " + (i < inputs ? "read" : "written") +
+                     ", as its program does"};
   std::vector<uint32_t> registers;
   for (int i = 0; i < inputs; ++i)
     registers.push_back(values_.broadcast(held[size_t(i)], shapeOf(kernel.operands(i)), shape));

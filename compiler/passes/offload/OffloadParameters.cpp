@@ -130,15 +130,9 @@ struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
   using OffloadParametersBase::OffloadParametersBase;
 
   void runOnOperation() override {
-    if (leastBytes < 0) {
-      getOperation().emitError() << "least-bytes is " << leastBytes.getValue() << "; it must not be negative";
+    const FailureOr<plan::MemorySpace> where = spaceAway(getOperation(), space, leastBytes);
+    if (failed(where))
       return signalPassFailure();
-    }
-    const std::optional<plan::MemorySpace> where = plan::symbolizeMemorySpace(space);
-    if (!where || where == plan::MemorySpace::Device) {
-      getOperation().emitError() << "space is " << space.getValue() << "; it must be host or nvme";
-      return signalPassFailure();
-    }
     for (auto role : getOperation().getOps<plan::RoleOp>())
       ParameterMove(role, *where, leastBytes, hostUpdates).run();
   }

@@ -4,6 +4,15 @@
 using namespace mlir;
 using namespace ds;
 
+FailureOr<plan::MemorySpace> ds::spaceAway(ModuleOp module, StringRef space, int64_t leastBytes) {
+  if (leastBytes < 0)
+    return module.emitError() << "least-bytes is " << leastBytes << "; it must not be negative";
+  const std::optional<plan::MemorySpace> where = plan::symbolizeMemorySpace(space);
+  if (!where || where == plan::MemorySpace::Device)
+    return module.emitError() << "space is " << space << "; it must be host or nvme";
+  return *where;
+}
+
 plan::MemorySpace ds::spaceOf(Value buffer) {
   return *plan::symbolizeMemorySpace(buffer.getDefiningOp<plan::BufferOp>().getArena());
 }

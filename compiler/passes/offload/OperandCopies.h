@@ -9,6 +9,10 @@
 
 namespace ds {
 
+/// The options of a pass that moves buffers away: `space` as a space other than the device's, or a failure after a
+/// diagnostic, as for negative `leastBytes`.
+llvm::FailureOr<plan::MemorySpace> spaceAway(mlir::ModuleOp module, llvm::StringRef space, int64_t leastBytes);
+
 /// The space of a buffer's arena, which has its name until ds-assign-offsets.
 plan::MemorySpace spaceOf(mlir::Value buffer);
 

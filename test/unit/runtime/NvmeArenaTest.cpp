@@ -77,8 +77,8 @@ proto::Plan doubledInAFile() {
 
 struct FileRun {
   FileRun()
-      : device(runtime::NvmePlace{
-            .folder = std::filesystem::current_path(), .options = {.blockBytes = 4096, .queueDepth = 2, .faults = &drive}}) {
+      : device(runtime::NvmePlace{.folder = std::filesystem::current_path(),
+                                  .options = {.blockBytes = 4096, .queueDepth = 2, .faults = &drive}}) {
     plan::validatePlan(plan);
     executor = std::make_unique<Executor>(plan, device, testKernels(), runtime::ExecutorOptions{.threads = 1});
     executor->initialize(runtime::VariableSources(plan, {}));
