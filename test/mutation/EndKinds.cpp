@@ -75,6 +75,8 @@ std::string forgottenGradient(proto::Plan &plan, Random &random) {
   if (!place)
     return "";
   const proto::Buffer &buffer = bufferOf(plan, *place, at(std::as_const(plan), *place).kernel().operands(0));
+  if (!buffer.has_variable() && !buffer.has_bucket())
+    return ""; // a copy of the parameter
   std::set<uint32_t> parameters;
   if (buffer.has_variable())
     parameters.insert(buffer.variable());
