@@ -434,15 +434,16 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
-  if (!options.offload.activations.empty() || config.offloadAuto)
+  const bool leaves = !options.offload.activations.empty() || config.offloadAuto;
+  if (leaves)
     setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
-  if (roomOf(machine) > 0 && (searches || config.offloadAuto)) {
+  if (roomOf(machine) > 0 && (searches || leaves)) {
     request.progress("fitting it into memory");
     planned = config.offloadAuto
                   ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options), options, diagnostics)
-                  : planWithinMemory(*module, roomOf(machine), options, diagnostics);
+                  : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
   }
   if (config.offloadAuto)
     config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));

@@ -112,14 +112,17 @@ ChooseRecomputeOptions ds::driver::recomputeOptions(const config::Recompute &rec
           .rules = {recompute.rules.begin(), recompute.rules.end()}};
 }
 
-OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, CompileOptions &options,
-                                                   const DiagnosticCollector &diagnostics) {
+OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, bool searches,
+                                                   CompileOptions &options, const DiagnosticCollector &diagnostics) {
   LevelSearch search(module, options, diagnostics);
-  LevelSearch::Planned best = search.at(0);
+  const int64_t asked = searches ? 0 : options.recompute.level;
+  LevelSearch::Planned best = search.at(asked);
   if (best.bytes > room && module->hasAttr(linksAttribute)) {
     module->removeAttr(linksAttribute); // all that is to leave does, however long compute waits for it
-    best = search.at(0);
+    best = search.at(asked);
   }
+  if (!searches)
+    return std::move(best.module);
   if (best.bytes > room) {
     best = search.smallest();
     best = best.bytes <= room ? search.lowest(room, std::move(best)) : search.below(room, std::move(best));
@@ -128,7 +131,7 @@ OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room
   return std::move(best.module);
 }
 
-OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, bool search,
+OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, bool searches,
                                                 const std::vector<OffloadOptions> &choices, CompileOptions &options,
                                                 const DiagnosticCollector &diagnostics) {
   const Attribute links = module->getAttr(linksAttribute); // each choice begins with what they can hide
@@ -136,9 +139,7 @@ OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, b
     const bool isFirst = &choice == &choices.front();
     module->setAttr(linksAttribute, links);
     options.offload = choice;
-    OwningOpRef<ModuleOp> planned = search
-                                        ? planWithinMemory(module, isFirst ? highest : room, options, diagnostics)
-                                        : LevelSearch(module, options, diagnostics).at(options.recompute.level).module;
+    OwningOpRef<ModuleOp> planned = planWithinMemory(module, isFirst ? highest : room, searches, options, diagnostics);
     if (deviceBytes(*planned) <= room || &choice == &choices.back())
       return planned;
   }

@@ -14,8 +14,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#include "llvm/ADT/SetVector.h"
-
 namespace ds {
 #define GEN_PASS_DEF_OFFLOADOPTIMIZER
 #include "compiler/passes/offload/Passes.h.inc"
@@ -33,26 +31,12 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
 
   void run() {
-    for (auto buffer : role_.getOps<plan::BufferOp>())
-      if (isOffloaded(buffer))
-        moved_.insert(buffer);
-    if (moved_.empty() && llvm::none_of(role_.getOps<plan::BufferOp>(), isAway))
-      return;
-    makeArena(role_, plan::MemorySpace::Host);
-    makeArena(role_, space_);
-    for (Operation *buffer : moved_)
-      cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
+    moveBuffers(role_, space_, plan::Category::Optimizer, leastBytes_, llvm::IsaPred<plan::KernelOp>);
     for (auto routine : role_.getOps<plan::RoutineOp>())
       moveKernels(routine);
   }
 
 private:
-  bool isOffloaded(plan::BufferOp buffer) const {
-    return buffer.getScope() == plan::Scope::Plan && buffer.getCategory() == plan::Category::Optimizer &&
-           int64_t(buffer.getBytes()) >= leastBytes_ && !buffer->use_empty() &&
-           llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp>);
-  }
-
   void moveKernels(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     copies_.clear();
@@ -109,8 +93,7 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  llvm::SetVector<Operation *> moved_; // buffers
-  SmallVector<Copied> copies_;         // of one routine
+  SmallVector<Copied> copies_; // of one routine
 };
 
 struct OffloadOptimizer : ds::impl::OffloadOptimizerBase<OffloadOptimizer> {

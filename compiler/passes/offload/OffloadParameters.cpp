@@ -15,8 +15,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#include "llvm/ADT/SetVector.h"
-
 namespace ds {
 #define GEN_PASS_DEF_OFFLOADPARAMETERS
 #include "compiler/passes/offload/Passes.h.inc"
@@ -34,25 +32,13 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates) {}
 
   void run() {
-    for (auto buffer : role_.getOps<plan::BufferOp>())
-      if (isOffloaded(buffer))
-        moved_.insert(buffer);
-    if (moved_.empty())
-      return;
-    makeArena(role_, plan::MemorySpace::Host);
-    makeArena(role_, space_);
-    for (Operation *buffer : moved_)
-      cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
+    moved_ = moveBuffers(role_, space_, plan::Category::Weights, leastBytes_,
+                         llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
     for (auto routine : role_.getOps<plan::RoutineOp>())
       bringParameters(routine);
   }
 
 private:
-  bool isOffloaded(plan::BufferOp buffer) const {
-    return buffer.getScope() == plan::Scope::Plan && buffer.getCategory() == plan::Category::Weights &&
-           int64_t(buffer.getBytes()) >= leastBytes_ && !buffer->use_empty() &&
-           llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
-  }
   bool isMoved(Value buffer) const { return moved_.contains(buffer.getDefiningOp()); }
 
   /// Of a kernel that reads and writes a parameter.
@@ -123,7 +109,7 @@ private:
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const bool hostUpdates_;
-  llvm::SetVector<Operation *> moved_; // buffers
+  llvm::DenseSet<Operation *> moved_; // buffers
 };
 
 struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {

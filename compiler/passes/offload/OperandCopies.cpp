@@ -17,7 +17,8 @@ plan::MemorySpace ds::spaceOf(Value buffer) {
   return *plan::symbolizeMemorySpace(buffer.getDefiningOp<plan::BufferOp>().getArena());
 }
 
-void ds::makeArena(plan::RoleOp role, plan::MemorySpace space) {
+/// Behind those of the spaces before it, unless the role has one.
+static void makeArena(plan::RoleOp role, plan::MemorySpace space) {
   OpBuilder members(role.getContext());
   for (auto arena : role.getOps<plan::ArenaOp>()) {
     if (arena.getSpace() == space)
@@ -26,6 +27,22 @@ void ds::makeArena(plan::RoleOp role, plan::MemorySpace space) {
       members.setInsertionPointAfter(arena);
   }
   plan::ArenaOp::create(members, role.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
+}
+
+llvm::DenseSet<Operation *> ds::moveBuffers(plan::RoleOp role, plan::MemorySpace space, plan::Category category,
+                                            int64_t leastBytes, llvm::function_ref<bool(Operation *)> may) {
+  llvm::DenseSet<Operation *> moved;
+  for (auto buffer : role.getOps<plan::BufferOp>())
+    if (buffer.getScope() == plan::Scope::Plan && buffer.getCategory() == category &&
+        int64_t(buffer.getBytes()) >= leastBytes && !buffer->use_empty() && llvm::all_of(buffer->getUsers(), may)) {
+      buffer.setArena(stringifyMemorySpace(space));
+      moved.insert(buffer);
+    }
+  if (!moved.empty()) {
+    makeArena(role, plan::MemorySpace::Host);
+    makeArena(role, space);
+  }
+  return moved;
 }
 
 Value ds::makeBuffer(OpBuilder &members, plan::CommandOpInterface command, unsigned index, plan::MemorySpace space) {

@@ -5,6 +5,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace ds {
@@ -16,8 +18,10 @@ llvm::FailureOr<plan::MemorySpace> spaceAway(mlir::ModuleOp module, llvm::String
 /// The space of a buffer's arena, which has its name until ds-assign-offsets.
 plan::MemorySpace spaceOf(mlir::Value buffer);
 
-/// The arena of a space, behind those of the spaces before it, unless the role has one.
-void makeArena(plan::RoleOp role, plan::MemorySpace space);
+/// Moves buffers of a category to a space, with its arena and that of host memory, through which it is reached: those
+/// of at least `leastBytes` that live as long as the plan, and that only commands name which `may`. Returns them.
+llvm::DenseSet<mlir::Operation *> moveBuffers(plan::RoleOp role, plan::MemorySpace space, plan::Category category,
+                                              int64_t leastBytes, llvm::function_ref<bool(mlir::Operation *)> may);
 
 /// A buffer for operand `index` of a command alone, as long as its call lasts. `members`: where it goes.
 mlir::Value makeBuffer(mlir::OpBuilder &members, plan::CommandOpInterface command, unsigned index,

@@ -35,8 +35,10 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
     way. With `rules`, REGEX=device, REGEX=host or REGEX=nvme, the first decides that the name of the op matches which computes
     the tensor; what no rule matches stays.
 
-    Where the module says how fast links are (`dist.links`) and the backward of a micro-batch follows its forward, what cannot be away by the end of the
-    forward stays, and what has a long way comes back earlier (`compiler/passes/offload/ReturnTimes.h`). Cf. cpu_checkpointing of DeepSpeed and torch.autograd.graph.save_on_cpu, whose transfers are found at run time.
+    Where the module says how fast links are (`dist.links`) and the backward of a micro-batch follows its forward, what cannot be
+    away by the end of the forward stays. What takes long comes back earlier (`compiler/passes/offload/ReturnTimes.h`).
+
+    Cf. cpu_checkpointing of DeepSpeed and torch.autograd.graph.save_on_cpu, whose transfers are found at run time.
   }];
   let options = [
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller tensors stay">,
