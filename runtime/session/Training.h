@@ -9,6 +9,7 @@
 #include "runtime/data/InputSpec.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/DeviceChoice.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
@@ -50,8 +51,8 @@ struct TrainingOptions {
   std::optional<uint64_t> ranks; ///< -n: so many, all in this process; must be the plan's
   std::optional<Launch> launch;  ///< read where `ranks` is not given; neither: all of the plan's in this process
   std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
-  std::string device;   ///< "cpu" | "cuda" | "null"; empty: the plan's
-  std::string nvmePath; ///< folder of what the plan keeps on NVMe; empty: the plan's
+  std::string device; ///< "cpu" | "cuda" | "null"; empty: the plan's
+  NvmeWish nvme;      ///< of what the plan keeps on NVMe
   std::vector<std::string> data, evaluationData;
   uint64_t checkData = 0;          ///< bytes of each that are looked at before the first step
   std::optional<uint64_t> steps;   ///< none: one epoch

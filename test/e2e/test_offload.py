@@ -3,6 +3,7 @@
 `make test` takes a few combinations, DS_TEST_SCOPE=all all of them.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -10,6 +11,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from conftest import FOLDERS, REPOSITORY, write_config
@@ -509,3 +512,37 @@ def test_folders_that_hold_no_file(tools, tmp_path, prepared, small_disk):
     (tmp_path / "there").mkdir()
     tools("ds-run", plan, "--data", data, "--steps", 1, "--nvme-path", tmp_path / "there")
     assert not list((tmp_path / "there").iterdir())  # the file has no name
+
+
+def test_damaged_pages_are_seen(tools, tmp_path, prepared):
+    """With --nvme-checksums a run ends when it reads a page of its file that somebody else wrote; until then it trains to the same bits."""
+    model, micro, data = prepared("gpt2")
+    (tmp_path / "drive").mkdir()
+    plan, _ = compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), updated_there("nvme", tmp_path / "drive"))
+    losses = [tools.train(plan, data, STEPS, *options)[0][-1]["loss"] for options in ((), ("--nvme-checksums",))]
+    assert losses[0] == losses[1]
+    run = subprocess.Popen([FOLDERS["ds-run"] / "ds-run", plan, "--data", data, "--steps", "1000000", "--nvme-checksums", "--metrics", tmp_path / "m.jsonl"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while run.poll() is None:  # what we write the run may write again before it reads it
+            assert time.monotonic() < deadline, "two minutes, and nobody has seen the damage"
+            if (tmp_path / "m.jsonl").exists() and (tmp_path / "m.jsonl").read_text():
+                if file := open_file(run.pid, tmp_path / "drive"):
+                    with file:
+                        file.write(os.urandom(4096))
+            time.sleep(0.01)
+        assert run.returncode == 1
+        assert re.search(r"rank 0's file in .*drive: the 4096 bytes at offset 0 are not what was written there \(checksum\)", run.stderr.read())
+    finally:
+        run.kill()
+        run.wait()
+
+
+def open_file(pid, folder):
+    """The file without a name that a process has in a folder, opened for writing; nothing once the process is gone."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        for link in (Path("/proc") / str(pid) / "fd").iterdir():
+            if str(link.readlink()).startswith(str(folder)):
+                return open(link, "r+b", buffering=0)
+    return None
