@@ -167,8 +167,11 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   const auto &[parameters, activations, optimizer] = options.offload;
   if (!parameters.empty())
     pm.addPass(createOffloadParameters({.space = parameters, .hostUpdates = !optimizer.empty()}));
-  if (!optimizer.empty())
+  if (!optimizer.empty()) {
+    // First: updates then find gradients where they lie.
+    pm.addPass(createOffloadGradients({.space = optimizer}));
     pm.addPass(createOffloadOptimizer({.space = optimizer}));
+  }
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.

@@ -109,15 +109,6 @@ private:
     return near;
   }
 
-  /// Behind which the results of a command are there.
-  static Operation *awaitOf(plan::CommandOpInterface command) {
-    auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation());
-    if (collective && collective.getToken())
-      for (Operation *user : collective.getToken().getUsers())
-        return user;
-    return command;
-  }
-
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;

@@ -19,9 +19,30 @@ plan::MemorySpace spaceOf(mlir::Value buffer);
 /// The arena of a space, behind those of the spaces before it, unless the role has one.
 void makeArena(plan::RoleOp role, plan::MemorySpace space);
 
+/// Whether a buffer is optimizer state that ds-offload-optimizer moves, whose updates the host makes.
+bool isStateAway(plan::BufferOp buffer, int64_t leastBytes);
+
+/// The op of a routine behind which the results of a command are there.
+mlir::Operation *awaitOf(plan::CommandOpInterface command);
+
 /// A buffer for operand `index` of a command alone, as long as its call lasts. `members`: where it goes.
 mlir::Value makeBuffer(mlir::OpBuilder &members, plan::CommandOpInterface command, unsigned index,
                        plan::MemorySpace space);
+
+/// Where a tensor lies: of ranks of a communicator, each `stride` bytes behind the one before.
+struct TensorPlace {
+  mlir::Value buffer;
+  int64_t offset = 0, stride = 0;
+  mlir::FlatSymbolRefAttr ranks = {};
+};
+
+/// Of operand `index` of a command.
+TensorPlace placeOf(plan::CommandOpInterface command, unsigned index);
+/// It lies there from now on.
+void setOperand(plan::CommandOpInterface command, unsigned index, const TensorPlace &place);
+/// Copies a tensor on the queue of a command, for which it is.
+void copyTensor(mlir::OpBuilder &builder, plan::CommandOpInterface command, mlir::RankedTensorType type,
+                const TensorPlace &from, const TensorPlace &to);
 
 /// Copies operand `index` of a command: `from` or `to` is its own buffer, of which the tensor may be a part, and the
 /// other holds the tensor alone. Before setBuffers.
