@@ -167,8 +167,11 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   const OffloadOptions &offload = options.offload;
   if (!offload.parameters.empty())
     pm.addPass(createOffloadParameters({.space = offload.parameters, .hostUpdates = !offload.optimizer.empty()}));
-  if (!offload.optimizer.empty())
+  if (!offload.optimizer.empty()) {
+    // First: updates then find gradients where they lie.
+    pm.addPass(createOffloadGradients({.space = offload.optimizer}));
     pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
+  }
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.

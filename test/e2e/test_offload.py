@@ -331,7 +331,7 @@ def a_kernel_reads_host_memory(role):
 @pytest.mark.parametrize("edit, sentence", [
     (freed_before_its_copy_ends, "(race)"), (used_before_it_is_back, "(race)"), (fetched_before_it_has_left, "nothing has written"),
     (evicted_before_it_is_computed, "nothing has written"), (two_microbatches_in_one_slot, "it holds that of micro-batch 1"),
-    (another_tensor_comes_back, "(meaning)"), (a_kernel_reads_host_memory, "lies in space host, which only copies and kernels on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
+    (another_tensor_comes_back, "(meaning)"), (a_kernel_reads_host_memory, "lies in space host, which only copies, and kernels and fills on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_are_refused(staged, edit, sentence):
     assert sentence in verify(staged, edit)
 
@@ -403,8 +403,8 @@ def the_device_updates_host_memory(role):
 @pytest.mark.parametrize("edit, sentence", [
     (updated_before_its_gradient_is_there, "nothing has written"), (back_before_the_update, "(race)"), (the_gradient_comes_back, "(coverage)"),
     (the_slice_of_the_first_rank_comes_back, "(coverage)"), (the_slice_of_the_first_rank_leaves, "(value)"), (moments_of_another_bucket, "(meaning)"),
-    (an_update_reads_device_memory, "kernels on queues of kind HOST read and write space host alone"),
-    (the_device_updates_host_memory, "which only copies and kernels on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
+    (an_update_reads_device_memory, "kernels and fills on queues of kind HOST read and write space host alone"),
+    (the_device_updates_host_memory, "which only copies, and kernels and fills on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_of_updates_are_refused(in_host_memory, edit, sentence):
     assert sentence in verify(in_host_memory, edit)
 

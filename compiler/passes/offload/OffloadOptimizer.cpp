@@ -31,7 +31,7 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
 
   void run() {
-    moveBuffers(role_, space_, plan::Category::Optimizer, leastBytes_, llvm::IsaPred<plan::KernelOp>);
+    moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isStateAway(buffer, leastBytes_); });
     for (auto routine : role_.getOps<plan::RoutineOp>())
       moveKernels(routine);
   }
@@ -54,22 +54,34 @@ private:
   void moveKernel(plan::CommandOpInterface kernel) {
     SmallVector<Value> buffers;
     for (auto [index, buffer] : llvm::enumerate(kernel.getBuffers()))
-      buffers.push_back(spaceOf(buffer) == plan::MemorySpace::Host ? buffer : bring(kernel, unsigned(index)));
+      buffers.push_back(spaceOf(buffer) == plan::MemorySpace::Host
+                            ? buffer
+                            : bring(kernel, unsigned(index), samePlace(kernel, unsigned(index), buffers)));
     setBuffers(kernel, buffers);
   }
 
   /// State, or a parameter that ds-offload-parameters has moved.
   static bool isAway(Value buffer) { return spaceOf(buffer) != plan::MemorySpace::Device; }
 
-  /// A buffer on the host for one operand of a kernel, and the copies around the kernel that it takes.
-  Value bring(plan::CommandOpInterface kernel, unsigned index) {
+  /// The buffer on the host of an operand before this one that lies in the same place; null where none does.
+  static Value samePlace(plan::CommandOpInterface kernel, unsigned index, ArrayRef<Value> before) {
+    for (auto [other, host] : llvm::enumerate(before))
+      if (kernel.getBuffers()[other] == kernel.getBuffers()[index] &&
+          kernel.getByteRange(unsigned(other)) == kernel.getByteRange(index))
+        return host;
+    return {};
+  }
+
+  /// A buffer on the host for one operand of a kernel, and the copies around the kernel that it takes. What is written
+  /// where another operand lies has that one's.
+  Value bring(plan::CommandOpInterface kernel, unsigned index, Value same) {
     const Value away = kernel.getBuffers()[index];
     const RankedTensorType type = kernel.getTensor(index);
     if (kernel.getAccess(index) == plan::Access::Read)
       for (const Copied &copied : copies_)
         if (copied.away == away && copied.offset == kernel.getByteOffsets()[index] && copied.type == type)
           return copied.host;
-    const Value host = makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
+    const Value host = same ? same : makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
     OpBuilder before(kernel), after(kernel->getContext());
     after.setInsertionPointAfter(kernel);
     if (kernel.reads(index))

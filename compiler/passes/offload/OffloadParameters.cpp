@@ -32,8 +32,9 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates) {}
 
   void run() {
-    moved_ = moveBuffers(role_, space_, plan::Category::Weights, leastBytes_,
-                         llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
+    moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) {
+      return isStateOf(buffer, plan::Category::Weights, leastBytes_, llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
+    });
     for (auto routine : role_.getOps<plan::RoutineOp>())
       bringParameters(routine);
   }
@@ -95,21 +96,12 @@ private:
     return near;
   }
 
-  /// Behind which the results of a command are there.
-  static Operation *awaitOf(plan::CommandOpInterface command) {
-    auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation());
-    if (collective && collective.getToken())
-      for (Operation *user : collective.getToken().getUsers())
-        return user;
-    return command;
-  }
-
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const bool hostUpdates_;
-  llvm::DenseSet<Operation *> moved_; // buffers
+  llvm::SetVector<Operation *> moved_; // buffers
 };
 
 struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {

@@ -46,6 +46,54 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
   ];
 }
 
+def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"]> {
+  let summary = "gradients leave for where the host updates";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      plan.routine @backward phase backward stage 0 {
+        plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      %g = plan.buffer "g" in @host bytes 4096 scope step category gradients slots 1
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      %near = plan.buffer "g" in @device bytes 4096 scope call category communication slots 1
+      plan.routine @backward phase backward stage 0 {
+        plan.kernel "neg" {}(%x, %near) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.copy(%near, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    ```
+    A gradient of at least `least-bytes` whose update `ds-offload-optimizer` will run on the host, since it has state of as many
+    bytes, lies in host memory or in space nvme. What computes it writes a buffer in device memory, from where it leaves at once.
+    Kernels of the update, and additions to sums of micro-batches, are left to `ds-offload-optimizer`, which runs them where the
+    gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. Cf. ZeRO-Offload.
+  }];
+  let options = [
+    Option<"space", "space", "std::string", "\"host\"", "where gradients lie: host or nvme">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller gradients stay">,
+  ];
+}
+
 def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"]> {
   let summary = "keep moments in host memory, and update there";
   let description = [{
