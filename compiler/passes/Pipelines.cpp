@@ -167,6 +167,8 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   const auto &[parameters, activations, optimizer] = options.offload;
   if (!parameters.empty())
     pm.addPass(createOffloadParameters({.space = parameters, .hostUpdates = !optimizer.empty()}));
+  else if (optimizer == "host") // a file would be read twice a step; the host's updates need them in its memory anyway
+    pm.addPass(createOffloadParameters({.space = optimizer, .forStep = true}));
   if (!optimizer.empty()) {
     // First: updates then find gradients where they lie.
     pm.addPass(createOffloadGradients({.space = optimizer}));
