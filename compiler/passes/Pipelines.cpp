@@ -167,6 +167,8 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   const OffloadOptions &offload = options.offload;
   if (!offload.parameters.empty())
     pm.addPass(createOffloadParameters({.space = offload.parameters, .hostUpdates = !offload.optimizer.empty()}));
+  else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway
+    pm.addPass(createOffloadParameters({.space = offload.optimizer, .forStep = true}));
   if (!offload.optimizer.empty()) {
     // First: updates then find gradients where they lie.
     pm.addPass(createOffloadGradients({.space = offload.optimizer}));

@@ -7,10 +7,13 @@
 //    bucket and the reduction that follows them. A reduce_scatter adds rank by rank onto the owner's slice, so the
 //    slice comes, and keeps its order of sums.
 // 3. An addition that is alone is left to ds-offload-optimizer, too: what is added leaves, and the host adds it.
-// 4. A sum begins with zeros. Where one call of one routine makes all of it, they are written in device memory there.
+// 4. What one call of one routine makes needs neither: its sum begins with zeros in device memory, and its squares for
+//    the norm are taken there, before it leaves.
+// 5. What cannot be away by the end of that routine leaves while the host makes the other updates.
 // Ren et al., ZeRO-Offload, USENIX ATC 2021, section 4.1: gradients leave while the backward computes the next.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/Cost.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "dialects/Plan/Plan.h"
@@ -60,6 +63,7 @@ struct Stay {
   Bytes range;
   SmallVector<Use> uses;
   bool beginsWithZeros = false;
+  bool isLate = false; // leaves in the update
 
   Operation *first() const { return uses.front().command; }
   /// One kernel that adds to what lies there.
@@ -92,7 +96,8 @@ bool isUpdate(Operation *op) {
 class GradientMove {
 public:
   GradientMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes),
+        host_(linkSpeed(role, "device-host")) {}
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
@@ -100,8 +105,10 @@ public:
     for (auto routine : role_.getOps<plan::RoutineOp>())
       stays[routine] = staysIn(routine);
     for (Operation *buffer : moved_)
-      elideZeros(cast<plan::BufferOp>(buffer), stays);
+      if (isMadeOnce(buffer, stays))
+        elideZeros(cast<plan::BufferOp>(buffer), stays);
     for (auto &[routine, some] : stays) {
+      chooseLate(cast<plan::RoutineOp>(routine), some);
       moveZeros(cast<plan::RoutineOp>(routine));
       moveStays(cast<plan::RoutineOp>(routine), some);
     }
@@ -163,26 +170,34 @@ private:
 
   //===-- where sums begin --------------------------------------------------------===//
 
-  /// What one call of one routine makes, all of it, needs no zeros elsewhere.
-  void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
-    SmallVector<Stay *> own;
+  /// Whether one call of one routine before the update makes all of a gradient.
+  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+    plan::RoutineOp maker;
     int64_t bytes = 0;
     for (auto &[routine, some] : stays)
-      for (Stay &stay : some)
-        if (stay.away == buffer.getBuffer()) {
-          own.push_back(&stay);
+      for (const Stay &stay : some)
+        if (stay.away.getDefiningOp() == buffer) {
+          if (maker && maker != routine)
+            return false;
+          maker = cast<plan::RoutineOp>(routine);
           bytes += stay.range.end - stay.range.begin;
         }
-    const auto isInOne = [&](Stay *stay) { return stay->first()->getParentOp() == own[0]->first()->getParentOp(); };
-    if (own.empty() || bytes != int64_t(buffer.getBytes()) || !llvm::all_of(own, isInOne) ||
-        !isCalledOnce(cast<plan::RoutineOp>(own[0]->first()->getParentOp())))
+    const bool once = maker && maker.getPhase() != plan::Phase::Update && isCalledOnce(maker) &&
+                      bytes == int64_t(cast<plan::BufferOp>(buffer).getBytes());
+    if (once)
+      madeOnce_.insert(buffer);
+    return once;
+  }
+
+  /// What is made once needs no zeros elsewhere.
+  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+    const auto fill = llvm::find_if(buffer->getUsers(), zeroes);
+    if (fill == buffer->getUsers().end())
       return;
-    for (Operation *user : llvm::make_early_inc_range(buffer->getUsers()))
-      if (zeroes(user)) {
-        user->erase();
-        for (Stay *stay : own)
-          stay->beginsWithZeros = true;
-      }
+    (*fill)->erase();
+    for (auto &[routine, some] : stays)
+      for (Stay &stay : some)
+        stay.beginsWithZeros |= stay.away == buffer.getBuffer();
   }
 
   bool isCalledOnce(plan::RoutineOp routine) {
@@ -219,6 +234,77 @@ private:
     }
   }
 
+  //===-- when what is made once leaves -------------------------------------------===//
+
+  /// Of what leaves one after another over a link whose speed is known: what would not be away when the routine ends.
+  void chooseLate(plan::RoutineOp routine, MutableArrayRef<Stay> stays) {
+    if (host_.bytesPerSecond == 0)
+      return;
+    double clock = 0, away = 0;
+    llvm::DenseMap<Operation *, double> ends; // of commands; looked up
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      ends[command] = clock += isa<plan::CollectiveOp>(command.getOperation()) ? 0 : seconds(command);
+    SmallVector<std::pair<Operation *, Stay *>> leaving; // behind which each leaves
+    for (Stay &stay : stays)
+      if (madeOnce_.contains(stay.away.getDefiningOp()) && updateThatReads(stay.away))
+        leaving.push_back({stay.uses.back().command, &stay});
+    llvm::stable_sort(
+        leaving, [](const auto &a, const auto &b) { return a.first != b.first && a.first->isBeforeInBlock(b.first); });
+    for (auto &[behind, stay] : leaving) {
+      away = std::max(away, ends[behind]) + host_.seconds(double(stay->range.end - stay->range.begin));
+      stay->isLate = away > clock;
+    }
+  }
+
+  /// The only update of a parameter that no collective has to do with, by this gradient; null where there is none.
+  static Operation *updateThatReads(Value away) {
+    Operation *update = nullptr;
+    for (Operation *user : away.getUsers())
+      if (isUpdate(user)) {
+        if (update)
+          return nullptr;
+        update = user;
+      }
+    const bool alone = update && llvm::none_of(*update->getBlock(), llvm::IsaPred<plan::CollectiveOp>);
+    return alone ? update : nullptr;
+  }
+
+  /// Its update is the last of the host's, and it leaves behind the first of them, which takes the scalars along: in
+  /// front of what this returns.
+  Operation *placeOfLate(const Stay &stay) const {
+    Operation *update = updateThatReads(stay.away), *first = nullptr, *last = nullptr;
+    for (Operation &op : *update->getBlock())
+      if (isUpdate(&op) && isOnHost(&op)) {
+        first = first ? first : &op;
+        last = &op;
+      }
+    if (update != last)
+      update->moveAfter(last);
+    return first == update ? update : first->getNextNode();
+  }
+
+  /// Squares for the norm are taken of a gradient near the device, if all that they are of is there.
+  void takeSquares(const Stay &stay, const Use &use, const TensorPlace &near) {
+    const TensorPlace own = use.place();
+    const int64_t bytes = plan::tensorBytes(use.type());
+    for (Operation *user : llvm::make_early_inc_range(stay.away.getUsers())) {
+      auto kernel = dyn_cast<plan::KernelOp>(user);
+      if (!kernel || kernel.getKernel() != "block_sum_squares" || !isLeft(user))
+        continue;
+      auto command = cast<plan::CommandOpInterface>(user);
+      const TensorPlace place = placeOf(command, 0);
+      const int64_t behind = place.offset - own.offset;
+      if (place.stride != own.stride || behind < 0 || behind + plan::tensorBytes(command.getTensor(0)) > bytes)
+        continue;
+      user->moveAfter(awaitOf(use.command));
+      setOperand(command, 0, {near.buffer, near.offset + behind, near.stride, near.ranks});
+      command.getBuffers()[1].getDefiningOp<plan::BufferOp>().setScope(plan::Scope::Step);
+      for (Value operand : command.getBuffers())
+        if (Operation *buffer = operand.getDefiningOp(); user->getParentOp()->isBeforeInBlock(buffer))
+          buffer->moveBefore(user->getParentOp());
+    }
+  }
+
   //===-- buffers in device memory ------------------------------------------------===//
 
   void moveStays(plan::RoutineOp routine, ArrayRef<Stay> stays) {
@@ -239,7 +325,7 @@ private:
     if (use.reads())
       bring(stay, use, use.type(), use.place(), near, ahead);
     if (use.writes())
-      takeBack(use, near);
+      takeBack(stay, use, near);
     setOperand(use.command, use.index, near);
   }
 
@@ -262,7 +348,7 @@ private:
           llvm::none_of(ArrayRef<Use>(stay.uses).drop_front(number + 1), [&, range = use.range()](const Use &later) {
             return later.writes() && later.range().overlaps(range);
           }))
-        takeBack(use, nearOf(use.place()));
+        takeBack(stay, use, nearOf(use.place()));
     }
     for (const Use &use : stay.uses)
       setOperand(use.command, use.index, nearOf(use.place()));
@@ -288,10 +374,12 @@ private:
     return use.type().clone({(bytes.end - bytes.begin) / element});
   }
 
-  Value makeNear(const Stay &stay, int64_t bytes) { return makeOf(stay.away, bytes, plan::MemorySpace::Device); }
-  Value makeOf(Value away, int64_t bytes, plan::MemorySpace space) {
+  Value makeNear(const Stay &stay, int64_t bytes) {
+    return makeOf(stay.away, bytes, plan::MemorySpace::Device, stay.isLate ? plan::Scope::Step : plan::Scope::Call);
+  }
+  Value makeOf(Value away, int64_t bytes, plan::MemorySpace space, plan::Scope scope = plan::Scope::Call) {
     auto buffer = away.getDefiningOp<plan::BufferOp>();
-    return plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), space, bytes, plan::Scope::Call,
+    return plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), space, bytes, scope,
                                   plan::Category::Communication);
   }
 
@@ -312,9 +400,11 @@ private:
     copyTensor(builder, use.command, type, there, near);
   }
 
-  void takeBack(const Use &use, const TensorPlace &near) {
+  void takeBack(const Stay &stay, const Use &use, const TensorPlace &near) {
+    if (madeOnce_.contains(stay.away.getDefiningOp()))
+      takeSquares(stay, use, near);
     OpBuilder builder(role_.getContext());
-    builder.setInsertionPointAfter(awaitOf(use.command));
+    stay.isLate ? builder.setInsertionPoint(placeOfLate(stay)) : builder.setInsertionPointAfter(awaitOf(use.command));
     if (space_ != plan::MemorySpace::Nvme)
       return copyTensor(builder, use.command, use.type(), near, use.place());
     const TensorPlace there{makeOf(use.place().buffer, plan::tensorBytes(use.type()), plan::MemorySpace::Host)};
@@ -326,7 +416,9 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  llvm::SetVector<Operation *> moved_; // buffers
+  const LinkSpeed host_;
+  llvm::SetVector<Operation *> moved_;   // buffers
+  llvm::DenseSet<Operation *> madeOnce_; // of them; looked up
 };
 
 struct OffloadGradients : ds::impl::OffloadGradientsBase<OffloadGradients> {

@@ -167,13 +167,17 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     ```
     Parameters of at least `least-bytes` that only kernels and collectives name lie in host memory, or in space nvme, from where
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
-    With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. Cf. offload_param of DeepSpeed
+    With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
+    whose updates that pass will run on the host; each comes in front of its first use in a run of a program, and stays in device
+    memory to the last one: so it goes one way in a step, beside the forward. Where the routine that uses it first is called
+    several times, it does not move. Cf. offload_param of DeepSpeed
     (ZeRO-Infinity), which needs ZeRO stage 3; this does not.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller parameters stay">,
     Option<"hostUpdates", "host-updates", "bool", "false", "the host makes the updates">,
+    Option<"forStep", "for-step", "bool", "false", "what the host updates comes once a run of a program, and stays for it">,
   ];
 }
 

@@ -20,7 +20,7 @@
 
 // Tests that an addition stays as it is, that a reduction onto the owner's slice has it brought and takes it back when it
 // is done, and that commands which touch the same bytes share a buffer: two contributions and their sum over the ranks, of
-// which the rank's own slice leaves.
+// which the rank's own slice leaves. Its squares for the norm are taken there.
 // CHECK:         plan.routine @backward
 // CHECK-NEXT:      plan.kernel "elementwise" {}(%[[SUM]], %{{.*}}, %[[SUM]])
 // CHECK-NEXT:      plan.copy(%[[SLICE]], %[[NS:[a-z0-9]+]]) :
@@ -35,9 +35,11 @@
 // CHECK-NEXT:      plan.kernel "elementwise" {}(%[[NO]], %{{.*}}, %[[NO]]) : {{.*}} at [32, 0, 32]
 // CHECK-NEXT:      plan.collective reduce_scatter(%[[NO]], %[[NO]], %{{.*}}) : {{.*}} stride [0, 32, 0] over @data_ranks
 // CHECK-NEXT:      plan.copy(%[[NO]], %[[ONCE]]) : [tensor<8xf32>, tensor<8xf32>] access [1, 2] at [0, 0] stride [32, 32] over @data_ranks
+// CHECK-NEXT:      plan.kernel "block_sum_squares" {}(%[[NO]], %[[PART:[a-z0-9]+]]) : {{.*}} stride [32, 0] over @data_ranks
 // CHECK-NEXT:    }
 // CHECK:         plan.routine @update
 // CHECK-NEXT:      plan.kernel "block_sum_squares" {}(%[[SUM]],
+// CHECK-NEXT:      plan.kernel "global_norm" {}(%[[PART]],
 
 // Tests a file: one buffer of zeros for all sums, and copies by way of host memory.
 // NVME:        plan.routine @begin
@@ -73,6 +75,8 @@ plan.role @r ranks [0, 1] {
   %sent = plan.buffer "sent" in @device bytes 64 scope step category gradients slots 1
   %x = plan.buffer "x" in @device bytes 128 scope call category activations slots 1
   %squares = plan.buffer "squares" in @device bytes 8 scope call category activations slots 1
+  %part = plan.buffer "part" in @device bytes 8 scope call category activations slots 1
+  %norm = plan.buffer "norm" in @device bytes 8 scope call category activations slots 1
   plan.routine @begin phase begin {
     plan.fill (%sum) : [tensor<16xf32>] access [2] at [0] on @compute
     plan.fill (%once) : [tensor<16xf32>] access [2] at [0] on @compute
@@ -92,6 +96,8 @@ plan.role @r ranks [0, 1] {
   }
   plan.routine @update phase update {
     plan.kernel "block_sum_squares" {} (%sum, %squares) : [tensor<16xf32>, tensor<1xf64>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "block_sum_squares" {} (%once, %part) : [tensor<8xf32>, tensor<1xf64>] access [1, 2] at [0, 0] stride [32, 0] over @data_ranks on @compute
+    plan.kernel "global_norm" {} (%part, %norm) : [tensor<1xf64>, tensor<f64>] access [1, 2] at [0, 0] on @compute
     plan.kernel "sgd" {} (%w, %sum, %m) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
     plan.kernel "sgd" {} (%w, %once, %m) : [tensor<8xf32>, tensor<8xf32>, tensor<8xf32>] access [3, 1, 3] at [0, 0, 0]
         stride [32, 32, 0] over @data_ranks on @compute
