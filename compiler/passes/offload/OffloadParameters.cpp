@@ -113,17 +113,13 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
 
   void run() {
-    SmallVector<plan::BufferOp> moved;
-    for (auto buffer : role_.getOps<plan::BufferOp>())
-      if (isOffloaded(buffer))
-        moved.push_back(buffer);
+    const llvm::SetVector<Operation *> moved =
+        moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
     if (moved.empty())
       return;
-    makeArena(role_, plan::MemorySpace::Host);
-    makeArena(role_, space_);
     members_.setInsertionPointAfter(moved.back());
-    for (plan::BufferOp buffer : moved) {
-      buffer.setArena(stringifyMemorySpace(space_));
+    for (Operation *op : moved) {
+      auto buffer = cast<plan::BufferOp>(op);
       near_[buffer] = plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), plan::MemorySpace::Device,
                                              buffer.getBytes(), plan::Scope::Step, plan::Category::Weights);
     }
