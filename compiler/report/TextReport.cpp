@@ -2,6 +2,7 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
+#include "compiler/report/Movement.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Table.h"
@@ -76,6 +77,10 @@ std::string textReport(const Plan &plan) {
   if (const Table transfers = exposureTable(plan); transfers.rows().size() > 1) {
     page += "\ntransfers between device and host memory, a step on the simulated clock\n";
     transfers.print(page);
+  }
+  if (const Table moved = movementTable(plan); moved.rows().size() > 1) {
+    page += "\n" + std::string(movementTitle) + "\n";
+    moved.print(page);
   }
   for (const Role &role : plan.roles())
     for (const char *space : {"device", "host", "nvme"})

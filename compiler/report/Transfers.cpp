@@ -31,12 +31,6 @@ std::string linkName(Transfer::Direction direction) {
   return direction == Transfer::Out || direction == Transfer::Back ? "device-host" : "host-nvme";
 }
 
-const Link *linkOf(const Plan &plan, Transfer::Direction direction) {
-  const auto &links = plan.machine().links();
-  const auto found = std::ranges::find(links, linkName(direction), &Link::between);
-  return found == links.end() ? nullptr : &*found;
-}
-
 uint64_t &bytesIn(TransferBytes &sum, Transfer::Direction direction) {
   return direction == Transfer::Out    ? sum.out
          : direction == Transfer::Back ? sum.back
@@ -109,6 +103,12 @@ std::string percent(double share) {
 }
 
 } // namespace
+
+const Link *linkOf(const Plan &plan, Transfer::Direction direction) {
+  const auto &links = plan.machine().links();
+  const auto found = std::ranges::find(links, linkName(direction), &Link::between);
+  return found == links.end() ? nullptr : &*found;
+}
 
 std::optional<Transfer> transferOf(const Role &role, const Command &command) {
   if (!command.has_copy())

@@ -24,6 +24,9 @@ struct Transfer {
 /// What a command of a plan that validatePlan() accepts copies between memories, if it does.
 std::optional<Transfer> transferOf(const plan::proto::Role &role, const plan::proto::Command &command);
 
+/// What the machine says of the link that a transfer takes, or nullptr.
+const plan::proto::Link *linkOf(const plan::proto::Plan &plan, Transfer::Direction direction);
+
 /// Bytes that one rank copies in one run of the program `step`, by direction.
 struct TransferBytes {
   uint64_t out = 0, back = 0, written = 0, read = 0;

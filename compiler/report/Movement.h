@@ -1,0 +1,33 @@
+//===- Movement.h - bytes moved beside the least that any schedule could move ---===//
+#pragma once
+
+#include "compiler/report/Table.h"
+#include "runtime/plan/plan.pb.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ds::report {
+
+/// Between device and host memory, of one rank of a role in one step. docs/offload.md says what the least is of.
+struct MovedBytes {
+  uint64_t room = 0;   // of device memory: the machine's less its reserve, or the arena where that is unknown
+  uint64_t moved = 0;  // out and back
+  uint64_t least = 0;  // of any schedule
+  uint64_t forced = 0; // of the least, what moves whatever the room
+  double exposed = 0, leastExposed = 0; // seconds; of a plan that knows the link
+
+  /// 1 is the best; at least 1.
+  double ratio() const { return least > 0 ? double(moved) / double(least) : 1; }
+};
+
+/// Of a role that moves anything or would have to; nothing also where its commands fit into no such memory.
+std::optional<MovedBytes> movedBytes(const plan::proto::Plan &plan, const plan::proto::Role &role);
+
+inline constexpr std::string_view movementTitle =
+    "bytes moved between device and host memory in a step, beside the least that any schedule of its commands could move";
+/// A line a role that has any; `exposed` is "" where the link is unknown.
+Table movementTable(const plan::proto::Plan &plan);
+
+} // namespace ds::report
