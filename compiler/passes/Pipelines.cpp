@@ -103,8 +103,10 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
   buildZeroPipeline(pm, options);
   // Last: what is kept for the backward is settled.
-  if (const std::vector<std::string> &rules = options.offload.activations; !rules.empty())
-    pm.addPass(createOffloadActivations({.rules = {rules.begin(), rules.end()}}));
+  const std::vector<std::string> &rules = options.offload.activations, &values = options.offload.values;
+  if (!rules.empty() || !values.empty())
+    pm.addPass(
+        createOffloadActivations({.rules = {rules.begin(), rules.end()}, .values = {values.begin(), values.end()}}));
   pm.addPass(createVerifyDistForm());
 }
 
@@ -164,7 +166,7 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Right and slow: a buffer a value, a copy wherever a value is wanted in a certain place, one command after another.
   pm.addPass(createAllocateBuffers({.device = options.device}));
   // While all runs on one queue: another is only a matter of events then.
-  const auto &[parameters, activations, optimizer] = options.offload;
+  const std::string &parameters = options.offload.parameters, &optimizer = options.offload.optimizer;
   if (!parameters.empty())
     pm.addPass(createOffloadParameters({.space = parameters, .hostUpdates = !optimizer.empty()}));
   if (!optimizer.empty())

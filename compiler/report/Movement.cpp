@@ -28,9 +28,12 @@ uint64_t roomOf(const Plan &plan, const Role &role) {
   return memory > reserve ? memory - reserve : measure(role, "device").arenaBytes;
 }
 
-std::string ratioText(double ratio) {
+/// "1.031", of what must move.
+std::string ratioText(const MovedBytes &moved) {
+  if (moved.moved == 0 || moved.least == 0)
+    return "";
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", ratio);
+  std::snprintf(text.data(), text.size(), "%.3f", double(moved.moved) / double(moved.least));
   return text.data();
 }
 
@@ -66,7 +69,7 @@ Table movementTable(const Plan &plan) {
   for (const Role &role : plan.roles())
     if (const auto moved = movedBytes(plan, role))
       table.add({rankRanges(role), grouped(moved->room), grouped(moved->moved), grouped(moved->least),
-                 ratioText(moved->ratio()), knowsLink ? secondsText(moved->exposed) : "",
+                 ratioText(*moved), knowsLink ? secondsText(moved->exposed) : "",
                  knowsLink ? secondsText(moved->leastExposed) : ""});
   return table;
 }

@@ -18,15 +18,14 @@ struct MovedBytes {
   uint64_t forced = 0; // of the least, what moves whatever the room
   double exposed = 0, leastExposed = 0; // seconds; of a plan that knows the link
 
-  /// 1 is the best; at least 1.
-  double ratio() const { return least > 0 ? double(moved) / double(least) : 1; }
+  bool operator==(const MovedBytes &) const = default;
 };
 
 /// Of a role that moves anything or would have to; nothing also where its commands fit into no such memory.
 std::optional<MovedBytes> movedBytes(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
-inline constexpr std::string_view movementTitle =
-    "bytes moved between device and host memory in a step, beside the least that any schedule of its commands could move";
+inline constexpr std::string_view movementTitle = "bytes moved between device and host memory in a step, beside the "
+                                                  "least that any schedule of its commands could move";
 /// A line a role that has any; `exposed` is "" where the link is unknown.
 Table movementTable(const plan::proto::Plan &plan);
 

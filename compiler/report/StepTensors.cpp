@@ -96,9 +96,8 @@ private:
   };
 
   Range rangeOf(const Operand &operand) const {
-    const uint64_t slice = operand.rank_stride() == 0
-                               ? 0
-                               : plan::groupCoordinate(plan_, operand.communicator(), role_.ranks(0));
+    const uint64_t slice =
+        operand.rank_stride() == 0 ? 0 : plan::groupCoordinate(plan_, operand.communicator(), role_.ranks(0));
     const uint64_t begin = operand.byte_offset() + operand.rank_stride() * slice;
     return {begin, begin + bytesOf(operand)};
   }
@@ -173,7 +172,9 @@ private:
     const bool computes = role_.queues(int(command.queue())).kind() == Queue::COMPUTE;
     std::map<Piece, uint64_t> touched; // of device memory, with bytes
     const auto use = [&](const Operand &operand, bool begins) {
-      const TensorUse::By by = !isOnDevice(operand) ? TensorUse::Host : computes ? TensorUse::Compute : TensorUse::Device;
+      const TensorUse::By by = !isOnDevice(operand) ? TensorUse::Host
+                               : computes           ? TensorUse::Compute
+                                                    : TensorUse::Device;
       forEachPiece(operand, microbatch, [&](const Piece &piece, uint64_t bytes) {
         if (begins)
           holds_[piece] = newTensor(bytes, command.has_feed() ? UsedTensor::Copied : UsedTensor::Made);
