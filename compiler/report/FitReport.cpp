@@ -18,10 +18,11 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Formats.h"
-#include "compiler/report/Movement.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/Table.h"
+#include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
+#include "compiler/report/movement/MovedBytes.h"
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -88,7 +89,7 @@ json caseJson(const FitCase &one) {
       result["memory"].push_back(memoryJson(*one.plan, space));
     for (const plan::proto::Role &role : one.plan->roles())
       if (const auto moved = movedBytes(*one.plan, role)) {
-        json line = movementJson(*one.plan, *moved);
+        json line = movementJson(*one.plan, role, *moved);
         line["role"] = role.name();
         result["movement"].push_back(line);
       }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "compiler/report/Counterexample.h"
-#include "compiler/report/Movement.h"
+#include "compiler/report/movement/MovedBytes.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,6 +22,7 @@ std::string htmlReport(const plan::proto::Plan &plan, bool allRanks,
 nlohmann::ordered_json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp
 
 /// "movement" of JsonReport.cpp.
-nlohmann::ordered_json movementJson(const plan::proto::Plan &plan, const MovedBytes &moved); // JsonReport.cpp
+nlohmann::ordered_json movementJson(const plan::proto::Plan &plan, const plan::proto::Role &role,
+                                    const MovedBytes &moved); // JsonReport.cpp
 
 } // namespace ds::report

@@ -10,7 +10,6 @@
 #include "compiler/report/Fragmentation.h"
 #include "compiler/report/Html.h"
 #include "compiler/report/MemoryFigure.h"
-#include "compiler/report/Movement.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Table.h"

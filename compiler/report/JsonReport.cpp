@@ -21,7 +21,7 @@
 //    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any,
 //    "movement": where anything moves or would have to, between device and host memory: {"room_bytes" (of device
 //        memory), "moved_bytes", "least_bytes" (of any schedule of the same commands), "forced_bytes" (of these,
-//        whatever the room), and where the link is known "exposed_seconds", "least_exposed_seconds"},
+//        whatever the room), and where the link is known "least_exposed_seconds"},
 //    "transfer_times": of a step on the simulated clock, where there are any and the machine's links are
 //    known:
 //        {"alone_seconds" (all, one after another), "compute_seconds" (commands that compute, one after another),
@@ -44,12 +44,12 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
-#include "compiler/report/Movement.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
+#include "compiler/report/movement/MovedBytes.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -151,7 +151,7 @@ json roleJson(const Plan &plan, const Role &role) {
                  {"flops_per_step", plan::matmulFlopsPerStep(plan, role)},
                  {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)}};
   if (const auto moved = movedBytes(plan, role))
-    result["movement"] = movementJson(plan, *moved);
+    result["movement"] = movementJson(plan, role, *moved);
   if (const auto times = transferTimes(plan, role))
     result["transfer_times"] = transferTimesJson(*times);
   return result;
@@ -282,13 +282,13 @@ json capturedPrograms(const Plan &plan) {
 
 } // namespace
 
-json movementJson(const Plan &plan, const MovedBytes &moved) {
+json movementJson(const Plan &plan, const Role &role, const MovedBytes &moved) {
   json result = {{"room_bytes", moved.room},
                  {"moved_bytes", moved.moved},
                  {"least_bytes", moved.least},
                  {"forced_bytes", moved.forced}};
   if (linkOf(plan, Transfer::Out))
-    result.update({{"exposed_seconds", moved.exposed}, {"least_exposed_seconds", moved.leastExposed}});
+    result["least_exposed_seconds"] = leastExposed(plan, role, moved);
   return result;
 }
 

@@ -2,7 +2,6 @@
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
-#include "compiler/report/Movement.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Table.h"

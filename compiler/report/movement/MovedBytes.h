@@ -1,12 +1,10 @@
-//===- Movement.h - bytes moved beside the least that any schedule could move ---===//
+//===- MovedBytes.h - bytes moved beside the least that any schedule could move ---===//
 #pragma once
 
-#include "compiler/report/Table.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace ds::report {
 
@@ -16,17 +14,11 @@ struct MovedBytes {
   uint64_t moved = 0;  // out and back
   uint64_t least = 0;  // of any schedule
   uint64_t forced = 0; // of the least, what moves whatever the room
-  double exposed = 0, leastExposed = 0; // seconds; of a plan that knows the link
 
   bool operator==(const MovedBytes &) const = default;
 };
 
 /// Of a role that moves anything or would have to; nothing also where its commands fit into no such memory.
 std::optional<MovedBytes> movedBytes(const plan::proto::Plan &plan, const plan::proto::Role &role);
-
-inline constexpr std::string_view movementTitle = "bytes moved between device and host memory in a step, beside the "
-                                                  "least that any schedule of its commands could move";
-/// A line a role that has any; `exposed` is "" where the link is unknown.
-Table movementTable(const plan::proto::Plan &plan);
 
 } // namespace ds::report

@@ -7,10 +7,9 @@
 // 3. What a piece of a buffer that outlives the step holds in the end is what the next step finds there.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/report/StepTensors.h"
+#include "compiler/report/movement/StepTensors.h"
 
-#include "compiler/report/Facts.h"
-#include "compiler/report/Transfers.h"
+#include "compiler/report/movement/Transfer.h"
 #include "compiler/scheduling/TensorUses.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/StepClock.h"
