@@ -317,14 +317,17 @@ static std::vector<OffloadOptions> offloadChoices(const CompileOptions &options)
 /// In words.
 static config::AutoValue chosenOffload(const OffloadOptions &offload, int64_t room) {
   std::string what;
-  for (const auto &[chosen, name] : {std::pair(!offload.activations.empty(), "activations"),
+  for (const auto &[chosen, name] : {std::pair(!offload.activations.empty() || !offload.values.empty(), "activations"),
                                      {!offload.optimizer.empty(), "optimizer state"},
                                      {!offload.parameters.empty(), "parameters"}})
     if (chosen)
       what += (what.empty() ? "" : ", ") + std::string(name);
   return {.path = "deepstatic.offload",
           .valueJson = "\"" + (what.empty() ? "none" : what) + "\"",
-          .why = room > 0 ? "as little as fits into " + std::to_string(room) + " bytes of device memory"
+          .why = room > 0 ? "as little as fits into " + std::to_string(room) + " bytes of device memory" +
+                                (offload.values.empty()
+                                     ? ""
+                                     : ": " + std::to_string(offload.values.size()) + " tensors of activations")
                           : "the device's memory is unknown; --device-memory says it"};
 }
 

@@ -26,7 +26,9 @@ mlir::OwningOpRef<mlir::ModuleOp> planWithinMemory(mlir::ModuleOp module, int64_
                                                    CompileOptions &options, const DiagnosticCollector &diagnostics);
 
 /// The same of the first of `choices` of what leaves device memory whose plan fits into `room`, or the last; writes it
-/// into `options`. With the first, nothing is computed again to make it fit: others may cost less.
+/// into `options`. With the first, nothing is computed again to make it fit: others may cost less. `searches`: levels
+/// of recompute are tried, else that of `options` is taken. Where a last rule takes all activations, as few of them
+/// leave as are found to do.
 mlir::OwningOpRef<mlir::ModuleOp> planOffloaded(mlir::ModuleOp module, int64_t room, bool searches,
                                                 const std::vector<OffloadOptions> &choices, CompileOptions &options,
                                                 const DiagnosticCollector &diagnostics);

@@ -103,8 +103,10 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
   buildZeroPipeline(pm, options);
   // Last: what is kept for the backward is settled.
-  if (const std::vector<std::string> &rules = options.offload.activations; !rules.empty())
-    pm.addPass(createOffloadActivations({.rules = {rules.begin(), rules.end()}}));
+  const std::vector<std::string> &rules = options.offload.activations, &values = options.offload.values;
+  if (!rules.empty() || !values.empty())
+    pm.addPass(
+        createOffloadActivations({.rules = {rules.begin(), rules.end()}, .values = {values.begin(), values.end()}}));
   pm.addPass(createVerifyDistForm());
 }
 

@@ -33,7 +33,8 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
     What forward fragments store for backward ones, and only those, passes through host memory if it has at least `least-bytes`.
     It leaves when it is computed, and comes back when the tensor before it is first used: while one is used, the next is on its
     way. With `rules`, REGEX=device, REGEX=host or REGEX=nvme, the first decides that the name of the op matches which computes
-    the tensor; what no rule matches stays.
+    the tensor; what no rule matches stays, but for `values` by their own names. A last rule `.*` is open to fewer: the module then says
+    what left by it (`dist.left`), what is away longest first, and `values` takes names of these instead.
 
     Where the module says how fast links are (`dist.links`) and the backward of a micro-batch follows its forward, what cannot be
     away by the end of the forward stays. What takes long comes back earlier (`compiler/passes/offload/ReturnTimes.h`).
@@ -42,7 +43,8 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
   }];
   let options = [
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller tensors stay">,
-    ListOption<"rules", "rules", "std::string", "REGEX=device, REGEX=host or REGEX=nvme, in order; none: all to the host">,
+    ListOption<"rules", "rules", "std::string", "REGEX=device, REGEX=host or REGEX=nvme, in order; none, and no values: all to the host">,
+    ListOption<"values", "values", "std::string", "that leave to the host though no rule matches, by the names of dist.values">,
   ];
 }
 
