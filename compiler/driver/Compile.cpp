@@ -434,7 +434,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
-  if (!options.offload.activations.empty() || config.offloadAuto)
+  if (!options.offload.activations.empty() || !options.offload.optimizer.empty() || config.offloadAuto)
     setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
