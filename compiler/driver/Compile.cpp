@@ -437,7 +437,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
-  const bool leaves = !options.offload.activations.empty() || config.offloadAuto;
+  const bool leaves = !options.offload.activations.empty() || !options.offload.optimizer.empty() || config.offloadAuto;
   if (leaves)
     setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;

@@ -106,7 +106,8 @@ def require_equal(tools, folder, prepared, case, keys, space):
     plain, before = compile_plan(tools, folder, model, micro, case, {key: value for key, value in keys.items() if key != "activation_checkpointing"})
     plan, after = compile_plan(tools, folder, model, micro, case, {**keys, **updated_there(space, folder)})
     assert arena(before, "host") == arena(before, "nvme") == 0 and arena(after) < arena(before)
-    assert moments(after, space) > 0.9 * moments(before, "device") and moments(after, "device") + moments(after, space) == moments(before, "device")
+    assert moments(after, space) > 0.9 * moments(before, "device")
+    assert abs(moments(after, "device") + moments(after, space) - moments(before, "device")) < 64 * case[2]  # scalars live at one peak, not at the other
     assert gradients(after, space) > gradients(after, "device")
     require_same_bits(tools, plain, plan, after, data, case[2])
 
