@@ -53,11 +53,11 @@ std::vector<Stay> staysOf(const UsedTensor &tensor, int64_t moments) {
   return stays;
 }
 
-/// By moment and the end, how many moments before it lack room, if nothing is away.
-std::vector<int64_t> lackingBefore(const MovementProblem &problem) {
+/// By moment and the end, the bytes that are missing at the moments before it, if nothing is away.
+std::vector<int64_t> missingBefore(const MovementProblem &problem) {
   std::vector<int64_t> before{0};
   for (int64_t live : problem.live)
-    before.push_back(before.back() + (live > problem.capacity ? 1 : 0));
+    before.push_back(before.back() + std::max<int64_t>(0, live - problem.capacity));
   return before;
 }
 
@@ -86,7 +86,7 @@ Movement movementOf(std::span<const UsedTensor> tensors, std::span<const int64_t
     stays.push_back(staysOf(tensor, int64_t(used.size())));
   }
   addLives(stays, movement.problem.live);
-  const std::vector<int64_t> before = lackingBefore(movement.problem);
+  const std::vector<int64_t> before = missingBefore(movement.problem);
   const auto covers = [&](const Absence &part) { return before[size_t(part.end)] - before[size_t(part.begin)]; };
   for (size_t i = 0; i < tensors.size(); ++i) {
     Absence *longest = nullptr; // which pays for the way out

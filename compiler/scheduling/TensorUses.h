@@ -43,9 +43,8 @@ struct Movement {
 /// cost, whatever pieces it moves.
 ///
 /// A tensor may be away between two uses by compute. Each byte is copied in again; and out, if the host does not have
-/// it. One copy out serves all absences. The one pays for it that covers most moments at which something is missing;
-/// the others come in only, which no schedule can undercut. Of an absence that lasts into the next step, the longer
-/// part pays.
+/// it. One copy out serves all absences. The one pays for it that covers moments at which most is missing; the others
+/// come in only, which no schedule can undercut. Of an absence that lasts into the next step, likewise one part pays.
 Movement movementOf(std::span<const UsedTensor> tensors, std::span<const int64_t> used, int64_t capacity);
 
 } // namespace ds::scheduling

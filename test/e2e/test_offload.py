@@ -213,7 +213,7 @@ def test_auto_takes_what_the_memory_asks_for(tools, tmp_path, prepared):
     config = write_config(tmp_path / "c.json", micro, gradient_clipping=0.5, deepstatic={"offload": "auto"})
     plain, before = compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), {"deepstatic": {"recompute": "none"}})
     expected, _ = train(tools, plain, data, 1)
-    chosen, arenas = [], [arena(before)]
+    chosen, arenas, left = [], [arena(before)], []
     for share in (1, 0.9, 0.3, 0.28):
         plan = tmp_path / f"{share}.dsplan"
         told = tools("ds-opt", "compile", model, "--config", config, "--device-memory", int(share * arena(before)), "-o", plan)
@@ -221,10 +221,26 @@ def test_auto_takes_what_the_memory_asks_for(tools, tmp_path, prepared):
         report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
         assert arena(report) <= share * arena(before)
         arenas.append(arena(report))
+        left.append(report["ranks_detail"][0].get("transfer_bytes_per_step", {"out": 0})["out"])
         assert train(tools, plan, data, 1)[0] == expected
     assert chosen[:2] == ["none", "activations"] and chosen[2].startswith("activations") and chosen[3].startswith("activations, optimizer state"), chosen
+    assert left[0] == 0 < left[1] < 2 * (arena(before) - arenas[2]) < left[2]  # as much as makes the room, not all
     unknown = tools("ds-opt", "compile", model, "--config", config, "-o", tmp_path / "unknown.dsplan")
     assert 'deepstatic.offload is "none" (the device\'s memory is unknown' in unknown.stdout + unknown.stderr
+
+
+@pytest.mark.parametrize("case", [("gpt2", 1, 4, 2, 2), ("llama", 3, 2, 1, 2)], ids=str)
+def test_auto_on_several_ranks(tools, tmp_path, prepared, case):
+    """As little leaves on every rank as fits on the one that needs most, to the same bits."""
+    model, micro, data = prepared(case[0])
+    plain, before = compile_plan(tools, tmp_path, model, micro, case, {"deepstatic": {"recompute": "none"}})
+    room = int(0.9 * arena(before))
+    plan, after = compile_plan(tools, tmp_path, model, micro, case, {"deepstatic": {"offload": "auto"}}, "--device-memory", room)
+    every, _ = compile_plan(tools, tmp_path, model, micro, case, {"deepstatic": {"offload": {".*": "cpu"}}})
+    whole = json.loads(tools("ds-opt", "report", every, "--format", "json").stdout)
+    moved, most = (sum(rank.get("transfer_bytes_per_step", {"out": 0})["out"] for rank in report["ranks_detail"]) for report in (after, whole))
+    assert arena(after) <= room and 0 < moved < most
+    require_same_bits(tools, plain, plan, after, data, case[2])
 
 
 def test_a_rule_that_moves_nothing_is_refused(tools, tmp_path, prepared):

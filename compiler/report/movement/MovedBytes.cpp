@@ -45,6 +45,8 @@ std::optional<MovedBytes> movedBytes(const Plan &plan, const Role &role) {
     throw Error("the least bytes that role " + role.name() + " could move are wrong: " + *wrong);
   result.forced = uint64_t(movement.forced);
   result.least = uint64_t(movement.forced + least->bytes);
+  if (result.moved == 0 && result.least == 0) // it lacks room for what the least does not count
+    return std::nullopt;
   return result;
 }
 
