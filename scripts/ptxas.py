@@ -36,7 +36,7 @@ def compile_one(tool, source, folder):
                "-o", str(Path(folder) / f"{source.parent.name}-{source.stem}.o")]
     done = subprocess.run([*cache, *command], text=True, capture_output=True)
     if done.returncode != 0:
-        sys.exit(f"error: ptxas.py: nvcc fails on {source.relative_to(ROOT)}:\n{done.stderr[-3000:]}")
+        sys.exit(f"error: ptxas.py: nvcc fails on {source}:\n{done.stderr[-3000:]}")
     return done.stderr
 
 
@@ -69,17 +69,16 @@ def largest_blocks(source):
     """{kernel: most threads of a block}: of __launch_bounds__ in the file and its .cuh, 1,024 without."""
     texts = [source.read_text()] + [(ROOT / name).read_text() for name in re.findall(r'#include "(kernels/\w+/\w+\.cuh)"', source.read_text())]
     known = {"blockThreads": 256, "edge *edge": 256, "attentionWarps *warpThreads": 128, "channelThreads": 512, "normThreads": 1024,
-             "lambThreads": 1024, "1024": 1024, "mostRowThreads": 1024, "1": 1}
+             "lambThreads": 1024, "mostRowThreads": 1024}
     bounds = {}
     for text in texts:
         for bound, name in re.findall(r"__global__ void\s+(?:__launch_bounds__\(([^)]*)\))?\s*(\w+)\(", text):
-            bounds[name] = known[bound] if bound else 1024
+            bounds[name] = (known.get(bound) or int(bound)) if bound else 1024
     return bounds
 
 
 def is_hot(source):
-    path = str(source.relative_to(ROOT / "kernels").with_suffix(""))
-    return any(path == name or path.startswith(name + "/") for name in HOT)
+    return source.parent.name in HOT or f"{source.parent.name}/{source.stem}" in HOT
 
 
 def table(sources, folder, tool):
@@ -92,7 +91,7 @@ def table(sources, folder, tool):
             old = merged.get(name, (0, 0, 0, 0))
             merged[name] = (old[0] + 1, max(old[1], registers), max(old[2], spilled), max(old[3], shared))
         for name, (count, registers, spilled, shared) in sorted(merged.items()):
-            block, path = bounds.get(name, 1024), source.relative_to(ROOT)
+            block, path = bounds.get(name, 1024), f"kernels/{source.parent.name}/{source.name}"
             lines.append(f"| `{path}` | `{name}` | {count} | {block} | {registers} | {spilled} | {shared} |")
             if registers * block > REGISTERS:
                 wrong.append(f"{path}: {name} needs {registers} registers for each of {block} threads, but a block has {REGISTERS}")
