@@ -14,6 +14,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <random>
 #include <string>
@@ -155,29 +156,29 @@ const char *describe(State state) {
                                      : "has ended";
 }
 
-/// Nobody can go on, and not everybody has ended.
+/// Nobody can go on, and not everybody has ended: who waits, if possible at a shuffle, and who of its warp, or else of
+/// the block, does not.
 void reportDivergence() {
-  const auto waits = [](const Thread &t) { return t.state == State::AtBarrier || t.state == State::AtShuffle; };
-  const Thread *end = machine.threads + machine.count;
-  const Thread *waiting = std::find_if(machine.threads + 0, machine.threads + machine.count, waits);
-  if (const Thread *shuffling = std::find_if(machine.threads + 0, machine.threads + machine.count,
-                                             [](const Thread &t) { return t.state == State::AtShuffle; });
-      shuffling != end)
-    waiting = shuffling;
-  const Thread *other = std::find_if(machine.threads + 0, machine.threads + machine.count,
-                                     [&](const Thread &t) { return t.state != waiting->state; });
-  if (waiting->state == State::AtShuffle) { // preferably of the same warp
-    const long warp = (waiting - machine.threads) / warpLanes * warpLanes;
-    const Thread *last = machine.threads + std::min<long>(warp + warpLanes, machine.count);
-    if (const Thread *near = std::find_if(machine.threads + warp, machine.threads + (last - machine.threads),
-                                          [&](const Thread &t) { return t.state != State::AtShuffle; });
-        near != last)
-      other = near;
+  const auto find = [](int begin, int end, auto condition) {
+    for (int t = begin; t < end; ++t)
+      if (condition(machine.threads[t].state))
+        return t;
+    return -1;
+  };
+  const auto is = [](State wanted) { return [wanted](State state) { return state == wanted; }; };
+  int waiting = find(0, machine.count, is(State::AtShuffle)), other = -1;
+  if (waiting >= 0) {
+    const int warp = waiting - waiting % int(warpLanes);
+    other = find(warp, std::min(warp + int(warpLanes), machine.count), std::not_fn(is(State::AtShuffle)));
+  } else {
+    waiting = find(0, machine.count, is(State::AtBarrier));
   }
-  machine.running = int(waiting - machine.threads);
-  std::snprintf(machine.message, sizeof machine.message, "thread %d %s and thread %d %s: threads diverge",
-                machine.running, describe(waiting->state), other == end ? -1 : int(other - machine.threads),
-                other == end ? "" : describe(other->state));
+  const State own = machine.threads[waiting].state;
+  if (other < 0)
+    other = find(0, machine.count, std::not_fn(is(own)));
+  const char *rest = other < 0 ? "no other thread comes" : describe(machine.threads[other].state);
+  std::snprintf(machine.message, sizeof machine.message, "thread %d %s and %s%s: threads diverge", waiting,
+                describe(own), other < 0 ? "" : ("thread " + std::to_string(other) + " ").c_str(), rest);
   machine.failed = true;
 }
 
