@@ -8,7 +8,7 @@
 #pragma once
 
 #include "kernels/attention/attention_cuda_plan.h"
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 

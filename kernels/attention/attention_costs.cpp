@@ -24,6 +24,14 @@ int64_t cudaAttentionWorkspace(const CallTypes &call, const WorkspaceLimits &lim
   return isWideFloat(call["q"].dtype) ? 0 : std::min<int64_t>(limits.bytesPerWorker, 1 << 20);
 }
 
+/// What cuDNN below 9.25 takes on Hopper to add in a fixed order; its guide to scaled dot product attention. Nothing
+/// where it would be too much: then our own kernel runs.
+static int64_t orderedSumsBytes(int64_t heads, int64_t queries, int64_t keys) {
+  const auto padded = [](int64_t length) { return (length + 63) / 64 * 64; };
+  const int64_t bytes = 2 * heads * padded(queries) * padded(keys) + 4 * heads * queries;
+  return bytes <= int64_t(4) << 30 ? bytes : 0;
+}
+
 /// A number per query; where cuDNN runs it, also sums of dq in float32 and, if heads share k and v, dk and dv of every
 /// head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
@@ -34,7 +42,7 @@ int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits 
   const int64_t padded = heads * ((queries + 127) / 128 * 128);
   const bool shared = call.dim("k", 1) != call.dim("q", 1);
   const int64_t everyHead = shared ? heads * call.dim("k", 2) * (call.dim("k", 3) + call.dim("v", 3)) : 0;
-  return 4 * padded * (depth + 2) + 2 * everyHead + (1 << 20);
+  return 4 * padded * (depth + 2) + 2 * everyHead + orderedSumsBytes(heads, queries, call.dim("k", 2)) + (1 << 20);
 }
 
 /// Queries by keys for each head.

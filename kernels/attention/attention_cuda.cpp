@@ -3,12 +3,19 @@
 // torch.nn.functional.scaled_dot_product_attention.
 #include "kernels/attention/attention_graph.h"
 #include "kernels/attention/plain_attention.h"
+#include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/cuda/SumBytes.h"
 
 namespace ds::kernels::cuda {
 
 namespace {
+
+/// Our own kernels are for float32 and float64; bfloat16 that is not empty is cuDNN's.
+void noteFallback(const Invocation &invocation, const AttentionCall &call, bool hasGraph) {
+  if (!hasGraph && call.dtype == DType::BF16 && call.batch * call.heads * call.queries * call.keys > 0)
+    fallBack(invocation, "cuDNN");
+}
 
 /// cuDNN reads and writes at multiples of 16 bytes.
 bool isAligned(std::span<void *const> operands) {
@@ -26,6 +33,7 @@ std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildO
   const CallWorkspace workspace = checked.workspace();
   const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
   std::shared_ptr<CudnnGraph> graph = makeAttentionGraph(call, types, workspace.bytes);
+  noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))
       return graph->enqueue(operands.first(workspace.operand), workspace.at(operands), streamOf(context));
@@ -46,6 +54,7 @@ std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const Bu
                   "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace.bytes));
   const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
   std::shared_ptr<CudnnGraph> graph = makeAttentionGradGraph(call, types, workspace.bytes);
+  noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))
       return graph->enqueue(operands.first(workspace.operand), workspace.at(operands), streamOf(context));

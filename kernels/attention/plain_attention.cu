@@ -187,9 +187,9 @@ void enqueuePlainAttention(const AttentionCall &call, const AttentionOperands &o
   withFloat(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     // Without columns lse is still due.
-    attentionKernel<T><<<gridOf(call.queries, heads, std::max<int64_t>(call.columns, 1)), threads, 0, stream>>>(
-        space, static_cast<const T *>(o.q), static_cast<const T *>(o.k), static_cast<const T *>(o.v),
-        AttentionMask<T>{o.mask}, static_cast<T *>(o.out), static_cast<Sum<T> *>(o.lse));
+    launch<attentionKernel<T>>(gridOf(call.queries, heads, std::max<int64_t>(call.columns, 1)), threads, stream, space,
+                               static_cast<const T *>(o.q), static_cast<const T *>(o.k), static_cast<const T *>(o.v),
+                               AttentionMask<T>{o.mask}, static_cast<T *>(o.out), static_cast<Sum<T> *>(o.lse));
   });
 }
 
@@ -207,17 +207,17 @@ void enqueuePlainAttentionGrad(const AttentionCall &call, const AttentionGradOpe
                            static_cast<const Sum<T> *>(o.lse),
                            dots};
     if (rows > 0)
-      dotsKernel<T><<<blocksFor(rows, blockThreads / warpThreads), blockThreads, 0, stream>>>(
-          t.dout, static_cast<const T *>(o.out), dots, rows, call.columns);
+      launch<dotsKernel<T>>(blocksFor(rows, blockThreads / warpThreads), blockThreads, stream, t.dout,
+                            static_cast<const T *>(o.out), dots, rows, call.columns);
     if (rows > 0 && call.depth > 0)
-      queryGradKernel<T>
-          <<<gridOf(call.queries, heads, call.depth), threads, 0, stream>>>(space, t, static_cast<T *>(o.dq));
+      launch<queryGradKernel<T>>(gridOf(call.queries, heads, call.depth), threads, stream, space, t,
+                                 static_cast<T *>(o.dq));
     if (groups > 0 && call.keys > 0 && call.depth > 0)
-      keyGradKernel<T, true>
-          <<<gridOf(call.keys, groups, call.depth), threads, 0, stream>>>(space, t, static_cast<T *>(o.dk));
+      launch<keyGradKernel<T, true>>(gridOf(call.keys, groups, call.depth), threads, stream, space, t,
+                                     static_cast<T *>(o.dk));
     if (groups > 0 && call.keys > 0 && call.columns > 0)
-      keyGradKernel<T, false>
-          <<<gridOf(call.keys, groups, call.columns), threads, 0, stream>>>(space, t, static_cast<T *>(o.dv));
+      launch<keyGradKernel<T, false>>(gridOf(call.keys, groups, call.columns), threads, stream, space, t,
+                                      static_cast<T *>(o.dv));
   });
 }
 

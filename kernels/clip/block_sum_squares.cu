@@ -2,7 +2,7 @@
 // elements make a leaf, a tree over the lanes; leaves are added neighbours first. Short blocks end in zeros, so the
 // sums do not depend on how a tensor is cut or sharded.
 #include "kernels/clip/block_sum_squares_call.h"
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 
@@ -47,8 +47,9 @@ std::unique_ptr<Kernel> makeBlockSumSquares(const Invocation &invocation, const 
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       const int64_t blocks = piecesOf(call.elements, call.block);
       if (blocks > 0)
-        blockSumSquaresKernel<T><<<blocksFor(blocks, blockThreads / warpThreads), blockThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<double>(operands, 1), call.elements, call.block, blocks);
+        launch<blockSumSquaresKernel<T>>(blocksFor(blocks, blockThreads / warpThreads), blockThreads, streamOf(context),
+                                         at<const T>(operands, 0), at<double>(operands, 1), call.elements, call.block,
+                                         blocks);
     });
   });
 }

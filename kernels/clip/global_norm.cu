@@ -3,7 +3,7 @@
 // operands. One block of threads; a partial stands for 1024 elements.
 #include "kernels/clip/global_norm_call.h"
 #include "kernels/cuda/FixedSum.h"
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Reduce.cuh"
 
 namespace ds::kernels::cuda {
@@ -78,7 +78,7 @@ std::unique_ptr<Kernel> makeGlobalNorm(const Invocation &invocation, const Build
       partials.blocks[i] = call.counts[i] / call.parts[i];
       partials.parts[i] = int8_t(call.parts[i]);
     }
-    globalNormKernel<<<1, normThreads, 0, streamOf(context)>>>(partials, at<double>(operands, call.counts.size()));
+    launch<globalNormKernel>(1, normThreads, streamOf(context), partials, at<double>(operands, call.counts.size()));
   });
 }
 

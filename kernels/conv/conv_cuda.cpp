@@ -2,6 +2,7 @@
 // and what cuDNN refuses by our own kernels (plain_conv.h). torch.nn.functional.conv1d to conv3d.
 #include "kernels/conv/conv_graph.h"
 #include "kernels/conv/plain_conv.h"
+#include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
 
 #include <array>
@@ -15,7 +16,10 @@ namespace {
 std::unique_ptr<Kernel> makeConvolution(const Invocation &invocation, ConvKind kind, const ConvCall &call,
                                         size_t result, size_t bias) {
   const DType weightType = invocation.operands[kind == ConvKind::WeightGrad ? result : 1].dtype;
-  std::shared_ptr<CudnnGraph> graph = makeConvGraph(ConvPlan(kind, call, weightType), call.workspace.bytes);
+  const ConvPlan plan(kind, call, weightType);
+  std::shared_ptr<CudnnGraph> graph = makeConvGraph(plan, call.workspace.bytes);
+  if (!graph && !plan.empty && call.dtype != DType::F64)
+    fallBack(invocation, "cuDNN");
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     const cudaStream_t stream = streamOf(context);
     const std::array<void *, 3> addresses = {operands[0], operands[1], operands[result]};

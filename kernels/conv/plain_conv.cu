@@ -2,7 +2,7 @@
 // share. Slow and right.
 #include "kernels/conv/plain_conv.h"
 #include "kernels/conv/window_space.h"
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 
@@ -103,16 +103,16 @@ void enqueuePlainConv(ConvKind kind, const ConvCall &call, DType weightType, con
     using T = decltype(zero);
     const auto *a = static_cast<const T *>(first), *b = static_cast<const T *>(second);
     if (kind == ConvKind::Forward && ys > 0)
-      forwardKernel<T><<<blocksFor(ys), blockThreads, 0, stream>>>(space, a, b, static_cast<T *>(result));
+      launch<forwardKernel<T>>(blocksFor(ys), blockThreads, stream, space, a, b, static_cast<T *>(result));
     if (kind == ConvKind::InputGrad && xs > 0)
-      inputGradKernel<T><<<blocksFor(xs), blockThreads, 0, stream>>>(space, a, b, static_cast<T *>(result));
+      launch<inputGradKernel<T>>(blocksFor(xs), blockThreads, stream, space, a, b, static_cast<T *>(result));
     if (kind != ConvKind::WeightGrad || ws == 0)
       return;
     if (weightType == call.dtype)
-      weightGradKernel<T, T><<<blocksFor(ws, 1), blockThreads, 0, stream>>>(space, a, b, static_cast<T *>(result));
+      launch<weightGradKernel<T, T>>(blocksFor(ws, 1), blockThreads, stream, space, a, b, static_cast<T *>(result));
     else
-      weightGradKernel<T, Sum<T>>
-          <<<blocksFor(ws, 1), blockThreads, 0, stream>>>(space, a, b, static_cast<Sum<T> *>(result));
+      launch<weightGradKernel<T, Sum<T>>>(blocksFor(ws, 1), blockThreads, stream, space, a, b,
+                                          static_cast<Sum<T> *>(result));
   });
 }
 
@@ -122,8 +122,8 @@ void enqueueConvBias(const ConvCall &call, const void *bias, void *y, cudaStream
   if (elements > 0)
     withFloat(call.dtype, [&](auto zero) {
       using T = decltype(zero);
-      biasKernel<T><<<blocksFor(elements), blockThreads, 0, stream>>>(static_cast<const T *>(bias), static_cast<T *>(y),
-                                                                      elements, filters, outputs);
+      launch<biasKernel<T>>(blocksFor(elements), blockThreads, stream, static_cast<const T *>(bias),
+                            static_cast<T *>(y), elements, filters, outputs);
     });
 }
 

@@ -3,7 +3,7 @@
 // its first largest element. torch.nn.functional.max_pool2d, avg_pool2d (count_include_pad=False).
 #include "kernels/conv/pool_call.h"
 #include "kernels/conv/window_space.h"
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 
 namespace ds::kernels::cuda {
@@ -58,9 +58,9 @@ std::unique_ptr<Kernel> makeGrad(const Invocation &invocation, const PoolCall &c
     return launching(invocation, [planes = call.planes, window = WindowSpace(call.window),
                                   mean](const CallContext &context, std::span<void *const> operands) {
       if (planes * window.inputs() > 0)
-        poolGradKernel<T><<<blocksFor(planes * window.inputs()), blockThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), mean ? nullptr : at<const T>(operands, 1), at<T>(operands, mean ? 1 : 2), window,
-            planes);
+        launch<poolGradKernel<T>>(blocksFor(planes * window.inputs()), blockThreads, streamOf(context),
+                                  at<const T>(operands, 0), mean ? nullptr : at<const T>(operands, 1),
+                                  at<T>(operands, mean ? 1 : 2), window, planes);
     });
   });
 }
@@ -75,8 +75,8 @@ std::unique_ptr<Kernel> makePool(const Invocation &invocation, const BuildOption
                                   mean = invocation.kernel == "average_pool"](const CallContext &context,
                                                                               std::span<void *const> operands) {
       if (planes * window.outputs() > 0)
-        poolKernel<T><<<blocksFor(planes * window.outputs()), blockThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<T>(operands, 1), window, planes, mean);
+        launch<poolKernel<T>>(blocksFor(planes * window.outputs()), blockThreads, streamOf(context),
+                              at<const T>(operands, 0), at<T>(operands, 1), window, planes, mean);
     });
   });
 }

@@ -18,10 +18,13 @@ constexpr unsigned blocksFor(int64_t work, int64_t perBlock = blockThreads) {
   return unsigned(std::clamp<int64_t>((work + perBlock - 1) / perBlock, 1, mostBlocks));
 }
 
-/// Threads of a block that shares one row of `length` elements: a multiple of a warp, at most 1024.
+/// Most threads of a block that shares one row.
+inline constexpr int mostRowThreads = 1024;
+
+/// Threads of a block that shares one row of `length` elements: a multiple of a warp.
 constexpr unsigned rowThreads(int64_t length, int64_t perThread = 4) {
   int64_t threads = warpThreads;
-  while (threads < 1024 && threads * perThread < length)
+  while (threads < mostRowThreads && threads * perThread < length)
     threads *= 2;
   return unsigned(threads);
 }

@@ -1,7 +1,7 @@
 // elementwise: an interpreter of ElementwiseProgram (elementwise_run.h). A thread takes four elements of a float
 // program through all steps, so that reading memory, not decoding, is what takes time; values that are needed later lie
 // in local memory, which the first-level cache holds.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/elementwise/elementwise_cuda_run.h"
 
@@ -43,7 +43,8 @@ std::unique_ptr<Kernel> makeWith(const Invocation &invocation, const Elementwise
         Arguments arguments = fixed;
         setAddresses(arguments, plan, operands.data());
         const unsigned blocks = blocksFor(plan.elements, int64_t(blockThreads) * Thread::width);
-        elementwiseKernel<Thread><<<blocks, blockThreads, 0, streamOf(context)>>>(arguments, Refuser(context));
+        launch<elementwiseKernel<Thread, Arguments>>(blocks, blockThreads, streamOf(context), arguments,
+                                                     Refuser(context));
       },
       divisionByZero);
 }

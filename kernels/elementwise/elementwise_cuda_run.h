@@ -237,6 +237,7 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
       return {0, static_cast<const uint32_t *>(data)[at]};
     case DType::I32:
       return {0, static_cast<const int32_t *>(data)[at]};
+    case DType::F16: // no plan has it
     case DType::I64:
       break;
     }
@@ -265,6 +266,8 @@ template <typename Arguments, int slotCount> struct CellElementwise : Elementwis
     case DType::U32:
     case DType::I32:
       static_cast<uint32_t *>(data)[at] = uint32_t(cell.i);
+      return;
+    case DType::F16: // no plan has it
       return;
     case DType::I64:
       static_cast<int64_t *>(data)[at] = cell.i;

@@ -1,6 +1,6 @@
 // arg_max: the index of the largest element along one axis. A block searches a column: its threads take every
 // so-manieth element, and their finds meet in a tree; of equal ones the first, or the last, wins wherever they meet.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/index/search_call.h"
@@ -54,8 +54,8 @@ std::unique_ptr<Kernel> makeArgMax(const Invocation &invocation, const BuildOpti
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       const int64_t columns = call.x.outer * call.x.inner;
       if (columns > 0)
-        argMaxKernel<T><<<blocksFor(columns, 1), blockThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<int64_t>(operands, 1), call.x, call.last);
+        launch<argMaxKernel<T>>(blocksFor(columns, 1), blockThreads, streamOf(context), at<const T>(operands, 0),
+                                at<int64_t>(operands, 1), call.x, call.last);
     });
   });
 }

@@ -1,6 +1,6 @@
 // cumsum: running sums along one axis, in float64 or 64-bit integers. A thread adds a column in order where columns lie
 // side by side; else a block scans a row, a chunk of one element a thread at a time.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/search_call.h"
 
@@ -68,11 +68,11 @@ std::unique_ptr<Kernel> makeCumSum(const Invocation &invocation, const BuildOpti
       if (columns == 0 || call.x.length == 0)
         return;
       if (call.x.inner == 1)
-        rowKernel<T><<<blocksFor(columns, 1), blockThreads, 0, streamOf(context)>>>(x, y, columns, call.x.length,
-                                                                                    call.exclusive, call.reverse);
+        launch<rowKernel<T>>(blocksFor(columns, 1), blockThreads, streamOf(context), x, y, columns, call.x.length,
+                             call.exclusive, call.reverse);
       else
-        columnKernel<T>
-            <<<blocksFor(columns), blockThreads, 0, streamOf(context)>>>(x, y, call.x, call.exclusive, call.reverse);
+        launch<columnKernel<T>>(blocksFor(columns), blockThreads, streamOf(context), x, y, call.x, call.exclusive,
+                                call.reverse);
     });
   });
 }

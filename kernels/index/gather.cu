@@ -1,6 +1,6 @@
 // gather: y = numpy.take(data, indices, axis). Rows of `inner` elements are copied in units as wide as their addresses
 // allow. A row whose index is refused is left as it is.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/gather_call.h"
 #include "kernels/index/indices.cuh"
@@ -43,8 +43,9 @@ std::unique_ptr<Kernel> makeGather(const Invocation &invocation, const BuildOpti
         withBytes(unitBytes, [&](auto zero) {
           using T = decltype(zero);
           const int64_t units = rowBytes / unitBytes;
-          gatherKernel<T><<<blocksFor(call.data.outer * call.count * units), blockThreads, 0, streamOf(context)>>>(
-              at<const T>(operands, 0), indices, at<T>(operands, 2), call.data.outer, call.data.length, units);
+          launch<gatherKernel<T>>(blocksFor(call.data.outer * call.count * units), blockThreads, streamOf(context),
+                                  at<const T>(operands, 0), indices, at<T>(operands, 2), call.data.outer,
+                                  call.data.length, units);
         });
       },
       indexRefusal("gather", call.data.length));

@@ -1,5 +1,5 @@
 // gather_elements: y[.., j, ..] = data[.., indices[.., j, ..], ..] at the axis. A thread makes one element.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/element_index_call.h"
 #include "kernels/index/element_space.h"
@@ -39,8 +39,8 @@ std::unique_ptr<Kernel> makeGatherElements(const Invocation &invocation, const B
         const Indices indices(operands[1], indexType, elements, context);
         withBytes(elementBytes, [&](auto zero) {
           using T = decltype(zero);
-          gatherElementsKernel<T><<<blocksFor(elements), blockThreads, 0, streamOf(context)>>>(
-              space, at<const T>(operands, 0), indices, at<T>(operands, 2));
+          launch<gatherElementsKernel<T>>(blocksFor(elements), blockThreads, streamOf(context), space,
+                                          at<const T>(operands, 0), indices, at<T>(operands, 2));
         });
       },
       indexRefusal("gather_elements", space.dataLength));

@@ -4,7 +4,7 @@
 // time, and lists those of its rows, in order (a scan over the threads' counts). Then each thread, which owns a column
 // and every other row, adds what belongs to it. So no two threads touch one element, contributions are added in index
 // order, and every element of ddata is written once, rounded once.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/index/gather_call.h"
@@ -100,8 +100,8 @@ std::unique_ptr<Kernel> makeGatherGrad(const Invocation &invocation, const Build
           const Indices indices(operands[1], call.indexType, call.count, context);
           const dim3 grid(unsigned((length + tileRows<Sum<T>> - 1) / tileRows<Sum<T>>),
                           unsigned((inner + tileCols - 1) / tileCols), blocksFor(outer, (outer + 65534) / 65535));
-          gatherGradKernel<T, G><<<grid, blockThreads, 0, streamOf(context)>>>(
-              at<const T>(operands, 0), indices, at<G>(operands, 2), outer, length, inner);
+          launch<gatherGradKernel<T, G>>(grid, blockThreads, streamOf(context), at<const T>(operands, 0), indices,
+                                         at<G>(operands, 2), outer, length, inner);
         },
         indexRefusal("gather_grad", call.data.length));
   });

@@ -42,8 +42,8 @@ std::unique_ptr<Kernel> makeScatterElements(const Invocation &invocation, const 
           if (space.columns == 0)
             return;
           const Indices indices(operands[1], call.indexType, space.columns * space.length, context);
-          scatterElementsKernel<T><<<blocksFor(space.columns), blockThreads, 0, streamOf(context)>>>(
-              space, indices, at<const T>(operands, 2), at<T>(operands, 3), call.reduction);
+          launch<scatterElementsKernel<T>>(blocksFor(space.columns), blockThreads, streamOf(context), space, indices,
+                                           at<const T>(operands, 2), at<T>(operands, 3), call.reduction);
         },
         indexRefusal("scatter_elements", space.dataLength));
   });

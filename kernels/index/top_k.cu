@@ -1,7 +1,7 @@
 // top_k: the k first of each row in order. A block takes a row and finds one element after the other: each is the
 // first, in the order of TopKCall::before, behind the one found before it. No memory beside the result; k passes over
 // the row.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/index/search_call.h"
 
@@ -57,9 +57,9 @@ std::unique_ptr<Kernel> makeTopK(const Invocation &invocation, const BuildOption
     using T = decltype(zero);
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       if (call.rows > 0)
-        topKKernel<T><<<blocksFor(call.rows, 1), blockThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<T>(operands, 1), at<int64_t>(operands, 2), call.rows, call.length, call.k,
-            call.smallest);
+        launch<topKKernel<T>>(blocksFor(call.rows, 1), blockThreads, streamOf(context), at<const T>(operands, 0),
+                              at<T>(operands, 1), at<int64_t>(operands, 2), call.rows, call.length, call.k,
+                              call.smallest);
     });
   });
 }

@@ -9,8 +9,9 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename T>
-__global__ void rowsKernel(const T *logits, const int64_t *labels, Sum<T> *lses, Sum<T> *losses, int64_t rows,
-                           int64_t classes, int64_t ignored, Refuser refuse) {
+__global__ void __launch_bounds__(mostRowThreads)
+    rowsKernel(const T *logits, const int64_t *labels, Sum<T> *lses, Sum<T> *losses, int64_t rows, int64_t classes,
+               int64_t ignored, Refuser refuse) {
   using S = Sum<T>;
   constexpr int atOnce = 8; // loads in flight
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -50,7 +51,8 @@ __global__ void rowsKernel(const T *logits, const int64_t *labels, Sum<T> *lses,
 }
 
 template <typename S>
-__global__ void lossKernel(const S *losses, const int64_t *labels, S *loss, int64_t rows, int64_t ignored, bool mean) {
+__global__ void __launch_bounds__(mostRowThreads)
+    lossKernel(const S *losses, const int64_t *labels, S *loss, int64_t rows, int64_t ignored, bool mean) {
   S sum = 0;
   for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
     sum += losses[row];
@@ -76,11 +78,11 @@ std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &invocation, const Bui
           const auto *labels = at<const int64_t>(operands, 1);
           auto *losses = static_cast<S *>(workspace.at(operands));
           if (call.rows > 0)
-            rowsKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.classes, 8), 0, stream>>>(
-                at<const T>(operands, 0), labels, at<S>(operands, 3), losses, call.rows, call.classes, call.ignoreIndex,
-                Refuser(context));
-          lossKernel<S>
-              <<<1, 1024, 0, stream>>>(losses, labels, at<S>(operands, 2), call.rows, call.ignoreIndex, call.mean);
+            launch<rowsKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.classes, 8), stream,
+                                  at<const T>(operands, 0), labels, at<S>(operands, 3), losses, call.rows, call.classes,
+                                  call.ignoreIndex, Refuser(context));
+          launch<lossKernel<S>>(1, mostRowThreads, stream, losses, labels, at<S>(operands, 2), call.rows,
+                                call.ignoreIndex, call.mean);
         },
         labelRefusal("cross_entropy", call));
   });

@@ -1,7 +1,7 @@
 //===- cross_entropy.cuh - what cross_entropy and its gradient share -----===//
 #pragma once
 
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/cuda/Refuse.cuh"

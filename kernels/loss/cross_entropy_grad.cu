@@ -8,8 +8,9 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename S>
-__global__ void scaleKernel(const int64_t *labels, const S *dloss, S *scale, int64_t rows, int64_t classes,
-                            int64_t ignored, bool mean, Refuser refuse) {
+__global__ void __launch_bounds__(mostRowThreads)
+    scaleKernel(const int64_t *labels, const S *dloss, S *scale, int64_t rows, int64_t classes, int64_t ignored,
+                bool mean, Refuser refuse) {
   for (int64_t row = threadIdx.x; row < rows; row += blockDim.x)
     if (labels[row] != ignored && (labels[row] < 0 || labels[row] >= classes))
       refuse(labels[row]);
@@ -20,8 +21,9 @@ __global__ void scaleKernel(const int64_t *labels, const S *dloss, S *scale, int
 
 /// `logits` and `dlogits` may be the same memory: a thread reads an element before it writes that one.
 template <typename T>
-__global__ void rowsKernel(const T *logits, const int64_t *labels, const Sum<T> *lses, const Sum<T> *scale, T *dlogits,
-                           int64_t rows, int64_t classes, int64_t ignored) {
+__global__ void __launch_bounds__(mostRowThreads)
+    rowsKernel(const T *logits, const int64_t *labels, const Sum<T> *lses, const Sum<T> *scale, T *dlogits,
+               int64_t rows, int64_t classes, int64_t ignored) {
   using S = Sum<T>;
   constexpr int atOnce = 8; // loads in flight
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -55,12 +57,12 @@ std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &invocation, const
           const cudaStream_t stream = streamOf(context);
           const auto *labels = at<const int64_t>(operands, 1);
           auto *scale = static_cast<S *>(workspace.at(operands));
-          scaleKernel<S><<<1, 1024, 0, stream>>>(labels, at<const S>(operands, 3), scale, call.rows, call.classes,
-                                                 call.ignoreIndex, call.mean, Refuser(context));
+          launch<scaleKernel<S>>(1, mostRowThreads, stream, labels, at<const S>(operands, 3), scale, call.rows,
+                                 call.classes, call.ignoreIndex, call.mean, Refuser(context));
           if (call.rows > 0)
-            rowsKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.classes, 8), 0, stream>>>(
-                at<const T>(operands, 0), labels, at<const S>(operands, 2), scale, at<T>(operands, 4), call.rows,
-                call.classes, call.ignoreIndex);
+            launch<rowsKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.classes, 8), stream,
+                                  at<const T>(operands, 0), labels, at<const S>(operands, 2), scale, at<T>(operands, 4),
+                                  call.rows, call.classes, call.ignoreIndex);
         },
         labelRefusal("cross_entropy_grad", call));
   });

@@ -5,6 +5,7 @@
 // operands at multiples of 16 bytes and once for any, and kept: so every step runs the same ones. Split sums are added
 // in a fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
 #include "kernels/cuda/CublasLt.h"
+#include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
 #include "kernels/matmul/matmul_epilogue_cuda.h"
 
@@ -113,7 +114,8 @@ private:
       epilogue = sums_ ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
     cublasLtMatmulDesc_t description = description_.get();
     set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(typeOf(cType)));
+    // That of c, else cuBLASLt has no algorithm: a bfloat16 bias of a float32 c is added behind the product.
+    set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(typeOf(call.bias ? call.dtype : cType)));
     if (call.epilogue != MatmulEpilogue::None) {
       set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, plan.result.leading);
       set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, plan.result.stride);
@@ -190,6 +192,9 @@ public:
     return launchStatus("matmul");
   }
 
+  /// Whether cuBLASLt has no algorithm for aligned operands.
+  bool isPlain() const { return plan_.k > 0 && !plan_.launches.empty() && !variants_[1].product; }
+
 private:
   struct Variant {
     std::optional<Product> product; ///< empty: the plain kernel
@@ -215,11 +220,15 @@ private:
     return variant;
   }
 
+  /// Whether every launch starts at multiples of 16 bytes in all of its matrices.
   bool isAligned(std::span<void *const> operands) const {
     for (size_t i = 0; i < call_.workspace.operand; ++i)
       if (reinterpret_cast<uintptr_t>(operands[i]) % 16 != 0)
         return false;
-    return true;
+    const int64_t bytes = byteSize(call_.dtype), cBytes = byteSize(cType_);
+    return std::ranges::all_of(plan_.launches, [&](const MatmulPlan::Start &start) {
+      return start.a * bytes % 16 == 0 && start.b * bytes % 16 == 0 && start.c * cBytes % 16 == 0;
+    });
   }
 
   Status enqueueProducts(Variant &variant, std::span<void *const> operands, cudaStream_t stream) noexcept {
@@ -257,6 +266,7 @@ private:
   MatmulEpilogueArguments restOf(const Variant &variant, std::span<void *const> operands) const {
     return {variant.fused ? MatmulEpilogue::None : call_.epilogue,
             cType_,
+            call_.dtype,
             dbiasType_,
             plan_.rows(),
             plan_.n,
@@ -277,7 +287,10 @@ private:
 } // namespace
 
 std::unique_ptr<Kernel> makeMatmul(const Invocation &invocation, const BuildOptions &) {
-  return std::make_unique<Matmul>(Call(invocation));
+  auto matmul = std::make_unique<Matmul>(Call(invocation));
+  if (matmul->isPlain())
+    fallBack(invocation, "cuBLASLt");
+  return matmul;
 }
 
 } // namespace ds::kernels::cuda

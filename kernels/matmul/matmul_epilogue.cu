@@ -1,6 +1,7 @@
 // What matmul does where cuBLASLt has no epilogue, or no algorithm at all: bias, GELU and its gradient element by
 // element, column sums, and a product in squares of shared memory.
 #include "kernels/cuda/Grid.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/matmul/GeluTanh.h"
 #include "kernels/matmul/matmul_epilogue_cuda.h"
@@ -9,9 +10,9 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-template <typename T>
+template <typename T, typename B>
 __global__ void __launch_bounds__(blockThreads)
-    epilogueKernel(MatmulEpilogue epilogue, T *product, const T *bias, T *aux, T *c, int64_t elements, int64_t cols) {
+    epilogueKernel(MatmulEpilogue epilogue, T *product, const B *bias, T *aux, T *c, int64_t elements, int64_t cols) {
   using S = Sum<T>;
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < elements; i += stride) {
@@ -89,17 +90,26 @@ void enqueueMatmulEpilogue(const MatmulEpilogueArguments &arguments, cudaStream_
   withFloat(arguments.dtype, [&](auto zero) {
     using T = decltype(zero);
     const bool touches = arguments.bias || arguments.epilogue != MatmulEpilogue::None;
-    if (touches && elements > 0)
-      epilogueKernel<T><<<blocksFor(elements), blockThreads, 0, stream>>>(
-          arguments.epilogue, static_cast<T *>(arguments.product), static_cast<const T *>(arguments.bias),
-          static_cast<T *>(arguments.aux), static_cast<T *>(arguments.c), elements, arguments.cols);
+    const auto finish = [&](auto added) {
+      using B = decltype(added);
+      launch<epilogueKernel<T, B>>(blocksFor(elements), blockThreads, stream, arguments.epilogue,
+                                   static_cast<T *>(arguments.product), static_cast<const B *>(arguments.bias),
+                                   static_cast<T *>(arguments.aux), static_cast<T *>(arguments.c), elements,
+                                   arguments.cols);
+    };
+    if (touches && elements > 0) {
+      if (arguments.biasType == arguments.dtype)
+        finish(zero);
+      else
+        finish(__nv_bfloat16{});
+    }
     if (!arguments.dbias)
       return;
     const auto sums = [&](auto parameter) {
       using G = decltype(parameter);
-      columnSumsKernel<T, G>
-          <<<unsigned((arguments.cols + warpThreads - 1) / warpThreads), dim3(warpThreads, warpThreads), 0, stream>>>(
-              static_cast<const T *>(arguments.c), static_cast<G *>(arguments.dbias), arguments.rows, arguments.cols);
+      launch<columnSumsKernel<T, G>>(unsigned((arguments.cols + warpThreads - 1) / warpThreads),
+                                     dim3(warpThreads, warpThreads), stream, static_cast<const T *>(arguments.c),
+                                     static_cast<G *>(arguments.dbias), arguments.rows, arguments.cols);
     };
     if (arguments.dbiasType == arguments.dtype)
       sums(zero);
@@ -115,11 +125,11 @@ void enqueuePlainProduct(const MatmulPlan &plan, const MatmulPlan::Start &start,
     using T = decltype(zero);
     const auto run = [&](auto result) {
       using C = decltype(result);
-      productKernel<T, C>
-          <<<dim3(blocksFor(squares, 1), unsigned(plan.batches < 65535 ? plan.batches : 65535)), dim3(edge, edge), 0,
-             stream>>>(static_cast<const T *>(a) + start.a, static_cast<const T *>(b) + start.b,
-                       static_cast<C *>(c) + start.c, plan.m, plan.n, plan.k, plan.batches, plan.second.stride,
-                       plan.first.stride, plan.result.stride, plan.transposeSecond, plan.transposeFirst);
+      launch<productKernel<T, C>>(dim3(blocksFor(squares, 1), unsigned(plan.batches < 65535 ? plan.batches : 65535)),
+                                  dim3(edge, edge), stream, static_cast<const T *>(a) + start.a,
+                                  static_cast<const T *>(b) + start.b, static_cast<C *>(c) + start.c, plan.m, plan.n,
+                                  plan.k, plan.batches, plan.second.stride, plan.first.stride, plan.result.stride,
+                                  plan.transposeSecond, plan.transposeFirst);
     };
     if (from == to)
       run(zero);

@@ -11,7 +11,8 @@ namespace ds::kernels::cuda {
 /// Applies bias and epilogue to the finished product, which stands in `product` (c, or aux for gelu_tanh).
 struct MatmulEpilogueArguments {
   MatmulEpilogue epilogue;
-  DType dtype;        ///< of c, bias and aux
+  DType dtype;        ///< of c and aux
+  DType biasType;     ///< of bias
   DType dbiasType;    ///< of dbias
   int64_t rows, cols; ///< of c, all batches
   void *product;

@@ -18,7 +18,7 @@ void enqueueFill(const PadCall &call, void *y, int64_t count, cudaStream_t strea
     using T = decltype(element);
     if constexpr (sizeof(T) <= sizeof(call.value)) {
       std::memcpy(&element, call.value.data(), sizeof(T));
-      fillKernel<T><<<blocksFor(count), blockThreads, 0, stream>>>(static_cast<T *>(y), element, count);
+      launch<fillKernel<T>>(blocksFor(count), blockThreads, stream, static_cast<T *>(y), element, count);
     }
   });
 }

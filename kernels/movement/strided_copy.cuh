@@ -1,7 +1,7 @@
 //===- strided_copy.cuh - runs a CopyPlan --------------------------------===//
 #pragma once
 
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/movement/copy_cuda_plan.h"
 
@@ -55,8 +55,8 @@ inline void enqueueCopy(const CopyPlan &plan, const void *from, void *to, cudaSt
                             ((plan.along.size + copySquare - 1) / copySquare);
     withBytes(plan.plain.elementBytes, [&](auto zero) {
       using T = decltype(zero);
-      turnKernel<T><<<blocksFor(squares, 1), dim3(copySquare, 8), 0, stream>>>(
-          plan.plain, plan.across, plan.along, reinterpret_cast<const T *>(source), reinterpret_cast<T *>(target));
+      launch<turnKernel<T>>(blocksFor(squares, 1), dim3(copySquare, 8), stream, plan.plain, plan.across, plan.along,
+                            reinterpret_cast<const T *>(source), reinterpret_cast<T *>(target));
     });
     return;
   }
@@ -66,8 +66,8 @@ inline void enqueueCopy(const CopyPlan &plan, const void *from, void *to, cudaSt
   const CopySpace &space = aligned ? plan.wide : plan.plain;
   withBytes(space.elementBytes, [&](auto zero) {
     using T = decltype(zero);
-    copyKernel<T><<<blocksFor(space.elements), blockThreads, 0, stream>>>(space, reinterpret_cast<const T *>(source),
-                                                                          reinterpret_cast<T *>(target));
+    launch<copyKernel<T>>(blocksFor(space.elements), blockThreads, stream, space, reinterpret_cast<const T *>(source),
+                          reinterpret_cast<T *>(target));
   });
 }
 

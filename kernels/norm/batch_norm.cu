@@ -1,7 +1,7 @@
 // batch_norm, per channel of x [samples, channels, places...]: mean, biased variance, rstd = 1 / sqrt(var + epsilon)
 // and y = (x - mean) * rstd * gamma + beta. A block takes a channel. Ioffe and Szegedy 2015;
 // torch.nn.functional.batch_norm.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/norm/batch_norm.cuh"
 #include "kernels/norm/batch_norm_call.h"
 
@@ -40,10 +40,10 @@ std::unique_ptr<Kernel> makeBatchNorm(const Invocation &invocation, const BuildO
     using S = Sum<T>;
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       if (call.channels > 0)
-        batchNormKernel<T><<<blocksFor(call.channels, 1), channelThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<const S>(operands, 1), at<const S>(operands, 2), at<T>(operands, 3),
-            at<S>(operands, 4), at<S>(operands, 5), at<S>(operands, 6),
-            Channels{call.samples, call.channels, call.places}, S(call.epsilon));
+        launch<batchNormKernel<T>>(blocksFor(call.channels, 1), channelThreads, streamOf(context),
+                                   at<const T>(operands, 0), at<const S>(operands, 1), at<const S>(operands, 2),
+                                   at<T>(operands, 3), at<S>(operands, 4), at<S>(operands, 5), at<S>(operands, 6),
+                                   Channels{call.samples, call.channels, call.places}, S(call.epsilon));
     });
   });
 }

@@ -1,7 +1,7 @@
 // batch_norm_grad, per channel, with n = (x - mean) * rstd:
 //   dx = gamma * rstd * (dy - mean(dy) - n * mean(dy * n)),  dgamma = sum of dy * n,  dbeta = sum of dy.
 // A block takes a channel.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/norm/batch_norm.cuh"
 #include "kernels/norm/batch_norm_call.h"
 
@@ -45,10 +45,11 @@ std::unique_ptr<Kernel> makeBatchNormGrad(const Invocation &invocation, const Bu
     using S = Sum<T>;
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       if (call.channels > 0)
-        batchNormGradKernel<T><<<blocksFor(call.channels, 1), channelThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<const T>(operands, 1), at<const S>(operands, 2), at<const S>(operands, 3),
-            at<const S>(operands, 4), at<T>(operands, 5), at<S>(operands, 6), at<S>(operands, 7),
-            Channels{call.samples, call.channels, call.places});
+        launch<batchNormGradKernel<T>>(blocksFor(call.channels, 1), channelThreads, streamOf(context),
+                                       at<const T>(operands, 0), at<const T>(operands, 1), at<const S>(operands, 2),
+                                       at<const S>(operands, 3), at<const S>(operands, 4), at<T>(operands, 5),
+                                       at<S>(operands, 6), at<S>(operands, 7),
+                                       Channels{call.samples, call.channels, call.places});
     });
   });
 }

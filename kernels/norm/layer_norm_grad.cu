@@ -10,8 +10,9 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename T>
-__global__ void dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *means, const Sum<T> *rstds, T *dx,
-                         int64_t rows, int64_t cols) {
+__global__ void __launch_bounds__(mostRowThreads)
+    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *means, const Sum<T> *rstds, T *dx,
+             int64_t rows, int64_t cols) {
   using S = Sum<T>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t first = row * cols;
@@ -63,8 +64,8 @@ std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const Bu
                            DGamma<T>{dy, x, means, rstds, call.cols}, at<S>(operands, 7), DBeta<T>{dy, call.cols},
                            stream);
       if (call.rows > 0)
-        dxKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.cols), 0, stream>>>(
-            dy, x, at<const S>(operands, 2), means, rstds, at<T>(operands, 5), call.rows, call.cols);
+        launch<dxKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.cols), stream, dy, x, at<const S>(operands, 2),
+                            means, rstds, at<T>(operands, 5), call.rows, call.cols);
     });
   });
 }

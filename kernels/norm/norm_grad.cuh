@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/norm/norm_grad_pieces.h"
 
@@ -61,12 +61,12 @@ void enqueueColumnSums(int64_t rows, int64_t cols, void *workspace, S *dgamma, T
   const int64_t pieces = cudaNormGradPieces(rows);
   auto *partial = static_cast<S *>(workspace), *partial2 = dbeta ? partial + pieces * cols : nullptr;
   if (pieces > 0)
-    columnPiecesKernel<S>
-        <<<dim3(unsigned((cols + warpThreads - 1) / warpThreads), unsigned(pieces)), dim3(warpThreads, 8), 0, stream>>>(
-            rows, cols, cudaNormGradRows(rows), partial, term, partial2, term2);
-  addPiecesKernel<S><<<blocksFor(cols), blockThreads, 0, stream>>>(partial, pieces, cols, dgamma);
+    launch<columnPiecesKernel<S, Term, Term2>>(dim3(unsigned((cols + warpThreads - 1) / warpThreads), unsigned(pieces)),
+                                               dim3(warpThreads, 8), stream, rows, cols, cudaNormGradRows(rows),
+                                               partial, term, partial2, term2);
+  launch<addPiecesKernel<S>>(blocksFor(cols), blockThreads, stream, partial, pieces, cols, dgamma);
   if (dbeta)
-    addPiecesKernel<S><<<blocksFor(cols), blockThreads, 0, stream>>>(partial2, pieces, cols, dbeta);
+    launch<addPiecesKernel<S>>(blocksFor(cols), blockThreads, stream, partial2, pieces, cols, dbeta);
 }
 
 } // namespace ds::kernels::cuda

@@ -10,8 +10,8 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename T>
-__global__ void dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, T *dx, int64_t rows,
-                         int64_t cols) {
+__global__ void __launch_bounds__(mostRowThreads)
+    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, T *dx, int64_t rows, int64_t cols) {
   using S = Sum<T>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t first = row * cols;
@@ -52,8 +52,8 @@ std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const Buil
       enqueueColumnSums<S>(call.rows, call.cols, call.workspace.at(operands), at<S>(operands, 5), term, nullptr, term,
                            stream);
       if (call.rows > 0)
-        dxKernel<T><<<blocksFor(call.rows, 1), rowThreads(call.cols), 0, stream>>>(
-            dy, x, at<const S>(operands, 2), rrmss, at<T>(operands, 4), call.rows, call.cols);
+        launch<dxKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.cols), stream, dy, x, at<const S>(operands, 2),
+                            rrmss, at<T>(operands, 4), call.rows, call.cols);
     });
   });
 }

@@ -1,6 +1,7 @@
 // lamb: DeepSpeed's FusedLamb in one launch of one block, which keeps the norms of the parameter and its update to
 // itself. Compiled with --fmad=false: operation by operation, as on a CPU; lr, step, clip and momentum are read from
 // device memory.
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/cuda/Refuse.cuh"
@@ -66,10 +67,10 @@ std::unique_ptr<Kernel> makeLamb(const Invocation &invocation, const BuildOption
         [numbers, elements = call.elements, cycled = call.cycled](const CallContext &context,
                                                                   std::span<void *const> operands) {
           if (elements > 0)
-            lambKernel<T><<<1, lambThreads, 0, streamOf(context)>>>(
-                at<T>(operands, 0), at<const T>(operands, 1), at<T>(operands, 2), at<T>(operands, 3), elements,
-                at<const double>(operands, 4), at<const int64_t>(operands, 5), at<const double>(operands, 6),
-                cycled ? at<const double>(operands, 7) : nullptr, numbers, Refuser(context));
+            launch<lambKernel<T>>(1, lambThreads, streamOf(context), at<T>(operands, 0), at<const T>(operands, 1),
+                                  at<T>(operands, 2), at<T>(operands, 3), elements, at<const double>(operands, 4),
+                                  at<const int64_t>(operands, 5), at<const double>(operands, 6),
+                                  cycled ? at<const double>(operands, 7) : nullptr, numbers, Refuser(context));
         },
         stepRefusal("lamb"));
   };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/Call.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/cuda/StepRefusal.h"
@@ -57,9 +58,9 @@ std::unique_ptr<Kernel> makeUpdate(const Invocation &invocation, const Call &cal
                                           at<const double>(operands, scalars + 2),
                                           cycled ? at<const double>(operands, scalars + 3) : nullptr};
           if (elements > 0)
-            updateKernel<Update, T><<<blocksFor(elements), blockThreads, 0, streamOf(context)>>>(
-                at<T>(operands, 0), at<const T>(operands, 1), scalars > 2 ? at<T>(operands, 2) : nullptr, elements,
-                stepScalars, numbers, Refuser(context));
+            launch<updateKernel<Update, T, Numbers>>(
+                blocksFor(elements), blockThreads, streamOf(context), at<T>(operands, 0), at<const T>(operands, 1),
+                scalars > 2 ? at<T>(operands, 2) : nullptr, elements, stepScalars, numbers, Refuser(context));
         },
         stepRefusal(name));
   };

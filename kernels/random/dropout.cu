@@ -1,7 +1,7 @@
 // dropout: y = keep ? x / (1 - ratio) : 0, with keep drawn by Philox.h from (seed, step, micro-batch, op_id, element):
 // the masks of the CPU, bit by bit. A thread takes the four elements of a Philox block. The step is read from device
 // memory, so that a captured launch draws anew each step.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/random/dropout_call.h"
 
@@ -31,9 +31,10 @@ std::unique_ptr<Kernel> makeDropout(const Invocation &invocation, const BuildOpt
     using T = decltype(zero);
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
       if (call.elements > 0)
-        dropoutKernel<T><<<blocksFor((call.elements + 3) / 4), blockThreads, 0, streamOf(context)>>>(
-            at<const T>(operands, 0), at<T>(operands, 1), call.elements, context.seed, context.stream->step,
-            uint32_t(context.microbatch), call.opId, call.threshold, Sum<T>(call.scale));
+        launch<dropoutKernel<T>>(blocksFor((call.elements + 3) / 4), blockThreads, streamOf(context),
+                                 at<const T>(operands, 0), at<T>(operands, 1), call.elements, context.seed,
+                                 context.stream->step, uint32_t(context.microbatch), call.opId, call.threshold,
+                                 Sum<T>(call.scale));
     });
   });
 }

@@ -1,7 +1,7 @@
 // reduce_sum, reduce_mean, reduce_max. Where the innermost dimension is reduced, a block adds the elements behind one
 // result; else 32 results side by side share a block, so that neighbouring threads read neighbouring elements. Few
 // results of many elements are cut into pieces (reduce_cuda_pieces.h), whose results are combined in order.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/reduce/reduce_cuda_plan.h"
@@ -35,7 +35,8 @@ struct Largest : Larger {
 
 /// A block adds one piece behind one result at a time. `to` is [pieces, outputs].
 template <typename T, typename To, typename Op>
-__global__ void rowKernel(const ReduceSpace space, const T *x, To *to, Accumulator<T> divisor, Op op) {
+__global__ void __launch_bounds__(mostRowThreads)
+    rowKernel(const ReduceSpace space, const T *x, To *to, Accumulator<T> divisor, Op op) {
   using A = Accumulator<T>;
   for (int64_t task = blockIdx.x; task < space.outputs * space.pieces; task += gridDim.x) {
     const int64_t o = task / space.pieces, piece = task % space.pieces;
@@ -53,7 +54,8 @@ __global__ void rowKernel(const ReduceSpace space, const T *x, To *to, Accumulat
 
 /// A block of [32, 8] threads: threadIdx.x is a result, threadIdx.y takes every eighth element of the piece.
 template <typename T, typename To, typename Op>
-__global__ void columnKernel(const ReduceSpace space, const T *x, To *to, Accumulator<T> divisor, Op op) {
+__global__ void __launch_bounds__(blockThreads)
+    columnKernel(const ReduceSpace space, const T *x, To *to, Accumulator<T> divisor, Op op) {
   using A = Accumulator<T>;
   __shared__ A partial[8][warpThreads];
   const int64_t tiles = (space.outputs + warpThreads - 1) / warpThreads;
@@ -80,7 +82,8 @@ __global__ void columnKernel(const ReduceSpace space, const T *x, To *to, Accumu
 
 /// Combines the pieces in order.
 template <typename A, typename To, typename Op>
-__global__ void combineKernel(const A *pieces, int64_t count, int64_t outputs, To *y, A divisor, Op op) {
+__global__ void __launch_bounds__(blockThreads)
+    combineKernel(const A *pieces, int64_t count, int64_t outputs, To *y, A divisor, Op op) {
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t o = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; o < outputs; o += stride) {
     A value = Op::template neutral<A>();
@@ -93,11 +96,11 @@ __global__ void combineKernel(const A *pieces, int64_t count, int64_t outputs, T
 template <typename T, typename To, typename Op>
 void enqueuePieces(const ReduceSpace &space, const T *x, To *to, Accumulator<T> divisor, Op op, cudaStream_t stream) {
   if (space.innerReduced || space.outputs == 1)
-    rowKernel<T, To><<<blocksFor(space.outputs * space.pieces, 1), rowThreads(space.perPiece), 0, stream>>>(
-        space, x, to, divisor, op);
+    launch<rowKernel<T, To, Op>>(blocksFor(space.outputs * space.pieces, 1), rowThreads(space.perPiece), stream, space,
+                                 x, to, divisor, op);
   else
-    columnKernel<T, To><<<blocksFor((space.outputs + warpThreads - 1) / warpThreads * space.pieces, 1),
-                          dim3(warpThreads, 8), 0, stream>>>(space, x, to, divisor, op);
+    launch<columnKernel<T, To, Op>>(blocksFor((space.outputs + warpThreads - 1) / warpThreads * space.pieces, 1),
+                                    dim3(warpThreads, 8), stream, space, x, to, divisor, op);
 }
 
 template <typename T, typename Y, typename Op>
@@ -112,8 +115,8 @@ std::unique_ptr<Kernel> makeWith(const Invocation &invocation, const ReduceSpace
       return enqueuePieces(space, at<const T>(operands, 0), at<Y>(operands, 1), divisor, op, stream);
     auto *pieces = at<A>(operands, 2);
     enqueuePieces(space, at<const T>(operands, 0), pieces, A(1), op, stream);
-    combineKernel<A, Y><<<blocksFor(space.outputs), blockThreads, 0, stream>>>(pieces, space.pieces, space.outputs,
-                                                                               at<Y>(operands, 1), divisor, op);
+    launch<combineKernel<A, Y, Op>>(blocksFor(space.outputs), blockThreads, stream, pieces, space.pieces, space.outputs,
+                                    at<Y>(operands, 1), divisor, op);
   });
 }
 

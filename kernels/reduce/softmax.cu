@@ -1,6 +1,6 @@
 // softmax, log_softmax and their gradients along one axis. Rows in one piece are a block's; else a thread goes along a
 // column, and neighbouring threads along neighbouring columns.
-#include "kernels/cuda/Launch.h"
+#include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/reduce/online_softmax.h"
@@ -17,7 +17,9 @@ template <typename S> __device__ S gradOf(S y, S dy, S sum, bool logarithm) {
   return logarithm ? dy - std::exp(y) * sum : y * (dy - sum);
 }
 
-template <typename T> __global__ void rowKernel(const T *x, T *y, int64_t rows, int64_t length, bool logarithm) {
+template <typename T>
+__global__ void __launch_bounds__(mostRowThreads)
+    rowKernel(const T *x, T *y, int64_t rows, int64_t length, bool logarithm) {
   using S = Sum<T>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T *from = x + row * length;
@@ -33,7 +35,8 @@ template <typename T> __global__ void rowKernel(const T *x, T *y, int64_t rows, 
   }
 }
 
-template <typename T> __global__ void columnKernel(const T *x, T *y, AxisView view, bool logarithm) {
+template <typename T>
+__global__ void __launch_bounds__(blockThreads) columnKernel(const T *x, T *y, AxisView view, bool logarithm) {
   using S = Sum<T>;
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t c = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; c < view.outer * view.inner; c += stride) {
@@ -51,7 +54,8 @@ template <typename T> __global__ void columnKernel(const T *x, T *y, AxisView vi
 }
 
 template <typename T>
-__global__ void rowGradKernel(const T *y, const T *dy, T *dx, int64_t rows, int64_t length, bool logarithm) {
+__global__ void __launch_bounds__(mostRowThreads)
+    rowGradKernel(const T *y, const T *dy, T *dx, int64_t rows, int64_t length, bool logarithm) {
   using S = Sum<T>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t first = row * length;
@@ -64,7 +68,9 @@ __global__ void rowGradKernel(const T *y, const T *dy, T *dx, int64_t rows, int6
   }
 }
 
-template <typename T> __global__ void columnGradKernel(const T *y, const T *dy, T *dx, AxisView view, bool logarithm) {
+template <typename T>
+__global__ void __launch_bounds__(blockThreads)
+    columnGradKernel(const T *y, const T *dy, T *dx, AxisView view, bool logarithm) {
   using S = Sum<T>;
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t c = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; c < view.outer * view.inner; c += stride) {
@@ -96,10 +102,10 @@ std::unique_ptr<Kernel> makeSoftmax(const Invocation &invocation, const BuildOpt
       if (isEmpty(v))
         return;
       if (v.inner == 1)
-        rowKernel<<<blocksFor(v.outer, 1), rowThreads(v.length), 0, streamOf(context)>>>(x, y, v.outer, v.length,
-                                                                                         call.logarithm);
+        launch<rowKernel<T>>(blocksFor(v.outer, 1), rowThreads(v.length), streamOf(context), x, y, v.outer, v.length,
+                             call.logarithm);
       else
-        columnKernel<<<blocksFor(v.outer * v.inner), blockThreads, 0, streamOf(context)>>>(x, y, v, call.logarithm);
+        launch<columnKernel<T>>(blocksFor(v.outer * v.inner), blockThreads, streamOf(context), x, y, v, call.logarithm);
     });
   });
 }
@@ -115,11 +121,11 @@ std::unique_ptr<Kernel> makeSoftmaxGrad(const Invocation &invocation, const Buil
       if (isEmpty(v))
         return;
       if (v.inner == 1)
-        rowGradKernel<<<blocksFor(v.outer, 1), rowThreads(v.length), 0, streamOf(context)>>>(y, dy, dx, v.outer,
-                                                                                             v.length, call.logarithm);
+        launch<rowGradKernel<T>>(blocksFor(v.outer, 1), rowThreads(v.length), streamOf(context), y, dy, dx, v.outer,
+                                 v.length, call.logarithm);
       else
-        columnGradKernel<<<blocksFor(v.outer * v.inner), blockThreads, 0, streamOf(context)>>>(y, dy, dx, v,
-                                                                                               call.logarithm);
+        launch<columnGradKernel<T>>(blocksFor(v.outer * v.inner), blockThreads, streamOf(context), y, dy, dx, v,
+                                    call.logarithm);
     });
   });
 }

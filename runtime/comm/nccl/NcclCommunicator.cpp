@@ -58,6 +58,9 @@ public:
 private:
   ncclResult_t start(const NcclCall &one) noexcept {
     const ncclDataType_t type = typeOf(one.dtype);
+    const bool moves = one.kind == NcclCall::Kind::AllGather || one.kind == NcclCall::Kind::Broadcast;
+    if (!moves && type == ncclUint8) // bytes of wider numbers would be added
+      return ncclInvalidArgument;
     switch (one.kind) {
     case NcclCall::Kind::AllGather:
       return ncclAllGather(one.source, one.target, one.count, type, communicator_, call_.stream);

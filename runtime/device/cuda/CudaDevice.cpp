@@ -167,6 +167,7 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream, std::chrono::millisecon
     const cudaError_t error = cudaStreamQuery(stream);
     if (error != cudaErrorNotReady)
       return error;
+    (void)cudaGetLastError(); // else it would be the next launch's
     const Clock::time_point now = Clock::now();
     if (guard_.failed() && failed == Clock::time_point::max())
       failed = now;

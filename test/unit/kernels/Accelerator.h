@@ -3,17 +3,29 @@
 
 #include "test/unit/kernels/Harness.h"
 
+#include <optional>
+
 namespace ds::kernels::test {
 
 /// A device with kernels of its own. Where a test binary sets one, Harness.h compares its kernels, not the CPU's, with
 /// the references: the same cases judge every device.
 class Accelerator {
 public:
+  /// A result in the memory of an operand.
+  struct Over {
+    size_t result, operand;
+  };
+
   virtual ~Accelerator() = default;
   virtual const KernelRegistry &kernels() const = 0;
   virtual Device device() const = 0;
+  /// Runs of a call that must give the same bits; asked again after each.
+  virtual int rounds() const { return 2; }
+  /// Whether a thread costs as much as a function call of the host: the largest calls are left out.
+  virtual bool isSimulated() const { return false; }
   /// Copies the operands to the device, runs the kernel to its end and copies all of them back, guard bytes included.
-  virtual Status run(const Invocation &invocation, std::vector<Buffer> &operands, CallContext context) = 0;
+  virtual Status run(const Invocation &invocation, std::vector<Buffer> &operands, CallContext context,
+                     std::optional<Over> over = {}) = 0;
 
   /// The one of this binary; null: the kernels for CPUs are tested.
   static Accelerator *&instance();

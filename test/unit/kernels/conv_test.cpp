@@ -1,5 +1,5 @@
 // conv, conv_input_grad and conv_weight_grad: products of gathered windows, and the direct loops.
-#include "test/unit/kernels/Harness.h"
+#include "test/unit/kernels/Accelerator.h"
 
 namespace ds::kernels::test {
 
@@ -50,9 +50,15 @@ void check(const std::string &kernel, std::vector<Buffer> operands, const Attrib
     std::vector<Buffer> all = operands;
     all.emplace_back(type(DType::U8, {bytes}));
     expectMatchesReference(kernel, std::move(all), attributes, {output}, {epsilon, epsilon * 20});
-    if (testing::Test::HasFailure())
+    if (Accelerator::instance() || testing::Test::HasFailure()) // which has a workspace of its own
       return;
   }
+}
+
+/// A block of a GPU makes one element of the weight's gradient.
+bool isTooLong(const Convolution &c) {
+  const Accelerator *accelerator = Accelerator::instance();
+  return accelerator && accelerator->isSimulated() && elementCount(c.w) > 5000;
 }
 
 double tolerance(DType dtype) { return dtype == DType::F32 ? 2e-5 : 1e-13; }
@@ -86,6 +92,8 @@ TEST(ConvInputGrad, Shapes) {
 TEST(ConvWeightGrad, Shapes) {
   for (DType dtype : floatTypes)
     for (const Convolution &c : convolutions) {
+      if (isTooLong(c))
+        continue;
       Random random(3);
       SCOPED_TRACE(toString(c.x) + " by " + toString(c.w));
       check("conv_weight_grad", {random.buffer(dtype, c.y()), random.buffer(dtype, c.x), Buffer(type(dtype, c.w))},

@@ -51,6 +51,16 @@ TEST(CudaWorkspaces, AttentionGradKeepsANumberPerQuery) {
   EXPECT_EQ(workspaceBytes({"attention", {q, k, k, q, lse}, attention}, gpu), 0);
 }
 
+TEST(CudaWorkspaces, AttentionGradHasRoomForSumsInAFixedOrder) {
+  // GPT-2 124M at 16 x 1024: what cuDNN says it takes on Hopper, beside the sums of dq and a number per query.
+  const TensorType q{DType::BF16, {16, 12, 1024, 64}}, lse = f32({16, 12, 1024});
+  const int64_t ordered = 2 * 16 * 12 * 1024 * 1024 + 4 * 16 * 12 * 1024, others = 4 * 16 * 12 * 1024 * 66 + (1 << 20);
+  EXPECT_EQ(workspaceBytes({"attention_grad", {q, q, q, q, q, lse, q, q, q}, attention}, gpu), ordered + others);
+  const TensorType odd{DType::BF16, {1, 1, 65, 8}}, oddLse = f32({1, 1, 65}); // padded to 128 by 128
+  EXPECT_EQ(workspaceBytes({"attention_grad", {odd, odd, odd, odd, odd, oddLse, odd, odd, odd}, attention}, gpu),
+            2 * 128 * 128 + 4 * 65 + 4 * 128 * 10 + (1 << 20));
+}
+
 TEST(CudaWorkspaces, OthersHaveNone) {
   EXPECT_EQ(workspaceBytes({"softmax", {f32({4, 5}), f32({4, 5})}, {{"axis", int64_t(1)}}}, gpu), 0);
 }

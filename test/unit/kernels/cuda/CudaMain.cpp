@@ -35,7 +35,8 @@ public:
   const KernelRegistry &kernels() const override { return cudaKernels(); }
   Device device() const override { return Device::Cuda; }
 
-  Status run(const Invocation &invocation, std::vector<Buffer> &operands, CallContext context) override {
+  Status run(const Invocation &invocation, std::vector<Buffer> &operands, CallContext context,
+             std::optional<Over> over) override {
     const Factory factory = cudaKernels().find(invocation.kernel);
     if (!factory)
       throw Error("no kernel '" + invocation.kernel + "'");
@@ -47,6 +48,8 @@ public:
       addresses.push_back(memory.back().data());
       check(cudaMemcpy(addresses.back(), operand.data(), operand.storageBytes(), cudaMemcpyHostToDevice));
     }
+    if (over)
+      addresses[over->result] = addresses[over->operand];
     const DeviceMemory step(sizeof(uint64_t)), refused(sizeof(RefusedValue));
     check(cudaMemcpy(step.data(), &context.step, sizeof(uint64_t), cudaMemcpyHostToDevice));
     check(cudaMemset(refused.data(), 0, sizeof(RefusedValue)));

@@ -1,0 +1,15 @@
+//===- Fallback.h - where a library does not do what it is there for ------===//
+#pragma once
+
+#include "kernels/KernelRegistry.h"
+
+namespace ds::kernels::cuda {
+
+/// A kernel is made without `library`, which refuses the call: says so on the standard error, once for a kernel and its
+/// element type; with DS_CUDA_STRICT=1 throws Error. Our own kernel is right and slow.
+void fallBack(const Invocation &invocation, const char *library);
+
+/// How often since the start of the process.
+int64_t fallbacks();
+
+} // namespace ds::kernels::cuda

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""ptxas.py [FILE.cu...]: what ptxas makes of our own kernels for compute capability 9.0, and whether that is good enough.
+
+Fails where a kernel needs more registers than its largest block has, where a hot kernel spills registers to memory, and, for all
+files, where docs/ptxas.md says otherwise; --update writes it. Ends with 77 where there is no nvcc 13."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "ptxas.md"
+REGISTERS = 65536  # of a multiprocessor, and so of a block
+# Those that a step of a language model spends its time in may not spill: by family. The others are for float64 or are oracles of a library's.
+HOT = ("clip", "index", "loss", "matmul", "movement", "norm", "random", "reduce", "optimizer/adamw", "optimizer/lion", "optimizer/sgd")
+
+
+def nvcc():
+    """Its path and release, e.g. "13.0"; None without one of 13."""
+    found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not Path(found).exists():
+        return None, ""
+    release = re.search(r"release (\d+\.\d+)", subprocess.run([found, "--version"], text=True, capture_output=True).stdout)
+    return (found, release.group(1)) if release and release.group(1).startswith("13.") else (None, "")
+
+
+def compile_one(tool, source, folder):
+    """The log of ptxas for one file, compiled as cmake/CUDA.cmake does."""
+    flags = ["--fmad=false"] if "// Compiled with --fmad=false" in source.read_text() or "update.cuh" in source.read_text() else []
+    cache = [shutil.which("ccache")] if shutil.which("ccache") else []
+    command = [tool, "-std=c++20", "-arch=sm_90a", "-O2", *flags, "-I", str(ROOT), "-Xptxas", "-v", "-c", str(source),
+               "-o", str(Path(folder) / f"{source.parent.name}-{source.stem}.o")]
+    done = subprocess.run([*cache, *command], text=True, capture_output=True)
+    if done.returncode != 0:
+        sys.exit(f"error: ptxas.py: nvcc fails on {source}:\n{done.stderr[-3000:]}")
+    return done.stderr
+
+
+def plain(name):
+    """layerNormKernel of a demangled name."""
+    head = name.split("(")[0] if "(anonymous namespace)" not in name else name.replace("(anonymous namespace)::", "").split("(")[0]
+    head = re.sub(r"^void ", "", head)
+    while "<" in head:
+        head, before = re.sub(r"<[^<>]*>", "", head), head
+        if head == before:
+            break
+    return head.rsplit("::", 1)[-1].strip()
+
+
+def kernels_of(log):
+    """(name, registers, bytes of stores and loads that spill, bytes of shared memory) of each instance."""
+    mangled = re.findall(r"Compiling entry function '(\w+)'", log)
+    names = subprocess.run(["c++filt", *mangled], text=True, capture_output=True).stdout.splitlines() if mangled else []
+    rows = []
+    for entry, name in zip(mangled, names):
+        body = log.split(f"Compiling entry function '{entry}'", 1)[1]
+        spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", body)
+        used = re.search(r"Used (\d+) registers(.*)", body)
+        shared = re.search(r"(\d+) bytes smem", used.group(2))
+        rows.append((plain(name), int(used.group(1)), int(spills.group(1)) + int(spills.group(2)), int(shared.group(1)) if shared else 0))
+    return rows
+
+
+def largest_blocks(source):
+    """{kernel: most threads of a block}: of __launch_bounds__ in the file and its .cuh, 1,024 without."""
+    texts = [source.read_text()] + [(ROOT / name).read_text() for name in re.findall(r'#include "(kernels/\w+/\w+\.cuh)"', source.read_text())]
+    known = {"blockThreads": 256, "edge *edge": 256, "attentionWarps *warpThreads": 128, "channelThreads": 512, "normThreads": 1024,
+             "lambThreads": 1024, "mostRowThreads": 1024}
+    bounds = {}
+    for text in texts:
+        for bound, name in re.findall(r"__global__ void\s+(?:__launch_bounds__\(([^)]*)\))?\s*(\w+)\(", text):
+            bounds[name] = (known.get(bound) or int(bound)) if bound else 1024
+    return bounds
+
+
+def is_hot(source):
+    return source.parent.name in HOT or f"{source.parent.name}/{source.stem}" in HOT
+
+
+def table(sources, folder, tool):
+    lines, wrong = [], []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        logs = list(pool.map(lambda source: compile_one(tool, source, folder), sources))
+    for source, log in zip(sources, logs):
+        bounds, merged = largest_blocks(source), {}
+        for name, registers, spilled, shared in kernels_of(log):
+            old = merged.get(name, (0, 0, 0, 0))
+            merged[name] = (old[0] + 1, max(old[1], registers), max(old[2], spilled), max(old[3], shared))
+        for name, (count, registers, spilled, shared) in sorted(merged.items()):
+            block, path = bounds.get(name, 1024), f"kernels/{source.parent.name}/{source.name}"
+            lines.append(f"| `{path}` | `{name}` | {count} | {block} | {registers} | {spilled} | {shared} |")
+            if registers * block > REGISTERS:
+                wrong.append(f"{path}: {name} needs {registers} registers for each of {block} threads, but a block has {REGISTERS}")
+            if spilled and is_hot(source):
+                wrong.append(f"{path}: {name} spills {spilled} bytes of registers, and it is hot")
+    return lines, wrong
+
+
+HEAD = """# Our own kernels by ptxas
+
+`scripts/ptxas.py --update` writes this page: nvcc 13.0, sm_90a, the flags of the build. A file has a kernel in several instances (types); each column has its largest value.
+A block is the largest that the kernel is launched with (`__launch_bounds__`). Registers times threads are at most 65,536, and hot kernels spill nothing: `scripts/ptxas.py` fails
+where that does not hold. These are the compiler's figures; nothing was measured on a GPU. Those that spill are our own attention, the oracle of cuDNN's, the interpreter of
+elementwise programs, and Adagrad in float64.
+
+| file | kernel | instances | threads of a block | registers of a thread | bytes spilled | bytes of shared memory |
+|---|---|---|---|---|---|---|
+"""
+
+
+def main():
+    tool, release = nvcc()
+    if tool is None:
+        print("skipped: there is no nvcc 13 on PATH nor in /usr/local/cuda/bin")
+        return 77
+    given = [Path(word).resolve() for word in sys.argv[1:] if not word.startswith("--")]
+    sources = given or sorted((ROOT / "kernels").glob("*/*.cu"))
+    with tempfile.TemporaryDirectory() as folder:
+        lines, wrong = table(sources, folder, tool)
+    page = HEAD + "\n".join(lines) + "\n"
+    if "--update" in sys.argv:
+        PAGE.write_text(page)
+    elif not given and f"nvcc {release}," in HEAD and page != PAGE.read_text():  # another nvcc has other figures
+        wrong.append("docs/ptxas.md is out of date; run scripts/ptxas.py --update")
+    print(f"{len(lines)} kernels of {len(sources)} files: {len(wrong)} too large or out of date")
+    for one in wrong:
+        print(f"error: {one}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

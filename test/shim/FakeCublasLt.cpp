@@ -1,0 +1,299 @@
+//===- FakeCublasLt.cpp - products as cuBLASLt's descriptions say them ----===//
+//
+// Types, layouts, strides, epilogues and workspaces are honoured; what the tables of cublasLtMatmul() do not have is
+// refused, by the heuristics with no algorithm and by the product with a status. Every matrix and vector must lie in
+// device memory that is in use. The workspace is written over, as a real product may.
+//
+//===----------------------------------------------------------------------===//
+#include "kernels/BFloat16.h"
+#include "kernels/matmul/GeluTanh.h"
+#include "test/shim/Machine.h"
+#include "test/shim/cublasLt.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+struct FakeLtHandle {};
+struct FakeLtMatmul {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t auxLeading = 0, auxStride = 0;
+  int32_t auxType = -1, biasType = -1; ///< -1: that of d
+};
+struct FakeLtLayout {
+  cudaDataType_t type;
+  uint64_t rows, cols;
+  int64_t leading;
+  int32_t batches = 1;
+  int64_t stride = 0;
+};
+struct FakeLtPreference {
+  uint64_t workspaceBytes = 0;
+  uint32_t reductions = 7, alignmentA = 256, alignmentB = 256, alignmentC = 256, alignmentD = 256;
+};
+
+namespace {
+
+constexpr uint32_t biasBit = 4, biasGradBit = 16, geluBit = 32, geluGradBit = 64, auxBit = 128;
+constexpr size_t wantedWorkspace = 4096;
+constexpr auto executionFailed = cublasStatus_t(13);
+
+size_t bytesOf(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+
+double load(const void *data, int32_t type, int64_t i) {
+  if (type == CUDA_R_64F)
+    return static_cast<const double *>(data)[i];
+  if (type == CUDA_R_32F)
+    return static_cast<const float *>(data)[i];
+  return float(static_cast<const ds::BFloat16 *>(data)[i]);
+}
+void store(void *data, int32_t type, int64_t i, double x) {
+  if (type == CUDA_R_64F)
+    static_cast<double *>(data)[i] = x;
+  else if (type == CUDA_R_32F)
+    static_cast<float *>(data)[i] = float(x);
+  else
+    static_cast<ds::BFloat16 *>(data)[i] = ds::BFloat16(float(x));
+}
+
+/// Copies `bytes` where the attribute has so many.
+template <typename T> cublasStatus_t set(T &field, const void *value, size_t bytes) {
+  if (value == nullptr || bytes != sizeof(T))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&field, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T> cublasStatus_t destroy(T *object) {
+  delete object;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// One product, checked.
+struct Described {
+  const FakeLtMatmul &op;
+  const FakeLtLayout &a, &b, &d;
+  int64_t m, n, k;
+
+  Described(const FakeLtMatmul &op, const FakeLtLayout &a, const FakeLtLayout &b, const FakeLtLayout &d)
+      : op(op), a(a), b(b), d(d), m(int64_t(d.rows)), n(int64_t(d.cols)),
+        k(int64_t(op.transA == CUBLAS_OP_T ? a.rows : a.cols)) {}
+
+  bool has(uint32_t bits) const { return op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (op.epilogue & bits) != 0; }
+  int32_t biasType() const { return op.biasType < 0 ? d.type : op.biasType; }
+  int32_t auxType() const { return op.auxType < 0 ? d.type : op.auxType; }
+
+  bool fits() const {
+    const auto is = [](const FakeLtLayout &layout, int64_t rows, int64_t cols, bool transposed) {
+      return int64_t(layout.rows) == (transposed ? cols : rows) && int64_t(layout.cols) == (transposed ? rows : cols) &&
+             layout.leading >= int64_t(layout.rows);
+    };
+    return is(a, m, k, op.transA == CUBLAS_OP_T) && is(b, k, n, op.transB == CUBLAS_OP_T) && is(d, m, n, false) &&
+           a.batches == d.batches && b.batches == d.batches;
+  }
+
+  /// The table of types, and of bias types with each row.
+  bool hasTypes() const {
+    if (a.type != b.type || op.scale != (op.compute == CUBLAS_COMPUTE_64F ? CUDA_R_64F : CUDA_R_32F))
+      return false;
+    if (op.compute == CUBLAS_COMPUTE_64F)
+      return a.type == CUDA_R_64F && d.type == CUDA_R_64F && biasType() == CUDA_R_64F;
+    if (op.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
+      return a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F;
+    return (a.type == CUDA_R_32F && d.type == CUDA_R_32F && biasType() == CUDA_R_32F) ||
+           (a.type == CUDA_R_16BF && (d.type == CUDA_R_16BF || d.type == CUDA_R_32F) && biasType() == d.type);
+  }
+
+  bool hasEpilogue() const {
+    if (has(biasBit | biasGradBit) && op.bias == nullptr)
+      return false;
+    if (has(biasGradBit) && d.batches > 1)
+      return false;
+    return !has(auxBit) || (op.compute != CUBLAS_COMPUTE_64F && op.aux != nullptr && uintptr_t(op.aux) % 16 == 0 &&
+                            op.auxLeading % 8 == 0 && op.auxLeading >= m && auxType() == d.type);
+  }
+};
+
+bool isUsable(const void *data, const FakeLtLayout &layout) {
+  const int64_t last =
+      int64_t(layout.batches - 1) * layout.stride + (int64_t(layout.cols) - 1) * layout.leading + int64_t(layout.rows);
+  return shim::isUsable(data, size_t(last) * bytesOf(layout.type));
+}
+
+/// One matrix with its depth innermost, as numbers of type S.
+template <typename S>
+std::vector<S> unpacked(const void *data, const FakeLtLayout &layout, int64_t batch, bool depthIsRow) {
+  const auto rows = int64_t(layout.rows), cols = int64_t(layout.cols);
+  std::vector<S> values(size_t(rows * cols));
+  for (int64_t c = 0; c < cols; ++c)
+    for (int64_t r = 0; r < rows; ++r)
+      values[size_t(depthIsRow ? c * rows + r : r * cols + c)] =
+          S(load(data, layout.type, batch * layout.stride + c * layout.leading + r));
+  return values;
+}
+
+/// d = epilogue(op(a) op(b)); alpha is 1 and beta 0, as our calls say. S: the compute type.
+template <typename S> void compute(const Described &p, const void *a, const void *b, void *d, int64_t batch) {
+  const std::vector<S> left = unpacked<S>(a, p.a, batch, p.op.transA == CUBLAS_OP_T);
+  const std::vector<S> right = unpacked<S>(b, p.b, batch, p.op.transB == CUBLAS_OP_N);
+  for (int64_t i = 0; i < p.m; ++i) {
+    S gradient = 0;
+    for (int64_t j = 0; j < p.n; ++j) {
+      S sum = 0;
+      for (int64_t l = 0; l < p.k; ++l)
+        sum += left[size_t(i * p.k + l)] * right[size_t(j * p.k + l)];
+      if (p.has(biasBit))
+        sum += S(load(p.op.bias, p.biasType(), i));
+      const int64_t at = batch * p.op.auxStride + j * p.op.auxLeading + i;
+      if (p.has(geluBit)) {
+        store(p.op.aux, p.auxType(), at, sum);
+        sum = ds::kernels::geluTanhOf(sum);
+      } else if (p.has(geluGradBit)) {
+        sum *= ds::kernels::geluTanhGradOf(S(load(p.op.aux, p.auxType(), at)));
+      }
+      gradient += sum;
+      store(d, p.d.type, batch * p.d.stride + j * p.d.leading + i, sum);
+    }
+    if (p.has(biasGradBit))
+      store(p.op.bias, p.biasType(), i, gradient);
+  }
+}
+
+} // namespace
+
+const char *cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS         ? "success"
+         : status == CUBLAS_STATUS_INVALID_VALUE ? "an argument does not fit the description"
+         : status == executionFailed             ? "a matrix, vector or workspace lies outside of every operand"
+                                                 : "not supported";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  *handle = new FakeLtHandle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute, cudaDataType_t scale) {
+  *made = new FakeLtMatmul{compute, scale};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) { return destroy(description); }
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name,
+                                              const void *value, size_t bytes) {
+  switch (name) {
+  case CUBLASLT_MATMUL_DESC_TRANSA:
+    return set(description->transA, value, bytes);
+  case CUBLASLT_MATMUL_DESC_TRANSB:
+    return set(description->transB, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    return set(description->epilogue, value, bytes);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return set(description->bias, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+    return set(description->aux, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+    return set(description->auxLeading, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+    return set(description->auxStride, value, bytes);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
+    return set(description->auxType, value, bytes);
+  case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+    return set(description->biasType, value, bytes);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType_t type, uint64_t rows,
+                                          uint64_t cols, int64_t leading) {
+  *made = new FakeLtLayout{type, rows, cols, leading};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) { return destroy(layout); }
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name,
+                                                const void *value, size_t bytes) {
+  return name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? set(layout->batches, value, bytes)
+                                                    : set(layout->stride, value, bytes);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made) {
+  *made = new FakeLtPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) { return destroy(preference); }
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name, const void *value,
+                                                    size_t bytes) {
+  switch (name) {
+  case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+    return set(preference->workspaceBytes, value, bytes);
+  case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+    return set(preference->reductions, value, bytes);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+    return set(preference->alignmentA, value, bytes);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+    return set(preference->alignmentB, value, bytes);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+    return set(preference->alignmentC, value, bytes);
+  case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+    return set(preference->alignmentD, value, bytes);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulHeuristicResult_t *results, int *count) {
+  *count = 0;
+  const Described described(*description, *a, *b, *d);
+  if (!described.fits())
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const uint32_t alignment =
+      std::min({preference->alignmentA, preference->alignmentB, preference->alignmentC, preference->alignmentD});
+  const bool auxIsAligned = !described.has(auxBit) || alignment >= 16;
+  if (!described.hasTypes() || !described.hasEpilogue() || !auxIsAligned)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const size_t workspace = std::min<size_t>(preference->workspaceBytes, wantedWorkspace);
+  results[0] = {{alignment, workspace}, workspace, CUBLAS_STATUS_SUCCESS};
+  *count = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void *, const void *a,
+                              cublasLtMatrixLayout_t aLayout, const void *b, cublasLtMatrixLayout_t bLayout,
+                              const void *, const void *c, cublasLtMatrixLayout_t, void *d,
+                              cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t *algorithm, void *workspace,
+                              size_t workspaceBytes, cudaStream_t) {
+  const Described p(*description, *aLayout, *bLayout, *dLayout);
+  if (!p.fits() || workspaceBytes < algorithm->workspaceBytes)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!p.hasTypes() || !p.hasEpilogue())
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  for (const void *address : {a, b, c, static_cast<const void *>(d)})
+    if (uintptr_t(address) % algorithm->alignment != 0)
+      return CUBLAS_STATUS_INVALID_VALUE;
+  if (algorithm->workspaceBytes > 0) {
+    if (uintptr_t(workspace) % 256 != 0)
+      return CUBLAS_STATUS_INVALID_VALUE;
+    if (!shim::isUsable(workspace, algorithm->workspaceBytes))
+      return executionFailed;
+    std::memset(workspace, 0xff, algorithm->workspaceBytes);
+  }
+  const FakeLtLayout aux{cudaDataType_t(p.auxType()), dLayout->rows,    dLayout->cols,
+                         description->auxLeading,     dLayout->batches, description->auxStride};
+  if (!isUsable(a, *aLayout) || !isUsable(b, *bLayout) || !isUsable(d, *dLayout) ||
+      (p.has(biasBit | biasGradBit) && !shim::isUsable(description->bias, size_t(p.m) * bytesOf(p.biasType()))) ||
+      (p.has(auxBit) && !isUsable(description->aux, aux)))
+    return executionFailed;
+  for (int32_t batch = 0; batch < dLayout->batches; ++batch)
+    description->compute == CUBLAS_COMPUTE_64F ? compute<double>(p, a, b, d, batch) : compute<float>(p, a, b, d, batch);
+  return CUBLAS_STATUS_SUCCESS;
+}

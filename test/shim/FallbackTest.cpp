@@ -1,0 +1,42 @@
+// Kernels that run without the library they are made for say so.
+#include "kernels/cuda/Fallback.h"
+#include "kernels/cuda/CudaKernels.h"
+#include "test/unit/kernels/Harness.h"
+
+#include <cstdlib>
+
+namespace ds::kernels::test {
+
+namespace {
+
+/// The shim has no cuDNN.
+Invocation attentionIn(DType dtype) {
+  const TensorType q{dtype, {1, 2, 4, 8}}, lse{dtype == DType::F64 ? DType::F64 : DType::F32, {1, 2, 4}};
+  return {"attention", {q, q, q, q, lse}, {{"scale", 0.5}, {"causal", int64_t(1)}, {"mask", int64_t(0)}}};
+}
+
+TEST(Fallback, IsCounted) {
+  const int64_t before = cuda::fallbacks();
+  (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
+  EXPECT_EQ(cuda::fallbacks(), before + 1);
+  (void)cudaKernels().find("attention")(attentionIn(DType::F32), {}); // ours is the one for float32
+  EXPECT_EQ(cuda::fallbacks(), before + 1);
+}
+
+TEST(Fallback, IsAnErrorWhereSoAsked) {
+  ::setenv("DS_CUDA_STRICT", "1", 1);
+  EXPECT_NO_THROW((void)cudaKernels().find("attention")(attentionIn(DType::F32), {}));
+  try {
+    (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
+    ADD_FAILURE() << "our own kernel was taken";
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(),
+                 "kernel 'attention' in bfloat16: cuDNN has nothing for it, first for an operand of shape "
+                 "[1, 2, 4, 8]; without DS_CUDA_STRICT=1 our own slower kernel runs it");
+  }
+  ::unsetenv("DS_CUDA_STRICT");
+}
+
+} // namespace
+
+} // namespace ds::kernels::test

@@ -1,0 +1,36 @@
+//===- ShimAccelerator.h - kernels for GPUs, run on the host --------------===//
+#pragma once
+
+#include "test/unit/kernels/Accelerator.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace ds::kernels::test {
+
+class ShimAccelerator : public Accelerator {
+public:
+  explicit ShimAccelerator(const KernelRegistry &kernels) : kernels_(kernels) {}
+
+  const KernelRegistry &kernels() const override { return kernels_; }
+  Device device() const override { return Device::Cuda; }
+  bool isSimulated() const override { return true; }
+  /// A long call is run in one order alone: the shim sees races in any.
+  int rounds() const override { return lastAccesses_ > 2'000'000 ? 1 : 3; }
+  /// Runs with ascending, descending and random orders of threads in turn.
+  Status run(const Invocation &invocation, std::vector<Buffer> &operands, CallContext context,
+             std::optional<Over> over) override;
+
+  struct Ran {
+    std::set<std::string> types, calls;
+  };
+  std::map<std::string, Ran> ran; ///< by kernel, without those that failed
+
+private:
+  const KernelRegistry &kernels_;
+  uint64_t runs_ = 0;
+  int64_t lastAccesses_ = 0;
+};
+
+} // namespace ds::kernels::test

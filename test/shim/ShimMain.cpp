@@ -1,0 +1,59 @@
+// The kernel tests with the GPU's kernels on the shim: every comparison with a reference runs them there, in three
+// orders of threads. Ends with what ran, and fails if a kernel of the table did not.
+#include "kernels/cuda/CudaKernels.h"
+#include "test/shim/Machine.h"
+#include "test/shim/ShimAccelerator.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace ds::kernels::test {
+
+namespace {
+
+std::string joined(const std::set<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words)
+    text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// Prints a line a kernel; false if one of the table did not run.
+bool report(const ShimAccelerator &accelerator) {
+  size_t types = 0, calls = 0;
+  bool all = true;
+  std::printf("\n| kernel | element types | calls of different types, shapes or attributes |\n|---|---|---|\n");
+  for (const auto &[name, factory] : cudaKernels().all()) {
+    const auto found = accelerator.ran.find(name);
+    if (found == accelerator.ran.end()) {
+      std::printf("| %s | did not run | 0 |\n", name.c_str());
+      all = false;
+      continue;
+    }
+    std::printf("| %s | %s | %zu |\n", name.c_str(), joined(found->second.types).c_str(), found->second.calls.size());
+    types += found->second.types.size();
+    calls += found->second.calls.size();
+  }
+  const shim::Counts &counts = shim::counts();
+  std::printf("\nThe shim ran %zu kernels, %zu pairs of kernel and type, %zu calls: %" PRId64 " launches of %" PRId64
+              " threads, %" PRId64 " accesses checked.\n",
+              accelerator.ran.size(), types, calls, counts.launches, counts.threads, counts.accesses);
+  return all;
+}
+
+} // namespace
+
+} // namespace ds::kernels::test
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  ds::kernels::test::ShimAccelerator accelerator(ds::kernels::cudaKernels());
+  ds::kernels::test::Accelerator::instance() = &accelerator;
+  const int code = RUN_ALL_TESTS();
+  const bool all = ds::kernels::test::report(accelerator);
+  if (testing::GTEST_FLAG(filter) == "*" && !all) {
+    std::puts("a kernel of the table did not run on the shim");
+    return 1;
+  }
+  return code;
+}
