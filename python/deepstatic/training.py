@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -28,7 +29,6 @@ WITHOUT_EFFECT = {
     "per_device_eval_batch_size", "prediction_loss_only", "eval_do_concat_batches", "eval_use_gather_object", "run_name", "project",
     "restore_callback_states_from_checkpoint"}
 OPTIMIZERS = {"adamw_torch": "AdamW", "adamw_torch_fused": "AdamW", "adamw_hf": "AdamW", "sgd": "SGD", "adagrad": "Adagrad", "lion_32bit": "Lion"}
-FOREVER = 10 ** 12  # steps
 
 
 def train(model, *, dataset, args, eval_dataset=None, ranks=1, machine=None, config=None) -> Run:
@@ -109,22 +109,29 @@ def _optimizer(args) -> dict:
 
 
 def _scheduler(args, steps: int):
-    """transformers' rates at update j of T, with w to warm up: linear min(j/w, (T-j)/(T-w)), constant_with_warmup min(j/w, 1), as the straight
-    lines of OneCycle. Cosine's warm-up of DeepSpeed is one update later."""
+    """transformers' rates at update j of T, with w to warm up. Linear, min(j/w, (T-j)/(T-w)), is the two lines of a OneCycle. constant_with_warmup,
+    min(j/w, 1), is a WarmupCosineLR whose cosine falls to 1; its own warm-up goes from 1/w at update 1 to 1 in w - 1 more. Cosine is as near as
+    DeepSpeed's comes: its warm-up is one update later."""
     rate, warm = args.learning_rate, args.get_warmup_steps(steps)
     kind = _text(args.lr_scheduler_type)
 
     def cycle(low, high, first, second):
         return {"type": "OneCycle", "params": {"cycle_min_lr": low, "cycle_max_lr": high, "cycle_first_step_size": first,
                                                "cycle_second_step_size": second, "cycle_momentum": False}}
+
+    def cosine(warm_up, first, last):
+        return {"type": "WarmupCosineLR", "params": {"total_num_steps": steps, "warmup_num_steps": warm_up, "warmup_min_ratio": first,
+                                                     "cos_min_ratio": last, "warmup_type": "linear"}}
     if kind == "constant" or (kind == "constant_with_warmup" and not warm):
         return None
-    if kind == "constant_with_warmup":
-        return cycle(0, rate, warm, FOREVER)
     if kind == "linear":
         return cycle(0, rate, warm, max(1, steps - warm)) if warm else cycle(rate, 0, steps, 1)
-    return {"type": "WarmupCosineLR", "params": {"total_num_steps": steps, "warmup_num_steps": warm, "warmup_min_ratio": 0, "cos_min_ratio": 0,
-                                                 "warmup_type": "linear"}}
+    if kind == "constant_with_warmup":
+        if warm == 2:
+            raise DeepStaticError("TrainingArguments.warmup_steps is 2, which constant_with_warmup has no schedule for; give 1, or 3 and more")
+        return cosine(warm - 1, 1 / warm, 1)
+    print("note: cosine is DeepSpeed's WarmupCosineLR: its warm-up is one update later than transformers', and at least two long", file=sys.stderr)
+    return cosine(warm, 0, 0)
 
 
 def _undecayed(model) -> list:
