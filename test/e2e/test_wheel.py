@@ -58,8 +58,8 @@ def environment(tmp_path_factory):
     return Environment(tmp_path_factory.mktemp("wheel"))
 
 
-def blocks():
-    return re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+def blocks(page=PAGE):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_ten_lines_train_a_saved_llama_on_two_ranks(environment):
@@ -80,11 +80,15 @@ print(*sorted(weights))
     assert "model.embed_tokens.weight" in environment.run(environment.python, "ten.py")
 
 
-def test_the_page_runs_as_it_stands(environment):
+def test_the_pages_run_as_they_stand(environment):
+    """docs/python.md from its head to its end, then docs/coming-from-trainer.md."""
     shutil.rmtree(environment.folder / "trained", ignore_errors=True)
-    (environment.folder / "page.py").write_text(MAKE_TINY_LLAMA + "\n".join(blocks()))
+    trainer = blocks(REPOSITORY / "docs" / "coming-from-trainer.md")
+    (environment.folder / "page.py").write_text(MAKE_TINY_LLAMA + "\n".join(blocks() + trainer))
     said = environment.run(environment.python, "page.py")
     assert "step 10  loss" in said and "zero_optimization.stage" in said
+    assert "Run of 32 steps, loss" in said and (environment.folder / "out" / "model" / "config.json").exists()
+    assert sorted(path.name for path in (environment.folder / "out").glob("global_step*")) == ["global_step20", "global_step32"]
     assert (environment.folder / "plan.html").read_text().startswith("<!DOCTYPE html>")
     assert (environment.folder / "engine-checkpoints" / "latest").read_text().strip() == "global_step10"
 
