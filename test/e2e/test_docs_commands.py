@@ -50,7 +50,7 @@ SCENES = {
     "docs/certificate.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json -o gpt2.dsplan",
     "docs/checkpoints.md": SMALLER,
     "docs/coming-from-deepspeed.md": GPT2,
-    "docs/faults.md": SMALLER + "mv gpt2.dsplan p.dsplan; mv text.safetensors d.safetensors",
+    "docs/faults.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json -o p.dsplan; mv data.safetensors d.safetensors",
     "docs/hugging-face.md": LLAMA,
     "docs/loss.md": "head -c 3000 /usr/share/common-licenses/GPL-2 >a.txt; head -c 200 /usr/share/common-licenses/GPL-3 >b.txt; head -c 700 a.txt >c.txt",
     "docs/runs.md": SMALLER + """
@@ -115,14 +115,15 @@ def wrong(line: Line, code: int, output: str) -> str:
     return "" if beginning(said[0]) == beginning(line.shown) else f"its error is not the page's {line.shown.splitlines()[0]}"
 
 
-def script(lines, between) -> str:
-    """Each line's output and code into files of its number. Braces keep it in this shell."""
+def script(lines, between, results) -> str:
+    """Each line's output and code into files of its number in `results`, which is elsewhere: docs/faults.md fails writes below its folder. Braces
+    keep a line in this shell."""
     text, block = "set +e\n", -1
     for number, line in enumerate(lines):
         if line.block != block:
             block = line.block
             text += f"{{ {between.get(block, ':')}\n}} >/dev/null 2>&1\n"
-        text += f"{{ {line.command}\n}} >.out{number} 2>&1\ncode=$?; echo $code >.code{number}; (exit $code)\n"
+        text += f"{{ {line.command}\n}} >{results}/out{number} 2>&1\ncode=$?; echo $code >{results}/code{number}; (exit $code)\n"
     return text
 
 
@@ -133,17 +134,18 @@ def environment():
 
 
 @pytest.mark.parametrize("page", sorted(SCENES))
-def test_the_lines_of_a_page_run(page, environment, tmp_path):
+def test_the_lines_of_a_page_run(page, environment, tmp_path, tmp_path_factory):
+    results = tmp_path_factory.mktemp("results")
     for name in ("models", "tools", "scripts", "build", "docs", "runtime"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
     scene = subprocess.run(["bash", "-e", "-c", SCENES[page]], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert scene.returncode == 0, scene.stderr
     lines = [line for line in lines_of((REPOSITORY / page).read_text()) if not line.needs]
-    subprocess.run(["bash", "-c", script(lines, BETWEEN.get(page, {}))], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, timeout=900)
+    subprocess.run(["bash", "-c", script(lines, BETWEEN.get(page, {}), results)], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, timeout=900)
     found = []
     for number, line in enumerate(lines):
-        output = (tmp_path / f".out{number}").read_text(errors="replace")
-        if what := wrong(line, int((tmp_path / f".code{number}").read_text()), output):
+        output = (results / f"out{number}").read_text(errors="replace")
+        if what := wrong(line, int((results / f"code{number}").read_text()), output):
             found.append(f"$ {line.command}\n{what}:\n{output[-800:]}")
     assert not found, "\n".join(found)
 
@@ -164,8 +166,8 @@ def test_the_check_can_fail(tmp_path):
     lines = lines_of(page)
     assert [line.command.split("\n")[0] for line in lines] == ["false", "echo $?    # of the line before", "cat <<'END'", "sleep 9  # needs nine seconds"]
     assert [bool(line.needs) for line in lines] == [False, False, False, True]
-    subprocess.run(["bash", "-c", script(lines[:3], {})], cwd=tmp_path, check=False)
-    results = [(int((tmp_path / f".code{i}").read_text()), (tmp_path / f".out{i}").read_text()) for i in range(3)]
+    subprocess.run(["bash", "-c", script(lines[:3], {}, tmp_path)], cwd=tmp_path, check=False)
+    results = [(int((tmp_path / f"code{i}").read_text()), (tmp_path / f"out{i}").read_text()) for i in range(3)]
     assert results == [(1, ""), (0, "1\n"), (0, "$ no command\n")]
     assert [bool(wrong(line, *result)) for line, result in zip(lines, results)] == [True, False, True]
     assert not wrong(lines[2], 1, "error: a word of 77\n") and wrong(lines[2], 1, "error: another\n") and wrong(lines[1], 0, "2\n")
