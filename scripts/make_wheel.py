@@ -14,12 +14,12 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def metadata(version):
     return (f"Metadata-Version: 2.1\nName: deepstatic\nVersion: {version}\nSummary: a compiler and a runtime for training runs\n"
-            "Requires-Python: >=3.8\nDescription-Content-Type: text/markdown\n\n" + (ROOT / "README.md").read_text())
+            "Requires-Python: >=3.10\nDescription-Content-Type: text/markdown\n\n" + (ROOT / "README.md").read_text())
 
 
 def contents(tree, version):
     """(name in the wheel, bytes, whether it is a program), without RECORD."""
-    for path in sorted((ROOT / "tools" / "python" / "deepstatic").glob("*.py")):
+    for path in sorted((ROOT / "python" / "deepstatic").glob("*.py")):
         yield f"deepstatic/{path.name}", path.read_bytes(), False
     for path in sorted(path for path in tree.rglob("*") if path.is_file()):
         yield f"deepstatic/{path.relative_to(tree).as_posix()}", path.read_bytes(), path.stat().st_mode & 0o100 != 0

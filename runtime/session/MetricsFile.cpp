@@ -36,7 +36,8 @@ MetricsFile::MetricsFile(const std::string &path, bool resumes) : path_(path) {
   struct stat status;
   if (::fstat(file_, &status) != 0)
     refuse(errno);
-  if (!S_ISREG(status.st_mode) || status.st_size == 0)
+  const bool isOwnStream = path.starts_with("/dev/"); // stdout is a link there, and the file behind it not ours alone
+  if (!S_ISREG(status.st_mode) || status.st_size == 0 || isOwnStream)
     return;
   if (resumes)
     endHalfLine(uint64_t(status.st_size));

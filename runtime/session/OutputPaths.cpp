@@ -16,8 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One file by two names counts, whether it exists already or not. Pipes and terminals have no content to lose.
+/// A pipe or a terminal, which has no content to lose; behind /dev/stdout it has no path either.
+bool isStream(const fs::path &path) { return isThere(path) && !fs::is_regular_file(path) && !fs::is_directory(path); }
+
+/// One file by two names counts, whether it exists already or not.
 bool sameFile(const fs::path &a, const fs::path &b) {
+  if (isStream(a) || isStream(b))
+    return false;
   if (isThere(a) && isThere(b))
     return fs::is_regular_file(a) && fs::equivalent(a, b);
   return fs::weakly_canonical(fs::absolute(a)) == fs::weakly_canonical(fs::absolute(b));

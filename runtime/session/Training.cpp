@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/StateShares.h"
 #include "runtime/checkpoint/StoredState.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/device/Device.h"
@@ -53,10 +54,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace ds::runtime {
+
+bool dataArrives(const TrainingOptions &options) { return options.data == std::vector<std::string>{"-"}; }
 
 std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
   std::vector<InputSpec> specs;
@@ -286,7 +290,15 @@ void Training::openData() {
     throw Error("plan " + options_.planPath + " has no program step, so it cannot train; try --eval");
   if (evaluates && !ranks_->first().program("evaluate"))
     throw Error("plan " + options_.planPath + " has no program evaluate; compile it again");
-  if (!options_.evaluateOnly)
+  if (dataArrives(options_) && transport_->localRanks().size() != ranks())
+    throw Error("--data - reads the stdin of one process, and this run has " + std::to_string(ranks()) +
+                "; start ds-run without a launcher, and it runs all ranks");
+  if (dataArrives(options_) && beginning_.manifest.shuffle)
+    throw Error("checkpoint " + beginning_.checkpoint +
+                " is of a run that shuffles its data, which --data - cannot; name the files after --data");
+  if (dataArrives(options_))
+    arriving_ = std::make_unique<ArrivingData>(inputSpecs(*plan_), samplesPerStep(), STDIN_FILENO);
+  else if (!options_.evaluateOnly)
     data_ = std::make_unique<Dataset>(inputSpecs(*plan_), options_.data, order);
   if (evaluates)
     evaluationData_ = std::make_unique<Dataset>(
@@ -297,7 +309,9 @@ void Training::openData() {
                 std::to_string(evaluationBatch(*plan_, ranks_->first())) + " of one evaluation batch");
   if (data_)
     steps_ = options_.steps.value_or((data_->samples() + samplesPerStep() - 1) / samplesPerStep());
-  if (data_ && beginning_.manifest.step > 0 && beginning_.manifest.step >= steps_)
+  if (arriving_)
+    steps_ = options_.steps.value_or(untilDataEnds);
+  if (!options_.evaluateOnly && beginning_.manifest.step > 0 && beginning_.manifest.step >= steps_)
     notes_.push_back("checkpoint " + beginning_.checkpoint + " has " + std::to_string(beginning_.manifest.step) +
                      " steps done, and --steps " + std::to_string(steps_) + " asks for no more");
   checkData();
@@ -384,12 +398,17 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
   if (options_.evaluateOnly)
     evaluate(begin, observer, stop);
   for (uint64_t done = begin; done < steps_;) {
-    step(++done, observer);
+    const std::optional<ArrivingData::Samples> samples = samplesOf(done, stop);
+    if (!samples) {
+      endOfData(done, observer, stop);
+      break;
+    }
+    step(++done, *samples, observer);
     const bool more = done < steps_ || evaluationIsDue(done); // the export looks for itself
     const bool asked = settle(done, (stop || timeIsUp()) && more, observer);
     compareReplicas(done);
     if (asked)
-      endAsAsked(done, "after step " + std::to_string(done) + " of " + std::to_string(steps_), observer);
+      endAsAsked(done, place(done), observer);
     const auto saves = std::chrono::steady_clock::now();
     saveIfDue(done, observer);
     if (done < steps_) // else the last save is to come
@@ -413,6 +432,34 @@ void Training::runAll(TrainingObserver &observer, const std::atomic<bool> &stop)
   }
   if (!unsaved_.empty())
     throw Error(unsaved_);
+}
+
+/// Of the step after so many, which is where a run may wait for its data.
+std::optional<ArrivingData::Samples> Training::samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop) {
+  if (!arriving_)
+    return ArrivingData::Samples{.data = data_.get(),
+                                 .first = beginning_.manifest.samples +
+                                          (stepsDone - beginning_.manifest.step) * samplesPerStep()};
+  now(HostState::Awaits, "waits for the name of a data file on stdin after step", stepsDone);
+  return arriving_->next([&] { return stop || timeIsUp(); });
+}
+
+/// No name follows on stdin, so the last step was the last, or the run was asked to end while it waited for one.
+void Training::endOfData(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop) {
+  if (stop || timeIsUp())
+    endAsAsked(stepsDone, place(stepsDone), observer);
+  if (steps_ != untilDataEnds)
+    observer.noted(("--data - ended " + place(stepsDone)).c_str());
+  const bool evaluated = evaluationIsDue(stepsDone);
+  steps_ = stepsDone;
+  compareReplicas(stepsDone);
+  if (!evaluated && evaluationIsDue(stepsDone))
+    evaluate(stepsDone, observer, stop);
+}
+
+/// "after step 3 of 9"
+std::string Training::place(uint64_t stepsDone) const {
+  return "after step " + std::to_string(stepsDone) + (steps() ? " of " + std::to_string(*steps()) : "");
 }
 
 void Training::endAsAsked(uint64_t stepsDone, const std::string &where, TrainingObserver &observer) {
@@ -518,17 +565,14 @@ static uint64_t tokensPerSample(const plan::proto::Plan &plan) {
   return 0;
 }
 
-void Training::step(uint64_t number, TrainingObserver &observer) {
+void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObserver &observer) {
   for (StateSnapshot &snapshot : snapshots_)
     snapshot.take();
   const auto begin = std::chrono::steady_clock::now();
-  const uint64_t before = number - 1;
   now(HostState::Queues, "step", number);
   throwIfError(ranks_->execute(
-      "step", {.seed = beginning_.manifest.seed,
-               .step = before,
-               .data = data_.get(),
-               .firstSample = beginning_.manifest.samples + (before - beginning_.manifest.step) * samplesPerStep()}));
+      "step",
+      {.seed = beginning_.manifest.seed, .step = number - 1, .data = samples.data, .firstSample = samples.first}));
   if (!hasRankZero())
     return;
   const Executor &executor = ranks_->first();

@@ -5,6 +5,7 @@
 #include "kernels/KernelRegistry.h"
 #include "runtime/checkpoint/StateShares.h"
 #include "runtime/comm/Transport.h"
+#include "runtime/data/ArrivingData.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/flight/FlightFile.h"
@@ -51,12 +52,12 @@ struct TrainingOptions {
   std::optional<uint64_t> ranks; ///< -n: so many, all in this process; must be the plan's
   std::optional<Launch> launch;  ///< read where `ranks` is not given; neither: all of the plan's in this process
   std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
-  std::string device; ///< "cpu" | "cuda" | "null"; empty: the plan's
-  NvmeWish nvme;      ///< of what the plan keeps on NVMe
-  std::vector<std::string> data, evaluationData;
-  uint64_t checkData = 0;          ///< bytes of each that are looked at before the first step
-  std::optional<uint64_t> steps;   ///< none: one epoch
-  uint64_t evaluationInterval = 0; ///< in steps; 0: once, at the end
+  std::string device;                            ///< "cpu" | "cuda" | "null"; empty: the plan's
+  NvmeWish nvme;                                 ///< of what the plan keeps on NVMe
+  std::vector<std::string> data, evaluationData; ///< data: or "-" alone, cf. ArrivingData, whose lines are stdin's
+  uint64_t checkData = 0;                        ///< bytes of each that are looked at before the first step
+  std::optional<uint64_t> steps;                 ///< none: one epoch, or what arrives
+  uint64_t evaluationInterval = 0;               ///< in steps; 0: once, at the end
   bool evaluateOnly = false;
   std::optional<uint64_t> seed; ///< none: the checkpoint's, or 0
   int threads = 0;              ///< 0: as many as the plan was compiled for
@@ -105,6 +106,9 @@ public:
   virtual void shown(const char *table) noexcept {}
 };
 
+/// Whether --data is "-": names of files that arrive on stdin.
+bool dataArrives(const TrainingOptions &options);
+
 /// What a run's data must be for each graph input.
 std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan);
 
@@ -122,8 +126,8 @@ public:
   void run(TrainingObserver &observer, const std::atomic<bool> &stop);
 
   const plan::proto::Plan &plan() const { return *plan_; }
-  /// Steps of the training, those done before it was resumed included.
-  uint64_t steps() const { return steps_; }
+  /// Steps of the training, those done before it was resumed included; nothing where what arrives decides.
+  std::optional<uint64_t> steps() const { return steps_ == untilDataEnds ? std::nullopt : std::optional(steps_); }
   uint64_t samplesPerStep() const { return plan_->training().train_batch_size(); }
   uint32_t ranks() const { return transport_->ranks(); }
   /// Whether this process has rank 0, which writes metrics, trace and export, and is to show progress.
@@ -147,6 +151,9 @@ private:
   void loadVariables();
   void requireEqualInputs(uint64_t weights) const;
   void openData();
+  std::optional<ArrivingData::Samples> samplesOf(uint64_t stepsDone, const std::atomic<bool> &stop);
+  void endOfData(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
+  std::string place(uint64_t stepsDone) const;
   void checkData() const;
   uint64_t stepsLeft() const;
   std::vector<SummaryReport> summaries() const;
@@ -154,7 +161,7 @@ private:
   /// `together`: with the rows of other processes, which must then call it too.
   void writeTrace(bool together, TrainingObserver &observer) const;
   void tell(const Status &metrics, TrainingObserver &observer) noexcept;
-  void step(uint64_t number, TrainingObserver &observer);
+  void step(uint64_t number, ArrivingData::Samples samples, TrainingObserver &observer);
   void evaluate(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
   uint64_t replicaDigestInterval() const;
   void compareReplicas(uint64_t stepsDone) const;
@@ -172,6 +179,7 @@ private:
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::unique_ptr<plan::proto::Plan> plan_;
   std::unique_ptr<Dataset> data_, evaluationData_;
+  std::unique_ptr<ArrivingData> arriving_; // instead of data_
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<StateShares> shares_; // what of the state each rank saves
@@ -185,6 +193,7 @@ private:
   NonFinite nonFinite_;                  // of the last step or evaluation
   bool metricsLost_ = false;             // a line could not be written
   std::vector<std::string> unusedWeights_, notes_;
+  static constexpr uint64_t untilDataEnds = UINT64_MAX;
   uint64_t steps_ = 0;
   uint64_t modelFlops_ = 0; // of a step's products, by all ranks; none twice
 };

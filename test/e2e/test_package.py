@@ -19,7 +19,7 @@ sys.path.insert(0, str(REPOSITORY / "scripts"))
 import package_needs  # noqa: E402
 
 OUT = REPOSITORY / "build" / "package"
-GLUE = {"deepstatic/__init__.py"}  # what the wheel has and the tarball has not
+GLUE = {f"deepstatic/{path.name}" for path in (REPOSITORY / "python" / "deepstatic").glob("*.py")}  # what the wheel has and the tarball has not
 
 
 def one(pattern):

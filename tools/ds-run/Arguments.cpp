@@ -5,6 +5,7 @@
 #include "tools/ds-run/CheckpointArguments.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -20,7 +21,9 @@ public:
     runtime::TrainingOptions &training = arguments_.training;
     app_.add_option("PLAN", training.planPath, "the plan, from ds-opt compile");
     app_.add_option("-n", ranks_, "ranks, all in this process; must be the plan's")->check(CLI::PositiveNumber);
-    app_.add_option("--data", training.data, "safetensors or token files; several form one stream");
+    app_.add_option("--data", training.data,
+                    "safetensors or token files; several form one stream;\n"
+                    "-: stdin names files while the run goes on, one a line, each with the samples of whole steps");
     app_.add_option("--steps", steps_, "optimizer steps; default: one epoch");
     app_.add_option("--device", training.device,
                     "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
@@ -199,8 +202,21 @@ private:
     if (training.evaluateOnly && (!training.exportPath.empty() || app_.count("--steps") > 0))
       throw UsageError("--eval does not train, so --steps and --export make no sense with it");
     checkCheckpoints();
+    checkArrivingData();
     if (arguments_.quiet && arguments_.verbose)
       throw UsageError("--quiet and --verbose exclude each other");
+  }
+
+  /// --data -, whose samples come once, in an order that nobody knows before.
+  void checkArrivingData() const {
+    const std::vector<std::string> &data = arguments_.training.data;
+    if (std::ranges::find(data, "-") == data.end())
+      return;
+    if (data.size() > 1)
+      throw UsageError("--data - reads names of files from stdin, so no other file can stand beside it");
+    for (const char *flag : {"--shuffle", "--eval", "--bisect"})
+      if (app_.count(flag) > 0)
+        throw UsageError(std::string(flag) + " needs all samples from the start, so --data - makes no sense with it");
   }
 
   void checkCheckpoints() {

@@ -61,8 +61,9 @@ size_t columns() {
 
 } // namespace
 
-Progress::Progress(uint64_t steps, Detail detail)
-    : steps_(steps), detail_(detail), terminal_(::isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::optional<uint64_t> steps, Detail detail)
+    : steps_(steps.value_or(0)), detail_(steps || detail == Detail::None ? detail : Detail::EveryStep),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void Progress::stepDone(const runtime::StepReport &report) noexcept {
   ++done_;
@@ -70,11 +71,15 @@ void Progress::stepDone(const runtime::StepReport &report) noexcept {
     return;
   if (terminal_ && detail_ == Detail::Tenths)
     return drawBar(report);
-  const bool tenth = report.step * 10 / steps_ > (report.step - 1) * 10 / steps_;
-  if (tenth || detail_ == Detail::EveryStep)
-    std::fprintf(stderr, "step %llu/%llu  loss %s  lr %s  %.4g samples/s\n",
-                 static_cast<unsigned long long>(report.step), static_cast<unsigned long long>(steps_),
-                 shortText(report.loss).data(), shortText(report.learningRate).data(), report.samplesPerSecond);
+  const bool tenth = detail_ == Detail::Tenths && report.step * 10 / steps_ > (report.step - 1) * 10 / steps_;
+  if (!tenth && detail_ != Detail::EveryStep)
+    return;
+  std::array<char, 24> of{};
+  if (steps_ > 0)
+    std::snprintf(of.data(), of.size(), "/%llu", static_cast<unsigned long long>(steps_));
+  std::fprintf(stderr, "step %llu%s  loss %s  lr %s  %.4g samples/s\n", static_cast<unsigned long long>(report.step),
+               of.data(), shortText(report.loss).data(), shortText(report.learningRate).data(),
+               report.samplesPerSecond);
 }
 
 void Progress::evaluated(const runtime::EvaluationReport &report) noexcept {

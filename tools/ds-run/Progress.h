@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace ds::run {
 
@@ -13,7 +14,8 @@ class Progress final : public runtime::TrainingObserver {
 public:
   enum class Detail { None, Tenths, EveryStep };
 
-  Progress(uint64_t steps, Detail detail);
+  /// `steps`: nothing where nobody knows how many there will be; then each is said, in a line of its own.
+  Progress(std::optional<uint64_t> steps, Detail detail);
 
   void stepDone(const runtime::StepReport &report) noexcept override;
   void evaluated(const runtime::EvaluationReport &report) noexcept override;
@@ -25,7 +27,7 @@ public:
 private:
   void drawBar(const runtime::StepReport &report) noexcept;
 
-  const uint64_t steps_;
+  const uint64_t steps_; // 0: unknown
   const Detail detail_;
   const bool terminal_;
   bool barStands_ = false;

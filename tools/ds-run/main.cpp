@@ -68,11 +68,12 @@ void printLoaded(const runtime::Training &training) {
   const runtime::SummaryReport summary = training.summary();
   std::fprintf(
       stderr,
-      "plan of %s for %u ranks of %u threads: %llu steps of %llu samples, %.1f MiB on the device of each, %.1f on the "
+      "plan of %s for %u ranks of %u threads: %s steps of %llu samples, %.1f MiB on the device of each, %.1f on the "
       "host\n",
       training.plan().model().c_str(), training.ranks(), training.plan().machine().threads(),
-      static_cast<unsigned long long>(training.steps()), static_cast<unsigned long long>(training.samplesPerStep()),
-      double(summary.deviceBytes) / 1048576.0, double(summary.hostBytes) / 1048576.0);
+      training.steps() ? std::to_string(*training.steps()).c_str() : "as many as --data - has",
+      static_cast<unsigned long long>(training.samplesPerStep()), double(summary.deviceBytes) / 1048576.0,
+      double(summary.hostBytes) / 1048576.0);
 }
 
 void printUnusedWeights(const runtime::Training &training) {

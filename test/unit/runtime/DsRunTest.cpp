@@ -86,6 +86,48 @@ TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
   EXPECT_EQ(dsRun("--help").code, 0);
 }
 
+/// The plan's samples are 40, each step takes one.
+TEST_F(DsRun, DataThatArrivesIsTheSameRun) {
+  const std::string names = "printf '%s\\n' " + data + " " + data + " | ", arriving = plan + " --data - ";
+  const auto piped = [&](const std::string &flags) { return shell(names + DS_RUN_PATH + " " + arriving + flags); };
+  ASSERT_EQ(dsRun(plan + " --data " + data + " --steps 80 --export " + folder / "w").code, 0);
+  const Outcome outcome =
+      piped("--export " + folder / "w2" + " --metrics " + folder / "m" + " --save " + folder / "saved");
+  EXPECT_EQ(outcome.code, 0) << outcome.errors;
+  EXPECT_THAT_CONTAINS(outcome.errors, "step 80  loss 121"); // of a number that nobody knows
+  EXPECT_EQ(readFile(folder / "w"), readFile(folder / "w2"));
+  EXPECT_EQ(readLines(folder / "m").size(), 81u);
+  const Outcome resumed = piped("--quiet --steps 200 --resume " + folder / "saved" + " --export " + folder / "w3");
+  EXPECT_EQ(resumed.errors, "note: --data - ended after step 160 of 200\n");
+  ASSERT_EQ(dsRun(plan + " --quiet --data " + data + " --steps 160 --export " + folder / "w4").code, 0);
+  EXPECT_EQ(readFile(folder / "w3"), readFile(folder / "w4"));
+  EXPECT_EQ(piped("--quiet --steps 3").errors, "");
+}
+
+TEST_F(DsRun, DataThatArrivesIsNotAllThere) {
+  expectError(dsRun(plan + " --data - " + data), 2, "no other file can stand beside it");
+  expectError(dsRun(plan + " --data - --shuffle"), 2, "--shuffle needs all samples from the start");
+  expectError(dsRun(plan + " --data - --eval"), 2, "--eval needs all samples from the start");
+  ASSERT_EQ(dsRun(plan + " --quiet --shuffle --steps 3 --data " + data + " --save " + folder / "shuffled").code, 0);
+  expectError(dsRun(plan + " --data - --resume " + folder / "shuffled"), 1, "is of a run that shuffles its data");
+  const Outcome waiting = shell("sleep 5 | timeout -s TERM 0.5 " DS_RUN_PATH " " + plan + " --quiet --data -");
+  EXPECT_THAT_CONTAINS(waiting.errors, "error: stopped by a signal after step 0; nothing was saved");
+}
+
+/// The file behind stdout is not ours alone, and its link in /dev must stay.
+TEST_F(DsRun, MetricsOnStdoutAreAppended) {
+  const std::string run =
+      std::string(DS_RUN_PATH) + " " + plan + " --quiet --steps 2 --metrics /dev/stdout --data " + data;
+  const Outcome file = shell("(echo before; " + run + " --export " + folder / "w" + ")");
+  EXPECT_EQ(file.errors, "");
+  EXPECT_EQ(std::count(file.output.begin(), file.output.end(), '\n'), 4) << file.output;
+  EXPECT_THAT_CONTAINS(file.output, "before\n{");
+  const Outcome pipe = shell("(" + run + " --export " + folder / "w" + " | cat)");
+  EXPECT_EQ(pipe.errors, "");
+  EXPECT_EQ(std::count(pipe.output.begin(), pipe.output.end(), '\n'), 3) << pipe.output;
+  EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
+}
+
 TEST_F(DsRun, AConversionNeedsItsSource) {
   expectError(dsRun("checkpoint convert dir"), 2, "--from-deepspeed is required");
 }

@@ -1,0 +1,92 @@
+"""What users call a model -> the graph that ds-opt compiles."""
+
+import contextlib
+import copy
+import importlib
+import io
+import json
+import sys
+import types
+from pathlib import Path
+from typing import NamedTuple
+
+from .errors import DeepStaticError, need
+from .programs import exporter
+
+
+class Graph(NamedTuple):
+    path: Path            # a folder with model.onnx, or the file
+    saved: Path | None    # the folder that transformers wrote, where it came from one
+
+
+def graph_of(model, example_batch, work: Path) -> Graph:
+    """Exports what is no graph yet into `work`. A torch module stays as it is; its copy is exported."""
+    if isinstance(model, (str, Path)):
+        return _of_path(Path(model), example_batch, work)
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module):
+        raise DeepStaticError(f"a model is a torch module, a folder that save_pretrained wrote, or an exported graph, not {type(model).__name__}")
+    if hasattr(model, "save_pretrained"):
+        saved = work / "saved"
+        model.save_pretrained(saved)
+        return _of_saved(saved, example_batch, work)
+    if not example_batch:
+        raise DeepStaticError("a torch module needs example_batch, the arguments of its forward by name, to be exported",
+                              "deepstatic.compile(module, config, example_batch={'x': x, 'targets': targets})")
+    return Graph(_export(_named_function(model, example_batch), [], work), None)
+
+
+def _of_path(path: Path, example_batch, work: Path) -> Graph:
+    if path.suffix == ".onnx" or (path / "model.onnx").exists():
+        if example_batch is not None:
+            raise DeepStaticError(f"example_batch is for models that are to be exported, and {path} is a graph already; "
+                                  "sizes of its symbolic dimensions are given as flags=['--dim', 'seq=128']")
+        return Graph(path, None)
+    if not path.is_dir():
+        raise DeepStaticError(f"{path} is neither a folder nor an .onnx file")
+    return _of_saved(path, example_batch, work)
+
+
+def _of_saved(folder: Path, example_batch, work: Path) -> Graph:
+    options = [f"--set={key}={value}" for key, value in _dropout(folder).items()]
+    if example_batch and "input_ids" in example_batch:
+        options += ["--seq", str(len(example_batch["input_ids"][0]))]
+    return Graph(_export(str(folder.resolve()), options, work), folder)  # a relative one may be the name of a known model
+
+
+def _dropout(folder: Path) -> dict:
+    """What the saved configuration drops, which export.py leaves out unless it is told: a trained model drops as it was made to."""
+    try:
+        settings = json.loads((folder / "config.json").read_text())
+    except (OSError, ValueError):
+        return {}  # export.py says what is wrong
+    return {key: value for key, value in settings.items() if key.endswith(("dropout", "_pdrop", "dropout_prob")) and value}
+
+
+def _named_function(model, example_batch) -> str:
+    """`module:function` of a function that gives the user's module, as export.py wants it."""
+    import torch
+    name = f"deepstatic_{type(model).__name__}"
+    module = types.ModuleType(name)
+    module.model = lambda: (copy.deepcopy(model), {key: torch.as_tensor(value) for key, value in example_batch.items()})
+    sys.modules[name] = module
+    return f"{name}:model"
+
+
+def _export(source: str, options: list, work: Path) -> Path:
+    """models/export.py, in this process: a module that was defined in a notebook exists nowhere else."""
+    need("torch", "exporting a model")
+    need("onnxscript", "exporting a model")
+    out = work / "graph"
+    if str(exporter()) not in sys.path:
+        sys.path.append(str(exporter()))
+    export = importlib.import_module("export")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        try:
+            export.export(export.parse([source, *options, "--out", str(out)]))
+        except SystemExit:  # wrong usage
+            raise DeepStaticError(said.getvalue().strip().removeprefix("error: ")) from None
+        except export.Refusal as refusal:
+            raise DeepStaticError(str(refusal), refusal.try_line) from None
+    return out

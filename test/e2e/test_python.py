@@ -1,0 +1,311 @@
+"""The package deepstatic, from the sources: plans, runs, the engine's loop, Trainer's arguments, data. test_wheel.py has it from the wheel."""
+
+import os
+import subprocess
+import sys
+
+import numpy
+import pytest
+import torch
+import transformers
+from conftest import FOLDERS, ON_GPU, REPOSITORY
+from safetensors.numpy import load_file, save_file
+
+sys.path.insert(0, str(REPOSITORY / "python"))
+import deepstatic  # noqa: E402
+from deepstatic import data as data_module  # noqa: E402
+
+pytestmark = pytest.mark.skipif(ON_GPU, reason="compiles for this machine's CPU")
+LENGTH, SAMPLES = 16, 32
+CONFIG = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2, "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools_on_path():
+    before = os.environ["PATH"]
+    os.environ["PATH"] = os.pathsep.join([str(FOLDERS["ds-opt"]), str(FOLDERS["ds-run"]), before])
+    yield
+    os.environ["PATH"] = before
+
+
+def tiny_llama(dropout=0.0):
+    torch.manual_seed(0)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=128, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=64, attention_dropout=dropout))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "llama"  # the name of a model that export.py knows
+    tiny_llama().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def samples():
+    ids = numpy.random.default_rng(0).integers(0, 128, (SAMPLES, LENGTH))
+    return {"input_ids": ids, "labels": ids.copy()}
+
+
+@pytest.fixture(scope="module")
+def plan(saved, samples):
+    return deepstatic.compile(saved, CONFIG, example_batch=samples, ranks=2)
+
+
+def refused(call) -> str:
+    with pytest.raises(deepstatic.DeepStaticError) as caught:
+        call()
+    return str(caught.value)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x, targets):
+        return torch.nn.functional.cross_entropy(self.linear(x), targets)
+
+
+def batches(samples, count, size):
+    """`count` batches, going round the samples."""
+    for i in range(count):
+        rows = numpy.arange(i * size, (i + 1) * size) % SAMPLES
+        yield {name: values[rows] for name, values in samples.items()}
+
+
+# --- plans and runs
+
+
+def test_the_engines_loop_is_the_run_over_the_same_samples(plan, samples, tmp_path):
+    """Losses, metrics and weights bit by bit, over data that is gone round, with the process ended and begun again in between."""
+    run = plan.run(samples, 9, quiet=True)
+    expected = run.weights()
+    losses = []
+    with deepstatic.initialize(model=plan) as engine:
+        assert (engine.train_batch_size(), engine.samples_per_call, engine.gradient_accumulation_steps(), engine.dp_world_size) == (8, 4, 2, 2)
+        for i, batch in enumerate(batches(samples, 12, 4)):
+            loss = engine(batch)
+            assert engine.is_gradient_accumulation_boundary() == (i % 2 == 1)
+            engine.backward(loss)
+            engine.step()
+            losses.append(loss)
+        engine.save_checkpoint(tmp_path / "six")
+        for batch in list(batches(samples, 16, 4))[12:]:
+            engine.backward(engine(**batch))
+            engine.step()
+        rest = list(batches(samples, 18, 4))[16:]
+        assert engine.train_batch(iter(rest)) == run.losses[8]
+        got = engine.weights()
+        assert [line["loss"] for line in engine.metrics] == run.losses
+        assert [line["grad_norm"] for line in engine.metrics] == [line["grad_norm"] for line in run.metrics]
+    assert [loss.item() for loss in losses] == [run.losses[i // 2] for i in range(12)]
+    assert got.keys() == expected.keys() and all((got[name] == expected[name]).all() for name in expected)
+    resumed = plan.run(samples, 9, resume=tmp_path / "six", quiet=True)
+    assert resumed.losses == run.losses[6:]
+    with deepstatic.initialize(model=plan) as engine:
+        engine.load_checkpoint(tmp_path / "six")
+        assert engine.train_batch(batches(samples, 14, 4)) != run.losses[6]  # the first samples again, with the weights of six steps
+        assert engine.global_steps == 7
+
+
+def test_what_one_static_step_cannot_keep_is_refused(plan, samples):
+    first, second = batches(samples, 2, 4)
+    with deepstatic.initialize(model=plan) as engine:
+        loss = engine(first)
+        assert "cannot be changed between forward and backward" in refused(lambda: engine.backward(loss * 0.5))
+        assert "known after engine.step()" in refused(loss.item)
+        assert "call engine.backward(loss)" in refused(loss.backward)
+        assert "has had no engine.backward(loss)" in refused(lambda: engine(second))
+        assert "comes after engine.backward" in refused(engine.step)
+        engine.backward(loss)
+        assert "takes the loss that the last engine(batch) gave" in refused(lambda: engine.backward(loss))
+        assert "has had no engine.step()" in refused(lambda: engine(second))
+        engine.step()
+        assert "a step is half done" in refused(engine.weights)
+        assert "has 3 samples, and a call takes 4" in refused(lambda: engine({name: value[:3] for name, value in second.items()}))
+        assert "an engine trains" in refused(engine.eval)
+        engine.backward(engine({"input_ids": second["input_ids"], "labels": second["labels"] + 1000}))
+        assert "values there must be from 0 to 127" in refused(engine.step)
+        engine.backward(engine(first))
+        assert "the engine ended with an error" in refused(lambda: [engine.step(), engine.backward(engine(second)), engine.step()])
+
+
+def test_a_module_of_a_notebook_is_trained_and_stays_as_it_was(samples):
+    """Its class is in no file that could be imported; losses are PyTorch's."""
+    torch.manual_seed(1)
+    module, x, targets = Net(), torch.randn(16, 8), torch.randint(4, (16,))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    config = {"train_micro_batch_size_per_gpu": 4, "gradient_clipping": 0, "optimizer": {"type": "SGD", "params": {"lr": 0.5}}}
+    with deepstatic.initialize(model=module, config=config) as engine:
+        ours = [engine.train_batch(iter([{"x": x[i:i + 4], "targets": targets[i:i + 4]}])) for i in range(0, 16, 4)]
+    assert all((module.state_dict()[name] == value).all() for name, value in before.items())
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    for i, loss in enumerate(ours):
+        theirs = module(x[4 * i:4 * i + 4], targets[4 * i:4 * i + 4])
+        assert loss == pytest.approx(theirs.item(), rel=1e-6)
+        optimizer.zero_grad(), theirs.backward(), optimizer.step()
+
+
+def test_report_check_verify_save(plan, saved, samples, tmp_path):
+    report = plan.report()
+    assert "ranks     2 = 1 pipe x 2 data x 1 tensor" in str(report) and report.facts["ranks"] == 2
+    assert "<iframe" in report._repr_html_() and "&lt;svg" in report._repr_html_()
+    assert plan.check()["verdict"] == "fits" and plan.verify()
+    kept = deepstatic.Plan(plan.save(tmp_path / "kept"))
+    run, again = plan.run(samples, 2, quiet=True), kept.run(samples, 2, quiet=True)
+    assert run.losses == again.losses and "polyline" in run._repr_html_()
+    assert "opened without them" in refused(kept.check)
+    assert deepstatic.compile(saved, CONFIG, example_batch=samples, gradient_clipping=0.25, zero_optimization={"stage": 2}).facts["model"] == "llama"
+
+
+def test_an_evaluation_and_a_run_that_is_stopped(plan, samples, tmp_path):
+    run = plan.run(samples, 4, save=tmp_path / "saved", quiet=True)
+    evaluated = plan.run(samples, eval=True, resume=tmp_path / "saved", quiet=True)
+    assert len(evaluated.evaluations) == 1 and not evaluated.losses
+    stopped = plan.run(samples, 10 ** 9, max_time=1, save=tmp_path / "stopped", quiet=True)
+    assert stopped.stopped and stopped.losses[:4] == run.losses and stopped.weights().keys() == run.weights().keys()
+
+
+def test_dropout_is_what_the_saved_configuration_says(samples, tmp_path):
+    tiny_llama(dropout=0.5).save_pretrained(tmp_path / "dropping")
+    losses = [deepstatic.compile(tmp_path / "dropping", CONFIG, example_batch=samples).run(samples, 1, seed=seed, quiet=True).losses for seed in (1, 2)]
+    assert losses[0] != losses[1]
+
+
+# --- data
+
+
+def test_data_comes_from_arrays_files_and_folders(plan, samples, tmp_path):
+    """All of them give the run that the arrays give."""
+    import pyarrow
+    import pyarrow.parquet
+    expected = plan.run(samples, 4, quiet=True).losses
+    save_file(samples, tmp_path / "d.safetensors")
+    table = pyarrow.table({name: pyarrow.array(list(values)) for name, values in samples.items()} | {"text": ["words"] * SAMPLES})
+    (tmp_path / "parquet").mkdir()
+    pyarrow.parquet.write_table(table.slice(0, 20), tmp_path / "parquet" / "a.parquet")
+    pyarrow.parquet.write_table(table.slice(20), tmp_path / "parquet" / "b.parquet")
+    (tmp_path / "arrow").mkdir()
+    with pyarrow.OSFile(str(tmp_path / "arrow" / "data-00000-of-00001.arrow"), "wb") as file, pyarrow.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)  # as Dataset.save_to_disk does
+    (tmp_path / "arrow" / "state.json").write_text('{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}')
+    rows = [{name: torch.tensor(values[i]) for name, values in samples.items()} for i in range(SAMPLES)]
+    for given in (tmp_path / "d.safetensors", [tmp_path / "d.safetensors"], tmp_path / "parquet", str(tmp_path / "arrow"), table, rows):
+        assert plan.run(given, 4, quiet=True).losses == expected, given
+
+
+def test_data_that_does_not_fit_is_refused(plan, samples, tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+    (tmp_path / "ragged").mkdir()
+    pyarrow.parquet.write_table(pyarrow.table({"input_ids": [[1, 2], [3]]}), tmp_path / "ragged" / "a.parquet")
+    assert "column input_ids has rows of 1 and of 2 values" in refused(lambda: plan.run(tmp_path / "ragged"))
+    (tmp_path / "empty").mkdir()
+    assert "holds no .arrow and no .parquet file" in refused(lambda: plan.run(tmp_path / "empty"))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "a.arrow").write_bytes(b"no arrow")
+    assert "a.arrow cannot be read" in refused(lambda: plan.run(tmp_path / "broken"))
+    (tmp_path / "splits").mkdir()
+    (tmp_path / "splits" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert "holds the splits train, test; give one of them" in refused(lambda: plan.run(tmp_path / "splits"))
+    assert "has no tensor labels, which the plan reads" in refused(lambda: plan.run({"input_ids": samples["input_ids"]}))
+    assert "not int" in refused(lambda: plan.run(3))
+
+
+def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    assert "needs the Python package pyarrow, which is not installed here" in refused(lambda: data_module.columns_of(tmp_path))
+
+
+# --- Trainer's arguments
+
+
+def arguments(folder, **more):
+    return transformers.TrainingArguments(**{
+        **dict(output_dir=folder, per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=10, learning_rate=0.01, weight_decay=0.1,
+               train_sampling_strategy="sequential", save_strategy="no", logging_steps=1, disable_tqdm=True, use_cpu=True), **more})
+
+
+@pytest.mark.parametrize("schedule", [
+    {}, {"warmup_steps": 4, "max_grad_norm": 0.3}, {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 3, "weight_decay": 0.0},
+    {"lr_scheduler_type": "constant", "adam_beta2": 0.95}])
+def test_training_arguments_give_trainers_run(saved, samples, tmp_path, schedule):
+    """transformers.Trainer itself, over the same samples: rates to rounding, losses and weights within 1e-4 after ten steps."""
+    run = deepstatic.train(model=saved, dataset=samples, args=arguments(tmp_path / "ours", **schedule))
+    rows = [{name: torch.tensor(values[i]) for name, values in samples.items()} for i in range(SAMPLES)]
+    trainer = transformers.Trainer(model=transformers.AutoModelForCausalLM.from_pretrained(saved), args=arguments(tmp_path / "theirs", **schedule),
+                                   train_dataset=rows)
+    trainer.train()
+    theirs = [line for line in trainer.state.log_history if "loss" in line]
+    assert [line["lr"] for line in run.metrics] == pytest.approx([line["learning_rate"] for line in theirs], rel=1e-9, abs=1e-15)
+    assert run.losses == pytest.approx([line["loss"] for line in theirs], rel=1e-4)
+    weights = run.weights()
+    for name, value in transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours" / "model").named_parameters():
+        assert (weights[name] == value.detach().numpy()).all()
+        assert numpy.abs(weights[name] - trainer.model.get_parameter(name).detach().numpy()).max() < 1e-4
+
+
+def test_training_arguments_on_two_ranks_save_and_resume(saved, samples, tmp_path):
+    """Half the batch on each of two ranks is the batch; a checkpoint every 4 steps, of which one stays, and the run goes on from it."""
+    once = deepstatic.train(model=saved, dataset=samples, args=arguments(tmp_path / "one"))
+    two = dict(per_device_train_batch_size=2, save_strategy="steps", save_steps=4, save_total_limit=1)
+    deepstatic.train(model=saved, dataset=samples, args=arguments(tmp_path / "two", **two, max_steps=10), ranks=2, config={"zero_optimization": {"stage": 3}})
+    ours = load_file(tmp_path / "two" / "model.safetensors")
+    for name, value in once.weights().items():
+        assert numpy.abs(ours[name] - value).max() < 1e-4, name
+    assert [path.name for path in tmp_path.joinpath("two").glob("global_step*")] == ["global_step10"]
+
+
+@pytest.mark.parametrize("changed, sentence", [
+    ({"label_smoothing_factor": 0.1}, "TrainingArguments.label_smoothing_factor is 0.1, which deepstatic.train cannot honour; leave it at 0.0"),
+    ({"neftune_noise_alpha": 5}, "TrainingArguments.neftune_noise_alpha is 5"),
+    ({"lr_scheduler_type": "polynomial"}, "TrainingArguments.lr_scheduler_type is 'polynomial'"),
+    ({"optim": "adafactor"}, "TrainingArguments.optim is 'adafactor'"),
+    ({"save_strategy": "epoch"}, "TrainingArguments.save_strategy is 'epoch'"),
+    ({"data_seed": 3}, "TrainingArguments.data_seed is 3"),
+    ({"eval_strategy": "steps", "eval_steps": 2}, "there is no eval_dataset")])
+def test_an_argument_that_cannot_be_honoured_is_refused_by_name(saved, samples, tmp_path, changed, sentence):
+    assert sentence in refused(lambda: deepstatic.train(model=saved, dataset=samples, args=arguments(tmp_path / "out", **changed)))
+
+
+def test_every_training_argument_has_an_answer():
+    """A new version of transformers may have a new one: it is then refused, unless it is listed."""
+    import dataclasses
+
+    from deepstatic.training import HONOURED, WITHOUT_EFFECT
+    names = {field.name for field in dataclasses.fields(transformers.TrainingArguments)}
+    assert not HONOURED & WITHOUT_EFFECT and HONOURED | WITHOUT_EFFECT <= names
+
+
+# --- errors
+
+
+def test_errors_are_the_programs_own(plan, saved, samples, tmp_path):
+    with pytest.raises(deepstatic.DeepStaticError, match="zero_optimization.stag is 1; no such key; the nearest is zero_optimization.stage") as caught:
+        deepstatic.compile(saved, {**CONFIG, "zero_optimization": {"stag": 1}}, example_batch=samples)
+    assert caught.value.code == 1
+    assert "nowhere is neither a folder nor an .onnx file" in refused(lambda: deepstatic.compile(tmp_path / "nowhere", CONFIG))
+    assert "needs example_batch" in refused(lambda: deepstatic.compile(Net(), CONFIG))
+    assert "not int" in refused(lambda: deepstatic.compile(3, CONFIG))
+    assert "--savee" in refused(lambda: plan.run(samples, 3, savee=tmp_path))
+    assert "save makes no sense for an engine" in refused(lambda: deepstatic.initialize(model=plan, save=tmp_path))
+
+
+def test_an_interrupt_ends_a_run_after_its_step_and_saves(plan, samples, tmp_path):
+    """Ctrl-C reaches the Python that waits; ds-run saves, and then KeyboardInterrupt comes."""
+    kept = plan.save(tmp_path / "kept")
+    save_file(samples, tmp_path / "d.safetensors")
+    program = (f"import deepstatic\ntry:\n  deepstatic.Plan({str(kept)!r}).run({str(tmp_path / 'd.safetensors')!r}, 10**9, save={str(tmp_path / 'saved')!r}, "
+               "verbose=True)\nexcept KeyboardInterrupt: print('interrupted')")
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")})
+    for line in process.stderr:
+        if line.startswith("step 3/"):
+            process.send_signal(2)
+            break
+    said, errors = process.communicate(timeout=120)
+    assert said == "interrupted\n", errors
+    assert (tmp_path / "saved" / "latest").read_text().startswith("global_step")
