@@ -316,7 +316,10 @@ def megatron_deepspeed_452(plan):
 
 @exhibit(31, "offloaded")
 def deepspeed_7981(plan):
-    megatron_7186(plan)
+    """What is added to has come from host memory, and is in no buffer of gradients."""
+    part = at(plan, edits.collectives(plan, "REDUCE_SCATTER")[0]).collective.parts[0]
+    assert part.accumulate
+    part.accumulate, part.target.access = False, edits.WRITE
 
 
 @exhibit(32, "away")

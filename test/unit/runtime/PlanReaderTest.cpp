@@ -329,8 +329,14 @@ const std::vector<BadPlan> commandRules = {
         "lies in space device, but kernels and fills on queues of kind HOST read and write space host alone",
         role(p).mutable_queues(int(command(p, 1).queue()))->set_kind(proto::Queue::HOST);
         role(p).mutable_routines(0)->mutable_commands()->DeleteSubrange(0, 1)),
-    BAD(HostRunsKernels, "is of kind HOST, which runs kernels and fills alone",
-        role(p).mutable_queues(int(command(p, 0).queue()))->set_kind(proto::Queue::HOST)),
+    BAD(HostFillSpace,
+        "(fill), target: buffer 0 (weight) lies in space device, but kernels and fills on queues of kind HOST",
+        role(p).mutable_queues(int(command(p, 2).queue()))->set_kind(proto::Queue::HOST);
+        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 2)),
+    BAD(HostRunsKernels,
+        "it is neither kernel nor fill, but queue compute is of kind HOST, which runs kernels and fills alone",
+        role(p).mutable_queues(int(command(p, 2).queue()))->set_kind(proto::Queue::HOST);
+        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 3)),
     BAD(OperandShape, "negative dimension", operand(p, 0).set_shape(0, -1)),
     BAD(FillAccess, "access must be WRITE",
         command(p, 2).mutable_fill()->mutable_target()->set_access(proto::Operand::READ)),
