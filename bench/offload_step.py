@@ -49,7 +49,6 @@ def worker(args):
     ranks.measure_batches(args, train, WORK / "data.safetensors", BATCH // int(os.environ["WORLD_SIZE"]))
 
 
-
 def run_contender(args, name):
     kind, _, count = name.rpartition("-")
     layout = {"ranks": int(count), "threads": CORES // int(count)}

@@ -77,7 +77,7 @@ void BufferUses::addRoutine(plan::RoutineOp routine) {
     Operation *op = command;
     CommandSpan span{int64_t(number), int64_t(number)};
     bool known = true;
-    if (isa<plan::CollectiveOp, plan::CopyOp, plan::KernelOp>(op) && !isOnCompute(command))
+    if (isa<plan::CollectiveOp, plan::CopyOp, plan::FillOp, plan::KernelOp>(op) && !isOnCompute(command))
       span = events.around(command);
     if (isa<plan::SendOp>(op))
       if ((known = events.awaits(command.getSignals())))

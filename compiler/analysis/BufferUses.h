@@ -16,11 +16,11 @@ struct CommandSpan {
   int64_t first, last;
 };
 
-/// What the routines of a role use. Time is the order of the compute queue: a collective, a copy or a kernel on a queue
-/// of its own runs at some time after the command that signals what it waits for and before the one that waits for its
-/// signal, and uses its buffers that long; both stand in its routine. So does a message, where these are known: a send
-/// whose end its routine waits for, and a receive that waits for compute of its own micro-batch, which is called before
-/// it.
+/// What the routines of a role use. Time is the order of the compute queue: a collective, a copy, a fill or a kernel on
+/// a queue of its own runs at some time after the command that signals what it waits for and before the one that waits
+/// for its signal, and uses its buffers that long; both stand in its routine. So does a message, where these are known:
+/// a send whose end its routine waits for, and a receive that waits for compute of its own micro-batch, which is called
+/// before it.
 class BufferUses {
 public:
   explicit BufferUses(plan::RoleOp role);

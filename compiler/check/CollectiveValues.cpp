@@ -231,7 +231,9 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   const bool scatters = collective.kind() == proto::CollectiveCommand::REDUCE_SCATTER;
   const uint64_t skip =
       scatters ? plan::groupCoordinate(memory.plan(), collective.communicator(), memory.rank) * bytes : 0;
-  std::vector<OperandSegment> segments = summands(memory, part.source(), skip, bytes, index);
+  std::vector<OperandSegment> segments = {{0, bytes}}; // a sum of what is not followed
+  if (memory.isFollowed(memory.rangeOf(part.source(), instance.microbatch)))
+    segments = summands(memory, part.source(), skip, bytes, index);
   if (collective.kind() == proto::CollectiveCommand::BROADCAST) {
     takeFirst(memory, segments, part, collective.communicator());
     return segments;

@@ -159,6 +159,12 @@ std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, s
   if (rounds)
     if (auto slice = roundedSlice(memory, step))
       return slice;
+  const bool onHost = memory.role().queues(int(command.queue())).kind() == proto::Queue::HOST;
+  if (!memory.followsAll() && onHost && sums.contains(step)) { // of slices that copies bring, not all of them followed
+    if (const auto parts = sumsIn(memory, index); parts && parts->size() == 2)
+      return sumOf(parts->at(0), parts->at(1));
+    return std::vector<OperandSegment>{{0, sums.at(step).back().end}};
+  }
   if (!memory.followsAll()) // what it is made of may not be followed
     return sums.contains(step) ? std::optional(asOtherRank(sums.at(step))) : std::nullopt;
   const auto parts = sumsIn(memory, index);
@@ -224,10 +230,10 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return memory.segmentsOf(command.kernel().operands(0), 0, byteCount(target), instance.microbatch);
   if (result.value == Values::other && converts(command))
     return converted(memory, command.kernel(), memory.segmentsOf(command.kernel().operands(0), instance.microbatch));
-  if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
-    return contributedTo(memory, target, effects, result, index);
   if (isPartOfNorm(command))
     return sumsOfSquares(memory, index);
+  if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
+    return contributedTo(memory, target, effects, result, index);
   return {{0, byteCount(target), {}, false, result.value}};
 }
 

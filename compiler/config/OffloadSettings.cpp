@@ -73,10 +73,10 @@ NvmeFiles readNvme(Resolver &resolver) {
   if (files.folder.empty())
     resolver.refuseWhole("something is to lie on NVMe, but no key nvme_path names a folder of a local drive",
                          "--set " + std::string(anyFolder) + "=/tmp");
-  if (files.blockBytes < filePage || files.blockBytes % filePage != 0 || files.blockBytes > int64_t(1) << 30)
+  if (files.blockBytes < 0 || !isFileBlock(uint64_t(files.blockBytes)))
     resolver.refuse(blockSize, "it is the bytes of one read or write and must be a multiple of " +
                                    std::to_string(filePage) + ", at most 2^30");
-  if (files.queueDepth < 1 || files.queueDepth > 1024)
+  if (files.queueDepth < 1 || files.queueDepth > mostFileDepth)
     resolver.refuse(queueDepth, "so many reads or writes are under way at once; it takes 1 to 1024");
   return files;
 }

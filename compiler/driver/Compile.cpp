@@ -317,14 +317,17 @@ static std::vector<OffloadOptions> offloadChoices(const CompileOptions &options)
 /// In words.
 static config::AutoValue chosenOffload(const OffloadOptions &offload, int64_t room) {
   std::string what;
-  for (const auto &[chosen, name] : {std::pair(!offload.activations.empty(), "activations"),
+  for (const auto &[chosen, name] : {std::pair(!offload.activations.empty() || !offload.values.empty(), "activations"),
                                      {!offload.optimizer.empty(), "optimizer state"},
                                      {!offload.parameters.empty(), "parameters"}})
     if (chosen)
       what += (what.empty() ? "" : ", ") + std::string(name);
   return {.path = "deepstatic.offload",
           .valueJson = "\"" + (what.empty() ? "none" : what) + "\"",
-          .why = room > 0 ? "as little as fits into " + std::to_string(room) + " bytes of device memory"
+          .why = room > 0 ? "as little as fits into " + std::to_string(room) + " bytes of device memory" +
+                                (offload.values.empty()
+                                     ? ""
+                                     : ": " + std::to_string(offload.values.size()) + " tensors of activations")
                           : "the device's memory is unknown; --device-memory says it"};
 }
 
@@ -434,15 +437,16 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
-  if (!options.offload.activations.empty() || config.offloadAuto)
+  const bool leaves = !options.offload.activations.empty() || config.offloadAuto;
+  if (leaves)
     setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
-  if (roomOf(machine) > 0 && (searches || config.offloadAuto)) {
+  if (roomOf(machine) > 0 && (searches || leaves)) {
     request.progress("fitting it into memory");
     planned = config.offloadAuto
                   ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options), options, diagnostics)
-                  : planWithinMemory(*module, roomOf(machine), options, diagnostics);
+                  : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
   }
   if (config.offloadAuto)
     config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));

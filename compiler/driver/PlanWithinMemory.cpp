@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t highest = std::numeric_limits<int64_t>::max(); // ds-choose-recompute takes what there is
 
-constexpr int64_t maxTries = 32; // levels above the one that needs as little as the highest
+constexpr int64_t maxTries = 32;  // levels above the one that needs as little as the highest
+constexpr int64_t maxReturns = 8; // activations that are tried to stay after all
 
 /// What ds-choose-recompute has chosen; nothing where it was not asked.
 train::RecomputeSummaryAttr summaryOf(ModuleOp module) {
@@ -40,6 +41,31 @@ int64_t deviceBytes(ModuleOp planned) {
   return most;
 }
 
+/// What left by the rule that takes all activations, what is away longest first.
+struct Left {
+  explicit Left(ModuleOp planned) {
+    const auto left = planned->getAttrOfType<DictionaryAttr>(leftAttribute);
+    if (!left)
+      return;
+    for (auto name : left.getAs<ArrayAttr>("values").getAsRange<StringAttr>())
+      values.push_back(name.str());
+    const ArrayRef<int64_t> own = left.getAs<DenseI64ArrayAttr>("bytes").asArrayRef();
+    bytes.assign(own.begin(), own.end());
+  }
+
+  /// Of those that leave, the largest of at most some bytes, and of such the one that is away shortest; else the end.
+  size_t largest(const std::vector<char> &leaves, int64_t atMost) const {
+    size_t best = leaves.size();
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i] && bytes[i] <= atMost && (best == leaves.size() || bytes[i] >= bytes[best]))
+        best = i;
+    return best;
+  }
+
+  std::vector<std::string> values;
+  std::vector<int64_t> bytes;
+};
+
 /// Plans at one level after the other; nothing is estimated.
 class LevelSearch {
 public:
@@ -49,6 +75,8 @@ public:
   struct Planned {
     int64_t level, bytes;
     OwningOpRef<ModuleOp> module;
+    OffloadOptions offload;
+    int64_t asked; // as ds-choose-recompute took it
   };
 
   Planned at(int64_t level) {
@@ -56,7 +84,7 @@ public:
     OwningOpRef<ModuleOp> planned = module_.clone();
     runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
     runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);
-    return {summaryOf(*planned).getLevel(), deviceBytes(*planned), std::move(planned)};
+    return {summaryOf(*planned).getLevel(), deviceBytes(*planned), std::move(planned), options_.offload, level};
   }
 
   /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
@@ -97,7 +125,51 @@ public:
     return least;
   }
 
+  /// Of a plan that fits, in which all activations leave: with as few of them as are found to do. First the least
+  /// number of those that are away longest; then the largest of these stay for which there is room.
+  Planned fewest(int64_t room, Planned best) {
+    const Left left(*best.module);
+    if (left.values.empty())
+      return best;
+    options_.offload.activations.pop_back(); // the rule that takes all
+    options_.recompute.level = best.asked;
+    std::vector<char> leaves(left.values.size(), 1);
+    for (int64_t tooFew = -1, enough = int64_t(leaves.size()); enough - tooFew > 1;) {
+      const int64_t middle = tooFew + (enough - tooFew) / 2;
+      std::vector<char> fewer(leaves.size(), 0);
+      std::fill_n(fewer.begin(), middle, 1);
+      if (Planned planned = leaving(left, fewer); planned.bytes <= room) {
+        best = std::move(planned);
+        leaves = fewer;
+        enough = middle;
+      } else
+        tooFew = middle;
+    }
+    int64_t atMost = highest; // bytes; of those tensors whose staying did not fit there are more of that size
+    for (int64_t tries = 0; tries < maxReturns; ++tries) {
+      const size_t next = left.largest(leaves, std::min(atMost, room - best.bytes));
+      if (next == leaves.size())
+        break;
+      leaves[next] = 0;
+      if (Planned planned = leaving(left, leaves); planned.bytes <= room)
+        best = std::move(planned);
+      else {
+        leaves[next] = 1;
+        atMost = left.bytes[next] - 1;
+      }
+    }
+    return best;
+  }
+
 private:
+  Planned leaving(const Left &left, const std::vector<char> &leaves) {
+    options_.offload.values.clear();
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i])
+        options_.offload.values.push_back(left.values[i]);
+    return at(options_.recompute.level);
+  }
+
   ModuleOp module_;
   CompileOptions options_;
   const DiagnosticCollector &diagnostics_;
@@ -112,14 +184,17 @@ ChooseRecomputeOptions ds::driver::recomputeOptions(const config::Recompute &rec
           .rules = {recompute.rules.begin(), recompute.rules.end()}};
 }
 
-OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, CompileOptions &options,
-                                                   const DiagnosticCollector &diagnostics) {
+OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, bool searches,
+                                                   CompileOptions &options, const DiagnosticCollector &diagnostics) {
   LevelSearch search(module, options, diagnostics);
-  LevelSearch::Planned best = search.at(0);
+  const int64_t asked = searches ? 0 : options.recompute.level;
+  LevelSearch::Planned best = search.at(asked);
   if (best.bytes > room && module->hasAttr(linksAttribute)) {
     module->removeAttr(linksAttribute); // all that is to leave does, however long compute waits for it
-    best = search.at(0);
+    best = search.at(asked);
   }
+  if (!searches)
+    return std::move(best.module);
   if (best.bytes > room) {
     best = search.smallest();
     best = best.bytes <= room ? search.lowest(room, std::move(best)) : search.below(room, std::move(best));
@@ -128,19 +203,35 @@ OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room
   return std::move(best.module);
 }
 
-OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, bool search,
+OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, bool searches,
                                                 const std::vector<OffloadOptions> &choices, CompileOptions &options,
                                                 const DiagnosticCollector &diagnostics) {
   const Attribute links = module->getAttr(linksAttribute); // each choice begins with what they can hide
+  const int64_t level = searches ? 0 : options.recompute.level;
   for (const OffloadOptions &choice : choices) {
-    const bool isFirst = &choice == &choices.front();
     module->setAttr(linksAttribute, links);
     options.offload = choice;
-    OwningOpRef<ModuleOp> planned = search
-                                        ? planWithinMemory(module, isFirst ? highest : room, options, diagnostics)
-                                        : LevelSearch(module, options, diagnostics).at(options.recompute.level).module;
-    if (deviceBytes(*planned) <= room || &choice == &choices.back())
-      return planned;
+    LevelSearch tries(module, options, diagnostics);
+    LevelSearch::Planned best = tries.at(level);
+    const bool isFirst = &choice == &choices.front();
+    if (best.bytes > room && !isFirst) {
+      module->removeAttr(linksAttribute);
+      best = tries.at(level);
+    }
+    if (best.bytes > room && !isFirst && searches)
+      if (best = tries.at(highest); best.bytes <= room)
+        best = tries.lowest(room, std::move(best));
+    if (best.bytes > room) {
+      if (&choice != &choices.back())
+        continue;
+      return searches ? planWithinMemory(module, room, searches, options, diagnostics) : std::move(best.module);
+    }
+    if (!isFirst)
+      best = tries.fewest(room, std::move(best));
+    options.offload = std::move(best.offload);
+    if (searches)
+      options.recompute.level = best.level;
+    return std::move(best.module);
   }
   llvm_unreachable("there is a choice");
 }

@@ -43,7 +43,8 @@ struct PipelineOptions {
 /// What lies elsewhere while the device does not need it.
 struct OffloadOptions {
   std::string parameters;               ///< in "host", "nvme"; "": in device memory
-  std::vector<std::string> activations; ///< rules of ds-offload-activations; none: they stay
+  std::vector<std::string> activations; ///< rules of ds-offload-activations
+  std::vector<std::string> values;      ///< that leave beside these, by name; neither: all stay
   std::string optimizer; ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
 };
 

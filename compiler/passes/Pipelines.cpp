@@ -103,8 +103,10 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createScheduleCalls({.microbatches = options.microbatches, .schedule = pipeline.schedule}));
   buildZeroPipeline(pm, options);
   // Last: what is kept for the backward is settled.
-  if (const std::vector<std::string> &rules = options.offload.activations; !rules.empty())
-    pm.addPass(createOffloadActivations({.rules = {rules.begin(), rules.end()}}));
+  const std::vector<std::string> &rules = options.offload.activations, &values = options.offload.values;
+  if (!rules.empty() || !values.empty())
+    pm.addPass(
+        createOffloadActivations({.rules = {rules.begin(), rules.end()}, .values = {values.begin(), values.end()}}));
   pm.addPass(createVerifyDistForm());
 }
 
@@ -164,11 +166,16 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Right and slow: a buffer a value, a copy wherever a value is wanted in a certain place, one command after another.
   pm.addPass(createAllocateBuffers({.device = options.device}));
   // While all runs on one queue: another is only a matter of events then.
-  const auto &[parameters, activations, optimizer] = options.offload;
-  if (!parameters.empty())
-    pm.addPass(createOffloadParameters({.space = parameters, .hostUpdates = !optimizer.empty()}));
-  if (!optimizer.empty())
-    pm.addPass(createOffloadOptimizer({.space = optimizer}));
+  const OffloadOptions &offload = options.offload;
+  if (!offload.parameters.empty())
+    pm.addPass(createOffloadParameters({.space = offload.parameters, .hostUpdates = !offload.optimizer.empty()}));
+  else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway
+    pm.addPass(createOffloadParameters({.space = offload.optimizer, .forStep = true}));
+  if (!offload.optimizer.empty()) {
+    // First: updates then find gradients where they lie.
+    pm.addPass(createOffloadGradients({.space = offload.optimizer}));
+    pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
+  }
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.
@@ -230,6 +237,8 @@ private:
                              "stage 3: elements of a parameter that every rank keeps whole"};
   Flag<bool> overlap_{*this, "overlap", options_.zero.overlap, "collectives run beside compute"};
   Flag<int64_t> maxLive_{*this, "max-live", options_.zero.maxLive, "stage 3: elements that may be gathered at once"};
+  Flag<std::string> offloadParameters_{*this, "offload-parameters", options_.offload.parameters,
+                                       "host or nvme: parameters lie there until a command reads them"};
   Flag<std::string> offloadOptimizer_{*this, "offload-optimizer", options_.offload.optimizer,
                                       "host or nvme: optimizer state lies there, and is updated by the host"};
   Flag<int64_t> threads_{*this, "threads", options_.threads, "compute workers of a rank"};

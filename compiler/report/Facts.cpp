@@ -59,13 +59,10 @@ uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape) {
   return count;
 }
 
-static uint64_t bytesOf(plan::proto::DType type, const google::protobuf::RepeatedField<int64_t> &shape) {
-  const auto dtype = dtypeFromNumber(int(type));
-  return dtype ? elements(shape) * uint64_t(byteSize(*dtype)) : 0;
+uint64_t bytesOf(const plan::proto::Variable &variable) {
+  const auto dtype = dtypeFromNumber(int(variable.dtype()));
+  return dtype ? elements(variable.shape()) * uint64_t(byteSize(*dtype)) : 0;
 }
-
-uint64_t bytesOf(const plan::proto::Variable &variable) { return bytesOf(variable.dtype(), variable.shape()); }
-uint64_t bytesOf(const plan::proto::Operand &operand) { return bytesOf(operand.dtype(), operand.shape()); }
 
 std::string_view dtypeName(plan::proto::DType dtype) {
   const auto known = dtypeFromNumber(int(dtype));

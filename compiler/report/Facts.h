@@ -1,6 +1,7 @@
 //===- Facts.h - what both reports count ----------------------------------===//
 #pragma once
 
+#include "compiler/report/movement/Transfer.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -22,7 +23,6 @@ int roleOf(const plan::proto::Plan &plan, uint64_t rank);
 /// Elements of a shape.
 uint64_t elements(const google::protobuf::RepeatedField<int64_t> &shape);
 uint64_t bytesOf(const plan::proto::Variable &variable);
-uint64_t bytesOf(const plan::proto::Operand &operand);
 
 /// "float32".
 std::string_view dtypeName(plan::proto::DType dtype);

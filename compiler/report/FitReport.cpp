@@ -10,6 +10,7 @@
 //        "fits",
 //        "phases": {"init" | "load" | "step" | "eval" | "save": {"live_bytes", "fits"}},
 //        "holds": {category: bytes alive when most are}}],
+//    "movement": [{"role", and what JsonReport.cpp says}], where anything moves or would have to,
 //    "wire_bytes_per_step"   what rank 0 sends,
 //    "config": [{"path", "value", "status", "note"}]}]}
 //
@@ -19,7 +20,9 @@
 #include "compiler/report/Formats.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/Table.h"
+#include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
+#include "compiler/report/movement/MovedBytes.h"
 #include "core/Error.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -84,6 +87,12 @@ json caseJson(const FitCase &one) {
     result["memory"] = json::array();
     for (const FitSpace &space : fitSpaces(*one.plan))
       result["memory"].push_back(memoryJson(*one.plan, space));
+    for (const plan::proto::Role &role : one.plan->roles())
+      if (const auto moved = movedBytes(*one.plan, role)) {
+        json line = movementJson(*one.plan, role, *moved);
+        line["role"] = role.name();
+        result["movement"].push_back(line);
+      }
     result["wire_bytes_per_step"] = maxWireBytes(*one.plan);
   }
   result["config"] = json::array();
@@ -165,6 +174,11 @@ std::string fitText(const std::string &model, std::span<const FitCase> cases) {
   page += "  needed: arenas and reserve of one rank. init, step, eval (load and save are as init): most live bytes. "
           "The other columns: live bytes at the peak, by category.\n";
   page.append("  Bytes are ").append(exactness).append(".\n");
+  for (const FitCase &one : cases)
+    if (const Table moved = one.plan ? movementTable(*one.plan) : Table({}, {}); moved.rows().size() > 1) {
+      page += "\n" + plural(one.ranks, "rank") + ": " + std::string(movementTitle) + "\n";
+      moved.print(page);
+    }
   for (const FitCase &one : cases) {
     if (verdictOf(one) == Verdict::Fits)
       continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/report/Counterexample.h"
+#include "compiler/report/movement/MovedBytes.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,5 +20,9 @@ std::string htmlReport(const plan::proto::Plan &plan, bool allRanks,
 
 /// {"path", "value", "status", "note"} of a configuration key.
 nlohmann::ordered_json answerJson(const plan::proto::ConfigAnswer &answer); // JsonReport.cpp
+
+/// "movement" of JsonReport.cpp.
+nlohmann::ordered_json movementJson(const plan::proto::Plan &plan, const plan::proto::Role &role,
+                                    const MovedBytes &moved); // JsonReport.cpp
 
 } // namespace ds::report

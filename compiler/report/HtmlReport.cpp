@@ -223,6 +223,11 @@ std::string transfersHtml(const Plan &plan) {
   return html;
 }
 
+std::string movementHtml(const Plan &plan) {
+  const Table moved = movementTable(plan);
+  return moved.rows().size() == 1 ? "" : heading("B" + std::string(movementTitle.substr(1))) + htmlTable(moved);
+}
+
 std::string configHtml(const Plan &plan) {
   return heading("Configuration: " + plural(uint64_t(plan.config_size()), "key") + " written") +
          (plan.config_size() > 0 ? htmlTable(configTable(plan)) : "") +
@@ -236,8 +241,9 @@ std::string htmlReport(const Plan &plan, bool allRanks, const std::optional<Coun
          "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
          escaped(plan.model()) + " - DeepStatic plan</title>\n<style>" + std::string(pageStyle) +
          "</style>\n</head>\n<body>\n" + headHtml(plan) + (refused ? counterexampleHtml(plan, *refused) : "") +
-         stagesHtml(plan) + transfersHtml(plan) + folded("How to read the pictures", legendHtml()) +
-         memoryHtml(plan, allRanks) + sharingHtml(plan) + heading("Parameters") + htmlTable(parameterTable(plan)) +
+         stagesHtml(plan) + transfersHtml(plan) + movementHtml(plan) +
+         folded("How to read the pictures", legendHtml()) + memoryHtml(plan, allRanks) + sharingHtml(plan) +
+         heading("Parameters") + htmlTable(parameterTable(plan)) +
          folded("Every parameter", htmlTable(parameterList(plan))) + configHtml(plan) + "<script>" +
          std::string(pageScript) + "</script>\n</body>\n</html>\n";
 }

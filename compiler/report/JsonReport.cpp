@@ -19,6 +19,9 @@
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step",
 //    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any,
+//    "movement": where anything moves or would have to, between device and host memory: {"room_bytes" (of device
+//        memory), "moved_bytes", "least_bytes" (of any schedule of the same commands), "forced_bytes" (of these,
+//        whatever the room), and where the link is known "least_exposed_seconds"},
 //    "transfer_times": of a step on the simulated clock, where there are any and the machine's links are
 //    known:
 //        {"alone_seconds" (all, one after another), "compute_seconds" (commands that compute, one after another),
@@ -46,6 +49,7 @@
 #include "compiler/report/Sharing.h"
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
+#include "compiler/report/movement/MovedBytes.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -146,6 +150,8 @@ json roleJson(const Plan &plan, const Role &role) {
                  {"zero", zeroJson(plan, role)},
                  {"flops_per_step", plan::matmulFlopsPerStep(plan, role)},
                  {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)}};
+  if (const auto moved = movedBytes(plan, role))
+    result["movement"] = movementJson(plan, role, *moved);
   if (const auto times = transferTimes(plan, role))
     result["transfer_times"] = transferTimesJson(*times);
   return result;
@@ -275,6 +281,16 @@ json capturedPrograms(const Plan &plan) {
 }
 
 } // namespace
+
+json movementJson(const Plan &plan, const Role &role, const MovedBytes &moved) {
+  json result = {{"room_bytes", moved.room},
+                 {"moved_bytes", moved.moved},
+                 {"least_bytes", moved.least},
+                 {"forced_bytes", moved.forced}};
+  if (linkOf(plan, Transfer::Out))
+    result["least_exposed_seconds"] = leastExposed(plan, role, moved);
+  return result;
+}
 
 json answerJson(const plan::proto::ConfigAnswer &answer) {
   return {{"path", answer.path()},

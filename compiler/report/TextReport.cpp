@@ -77,6 +77,10 @@ std::string textReport(const Plan &plan) {
     page += "\ntransfers between device and host memory, a step on the simulated clock\n";
     transfers.print(page);
   }
+  if (const Table moved = movementTable(plan); moved.rows().size() > 1) {
+    page += "\n" + std::string(movementTitle) + "\n";
+    moved.print(page);
+  }
   for (const Role &role : plan.roles())
     for (const char *space : {"device", "host", "nvme"})
       printMemory(page, plan, role, space);

@@ -3,6 +3,8 @@
 
 #include "compiler/report/Facts.h"
 #include "compiler/report/Table.h"
+#include "compiler/report/movement/MovedBytes.h"
+#include "compiler/report/movement/Transfer.h"
 #include "kernels/CostModel.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/StepClock.h"
@@ -29,19 +31,6 @@ using plan::proto::Role;
 
 std::string linkName(Transfer::Direction direction) {
   return direction == Transfer::Out || direction == Transfer::Back ? "device-host" : "host-nvme";
-}
-
-const Link *linkOf(const Plan &plan, Transfer::Direction direction) {
-  const auto &links = plan.machine().links();
-  const auto found = std::ranges::find(links, linkName(direction), &Link::between);
-  return found == links.end() ? nullptr : &*found;
-}
-
-uint64_t &bytesIn(TransferBytes &sum, Transfer::Direction direction) {
-  return direction == Transfer::Out    ? sum.out
-         : direction == Transfer::Back ? sum.back
-         : direction == Transfer::Read ? sum.read
-                                       : sum.written;
 }
 
 template <typename Operands> uint64_t sumOfBytes(const Operands &operands) {
@@ -102,6 +91,15 @@ TimedTransfer timedTransfer(const Role &role, const TimedCommand &timed, Transfe
           .latestEnd = timed.latestEnd};
 }
 
+/// "1.031", of what must move.
+std::string ratioText(const MovedBytes &moved) {
+  if (moved.moved == 0 || moved.least == 0)
+    return "";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f", double(moved.moved) / double(moved.least));
+  return text.data();
+}
+
 std::string percent(double share) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
@@ -110,33 +108,10 @@ std::string percent(double share) {
 
 } // namespace
 
-std::optional<Transfer> transferOf(const Role &role, const Command &command) {
-  if (!command.has_copy())
-    return std::nullopt;
-  const auto bufferOf = [&](const Operand &operand) -> const plan::proto::Buffer & {
-    return role.buffers(int(operand.buffer()));
-  };
-  const auto spaceOf = [&](const Operand &operand) { return role.arenas(int(bufferOf(operand).arena())).space(); };
-  const Operand &source = command.copy().source(), &target = command.copy().target();
-  if (spaceOf(source) == spaceOf(target))
-    return std::nullopt;
-  const Transfer::Direction direction = spaceOf(source) == "nvme"     ? Transfer::Read
-                                        : spaceOf(target) == "nvme"   ? Transfer::Write
-                                        : spaceOf(source) == "device" ? Transfer::Out
-                                                                      : Transfer::Back;
-  // The end that is farther away: nearer buffers may hold several tensors in turn.
-  const bool leaves = direction == Transfer::Out || direction == Transfer::Write;
-  return Transfer{bufferOf(leaves ? target : source).name(), direction, bytesOf(source)};
-}
-
-TransferBytes transferBytesPerStep(const Role &role) {
-  TransferBytes sum;
-  for (const plan::proto::Program &program : role.programs())
-    for (const plan::proto::Call &call : program.calls())
-      for (const Command &command : role.routines(int(call.routine())).commands())
-        if (const auto moved = transferOf(role, command); moved && program.name() == "step")
-          bytesIn(sum, moved->direction) += moved->bytes;
-  return sum;
+const Link *linkOf(const Plan &plan, Transfer::Direction direction) {
+  const auto &links = plan.machine().links();
+  const auto found = std::ranges::find(links, linkName(direction), &Link::between);
+  return found == links.end() ? nullptr : &*found;
 }
 
 std::vector<TimedCommand> timeStep(const Plan &plan, const Role &role) { return timeStepOver(plan, role, true); }
@@ -150,10 +125,6 @@ std::string unknownLink(const Plan &plan) {
       return linkName(Transfer::Read);
   }
   return "";
-}
-
-const plan::proto::Program &stepOf(const Role &role) {
-  return *std::ranges::find(role.programs(), "step", &plan::proto::Program::name);
 }
 
 std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
@@ -173,6 +144,11 @@ std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
   return times;
 }
 
+double leastExposed(const Plan &plan, const Role &role, const MovedBytes &moved) {
+  const double oneWay = double(moved.least) / 2 / linkOf(plan, Transfer::Out)->bytes_per_second();
+  return std::max(0.0, oneWay - plan::lastEnd(timeStepOver(plan, role, false)));
+}
+
 Table exposureTable(const Plan &plan) {
   Table table({"rank", "transfers", "alone", "exposed", "hidden", "compute", "step", "step without them"},
               {false, true, true, true, true, true, true, true});
@@ -181,6 +157,20 @@ Table exposureTable(const Plan &plan) {
       table.add({rankRanges(role), grouped(times->transfers.size()), secondsText(times->alone),
                  secondsText(times->exposed()), percent(times->hidden()), secondsText(times->compute),
                  secondsText(times->step), secondsText(times->stepWithout)});
+  return table;
+}
+
+Table movementTable(const Plan &plan) {
+  Table table({"rank", "device memory", "moved", "least", "moved / least", "exposed", "least"},
+              {false, true, true, true, true, true, true});
+  const bool knowsLink = linkOf(plan, Transfer::Out) != nullptr;
+  for (const Role &role : plan.roles())
+    if (const auto moved = movedBytes(plan, role)) {
+      const auto times = transferTimes(plan, role);
+      table.add({rankRanges(role), grouped(moved->room), grouped(moved->moved), grouped(moved->least),
+                 ratioText(*moved), times ? secondsText(times->exposed()) : "",
+                 knowsLink ? secondsText(leastExposed(plan, role, *moved)) : ""});
+    }
   return table;
 }
 

@@ -2,35 +2,21 @@
 #pragma once
 
 #include "compiler/report/Table.h"
+#include "compiler/report/movement/MovedBytes.h"
+#include "compiler/report/movement/Transfer.h"
 #include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ds::report {
 
-/// A copy between device memory and host memory, or host memory and NVMe.
-struct Transfer {
-  enum Direction { Out, Back, Write, Read }; // of device memory, back into it; of NVMe
-
-  std::string name; // of the tensor
-  Direction direction = Out;
-  uint64_t bytes = 0;
-};
-
-/// What a command of a plan that validatePlan() accepts copies between memories, if it does.
-std::optional<Transfer> transferOf(const plan::proto::Role &role, const plan::proto::Command &command);
-
-/// Bytes that one rank copies in one run of the program `step`, by direction.
-struct TransferBytes {
-  uint64_t out = 0, back = 0, written = 0, read = 0;
-  uint64_t sum() const { return out + back + written + read; }
-};
-
-TransferBytes transferBytesPerStep(const plan::proto::Role &role);
+/// What the machine says of the link that a transfer takes, or nullptr.
+const plan::proto::Link *linkOf(const plan::proto::Plan &plan, Transfer::Direction direction);
 
 /// One transfer in one run of the program `step`.
 struct TimedTransfer {
@@ -61,14 +47,19 @@ std::string unknownLink(const plan::proto::Plan &plan);
 /// cost model's (kernels/CostModel.h).
 std::optional<TransferTimes> transferTimes(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
-/// The program `step` of a role; every role has it.
-const plan::proto::Program &stepOf(const plan::proto::Role &role);
-
 /// The program `step` of any role with these times, in a plan that knows all links.
 std::vector<plan::TimedCommand> timeStep(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
+/// The least that is exposed if a role's least bytes move both ways at once beside a step without transfers, in
+/// seconds. Of a plan that knows the link device-host.
+double leastExposed(const plan::proto::Plan &plan, const plan::proto::Role &role, const MovedBytes &moved);
+
 /// A line a role of how much of its transfers is exposed; without lines where no times are known.
 Table exposureTable(const plan::proto::Plan &plan);
+inline constexpr std::string_view movementTitle = "bytes moved between device and host memory in a step, beside the "
+                                                  "least that any schedule of its commands could move";
+/// A line a role that has any; seconds are "" where they are unknown.
+Table movementTable(const plan::proto::Plan &plan);
 /// A line a transfer.
 Table transferTable(const TransferTimes &times);
 /// A drawing of when the queues of a role that compute or copy are busy; of a role with times.

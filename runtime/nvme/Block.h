@@ -1,13 +1,15 @@
 //===- Block.h - what one submission moves --------------------------------===//
 #pragma once
 
+#include "core/FilePage.h"
+
 #include <cstddef>
 #include <cstdint>
 
 namespace ds::runtime {
 
 /// The unit in which a file is written and checked: what is less is read, merged and written back.
-constexpr uint64_t pageBytes = 4096;
+constexpr uint64_t pageBytes = filePage;
 
 enum class Direction { Read, Write };
 

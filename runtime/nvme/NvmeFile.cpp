@@ -2,6 +2,7 @@
 #include "runtime/nvme/NvmeFile.h"
 
 #include "core/Error.h"
+#include "core/FilePage.h"
 #include "core/Status.h"
 #include "runtime/nvme/Block.h"
 #include "runtime/nvme/BlockEngine.h"
@@ -29,16 +30,13 @@
 namespace ds::runtime {
 namespace {
 
-constexpr uint64_t mostBlockBytes = uint64_t(1) << 30; // less than what one system call moves
-constexpr int mostQueueDepth = 1024;
-
 void check(const NvmeOptions &options) {
-  if (options.blockBytes == 0 || options.blockBytes % pageBytes != 0 || options.blockBytes > mostBlockBytes)
+  if (!isFileBlock(options.blockBytes))
     throw Error("a file's block of " + std::to_string(options.blockBytes) + " bytes is not a multiple of " +
-                std::to_string(pageBytes) + " up to " + std::to_string(mostBlockBytes));
-  if (options.queueDepth < 1 || options.queueDepth > mostQueueDepth)
+                std::to_string(pageBytes) + " up to " + std::to_string(mostFileBlock));
+  if (options.queueDepth < 1 || options.queueDepth > mostFileDepth)
     throw Error("a file's queue depth of " + std::to_string(options.queueDepth) + " is not in 1 to " +
-                std::to_string(mostQueueDepth));
+                std::to_string(mostFileDepth));
 }
 
 /// Bytes moved, or -errno.

@@ -72,31 +72,37 @@ void checkOperand(const proto::Plan &plan, const proto::Role &role, const proto:
   const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
   if (const std::string &space = role.arenas(int(buffer.arena())).space(); space != "device")
     refuse(place, describe("buffer", operand.buffer(), buffer.name()) + " lies in space " + space +
-                      ", which only copies and kernels on queues of kind HOST read and write");
+                      ", which only copies, and kernels and fills on queues of kind HOST, read and write");
 }
 
 namespace {
 
-/// Of a kernel on a queue of kind HOST.
+/// Of a kernel or a fill on a queue of kind HOST.
 void checkHostOperand(const proto::Plan &plan, const proto::Role &role, const proto::Operand &operand,
                       const std::string &place) {
   checkRange(plan, role, operand, place);
   const proto::Buffer &buffer = role.buffers(int(operand.buffer()));
   if (const std::string &space = role.arenas(int(buffer.arena())).space(); space != "host")
     refuse(place, describe("buffer", operand.buffer(), buffer.name()) + " lies in space " + space +
-                      ", but kernels on queues of kind HOST read and write space host alone");
+                      ", but kernels and fills on queues of kind HOST read and write space host alone");
+}
+
+/// Of a kernel or a fill, which computes where its queue does.
+void checkComputed(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
+                   const proto::Operand &operand, const std::string &place) {
+  const bool onHost = role.queues(int(command.queue())).kind() == proto::Queue::HOST;
+  (onHost ? checkHostOperand : checkOperand)(plan, role, operand, place);
 }
 
 void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::Command &command,
                  const std::string &place) {
   const proto::KernelCommand &kernel = command.kernel();
-  const bool onHost = role.queues(int(command.queue())).kind() == proto::Queue::HOST;
   checkName(kernel.kernel(), place);
   if (kernel.kernel().empty())
     refuse(place, "it names no kernel");
   for (int i = 0; i < kernel.operands_size(); ++i)
-    (onHost ? checkHostOperand : checkOperand)(plan, role, kernel.operands(i),
-                                               place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
+    checkComputed(plan, role, command, kernel.operands(i),
+                  place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
   std::unordered_set<std::string> names;
   for (const proto::Attribute &attribute : kernel.attributes()) {
     checkAttribute(attribute, place);
@@ -182,7 +188,7 @@ void checkKind(const proto::Plan &plan, const proto::Role &role, const proto::Co
   case proto::Command::kKernel:
     return checkKernel(plan, role, command, place);
   case proto::Command::kFill:
-    checkOperand(plan, role, command.fill().target(), place + " (fill), target");
+    checkComputed(plan, role, command, command.fill().target(), place + " (fill), target");
     return checkAccess(command.fill().target(), proto::Operand::WRITE, place + " (fill), target");
   case proto::Command::kCopy:
     return checkCopy(plan, role, command, place);
@@ -210,9 +216,9 @@ void checkCommand(const proto::Plan &plan, const proto::Role &role, const proto:
     checkIndex(event, role.events_size(), "event", place);
   for (uint32_t op : command.reference())
     checkIndex(op, plan.reference().ops_size(), "reference op", place);
-  if (role.queues(int(command.queue())).kind() == proto::Queue::HOST && !command.has_kernel())
-    refuse(place, "it is no kernel, but queue " + role.queues(int(command.queue())).name() +
-                      " is of kind HOST, which runs kernels alone");
+  if (role.queues(int(command.queue())).kind() == proto::Queue::HOST && !command.has_kernel() && !command.has_fill())
+    refuse(place, "it is neither kernel nor fill, but queue " + role.queues(int(command.queue())).name() +
+                      " is of kind HOST, which runs kernels and fills alone");
   if (role.queues(int(command.queue())).kind() == proto::Queue::IO && !command.has_copy())
     refuse(place, "it is no copy, but queue " + role.queues(int(command.queue())).name() +
                       " is of kind IO, which copies to and from space nvme alone");

@@ -88,10 +88,10 @@ void checkNvme(const proto::NvmeFile &nvme) {
   checkName(nvme.folder(), "nvme, folder");
   if (nvme.folder().empty())
     refuse("nvme", "it names no folder");
-  if (nvme.block_bytes() == 0 || nvme.block_bytes() % filePage != 0 || nvme.block_bytes() > (uint64_t(1) << 30))
+  if (!isFileBlock(nvme.block_bytes()))
     refuse("nvme", "block_bytes is " + std::to_string(nvme.block_bytes()) + ", but must be a multiple of " +
                        std::to_string(filePage) + ", at most 2^30");
-  if (nvme.queue_depth() == 0 || nvme.queue_depth() > 1024)
+  if (nvme.queue_depth() == 0 || nvme.queue_depth() > mostFileDepth)
     refuse("nvme", "queue_depth is " + std::to_string(nvme.queue_depth()) + ", but must be from 1 to 1024");
 }
 

@@ -36,15 +36,17 @@ CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vecto
           .reserve = plan.machine().reserve()};
 }
 
-std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const std::string &folder, uint32_t rank) {
+std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const NvmeWish &wish, uint32_t rank) {
   if (!plan.has_nvme())
     return std::nullopt;
-  return NvmePlace{.folder = folder.empty() ? plan.nvme().folder() : folder,
+  return NvmePlace{.folder = wish.folder.empty() ? plan.nvme().folder() : wish.folder,
                    .rank = rank,
-                   .options = {.blockBytes = plan.nvme().block_bytes(), .queueDepth = int(plan.nvme().queue_depth())}};
+                   .options = {.blockBytes = plan.nvme().block_bytes(),
+                               .queueDepth = int(plan.nvme().queue_depth()),
+                               .checksums = wish.checksums}};
 }
 
-DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted, const std::string &nvmePath,
+DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted, const NvmeWish &nvme,
                           const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks) {
   const std::string &planned = plan.machine().device(), &device = wanted.empty() ? planned : wanted;
   if (device == "null")
@@ -59,7 +61,7 @@ DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &want
   }
   if (device != "cpu")
     throw Error("this ds-run knows no device " + device + "; compile the plan for a machine with device cpu or cuda");
-  return {[&plan, nvmePath](uint32_t rank) { return std::make_unique<CpuDevice>(nvmePlace(plan, nvmePath, rank)); },
+  return {[&plan, nvme](uint32_t rank) { return std::make_unique<CpuDevice>(nvmePlace(plan, nvme, rank)); },
           cpuKernels};
 }
 

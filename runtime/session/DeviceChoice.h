@@ -24,13 +24,19 @@ struct DeviceChoice {
 /// A rank of this process, of those that stand here, as one that is to have a GPU.
 CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vector<uint32_t> &localRanks);
 
-/// Where a rank keeps its arena of space nvme; nothing where the plan has none. `folder`: empty: the plan's.
-std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const std::string &folder, uint32_t rank);
+/// What a run asks of arenas in space nvme.
+struct NvmeWish {
+  std::string folder;     ///< empty: the plan's
+  bool checksums = false; ///< of each page, compared when it is read
+};
+
+/// Where a rank keeps its arena of space nvme; nothing where the plan has none.
+std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const NvmeWish &wish, uint32_t rank);
 
 /// The device that the plan was compiled for, or the null device, which walks any plan. `wanted`: "cpu", "cuda",
 /// "null"; empty: the plan's. Throws ds::Error where the two do not fit or a library is missing; a machine without a
-/// GPU is found out when the device is made. `nvmePath`: the folder of arenas in space nvme; empty: the plan's.
-DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted, const std::string &nvmePath,
+/// GPU is found out when the device is made.
+DeviceChoice chooseDevice(const plan::proto::Plan &plan, const std::string &wanted, const NvmeWish &nvme,
                           const kernels::KernelRegistry &cpuKernels, const std::vector<uint32_t> &localRanks);
 
 } // namespace ds::runtime

@@ -152,7 +152,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
   const DeviceChoice device =
       options.makeDevice ? DeviceChoice{options.makeDevice, kernels}
-                         : chooseDevice(*plan_, options.device, options.nvmePath, kernels, transport_->localRanks());
+                         : chooseDevice(*plan_, options.device, options.nvme, kernels, transport_->localRanks());
   const bool saves = !options.saving.folder.empty() && !options.evaluateOnly;
   if (saves)
     shares_ = std::make_unique<StateShares>(shareState(*plan_));

@@ -10,6 +10,7 @@
 #include "runtime/data/InputSpec.h"
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/session/DeviceChoice.h"
 #include "runtime/session/LocalRanks.h"
 #include "runtime/session/MetricsFile.h"
 #include "runtime/session/NonFinite.h"
@@ -52,7 +53,7 @@ struct TrainingOptions {
   std::optional<Launch> launch;  ///< read where `ranks` is not given; neither: all of the plan's in this process
   std::chrono::milliseconds collectiveTimeout = std::chrono::minutes(10);
   std::string device;                            ///< "cpu" | "cuda" | "null"; empty: the plan's
-  std::string nvmePath;                          ///< folder of what the plan keeps on NVMe; empty: the plan's
+  NvmeWish nvme;                                 ///< of what the plan keeps on NVMe
   std::vector<std::string> data, evaluationData; ///< data: or "-" alone, cf. ArrivingData, whose lines are stdin's
   uint64_t checkData = 0;                        ///< bytes of each that are looked at before the first step
   std::optional<uint64_t> steps;                 ///< none: one epoch, or what arrives

@@ -3,6 +3,7 @@
 `make test` takes a few combinations, DS_TEST_SCOPE=all all of them.
 """
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -10,6 +11,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from conftest import FOLDERS, REPOSITORY, write_config
@@ -104,7 +107,13 @@ def require_equal(tools, folder, prepared, case, keys, space):
     plan, after = compile_plan(tools, folder, model, micro, case, {**keys, **updated_there(space, folder)})
     assert arena(before, "host") == arena(before, "nvme") == 0 and arena(after) < arena(before)
     assert moments(after, space) > 0.9 * moments(before, "device") and moments(after, "device") + moments(after, space) == moments(before, "device")
+    assert gradients(after, space) > gradients(after, "device")
     require_same_bits(tools, plain, plan, after, data, case[2])
+
+
+def gradients(report, space):
+    """Bytes of the buffers of gradients at the peaks of that space."""
+    return sum(rank["memory"].get(space, {}).get("gradients", 0) for rank in report["ranks_detail"])
 
 
 def moments(report, space):
@@ -328,7 +337,7 @@ def a_kernel_reads_host_memory(role):
 @pytest.mark.parametrize("edit, sentence", [
     (freed_before_its_copy_ends, "(race)"), (used_before_it_is_back, "(race)"), (fetched_before_it_has_left, "nothing has written"),
     (evicted_before_it_is_computed, "nothing has written"), (two_microbatches_in_one_slot, "it holds that of micro-batch 1"),
-    (another_tensor_comes_back, "(meaning)"), (a_kernel_reads_host_memory, "lies in space host, which only copies and kernels on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
+    (another_tensor_comes_back, "(meaning)"), (a_kernel_reads_host_memory, "lies in space host, which only copies, and kernels and fills on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_are_refused(staged, edit, sentence):
     assert sentence in verify(staged, edit)
 
@@ -350,9 +359,18 @@ def in_files(tools, tmp_path_factory):
     return plan_of_slices(tools, tmp_path_factory.mktemp("nvme"), "nvme")
 
 
+BEGIN, BACKWARD, UPDATE = 1, 6, 8  # phases
+
+
 def updates(role):
     """(routine, command) of each update on the host."""
-    return [(routine, command) for routine in role.routines for command in routine.commands if role.queues[command.queue].kind == 7]
+    return [(routine, command) for routine in role.routines for command in routine.commands if role.queues[command.queue].kind == 7 and command.kernel.kernel == "adamw"]
+
+
+def copies_of(role, queue, operand):
+    """Copies on that queue of operands of updates: to the host before them, or back."""
+    buffers = {command.kernel.operands[operand].buffer for _, command in updates(role)}
+    return [command for _, _, command in copies(role, queue) if {command.copy.source.buffer, command.copy.target.buffer} & buffers]
 
 
 def updated_before_its_gradient_is_there(role):
@@ -361,18 +379,19 @@ def updated_before_its_gradient_is_there(role):
 
 
 def back_before_the_update(role):
-    for _, _, command in copies(role, "fetch"):
+    for command in copies_of(role, "fetch", 0):
         for _, update in updates(role):
             forget(command, update.signals[0])
 
 
 def the_gradient_comes_back(role):
     _, command = updates(role)[0]
-    copies(role, "fetch")[0][2].copy.source.buffer = command.kernel.operands[1].buffer
+    source = copies_of(role, "fetch", 0)[0].copy.source
+    source.buffer, source.byte_offset = command.kernel.operands[1].buffer, command.kernel.operands[1].byte_offset
 
 
 def the_slice_of_the_first_rank_comes_back(role):
-    copies(role, "fetch")[0][2].copy.target.rank_stride = 0
+    copies_of(role, "fetch", 0)[0].copy.target.rank_stride = 0
 
 
 def the_slice_of_the_first_rank_leaves(role):
@@ -388,7 +407,7 @@ def moments_of_another_bucket(role):
 
 def an_update_reads_device_memory(role):
     _, command = updates(role)[0]
-    command.kernel.operands[0].buffer = copies(role, "fetch")[0][2].copy.target.buffer
+    command.kernel.operands[0].buffer = copies_of(role, "fetch", 0)[0].copy.target.buffer
 
 
 def the_device_updates_host_memory(role):
@@ -398,13 +417,113 @@ def the_device_updates_host_memory(role):
 
 
 @pytest.mark.parametrize("edit, sentence", [
-    (updated_before_its_gradient_is_there, "nothing has written"), (back_before_the_update, "(race)"), (the_gradient_comes_back, "(coverage)"),
+    (updated_before_its_gradient_is_there, "(value)"), (back_before_the_update, "(race)"), (the_gradient_comes_back, "(coverage)"),
     (the_slice_of_the_first_rank_comes_back, "(coverage)"), (the_slice_of_the_first_rank_leaves, "(value)"), (moments_of_another_bucket, "(meaning)"),
-    (an_update_reads_device_memory, "kernels on queues of kind HOST read and write space host alone"),
-    (the_device_updates_host_memory, "which only copies and kernels on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
+    (an_update_reads_device_memory, "kernels and fills on queues of kind HOST read and write space host alone"),
+    (the_device_updates_host_memory, "which only copies, and kernels and fills on queues of kind HOST")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_of_updates_are_refused(in_host_memory, edit, sentence):
     assert sentence in verify(in_host_memory, edit)
 
+
+# ---- gradients
+
+@pytest.fixture(scope="module")
+def added_there(tools, tmp_path_factory):
+    """A plan whose host adds up the gradients of two micro-batches, which ranks then sum."""
+    return plan_of_slices(tools, tmp_path_factory.mktemp("added"), "host")
+
+
+@pytest.fixture(scope="module")
+def brought_near(tools, tmp_path_factory):
+    """A plan whose ranks sum each micro-batch's gradients onto the slice of their owner, which comes from host memory and goes back."""
+    folder = tmp_path_factory.mktemp("near")
+    keys = updated_there("host", folder)
+    keys["zero_optimization"].update(reduce_bucket_size=2500, overlap_comm=True)
+    return compile_plan(tools, folder, REPOSITORY / "test/e2e/hazards/good-gpt2", 1, (None, 2, 2, 1, 2), keys)[0]
+
+
+def in_routines(role, phase):
+    """(routine, number, command) of the commands of routines of this phase."""
+    return [(routine, number, command) for routine in role.routines for number, command in enumerate(routine.commands) if routine.phase == phase]
+
+
+def kernels(role, phase, queue, kernel):
+    return [command for _, _, command in in_routines(role, phase) if role.queues[command.queue].name == queue and command.kernel.kernel == kernel]
+
+
+def leaves_before_it_is_computed(role):
+    next(command for routine, _, command in copies(role, "evict") if routine.phase == BACKWARD).ClearField("waits")
+
+
+def forget_copies(role, command, queue="evict"):
+    """The command waits for no copy of that queue."""
+    for _, _, copy in copies(role, queue):
+        for event in copy.signals:
+            forget(command, event)
+
+
+def added_before_it_is_there(role):
+    """The host adds what lies where this micro-batch's gradient will be."""
+    forget_copies(role, kernels(role, BACKWARD, "host_compute", "elementwise")[0])
+
+
+def overwritten_not_added_to(role):
+    addition = kernels(role, BACKWARD, "host_compute", "elementwise")[0]
+    addition.kernel.operands[0].CopyFrom(addition.kernel.operands[1])
+
+
+def the_gradient_of_another_parameter_is_added(role):
+    one, other = (command for command in kernels(role, BACKWARD, "host_compute", "elementwise")[:2])
+    assert list(one.kernel.operands[1].shape) == list(other.kernel.operands[1].shape)
+    leave = {command.copy.target.buffer: command.copy for _, _, command in copies(role, "evict")}
+    leave[one.kernel.operands[1].buffer].source.CopyFrom(leave[other.kernel.operands[1].buffer].source)
+
+
+def sums_do_not_begin_with_zeros(role):
+    for routine, number, command in in_routines(role, BEGIN):
+        if role.queues[command.queue].kind == 7:
+            command.fill.target.shape[:] = [1]
+
+
+def squared_before_it_is_back(role):
+    """The norm reads a rank's slice in host memory while the sum over the ranks is still on its way there."""
+    for square in kernels(role, UPDATE, "host_compute", "block_sum_squares"):
+        forget_copies(role, square)
+
+
+def reduced_before_the_slice_is_near(role):
+    for _, _, command in copies(role, "fetch"):
+        for _, _, other in in_routines(role, BACKWARD):
+            if other.HasField("collective"):
+                forget(other, command.signals[0])
+
+
+def taken_back_before_it_is_reduced(role):
+    sums = {event for _, _, command in in_routines(role, BACKWARD) if command.HasField("collective") for event in command.signals}
+    for _, _, command in copies(role, "evict"):
+        for event in sums:
+            forget(command, event)
+
+
+def a_micro_batch_is_not_taken_back(role):
+    """A slice is not taken back, so that the next micro-batch adds to zeros."""
+    command = next(command for routine, _, command in copies(role, "evict") if routine.phase == BACKWARD)
+    command.copy.target.CopyFrom(command.copy.source)
+    command.copy.target.access = 2
+
+
+@pytest.mark.parametrize("plan, edit, sentence", [
+    ("added_there", leaves_before_it_is_computed, "nothing has written"), ("added_there", added_before_it_is_there, "(race)"),
+    ("added_there", overwritten_not_added_to, "(meaning)"), ("added_there", the_gradient_of_another_parameter_is_added, "(meaning)"),
+    ("added_there", sums_do_not_begin_with_zeros, "nothing has written"), ("added_there", squared_before_it_is_back, "(race)"),
+    ("brought_near", reduced_before_the_slice_is_near, "(race)"), ("brought_near", taken_back_before_it_is_reduced, "(race)"),
+    ("brought_near", a_micro_batch_is_not_taken_back, "(meaning)")],
+    ids=lambda case: getattr(case, "__name__", ""))
+def test_planted_defects_of_gradients_are_refused(plan, edit, sentence, request):
+    assert sentence in verify(request.getfixturevalue(plan), edit)
+
+
+# ---- files
 
 def updated_before_it_is_read(role):
     for _, update in updates(role):
@@ -413,25 +532,25 @@ def updated_before_it_is_read(role):
 
 
 def written_before_it_is_updated(role):
-    for _, _, write in copies(role, "nvme_write"):
+    for write in copies_of(role, "nvme_write", 2) + copies_of(role, "nvme_write", 3):
         for _, update in updates(role):
             forget(write, update.signals[0])
 
 
 def read_over_what_is_not_yet_written(role):
     """The operands of the fourth update come to where the first one's are."""
-    for _, _, read in copies(role, "nvme_read"):
+    for read in (read for operand in (1, 2, 3) for read in copies_of(role, "nvme_read", operand)):
         del read.waits[:]
 
 
 def the_other_moment_is_written(role):
-    first, second = (command for _, _, command in copies(role, "nvme_write")[:2])
+    first, second = copies_of(role, "nvme_write", 2)[0], copies_of(role, "nvme_write", 3)[0]
     first.copy.source.buffer, second.copy.source.buffer = second.copy.source.buffer, first.copy.source.buffer
 
 
 def stale_moments_are_read(role):
     """What the update reads is another bucket's."""
-    reads = [command for _, _, command in copies(role, "nvme_read")]
+    reads = copies_of(role, "nvme_read", 2)
     other = next(read for read in reads[1:] if list(read.copy.source.shape) == list(reads[0].copy.source.shape))
     reads[0].copy.source.buffer = other.copy.source.buffer
 
@@ -471,7 +590,7 @@ def test_planted_defects_of_files_are_refused(in_files, edit, sentence):
     assert sentence in verify(in_files, edit)
 
 
-@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files"])
+@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files", "added_there", "brought_near"])
 def test_an_unchanged_plan_is_accepted(plan, request):
     path = request.getfixturevalue(plan)
     verify(path, lambda role: None, code=0)
@@ -509,3 +628,37 @@ def test_folders_that_hold_no_file(tools, tmp_path, prepared, small_disk):
     (tmp_path / "there").mkdir()
     tools("ds-run", plan, "--data", data, "--steps", 1, "--nvme-path", tmp_path / "there")
     assert not list((tmp_path / "there").iterdir())  # the file has no name
+
+
+def test_damaged_pages_are_seen(tools, tmp_path, prepared):
+    """With --nvme-checksums a run ends when it reads a page of its file that somebody else wrote; until then it trains to the same bits."""
+    model, micro, data = prepared("gpt2")
+    (tmp_path / "drive").mkdir()
+    plan, _ = compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), updated_there("nvme", tmp_path / "drive"))
+    losses = [tools.train(plan, data, STEPS, *options)[0][-1]["loss"] for options in ((), ("--nvme-checksums",))]
+    assert losses[0] == losses[1]
+    run = subprocess.Popen([FOLDERS["ds-run"] / "ds-run", plan, "--data", data, "--steps", "1000000", "--nvme-checksums", "--metrics", tmp_path / "m.jsonl"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 120
+        while run.poll() is None:  # what we write the run may write again before it reads it
+            assert time.monotonic() < deadline, "two minutes, and nobody has seen the damage"
+            if (tmp_path / "m.jsonl").exists() and (tmp_path / "m.jsonl").read_text():
+                if file := open_file(run.pid, tmp_path / "drive"):
+                    with file:
+                        file.write(os.urandom(4096))
+            time.sleep(0.01)
+        assert run.returncode == 1
+        assert re.search(r"rank 0's file in .*drive: the 4096 bytes at offset 0 are not what was written there \(checksum\)", run.stderr.read())
+    finally:
+        run.kill()
+        run.wait()
+
+
+def open_file(pid, folder):
+    """The file without a name that a process has in a folder, opened for writing; nothing once the process is gone."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        for link in (Path("/proc") / str(pid) / "fd").iterdir():
+            if str(link.readlink()).startswith(str(folder)):
+                return open(link, "r+b", buffering=0)
+    return None

@@ -114,7 +114,7 @@ Judge::Trial Judge::train(const plan::proto::Plan &plan, bool disturbed) const {
         if (disturbed) {
           auto seed = std::make_shared<uint64_t>(uint64_t(run + 1) * 100);
           training.makeDevice = [seed, &plan](uint32_t rank) {
-            return delayedDevice((*seed)++, runtime::nvmePlace(plan, "", rank));
+            return delayedDevice((*seed)++, runtime::nvmePlace(plan, {}, rank));
           };
         }
         phase = 'L';

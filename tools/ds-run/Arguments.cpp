@@ -28,8 +28,10 @@ public:
     app_.add_option("--device", training.device,
                     "cpu or cuda as the plan says, or null to walk it without computing; default: the plan's")
         ->check(CLI::IsMember({"cpu", "cuda", "null"}));
-    app_.add_option("--nvme-path", training.nvmePath,
+    app_.add_option("--nvme-path", training.nvme.folder,
                     "folder for what the plan keeps on NVMe, in a file of each rank; default: the plan's");
+    app_.add_flag("--nvme-checksums", training.nvme.checksums,
+                  "compare each page of these files with its checksum when it is read");
     app_.add_option("--seed", training.seed,
                     "of dropout, shuffling and random first values; default: 0, or the resumed run's");
     app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")

@@ -3,13 +3,42 @@
 
 namespace ds::check {
 
-RoleSchedule::RoleSchedule(const proto::Role &role, const proto::Program &program, const Timeline &timeline) {
+namespace {
+
+/// From where a copy leads to where, if `forth`, or the other way round, until all that copies reach is known.
+void followCopies(const Timeline &timeline, bool forth, std::map<uint32_t, uint32_t> &bucketOf) {
+  for (size_t before = SIZE_MAX; before != bucketOf.size();) {
+    before = bucketOf.size();
+    for (const Instance &instance : timeline.instances)
+      if (const proto::CopyCommand &copy = instance.command->copy(); instance.command->has_copy()) {
+        const proto::Operand &from = forth ? copy.source() : copy.target(), &to = forth ? copy.target() : copy.source();
+        if (const auto known = bucketOf.find(from.buffer()); known != bucketOf.end())
+          bucketOf.try_emplace(to.buffer(), known->second);
+      }
+  }
+}
+
+/// By buffer of gradients, or where they pass on their way to an update: the bucket that they update.
+std::map<uint32_t, uint32_t> bucketsOfGradients(const proto::Role &role, const Timeline &timeline) {
+  std::map<uint32_t, uint32_t> parameters, gradients;
+  for (int b = 0; b < role.buffers_size(); ++b)
+    if (role.buffers(b).has_bucket())
+      parameters[uint32_t(b)] = role.buffers(b).bucket();
+  followCopies(timeline, /*forth=*/true, parameters);
   for (const Instance &instance : timeline.instances)
     if (isOptimizer(*instance.command)) {
       const auto &operands = instance.command->kernel().operands();
-      if (const proto::Buffer &parameters = role.buffers(int(operands[0].buffer())); parameters.has_bucket())
-        bucketOf[operands[1].buffer()] = parameters.bucket();
+      if (const auto bucket = parameters.find(operands[0].buffer()); bucket != parameters.end())
+        gradients[operands[1].buffer()] = bucket->second;
     }
+  followCopies(timeline, /*forth=*/false, gradients);
+  return gradients;
+}
+
+} // namespace
+
+RoleSchedule::RoleSchedule(const proto::Role &role, const proto::Program &program, const Timeline &timeline)
+    : bucketOf(bucketsOfGradients(role, timeline)) {
   for (int c = 0; c < program.calls_size(); ++c) {
     const uint32_t routine = program.calls(c).routine();
     firstCall.try_emplace(routine, uint32_t(c));

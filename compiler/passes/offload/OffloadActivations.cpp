@@ -19,6 +19,9 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Regex.h"
 
+#include <limits>
+#include <memory>
+
 namespace ds {
 #define GEN_PASS_DEF_OFFLOADACTIVATIONS
 #include "compiler/passes/offload/Passes.h.inc"
@@ -65,19 +68,21 @@ struct OffloadActivations : ds::impl::OffloadActivationsBase<OffloadActivations>
       return signalPassFailure();
     }
     FailureOr<std::vector<Rule>> parsed = parseRules();
-    if (failed(parsed))
+    if (failed(parsed) || failed(requireValues()))
       return signalPassFailure();
     llvm::MapVector<StringAttr, ValueUses> uses = usesOfValues();
     const llvm::DenseMap<Operation *, double> returns = chooseValues(uses, *parsed);
     if (failed(requireMatches(*parsed)))
       return signalPassFailure();
+    noteLeft(uses);
     llvm::MapVector<Operation *, SmallVector<dist::LoadOp>> loads; // by fragment
     for (auto value : getOperation().getOps<dist::ValueOp>()) {
       ValueUses &own = uses[value.getSymNameAttr()];
-      if (!chosen_.contains(value))
+      if (!isActivation(value, own))
         continue;
-      for (dist::StoreOp store : own.stores)
-        evict(store, value.getSpace());
+      if (chosen_.contains(value))
+        for (dist::StoreOp store : own.stores)
+          evict(store, value.getSpace());
       for (dist::LoadOp load : own.loads)
         loads[load->getParentOp()].push_back(load);
     }
@@ -98,6 +103,14 @@ private:
         return getOperation().emitError() << "\"" << text << "\" is no regular expression: " << error;
     }
     return parsed;
+  }
+
+  LogicalResult requireValues() {
+    const SymbolTable symbols(getOperation());
+    for (const std::string &name : values)
+      if (!symbols.lookup<dist::ValueOp>(name))
+        return getOperation().emitError() << "\"" << name << "\" is to leave device memory, but is no dist.value";
+    return success();
   }
 
   /// A rule that moves nothing is a mistake, but for one that takes whatever there is.
@@ -124,6 +137,42 @@ private:
     return uses;
   }
 
+  /// Names what left by a last rule that takes all, what is away longest first. Those are needed farthest in the
+  /// future, when one has to make room (Belady).
+  void noteLeft(llvm::MapVector<StringAttr, ValueUses> &uses) {
+    if (leftByAll_.empty())
+      return;
+    llvm::MapVector<Operation *, std::unique_ptr<FragmentTimes>> times;
+    const auto timesOf = [&](Operation *op) -> const FragmentTimes & {
+      std::unique_ptr<FragmentTimes> &known = times[op->getParentOp()];
+      if (!known)
+        known = std::make_unique<FragmentTimes>(cast<dist::FragmentOp>(op->getParentOp()));
+      return *known;
+    };
+    std::vector<std::pair<double, dist::ValueOp>> away; // less than nothing, seconds
+    for (dist::ValueOp value : leftByAll_) {
+      const ValueUses &own = uses[value.getSymNameAttr()];
+      const FragmentTimes &forward = timesOf(own.stores[0]);
+      double seconds = std::numeric_limits<double>::max();
+      for (dist::LoadOp load : own.loads)
+        if (Operation *use = firstUse(load))
+          seconds = std::min(seconds, timesOf(load).begin(use));
+      Operation *computes = dist::StoreOp(own.stores[0]).getTensor().getDefiningOp();
+      away.push_back({(computes ? forward.begin(computes) : 0) - forward.end() - seconds, value});
+    }
+    llvm::stable_sort(away, [](const auto &a, const auto &b) { return a.first < b.first; });
+    Builder b(&getContext());
+    SmallVector<Attribute> names;
+    SmallVector<int64_t> bytes;
+    for (auto [seconds, value] : away) {
+      names.push_back(b.getStringAttr(value.getSymName()));
+      bytes.push_back(bytesOf(value));
+    }
+    getOperation()->setAttr(leftAttribute,
+                            b.getDictionaryAttr({b.getNamedAttr("values", b.getArrayAttr(names)),
+                                                 b.getNamedAttr("bytes", b.getDenseI64ArrayAttr(bytes))}));
+  }
+
   /// Says of values that they lie elsewhere. Returns when transfers back must begin, by load, in seconds from the start
   /// of its fragment; of those without, nothing is known.
   llvm::DenseMap<Operation *, double> chooseValues(llvm::MapVector<StringAttr, ValueUses> &uses,
@@ -131,7 +180,7 @@ private:
     ReturnTimes times(getOperation());
     for (auto value : getOperation().getOps<dist::ValueOp>()) {
       const ValueUses &own = uses[value.getSymNameAttr()];
-      const dist::MemorySpace space = isActivation(value, own) ? spaceFor(own, parsed) : device;
+      const dist::MemorySpace space = isActivation(value, own) ? spaceFor(value, own, parsed) : device;
       if (space == device)
         continue;
       chosen_.insert(value);
@@ -152,28 +201,34 @@ private:
 
   bool isActivation(dist::ValueOp value, const ValueUses &uses) const {
     const auto phaseOf = [](Operation *op) { return cast<dist::FragmentOp>(op->getParentOp()).getPhase(); };
-    const auto type = cast<RankedTensorType>(value.getType());
     return !value.getInput() && !value.getBucket() && !uses.other && !uses.stores.empty() && !uses.loads.empty() &&
-           type.getNumElements() * type.getElementTypeBitWidth() / 8 >= leastBytes &&
+           bytesOf(value) >= leastBytes &&
            llvm::all_of(uses.stores, [&](dist::StoreOp op) { return phaseOf(op) == dist::Phase::Forward; }) &&
            llvm::all_of(uses.loads, [&](dist::LoadOp op) {
              return phaseOf(op) == dist::Phase::Backward || phaseOf(op) == dist::Phase::Weight;
            });
   }
 
-  /// The first rule decides whose expression matches the name of the op that computes the tensor. Without rules all
-  /// goes to the host.
-  static dist::MemorySpace spaceFor(const ValueUses &uses, std::vector<Rule> &parsed) {
-    if (parsed.empty())
+  static int64_t bytesOf(dist::ValueOp value) {
+    const auto type = cast<RankedTensorType>(value.getType());
+    return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  }
+
+  /// The first rule decides whose expression matches the name of the op that computes the tensor; else its own name.
+  /// Without either all goes to the host.
+  dist::MemorySpace spaceFor(dist::ValueOp value, const ValueUses &uses, std::vector<Rule> &parsed) {
+    if (parsed.empty() && values.empty())
       return host;
     Operation *computes = dist::StoreOp(uses.stores[0]).getTensor().getDefiningOp();
     const std::string name = computes ? train::locationName(computes->getLoc()) : "";
     for (Rule &rule : parsed)
       if (rule.modules.match(name)) {
         rule.matched = true;
+        if (&rule == &parsed.back() && rule.text == ".*" && rule.space == host)
+          leftByAll_.push_back(value);
         return rule.space;
       }
-    return device;
+    return llvm::is_contained(values, value.getSymName()) ? host : device;
   }
 
   static void evict(dist::StoreOp store, dist::MemorySpace space) {
@@ -189,10 +244,17 @@ private:
     store.getTensorMutable().assign(there);
   }
 
-  /// The loads of one fragment. What lies on NVMe is read into host memory one place earlier.
+  static bool isAway(dist::LoadOp load) { return spaceOf(load) != device; }
+
+  static dist::MemorySpace spaceOf(dist::LoadOp load) {
+    return SymbolTable::lookupNearestSymbolFrom<dist::ValueOp>(load, load.getValueAttr()).getSpace();
+  }
+
+  /// The loads of one fragment, also of what stays: one comes back when the one before it is used. What lies on NVMe is
+  /// read into host memory one place earlier.
   static void fetch(SmallVector<dist::LoadOp> &loads, const llvm::DenseMap<Operation *, double> &returns) {
     llvm::erase_if(loads, [&](dist::LoadOp load) { return !firstUse(load); });
-    if (loads.empty())
+    if (llvm::none_of(loads, isAway))
       return;
     llvm::stable_sort(loads, [&](dist::LoadOp a, dist::LoadOp b) {
       return firstUse(a) != firstUse(b) && firstUse(a)->isBeforeInBlock(firstUse(b));
@@ -208,13 +270,13 @@ private:
       places.push_back(place);
     }
     for (size_t i = 0; i < loads.size(); ++i)
-      bring(loads[i], i < 2 ? front : places[i - 1], places[i]);
+      if (isAway(loads[i]))
+        bring(loads[i], i < 2 ? front : places[i - 1], places[i]);
   }
 
   /// In front of `read` from NVMe to the host, in front of `place` from there to the device.
   static void bring(dist::LoadOp load, Operation *read, Operation *place) {
-    const bool isInFile =
-        SymbolTable::lookupNearestSymbolFrom<dist::ValueOp>(load, load.getValueAttr()).getSpace() == nvme;
+    const bool isInFile = spaceOf(load) == nvme;
     if (!isInFile || place->isBeforeInBlock(read))
       read = place;
     if (load.getOperation() != read)
@@ -231,6 +293,7 @@ private:
   }
 
   llvm::DenseSet<Operation *> chosen_; // values
+  std::vector<dist::ValueOp> leftByAll_;
 };
 
 } // namespace

@@ -14,8 +14,6 @@
 
 #include "mlir/IR/Builders.h"
 
-#include "llvm/ADT/SetVector.h"
-
 namespace ds {
 #define GEN_PASS_DEF_OFFLOADOPTIMIZER
 #include "compiler/passes/offload/Passes.h.inc"
@@ -33,26 +31,12 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
 
   void run() {
-    for (auto buffer : role_.getOps<plan::BufferOp>())
-      if (isOffloaded(buffer))
-        moved_.insert(buffer);
-    if (moved_.empty() && llvm::none_of(role_.getOps<plan::BufferOp>(), isAway))
-      return;
-    makeArena(role_, plan::MemorySpace::Host);
-    makeArena(role_, space_);
-    for (Operation *buffer : moved_)
-      cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
+    moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isStateAway(buffer, leastBytes_); });
     for (auto routine : role_.getOps<plan::RoutineOp>())
       moveKernels(routine);
   }
 
 private:
-  bool isOffloaded(plan::BufferOp buffer) const {
-    return buffer.getScope() == plan::Scope::Plan && buffer.getCategory() == plan::Category::Optimizer &&
-           int64_t(buffer.getBytes()) >= leastBytes_ && !buffer->use_empty() &&
-           llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp>);
-  }
-
   void moveKernels(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     copies_.clear();
@@ -70,22 +54,34 @@ private:
   void moveKernel(plan::CommandOpInterface kernel) {
     SmallVector<Value> buffers;
     for (auto [index, buffer] : llvm::enumerate(kernel.getBuffers()))
-      buffers.push_back(spaceOf(buffer) == plan::MemorySpace::Host ? buffer : bring(kernel, unsigned(index)));
+      buffers.push_back(spaceOf(buffer) == plan::MemorySpace::Host
+                            ? buffer
+                            : bring(kernel, unsigned(index), samePlace(kernel, unsigned(index), buffers)));
     setBuffers(kernel, buffers);
   }
 
   /// State, or a parameter that ds-offload-parameters has moved.
   static bool isAway(Value buffer) { return spaceOf(buffer) != plan::MemorySpace::Device; }
 
-  /// A buffer on the host for one operand of a kernel, and the copies around the kernel that it takes.
-  Value bring(plan::CommandOpInterface kernel, unsigned index) {
+  /// The buffer on the host of an operand before this one that lies in the same place; null where none does.
+  static Value samePlace(plan::CommandOpInterface kernel, unsigned index, ArrayRef<Value> before) {
+    for (auto [other, host] : llvm::enumerate(before))
+      if (kernel.getBuffers()[other] == kernel.getBuffers()[index] &&
+          kernel.getByteRange(unsigned(other)) == kernel.getByteRange(index))
+        return host;
+    return {};
+  }
+
+  /// A buffer on the host for one operand of a kernel, and the copies around the kernel that it takes. What is written
+  /// where another operand lies has that one's.
+  Value bring(plan::CommandOpInterface kernel, unsigned index, Value same) {
     const Value away = kernel.getBuffers()[index];
     const RankedTensorType type = kernel.getTensor(index);
     if (kernel.getAccess(index) == plan::Access::Read)
       for (const Copied &copied : copies_)
         if (copied.away == away && copied.offset == kernel.getByteOffsets()[index] && copied.type == type)
           return copied.host;
-    const Value host = makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
+    const Value host = same ? same : makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
     OpBuilder before(kernel), after(kernel->getContext());
     after.setInsertionPointAfter(kernel);
     if (kernel.reads(index))
@@ -109,8 +105,7 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  llvm::SetVector<Operation *> moved_; // buffers
-  SmallVector<Copied> copies_;         // of one routine
+  SmallVector<Copied> copies_; // of one routine
 };
 
 struct OffloadOptimizer : ds::impl::OffloadOptimizerBase<OffloadOptimizer> {

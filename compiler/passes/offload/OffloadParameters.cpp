@@ -6,6 +6,7 @@
 //    writes. An update that the host makes anyway is left to ds-offload-optimizer, which finds its parameter there.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
 //    the parameters of two commands.
+// 4. With for-step, what is read comes once a run of a program and stays for it (StepParameters below).
 // Rajbhandari et al., ZeRO-Infinity, SC 2021. Under ZeRO-3 a rank brings its slice, in front of the gather.
 //
 //===----------------------------------------------------------------------===//
@@ -14,8 +15,6 @@
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
-
-#include "llvm/ADT/SetVector.h"
 
 namespace ds {
 #define GEN_PASS_DEF_OFFLOADPARAMETERS
@@ -34,25 +33,14 @@ public:
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates) {}
 
   void run() {
-    for (auto buffer : role_.getOps<plan::BufferOp>())
-      if (isOffloaded(buffer))
-        moved_.insert(buffer);
-    if (moved_.empty())
-      return;
-    makeArena(role_, plan::MemorySpace::Host);
-    makeArena(role_, space_);
-    for (Operation *buffer : moved_)
-      cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
+    moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) {
+      return isStateOf(buffer, plan::Category::Weights, leastBytes_, llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
+    });
     for (auto routine : role_.getOps<plan::RoutineOp>())
       bringParameters(routine);
   }
 
 private:
-  bool isOffloaded(plan::BufferOp buffer) const {
-    return buffer.getScope() == plan::Scope::Plan && buffer.getCategory() == plan::Category::Weights &&
-           int64_t(buffer.getBytes()) >= leastBytes_ && !buffer->use_empty() &&
-           llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
-  }
   bool isMoved(Value buffer) const { return moved_.contains(buffer.getDefiningOp()); }
 
   /// Of a kernel that reads and writes a parameter.
@@ -109,21 +97,126 @@ private:
     return near;
   }
 
-  /// Behind which the results of a command are there.
-  static Operation *awaitOf(plan::CommandOpInterface command) {
-    auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation());
-    if (collective && collective.getToken())
-      for (Operation *user : collective.getToken().getUsers())
-        return user;
-    return command;
-  }
-
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const bool hostUpdates_;
   llvm::SetVector<Operation *> moved_; // buffers
+};
+
+/// Parameters that lie elsewhere between steps: each comes to a buffer of scope step in front of its first use in a
+/// program, and the host updates it where it lies.
+class StepParameters {
+public:
+  StepParameters(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
+
+  void run() {
+    const llvm::SetVector<Operation *> moved =
+        moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
+    if (moved.empty())
+      return;
+    members_.setInsertionPointAfter(moved.back());
+    for (Operation *op : moved) {
+      auto buffer = cast<plan::BufferOp>(op);
+      near_[buffer] = plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), plan::MemorySpace::Device,
+                                             buffer.getBytes(), plan::Scope::Step, plan::Category::Weights);
+    }
+    for (auto routine : role_.getOps<plan::RoutineOp>())
+      useNear(routine);
+  }
+
+private:
+  bool isOffloaded(plan::BufferOp buffer) {
+    if (buffer.getScope() != plan::Scope::Plan || buffer.getCategory() != plan::Category::Weights ||
+        int64_t(buffer.getBytes()) < leastBytes_)
+      return false;
+    bool updated = false;
+    for (Operation *user : buffer->getUsers()) {
+      auto command = dyn_cast<plan::CommandOpInterface>(user);
+      if (!command || !isa<plan::KernelOp, plan::CollectiveOp>(user))
+        return false;
+      updated |= isHostUpdate(command);
+      for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
+        if (operand == buffer.getBuffer() && command.writes(unsigned(index)) && !isHostUpdate(command))
+          return false;
+    }
+    return updated && comesOnce(buffer);
+  }
+
+  bool isHostUpdate(plan::CommandOpInterface command) const {
+    return isa<plan::KernelOp>(command.getOperation()) && llvm::any_of(command.getBuffers(), [&](Value operand) {
+             return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
+           });
+  }
+
+  /// Notes the routine that uses a parameter first in each program; whether none is called twice.
+  bool comesOnce(plan::BufferOp buffer) {
+    llvm::DenseSet<Attribute> users; // routines; looked up
+    for (Operation *user : buffer->getUsers())
+      if (!isHostUpdate(cast<plan::CommandOpInterface>(user)))
+        users.insert(cast<plan::RoutineOp>(user->getParentOp()).getSymNameAttr());
+    for (auto program : role_.getOps<plan::ProgramOp>()) {
+      Attribute first;
+      int64_t calls = 0;
+      for (auto call : program.getOps<plan::CallOp>()) {
+        const Attribute routine = call.getRoutineAttr().getAttr();
+        if (!first && users.contains(routine))
+          first = routine;
+        calls += routine == first;
+      }
+      if (calls > 1)
+        return false;
+      if (first)
+        comesIn_[buffer].insert(first);
+    }
+    return true;
+  }
+
+  /// What is read of host memory is issued at once, in the order of its use; what lies in a file, while the parameter
+  /// before it is used.
+  void useNear(plan::RoutineOp routine) {
+    members_.setInsertionPoint(routine);
+    Operation *front = &routine.getBody().front().front(), *before = front, *last = front;
+    llvm::DenseSet<Value> there;
+    for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>()))
+      for (unsigned index = 0; index < command.getBuffers().size(); ++index) {
+        const Value away = command.getBuffers()[index], near = near_.lookup(away.getDefiningOp());
+        if (!near || isHostUpdate(command))
+          continue;
+        const bool comes = comesIn_.lookup(away.getDefiningOp()).contains(routine.getSymNameAttr());
+        if (comes && there.insert(away).second) {
+          bring(command, index, near, before, space_ == plan::MemorySpace::Host ? front : last);
+          before = last;
+          last = command;
+        }
+        TensorPlace place = placeOf(command, index);
+        place.buffer = near;
+        setOperand(command, index, place);
+      }
+  }
+
+  void bring(plan::CommandOpInterface command, unsigned index, Value near, Operation *read, Operation *come) {
+    auto away = command.getBuffers()[index].getDefiningOp<plan::BufferOp>();
+    const RankedTensorType type = command.getTensor(index);
+    const RankedTensorType all = type.clone({int64_t(away.getBytes()) * 8 / type.getElementTypeBitWidth()});
+    TensorPlace from{away};
+    OpBuilder reads(read), comes(come);
+    if (space_ == plan::MemorySpace::Nvme) {
+      from.buffer = plan::BufferOp::create(members_, away.getLoc(), away.getName(), plan::MemorySpace::Host,
+                                           away.getBytes(), plan::Scope::Call, plan::Category::Communication);
+      copyTensor(reads, command, all, {away}, from);
+    }
+    copyTensor(comes, command, all, from, {near});
+  }
+
+  plan::RoleOp role_;
+  OpBuilder members_; // where buffers go
+  const plan::MemorySpace space_;
+  const int64_t leastBytes_;
+  llvm::DenseMap<Operation *, Value> near_;                             // by buffer; looked up
+  llvm::DenseMap<Operation *, llvm::SmallDenseSet<Attribute>> comesIn_; // routines, by buffer; looked up
 };
 
 struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
@@ -134,7 +227,10 @@ struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
     if (failed(where))
       return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      ParameterMove(role, *where, leastBytes, hostUpdates).run();
+      if (forStep)
+        StepParameters(role, *where, leastBytes).run();
+      else
+        ParameterMove(role, *where, leastBytes, hostUpdates).run();
   }
 };
 

@@ -17,7 +17,8 @@ plan::MemorySpace ds::spaceOf(Value buffer) {
   return *plan::symbolizeMemorySpace(buffer.getDefiningOp<plan::BufferOp>().getArena());
 }
 
-void ds::makeArena(plan::RoleOp role, plan::MemorySpace space) {
+/// Behind those of the spaces before it, unless the role has one.
+static void makeArena(plan::RoleOp role, plan::MemorySpace space) {
   OpBuilder members(role.getContext());
   for (auto arena : role.getOps<plan::ArenaOp>()) {
     if (arena.getSpace() == space)
@@ -28,51 +29,92 @@ void ds::makeArena(plan::RoleOp role, plan::MemorySpace space) {
   plan::ArenaOp::create(members, role.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
 }
 
+llvm::SetVector<Operation *> ds::moveBuffers(plan::RoleOp role, plan::MemorySpace space,
+                                             llvm::function_ref<bool(plan::BufferOp)> leaves) {
+  llvm::SetVector<Operation *> moved;
+  for (auto buffer : role.getOps<plan::BufferOp>())
+    if (leaves(buffer))
+      moved.insert(buffer);
+  for (Operation *buffer : moved)
+    cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space));
+  if (!moved.empty()) {
+    makeArena(role, plan::MemorySpace::Host);
+    makeArena(role, space);
+  }
+  return moved;
+}
+
+bool ds::isStateOf(plan::BufferOp buffer, plan::Category category, int64_t leastBytes,
+                   llvm::function_ref<bool(Operation *)> mayName) {
+  return buffer.getScope() == plan::Scope::Plan && buffer.getCategory() == category &&
+         int64_t(buffer.getBytes()) >= leastBytes && !buffer->use_empty() && llvm::all_of(buffer->getUsers(), mayName);
+}
+
 Value ds::makeBuffer(OpBuilder &members, plan::CommandOpInterface command, unsigned index, plan::MemorySpace space) {
   auto name = command.getBuffers()[index].getDefiningOp<plan::BufferOp>().getName();
   return plan::BufferOp::create(members, command->getLoc(), name, space, plan::tensorBytes(command.getTensor(index)),
                                 plan::Scope::Call, plan::Category::Communication);
 }
 
-static plan::CopyOp makeCopy(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to,
-                             ArrayRef<int64_t> offsets) {
-  return plan::CopyOp::create(builder, command->getLoc(), ValueRange{from, to},
-                              builder.getDenseI32ArrayAttr({int32_t(plan::Access::Read), int32_t(plan::Access::Write)}),
-                              builder.getTypeArrayAttr({command.getTensor(index), command.getTensor(index)}),
-                              builder.getDenseI64ArrayAttr(offsets), command.getQueueAttr(),
-                              /*waits=*/builder.getArrayAttr({}), /*delays=*/builder.getDenseI64ArrayAttr({}),
-                              /*signals=*/builder.getArrayAttr({}), /*reference=*/builder.getDenseI64ArrayAttr({}),
-                              /*rank_strides=*/builder.getDenseI64ArrayAttr({}), /*communicator=*/FlatSymbolRefAttr());
+TensorPlace ds::placeOf(plan::CommandOpInterface command, unsigned index) {
+  const int64_t stride = command.getRankStride(index);
+  return {command.getBuffers()[index], command.getByteOffsets()[index], stride,
+          stride == 0 ? FlatSymbolRefAttr() : command.getCommunicatorAttr()};
 }
 
-void ds::copyOperand(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to) {
-  const bool leaves = from == command.getBuffers()[index];
-  const auto atOwn = [&](int64_t value) {
-    return leaves ? SmallVector<int64_t>{value, 0} : SmallVector<int64_t>{0, value};
-  };
-  plan::CopyOp copy = makeCopy(builder, command, index, from, to, atOwn(command.getByteOffsets()[index]));
-  if (command.getRankStride(index) == 0)
-    return;
-  copy.setRankStrides(atOwn(command.getRankStride(index)));
-  copy.setCommunicatorAttr(command.getCommunicatorAttr());
-}
-
-void ds::copyWhole(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to) {
-  makeCopy(builder, command, index, from, to, {0, 0});
-}
-
-void ds::setBuffers(plan::CommandOpInterface command, ArrayRef<Value> buffers) {
-  SmallVector<int64_t> offsets, strides;
-  for (auto [index, buffer] : llvm::enumerate(buffers)) {
-    const bool stays = buffer == command.getBuffers()[index];
-    offsets.push_back(stays ? command.getByteOffsets()[index] : 0);
-    strides.push_back(stays ? command.getRankStride(unsigned(index)) : 0);
-  }
-  command.getBuffersMutable().assign(buffers);
+void ds::setOperand(plan::CommandOpInterface command, unsigned index, const TensorPlace &place) {
+  command->setOperand(index, place.buffer);
+  SmallVector<int64_t> offsets(command.getByteOffsets()), strides(command.getRankStrides());
+  offsets[index] = place.offset;
   command.setByteOffsets(offsets);
+  strides.resize(offsets.size());
+  strides[index] = place.stride;
   if (!llvm::all_of(strides, [](int64_t stride) { return stride == 0; }))
     return command.setRankStrides(strides);
   command.setRankStrides({});
   if (!isa<plan::CollectiveOp>(command.getOperation()))
     command.setCommunicatorAttr({});
+}
+
+void ds::copyTensor(OpBuilder &builder, plan::CommandOpInterface command, RankedTensorType type,
+                    const TensorPlace &from, const TensorPlace &to) {
+  SmallVector<int64_t> strides;
+  if (from.stride != 0 || to.stride != 0)
+    strides = {from.stride, to.stride};
+  plan::CopyOp::create(builder, command->getLoc(), ValueRange{from.buffer, to.buffer},
+                       builder.getDenseI32ArrayAttr({int32_t(plan::Access::Read), int32_t(plan::Access::Write)}),
+                       builder.getTypeArrayAttr({type, type}), builder.getDenseI64ArrayAttr({from.offset, to.offset}),
+                       command.getQueueAttr(), /*waits=*/builder.getArrayAttr({}),
+                       /*delays=*/builder.getDenseI64ArrayAttr({}), /*signals=*/builder.getArrayAttr({}),
+                       /*reference=*/builder.getDenseI64ArrayAttr({}), builder.getDenseI64ArrayAttr(strides),
+                       from.ranks ? from.ranks : to.ranks);
+}
+
+void ds::copyOperand(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to) {
+  const TensorPlace own = placeOf(command, index);
+  const bool leaves = from == own.buffer;
+  copyTensor(builder, command, command.getTensor(index), leaves ? own : TensorPlace{from},
+             leaves ? TensorPlace{to} : own);
+}
+
+void ds::copyWhole(OpBuilder &builder, plan::CommandOpInterface command, unsigned index, Value from, Value to) {
+  copyTensor(builder, command, command.getTensor(index), {from}, {to});
+}
+
+void ds::setBuffers(plan::CommandOpInterface command, ArrayRef<Value> buffers) {
+  for (auto [index, buffer] : llvm::enumerate(buffers))
+    if (buffer != command.getBuffers()[index])
+      setOperand(command, unsigned(index), {buffer});
+}
+
+bool ds::isStateAway(plan::BufferOp buffer, int64_t leastBytes) {
+  return isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
+}
+
+Operation *ds::awaitOf(plan::CommandOpInterface command) {
+  auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation());
+  if (collective && collective.getToken())
+    for (Operation *user : collective.getToken().getUsers())
+      return user;
+  return command;
 }

@@ -5,6 +5,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace ds {
@@ -16,12 +18,39 @@ llvm::FailureOr<plan::MemorySpace> spaceAway(mlir::ModuleOp module, llvm::String
 /// The space of a buffer's arena, which has its name until ds-assign-offsets.
 plan::MemorySpace spaceOf(mlir::Value buffer);
 
-/// The arena of a space, behind those of the spaces before it, unless the role has one.
-void makeArena(plan::RoleOp role, plan::MemorySpace space);
+/// Moves buffers to a space, with its arena and that of host memory, through which it is reached. Returns them.
+llvm::SetVector<mlir::Operation *> moveBuffers(plan::RoleOp role, plan::MemorySpace space,
+                                               llvm::function_ref<bool(plan::BufferOp)> leaves);
+
+/// Whether a buffer of a category has at least `leastBytes`, lives as long as the plan, and is named by commands alone
+/// that `mayName` it.
+bool isStateOf(plan::BufferOp buffer, plan::Category category, int64_t leastBytes,
+               llvm::function_ref<bool(mlir::Operation *)> mayName);
+
+/// Whether a buffer is optimizer state that ds-offload-optimizer moves, whose updates the host makes.
+bool isStateAway(plan::BufferOp buffer, int64_t leastBytes);
+
+/// The op of a routine behind which the results of a command are there.
+mlir::Operation *awaitOf(plan::CommandOpInterface command);
 
 /// A buffer for operand `index` of a command alone, as long as its call lasts. `members`: where it goes.
 mlir::Value makeBuffer(mlir::OpBuilder &members, plan::CommandOpInterface command, unsigned index,
                        plan::MemorySpace space);
+
+/// Where a tensor lies: of ranks of a communicator, each `stride` bytes behind the one before.
+struct TensorPlace {
+  mlir::Value buffer;
+  int64_t offset = 0, stride = 0;
+  mlir::FlatSymbolRefAttr ranks = {};
+};
+
+/// Of operand `index` of a command.
+TensorPlace placeOf(plan::CommandOpInterface command, unsigned index);
+/// It lies there from now on.
+void setOperand(plan::CommandOpInterface command, unsigned index, const TensorPlace &place);
+/// Copies a tensor on the queue of a command, for which it is.
+void copyTensor(mlir::OpBuilder &builder, plan::CommandOpInterface command, mlir::RankedTensorType type,
+                const TensorPlace &from, const TensorPlace &to);
 
 /// Copies operand `index` of a command: `from` or `to` is its own buffer, of which the tensor may be a part, and the
 /// other holds the tensor alone. Before setBuffers.

@@ -9,6 +9,10 @@
 
 namespace ds {
 
+/// Module attribute: {values = ["NAME", ...], bytes = array<i64: ...>}, what left by the last rule of
+/// ds-offload-activations, if that takes all there is: what is away longest first.
+inline constexpr llvm::StringLiteral leftAttribute = "dist.left";
+
 #define GEN_PASS_DECL
 #include "compiler/passes/offload/Passes.h.inc"
 

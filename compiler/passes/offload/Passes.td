@@ -33,14 +33,66 @@ def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDial
     What forward fragments store for backward ones, and only those, passes through host memory if it has at least `least-bytes`.
     It leaves when it is computed, and comes back when the tensor before it is first used: while one is used, the next is on its
     way. With `rules`, REGEX=device, REGEX=host or REGEX=nvme, the first decides that the name of the op matches which computes
-    the tensor; what no rule matches stays.
+    the tensor; what no rule matches stays, but for `values` by their own names. A last rule `.*` is open to fewer: the module then says
+    what left by it (`dist.left`), what is away longest first, and `values` takes names of these instead.
 
-    Where the module says how fast links are (`dist.links`) and the backward of a micro-batch follows its forward, what cannot be away by the end of the
-    forward stays, and what has a long way comes back earlier (`compiler/passes/offload/ReturnTimes.h`). Cf. cpu_checkpointing of DeepSpeed and torch.autograd.graph.save_on_cpu, whose transfers are found at run time.
+    Where the module says how fast links are (`dist.links`) and the backward of a micro-batch follows its forward, what cannot be
+    away by the end of the forward stays. What takes long comes back earlier (`compiler/passes/offload/ReturnTimes.h`).
+
+    Cf. cpu_checkpointing of DeepSpeed and torch.autograd.graph.save_on_cpu, whose transfers are found at run time.
   }];
   let options = [
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller tensors stay">,
-    ListOption<"rules", "rules", "std::string", "REGEX=device, REGEX=host or REGEX=nvme, in order; none: all to the host">,
+    ListOption<"rules", "rules", "std::string", "REGEX=device, REGEX=host or REGEX=nvme, in order; none, and no values: all to the host">,
+    ListOption<"values", "values", "std::string", "that leave to the host though no rule matches, by the names of dist.values">,
+  ];
+}
+
+def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"]> {
+  let summary = "gradients leave for where the host updates";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      plan.routine @backward phase backward stage 0 {
+        plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      %g = plan.buffer "g" in @host bytes 4096 scope step category gradients slots 1
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      %near = plan.buffer "g" in @device bytes 4096 scope call category communication slots 1
+      plan.routine @backward phase backward stage 0 {
+        plan.kernel "neg" {}(%x, %near) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.copy(%near, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    ```
+    A gradient of at least `least-bytes` whose update `ds-offload-optimizer` will run on the host, since it has state of as many
+    bytes, lies in host memory or in space nvme. What computes it writes a buffer in device memory, from where it leaves at once.
+    Kernels of the update, and additions to sums of micro-batches, are left to `ds-offload-optimizer`, which runs them where the
+    gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. Cf. ZeRO-Offload.
+  }];
+  let options = [
+    Option<"space", "space", "std::string", "\"host\"", "where gradients lie: host or nvme">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller gradients stay">,
   ];
 }
 
@@ -117,13 +169,17 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     ```
     Parameters of at least `least-bytes` that only kernels and collectives name lie in host memory, or in space nvme, from where
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
-    With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. Cf. offload_param of DeepSpeed
+    With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
+    whose updates that pass will run on the host; each comes in front of its first use in a run of a program, and stays in device
+    memory to the last one: so it goes one way in a step, beside the forward. Where the routine that uses it first is called
+    several times, it does not move. Cf. offload_param of DeepSpeed
     (ZeRO-Infinity), which needs ZeRO stage 3; this does not.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller parameters stay">,
     Option<"hostUpdates", "host-updates", "bool", "false", "the host makes the updates">,
+    Option<"forStep", "for-step", "bool", "false", "what the host updates comes once a run of a program, and stays for it">,
   ];
 }
 

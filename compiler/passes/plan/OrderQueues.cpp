@@ -3,8 +3,8 @@
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
 // message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
 // "fetch" and one out of it to queue "evict", a copy between host memory and NVMe to queue "nvme_read" or "nvme_write",
-// a kernel that names host memory to queue "host_compute". What was the order of the routine becomes events, one pair
-// at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+// a kernel or a fill that names host memory to queue "host_compute". What was the order of the routine becomes events,
+// one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
@@ -111,7 +111,7 @@ private:
       makeQueue(writeQueue, plan::QueueKind::Io, role_.getLoc());
     }
     bool computesOnHost = false;
-    role_.walk([&](plan::KernelOp kernel) { computesOnHost |= namesHostMemory(kernel); });
+    role_.walk([&](plan::CommandOpInterface command) { computesOnHost |= computesInHostMemory(command); });
     if (computesOnHost)
       makeQueue(hostQueue, plan::QueueKind::Host, role_.getLoc());
     if (asynchronous)
@@ -162,7 +162,7 @@ private:
         orderSend(send);
       else if (auto copy = dyn_cast<plan::CopyOp>(op); copy && changesSpace(copy))
         orderTransfer(copy);
-      else if (auto kernel = dyn_cast<plan::KernelOp>(op); kernel && namesHostMemory(kernel))
+      else if (command && computesInHostMemory(command))
         orderHostKernel(command);
       else if (auto collective = dyn_cast<plan::CollectiveOp>(op); collective && collective.getToken()) {
         beside(command, "collective");
@@ -303,8 +303,9 @@ private:
     auto buffer = operand.getDefiningOp<plan::BufferOp>();
     return SymbolTable::lookupNearestSymbolFrom<plan::ArenaOp>(buffer, buffer.getArenaAttr());
   }
-  static bool namesHostMemory(plan::KernelOp kernel) {
-    return llvm::any_of(kernel.getBuffers(),
+  static bool computesInHostMemory(plan::CommandOpInterface command) {
+    return isa<plan::KernelOp, plan::FillOp>(command.getOperation()) &&
+           llvm::any_of(command.getBuffers(),
                         [](Value operand) { return arenaOf(operand).getSpace() == plan::MemorySpace::Host; });
   }
   static bool touchesFile(plan::CopyOp copy) {

@@ -70,6 +70,9 @@ CpuArena::CpuArena(const std::string &space, uint64_t bytes, uint64_t alignment,
     throw Error("the " + space + " arena of " + std::to_string(bytes) +
                 " bytes cannot be made writable: " + std::strerror(code));
   }
+  // Fewer entries for the TLB, and fewer segments of what disks read and write (docs/nvme.md). Where the kernel
+  // refuses, pages are small.
+  (void)::madvise(base_, body, MADV_HUGEPAGE);
   remember(base_, base_ + body, space);
   counter_ += bytes;
 }

@@ -1,5 +1,7 @@
 // RUN: ds-opt %s --ds-offload-parameters=least-bytes=64 | FileCheck %s
 // RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 space=nvme" | FileCheck %s --check-prefix=NVME
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step" | FileCheck %s --check-prefix=STEP
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step space=nvme" | FileCheck %s --check-prefix=STEP-NVME
 // RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 | FileCheck %s --check-prefix=HOST
 
 // Tests that parameters lie in host memory where they are large enough; that what a command reads of one comes while the
@@ -36,12 +38,31 @@
 // HOST:        plan.routine @update
 // HOST:          plan.copy(%{{.*}}, %[[G:.*]]) :
 // HOST-NEXT:     plan.kernel "sgd" {}(%[[V]], %[[G]], %[[M]]) : {{.*}} at [64, 0, 0] on @compute
+
+// Tests for-step: what the host updates comes whole in front of the routine that uses it first, in each program, for all that
+// use it; what nobody updates stays, and so does what comes in a routine that a program calls twice.
+// STEP-DAG:      %[[W:.*]] = plan.buffer "w" in @device
+// STEP-DAG:      %[[V:.*]] = plan.buffer "v" in @host bytes 128 scope plan category weights
+// STEP-DAG:      %[[NEAR:.*]] = plan.buffer "v" in @device bytes 128 scope step category weights
+// STEP-DAG:      plan.buffer "often" in @device
+// STEP:        plan.routine @forward
+// STEP-NEXT:     plan.copy(%[[V]], %[[NEAR]]) : [tensor<32xf32>, tensor<32xf32>] access [1, 2] at [0, 0]
+// STEP-NEXT:     plan.kernel "relu" {}(%[[W]], %{{.*}})
+// STEP-NEXT:     plan.kernel "relu" {}(%[[NEAR]], %{{.*}}) : {{.*}} at [64, 0]
+// STEP:        plan.routine @backward
+// STEP-NEXT:     plan.kernel "relu" {}(%[[NEAR]],
+// STEP:        plan.routine @update
+// STEP:          plan.kernel "sgd" {}(%[[V]],
+// STEP-NVME:   plan.routine @forward
+// STEP-NVME-NEXT: plan.copy(%[[V:[a-z0-9]+]], %[[HV:[a-z0-9]+]])
+// STEP-NVME-NEXT: plan.copy(%[[HV]], %[[NEAR:[a-z0-9]+]])
 plan.communicator @data_ranks axes [0]
 plan.role @r ranks [0, 1] {
   plan.arena @device space device
   plan.queue @compute kind compute
   %w = plan.buffer "w" in @device bytes 256 scope plan category weights slots 1 of @w
   %v = plan.buffer "v" in @device bytes 128 scope plan category weights slots 1 of @v
+  %often = plan.buffer "often" in @device bytes 64 scope plan category weights slots 1 of @often
   %small = plan.buffer "small" in @device bytes 8 scope plan category weights slots 1 of @small
   %m = plan.buffer "m" in @device bytes 64 scope plan category optimizer slots 1 of @m
   %g = plan.buffer "g" in @device bytes 64 scope plan category gradients slots 1 of @g
@@ -52,7 +73,18 @@ plan.role @r ranks [0, 1] {
     plan.kernel "relu" {} (%v, %x) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [64, 0] on @compute
     plan.kernel "relu" {} (%small, %x) : [tensor<2xf32>, tensor<2xf32>] access [1, 2] at [0, 0] on @compute
   }
+  plan.routine @backward phase backward stage 0 {
+    plan.kernel "relu" {} (%v, %x) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [64, 0] on @compute
+    plan.kernel "relu" {} (%often, %x) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 0] on @compute
+  }
   plan.routine @update phase update {
     plan.kernel "sgd" {} (%v, %g, %m) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [3, 1, 3] at [64, 0, 0] on @compute
+    plan.kernel "sgd" {} (%often, %g, %m) : [tensor<16xf32>, tensor<16xf32>, tensor<16xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+  }
+  plan.program "step" {
+    plan.call @forward microbatch 0
+    plan.call @backward microbatch 0
+    plan.call @backward microbatch 1
+    plan.call @update microbatch 1
   }
 }

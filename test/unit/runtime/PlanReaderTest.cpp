@@ -322,14 +322,15 @@ const std::vector<BadPlan> commandRules = {
     BAD(OperandMisaligned, "no multiple of its element size 8", operand(p, 0).set_shape(0, 1);
         operand(p, 0).set_byte_offset(4)),
     BAD(OperandSpace,
-        "buffer 1 (x) lies in space host, which only copies and kernels on queues of kind HOST read and write",
+        "buffer 1 (x) lies in space host, which only copies, and kernels and fills on queues of kind HOST, read and "
+        "write",
         role(p).mutable_arenas(0)->set_space("host")),
-    BAD(HostOperandSpace, "lies in space device, but kernels on queues of kind HOST read and write space host alone",
+    BAD(HostOperandSpace,
+        "lies in space device, but kernels and fills on queues of kind HOST read and write space host alone",
         role(p).mutable_queues(int(command(p, 1).queue()))->set_kind(proto::Queue::HOST);
         role(p).mutable_routines(0)->mutable_commands()->DeleteSubrange(0, 1)),
-    BAD(HostRunsKernels, "it is no kernel, but queue compute is of kind HOST, which runs kernels alone",
-        role(p).mutable_queues(int(command(p, 2).queue()))->set_kind(proto::Queue::HOST);
-        role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 2)),
+    BAD(HostRunsKernels, "is of kind HOST, which runs kernels and fills alone",
+        role(p).mutable_queues(int(command(p, 0).queue()))->set_kind(proto::Queue::HOST)),
     BAD(OperandShape, "negative dimension", operand(p, 0).set_shape(0, -1)),
     BAD(FillAccess, "access must be WRITE",
         command(p, 2).mutable_fill()->mutable_target()->set_access(proto::Operand::READ)),

@@ -1,0 +1,436 @@
+//===- OffloadGradients.cpp - gradients leave as soon as they are computed ---===//
+//
+// 1. A gradient whose update the host will make lies in host memory or on NVMe: the kernels of its update are left to
+//    ds-offload-optimizer, which runs them where it lies.
+// 2. What else names it uses a buffer in device memory: a copy takes back what it writes, another brings what it reads
+//    of micro-batches before. Commands of one routine that touch the same bytes share that buffer: contributions to a
+//    bucket and the reduction that follows them. A reduce_scatter adds rank by rank onto the owner's slice, so the
+//    slice comes, and keeps its order of sums.
+// 3. An addition that is alone is left to ds-offload-optimizer, too: what is added leaves, and the host adds it.
+// 4. What one call of one routine makes needs neither: its sum begins with zeros in device memory, and its squares for
+//    the norm are taken there, before it leaves.
+// 5. What cannot be away by the end of that routine leaves while the host makes the other updates.
+// Ren et al., ZeRO-Offload, USENIX ATC 2021, section 4.1: gradients leave while the backward computes the next.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/analysis/Cost.h"
+#include "compiler/passes/offload/OperandCopies.h"
+#include "compiler/passes/offload/Passes.h"
+#include "dialects/Plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <algorithm>
+
+namespace ds {
+#define GEN_PASS_DEF_OFFLOADGRADIENTS
+#include "compiler/passes/offload/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+/// Bytes [begin, end) of a gradient.
+struct Bytes {
+  int64_t begin, end;
+
+  bool overlaps(const Bytes &other) const { return begin < other.end && other.begin < end; }
+};
+
+/// One operand of a command that is a gradient which has moved.
+struct Use {
+  plan::CommandOpInterface command;
+  unsigned index;
+
+  Bytes range() const {
+    const auto [begin, end] = plan::CommandOpInterface(command).getByteRange(index);
+    return {begin, end};
+  }
+  bool reads() const { return plan::CommandOpInterface(command).reads(index); }
+  bool writes() const { return plan::CommandOpInterface(command).writes(index); }
+  RankedTensorType type() const { return plan::CommandOpInterface(command).getTensor(index); }
+  TensorPlace place() const { return placeOf(command, index); }
+};
+
+/// Uses of the same bytes of one gradient in one routine, in their order.
+struct Stay {
+  Value away;
+  Bytes range;
+  SmallVector<Use> uses;
+  bool beginsWithZeros = false;
+  bool isLate = false; // leaves in the update
+
+  Operation *first() const { return uses.front().command; }
+  /// One kernel that adds to what lies there.
+  bool isAddition() const {
+    auto kernel = dyn_cast<plan::KernelOp>(first());
+    return kernel && kernel.getKernel() == "elementwise" &&
+           llvm::all_of(uses, [&](const Use &use) { return use.command == first(); }) &&
+           llvm::any_of(uses, [](const Use &use) { return use.reads(); });
+  }
+};
+
+plan::Phase phaseOf(Operation *command) { return cast<plan::RoutineOp>(command->getParentOp()).getPhase(); }
+
+/// Whether a sum begins with it.
+bool zeroes(Operation *command) { return isa<plan::FillOp>(command) && phaseOf(command) == plan::Phase::Begin; }
+
+/// Of a kernel that reads and writes a parameter.
+bool isUpdate(Operation *op) {
+  if (!isa<plan::KernelOp>(op))
+    return false;
+  auto command = cast<plan::CommandOpInterface>(op);
+  for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
+    if (operand.getDefiningOp<plan::BufferOp>().getCategory() == plan::Category::Weights &&
+        command.getAccess(unsigned(index)) == plan::Access::ReadWrite)
+      return true;
+  return false;
+}
+
+/// Moves the gradients of one role.
+class GradientMove {
+public:
+  GradientMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes),
+        host_(linkSpeed(role, "device-host")) {}
+
+  void run() {
+    moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
+    llvm::MapVector<Operation *, SmallVector<Stay>> stays; // by routine
+    for (auto routine : role_.getOps<plan::RoutineOp>())
+      stays[routine] = staysIn(routine);
+    for (Operation *buffer : moved_)
+      if (isMadeOnce(buffer, stays))
+        elideZeros(cast<plan::BufferOp>(buffer), stays);
+    for (auto &[routine, some] : stays) {
+      chooseLate(cast<plan::RoutineOp>(routine), some);
+      moveZeros(cast<plan::RoutineOp>(routine));
+      moveStays(cast<plan::RoutineOp>(routine), some);
+    }
+  }
+
+private:
+  /// Of which the host will make updates.
+  bool isOffloaded(plan::BufferOp buffer) const {
+    if (buffer.getScope() != plan::Scope::Step || buffer.getCategory() != plan::Category::Gradients ||
+        int64_t(buffer.getBytes()) < leastBytes_ ||
+        !llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp, plan::CollectiveOp, plan::FillOp>))
+      return false;
+    return llvm::any_of(buffer->getUsers(), [&](Operation *user) { return isUpdate(user) && isOnHost(user); });
+  }
+
+  bool isOnHost(Operation *update) const {
+    return llvm::any_of(update->getOperands(), [&](Value operand) {
+      return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
+    });
+  }
+
+  /// Whether it runs where its operands lie: what updates take, but for an update that stays on the device.
+  bool isLeft(Operation *command) const {
+    const bool prepares = isa<plan::KernelOp>(command) && phaseOf(command) == plan::Phase::Update;
+    return (prepares && (!isUpdate(command) || isOnHost(command))) || zeroes(command);
+  }
+
+  //===-- which uses belong together ----------------------------------------------===//
+
+  SmallVector<Stay> staysIn(plan::RoutineOp routine) {
+    SmallVector<Stay> stays;
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
+        if (moved_.contains(buffer.getDefiningOp()) && !isLeft(command))
+          add(stays, buffer, {command, unsigned(index)});
+    llvm::stable_sort(stays, [](const Stay &a, const Stay &b) {
+      return a.first() != b.first() && a.first()->isBeforeInBlock(b.first());
+    });
+    return stays;
+  }
+
+  /// One stay of those that the use touches, and of the use.
+  static void add(SmallVector<Stay> &stays, Value away, const Use &use) {
+    Stay joined{away, use.range(), {}};
+    llvm::erase_if(stays, [&](const Stay &stay) {
+      if (stay.away != away || !stay.range.overlaps(use.range()))
+        return false;
+      joined.range = {std::min(joined.range.begin, stay.range.begin), std::max(joined.range.end, stay.range.end)};
+      llvm::append_range(joined.uses, stay.uses);
+      return true;
+    });
+    llvm::stable_sort(joined.uses, [](const Use &a, const Use &b) {
+      Operation *first = a.command, *second = b.command;
+      return first != second && first->isBeforeInBlock(second);
+    });
+    joined.uses.push_back(use);
+    stays.push_back(std::move(joined));
+  }
+
+  //===-- where sums begin --------------------------------------------------------===//
+
+  /// Whether one call of one routine before the update makes all of a gradient.
+  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+    plan::RoutineOp maker;
+    int64_t bytes = 0;
+    for (auto &[routine, some] : stays)
+      for (const Stay &stay : some)
+        if (stay.away.getDefiningOp() == buffer) {
+          if (maker && maker != routine)
+            return false;
+          maker = cast<plan::RoutineOp>(routine);
+          bytes += stay.range.end - stay.range.begin;
+        }
+    const bool once = maker && maker.getPhase() != plan::Phase::Update && isCalledOnce(maker) &&
+                      bytes == int64_t(cast<plan::BufferOp>(buffer).getBytes());
+    if (once)
+      madeOnce_.insert(buffer);
+    return once;
+  }
+
+  /// What is made once needs no zeros elsewhere.
+  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+    const auto fill = llvm::find_if(buffer->getUsers(), zeroes);
+    if (fill == buffer->getUsers().end())
+      return;
+    (*fill)->erase();
+    for (auto &[routine, some] : stays)
+      for (Stay &stay : some)
+        stay.beginsWithZeros |= stay.away == buffer.getBuffer();
+  }
+
+  bool isCalledOnce(plan::RoutineOp routine) {
+    return llvm::all_of(role_.getOps<plan::ProgramOp>(), [&](plan::ProgramOp program) {
+      return llvm::count_if(program.getOps<plan::CallOp>(),
+                            [&](plan::CallOp call) { return call.getRoutine() == routine.getSymName(); }) <= 1;
+    });
+  }
+
+  /// The host zeroes what lies in its memory; one buffer of zeros there is written to all places in a file.
+  void moveZeros(plan::RoutineOp routine) {
+    if (space_ != plan::MemorySpace::Nvme)
+      return;
+    SmallVector<plan::FillOp> fills;
+    for (auto fill : routine.getOps<plan::FillOp>())
+      if (zeroes(fill) && moved_.contains(fill.getBuffers()[0].getDefiningOp()))
+        fills.push_back(fill);
+    if (fills.empty())
+      return;
+    const auto bytesOf = [](plan::FillOp fill) {
+      return plan::tensorBytes(cast<plan::CommandOpInterface>(fill.getOperation()).getTensor(0));
+    };
+    plan::FillOp largest = *llvm::max_element(fills, [&](auto a, auto b) { return bytesOf(a) < bytesOf(b); });
+    members_.setInsertionPoint(routine);
+    auto command = cast<plan::CommandOpInterface>(largest.getOperation());
+    const Value zeros = makeBuffer(members_, command, 0, plan::MemorySpace::Host);
+    OpBuilder builder(fills.front());
+    plan::FillOp::create(builder, largest.getLoc(), zeros, command.getTensor(0), command.getQueueAttr().getValue());
+    for (plan::FillOp fill : fills) {
+      auto one = cast<plan::CommandOpInterface>(fill.getOperation());
+      builder.setInsertionPoint(fill);
+      copyTensor(builder, one, one.getTensor(0), {zeros}, placeOf(one, 0));
+      fill.erase();
+    }
+  }
+
+  //===-- when what is made once leaves -------------------------------------------===//
+
+  /// Of what leaves one after another over a link whose speed is known: what would not be away when the routine ends.
+  void chooseLate(plan::RoutineOp routine, MutableArrayRef<Stay> stays) {
+    if (host_.bytesPerSecond == 0)
+      return;
+    double clock = 0, away = 0;
+    llvm::DenseMap<Operation *, double> ends; // of commands; looked up
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      ends[command] = clock += isa<plan::CollectiveOp>(command.getOperation()) ? 0 : seconds(command);
+    SmallVector<std::pair<Operation *, Stay *>> leaving; // behind which each leaves
+    for (Stay &stay : stays)
+      if (madeOnce_.contains(stay.away.getDefiningOp()) && updateThatReads(stay.away))
+        leaving.push_back({stay.uses.back().command, &stay});
+    llvm::stable_sort(
+        leaving, [](const auto &a, const auto &b) { return a.first != b.first && a.first->isBeforeInBlock(b.first); });
+    for (auto &[behind, stay] : leaving) {
+      away = std::max(away, ends[behind]) + host_.seconds(double(stay->range.end - stay->range.begin));
+      stay->isLate = away > clock;
+    }
+  }
+
+  /// The only update of a parameter that no collective has to do with, by this gradient; null where there is none.
+  static Operation *updateThatReads(Value away) {
+    Operation *update = nullptr;
+    for (Operation *user : away.getUsers())
+      if (isUpdate(user)) {
+        if (update)
+          return nullptr;
+        update = user;
+      }
+    const bool alone = update && llvm::none_of(*update->getBlock(), llvm::IsaPred<plan::CollectiveOp>);
+    return alone ? update : nullptr;
+  }
+
+  /// Its update is the last of the host's, and it leaves behind the first of them, which takes the scalars along: in
+  /// front of what this returns.
+  Operation *placeOfLate(const Stay &stay) const {
+    Operation *update = updateThatReads(stay.away), *first = nullptr, *last = nullptr;
+    for (Operation &op : *update->getBlock())
+      if (isUpdate(&op) && isOnHost(&op)) {
+        first = first ? first : &op;
+        last = &op;
+      }
+    if (update != last)
+      update->moveAfter(last);
+    return first == update ? update : first->getNextNode();
+  }
+
+  /// Squares for the norm are taken of a gradient near the device, if all that they are of is there.
+  void takeSquares(const Stay &stay, const Use &use, const TensorPlace &near) {
+    const TensorPlace own = use.place();
+    const int64_t bytes = plan::tensorBytes(use.type());
+    for (Operation *user : llvm::make_early_inc_range(stay.away.getUsers())) {
+      auto kernel = dyn_cast<plan::KernelOp>(user);
+      if (!kernel || kernel.getKernel() != "block_sum_squares" || !isLeft(user))
+        continue;
+      auto command = cast<plan::CommandOpInterface>(user);
+      const TensorPlace place = placeOf(command, 0);
+      const int64_t behind = place.offset - own.offset;
+      if (place.stride != own.stride || behind < 0 || behind + plan::tensorBytes(command.getTensor(0)) > bytes)
+        continue;
+      user->moveAfter(awaitOf(use.command));
+      setOperand(command, 0, {near.buffer, near.offset + behind, near.stride, near.ranks});
+      command.getBuffers()[1].getDefiningOp<plan::BufferOp>().setScope(plan::Scope::Step);
+      for (Value operand : command.getBuffers())
+        if (Operation *buffer = operand.getDefiningOp(); user->getParentOp()->isBeforeInBlock(buffer))
+          buffer->moveBefore(user->getParentOp());
+    }
+  }
+
+  //===-- buffers in device memory ------------------------------------------------===//
+
+  void moveStays(plan::RoutineOp routine, ArrayRef<Stay> stays) {
+    members_.setInsertionPoint(routine);
+    Operation *before = nullptr; // the first command of the stay before
+    for (const Stay &stay : stays) {
+      if (stay.isAddition() && !stay.beginsWithZeros)
+        continue;
+      stay.uses.size() == 1 ? moveTensor(stay, before) : moveRange(stay, before);
+      before = stay.first();
+    }
+  }
+
+  /// A buffer for the tensor alone.
+  void moveTensor(const Stay &stay, Operation *ahead) {
+    const Use &use = stay.uses[0];
+    const TensorPlace near{makeNear(stay, plan::tensorBytes(use.type()))};
+    if (use.reads())
+      bring(stay, use, use.type(), use.place(), near, ahead);
+    if (use.writes())
+      takeBack(stay, use, near);
+    setOperand(use.command, use.index, near);
+  }
+
+  /// A buffer for all bytes from the first to the last.
+  void moveRange(const Stay &stay, Operation *ahead) {
+    const Value near = makeNear(stay, stay.range.end - stay.range.begin);
+    const auto nearOf = [&](TensorPlace place) {
+      return TensorPlace{near, place.offset - stay.range.begin, place.stride, place.ranks};
+    };
+    SmallVector<Bytes> there; // what lies in `near`
+    for (const auto &[number, use] : llvm::enumerate(stay.uses)) {
+      if (use.reads())
+        for (const Bytes &gap : gapsIn(use.range(), there)) {
+          const TensorPlace place{stay.away, gap.begin};
+          bring(stay, use, tensorOf(use, gap), place, nearOf(place), number == 0 ? ahead : nullptr);
+        }
+      if (use.reads() || use.place().stride == 0)
+        there.push_back(use.range());
+      if (use.writes() &&
+          llvm::none_of(ArrayRef<Use>(stay.uses).drop_front(number + 1), [&, range = use.range()](const Use &later) {
+            return later.writes() && later.range().overlaps(range);
+          }))
+        takeBack(stay, use, nearOf(use.place()));
+    }
+    for (const Use &use : stay.uses)
+      setOperand(use.command, use.index, nearOf(use.place()));
+  }
+
+  /// Of a range, what none of `parts` has.
+  static SmallVector<Bytes> gapsIn(Bytes range, SmallVector<Bytes> parts) {
+    llvm::stable_sort(parts, [](const Bytes &a, const Bytes &b) { return a.begin < b.begin; });
+    SmallVector<Bytes> gaps;
+    for (const Bytes &part : parts) {
+      if (part.begin > range.begin)
+        gaps.push_back({range.begin, std::min(part.begin, range.end)});
+      range.begin = std::max(range.begin, part.end);
+      if (range.begin >= range.end)
+        return gaps;
+    }
+    gaps.push_back(range);
+    return gaps;
+  }
+
+  static RankedTensorType tensorOf(const Use &use, const Bytes &bytes) {
+    const int64_t element = use.type().getElementTypeBitWidth() / 8;
+    return use.type().clone({(bytes.end - bytes.begin) / element});
+  }
+
+  Value makeNear(const Stay &stay, int64_t bytes) {
+    return makeOf(stay.away, bytes, plan::MemorySpace::Device, stay.isLate ? plan::Scope::Step : plan::Scope::Call);
+  }
+  Value makeOf(Value away, int64_t bytes, plan::MemorySpace space, plan::Scope scope = plan::Scope::Call) {
+    auto buffer = away.getDefiningOp<plan::BufferOp>();
+    return plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), space, bytes, scope,
+                                  plan::Category::Communication);
+  }
+
+  /// Zeros or, by way of host memory, what lies elsewhere; that in front of `ahead`, which stands before the command.
+  void bring(const Stay &stay, const Use &use, RankedTensorType type, const TensorPlace &away, const TensorPlace &near,
+             Operation *ahead) {
+    Operation *command = use.command;
+    OpBuilder builder(ahead && !stay.beginsWithZeros ? ahead : command);
+    if (stay.beginsWithZeros) {
+      auto fill = plan::FillOp::create(builder, command->getLoc(), near.buffer, type,
+                                       plan::CommandOpInterface(use.command).getQueueAttr().getValue());
+      return fill.setByteOffsets({near.offset});
+    }
+    if (space_ != plan::MemorySpace::Nvme)
+      return copyTensor(builder, use.command, type, away, near);
+    const TensorPlace there{makeOf(away.buffer, plan::tensorBytes(type), plan::MemorySpace::Host)};
+    copyTensor(builder, use.command, type, away, there);
+    copyTensor(builder, use.command, type, there, near);
+  }
+
+  void takeBack(const Stay &stay, const Use &use, const TensorPlace &near) {
+    if (madeOnce_.contains(stay.away.getDefiningOp()))
+      takeSquares(stay, use, near);
+    OpBuilder builder(role_.getContext());
+    stay.isLate ? builder.setInsertionPoint(placeOfLate(stay)) : builder.setInsertionPointAfter(awaitOf(use.command));
+    if (space_ != plan::MemorySpace::Nvme)
+      return copyTensor(builder, use.command, use.type(), near, use.place());
+    const TensorPlace there{makeOf(use.place().buffer, plan::tensorBytes(use.type()), plan::MemorySpace::Host)};
+    copyTensor(builder, use.command, use.type(), near, there);
+    copyTensor(builder, use.command, use.type(), there, use.place());
+  }
+
+  plan::RoleOp role_;
+  OpBuilder members_; // where buffers go
+  const plan::MemorySpace space_;
+  const int64_t leastBytes_;
+  const LinkSpeed host_;
+  llvm::SetVector<Operation *> moved_;   // buffers
+  llvm::DenseSet<Operation *> madeOnce_; // of them; looked up
+};
+
+struct OffloadGradients : ds::impl::OffloadGradientsBase<OffloadGradients> {
+  using OffloadGradientsBase::OffloadGradientsBase;
+
+  void runOnOperation() override {
+    const FailureOr<plan::MemorySpace> where = spaceAway(getOperation(), space, leastBytes);
+    if (failed(where))
+      return signalPassFailure();
+    for (auto role : getOperation().getOps<plan::RoleOp>())
+      GradientMove(role, *where, leastBytes).run();
+  }
+};
+
+} // namespace
