@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all nightly proof soak test-gpu build bench docs format install package clean
+.PHONY: demo test test-all nightly proof soak test-gpu build bench docs docs-site format install package clean
 PREFIX ?= /usr/local
 
 demo:
@@ -25,6 +25,8 @@ soak:
 	@bash scripts/soak.sh
 docs:
 	@bash scripts/docs.sh
+docs-site: # the pages with search, build/site
+	@bash scripts/docs_site.sh
 format:
 	@bash scripts/format.sh --fix
 install: build
