@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
+#include "compiler/passes/offload/GradientStays.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "dialects/Plan/Plan.h"
@@ -34,46 +35,6 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
-
-/// Bytes [begin, end) of a gradient.
-struct Bytes {
-  int64_t begin, end;
-
-  bool overlaps(const Bytes &other) const { return begin < other.end && other.begin < end; }
-};
-
-/// One operand of a command that is a gradient which has moved.
-struct Use {
-  plan::CommandOpInterface command;
-  unsigned index;
-
-  Bytes range() const {
-    const auto [begin, end] = plan::CommandOpInterface(command).getByteRange(index);
-    return {begin, end};
-  }
-  bool reads() const { return plan::CommandOpInterface(command).reads(index); }
-  bool writes() const { return plan::CommandOpInterface(command).writes(index); }
-  RankedTensorType type() const { return plan::CommandOpInterface(command).getTensor(index); }
-  TensorPlace place() const { return placeOf(command, index); }
-};
-
-/// Uses of the same bytes of one gradient in one routine, in their order.
-struct Stay {
-  Value away;
-  Bytes range;
-  SmallVector<Use> uses;
-  bool beginsWithZeros = false;
-  bool isLate = false; // leaves in the update
-
-  Operation *first() const { return uses.front().command; }
-  /// One kernel that adds to what lies there.
-  bool isAddition() const {
-    auto kernel = dyn_cast<plan::KernelOp>(first());
-    return kernel && kernel.getKernel() == "elementwise" &&
-           llvm::all_of(uses, [&](const Use &use) { return use.command == first(); }) &&
-           llvm::any_of(uses, [](const Use &use) { return use.reads(); });
-  }
-};
 
 plan::Phase phaseOf(Operation *command) { return cast<plan::RoutineOp>(command->getParentOp()).getPhase(); }
 
@@ -151,29 +112,11 @@ private:
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (moved_.contains(buffer.getDefiningOp()) && !isLeft(command))
-          add(stays, buffer, {command, unsigned(index)});
+          addUse(stays, buffer, {command, unsigned(index)});
     llvm::stable_sort(stays, [](const Stay &a, const Stay &b) {
       return a.first() != b.first() && a.first()->isBeforeInBlock(b.first());
     });
     return stays;
-  }
-
-  /// One stay of those that the use touches, and of the use.
-  static void add(SmallVector<Stay> &stays, Value away, const Use &use) {
-    Stay joined{away, use.range(), {}};
-    llvm::erase_if(stays, [&](const Stay &stay) {
-      if (stay.away != away || !stay.range.overlaps(use.range()))
-        return false;
-      joined.range = {std::min(joined.range.begin, stay.range.begin), std::max(joined.range.end, stay.range.end)};
-      llvm::append_range(joined.uses, stay.uses);
-      return true;
-    });
-    llvm::stable_sort(joined.uses, [](const Use &a, const Use &b) {
-      Operation *first = a.command, *second = b.command;
-      return first != second && first->isBeforeInBlock(second);
-    });
-    joined.uses.push_back(use);
-    stays.push_back(std::move(joined));
   }
 
   //===-- where sums begin --------------------------------------------------------===//
@@ -360,21 +303,6 @@ private:
     }
     for (const Use &use : stay.uses)
       setOperand(use.command, use.index, nearOf(use.place()));
-  }
-
-  /// Of a range, what none of `parts` has.
-  static SmallVector<Bytes> gapsIn(Bytes range, SmallVector<Bytes> parts) {
-    llvm::stable_sort(parts, [](const Bytes &a, const Bytes &b) { return a.begin < b.begin; });
-    SmallVector<Bytes> gaps;
-    for (const Bytes &part : parts) {
-      if (part.begin > range.begin)
-        gaps.push_back({range.begin, std::min(part.begin, range.end)});
-      range.begin = std::max(range.begin, part.end);
-      if (range.begin >= range.end)
-        return gaps;
-    }
-    gaps.push_back(range);
-    return gaps;
   }
 
   static RankedTensorType tensorOf(const Use &use, const Bytes &bytes) {
