@@ -9,18 +9,18 @@
 namespace ds {
 
 /// Bytes [begin, end) of a gradient.
-struct Bytes {
+struct ByteRange {
   int64_t begin, end;
 
-  bool overlaps(const Bytes &other) const { return begin < other.end && other.begin < end; }
+  bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }
 };
 
 /// One operand of a command that is a gradient which has moved.
-struct Use {
+struct GradientUse {
   plan::CommandOpInterface command;
   unsigned index;
 
-  Bytes range() const {
+  ByteRange range() const {
     const auto [begin, end] = plan::CommandOpInterface(command).getByteRange(index);
     return {begin, end};
   }
@@ -31,10 +31,10 @@ struct Use {
 };
 
 /// Uses of the same bytes of one gradient in one routine, in their order.
-struct Stay {
+struct GradientStay {
   mlir::Value away;
-  Bytes range;
-  llvm::SmallVector<Use> uses;
+  ByteRange range;
+  llvm::SmallVector<GradientUse> uses;
   bool beginsWithZeros = false;
   bool isLate = false; // leaves in the update
 
@@ -43,15 +43,15 @@ struct Stay {
   bool isAddition() const {
     auto kernel = llvm::dyn_cast<plan::KernelOp>(first());
     return kernel && kernel.getKernel() == "elementwise" &&
-           llvm::all_of(uses, [&](const Use &use) { return use.command == first(); }) &&
-           llvm::any_of(uses, [](const Use &use) { return use.reads(); });
+           llvm::all_of(uses, [&](const GradientUse &use) { return use.command == first(); }) &&
+           llvm::any_of(uses, [](const GradientUse &use) { return use.reads(); });
   }
 };
 
 /// Adds a use to the stays of one routine: those that it touches become one.
-void addUse(llvm::SmallVector<Stay> &stays, mlir::Value away, const Use &use);
+void addUse(llvm::SmallVector<GradientStay> &stays, mlir::Value away, const GradientUse &use);
 
 /// Of a range, what none of `parts` has.
-llvm::SmallVector<Bytes> gapsIn(Bytes range, llvm::SmallVector<Bytes> parts);
+llvm::SmallVector<ByteRange> gapsIn(ByteRange range, llvm::SmallVector<ByteRange> parts);
 
 } // namespace ds

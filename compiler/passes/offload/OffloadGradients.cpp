@@ -70,7 +70,7 @@ public:
     makeArena(role_, space_);
     for (Operation *buffer : moved_)
       cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(space_));
-    llvm::MapVector<Operation *, SmallVector<Stay>> stays; // by routine
+    llvm::MapVector<Operation *, SmallVector<GradientStay>> stays; // by routine
     for (auto routine : role_.getOps<plan::RoutineOp>())
       stays[routine] = staysIn(routine);
     for (Operation *buffer : moved_)
@@ -107,13 +107,13 @@ private:
 
   //===-- which uses belong together ----------------------------------------------===//
 
-  SmallVector<Stay> staysIn(plan::RoutineOp routine) {
-    SmallVector<Stay> stays;
+  SmallVector<GradientStay> staysIn(plan::RoutineOp routine) {
+    SmallVector<GradientStay> stays;
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (moved_.contains(buffer.getDefiningOp()) && !isLeft(command))
           addUse(stays, buffer, {command, unsigned(index)});
-    llvm::stable_sort(stays, [](const Stay &a, const Stay &b) {
+    llvm::stable_sort(stays, [](const GradientStay &a, const GradientStay &b) {
       return a.first() != b.first() && a.first()->isBeforeInBlock(b.first());
     });
     return stays;
@@ -122,11 +122,11 @@ private:
   //===-- where sums begin --------------------------------------------------------===//
 
   /// Whether one call of one routine before the update makes all of a gradient.
-  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
     plan::RoutineOp maker;
     int64_t bytes = 0;
     for (auto &[routine, some] : stays)
-      for (const Stay &stay : some)
+      for (const GradientStay &stay : some)
         if (stay.away.getDefiningOp() == buffer) {
           if (maker && maker != routine)
             return false;
@@ -141,13 +141,13 @@ private:
   }
 
   /// What is made once needs no zeros elsewhere.
-  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
     const auto fill = llvm::find_if(buffer->getUsers(), zeroes);
     if (fill == buffer->getUsers().end())
       return;
     (*fill)->erase();
     for (auto &[routine, some] : stays)
-      for (Stay &stay : some)
+      for (GradientStay &stay : some)
         stay.beginsWithZeros |= stay.away == buffer.getBuffer();
   }
 
@@ -188,15 +188,15 @@ private:
   //===-- when what is made once leaves -------------------------------------------===//
 
   /// Of what leaves one after another over a link whose speed is known: what would not be away when the routine ends.
-  void chooseLate(plan::RoutineOp routine, MutableArrayRef<Stay> stays) {
+  void chooseLate(plan::RoutineOp routine, MutableArrayRef<GradientStay> stays) {
     if (host_.bytesPerSecond == 0)
       return;
     double clock = 0, away = 0;
     llvm::DenseMap<Operation *, double> ends; // of commands; looked up
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       ends[command] = clock += isa<plan::CollectiveOp>(command.getOperation()) ? 0 : seconds(command);
-    SmallVector<std::pair<Operation *, Stay *>> leaving; // behind which each leaves
-    for (Stay &stay : stays)
+    SmallVector<std::pair<Operation *, GradientStay *>> leaving; // behind which each leaves
+    for (GradientStay &stay : stays)
       if (madeOnce_.contains(stay.away.getDefiningOp()) && updateThatReads(stay.away))
         leaving.push_back({stay.uses.back().command, &stay});
     llvm::stable_sort(
@@ -222,7 +222,7 @@ private:
 
   /// Its update is the last of the host's, and it leaves behind the first of them, which takes the scalars along: in
   /// front of what this returns.
-  Operation *placeOfLate(const Stay &stay) const {
+  Operation *placeOfLate(const GradientStay &stay) const {
     Operation *update = updateThatReads(stay.away), *first = nullptr, *last = nullptr;
     for (Operation &op : *update->getBlock())
       if (isUpdate(&op) && isOnHost(&op)) {
@@ -235,7 +235,7 @@ private:
   }
 
   /// Squares for the norm are taken of a gradient near the device, if all that they are of is there.
-  void takeSquares(const Stay &stay, const Use &use, const TensorPlace &near) {
+  void takeSquares(const GradientStay &stay, const GradientUse &use, const TensorPlace &near) {
     const TensorPlace own = use.place();
     const int64_t bytes = plan::tensorBytes(use.type());
     for (Operation *user : llvm::make_early_inc_range(stay.away.getUsers())) {
@@ -258,10 +258,10 @@ private:
 
   //===-- buffers in device memory ------------------------------------------------===//
 
-  void moveStays(plan::RoutineOp routine, ArrayRef<Stay> stays) {
+  void moveStays(plan::RoutineOp routine, ArrayRef<GradientStay> stays) {
     members_.setInsertionPoint(routine);
     Operation *before = nullptr; // the first command of the stay before
-    for (const Stay &stay : stays) {
+    for (const GradientStay &stay : stays) {
       if (stay.isAddition() && !stay.beginsWithZeros)
         continue;
       stay.uses.size() == 1 ? moveTensor(stay, before) : moveRange(stay, before);
@@ -270,8 +270,8 @@ private:
   }
 
   /// A buffer for the tensor alone.
-  void moveTensor(const Stay &stay, Operation *ahead) {
-    const Use &use = stay.uses[0];
+  void moveTensor(const GradientStay &stay, Operation *ahead) {
+    const GradientUse &use = stay.uses[0];
     const TensorPlace near{makeNear(stay, plan::tensorBytes(use.type()))};
     if (use.reads())
       bring(stay, use, use.type(), use.place(), near, ahead);
@@ -281,36 +281,36 @@ private:
   }
 
   /// A buffer for all bytes from the first to the last.
-  void moveRange(const Stay &stay, Operation *ahead) {
+  void moveRange(const GradientStay &stay, Operation *ahead) {
     const Value near = makeNear(stay, stay.range.end - stay.range.begin);
     const auto nearOf = [&](TensorPlace place) {
       return TensorPlace{near, place.offset - stay.range.begin, place.stride, place.ranks};
     };
-    SmallVector<Bytes> there; // what lies in `near`
+    SmallVector<ByteRange> there; // what lies in `near`
     for (const auto &[number, use] : llvm::enumerate(stay.uses)) {
       if (use.reads())
-        for (const Bytes &gap : gapsIn(use.range(), there)) {
+        for (const ByteRange &gap : gapsIn(use.range(), there)) {
           const TensorPlace place{stay.away, gap.begin};
           bring(stay, use, tensorOf(use, gap), place, nearOf(place), number == 0 ? ahead : nullptr);
         }
       if (use.reads() || use.place().stride == 0)
         there.push_back(use.range());
-      if (use.writes() &&
-          llvm::none_of(ArrayRef<Use>(stay.uses).drop_front(number + 1), [&, range = use.range()](const Use &later) {
-            return later.writes() && later.range().overlaps(range);
-          }))
+      if (use.writes() && llvm::none_of(ArrayRef<GradientUse>(stay.uses).drop_front(number + 1),
+                                        [&, range = use.range()](const GradientUse &later) {
+                                          return later.writes() && later.range().overlaps(range);
+                                        }))
         takeBack(stay, use, nearOf(use.place()));
     }
-    for (const Use &use : stay.uses)
+    for (const GradientUse &use : stay.uses)
       setOperand(use.command, use.index, nearOf(use.place()));
   }
 
-  static RankedTensorType tensorOf(const Use &use, const Bytes &bytes) {
+  static RankedTensorType tensorOf(const GradientUse &use, const ByteRange &bytes) {
     const int64_t element = use.type().getElementTypeBitWidth() / 8;
     return use.type().clone({(bytes.end - bytes.begin) / element});
   }
 
-  Value makeNear(const Stay &stay, int64_t bytes) {
+  Value makeNear(const GradientStay &stay, int64_t bytes) {
     return makeOf(stay.away, bytes, plan::MemorySpace::Device, stay.isLate ? plan::Scope::Step : plan::Scope::Call);
   }
   Value makeOf(Value away, int64_t bytes, plan::MemorySpace space, plan::Scope scope = plan::Scope::Call) {
@@ -320,8 +320,8 @@ private:
   }
 
   /// Zeros or, by way of host memory, what lies elsewhere; that in front of `ahead`, which stands before the command.
-  void bring(const Stay &stay, const Use &use, RankedTensorType type, const TensorPlace &away, const TensorPlace &near,
-             Operation *ahead) {
+  void bring(const GradientStay &stay, const GradientUse &use, RankedTensorType type, const TensorPlace &away,
+             const TensorPlace &near, Operation *ahead) {
     Operation *command = use.command;
     OpBuilder builder(ahead && !stay.beginsWithZeros ? ahead : command);
     if (stay.beginsWithZeros) {
@@ -336,7 +336,7 @@ private:
     copyTensor(builder, use.command, type, there, near);
   }
 
-  void takeBack(const Stay &stay, const Use &use, const TensorPlace &near) {
+  void takeBack(const GradientStay &stay, const GradientUse &use, const TensorPlace &near) {
     if (madeOnce_.contains(stay.away.getDefiningOp()))
       takeSquares(stay, use, near);
     OpBuilder builder(role_.getContext());
