@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
+#include "compiler/passes/offload/GradientStays.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "dialects/Plan/Plan.h"
@@ -34,46 +35,6 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
-
-/// Bytes [begin, end) of a gradient.
-struct Bytes {
-  int64_t begin, end;
-
-  bool overlaps(const Bytes &other) const { return begin < other.end && other.begin < end; }
-};
-
-/// One operand of a command that is a gradient which has moved.
-struct Use {
-  plan::CommandOpInterface command;
-  unsigned index;
-
-  Bytes range() const {
-    const auto [begin, end] = plan::CommandOpInterface(command).getByteRange(index);
-    return {begin, end};
-  }
-  bool reads() const { return plan::CommandOpInterface(command).reads(index); }
-  bool writes() const { return plan::CommandOpInterface(command).writes(index); }
-  RankedTensorType type() const { return plan::CommandOpInterface(command).getTensor(index); }
-  TensorPlace place() const { return placeOf(command, index); }
-};
-
-/// Uses of the same bytes of one gradient in one routine, in their order.
-struct Stay {
-  Value away;
-  Bytes range;
-  SmallVector<Use> uses;
-  bool beginsWithZeros = false;
-  bool isLate = false; // leaves in the update
-
-  Operation *first() const { return uses.front().command; }
-  /// One kernel that adds to what lies there.
-  bool isAddition() const {
-    auto kernel = dyn_cast<plan::KernelOp>(first());
-    return kernel && kernel.getKernel() == "elementwise" &&
-           llvm::all_of(uses, [&](const Use &use) { return use.command == first(); }) &&
-           llvm::any_of(uses, [](const Use &use) { return use.reads(); });
-  }
-};
 
 plan::Phase phaseOf(Operation *command) { return cast<plan::RoutineOp>(command->getParentOp()).getPhase(); }
 
@@ -101,7 +62,7 @@ public:
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
-    llvm::MapVector<Operation *, SmallVector<Stay>> stays; // by routine
+    llvm::MapVector<Operation *, SmallVector<GradientStay>> stays; // by routine
     for (auto routine : role_.getOps<plan::RoutineOp>())
       stays[routine] = staysIn(routine);
     for (Operation *buffer : moved_)
@@ -138,44 +99,26 @@ private:
 
   //===-- which uses belong together ----------------------------------------------===//
 
-  SmallVector<Stay> staysIn(plan::RoutineOp routine) {
-    SmallVector<Stay> stays;
+  SmallVector<GradientStay> staysIn(plan::RoutineOp routine) {
+    SmallVector<GradientStay> stays;
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (moved_.contains(buffer.getDefiningOp()) && !isLeft(command))
-          add(stays, buffer, {command, unsigned(index)});
-    llvm::stable_sort(stays, [](const Stay &a, const Stay &b) {
+          addUse(stays, buffer, {command, unsigned(index)});
+    llvm::stable_sort(stays, [](const GradientStay &a, const GradientStay &b) {
       return a.first() != b.first() && a.first()->isBeforeInBlock(b.first());
     });
     return stays;
   }
 
-  /// One stay of those that the use touches, and of the use.
-  static void add(SmallVector<Stay> &stays, Value away, const Use &use) {
-    Stay joined{away, use.range(), {}};
-    llvm::erase_if(stays, [&](const Stay &stay) {
-      if (stay.away != away || !stay.range.overlaps(use.range()))
-        return false;
-      joined.range = {std::min(joined.range.begin, stay.range.begin), std::max(joined.range.end, stay.range.end)};
-      llvm::append_range(joined.uses, stay.uses);
-      return true;
-    });
-    llvm::stable_sort(joined.uses, [](const Use &a, const Use &b) {
-      Operation *first = a.command, *second = b.command;
-      return first != second && first->isBeforeInBlock(second);
-    });
-    joined.uses.push_back(use);
-    stays.push_back(std::move(joined));
-  }
-
   //===-- where sums begin --------------------------------------------------------===//
 
   /// Whether one call of one routine before the update makes all of a gradient.
-  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+  bool isMadeOnce(Operation *buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
     plan::RoutineOp maker;
     int64_t bytes = 0;
     for (auto &[routine, some] : stays)
-      for (const Stay &stay : some)
+      for (const GradientStay &stay : some)
         if (stay.away.getDefiningOp() == buffer) {
           if (maker && maker != routine)
             return false;
@@ -190,13 +133,13 @@ private:
   }
 
   /// What is made once needs no zeros elsewhere.
-  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<Stay>> &stays) {
+  static void elideZeros(plan::BufferOp buffer, llvm::MapVector<Operation *, SmallVector<GradientStay>> &stays) {
     const auto fill = llvm::find_if(buffer->getUsers(), zeroes);
     if (fill == buffer->getUsers().end())
       return;
     (*fill)->erase();
     for (auto &[routine, some] : stays)
-      for (Stay &stay : some)
+      for (GradientStay &stay : some)
         stay.beginsWithZeros |= stay.away == buffer.getBuffer();
   }
 
@@ -237,15 +180,15 @@ private:
   //===-- when what is made once leaves -------------------------------------------===//
 
   /// Of what leaves one after another over a link whose speed is known: what would not be away when the routine ends.
-  void chooseLate(plan::RoutineOp routine, MutableArrayRef<Stay> stays) {
+  void chooseLate(plan::RoutineOp routine, MutableArrayRef<GradientStay> stays) {
     if (host_.bytesPerSecond == 0)
       return;
     double clock = 0, away = 0;
     llvm::DenseMap<Operation *, double> ends; // of commands; looked up
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       ends[command] = clock += isa<plan::CollectiveOp>(command.getOperation()) ? 0 : seconds(command);
-    SmallVector<std::pair<Operation *, Stay *>> leaving; // behind which each leaves
-    for (Stay &stay : stays)
+    SmallVector<std::pair<Operation *, GradientStay *>> leaving; // behind which each leaves
+    for (GradientStay &stay : stays)
       if (madeOnce_.contains(stay.away.getDefiningOp()) && updateThatReads(stay.away))
         leaving.push_back({stay.uses.back().command, &stay});
     llvm::stable_sort(
@@ -271,7 +214,7 @@ private:
 
   /// Its update is the last of the host's, and it leaves behind the first of them, which takes the scalars along: in
   /// front of what this returns.
-  Operation *placeOfLate(const Stay &stay) const {
+  Operation *placeOfLate(const GradientStay &stay) const {
     Operation *update = updateThatReads(stay.away), *first = nullptr, *last = nullptr;
     for (Operation &op : *update->getBlock())
       if (isUpdate(&op) && isOnHost(&op)) {
@@ -284,7 +227,7 @@ private:
   }
 
   /// Squares for the norm are taken of a gradient near the device, if all that they are of is there.
-  void takeSquares(const Stay &stay, const Use &use, const TensorPlace &near) {
+  void takeSquares(const GradientStay &stay, const GradientUse &use, const TensorPlace &near) {
     const TensorPlace own = use.place();
     const int64_t bytes = plan::tensorBytes(use.type());
     for (Operation *user : llvm::make_early_inc_range(stay.away.getUsers())) {
@@ -307,10 +250,10 @@ private:
 
   //===-- buffers in device memory ------------------------------------------------===//
 
-  void moveStays(plan::RoutineOp routine, ArrayRef<Stay> stays) {
+  void moveStays(plan::RoutineOp routine, ArrayRef<GradientStay> stays) {
     members_.setInsertionPoint(routine);
     Operation *before = nullptr; // the first command of the stay before
-    for (const Stay &stay : stays) {
+    for (const GradientStay &stay : stays) {
       if (stay.isAddition() && !stay.beginsWithZeros)
         continue;
       stay.uses.size() == 1 ? moveTensor(stay, before) : moveRange(stay, before);
@@ -319,8 +262,8 @@ private:
   }
 
   /// A buffer for the tensor alone.
-  void moveTensor(const Stay &stay, Operation *ahead) {
-    const Use &use = stay.uses[0];
+  void moveTensor(const GradientStay &stay, Operation *ahead) {
+    const GradientUse &use = stay.uses[0];
     const TensorPlace near{makeNear(stay, plan::tensorBytes(use.type()))};
     if (use.reads())
       bring(stay, use, use.type(), use.place(), near, ahead);
@@ -330,51 +273,36 @@ private:
   }
 
   /// A buffer for all bytes from the first to the last.
-  void moveRange(const Stay &stay, Operation *ahead) {
+  void moveRange(const GradientStay &stay, Operation *ahead) {
     const Value near = makeNear(stay, stay.range.end - stay.range.begin);
     const auto nearOf = [&](TensorPlace place) {
       return TensorPlace{near, place.offset - stay.range.begin, place.stride, place.ranks};
     };
-    SmallVector<Bytes> there; // what lies in `near`
+    SmallVector<ByteRange> there; // what lies in `near`
     for (const auto &[number, use] : llvm::enumerate(stay.uses)) {
       if (use.reads())
-        for (const Bytes &gap : gapsIn(use.range(), there)) {
+        for (const ByteRange &gap : gapsIn(use.range(), there)) {
           const TensorPlace place{stay.away, gap.begin};
           bring(stay, use, tensorOf(use, gap), place, nearOf(place), number == 0 ? ahead : nullptr);
         }
       if (use.reads() || use.place().stride == 0)
         there.push_back(use.range());
-      if (use.writes() &&
-          llvm::none_of(ArrayRef<Use>(stay.uses).drop_front(number + 1), [&, range = use.range()](const Use &later) {
-            return later.writes() && later.range().overlaps(range);
-          }))
+      if (use.writes() && llvm::none_of(ArrayRef<GradientUse>(stay.uses).drop_front(number + 1),
+                                        [&, range = use.range()](const GradientUse &later) {
+                                          return later.writes() && later.range().overlaps(range);
+                                        }))
         takeBack(stay, use, nearOf(use.place()));
     }
-    for (const Use &use : stay.uses)
+    for (const GradientUse &use : stay.uses)
       setOperand(use.command, use.index, nearOf(use.place()));
   }
 
-  /// Of a range, what none of `parts` has.
-  static SmallVector<Bytes> gapsIn(Bytes range, SmallVector<Bytes> parts) {
-    llvm::stable_sort(parts, [](const Bytes &a, const Bytes &b) { return a.begin < b.begin; });
-    SmallVector<Bytes> gaps;
-    for (const Bytes &part : parts) {
-      if (part.begin > range.begin)
-        gaps.push_back({range.begin, std::min(part.begin, range.end)});
-      range.begin = std::max(range.begin, part.end);
-      if (range.begin >= range.end)
-        return gaps;
-    }
-    gaps.push_back(range);
-    return gaps;
-  }
-
-  static RankedTensorType tensorOf(const Use &use, const Bytes &bytes) {
+  static RankedTensorType tensorOf(const GradientUse &use, const ByteRange &bytes) {
     const int64_t element = use.type().getElementTypeBitWidth() / 8;
     return use.type().clone({(bytes.end - bytes.begin) / element});
   }
 
-  Value makeNear(const Stay &stay, int64_t bytes) {
+  Value makeNear(const GradientStay &stay, int64_t bytes) {
     return makeOf(stay.away, bytes, plan::MemorySpace::Device, stay.isLate ? plan::Scope::Step : plan::Scope::Call);
   }
   Value makeOf(Value away, int64_t bytes, plan::MemorySpace space, plan::Scope scope = plan::Scope::Call) {
@@ -384,8 +312,8 @@ private:
   }
 
   /// Zeros or, by way of host memory, what lies elsewhere; that in front of `ahead`, which stands before the command.
-  void bring(const Stay &stay, const Use &use, RankedTensorType type, const TensorPlace &away, const TensorPlace &near,
-             Operation *ahead) {
+  void bring(const GradientStay &stay, const GradientUse &use, RankedTensorType type, const TensorPlace &away,
+             const TensorPlace &near, Operation *ahead) {
     Operation *command = use.command;
     OpBuilder builder(ahead && !stay.beginsWithZeros ? ahead : command);
     if (stay.beginsWithZeros) {
@@ -400,7 +328,7 @@ private:
     copyTensor(builder, use.command, type, there, near);
   }
 
-  void takeBack(const Stay &stay, const Use &use, const TensorPlace &near) {
+  void takeBack(const GradientStay &stay, const GradientUse &use, const TensorPlace &near) {
     if (madeOnce_.contains(stay.away.getDefiningOp()))
       takeSquares(stay, use, near);
     OpBuilder builder(role_.getContext());
