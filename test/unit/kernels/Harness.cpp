@@ -246,7 +246,9 @@ std::vector<Buffer> operandsOn(Device device, const std::string &kernel, std::ve
                                const Attributes &attributes, int workers) {
   if (CallLayout(invocationOf(kernel, operands, attributes)).hasWorkspace())
     operands.pop_back();
-  const WorkspaceLimits limits{workers, 32 << 20, device};
+  const Accelerator *accelerator = Accelerator::instance();
+  const bool isSmall = accelerator && accelerator->isSimulated(); // a library's workspace is copied for each run
+  const WorkspaceLimits limits{workers, isSmall ? 1 << 16 : 32 << 20, device};
   if (const int64_t bytes = workspaceBytes(invocationOf(kernel, operands, attributes), limits); bytes > 0)
     operands.emplace_back(type(DType::U8, {bytes}));
   return operands;
