@@ -143,6 +143,13 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
   return node.input_size() > 3 && metadata.mutatedBuffers.count(node.input(3)) != 0;
 }
 
+bool isCacheName(const std::string &name) {
+  for (const char *start : {"past_key_values", "present", "past.", "past_key", "past_value", "cache_params"})
+    if (name.starts_with(start))
+      return true;
+  return false;
+}
+
 std::vector<std::string> sharedNormScales(const FlatGraph &graph) {
   std::map<std::string, int> uses;
   for (const FlatNode &node : graph.nodes)

@@ -39,6 +39,10 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
 /// so; nothing where it had none or does not say.
 std::optional<int64_t> paddingIndexOf(const onnx::NodeProto &node);
 
+/// Whether an input or output holds keys, values or states of earlier tokens, which generation keeps and training does
+/// not need.
+bool isCacheName(const std::string &name);
+
 /// Initializers that several LayerNormalization nodes scale by: equal ones were perhaps merged.
 std::vector<std::string> sharedNormScales(const FlatGraph &graph);
 

@@ -139,6 +139,16 @@ void readInputs(const onnx::GraphProto &graph, ModelFile &model) {
   }
 }
 
+/// "BertForMaskedLM" of "['transformers.models.bert.modeling_bert.BertForMaskedLM', ...]", outermost module first.
+std::string classOf(const onnx::NodeProto &node) {
+  const std::string *hierarchy = entryOf(node.metadata_props(), "pkg.torch.onnx.class_hierarchy");
+  constexpr std::string_view start = "['transformers.";
+  if (hierarchy == nullptr || !hierarchy->starts_with(start))
+    return "";
+  const std::string first = hierarchy->substr(2, hierarchy->find('\'', 2) - 2);
+  return first.substr(first.rfind('.') + 1);
+}
+
 /// models/export.py's notes. What is of another form was refused when the model was imported.
 void readNotes(const onnx::ModelProto &proto, ModelFile &model) {
   const auto note = [&](const char *key) {
@@ -173,8 +183,13 @@ ModelFile readModel(const std::string &path) {
   for (int i = 0; i < graph.initializer_size(); ++i)
     model.tensors[graph.initializer(i).name()] = tensorOf(graph.initializer(i), scanned.data[size_t(i)], model.path);
   readInputs(graph, model);
-  for (const onnx::NodeProto &node : graph.node())
+  for (const onnx::ValueInfoProto &output : graph.output())
+    model.outputs.insert(output.name());
+  for (const onnx::NodeProto &node : graph.node()) {
     model.read.insert(node.input().begin(), node.input().end());
+    if (model.className.empty())
+      model.className = classOf(node);
+  }
   model.bringsAlgorithm = scanned.proto.training_info_size() > 0;
   try {
     readNotes(scanned.proto, model);
