@@ -32,9 +32,9 @@ constexpr std::optional<LossKind> lossKindFromName(std::string_view name) {
 /// What --attach-loss and "deepstatic": {"loss": ...} say.
 struct AttachedLoss {
   LossKind kind = LossKind::CausalLm;
-  double labelSmoothing = 0;   // at least 0, less than 1
-  int64_t ignoreIndex = -100;  // a label that does not count
-  std::string logits = {};     // an output; empty: the one that must be meant
+  double labelSmoothing = 0;  // at least 0, less than 1
+  int64_t ignoreIndex = -100; // a label that does not count
+  std::string logits = {};    // an output; empty: the one that must be meant
 };
 
 /// The graph input that an attached loss reads.

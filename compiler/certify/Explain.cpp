@@ -99,7 +99,8 @@ constexpr Explanation explanations[] = {
      "Each parameter of the module is an initializer of the file, under its PyTorch name, unchanged.",
      "By default torch.onnx.export merges equal small parameters: all fresh norm scales become one, and train as one. "
      "It also transposes and renames weights.",
-     "Export with models/export.py, or with torch.onnx.export(..., dynamo=True, optimize=False)."},
+     "Export with models/export.py, or with torch.onnx.export(..., dynamo=True, optimize=False); or give the module's "
+     "weights with --weights FOLDER, whose values say where each parameter is (docs/hugging-face.md)."},
     {"attach-loss", "A plan trains on one scalar; a graph that ends in logits has none.",
      "transformers' exporter and torch.onnx.export write the forward pass of a model without labels.",
      "Let ds-opt put the loss behind the logits: --attach-loss causal-lm, masked-lm, token-classification, "

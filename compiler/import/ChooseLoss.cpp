@@ -3,10 +3,10 @@
 // The loss stands in the graph, or is put behind its logits: --attach-loss, deepstatic.loss, or what transformers takes
 // for a class of the model's name (loss_utils.py).
 //===----------------------------------------------------------------------===//
+#include "compiler/import/AttachedLoss.h"
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/files/Failure.h"
-#include "compiler/import/AttachedLoss.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -59,8 +59,8 @@ std::optional<LossKind> lossOfClass(const std::string &name, const Shape &logits
     return LossKind::MaskedLm;
   if (name.ends_with("ForTokenClassification"))
     return LossKind::TokenClassification;
-  for (const char *ending : {"ForSequenceClassification", "ForImageClassification", "ForVideoClassification",
-                             "ForAudioClassification"})
+  for (const char *ending :
+       {"ForSequenceClassification", "ForImageClassification", "ForVideoClassification", "ForAudioClassification"})
     if (name.ends_with(ending) && !logits.empty())
       return logits.back() == 1 ? LossKind::Regression : LossKind::Classification;
   return std::nullopt;
@@ -86,8 +86,8 @@ std::string GraphImporter::chooseLogits() const {
   const onnx::GraphProto &graph = model_.proto.graph();
   const std::string asked = options_.attach ? options_.attach->logits : "";
   if (!asked.empty() && !hasOutput(graph, asked))
-    throw Failure("deepstatic.loss takes its logits from '" + asked + "', which is no output of the model; its outputs are " +
-                  listOf(graph.output()));
+    throw Failure("deepstatic.loss takes its logits from '" + asked +
+                  "', which is no output of the model; its outputs are " + listOf(graph.output()));
   if (!asked.empty() || hasOutput(graph, "logits"))
     return asked.empty() ? "logits" : asked;
   std::vector<std::string> floats;
@@ -170,8 +170,7 @@ AttachedLoss GraphImporter::lossToAttach(const std::string &output, const Value 
         fitting += (fitting.empty() ? "" : ", ") + std::string(word);
   throw Failure("output '" + output + "' is " + std::string(ds::name(logits.dtype)) + " " + toString(logits.shape) +
                 ", but the loss must be one float of rank 0; " +
-                (fitting.empty() ? "reduce it in the model"
-                                 : "attach one that fits (--attach-loss " + fitting + ")") +
+                (fitting.empty() ? "reduce it in the model" : "attach one that fits (--attach-loss " + fitting + ")") +
                 ", or choose another output with --loss NAME" + saysMore("attach-loss"));
 }
 
@@ -182,8 +181,8 @@ mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &lo
     throw Failure("a loss is attached (" + std::string(name(options_.attach->kind)) +
                   "), but the model brings its own training algorithm (training_info) and computes its loss itself");
   const AttachedLoss loss = lossToAttach(output, logits);
-  const std::string start = "a loss of kind " + std::string(name(loss.kind)) + " does not fit output '" + output + "', " +
-                            std::string(ds::name(logits.dtype)) + " " + toString(logits.shape) + ": ";
+  const std::string start = "a loss of kind " + std::string(name(loss.kind)) + " does not fit output '" + output +
+                            "', " + std::string(ds::name(logits.dtype)) + " " + toString(logits.shape) + ": ";
   if (!ds::isFloat(logits.dtype))
     throw Failure(start + "logits are floats");
   if (const std::string why = unfitness(loss.kind, logits.shape); !why.empty())

@@ -14,6 +14,9 @@ namespace ds::import {
 /// The end of a sentence that refuses a hazard of the exporter; `id` is of compiler/certify/Explain.cpp.
 std::string saysMore(const std::string &id);
 
+/// Whether torch.onnx.export's optimizer was at work (optimize=True, its default).
+bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph);
+
 /// Refuses a model whose parameters the exporter rewrote: optimized, or constant-folded by the TorchScript exporter.
 /// `known` are the names of its initializers and inputs.
 void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,

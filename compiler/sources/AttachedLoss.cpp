@@ -186,8 +186,8 @@ std::optional<Claim> requireAttachedLoss(const proto::Plan &plan, const ModelFil
     refuse("its logits are '" + said->logits + "', which is no output of the model");
   Program(plan, "microbatch").require(*said);
   Program(plan, "evaluate").require(*said);
-  return Claim{"attached_loss", "the loss is " + kind + " of output '" + said->logits + "' and input '" + attachedLabels +
-                                    "', put there by ds-opt"};
+  return Claim{"attached_loss", "the loss is " + kind + " of output '" + said->logits + "' and input '" +
+                                    attachedLabels + "', put there by ds-opt"};
 }
 
 } // namespace ds::sources

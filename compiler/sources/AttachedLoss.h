@@ -17,6 +17,7 @@ std::optional<AttachedLoss> attachedLossOf(const plan::proto::Plan &plan);
 /// That a plan with an attached loss has the one of the configuration, or else of the model's class, and that its
 /// reference program computes it from the labels: shift, ignored label, smoothing. A null source is not compared.
 /// Throws ds::Error; nothing for a model with a loss of its own.
-std::optional<Claim> requireAttachedLoss(const plan::proto::Plan &plan, const ModelFile *model, const ConfigFile *config);
+std::optional<Claim> requireAttachedLoss(const plan::proto::Plan &plan, const ModelFile *model,
+                                         const ConfigFile *config);
 
 } // namespace ds::sources

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -149,6 +150,15 @@ std::string classOf(const onnx::NodeProto &node) {
   return first.substr(first.rfind('.') + 1);
 }
 
+/// Lines "p_x: PARAMETER target='a.b.weight'".
+void readSignature(const std::string &text, ModelFile &model) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (const size_t mark = line.find(" PARAMETER target='"); mark != std::string::npos)
+      if (const size_t begin = line.find('\'', mark) + 1, end = line.find('\'', begin); end != std::string::npos)
+        model.parameters.insert(line.substr(begin, end - begin));
+}
+
 /// models/export.py's notes. What is of another form was refused when the model was imported.
 void readNotes(const onnx::ModelProto &proto, ModelFile &model) {
   const auto note = [&](const char *key) {
@@ -190,6 +200,8 @@ ModelFile readModel(const std::string &path) {
     if (model.className.empty())
       model.className = classOf(node);
   }
+  if (const std::string *text = entryOf(graph.metadata_props(), "pkg.torch.export.ExportedProgram.graph_signature"))
+    readSignature(*text, model);
   model.bringsAlgorithm = scanned.proto.training_info_size() > 0;
   try {
     readNotes(scanned.proto, model);

@@ -62,12 +62,23 @@ void requireTies(const proto::Variable &variable, const ModelFile &model) {
                 "; they are not the same");
 }
 
-Claim parameters(const proto::Plan &plan, const ModelFile &model) {
+/// Whether a parameter that is no initializer of the model, which an exporter rewrote, is one of its module: by its
+/// name, or, of a tied one whose other name the weights have, by its values.
+bool isMatched(const proto::Plan &plan, const proto::Variable &variable, const ModelFile &model,
+               const std::string &planFolder) {
+  if (!isGiven(plan, variable))
+    return false;
+  return model.parameters.contains(variable.name()) || model.read.contains(variable.name()) ||
+         holdsGiven(plan, variable, model, planFolder);
+}
+
+Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
   std::set<std::string> known;
   size_t trained = 0;
   for (const proto::Variable &variable : plan.variables()) {
     const auto tensor = model.tensors.find(variable.name());
-    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end())
+    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end() &&
+        !isMatched(plan, variable, model, planFolder))
       throw Error("the plan has a parameter " + variable.name() + ", which the model does not have");
     if (tensor == model.tensors.end())
       continue;
@@ -150,7 +161,7 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
 } // namespace
 
 std::vector<Claim> requireWeights(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
-  std::vector<Claim> claims = {parameters(plan, model)};
+  std::vector<Claim> claims = {parameters(plan, model, planFolder)};
   if (!model.bringsAlgorithm) // whose initialization is a graph of its own
     claims.push_back(requireFirstValues(plan, model, planFolder));
   claims.push_back(inputs(plan, model));

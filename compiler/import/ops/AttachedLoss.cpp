@@ -17,12 +17,14 @@ onnx::NodeProto lossNode() {
 /// The label of the next token at each token, and none at the last. labels: [batch, tokens].
 Value shifted(Node &node, const Value &labels, int64_t ignored) {
   const mlir::Value whole = node.operand(labels);
-  auto padded = node.create<train::PadOp>({whole}, {node.list("low", {0, 0}), node.list("high", {0, 1}),
-                                                    node.list("interior", {0, 0}), node.real("value", double(ignored))});
+  auto padded =
+      node.create<train::PadOp>({whole}, {node.list("low", {0, 0}), node.list("high", {0, 1}),
+                                          node.list("interior", {0, 0}), node.real("value", double(ignored))});
   return sliceAlong(node, Value::of(padded.getResult()), 1, 1, labels.shape[1]);
 }
 
-/// The mean over the rows that count of the mean over classes of -log p: what smoothing mixes in. scores: [rows, classes].
+/// The mean over the rows that count of the mean over classes of -log p: what smoothing mixes in. scores: [rows,
+/// classes].
 Value meanOverClasses(Node &node, const Value &scores, const Value &labels, int64_t ignored) {
   const Algebra math(node);
   const Value counts = math.negation(math.equal(labels, Value::of(Constant::integer(ignored))));
@@ -59,7 +61,8 @@ Value squaredError(Node &node, const Value &logits, const Value &labels) {
 } // namespace
 
 std::string unfitness(LossKind kind, const Shape &logits) {
-  const bool ofTokens = kind == LossKind::CausalLm || kind == LossKind::MaskedLm || kind == LossKind::TokenClassification;
+  const bool ofTokens =
+      kind == LossKind::CausalLm || kind == LossKind::MaskedLm || kind == LossKind::TokenClassification;
   if (ofTokens)
     return logits.size() == 3 ? "" : "it needs logits [batch, tokens, classes]";
   if (kind == LossKind::Regression)
@@ -81,8 +84,7 @@ Value attachedLoss(GraphImporter &graph, const AttachedLoss &loss, const Value &
   const onnx::NodeProto proto = lossNode();
   const FlatNode flat{&proto, newestOpset};
   Node node(graph, flat, location);
-  return loss.kind == LossKind::Regression ? squaredError(node, logits, labels)
-                                           : ofClasses(node, loss, logits, labels);
+  return loss.kind == LossKind::Regression ? squaredError(node, logits, labels) : ofClasses(node, loss, logits, labels);
 }
 
 Value weightedSum(GraphImporter &graph, const std::vector<std::pair<std::string, double>> &terms,

@@ -55,11 +55,14 @@ TEST(LossSettings, Refuses) {
                                 "the nearest is causal-lm");
   holds(refusal(R"({"label_smoothing": 0.1})"), R"(it has no kind; write {"kind": "causal-lm"})");
   holds(refusal(R"({"kind": 3})"), R"(kind is 3 and must be a text such as "causal-lm")");
-  holds(refusal(R"({"kind": "causal-lm", "label_smoothing": 1})"), "label_smoothing is 1 and must be at least 0 and less than 1");
+  holds(refusal(R"({"kind": "causal-lm", "label_smoothing": 1})"),
+        "label_smoothing is 1 and must be at least 0 and less than 1");
   holds(refusal(R"({"kind": "causal-lm", "ignore_index": 0.5})"), "ignore_index is 0.5 and must be a whole number");
   holds(refusal(R"({"kind": "causal-lm", "logits": ""})"), R"(logits is "" and must be the name of an output)");
-  holds(refusal(R"({"kind": "causal-lm", "weight": 2})"), "it has weight; kind, label_smoothing, ignore_index and logits are available");
-  holds(refusal(R"({"kind": "regression", "label_smoothing": 0.1})"), "label_smoothing belongs to labels that are classes; a regression has none");
+  holds(refusal(R"({"kind": "causal-lm", "weight": 2})"),
+        "it has weight; kind, label_smoothing, ignore_index and logits are available");
+  holds(refusal(R"({"kind": "regression", "label_smoothing": 0.1})"),
+        "label_smoothing belongs to labels that are classes; a regression has none");
 }
 
 } // namespace
