@@ -67,6 +67,11 @@ constexpr Explanation explanations[] = {
      "A norm's scale begins with its bias's zeros.", ofSources},
     {"inputs", "Inputs have the model's names, types and shapes, and labels are the same or the next token as it says.",
      "Labels are not shifted by one token, and the model learns to copy.", ofSources},
+    {"attached_loss",
+     "The loss is the one that was asked for: of the model's logits and the input labels, with shift, ignored label "
+     "and "
+     "label smoothing.",
+     "A causal model's labels are not shifted, or padding counts.", ofSources},
     {"configuration", "The ds_config.json has the SHA-256 that the plan was compiled from.",
      "The file was edited, and the plan was not compiled again.", ofSources},
     {"batch", "Micro-batch, accumulation and batch follow from the configuration and the data-parallel ranks.",
@@ -94,7 +99,14 @@ constexpr Explanation explanations[] = {
      "Each parameter of the module is an initializer of the file, under its PyTorch name, unchanged.",
      "By default torch.onnx.export merges equal small parameters: all fresh norm scales become one, and train as one. "
      "It also transposes and renames weights.",
-     "Export with models/export.py, or with torch.onnx.export(..., dynamo=True, optimize=False)."},
+     "Export with models/export.py, or with torch.onnx.export(..., dynamo=True, optimize=False); or give the module's "
+     "weights with --weights FOLDER, whose values say where each parameter is (docs/hugging-face.md)."},
+    {"attach-loss", "A plan trains on one scalar; a graph that ends in logits has none.",
+     "transformers' exporter and torch.onnx.export write the forward pass of a model without labels.",
+     "Let ds-opt put the loss behind the logits: --attach-loss causal-lm, masked-lm, token-classification, "
+     "classification "
+     "or regression, or \"deepstatic\": {\"loss\": ...} in the configuration (docs/attach-loss.md). The data then need "
+     "labels."},
     {"folded-constants", "No weight is a copy that the exporter computed from a parameter.",
      "The TorchScript exporter writes onnx::MatMul_123, a transposed weight without its name: nothing says any more "
      "where its trained values belong.",

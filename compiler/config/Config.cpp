@@ -150,6 +150,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
     checkMicrobatches(resolver, config);
     resolvePrecision(resolver, config);
     resolveNormalization(resolver, config);
+    resolveLoss(resolver, config);
     resolveOptimizer(resolver, config);
     resolveScheduler(resolver, config);
     resolveParameterGroups(resolver, config);

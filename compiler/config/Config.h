@@ -3,6 +3,7 @@
 
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "compiler/scheduling/Recompute.h"
+#include "core/AttachedLoss.h"
 #include "core/Error.h"
 
 #include <cstdint>
@@ -174,10 +175,11 @@ struct Config {
   int64_t trainBatchSize = 0;
   int64_t microBatchSize = 0;
   int64_t accumulationSteps = 0;
-  int64_t ranks = 1;         // data-parallel width: worldRanks / pipeline.stages
-  int64_t worldRanks = 1;    // --ranks
-  bool bf16 = false;         // computes with bfloat16 (docs/precision.md)
-  bool lossByTokens = false; // losses are weighed by the targets of the whole batch (docs/loss.md)
+  int64_t ranks = 1;                // data-parallel width: worldRanks / pipeline.stages
+  int64_t worldRanks = 1;           // --ranks
+  bool bf16 = false;                // computes with bfloat16 (docs/precision.md)
+  bool lossByTokens = false;        // losses are weighed by the targets of the whole batch (docs/loss.md)
+  std::optional<AttachedLoss> loss; // none: the model has its own, or its file says which (docs/attach-loss.md)
   std::optional<Fp16> fp16;
   Optimizer optimizer;
   Scheduler scheduler;

@@ -35,6 +35,7 @@ constexpr KeyRule rules[] = {
     {"scheduler.type", Honoured, "", ""},
     {"scheduler.params", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
+    {"deepstatic.loss", Honoured, "", ""},
     {"deepstatic.loss_normalization", Honoured, "", ""},
     {"deepstatic.parameter_groups", Honoured, "", ""},
     {"deepstatic.pipeline", Honoured, "", ""},

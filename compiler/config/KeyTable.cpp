@@ -128,6 +128,10 @@ the least recompute whose plan fits into the device's memory, and none where tha
 `"full"` and a number, the level. `{"REGEX": "recompute"}` chooses ops by name, and `"save"` keeps their results; the first rule that
 matches decides. `activation_checkpointing.number_checkpoints` k belongs to `"full"`: k runs of layers are recomputed, each as a whole.
 
+## Which loss
+`deepstatic.loss` puts a loss behind a graph that ends in logits: `"causal-lm"`, `"masked-lm"`, `"token-classification"`, `"classification"` or `"regression"`,
+or an object with `kind`, `label_smoothing`, `ignore_index` and `logits`. `--attach-loss` wins over it. `docs/attach-loss.md` has more.
+
 ## How the loss is averaged
 `deepstatic.loss_normalization` is `"microbatch"`, the mean of each micro-batch's own mean, as in DeepSpeed, or `"tokens"`: every label that
 is not ignored weighs the same in the whole batch, as with `num_items_in_batch` of transformers. `docs/loss.md` has more.

@@ -60,6 +60,15 @@ json schedulerJson(const Config &config) {
   return {{"type", name(s.type)}, {"params", params}};
 }
 
+json lossJson(const AttachedLoss &loss) {
+  json written = {{"kind", name(loss.kind)}};
+  if (loss.kind != LossKind::Regression)
+    written.update({{"label_smoothing", loss.labelSmoothing}, {"ignore_index", loss.ignoreIndex}});
+  if (!loss.logits.empty())
+    written["logits"] = loss.logits;
+  return written;
+}
+
 json groupsJson(const std::vector<ParameterGroup> &groups) {
   json list = json::array();
   for (const ParameterGroup &group : groups) {
@@ -172,6 +181,8 @@ std::string resolvedJson(const Config &config) {
                                                    : json{{"snapshot", "blocking"}}},
         {"device_memory", config.deviceMemory ? json(*config.deviceMemory) : json(nullptr)}}},
   };
+  if (config.loss)
+    resolved["deepstatic"]["loss"] = lossJson(*config.loss);
   if (!config.parameterGroups.empty())
     resolved["deepstatic"]["parameter_groups"] = groupsJson(config.parameterGroups);
   for (const auto &[section, monitor] :

@@ -85,6 +85,7 @@ private:
 void resolvePipeline(Resolver &resolver, Config &config);         // sets the data-parallel width
 void resolveBatchSizes(Resolver &resolver, Config &config);       // after the pipeline
 void checkMicrobatches(Resolver &resolver, const Config &config); // of the pipeline; after the batch sizes
+void resolveLoss(Resolver &resolver, Config &config);
 void resolveOptimizer(Resolver &resolver, Config &config);
 void resolveScheduler(Resolver &resolver, Config &config);
 void resolveParameterGroups(Resolver &resolver, Config &config); // after the optimizer

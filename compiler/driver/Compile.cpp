@@ -402,12 +402,23 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
                                          const DiagnosticCollector &diagnostics) {
   import::ImportOptions model = request.model;
   model.dims["batch"] = config.microBatchSize;
+  model.attach = config.loss;
   OwningOpRef<ModuleOp> module = import::importModel(context, model);
   if (!module)
     diagnostics.raise("import");
   options.ownAlgorithm = checkOptimizer(config, *module, request.overrides.fileName);
   runPipeline(*module, "simplification", buildSimplifyPipeline, options, diagnostics);
   return module;
+}
+
+/// The plan says which loss it has, also where the model's class said it.
+static void noteAttachedLoss(ModuleOp module, config::Config &config) {
+  const auto kind = module->getAttrOfType<StringAttr>("train.attached_loss");
+  if (!kind)
+    return;
+  if (!config.loss)
+    config.loss = AttachedLoss{.kind = lossKindFromName(kind.getValue()).value()};
+  config.loss->logits = module->getAttrOfType<StringAttr>("train.attached_logits").str();
 }
 
 CompileResult ds::driver::compile(const CompileRequest &request) {
@@ -431,6 +442,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
     options = compileOptions(request, config, machine);
     options.ownAlgorithm = ownAlgorithm;
   }
+  noteAttachedLoss(*module, config);
   if (request.emit == Emit::Train)
     return {print(*module), {}};
   request.progress("differentiating");

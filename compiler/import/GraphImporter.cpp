@@ -22,6 +22,7 @@ GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options,
       variables_(model, metadata, algorithm, options, files, outside, graph.differentiated) {}
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
+  checkLossNames();
   const std::vector<std::string> results = chooseResults();
   std::set<std::string> needed;
   std::vector<std::string> roots = results;
@@ -50,48 +51,6 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
 }
 
 //===-- what is needed --------------------------------------------------------===//
-
-static bool isFloatScalar(const onnx::ValueInfoProto &output) {
-  const auto &type = output.type().tensor_type();
-  const std::optional<DType> dtype = dtypeFromOnnx(type.elem_type());
-  return dtype && ds::isFloat(*dtype) && type.has_shape() && type.shape().dim_size() == 0;
-}
-
-std::vector<std::string> GraphImporter::chooseResults() const {
-  if (options_.results == ImportOptions::Results::Loss)
-    return {chooseLoss()};
-  std::vector<std::string> names;
-  for (const onnx::ValueInfoProto &output : model_.proto.graph().output())
-    names.push_back(output.name());
-  return names;
-}
-
-std::string GraphImporter::chooseLoss() const {
-  const auto &outputs = model_.proto.graph().output();
-  std::string list;
-  std::vector<std::string> scalars;
-  for (const onnx::ValueInfoProto &output : outputs) {
-    list += (list.empty() ? "'" : ", '") + output.name() + "'";
-    if (isFloatScalar(output))
-      scalars.push_back(output.name());
-  }
-  if (!options_.loss.empty()) {
-    for (const onnx::ValueInfoProto &output : outputs)
-      if (output.name() == options_.loss)
-        return options_.loss;
-    throw Failure("--loss '" + options_.loss + "' is no output of the model; its outputs are " + list);
-  }
-  if (algorithm_.present && graph_.gradientTargets.size() == 1)
-    return *graph_.gradientTargets.begin();
-  if (outputs.size() == 1)
-    return outputs[0].name();
-  if (scalars.size() == 1)
-    return scalars[0];
-  throw Failure("the model has " + std::to_string(scalars.size()) +
-                " float outputs of rank 0, and one must be the loss; "
-                "choose among " +
-                list + " with --loss NAME");
-}
 
 /// The nodes that `results` depend on, in order, and all names that they use.
 std::vector<const FlatNode *> GraphImporter::neededNodes(const std::vector<std::string> &results,
@@ -281,11 +240,12 @@ Value GraphImporter::atName(const std::string &name, Value value, Location locat
 //===-- the end ---------------------------------------------------------------===//
 
 void GraphImporter::finish(const std::vector<std::string> &results) {
-  if (options_.results == ImportOptions::Results::Loss)
-    checkLoss(results[0]);
   SmallVector<mlir::Value> values;
-  for (const std::string &result : results)
-    values.push_back(operand(lookup(result), function_.getLoc()));
+  if (options_.results == ImportOptions::Results::Loss)
+    values.push_back(lossOf(results));
+  else
+    for (const std::string &result : results)
+      values.push_back(operand(lookup(result), function_.getLoc()));
   if (algorithm_.present)
     storeUpdates();
   func::ReturnOp::create(builder_, function_.getLoc(), values);
@@ -310,16 +270,6 @@ void GraphImporter::storeUpdates() {
                            operand(update, function_.getLoc()));
   }
   function_->setAttr("train.algorithm", builder_.getUnitAttr());
-}
-
-void GraphImporter::checkLoss(const std::string &loss) {
-  const Value &value = lookup(loss);
-  if (!ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence || value.rank() != 0)
-    throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
-                  ", but the loss must be one float of rank 0; reduce it in the model, or choose another output with "
-                  "--loss NAME");
-  if (value.kind != Value::Kind::Runtime)
-    throw Failure("output '" + loss + "' depends on no input, so there is nothing to train");
 }
 
 void GraphImporter::eraseUnused() {

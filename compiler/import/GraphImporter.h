@@ -58,6 +58,8 @@ public:
 private:
   std::vector<std::string> chooseResults() const;
   std::string chooseLoss() const;
+  std::string chooseLogits() const;
+  void checkLossNames() const;
   std::vector<const FlatNode *> neededNodes(const std::vector<std::string> &results,
                                             std::set<std::string> &names) const;
   void createFunction(const std::set<std::string> &needed);
@@ -72,6 +74,10 @@ private:
   void finish(const std::vector<std::string> &results);
   void storeUpdates();
   void checkLoss(const std::string &loss);
+  mlir::Value lossOf(const std::vector<std::string> &results);
+  AttachedLoss lossToAttach(const std::string &output, const Value &logits) const;
+  mlir::Value attachLoss(const std::string &output, const Value &logits, mlir::Location location);
+  mlir::Value addLabels(LossKind kind, const Value &logits);
   void createVariables();
   void eraseUnused();
   mlir::Value readVariable(Variable &variable, mlir::Location location);

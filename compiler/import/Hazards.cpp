@@ -11,7 +11,7 @@ namespace ds::import {
 
 std::string saysMore(const std::string &id) { return "; ds-opt explain " + id + " says more"; }
 
-static bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph) {
+bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph) {
   for (const FlatNode &node : graph.nodes)
     if (findEntry(node.proto->metadata_props(), "pkg.onnxscript.rewriter.rule_name"))
       return true;
@@ -37,7 +37,9 @@ static void checkNotOptimized(const onnx::ModelProto &model, const FlatGraph &gr
     return;
   throw Failure("the exporter optimized this model, and " + std::to_string(count) + " of " +
                 std::to_string(metadata.parameterTargets.size()) + " parameters are no longer in it (" + lost +
-                (count > 5 ? ", ..." : "") + "); export with torch.onnx.export(..., optimize=False)" +
+                (count > 5 ? ", ..." : "") +
+                "); export with torch.onnx.export(..., optimize=False), or give the module's weights, whose values say "
+                "where they are, with --weights FOLDER" +
                 saysMore("optimized-export"));
 }
 
@@ -61,7 +63,7 @@ static void checkNotFolded(const onnx::ModelProto &model, const FlatGraph &graph
     if (isFloat && tensor.dims_size() >= 2 && isFoldedName(tensor.name()) && used.count(tensor.name()))
       throw Failure("the exporter folded constants, so initializer '" + tensor.name() +
                     "' is a transposed copy of a weight whose name is lost; export with do_constant_folding=False, or "
-                    "with dynamo=True and optimize=False" +
+                    "with dynamo=True and optimize=False, or give the module's weights with --weights FOLDER" +
                     saysMore("folded-constants"));
   }
 }
@@ -141,6 +143,13 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
       call.arguments[5] == "True")
     return true;
   return node.input_size() > 3 && metadata.mutatedBuffers.count(node.input(3)) != 0;
+}
+
+bool isCacheName(const std::string &name) {
+  for (const char *start : {"past_key_values", "present", "past.", "past_key", "past_value", "cache_params"})
+    if (name.starts_with(start))
+      return true;
+  return false;
 }
 
 std::vector<std::string> sharedNormScales(const FlatGraph &graph) {

@@ -14,6 +14,9 @@ namespace ds::import {
 /// The end of a sentence that refuses a hazard of the exporter; `id` is of compiler/certify/Explain.cpp.
 std::string saysMore(const std::string &id);
 
+/// Whether torch.onnx.export's optimizer was at work (optimize=True, its default).
+bool isOptimized(const onnx::ModelProto &model, const FlatGraph &graph);
+
 /// Refuses a model whose parameters the exporter rewrote: optimized, or constant-folded by the TorchScript exporter.
 /// `known` are the names of its initializers and inputs.
 void checkParametersIntact(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata,
@@ -38,6 +41,10 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
 /// The padding_idx of the embedding that a Gather node came from, at which PyTorch adds no gradient and ONNX cannot say
 /// so; nothing where it had none or does not say.
 std::optional<int64_t> paddingIndexOf(const onnx::NodeProto &node);
+
+/// Whether an input or output holds keys, values or states of earlier tokens, which generation keeps and training does
+/// not need.
+bool isCacheName(const std::string &name);
 
 /// Initializers that several LayerNormalization nodes scale by: equal ones were perhaps merged.
 std::vector<std::string> sharedNormScales(const FlatGraph &graph);

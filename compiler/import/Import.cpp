@@ -3,6 +3,7 @@
 
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
+#include "compiler/import/MatchWeights.h"
 #include "compiler/import/files/Failure.h"
 #include "compiler/import/files/Files.h"
 #include "dialects/Train/Train.h"
@@ -61,16 +62,21 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   const std::filesystem::path path = options.path;
   ScannedModel model = isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
   const TrainingAlgorithm algorithm = joinTrainingInfo(model, options);
-  const FlatGraph graph = flatten(model.proto);
+  FlatGraph graph = flatten(model.proto);
   WeightFiles files(path, bytes);
   if (!options.weights.empty())
     files.openSafetensors(options.weights);
+  Metadata metadata = readMetadata(model.proto);
+  const std::string matched =
+      options.weights.empty() ? "" : matchWeights(model, graph, metadata, files, options.weights);
   std::set<std::string> tensors;
   for (const auto &[name, type] : files.safetensors())
     tensors.insert(name);
   const std::set<std::string> outside = validate(model.proto, graph, tensors);
-  const Metadata metadata = readMetadata(model.proto);
-  checkParametersIntact(model.proto, graph, metadata, namesOf(model.proto.graph()));
+  if (matched.empty())
+    checkParametersIntact(model.proto, graph, metadata, namesOf(model.proto.graph()));
+  else
+    emitRemark(NameLoc::get(StringAttr::get(&context, options.path))) << matched;
   for (const std::string &name : sharedNormScales(graph))
     emitWarning(NameLoc::get(StringAttr::get(&context, options.path)))
         << "initializer '" << name

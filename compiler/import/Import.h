@@ -1,11 +1,14 @@
 //===- Import.h - an ONNX training graph becomes the train dialect ---------===//
 #pragma once
 
+#include "core/AttachedLoss.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +25,11 @@ struct ImportOptions {
   /// What @forward returns: the loss, to train; or every output of the graph as it is, for what only runs the graph.
   enum class Results { Loss, Outputs };
   Results results = Results::Loss;
-  /// Name of the output that is the loss; empty: the only float output of rank 0.
-  std::string loss;
+  /// The outputs that are the loss, and what each is multiplied by before they are added; none: the only float output
+  /// of rank 0, or the one that is called "loss".
+  std::vector<std::pair<std::string, double>> losses;
+  /// A loss to put behind the logits; none: where the model has no loss, the one of its transformers class.
+  std::optional<AttachedLoss> attach;
   /// A safetensors file that resolves what the model file leaves out; empty: none.
   std::string weights;
   /// What to do about Dropout whose training_mode the exporter lost: refuse; take it as written, which drops nothing;
@@ -40,8 +46,9 @@ struct ImportOptions {
 };
 
 /// The model as a module: one train.variable per parameter and buffer in use, `func.func @forward(inputs) -> loss`
-/// (or all outputs), and the attribute `train.model_path`. Weights stay in their files. On failure one error has gone
-/// through the context's DiagnosticEngine; never aborts, whatever the file holds.
+/// (or all outputs), and the attribute `train.model_path`; where a loss was attached, its kind and the name of the
+/// logits are the attributes `train.attached_loss` and `train.attached_logits`. Weights stay in their files. On failure
+/// one error has gone through the context's DiagnosticEngine; never aborts, whatever the file holds.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, const ImportOptions &options);
 
 /// The same for a model that is in memory; `options.path` names the file that the bytes stand for.

@@ -36,6 +36,8 @@ public:
   /// A tensor that they have; elements of floats of fewer bits than `dtype` will do. `parameter` is the model's name.
   TensorData locateInSafetensors(const std::string &name, const std::string &parameter, DType dtype,
                                  const Shape &shape) const;
+  /// One more name of a tensor that they have.
+  void addName(const std::string &name, const std::string &tensor) { entries_.emplace(name, entries_.at(tensor)); }
   /// A safetensors file, the index of several (model.safetensors.index.json), or a folder that holds one of the two.
   void openSafetensors(const std::string &path);
   /// The tensors of the safetensors files: ONNX's number of the type, and the shape.

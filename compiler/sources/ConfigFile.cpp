@@ -275,6 +275,20 @@ uint64_t readBucket(const Reader &reader, uint64_t hidden) {
 
 } // namespace
 
+AttachedLoss lossFromJson(const Json &value) {
+  const Json object = value.is_object() ? value : Json{{"kind", value}};
+  try {
+    const std::optional<LossKind> kind = lossKindFromName(object.at("kind").get<std::string>());
+    if (kind)
+      return {.kind = *kind,
+              .labelSmoothing = object.value("label_smoothing", 0.0),
+              .ignoreIndex = object.value("ignore_index", int64_t(-100)),
+              .logits = object.value("logits", "")};
+  } catch (const Json::exception &) { // said below
+  }
+  throw Error("deepstatic.loss is " + value.dump() + ", which is no loss to attach");
+}
+
 ConfigFile readConfig(std::string_view text, const std::string &name, const std::vector<std::string> &overrides,
                       uint64_t dataRanks, const Trained &trained) {
   const Reader reader(text, name, overrides);
@@ -283,6 +297,8 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
   readOptimizer(reader, config);
   readSchedule(reader, config);
   config.groups = readGroups(reader);
+  if (const Json *loss = reader.find("deepstatic.loss"))
+    config.loss = lossFromJson(*loss);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.tokens = reader.text("deepstatic.loss_normalization", "microbatch") == "tokens";
   config.reductionType = reader.text("communication_data_type", "fp32");

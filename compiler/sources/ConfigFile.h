@@ -2,6 +2,9 @@
 #pragma once
 
 #include "compiler/sources/LearningRate.h"
+#include "core/AttachedLoss.h"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -41,6 +44,7 @@ struct ConfigFile {
   Schedule schedule;
   CycledMomentum momentum;
   std::vector<Group> groups;
+  std::optional<AttachedLoss> loss; ///< deepstatic.loss
 };
 
 /// What the values "auto" rest on.
@@ -48,6 +52,9 @@ struct Trained {
   uint64_t hidden = 0; ///< the hidden size; 0: nothing says it
   bool bf16 = false;   ///< parameters are bfloat16
 };
+
+/// Of a text, or of an object with "kind"; throws ds::Error for what is neither.
+AttachedLoss lossFromJson(const nlohmann::json &value);
 
 /// `text` is HJSON; `overrides` are `key.path=value`, the last wins; `dataRanks` share a batch. Throws ds::Error.
 ConfigFile readConfig(std::string_view text, const std::string &name, const std::vector<std::string> &overrides,

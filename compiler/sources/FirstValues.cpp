@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -59,10 +60,10 @@ public:
       const auto tensor = model_.tensors.find(variable.name());
       if (variable.kind() == proto::Variable::OPTIMIZER || variable.kind() == proto::Variable::GRADIENT)
         requireZero(variable);
+      else if (isGiven(plan_, variable))
+        requireGiven(variable), ++given;
       else if (tensor == model_.tensors.end())
         ++folded;
-      else if (isGiven(variable.source()))
-        requireGiven(variable), ++given;
       else if (tensor->second.isHere)
         requireBytes(variable, tensor->second), ++inFiles;
       else
@@ -102,11 +103,6 @@ private:
       refuse(variable, "it lies in " + tensor.file + ", the plan takes it from " + file);
   }
 
-  /// By --weights: these win over what the model has.
-  bool isGiven(const proto::Source &source) const {
-    return source.has_range() && !plan_.weight_files(int(source.range().file())).header_sha256().empty();
-  }
-
   void requireGiven(const proto::Variable &variable) {
     requireRange(variable, placeInSafetensors(variable, weightFile(variable.source().range().file())));
   }
@@ -136,6 +132,12 @@ private:
     for (const std::string &name : names)
       if (const Json *found = byPrefix(it->second.tensors, name))
         return placeOf(*found, it->second.bytes, variable, path);
+    // A parameter that the exporter renamed, and the weights, too: the initializer of the model has its elements.
+    if (holdsGiven(plan_, variable, model_, planFolder_))
+      return {.dtype = dtypeFromNumber(variable.dtype()),
+              .file = path,
+              .offset = variable.source().range().offset(),
+              .length = variable.source().range().length()};
     refuse(variable, path + " has no tensor of that name");
   }
 
@@ -217,6 +219,44 @@ private:
 };
 
 } // namespace
+
+/// The elements of a matrix, columns first.
+static std::string transposed(const std::string &elements, const proto::Variable &matrix) {
+  const auto rows = size_t(matrix.shape(0)), columns = size_t(matrix.shape(1));
+  const size_t width = rows * columns == 0 ? 0 : elements.size() / (rows * columns);
+  std::string result;
+  for (size_t column = 0; column < columns; ++column)
+    for (size_t row = 0; row < rows; ++row)
+      result.append(elements, (row * columns + column) * width, width);
+  return result;
+}
+
+bool isGiven(const proto::Plan &plan, const proto::Variable &variable) {
+  const proto::Source &source = variable.source();
+  return source.has_range() && !plan.weight_files(int(source.range().file())).header_sha256().empty();
+}
+
+bool holdsGiven(const proto::Plan &plan, const proto::Variable &variable, const ModelFile &model,
+                const std::string &planFolder) {
+  const auto &range = variable.source().range();
+  if (!range.dtype().empty()) // widened
+    return false;
+  const auto bytesOf = [](const std::string &path, uint64_t offset, uint64_t length) {
+    std::string bytes(length, '\0');
+    import::InputFile::open(path)->read(offset, bytes);
+    return bytes;
+  };
+  const fs::path file = fs::path(planFolder) / plan.weight_files(int(range.file())).path();
+  const std::string wanted = bytesOf(file.lexically_normal().string(), range.offset(), range.length());
+  const std::string turned = variable.shape_size() == 2 ? transposed(wanted, variable) : wanted;
+  return std::ranges::any_of(model.tensors, [&](const auto &entry) {
+    const Tensor &tensor = entry.second;
+    if (!tensor.isHere || tensor.length != wanted.size())
+      return false;
+    const std::string has = tensor.file.empty() ? tensor.literal : bytesOf(tensor.file, tensor.offset, tensor.length);
+    return has == wanted || has == turned;
+  });
+}
 
 Claim requireFirstValues(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
   return FirstValues(plan, model, planFolder).require();

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,25 @@ void readInputs(const onnx::GraphProto &graph, ModelFile &model) {
   }
 }
 
+/// "BertForMaskedLM" of "['transformers.models.bert.modeling_bert.BertForMaskedLM', ...]", outermost module first.
+std::string classOf(const onnx::NodeProto &node) {
+  const std::string *hierarchy = entryOf(node.metadata_props(), "pkg.torch.onnx.class_hierarchy");
+  constexpr std::string_view start = "['transformers.";
+  if (hierarchy == nullptr || !hierarchy->starts_with(start))
+    return "";
+  const std::string first = hierarchy->substr(2, hierarchy->find('\'', 2) - 2);
+  return first.substr(first.rfind('.') + 1);
+}
+
+/// Lines "p_x: PARAMETER target='a.b.weight'".
+void readSignature(const std::string &text, ModelFile &model) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (const size_t mark = line.find(" PARAMETER target='"); mark != std::string::npos)
+      if (const size_t begin = line.find('\'', mark) + 1, end = line.find('\'', begin); end != std::string::npos)
+        model.parameters.insert(line.substr(begin, end - begin));
+}
+
 /// models/export.py's notes. What is of another form was refused when the model was imported.
 void readNotes(const onnx::ModelProto &proto, ModelFile &model) {
   const auto note = [&](const char *key) {
@@ -173,8 +193,15 @@ ModelFile readModel(const std::string &path) {
   for (int i = 0; i < graph.initializer_size(); ++i)
     model.tensors[graph.initializer(i).name()] = tensorOf(graph.initializer(i), scanned.data[size_t(i)], model.path);
   readInputs(graph, model);
-  for (const onnx::NodeProto &node : graph.node())
+  for (const onnx::ValueInfoProto &output : graph.output())
+    model.outputs.insert(output.name());
+  for (const onnx::NodeProto &node : graph.node()) {
     model.read.insert(node.input().begin(), node.input().end());
+    if (model.className.empty())
+      model.className = classOf(node);
+  }
+  if (const std::string *text = entryOf(graph.metadata_props(), "pkg.torch.export.ExportedProgram.graph_signature"))
+    readSignature(*text, model);
   model.bringsAlgorithm = scanned.proto.training_info_size() > 0;
   try {
     readNotes(scanned.proto, model);

@@ -38,7 +38,11 @@ struct ModelFile {
   std::string path;
   std::map<std::string, Tensor> tensors;    ///< by name
   std::map<std::string, GraphInput> inputs; ///< by name, without tensors
-  std::set<std::string> read;               ///< names that nodes of the graph take
+  std::set<std::string> outputs;
+  std::set<std::string>
+      parameters;             ///< of the module, by torch.export's signature; an optimizer may have rewritten them
+  std::string className;      ///< of transformers, of the module that was exported; empty: unknown
+  std::set<std::string> read; ///< names that nodes of the graph take
   std::optional<std::set<std::string>> trainable;
   std::map<std::string, std::set<std::string>> tied; ///< by name: its other names
   std::map<std::string, Drawn> drawn;

@@ -2,6 +2,7 @@
 #include "compiler/sources/Sources.h"
 
 #include "compiler/import/files/Files.h"
+#include "compiler/sources/AttachedLoss.h"
 #include "compiler/sources/ConfigFile.h"
 #include "compiler/sources/ModelFile.h"
 #include "compiler/sources/Settings.h"
@@ -52,8 +53,7 @@ Claim requireHeaders(const proto::Plan &plan, const std::string &planFolder) {
                                 " weight files are safetensors, with the headers that the plan was made from"};
 }
 
-std::vector<Claim> byModel(const proto::Plan &plan, const std::string &path, const std::string &planFolder) {
-  const ModelFile model = readModel(path);
+std::vector<Claim> byModel(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
   requireDigest(model.path, sha256OfFile(model.path), plan.sources().model_sha256(), "model");
   std::vector<Claim> claims = {{"model", "the plan was made from " + fs::path(model.path).filename().string() +
                                              ", SHA-256 " + hexOf(plan.sources().model_sha256())},
@@ -83,7 +83,7 @@ Trained trained(const proto::Plan &plan) {
   return result;
 }
 
-std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &path) {
+std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &path, ConfigFile &config) {
   const std::optional<std::string> text = readWhole(path);
   if (!text)
     throw Error(path + ": cannot be read: " + std::strerror(errno) + "; --config takes a DeepSpeed ds_config.json");
@@ -94,7 +94,8 @@ std::vector<Claim> byConfiguration(const proto::Plan &plan, const std::string &p
   for (const std::string &one : overrides)
     by += ", --set " + one;
   std::vector<Claim> claims = {{"configuration", by}};
-  for (Claim &claim : requireSettings(plan, readConfig(*text, path, overrides, dataRanks(plan), trained(plan))))
+  config = readConfig(*text, path, overrides, dataRanks(plan), trained(plan));
+  for (Claim &claim : requireSettings(plan, config))
     claims.push_back(std::move(claim));
   return claims;
 }
@@ -111,10 +112,17 @@ std::vector<Claim> requireSources(const proto::Plan &plan, const Places &places)
       claims.push_back(std::move(claim));
     }
   };
+  std::optional<ModelFile> model;
+  std::optional<ConfigFile> config;
   if (!places.model.empty())
-    add(byModel(plan, places.model, planFolder), "the model");
+    add(byModel(plan, model.emplace(readModel(places.model)), planFolder), "the model");
   if (!places.config.empty())
-    add(byConfiguration(plan, places.config), "the configuration");
+    add(byConfiguration(plan, places.config, config.emplace()), "the configuration");
+  if (model || config)
+    if (std::optional<Claim> loss = requireAttachedLoss(plan, model ? &*model : nullptr, config ? &*config : nullptr))
+      add({*std::move(loss)}, config && config->loss ? "the configuration"
+                              : model && config      ? "the model"
+                                                     : "the plan");
   return claims;
 }
 

@@ -1,6 +1,7 @@
 //===- Weights.cpp - whether a plan trains the parameters of its model ----===//
 #include "compiler/sources/Weights.h"
 
+#include "compiler/sources/AttachedLoss.h"
 #include "compiler/sources/FirstValues.h"
 #include "compiler/sources/ModelFile.h"
 #include "compiler/sources/Sources.h"
@@ -61,12 +62,23 @@ void requireTies(const proto::Variable &variable, const ModelFile &model) {
                 "; they are not the same");
 }
 
-Claim parameters(const proto::Plan &plan, const ModelFile &model) {
+/// Whether a parameter that is no initializer of the model, which an exporter rewrote, is one of its module: by its
+/// name, or, of a tied one whose other name the weights have, by its values.
+bool isMatched(const proto::Plan &plan, const proto::Variable &variable, const ModelFile &model,
+               const std::string &planFolder) {
+  if (!isGiven(plan, variable))
+    return false;
+  return model.parameters.contains(variable.name()) || model.read.contains(variable.name()) ||
+         holdsGiven(plan, variable, model, planFolder);
+}
+
+Claim parameters(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
   std::set<std::string> known;
   size_t trained = 0;
   for (const proto::Variable &variable : plan.variables()) {
     const auto tensor = model.tensors.find(variable.name());
-    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end())
+    if (variable.kind() == proto::Variable::PARAMETER && tensor == model.tensors.end() &&
+        !isMatched(plan, variable, model, planFolder))
       throw Error("the plan has a parameter " + variable.name() + ", which the model does not have");
     if (tensor == model.tensors.end())
       continue;
@@ -95,9 +107,44 @@ Claim parameters(const proto::Plan &plan, const ModelFile &model) {
                                  : "; the model does not say which, so this is the plan's word")};
 }
 
+void requireTokens(const proto::Input &input, const std::string &wanted) {
+  if (input.tokens() != wanted)
+    throw Error("input " + input.name() + " is made of the \"" + input.tokens() + "\" token by the plan, of the \"" +
+                wanted + "\" by the model (deepstatic.tokens)");
+}
+
+/// Of an attached loss, one number per row of logits; a causal model may be fed from a stream of tokens, and so are its
+/// labels.
+void requireAddedLabels(const proto::Plan &plan, const proto::Input &labels, LossKind kind) {
+  const std::optional<DType> dtype = dtypeFromNumber(labels.dtype());
+  const bool classes = kind != LossKind::Regression;
+  if (!dtype || (classes ? *dtype != DType::I64 : !isFloat(*dtype)) || labels.shape_size() == 0 ||
+      uint64_t(labels.shape(0)) != plan.training().micro_batch_size())
+    throw Error("input labels of the plan is " + nameOf(dtype) + " " + shapeText(labels.shape()) +
+                ", which are no labels of a loss of kind " + std::string(name(kind)));
+}
+
+/// Whether a stream of tokens feeds an input, where the model does not say so: those of a causal model and its labels.
+std::string tokensByLoss(const proto::Plan &plan, const ModelFile &model, const proto::Input &input) {
+  const std::optional<AttachedLoss> loss = attachedLossOf(plan);
+  const bool said = std::ranges::any_of(model.inputs, [](const auto &each) { return !each.second.tokens.empty(); });
+  if (!loss || loss->kind != LossKind::CausalLm || said)
+    return "";
+  const auto alike = [&](const proto::Input &other) {
+    return other.dtype() == proto::DTYPE_I64 && std::ranges::equal(other.shape(), input.shape());
+  };
+  return alike(input) && std::ranges::count_if(plan.inputs(), alike) == 2 ? "same" : "";
+}
+
 Claim inputs(const proto::Plan &plan, const ModelFile &model) {
   for (const proto::Input &input : plan.inputs()) {
     const auto found = model.inputs.find(input.name());
+    const std::optional<AttachedLoss> loss = attachedLossOf(plan);
+    if (loss && input.name() == attachedLabels) {
+      requireAddedLabels(plan, input, loss->kind);
+      requireTokens(input, tokensByLoss(plan, model, input));
+      continue;
+    }
     if (found == model.inputs.end())
       throw Error("the plan has an input " + input.name() + ", which the model does not have");
     std::vector<int64_t> shape = found->second.shape;
@@ -105,9 +152,7 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
       if (shape[i] < 0) // the micro-batch, or --dim
         shape[i] = i == 0 ? int64_t(plan.training().micro_batch_size()) : input.shape(int(i));
     requireType("input " + input.name(), input, found->second.dtype, shape);
-    if (input.tokens() != found->second.tokens)
-      throw Error("input " + input.name() + " is made of the \"" + input.tokens() + "\" token by the plan, of the \"" +
-                  found->second.tokens + "\" by the model (deepstatic.tokens)");
+    requireTokens(input, found->second.tokens.empty() ? tokensByLoss(plan, model, input) : found->second.tokens);
   }
   return {"inputs",
           std::to_string(plan.inputs_size()) + " inputs have the model's names, types, shapes and order of tokens"};
@@ -116,7 +161,7 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
 } // namespace
 
 std::vector<Claim> requireWeights(const proto::Plan &plan, const ModelFile &model, const std::string &planFolder) {
-  std::vector<Claim> claims = {parameters(plan, model)};
+  std::vector<Claim> claims = {parameters(plan, model, planFolder)};
   if (!model.bringsAlgorithm) // whose initialization is a graph of its own
     claims.push_back(requireFirstValues(plan, model, planFolder));
   claims.push_back(inputs(plan, model));

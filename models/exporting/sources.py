@@ -81,6 +81,8 @@ def _from_resnet(args) -> Model:
 
 def _from_folder(args) -> Model:
     saved = _saved_settings(args.source)
+    if saved.get("model_type") not in DROPOUT_KEYS:
+        return _from_any_folder(args, saved)
     config = _make_config(_config_class(saved["model_type"]), saved, args)
     if config.model_type in POSITIONS_KEY:
         fit_positions(config, args.seq, may_grow=False)
@@ -104,9 +106,71 @@ def _saved_settings(folder: str) -> dict:
         model_type = settings.get("model_type")
     except (OSError, ValueError, AttributeError) as error:
         raise Refusal(f"{folder} holds no readable config.json; give a folder written by save_pretrained") from error
-    if model_type not in DROPOUT_KEYS:
-        raise Refusal(f"{folder}: model_type '{model_type}' is not supported yet; supported: {', '.join(DROPOUT_KEYS)}")
+    if not model_type:
+        raise Refusal(f"{folder}/config.json names no model_type; give a folder written by save_pretrained")
     return settings
+
+
+def _from_any_folder(args, saved: dict) -> Model:
+    """A saved model of any class of transformers that takes tokens or images and computes its loss from labels."""
+    import transformers
+    class_name = (saved.get("architectures") or [""])[0]
+    model_class = getattr(transformers, class_name, None)
+    if model_class is None:
+        raise Refusal(f"{args.source}/config.json: transformers has no class '{class_name}' (architectures); save the model with save_pretrained")
+    if args.packed:
+        raise Refusal(f"--packed has no meaning for {class_name}; it is for gpt2, llama, moe and saved ones of these")
+    config_class = model_class.config_class
+    check_keys(config_class, args.settings)
+    dropouts = {key: args.dropout for key, value in config_class.from_dict(saved).to_dict().items() if key.endswith(_DROPOUTS) and isinstance(value, float)}
+    config = _guarded(args.source, lambda: config_class.from_dict({**saved, **dropouts, **args.settings, "use_cache": False}))
+    config._attn_implementation = args.attention or ("eager" if args.dropout else "sdpa")
+    inputs, tokens = _inputs_of_class(args, model_class, config)
+
+    def load():
+        return model_class.from_pretrained(args.source, config=config, dtype=_dtype(args), local_files_only=True)
+    return _assemble(args, config.model_type, None, lambda: model_class(config), load, inputs, tokens,
+                     lambda module: _named_loss_alone(module, list(inputs)))
+
+
+_DROPOUTS = ("dropout", "pdrop", "drop_rate", "dropout_prob", "dropout_rate", "drop_path_rate", "layerdrop")
+
+
+def _inputs_of_class(args, model_class, config):
+    """(example inputs, how a token stream becomes them), by what the class's forward takes."""
+    generator = torch.Generator().manual_seed(args.seed)
+    taken = inspect.signature(model_class.forward).parameters
+    main, name = model_class.main_input_name, model_class.__name__
+    if "labels" not in taken:
+        raise Refusal(f"{args.source}: {name} computes no loss from labels; export a class with a head, or its logits by torch.onnx.export, "
+                      "and let ds-opt attach the loss (docs/attach-loss.md)")
+    classes = config.num_labels
+    if main == "pixel_values" and isinstance(getattr(config, "image_size", None), int):
+        images = torch.randn(EXAMPLE_BATCH, getattr(config, "num_channels", 3), config.image_size, config.image_size, generator=generator)
+        return {main: images.to(_dtype(args)), "labels": torch.randint(classes, (EXAMPLE_BATCH,), generator=generator)}, {}
+    if main != "input_ids":
+        raise Refusal(f"{args.source}: {name} takes {main}, whose shape its configuration does not say; write a module:build with example inputs")
+    ids = torch.randint(config.get_text_config().vocab_size, (EXAMPLE_BATCH, args.seq), generator=generator)
+    if config.is_encoder_decoder:
+        return {"input_ids": ids, "decoder_input_ids": ids.clone(), "labels": ids.clone()}, {}
+    if name.endswith(("ForSequenceClassification", "ForImageClassification")):
+        labels = torch.randint(classes, (EXAMPLE_BATCH,), generator=generator) if classes > 1 else torch.randn(EXAMPLE_BATCH, generator=generator)
+        return {"input_ids": ids, "labels": labels}, {}
+    if name.endswith("ForTokenClassification"):
+        return {"input_ids": ids, "labels": ids % classes}, {}
+    causal = name.endswith(("ForCausalLM", "LMHeadModel"))
+    return {"input_ids": ids, "labels": ids.clone()}, {"input_ids": "same", "labels": "same"} if causal else {}
+
+
+def _named_loss_alone(module, names):
+    """Narrows forward to the named inputs and the loss; transformers looks its loss function up by the class's name."""
+    base = type(module)
+
+    def forward(self, *values, **named):
+        return base.forward(self, **dict(zip(names, values)), **named).loss
+    forward.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", *names)])
+    module.__class__ = type(base.__name__, (base,), {"forward": forward})
+    return module
 
 
 def _make_config(config_class, base: dict, args):

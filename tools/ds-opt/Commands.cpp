@@ -13,6 +13,7 @@
 #include "compiler/report/Report.h"
 #include "compiler/sources/Sources.h"
 #include "core/AtomicFile.h"
+#include "core/AttachedLoss.h"
 #include "core/Error.h"
 #include "core/Files.h"
 #include "runtime/plan/PlanFile.h"
@@ -23,6 +24,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -118,17 +120,48 @@ std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) 
   return dims;
 }
 
+/// `--loss lm_loss` and `--loss aux_loss=0.01`.
+std::vector<std::pair<std::string, double>> parseLosses(const std::vector<std::string> &texts) {
+  std::vector<std::pair<std::string, double>> losses;
+  for (const std::string &text : texts) {
+    const size_t equals = text.rfind('=');
+    const std::string name = text.substr(0, equals);
+    size_t used = 0;
+    double weight = 1;
+    try {
+      if (equals != std::string::npos)
+        weight = std::stod(text.substr(equals + 1), &used);
+    } catch (const std::exception &) {
+      used = 0;
+    }
+    if (name.empty() || !std::isfinite(weight) || (equals != std::string::npos && used != text.size() - equals - 1))
+      throw Error("--loss " + text + " is not NAME or NAME=WEIGHT with a finite weight; try --loss loss=0.5");
+    losses.emplace_back(name, weight);
+  }
+  return losses;
+}
+
+std::vector<std::string> lossKindNames() {
+  std::vector<std::string> names;
+  for (const auto &[name, kind] : lossKinds)
+    names.emplace_back(name);
+  return names;
+}
+
 /// The options of everything that reads a model.
 struct ModelArguments {
-  std::string path, loss, weights, batchNorm = "refuse", dropout = "refuse";
-  std::vector<std::string> dims, trainable, frozen;
+  std::string path, attachLoss, weights, batchNorm = "refuse", dropout = "refuse";
+  std::vector<std::string> dims, trainable, frozen, losses;
 
   void add(CLI::App &app) {
     app.add_option("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote")->required();
     app.add_option("--dim", dims, "NAME=SIZE of a symbolic dimension; batch is the micro-batch");
     app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
     app.add_option("--frozen", frozen, "do not train those that match");
-    app.add_option("--loss", loss, "the output that is the loss, where the graph has several");
+    app.add_option("--loss", losses,
+                   "the output that is the loss, where the graph has several; repeatable as NAME=WEIGHT: their sum");
+    app.add_option("--attach-loss", attachLoss, "the loss of a graph that ends in logits; it reads an input `labels`")
+        ->check(CLI::IsMember(lossKindNames()));
     app.add_option("--weights", weights,
                    "safetensors file, index of several or folder, with what the model file leaves out");
     app.add_option("--batch-norm", batchNorm, "as-written|train: what to do about BatchNormalization in inference mode")
@@ -143,7 +176,9 @@ struct ModelArguments {
     result.dims = parseDims(dims);
     result.trainable = trainable;
     result.frozen = frozen;
-    result.loss = loss;
+    result.losses = parseLosses(losses);
+    if (const std::optional<LossKind> kind = lossKindFromName(attachLoss))
+      result.attach = AttachedLoss{.kind = *kind};
     result.weights = weights;
     using Dropout = import::ImportOptions::Dropout;
     const std::map<std::string, Dropout> dropouts = {{"refuse", Dropout::Refuse},
@@ -181,6 +216,8 @@ struct PlanningArguments {
     result.configPath = config;
     result.overrides.fileName = config;
     result.overrides.sets = sets;
+    if (!model.attachLoss.empty())
+      result.overrides.sets.push_back("deepstatic.loss=" + model.attachLoss);
     if (!deviceMemory.empty())
       result.overrides.deviceMemory = config::parseBytes(deviceMemory, "--device-memory");
     if (!hostMemory.empty())

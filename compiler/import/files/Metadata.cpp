@@ -119,6 +119,13 @@ static void readValue(const onnx::ValueInfoProto &value, Metadata &metadata) {
 
 static void readSignature(const std::string &signature, Metadata &metadata) {
   metadata.parameterTargets = targetsOf("PARAMETER", signature);
+  static const std::string mark = ": PARAMETER target='"; // behind the placeholder, which begins its line
+  for (size_t at = signature.find(mark); at != std::string::npos; at = signature.find(mark, at + 1)) {
+    const size_t line = signature.rfind('\n', at), begin = line == std::string::npos ? 0 : line + 1;
+    const size_t target = at + mark.size(), end = signature.find('\'', target);
+    if (end != std::string::npos)
+      metadata.placeholders[signature.substr(begin, at - begin)] = signature.substr(target, end - target);
+  }
   for (std::string &name : targetsOf("BUFFER_MUTATION", signature))
     metadata.mutatedBuffers.insert(std::move(name));
 }

@@ -31,8 +31,9 @@ struct Metadata {
   std::map<std::string, InitialValue> initial;             // deepstatic.init
   std::map<std::string, std::string> tokens;               // input -> "same" or "next"
   std::map<std::string, ValueNote> values;
-  bool fromPyTorch = false;                  // written by one of its exporters
-  std::set<std::string> mutatedBuffers;      // those that the module's forward writes
+  bool fromPyTorch = false;                        // written by one of its exporters
+  std::set<std::string> mutatedBuffers;            // those that the module's forward writes
+  std::map<std::string, std::string> placeholders; // what calls name a parameter -> its name in the module
   std::vector<std::string> parameterTargets; // every parameter of the module, also those that optimization removed
 };
 

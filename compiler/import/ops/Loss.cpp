@@ -58,17 +58,19 @@ Rows rowsOf(Node &node, const Value &scores, const Value &labels) {
   return {reshape(node, last, {count, scores.shape[1]}), reshape(node, wide, {count}), expected};
 }
 
-/// One op for what training uses: no weights, a mean or a sum.
+/// One op for what training uses: no weights, a mean or a sum. scores: [M, C], labels: [M].
+Value crossEntropy(Node &node, const Value &scores, const Value &labels, int64_t ignored, train::Reduction by) {
+  const mlir::Value table = node.operand(scores), column = node.operand(labels);
+  const auto reduction = train::ReductionAttr::get(node.builder().getContext(), by);
+  auto op = node.create<train::CrossEntropyOp>(
+      {table, column}, {node.number("ignore_index", ignored), node.builder().getNamedAttr("reduction", reduction)});
+  return Value::of(op.getLoss());
+}
+
 Value crossEntropy(Node &node, const Value &logits, const Value &labels) {
   const Rows rows = rowsOf(node, logits, labels);
-  auto reduction =
-      train::ReductionAttr::get(node.builder().getContext(),
-                                reductionOf(node) == Reduction::Mean ? train::Reduction::Mean : train::Reduction::Sum);
-  const mlir::Value scores = node.operand(rows.scores), classes = node.operand(rows.labels);
-  auto op =
-      node.create<train::CrossEntropyOp>({scores, classes}, {node.number("ignore_index", ignoredLabel(node)),
-                                                             node.builder().getNamedAttr("reduction", reduction)});
-  return Value::of(op.getLoss());
+  return crossEntropy(node, rows.scores, rows.labels, ignoredLabel(node),
+                      reductionOf(node) == Reduction::Mean ? train::Reduction::Mean : train::Reduction::Sum);
 }
 
 /// weight[label] * -score[label], 0 where the label is ignored; a mean divides by the sum of the weights.
@@ -113,6 +115,10 @@ Value logSoftmaxOfClasses(Node &node, const Value &logits) {
 bool isPlain(Node &node) { return !node.has(2) && reductionOf(node) != Reduction::None; }
 
 } // namespace
+
+Value meanCrossEntropy(Node &node, const Value &scores, const Value &labels, int64_t ignoreIndex) {
+  return crossEntropy(node, scores, labels, ignoreIndex, train::Reduction::Mean);
+}
 
 void softmaxCrossEntropyLoss(Node &node) {
   refuseLostSmoothing(node);

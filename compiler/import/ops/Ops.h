@@ -110,6 +110,8 @@ void matMul(Node &node);
 void gemm(Node &node);
 
 // Loss.cpp
+/// Of scores [rows, classes] and int64 labels [rows].
+Value meanCrossEntropy(Node &node, const Value &scores, const Value &labels, int64_t ignoreIndex);
 void softmaxCrossEntropyLoss(Node &node);
 void negativeLogLikelihoodLoss(Node &node);
 

@@ -66,14 +66,14 @@ TEST(Model, ChoosesTheLoss) {
   *logits.mutable_type() = model.graph().input(0).type();
   EXPECT_TRUE(runImport(model).ok); // "loss" is the only float of rank 0
   ImportOptions options;
-  options.loss = "y";
+  options.losses = {{"y", 1}};
   EXPECT_TRUE(holds(runImport(model, options).error, "output 'y' is float32 [2, 3], but the loss must be one float"));
-  options.loss = "z";
+  options.losses = {{"z", 1}};
   EXPECT_TRUE(
       holds(runImport(model, options).error, "--loss 'z' is no output of the model; its outputs are 'loss', 'y'"));
   model.mutable_graph()->mutable_output(0)->clear_type();
-  EXPECT_TRUE(holds(runImport(model).error, "choose among 'loss', 'y' with --loss NAME"));
-  options.loss = "loss";
+  EXPECT_TRUE(runImport(model).ok); // by its name, of unknown rank
+  options.losses = {{"loss", 1}};
   EXPECT_TRUE(runImport(model, options).ok);
 }
 

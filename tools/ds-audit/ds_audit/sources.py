@@ -42,12 +42,33 @@ def compare_model(plan, folder, model):
     values = compare_first_values(plan, folder, {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer})
     step = Microbatch(plan, folder)
     try:
-        expected = float(numpy.asarray(ReferenceEvaluator(proto).run(["loss"], step.inputs())[0]))
+        expected = loss_of_model(plan, ReferenceEvaluator(proto), step.inputs())
     except Exception as error:
         raise Unusable(f"onnx's reference evaluator cannot compute the loss of {path}: {error}") from None
     if abs(step.loss - expected) > LOSS_TOLERANCE * max(abs(expected), 1):
         raise Refusal(f"the reference program's loss is {step.loss:.9g}, the model's {expected:.9g}")
     return [f"{values} first values", "the loss", f"{compare_gradients(step)} gradients"]
+
+
+def loss_of_model(plan, model, inputs):
+    """Its output `loss`; or, of its logits and labels, what deepstatic.loss asks for (transformers' loss_utils.py)."""
+    attached = json.loads(plan.config_json or "{}").get("deepstatic", {}).get("loss")
+    if not attached:
+        return float(numpy.asarray(model.run(["loss"], inputs)[0]))
+    labels = inputs["labels"]
+    own = {name: value for name, value in inputs.items() if name in model.input_names}
+    logits = numpy.asarray(model.run([attached["logits"]], own)[0], numpy.float64)
+    if attached["kind"] == "regression":
+        return float(((logits.reshape(labels.shape) - labels) ** 2).mean())
+    if attached["kind"] == "causal-lm":
+        logits, labels = logits[:, :-1], labels[:, 1:]
+    logits, labels = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+    counts = labels != attached["ignore_index"]
+    logits, labels = logits[counts], labels[counts]
+    logs = logits - logits.max(1, keepdims=True)
+    logs -= numpy.log(numpy.exp(logs).sum(1, keepdims=True))
+    smoothing = attached["label_smoothing"]
+    return float(-((1 - smoothing) * logs[numpy.arange(len(labels)), labels] + smoothing * logs.mean(1)).mean())
 
 
 def compare_first_values(plan, folder, initializers):

@@ -1,0 +1,71 @@
+//===- LossSettings.cpp - deepstatic.loss ---------------------------------===//
+#include "compiler/config/Config.h"
+#include "compiler/config/Hjson.h"
+#include "compiler/config/KnownKeys.h"
+#include "compiler/config/Resolver.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace ds::config {
+namespace {
+
+constexpr std::string_view path = "deepstatic.loss";
+
+void readKind(Resolver &resolver, std::string_view word, AttachedLoss &loss) {
+  if (const std::optional<LossKind> kind = lossKindFromName(word)) {
+    loss.kind = *kind;
+    return;
+  }
+  std::array<std::string_view, lossKinds.size()> words;
+  std::string list;
+  for (size_t i = 0; i < words.size(); ++i) {
+    words[i] = lossKinds[i].first;
+    list += (i == 0 ? "" : ", ") + std::string(words[i]);
+  }
+  resolver.refuse(path, "its kinds are " + list + "; the nearest is " + std::string(nearestName(word, words)));
+}
+
+void readMember(Resolver &resolver, const Member &member, AttachedLoss &loss) {
+  const Node &value = member.value;
+  const bool isInt = value.kind == Node::Kind::Int, isText = value.kind == Node::Kind::String;
+  const auto refuse = [&](const char *must) {
+    resolver.refuse(path, printable(member.key) + " is " + shortJson(value) + " and must be " + must);
+  };
+  if (member.key == "kind") {
+    isText ? readKind(resolver, value.text, loss) : refuse("a text such as \"causal-lm\"");
+  } else if (member.key == "label_smoothing") {
+    if ((!isInt && value.kind != Node::Kind::Float) || !(value.number >= 0 && value.number < 1))
+      return refuse("at least 0 and less than 1");
+    loss.labelSmoothing = value.number;
+  } else if (member.key == "ignore_index") {
+    isInt ? void(loss.ignoreIndex = value.integer) : refuse("a whole number");
+  } else if (member.key == "logits") {
+    isText && !value.text.empty() ? void(loss.logits = value.text) : refuse("the name of an output");
+  } else {
+    resolver.refuse(path, "it has " + printable(member.key) +
+                              "; kind, label_smoothing, ignore_index and logits are available");
+  }
+}
+
+} // namespace
+
+void resolveLoss(Resolver &resolver, Config &config) {
+  const Node *written = resolver.find(path);
+  if (!written || (written->kind != Node::Kind::String && written->kind != Node::Kind::Object))
+    return; // none, or refused for its type
+  AttachedLoss &loss = config.loss.emplace();
+  if (written->kind == Node::Kind::String)
+    return readKind(resolver, written->text, loss);
+  if (!member(*written, "kind"))
+    return resolver.refuse(path, R"(it has no kind; write {"kind": "causal-lm"})");
+  for (const Member &each : written->members)
+    readMember(resolver, each, loss);
+  if (loss.kind == LossKind::Regression)
+    for (const char *key : {"label_smoothing", "ignore_index"})
+      if (member(*written, key))
+        resolver.refuse(path, std::string(key) + " belongs to labels that are classes; a regression has none");
+}
+
+} // namespace ds::config

@@ -1,0 +1,229 @@
+//===- ChooseLoss.cpp - what of a model is trained on --------------------------===//
+//
+// The loss stands in the graph, or is put behind its logits: --attach-loss, deepstatic.loss, or what transformers takes
+// for a class of the model's name (loss_utils.py).
+//===----------------------------------------------------------------------===//
+#include "compiler/import/AttachedLoss.h"
+#include "compiler/import/GraphImporter.h"
+#include "compiler/import/Hazards.h"
+#include "compiler/import/files/Failure.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+
+namespace ds::import {
+namespace {
+
+bool isFloat(const onnx::ValueInfoProto &output) {
+  const std::optional<DType> dtype = dtypeFromOnnx(output.type().tensor_type().elem_type());
+  return dtype && ds::isFloat(*dtype);
+}
+
+bool isFloatScalar(const onnx::ValueInfoProto &output) {
+  const auto &type = output.type().tensor_type();
+  return isFloat(output) && type.has_shape() && type.shape().dim_size() == 0;
+}
+
+std::string listOf(const auto &outputs) {
+  std::string list;
+  for (const onnx::ValueInfoProto &output : outputs)
+    list += (list.empty() ? "'" : ", '") + output.name() + "'";
+  return list;
+}
+
+bool hasOutput(const onnx::GraphProto &graph, const std::string &name) {
+  return std::ranges::any_of(graph.output(), [&](const auto &output) { return output.name() == name; });
+}
+
+/// The class of the module that was exported: the first of "['transformers.models.bert.modeling_bert.BertForMaskedLM',
+/// ...]", which every node of the dynamo exporter has.
+std::string moduleClass(const FlatGraph &graph) {
+  for (const FlatNode &node : graph.nodes) {
+    const std::string *classes = findEntry(node.proto->metadata_props(), "pkg.torch.onnx.class_hierarchy");
+    const size_t begin = classes ? classes->find('\'') : std::string::npos;
+    const size_t end = begin == std::string::npos ? begin : classes->find('\'', begin + 1);
+    if (end == std::string::npos || !classes->substr(begin + 1).starts_with("transformers."))
+      continue;
+    const std::string path = classes->substr(begin + 1, end - begin - 1);
+    return path.substr(path.rfind('.') + 1);
+  }
+  return "";
+}
+
+/// The loss that transformers computes for a class, if it is called with labels.
+std::optional<LossKind> lossOfClass(const std::string &name, const Shape &logits) {
+  if (name.ends_with("ForCausalLM") || name == "GPT2LMHeadModel")
+    return LossKind::CausalLm;
+  if (name.ends_with("ForMaskedLM"))
+    return LossKind::MaskedLm;
+  if (name.ends_with("ForTokenClassification"))
+    return LossKind::TokenClassification;
+  for (const char *ending :
+       {"ForSequenceClassification", "ForImageClassification", "ForVideoClassification", "ForAudioClassification"})
+    if (name.ends_with(ending) && !logits.empty())
+      return logits.back() == 1 ? LossKind::Regression : LossKind::Classification;
+  return std::nullopt;
+}
+
+} // namespace
+
+std::vector<std::string> GraphImporter::chooseResults() const {
+  std::vector<std::string> names;
+  if (options_.results == ImportOptions::Results::Outputs)
+    for (const onnx::ValueInfoProto &output : model_.proto.graph().output())
+      names.push_back(output.name());
+  else if (!options_.losses.empty())
+    for (const auto &[name, weight] : options_.losses)
+      names.push_back(name);
+  else
+    names.push_back(options_.attach ? chooseLogits() : chooseLoss());
+  return names;
+}
+
+/// What becomes a loss if it is no scalar: named, called "logits", or the only float output that may be meant.
+std::string GraphImporter::chooseLogits() const {
+  const onnx::GraphProto &graph = model_.proto.graph();
+  const std::string asked = options_.attach ? options_.attach->logits : "";
+  if (!asked.empty() && !hasOutput(graph, asked))
+    throw Failure("deepstatic.loss takes its logits from '" + asked +
+                  "', which is no output of the model; its outputs are " + listOf(graph.output()));
+  if (!asked.empty() || hasOutput(graph, "logits"))
+    return asked.empty() ? "logits" : asked;
+  std::vector<std::string> floats;
+  for (const onnx::ValueInfoProto &output : graph.output())
+    if (isFloat(output) && !isCacheName(output.name()))
+      floats.push_back(output.name());
+  if (floats.size() == 1)
+    return floats[0];
+  throw Failure("the model has " + std::to_string(floats.size()) + " outputs that may be the logits; name one of " +
+                listOf(graph.output()) + R"( with --set 'deepstatic.loss={"kind": "causal-lm", "logits": "NAME"}')");
+}
+
+std::string GraphImporter::chooseLoss() const {
+  const auto &outputs = model_.proto.graph().output();
+  std::vector<std::string> scalars;
+  for (const onnx::ValueInfoProto &output : outputs)
+    if (isFloatScalar(output))
+      scalars.push_back(output.name());
+  if (algorithm_.present && graph_.gradientTargets.size() == 1)
+    return *graph_.gradientTargets.begin();
+  if (outputs.size() == 1)
+    return outputs[0].name();
+  if (scalars.size() == 1)
+    return scalars[0];
+  for (const onnx::ValueInfoProto &output : outputs) // also where the file does not say its rank
+    if (output.name() == "loss" && (isFloatScalar(output) || !output.type().tensor_type().has_shape()))
+      return "loss";
+  if (scalars.empty() && !algorithm_.present)
+    return chooseLogits();
+  throw Failure("the model has " + std::to_string(scalars.size()) +
+                " float outputs of rank 0, and one must be the loss; choose among " + listOf(outputs) +
+                " with --loss NAME, or several that are added with --loss A --loss B=0.5");
+}
+
+/// Each output of --loss, there once.
+void GraphImporter::checkLossNames() const {
+  std::set<std::string> seen;
+  for (const auto &[name, weight] : options_.losses) {
+    if (!hasOutput(model_.proto.graph(), name))
+      throw Failure("--loss '" + name + "' is no output of the model; its outputs are " +
+                    listOf(model_.proto.graph().output()));
+    if (!seen.insert(name).second)
+      throw Failure("--loss '" + name + "' is given twice");
+  }
+  if (!options_.losses.empty() && options_.attach)
+    throw Failure("--loss '" + options_.losses[0].first + "' takes a loss of the model, and a loss is attached, too (" +
+                  std::string(name(options_.attach->kind)) + "); leave one of them out");
+}
+
+/// The scalar that is trained on, of the results that chooseResults named.
+mlir::Value GraphImporter::lossOf(const std::vector<std::string> &results) {
+  const Location location = NameLoc::get(builder_.getStringAttr("loss"));
+  const Value &value = lookup(results[0]);
+  const bool isScalar = value.kind != Value::Kind::Sequence && value.rank() == 0;
+  if (options_.attach || (!isScalar && options_.losses.empty() && !algorithm_.present))
+    return attachLoss(results[0], value, location);
+  for (const std::string &result : results)
+    checkLoss(result);
+  if (options_.losses.empty())
+    return operand(value, location);
+  return operand(weightedSum(*this, options_.losses, location), location);
+}
+
+/// The kind that --attach-loss, the configuration or the model's class says.
+AttachedLoss GraphImporter::lossToAttach(const std::string &output, const Value &logits) const {
+  if (options_.attach)
+    return *options_.attach;
+  const std::string className = moduleClass(graph_);
+  const std::optional<LossKind> kind = lossOfClass(className, logits.shape);
+  if (kind && ds::isFloat(logits.dtype) && unfitness(*kind, logits.shape).empty()) {
+    emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
+        << "the model is transformers' " << className << " without its loss, which is attached: --attach-loss "
+        << name(*kind).data();
+    return {.kind = *kind};
+  }
+  std::string fitting;
+  if (ds::isFloat(logits.dtype))
+    for (const auto &[word, each] : lossKinds)
+      if (unfitness(each, logits.shape).empty())
+        fitting += (fitting.empty() ? "" : ", ") + std::string(word);
+  throw Failure("output '" + output + "' is " + std::string(ds::name(logits.dtype)) + " " + toString(logits.shape) +
+                ", but the loss must be one float of rank 0; " +
+                (fitting.empty() ? "reduce it in the model" : "attach one that fits (--attach-loss " + fitting + ")") +
+                ", or choose another output with --loss NAME" + saysMore("attach-loss"));
+}
+
+mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &logits, Location location) {
+  if (logits.kind == Value::Kind::Sequence)
+    throw Failure("output '" + output + "' is a sequence, which cannot be the logits of a loss");
+  if (algorithm_.present)
+    throw Failure("a loss is attached (" + std::string(name(options_.attach->kind)) +
+                  "), but the model brings its own training algorithm (training_info) and computes its loss itself");
+  const AttachedLoss loss = lossToAttach(output, logits);
+  const std::string start = "a loss of kind " + std::string(name(loss.kind)) + " does not fit output '" + output +
+                            "', " + std::string(ds::name(logits.dtype)) + " " + toString(logits.shape) + ": ";
+  if (!ds::isFloat(logits.dtype))
+    throw Failure(start + "logits are floats");
+  if (const std::string why = unfitness(loss.kind, logits.shape); !why.empty())
+    throw Failure(start + why);
+  (*module_)->setAttr("train.attached_loss", builder_.getStringAttr(name(loss.kind)));
+  (*module_)->setAttr("train.attached_logits", builder_.getStringAttr(output));
+  const Value labels = Value::of(addLabels(loss.kind, logits));
+  return operand(attachedLoss(*this, loss, logits, labels, location), location);
+}
+
+/// One more input of @forward. A stream of tokens feeds a causal model with itself.
+mlir::Value GraphImporter::addLabels(LossKind kind, const Value &logits) {
+  const bool classes = kind != LossKind::Regression;
+  const mlir::Type type = tensorType(&context_, classes ? DType::I64 : logits.dtype, labelShape(kind, logits.shape));
+  const unsigned count = function_.getNumArguments();
+  SmallVector<unsigned> alike;
+  for (unsigned i = 0; i < count; ++i) {
+    if (function_.getArgAttrOfType<StringAttr>(i, "train.input") == attachedLabels)
+      throw Failure(std::string("the model reads an input '") + attachedLabels +
+                    "', which is the name of what an attached loss reads; rename it in the model");
+    if (function_.getArgument(i).getType() == type)
+      alike.push_back(i);
+  }
+  const BlockArgument labels =
+      function_.getBody().front().addArgument(type, NameLoc::get(builder_.getStringAttr(attachedLabels)));
+  function_.setType(builder_.getFunctionType(function_.getBody().front().getArgumentTypes(), {}));
+  function_.setArgAttr(count, "train.input", builder_.getStringAttr(attachedLabels));
+  if (kind == LossKind::CausalLm && metadata_.tokens.empty() && alike.size() == 1)
+    for (const unsigned i : {alike[0], count})
+      function_.setArgAttr(i, "train.tokens", builder_.getStringAttr("same"));
+  return labels;
+}
+
+void GraphImporter::checkLoss(const std::string &loss) {
+  const Value &value = lookup(loss);
+  if (!ds::isFloat(value.dtype) || value.kind == Value::Kind::Sequence || value.rank() != 0)
+    throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
+                  ", but the loss must be one float of rank 0; reduce it in the model, or choose another output with "
+                  "--loss NAME");
+  if (value.kind != Value::Kind::Runtime)
+    throw Failure("output '" + loss + "' depends on no input, so there is nothing to train");
+}
+
+} // namespace ds::import

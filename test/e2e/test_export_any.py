@@ -1,0 +1,34 @@
+"""`models/export.py FOLDER` for classes of transformers that it knows nothing about: the graph has the class's own loss."""
+
+import pytest
+import torch
+import transformers
+from conftest import write_config
+from safetensors.torch import save_file
+
+TINY = dict(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=32)
+MODELS = {"Qwen2ForCausalLM": dict(**TINY, num_key_value_heads=2, attention_dropout=0.1),
+          "DistilBertForSequenceClassification": dict(vocab_size=64, dim=32, hidden_dim=48, n_layers=1, n_heads=4, num_labels=3, max_position_embeddings=32)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_saved_folder_of_any_class_exports_and_trains(tools, tmp_path, name):
+    model_class = getattr(transformers, name)
+    torch.manual_seed(0)
+    module = model_class(model_class.config_class(**MODELS[name]))
+    module.save_pretrained(tmp_path / "saved")
+    tools("export.py", tmp_path / "saved", "--seq", 16, "--out", tmp_path / "onnx")
+    tools("ds-opt", "compile", tmp_path / "onnx", "--config", write_config(tmp_path / "c.json", 2), "-o", tmp_path / "m.dsplan")
+    ids = torch.randint(0, 64, (4, 16))
+    labels = ids.clone() if "Causal" in name else torch.randint(0, 3, (4,))
+    save_file({"input_ids": ids, "labels": labels}, tmp_path / "data.safetensors")
+    lines, _ = tools.train(tmp_path / "m.dsplan", tmp_path / "data.safetensors", 2)
+    with torch.no_grad():
+        expected = module.eval()(input_ids=ids[:2], labels=labels[:2]).loss.item()
+    assert lines[0]["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_class_without_a_loss_is_refused_with_the_way_out(tools, tmp_path):
+    transformers.Qwen2Model(transformers.Qwen2Config(**TINY, num_key_value_heads=2)).save_pretrained(tmp_path / "saved")
+    sentence = tools.refused("export.py", tmp_path / "saved", "--out", tmp_path / "onnx")
+    assert "Qwen2Model computes no loss from labels" in sentence and "docs/attach-loss.md" in sentence

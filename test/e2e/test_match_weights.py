@@ -1,0 +1,121 @@
+"""Models that torch.onnx.export's optimizer rewrote (optimize=True, its default): with --weights FOLDER parameters are found by their values."""
+
+import numpy
+import onnx
+import pytest
+import torch
+import transformers
+from conftest import write_config
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.torch import load_file, save_file
+
+VOCABULARY, TOKENS = 64, 16
+SETTINGS = dict(vocab_size=VOCABULARY, use_cache=False, bos_token_id=1, eos_token_id=2, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+                num_attention_heads=4, max_position_embeddings=TOKENS)
+
+
+def llama():
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(num_key_value_heads=2, **SETTINGS))
+
+
+def tied_gpt2():
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=TOKENS, use_cache=False,
+                                                                attn_pdrop=0, embd_pdrop=0, resid_pdrop=0, bos_token_id=1, eos_token_id=2))
+
+
+def neox():
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**SETTINGS))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """exported(build) -> folder with saved/, plain/ and optimized/, of a fresh model: all its norm scales are ones, its biases zeros."""
+    folders = {}
+
+    def export(build):
+        if build not in folders:
+            folder = folders[build] = tmp_path_factory.mktemp(build.__name__)
+            torch.manual_seed(0)
+            module = build().train()
+            module.save_pretrained(folder / "saved")
+            for name, optimize in (("plain", False), ("optimized", True)):
+                (folder / name).mkdir()
+                torch.onnx.export(module, (), folder / name / "model.onnx", kwargs={"input_ids": torch.randint(0, VOCABULARY, (2, TOKENS))},
+                                  dynamo=True, optimize=optimize, external_data=True, dynamic_shapes={"input_ids": {0: torch.export.Dim("batch")}},
+                                  output_names=["logits"], verbose=False)
+        return folders[build]
+    return export
+
+
+@pytest.mark.parametrize("build,merged", [(llama, 4), (tied_gpt2, 8)])
+def test_an_optimized_model_trains_as_the_one_that_was_not(exported, tools, tmp_path, build, merged):
+    """Merged norm scales are one parameter each again, transposed weights have PyTorch's layout, biases of zeros are there."""
+    folder = exported(build)
+    initializers = {tensor.name for tensor in onnx.load(folder / "optimized" / "model.onnx", load_external_data=False).graph.initializer}
+    config = write_config(tmp_path / "c.json", 2)
+    ids = torch.randint(0, VOCABULARY, (8, TOKENS), generator=torch.Generator().manual_seed(2))
+    save_file({"input_ids": ids, "labels": ids.clone()}, tmp_path / "data.safetensors")
+    after, losses = {}, {}
+    for name in ("plain", "optimized"):
+        plan, out = tmp_path / f"{name}.dsplan", tmp_path / f"{name}.safetensors"
+        done = tools("ds-opt", "compile", folder / name, "--config", config, "--attach-loss", "causal-lm", "--weights", folder / "saved", "-o", plan)
+        assert ("were found in" in done.stderr) == (name == "optimized")
+        tools("ds-opt", "verify", plan, "--model", folder / name, "--config", config)
+        lines, _ = tools.train(plan, tmp_path / "data.safetensors", 4, "--threads", 1, "--export", out)
+        losses[name], after[name] = [line["loss"] for line in lines], load_file(out)
+    saved = load_file(folder / "saved" / "model.safetensors")
+    assert set(after["optimized"]) == set(saved) and len(set(saved) - initializers) >= merged  # the file has lost that many names
+    numpy.testing.assert_allclose(losses["optimized"], losses["plain"], rtol=1e-6)
+    plain = {"transformer.wte.weight" if name == "lm_head.weight" and name not in saved else name: value for name, value in after["plain"].items()}
+    for name, value in after["optimized"].items():
+        rounding = "attn.c_attn.bias" in name  # a third of it has no true gradient, and Adam walks
+        assert value.shape == saved[name].shape and (value - plain[name]).abs().max() < (5e-3 if rounding else 1e-5), name
+    scales = [value for name, value in after["optimized"].items() if "norm" in name or "ln_" in name and name.endswith("weight")]
+    assert len({value.numpy().tobytes() for value in scales}) == len(scales)
+
+
+def test_without_weights_it_is_refused_with_both_ways_out(exported, tools, tmp_path):
+    sentence = tools.refused("ds-opt", "compile", exported(llama) / "optimized", "--config", write_config(tmp_path / "c.json", 2))
+    assert "the exporter optimized this model" in sentence and "optimize=False" in sentence and "--weights FOLDER" in sentence
+
+
+def test_weights_of_another_model_are_refused_by_name(exported, tools, tmp_path):
+    weights = load_file(exported(llama) / "saved" / "model.safetensors")
+    weights["model.layers.1.mlp.up_proj.weight"][3, 4] += 1e-3
+    save_file(weights, tmp_path / "other.safetensors")
+    sentence = tools.refused("ds-opt", "compile", exported(llama) / "optimized", "--config", write_config(tmp_path / "c.json", 2), "--weights",
+                             tmp_path / "other.safetensors")
+    assert "1 of 21 parameters are not in it with the values of" in sentence and "'model.layers.1.mlp.up_proj.weight'" in sentence
+    assert "give the weights that this very model was exported with, or export with optimize=False" in sentence
+
+
+def test_nodes_that_equal_parameters_made_one_are_refused(exported, tools, tmp_path):
+    """GPT-NeoX norms one value twice; with equal scales the optimizer keeps one of the two nodes."""
+    folder = exported(neox)
+    sentence = tools.refused("ds-opt", "compile", folder / "optimized", "--config", write_config(tmp_path / "c.json", 2), "--weights", folder / "saved")
+    assert "post_attention_layernorm" in sentence and "has the same values, and may stand for both" in sentence
+
+
+def folded_file(path, names):
+    """What TorchScript's constant folding leaves: a transposed weight under the name of a value."""
+    w = numpy.random.default_rng(0).normal(size=(3, 5)).astype(numpy.float32)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "onnx::MatMul_7"], ["logits"])], "g",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])],
+                              [helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)], [numpy_helper.from_array(w, "onnx::MatMul_7")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path / "m.onnx")
+    save_file({name: torch.from_numpy(w.T.copy()) for name in names}, path / "w.safetensors")
+    return "ds-opt", "compile", path / "m.onnx", "--config", write_config(path / "c.json", 2), "--attach-loss", "classification"
+
+
+def test_a_folded_weight_is_found_by_its_values_alone(tools, tmp_path):
+    command = folded_file(tmp_path, ["head.weight"])
+    assert "--weights FOLDER" in tools.refused(*command)
+    tools(*command, "--weights", tmp_path / "w.safetensors", "-o", tmp_path / "m.dsplan")
+    save_file({"x": torch.randn(4, 3), "labels": torch.randint(0, 5, (4,))}, tmp_path / "data.safetensors")
+    tools.train(tmp_path / "m.dsplan", tmp_path / "data.safetensors", 2, "--export", tmp_path / "after.safetensors")
+    assert {name: list(value.shape) for name, value in load_file(tmp_path / "after.safetensors").items()} == {"head.weight": [5, 3]}
+
+
+def test_values_that_two_tensors_have_are_refused_by_name(tools, tmp_path):
+    sentence = tools.refused(*folded_file(tmp_path, ["a.weight", "b.weight"]), "--weights", tmp_path / "w.safetensors")
+    assert "reads 'onnx::MatMul_7', whose values 2 tensors of" in sentence and "'a.weight', 'b.weight'" in sentence
