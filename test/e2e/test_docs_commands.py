@@ -42,10 +42,32 @@ END
 python models/prepare_data.py text /usr/share/common-licenses/GPL-3 --seq 128 --out train.safetensors
 echo '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json
 """
+LOGITS = """
+python - <<'END'
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+torch.manual_seed(0)
+LlamaForCausalLM(LlamaConfig(vocab_size=256, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                             max_position_embeddings=128)).save_pretrained("llama-saved")
+
+class Losses(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 1)
+    def forward(self, x):
+        y = self.linear(x)
+        return (y ** 2).mean(), y.abs().mean()
+torch.onnx.export(Losses().train(), (torch.ones(4, 8),), "model.onnx", dynamo=True, optimize=False, opset_version=20, input_names=["x"],
+                  output_names=["main", "auxiliary"], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False)
+END
+python models/prepare_data.py text /usr/share/common-licenses/GPL-3 --seq 128 --out train.safetensors
+echo '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json
+"""
 # What a page presupposes, as lines of a shell.
 SCENES = {
     "README.md": "",
     "models/README.md": "",
+    "docs/attach-loss.md": LOGITS,
     "docs/audit.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json --ranks 2 --set zero_optimization.stage=2 -o gpt2.dsplan",
     "docs/certificate.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json -o gpt2.dsplan",
     "docs/checkpoints.md": SMALLER,
