@@ -61,7 +61,7 @@ torch.onnx.export(Losses().train(), (torch.ones(4, 8),), "model.onnx", dynamo=Tr
                   output_names=["main", "auxiliary"], dynamic_shapes={"x": {0: torch.export.Dim("batch")}}, verbose=False)
 END
 python models/prepare_data.py text /usr/share/common-licenses/GPL-3 --seq 128 --out train.safetensors
-echo '{"train_micro_batch_size_per_gpu": 1, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json
+echo '{"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json
 """
 # What a page presupposes, as lines of a shell.
 SCENES = {
@@ -87,7 +87,18 @@ echo 'for i in range(3): print(f"shards/{i}.safetensors")' >make_samples.py
     "docs/tour.md": "",
 }
 OF_OTHER_TESTS = {"docs/first-run.md"}  # test_first_run.py runs it, and looks at what comes out
-BETWEEN = {"docs/runs.md": {1: "ds-opt compile gpt2 --config ds_config.json -o llama.dsplan"}}  # before the block of that number, from 0
+OPTIMIZED = """
+python - <<'END'
+import torch
+from transformers import AutoModelForCausalLM
+from transformers.exporters import OnnxConfig, OnnxExporter
+model = AutoModelForCausalLM.from_pretrained("llama-saved", dtype=torch.float32)
+model.save_pretrained("llama-saved")
+OnnxExporter().export(model, {"input_ids": torch.ones(2, 128, dtype=torch.long)}, config=OnnxConfig()).save_pretrained("exported")
+END
+echo '{"train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "AdamW", "params": {"lr": 0.001}}}' >ds_config.json
+"""
+BETWEEN = {"docs/hugging-face.md": {2: OPTIMIZED}, "docs/runs.md": {1: "ds-opt compile gpt2 --config ds_config.json -o llama.dsplan"}}  # before the block of that number, from 0
 
 
 class Line(NamedTuple):
