@@ -427,9 +427,11 @@ def test_two_losses(refusal, tools, config, tmp_path):
     def second_loss(graph):
         graph.output.append(helper.make_tensor_value_info("total", TensorProto.DOUBLE, []))
     model = broken(second_loss)(tmp_path)
-    says(refusal(model), "2 float outputs", "'loss'", "'total'", "--loss NAME")
     says(refusal(model, "--loss", "los"), "--loss 'los'", "'loss'", "'total'")
-    tools("ds-opt", "compile", model, "--config", config, "--loss", "loss", "-o", tmp_path / "m.dsplan")
+    plans = [tmp_path / "named.dsplan", tmp_path / "asked.dsplan"]  # without --loss, the one that is called so
+    for plan, flags in zip(plans, ([], ["--loss", "loss"])):
+        tools("ds-opt", "compile", model, "--config", config, *flags, "-o", plan)
+    assert plans[0].read_bytes() == plans[1].read_bytes()
 
 
 def test_loss_that_is_no_scalar(refusal, tmp_path):
