@@ -52,23 +52,18 @@ def compare_model(plan, folder, model):
 
 def loss_of_model(plan, model, inputs):
     """Its output `loss`; or, of its logits and labels, what deepstatic.loss asks for (transformers' loss_utils.py)."""
-    attached = json.loads(plan.config_json or "{}").get("deepstatic", {}).get("loss")
-    if not attached:
+    asked = json.loads(plan.config_json or "{}").get("deepstatic", {}).get("loss")
+    if not asked:
         return float(numpy.asarray(model.run(["loss"], inputs)[0]))
     labels = inputs["labels"]
-    own = {name: value for name, value in inputs.items() if name in model.input_names}
-    logits = numpy.asarray(model.run([attached["logits"]], own)[0], numpy.float64)
-    if attached["kind"] == "regression":
+    logits = numpy.float64(model.run([asked["logits"]], {name: value for name, value in inputs.items() if name in model.input_names})[0])
+    if asked["kind"] == "regression":
         return float(((logits.reshape(labels.shape) - labels) ** 2).mean())
-    if attached["kind"] == "causal-lm":
+    if asked["kind"] == "causal-lm":
         logits, labels = logits[:, :-1], labels[:, 1:]
-    logits, labels = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
-    counts = labels != attached["ignore_index"]
-    logits, labels = logits[counts], labels[counts]
-    logs = logits - logits.max(1, keepdims=True)
-    logs -= numpy.log(numpy.exp(logs).sum(1, keepdims=True))
-    smoothing = attached["label_smoothing"]
-    return float(-((1 - smoothing) * logs[numpy.arange(len(labels)), labels] + smoothing * logs.mean(1)).mean())
+    logs, counts = logits - numpy.logaddexp.reduce(logits, -1, keepdims=True), labels != asked["ignore_index"]
+    own = numpy.take_along_axis(logs[counts], labels[counts][:, None], 1)
+    return float(-((1 - asked["label_smoothing"]) * own + asked["label_smoothing"] * logs[counts].mean(1, keepdims=True)).mean())
 
 
 def compare_first_values(plan, folder, initializers):
