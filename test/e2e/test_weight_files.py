@@ -156,7 +156,7 @@ def test_nan_in_weights(model, tools, tmp_path):
 
 
 def test_one_output_of_several(model, tools, tmp_path):
-    """The only float scalar is the loss; where there are two, --loss names it."""
+    """The only float scalar is the loss, or the one of that name; where none has it, --loss names one."""
     full, _, _, config, data, expected = model
     folder = shutil.copytree(full, tmp_path / "model")
     proto = onnx.load(folder / "model.onnx", load_external_data=False)
@@ -169,9 +169,14 @@ def test_one_output_of_several(model, tools, tmp_path):
     proto.graph.node.append(onnx.helper.make_node("Mul", ["loss", "loss"], ["square"]))
     proto.graph.output.append(onnx.helper.make_tensor_value_info("square", 1, []))
     onnx.save(proto, folder / "model.onnx")
+    tools("ds-opt", "compile", folder, "--config", config, "-o", plan)
+    assert losses(tools, plan, data) == expected
+    proto.graph.node.append(onnx.helper.make_node("Identity", ["loss"], ["mean"]))
+    next(output for output in proto.graph.output if output.name == "loss").name = "mean"
+    onnx.save(proto, folder / "model.onnx")
     message = tools.refused("ds-opt", "compile", folder, "--config", config, "-o", plan)
     assert "2 float outputs of rank 0" in message and "--loss NAME" in message
-    tools("ds-opt", "compile", folder, "--config", config, "--loss", "loss", "-o", plan)
+    tools("ds-opt", "compile", folder, "--config", config, "--loss", "mean", "-o", plan)
     assert losses(tools, plan, data) == expected
     tools("ds-opt", "compile", folder, "--config", config, "--loss", "square", "-o", plan)
     assert losses(tools, plan, data)[0] == pytest.approx(expected[0]**2, rel=1e-6)
