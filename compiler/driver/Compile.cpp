@@ -13,6 +13,7 @@
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
 #include "core/Files.h"
+#include "core/HeapReserve.h"
 #include "core/Sha256.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Plan/Plan.h"
@@ -158,6 +159,7 @@ static std::string print(ModuleOp module) {
 }
 
 static void loadDialects(MLIRContext &context) {
+  reserveHeap(dialectBytes);
   context.loadDialect<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
 }
 

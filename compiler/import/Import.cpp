@@ -6,6 +6,7 @@
 #include "compiler/import/MatchWeights.h"
 #include "compiler/import/files/Failure.h"
 #include "compiler/import/files/Files.h"
+#include "core/HeapReserve.h"
 #include "dialects/Train/Train.h"
 
 #include "llvm/Support/JSON.h"
@@ -99,6 +100,7 @@ std::string printable(std::string text) {
 
 /// Turns a Failure into one error with notes.
 template <typename Body> OwningOpRef<ModuleOp> guarded(MLIRContext &context, const ImportOptions &options, Body body) {
+  reserveHeap(dialectBytes);
   context.loadDialect<train::TrainDialect, func::FuncDialect>();
   const Location location = NameLoc::get(StringAttr::get(&context, options.path));
   try {
