@@ -311,27 +311,28 @@ double heardSecondsAgo(const std::string &errors, uint32_t rank) {
   return at == std::string::npos ? -1 : std::stod(errors.substr(at + before.size()));
 }
 
+/// The limit is longer than a busy machine keeps a rank from running.
 void expectNamesRank1(const Outcome &outcome) {
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.code, 124) << "it had to be ended";
   EXPECT_GE(linesWith(outcome.errors, "ranks 1 are missing").size(), 1u) << outcome.errors;
-  EXPECT_GE(linesWith(outcome.errors, "waited 1 s in ").size(), 1u) << outcome.errors;
-  EXPECT_GE(heardSecondsAgo(outcome.errors, 1), 0.9) << "it was stopped for 1 s at least";
+  EXPECT_GE(linesWith(outcome.errors, "waited 3 s in ").size(), 1u) << outcome.errors;
+  EXPECT_GE(heardSecondsAgo(outcome.errors, 1), 2.9) << "it was stopped for 3 s at least";
 }
 
 TEST_F(MpiSignalTest, NamesARankThatStandsStill) {
-  expectNamesRank1(runUntil(SIGSTOP, shardedPlan(3, 2), "--collective-timeout 1"));
+  expectNamesRank1(runUntil(SIGSTOP, shardedPlan(3, 2), "--collective-timeout 3"));
 }
 
 TEST_F(MpiSignalTest, NamesAStageThatStandsStill) {
-  const Outcome outcome = runUntil(SIGSTOP, pipelinePlan(4), "--collective-timeout 1", 2);
+  const Outcome outcome = runUntil(SIGSTOP, pipelinePlan(4), "--collective-timeout 3", 2);
   EXPECT_NE(outcome.code, 0);
   EXPECT_NE(outcome.code, 124) << "it had to be ended";
-  EXPECT_GE(linesWith(outcome.errors, "rank 0 waited 1 s in ").size(), 1u) << outcome.errors;
+  EXPECT_GE(linesWith(outcome.errors, "rank 0 waited 3 s in ").size(), 1u) << outcome.errors;
 }
 
 TEST_F(MpiSignalTest, NamesARankThatStandsStillBetweenSteps) {
-  expectNamesRank1(runUntil(SIGSTOP, planWithoutCollectives(3), "--collective-timeout 1"));
+  expectNamesRank1(runUntil(SIGSTOP, planWithoutCollectives(3), "--collective-timeout 3"));
 }
 
 class MpiSlowFileTest : public MpiTest {
