@@ -89,7 +89,8 @@ TEST_P(DeviceConformance, AnArenaIsNotTouchedBeforeItIsUsed) {
   const std::array<std::byte, 3> three{};
   device->write(arena->base() + 8190, three);
   const bool counted = device->executes() && device->isMainMemory("device");
-  EXPECT_EQ(arena->touchedBytes(), counted ? 2 * 4096u : 0u);
+  EXPECT_GE(arena->touchedBytes(), counted ? 2 * 4096u : 0u);
+  EXPECT_LE(arena->touchedBytes(), counted ? 4u << 20 : 0u); // huge pages
 }
 
 TEST_P(ExecutingDevice, CountsWhatIsAllocated) {

@@ -110,7 +110,9 @@ TEST_F(DsRun, DataThatArrivesIsNotAllThere) {
   expectError(dsRun(plan + " --data - --eval"), 2, "--eval needs all samples from the start");
   ASSERT_EQ(dsRun(plan + " --quiet --shuffle --steps 3 --data " + data + " --save " + folder / "shuffled").code, 0);
   expectError(dsRun(plan + " --data - --resume " + folder / "shuffled"), 1, "is of a run that shuffles its data");
-  const Outcome waiting = shell("sleep 5 | timeout -s TERM 0.5 " DS_RUN_PATH " " + plan + " --quiet --data -");
+  // Else timeout signals its group, too, and a second signal ends ds-run at once.
+  const Outcome waiting =
+      shell("sleep 5 | timeout --foreground -s TERM 2 " DS_RUN_PATH " " + plan + " --quiet --data -");
   EXPECT_THAT_CONTAINS(waiting.errors, "error: stopped by a signal after step 0; nothing was saved");
 }
 
