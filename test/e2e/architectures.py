@@ -86,8 +86,7 @@ ARCHITECTURES = [
                  settings=dict(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, patch_size=4)),
     Architecture("ResNetForImageClassification", "vision", "classification", "images",
                  settings=dict(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"), flags=("--batch-norm=train",)),
-    Architecture("MobileNetV2ForImageClassification", "vision", "classification", "images",
-                 settings=dict(depth_multiplier=0.25), flags=("--batch-norm=train",)),
+    # No MobileNetV2: with two images PyTorch's float32 parts from its own float64 by a tenth within three steps.
     Architecture("SiglipForImageClassification", "vision", "classification", "images"),
     Architecture("WhisperForConditionalGeneration", "audio", "masked-lm", "spectrogram",
                  settings=dict(num_mel_bins=8, max_source_positions=16, max_target_positions=32),
