@@ -2,7 +2,7 @@
 #include "compiler/analysis/Cost.h"
 
 #include "compiler/analysis/KernelSelection.h"
-#include "kernels/CostModel.h"
+#include "core/CostModel.h"
 
 using namespace mlir;
 using namespace ds;
@@ -23,13 +23,22 @@ std::vector<kernels::TensorType> tensorsOf(TypeRange types) {
   return tensors;
 }
 
-/// By the kernel of the op's name, if there is one.
-double flopsOf(Operation *op) {
-  const kernels::KernelRow *kernel = kernels::findKernel(op->getName().stripDialect());
-  if (!kernel)
-    return 0;
-  const auto reads = tensorsOf(op->getOperandTypes()), writes = tensorsOf(op->getResultTypes());
-  return kernels::flopsOf(kernel->name, kernels::CallTypes(*kernel, reads, writes));
+/// Of the module that an op is in.
+Rates ratesFor(Operation *op) {
+  const auto rates = op->getParentOfType<ModuleOp>()->getAttrOfType<DenseF64ArrayAttr>(ratesAttribute);
+  return rates && rates.size() == 6 ? Rates{rates[0], rates[1], rates[2], rates[3], rates[4], rates[5]} : Rates{};
+}
+
+/// Of a kernel that reads and writes these. The rates say whether products of float32 are TF32.
+double secondsOf(const kernels::KernelRow *row, ArrayRef<kernels::TensorType> reads,
+                 ArrayRef<kernels::TensorType> writes, double bytes, const Rates &rates) {
+  Work work{.bytes = bytes};
+  if (row) {
+    work.flops = kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes));
+    const unsigned bits = reads.empty() ? 32 : unsigned(8 * byteSize(reads.front().dtype));
+    work.kind = workKind(row->name.starts_with("attention"), bits, false);
+  }
+  return seconds(work, rates);
 }
 
 } // namespace
@@ -42,7 +51,8 @@ double ds::seconds(Operation *op) {
     moved += bytesOf(type);
   for (Type type : op->getResultTypes())
     moved += bytesOf(type);
-  return kernels::seconds(flopsOf(op), moved);
+  return secondsOf(kernels::findKernel(op->getName().stripDialect()), tensorsOf(op->getOperandTypes()),
+                   tensorsOf(op->getResultTypes()), moved, ratesFor(op));
 }
 
 double ds::seconds(plan::CommandOpInterface command) {
@@ -58,8 +68,8 @@ double ds::seconds(plan::CommandOpInterface command) {
         .push_back({dtypeOf(type), Shape(type.getShape().begin(), type.getShape().end())});
   }
   auto kernel = dyn_cast<plan::KernelOp>(command.getOperation());
-  const kernels::KernelRow *row = kernel ? kernels::findKernel(kernel.getKernel()) : nullptr;
-  return kernels::seconds(row ? kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes)) : 0, moved);
+  return secondsOf(kernel ? kernels::findKernel(kernel.getKernel()) : nullptr, reads, writes, moved,
+                   ratesFor(command.getOperation()));
 }
 
 LinkSpeed ds::linkSpeed(Operation *op, StringRef between) {

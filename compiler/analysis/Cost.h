@@ -7,7 +7,11 @@
 
 namespace ds {
 
-/// Seconds of one op on one rank by kernels/CostModel.h, which decide where a model is cut; views are free.
+/// Of a module: DenseF64Array of the machine's rates (core/CostModel.h), in the order of their declaration; products of
+/// float32 may be rounded to TF32 where tf32 stands for float32. None: unknown.
+inline constexpr llvm::StringLiteral ratesAttribute = "dist.rates";
+
+/// Seconds of one op on one rank by core/CostModel.h, which decide where a model is cut; views are free.
 double seconds(mlir::Operation *op);
 
 /// Seconds of a command of a plan that is no copy between memories, by the same model. As runtime/plan/StepClock.h has

@@ -30,17 +30,11 @@ namespace {
 
 constexpr int64_t mostBytes = int64_t(1) << 60;
 
-constexpr std::string_view fields[] = {"alignment",
-                                       "device",
-                                       "device_memory",
-                                       "host_memory",
-                                       "isa",
-                                       "links",
-                                       "name",
-                                       "ranks_per_host",
-                                       "reserve_bytes",
-                                       "threads",
-                                       "workspace_bytes_per_thread"};
+constexpr std::string_view fields[] = {"alignment", "device",        "device_memory", "host_memory",
+                                       "isa",       "links",         "name",          "ranks_per_host",
+                                       "rates",     "reserve_bytes", "threads",       "workspace_bytes_per_thread"};
+constexpr std::string_view rateFields[] = {"attention_tflops", "bfloat16_tflops", "command_us",
+                                           "float32_tflops",   "memory_gb_per_s", "tf32_tflops"};
 constexpr std::string_view linkFields[] = {"bandwidth_gb_per_s", "between", "latency_us"};
 
 std::string shortNumber(double number) {
@@ -149,6 +143,22 @@ Link parseLink(const Node &node, const FieldReader &file, const std::string &fil
   return link;
 }
 
+Rates parseRates(const Node &node, const FieldReader &file, const std::string &fileName) {
+  if (node.kind != Node::Kind::Object)
+    file.refuse(node, "rates", "it takes an object");
+  for (std::string_view field : rateFields)
+    if (field != "command_us" && !member(node, field))
+      file.refuse(node, "rates", "it lacks \"" + std::string(field) + "\"");
+  const FieldReader read(node, rateFields, fileName);
+  const auto flops = [&](std::string_view field) { return read.number(field, 1e-3, 1e6) * 1e12; };
+  return {.bytes = read.number("memory_gb_per_s", 1e-3, 1e6) * 1e9,
+          .commandSeconds = read.number("command_us", 0, 1e6) / 1e6,
+          .float32 = flops("float32_tflops"),
+          .tf32 = flops("tf32_tflops"),
+          .bfloat16 = flops("bfloat16_tflops"),
+          .attention = flops("attention_tflops")};
+}
+
 /// What cpu.json says, for where there is no such file.
 Machine builtInCpu() {
   Machine machine;
@@ -190,6 +200,8 @@ Machine parseMachine(std::string_view text, const std::string &fileName) {
     for (const Node &link : links->items)
       machine.links.push_back(parseLink(link, read, fileName));
   }
+  if (const Node *rates = member(root, "rates"))
+    machine.rates = parseRates(*rates, read, fileName);
   return machine;
 }
 

@@ -1,6 +1,8 @@
 //===- Machine.h - what a plan is compiled for ----------------------------===//
 #pragma once
 
+#include "core/CostModel.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -33,6 +35,7 @@ struct Machine {
   int64_t reserve = 0;      // bytes outside the arenas
   int64_t workspaceBytesPerThread = 4 << 20; // bytes
   std::vector<Link> links;                   // none: transfers have no known times
+  Rates rates;                               // of one rank
 
   bool operator==(const Machine &) const = default;
 };

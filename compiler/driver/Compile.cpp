@@ -184,6 +184,15 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_bytes_per_second(link.bytesPerSecond);
     line.set_latency_seconds(link.latencySeconds);
   }
+  if (const Rates &rates = machine.rates; rates.known()) {
+    plan::proto::Rates &line = *to.mutable_rates();
+    line.set_bytes_per_second(rates.bytes);
+    line.set_command_seconds(rates.commandSeconds);
+    line.set_float32_flops(rates.float32);
+    line.set_tf32_flops(rates.tf32);
+    line.set_bfloat16_flops(rates.bfloat16);
+    line.set_attention_flops(rates.attention);
+  }
   if (config.nvme) {
     plan.mutable_nvme()->set_folder(config.nvme->folder);
     plan.mutable_nvme()->set_block_bytes(config.nvme->blockBytes);
@@ -333,6 +342,15 @@ static config::AutoValue chosenOffload(const OffloadOptions &offload, int64_t ro
                           : "the device's memory is unknown; --device-memory says it"};
 }
 
+/// For passes that ask how long work takes.
+static void setRates(ModuleOp module, const Rates &rates, bool tf32) {
+  if (rates.known())
+    module->setAttr(ratesAttribute,
+                    Builder(module.getContext())
+                        .getDenseF64ArrayAttr({rates.bytes, rates.commandSeconds, tf32 ? rates.tf32 : rates.float32,
+                                               rates.tf32, rates.bfloat16, rates.attention}));
+}
+
 /// For passes that ask how long transfers take.
 static void setLinks(ModuleOp module, const config::Machine &machine) {
   Builder builder(module.getContext());
@@ -451,6 +469,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   runPipeline(*module, "differentiation", buildGradientPipeline, options, diagnostics);
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
+  setRates(*module, machine.rates, config.tf32);
   const bool leaves = !options.offload.activations.empty() || !options.offload.optimizer.empty() || config.offloadAuto;
   if (leaves)
     setLinks(*module, machine);

@@ -68,6 +68,15 @@ void requireComparable(const Plan &a, const Plan &b) {
 
 //===-- facts -----------------------------------------------------------------===//
 
+Facts rateFacts(const plan::proto::Rates &rates) {
+  return {{"rate of memory", countText(rates.bytes_per_second()) + "B/s"},
+          {"time of a command", secondsText(rates.command_seconds())},
+          {"rate of float32", countText(rates.float32_flops()) + "FLOP/s"},
+          {"rate of tf32", countText(rates.tf32_flops()) + "FLOP/s"},
+          {"rate of bfloat16", countText(rates.bfloat16_flops()) + "FLOP/s"},
+          {"rate of attention", countText(rates.attention_flops()) + "FLOP/s"}};
+}
+
 Facts worldFacts(const Plan &plan) {
   const WorldSize world = worldSize(plan);
   Facts facts = {{"compiler", plan.compiler_revision()},
@@ -85,6 +94,9 @@ Facts worldFacts(const Plan &plan) {
   for (const plan::proto::Link &link : plan.machine().links())
     facts.emplace_back("link " + link.between(),
                        countText(link.bytes_per_second()) + "B/s after " + secondsText(link.latency_seconds()));
+  if (plan.machine().has_rates())
+    for (const auto &[name, value] : rateFacts(plan.machine().rates()))
+      facts.emplace_back(name, value);
   facts.emplace_back("micro-batch size", grouped(plan.training().micro_batch_size()));
   facts.emplace_back("accumulation steps", grouped(plan.training().accumulation_steps()));
   facts.emplace_back("train batch size", grouped(plan.training().train_batch_size()));

@@ -139,6 +139,12 @@ std::string grouped(uint64_t number) {
   return digits;
 }
 
+std::string percentText(double share) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
+  return text.data();
+}
+
 std::string secondsText(double seconds) {
   static constexpr const char *units[] = {" ns", " us", " ms", " s"};
   return scaled(seconds * 1e9, 1000, units, 4);

@@ -40,6 +40,8 @@ std::string bytesText(uint64_t bytes);
 std::string countText(double count);
 /// "12,345,678".
 std::string grouped(uint64_t number);
+/// "12.3 %" of 0.123.
+std::string percentText(double share);
 /// "12.3 ms": three significant digits.
 std::string secondsText(double seconds);
 /// "1 key", "2 keys".

@@ -41,6 +41,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/config/Hjson.h"
+#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
@@ -141,6 +142,16 @@ json transferTimesJson(const TransferTimes &times) {
           {"transfers", transfers}};
 }
 
+json commandsJson(const Plan &plan, const Role &role) {
+  json result = json::array();
+  for (const CommandTotals &one : commandsOfStep(plan, role)) {
+    result.push_back({{"kernel", one.name}, {"commands", one.commands}, {"flops", one.flops}, {"bytes", one.bytes}});
+    if (ratesOf(plan).known())
+      result.back()["seconds"] = one.seconds;
+  }
+  return result;
+}
+
 /// What all ranks of a role have in common.
 json roleJson(const Plan &plan, const Role &role) {
   json result = {{"memory",
@@ -149,7 +160,8 @@ json roleJson(const Plan &plan, const Role &role) {
                    {"nvme", memoryJson(plan, role, "nvme")}}},
                  {"zero", zeroJson(plan, role)},
                  {"flops_per_step", plan::matmulFlopsPerStep(plan, role)},
-                 {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)}};
+                 {"recompute_flops_per_step", plan::recomputeFlopsPerStep(plan, role)},
+                 {"commands_of_step", commandsJson(plan, role)}};
   if (const auto moved = movedBytes(plan, role))
     result["movement"] = movementJson(plan, role, *moved);
   if (const auto times = transferTimes(plan, role))

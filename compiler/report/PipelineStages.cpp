@@ -26,12 +26,6 @@ using plan::proto::Plan;
 using plan::proto::Role;
 using plan::proto::Stage;
 
-std::string percent(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
-  return text.data();
-}
-
 /// By variable, the stages of a role whose forwards read it.
 std::map<uint32_t, std::set<uint64_t>> readersOf(const Plan &plan, const Role &role) {
   std::map<uint32_t, uint32_t> variableIn; // by reference value
@@ -99,7 +93,7 @@ std::string pipelineLine(const Plan &plan) {
   return pipeline.schedule() + ", " + plural(uint64_t(pipeline.stages_size()), "stage") +
          (pipeline.chunks() > 1 ? ", " + grouped(pipeline.chunks()) + " on each rank" : "") + ", " +
          plural(plan.training().accumulation_steps(), "micro-batch", "es") + "; bubble " +
-         percent(pipeline.bubble_fraction()) + " of a step, slowest stage " + slowest.data() +
+         percentText(pipeline.bubble_fraction()) + " of a step, slowest stage " + slowest.data() +
          " times the mean, by the cost model";
 }
 
@@ -123,7 +117,7 @@ Table stageTable(const Plan &plan) {
                    secondsText(stage.backward_seconds())};
     if (weights > 0)
       row.push_back(secondsText(stage.weight_seconds()));
-    row.push_back(all > 0 ? percent(secondsOf(stage) * pipeline.stages_size() / all) : "");
+    row.push_back(all > 0 ? percentText(secondsOf(stage) * pipeline.stages_size() / all) : "");
     row.push_back(plural(uint64_t(stage.sent_size()), "tensor"));
     row.push_back(grouped(bytesSent(stage)));
     row.push_back(grouped(stage.microbatches_in_flight()));

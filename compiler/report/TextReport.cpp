@@ -1,4 +1,5 @@
 //===- TextReport.cpp - the report that people read -----------------------===//
+#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
@@ -81,6 +82,10 @@ std::string textReport(const Plan &plan) {
     page += "\n" + std::string(movementTitle) + "\n";
     moved.print(page);
   }
+  const Role &slowest = slowestRole(plan);
+  page += "\ncommands of a step, rank " + rankRanges(slowest) + (plan.roles_size() > 1 ? " (the slowest)" : "") +
+          ", by the cost model\n";
+  commandTable(plan, slowest).print(page);
   for (const Role &role : plan.roles())
     for (const char *space : {"device", "host", "nvme"})
       printMemory(page, plan, role, space);

@@ -1,12 +1,12 @@
 //===- Transfers.cpp - what a step copies between memories, and when -------===//
 #include "compiler/report/Transfers.h"
 
+#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "compiler/report/movement/Transfer.h"
-#include "kernels/CostModel.h"
-#include "runtime/plan/Flops.h"
+#include "core/CostModel.h"
 #include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -25,7 +25,6 @@ namespace {
 using plan::TimedCommand;
 using plan::proto::Command;
 using plan::proto::Link;
-using plan::proto::Operand;
 using plan::proto::Plan;
 using plan::proto::Role;
 
@@ -33,49 +32,15 @@ std::string linkName(Transfer::Direction direction) {
   return direction == Transfer::Out || direction == Transfer::Back ? "device-host" : "host-nvme";
 }
 
-template <typename Operands> uint64_t sumOfBytes(const Operands &operands) {
-  uint64_t bytes = 0;
-  for (const Operand &operand : operands)
-    bytes += operand.access() == Operand::SCRATCH ? 0 : bytesOf(operand);
-  return bytes;
-}
-
-/// What a command that is no transfer reads and writes.
-uint64_t bytesTouched(const Command &command) {
-  switch (command.kind_case()) {
-  case Command::kKernel:
-    return sumOfBytes(command.kernel().operands());
-  case Command::kFill:
-    return bytesOf(command.fill().target());
-  case Command::kCopy:
-    return bytesOf(command.copy().source()) + bytesOf(command.copy().target());
-  case Command::kFeed:
-    return bytesOf(command.feed().target());
-  case Command::kSend:
-    return sumOfBytes(command.send().sources());
-  case Command::kReceive:
-    return sumOfBytes(command.receive().targets());
-  case Command::kCollective: {
-    uint64_t bytes = 0;
-    for (const plan::proto::CollectivePart &part : command.collective().parts())
-      bytes += bytesOf(part.source()) + bytesOf(part.target());
-    return bytes;
-  }
-  case Command::KIND_NOT_SET:
-    break;
-  }
-  return 0;
-}
-
 /// Of a plan that knows all links, or whose transfers are to take no time.
 std::vector<TimedCommand> timeStepOver(const Plan &plan, const Role &role, bool transfersTakeTime) {
+  const Rates rates = ratesOf(plan);
   return plan::timeStep(role, [&](const TimedCommand &timed) {
     if (const auto moved = transferOf(role, *timed.command)) {
       const Link *link = transfersTakeTime ? linkOf(plan, moved->direction) : nullptr;
       return link ? link->latency_seconds() + double(moved->bytes) / link->bytes_per_second() : 0;
     }
-    const double flops = timed.command->has_kernel() ? plan::flopsOf(timed.command->kernel()) : 0;
-    return kernels::seconds(flops, double(bytesTouched(*timed.command)));
+    return seconds(workOf(*timed.command), rates);
   });
 }
 
@@ -97,12 +62,6 @@ std::string ratioText(const MovedBytes &moved) {
     return "";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3f", double(moved.moved) / double(moved.least));
-  return text.data();
-}
-
-std::string percent(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
   return text.data();
 }
 
@@ -155,7 +114,7 @@ Table exposureTable(const Plan &plan) {
   for (const Role &role : plan.roles())
     if (const auto times = transferTimes(plan, role))
       table.add({rankRanges(role), grouped(times->transfers.size()), secondsText(times->alone),
-                 secondsText(times->exposed()), percent(times->hidden()), secondsText(times->compute),
+                 secondsText(times->exposed()), percentText(times->hidden()), secondsText(times->compute),
                  secondsText(times->step), secondsText(times->stepWithout)});
   return table;
 }

@@ -44,7 +44,7 @@ struct TransferTimes {
 std::string unknownLink(const plan::proto::Plan &plan);
 
 /// Of a role that has transfers, in a plan that knows all links. Transfers take their link's time, all else takes the
-/// cost model's (kernels/CostModel.h).
+/// cost model's (core/CostModel.h).
 std::optional<TransferTimes> transferTimes(const plan::proto::Plan &plan, const plan::proto::Role &role);
 
 /// The program `step` of any role with these times, in a plan that knows all links.

@@ -37,6 +37,15 @@ void checkMachine(const proto::Machine &machine) {
     if (!(link.latency_seconds() >= 0 && std::isfinite(link.latency_seconds())))
       refuse("machine", "a link's latency is negative or not finite");
   }
+  if (!machine.has_rates())
+    return;
+  const proto::Rates &rates = machine.rates();
+  for (double rate : {rates.bytes_per_second(), rates.float32_flops(), rates.tf32_flops(), rates.bfloat16_flops(),
+                      rates.attention_flops()})
+    if (!(rate > 0 && std::isfinite(rate)))
+      refuse("machine", "one of its rates is no finite number above 0");
+  if (!(rates.command_seconds() >= 0 && std::isfinite(rates.command_seconds())))
+    refuse("machine", "the time of a command is negative or not finite");
 }
 
 uint64_t checkWorld(const proto::World &world) {

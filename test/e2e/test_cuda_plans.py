@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, REPOSITORY
 from pipeline_trainer import Cut, trainer  # noqa: F401
 
 MACHINE = ("--machine", "h100x8")
@@ -112,3 +112,20 @@ def test_every_kernel_of_a_plan_can_be_made(name, bf16, trainer):
     if name == "gpt2" and not bf16:
         done = subprocess.run([tool, trainer.compile(name, Cut())], capture_output=True, text=True)
         assert done.returncode == 1 and "cross_entropy: " in done.stderr, "a plan for a processor has none of this workspace"
+
+
+def test_times_are_by_the_machines_rates(trainer, tmp_path):
+    """A command takes what the file says, and its bytes or FLOP; stages take the sum of theirs, not a CPU's."""
+    fast = report(trainer, compile_cuda(trainer, "gpt2", CUTS["pipe"]))
+    for rank in fast["ranks_detail"]:
+        for one in rank["commands_of_step"]:
+            assert one["seconds"] >= max(1.25e-6 * one["commands"], one["bytes"] / 3e12), one
+    machine = tmp_path / "slow.json"
+    lines = (REPOSITORY / "models/machines/h100x8.json").read_text()
+    machine.write_text(lines.replace('"memory_gb_per_s": 3000', '"memory_gb_per_s": 0.003').replace('"command_us": 1.25', '"command_us": 0'))
+    slow = report(trainer, trainer.compile("gpt2", CUTS["pipe"], "--machine", machine))
+    for rank in slow["ranks_detail"]:
+        for one in rank["commands_of_step"]:
+            assert one["seconds"] == pytest.approx(one["bytes"] / 3e6)
+    for before, after in zip(fast["pipeline"]["stages_detail"], slow["pipeline"]["stages_detail"], strict=True):
+        assert after["forward_seconds"] > 100 * before["forward_seconds"] > 0

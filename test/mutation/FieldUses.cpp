@@ -32,6 +32,8 @@ constexpr Row rows[] = {
     {"Plan.numerics", Trusted, "make proof compares weights with the class"},
     {"Link.*", ForPeople, "how long reports think that transfers take"},
     {"Machine.links", ForPeople, "how long reports think that transfers take"},
+    {"Machine.rates", ForPeople, "how long reports think that commands take"},
+    {"Rates.*", ForPeople, "how long reports think that commands take"},
     {"Machine.*", Trusted, "ds-run compares it with the machine that it finds"},
     {"Plan.machine", Trusted, "ds-run compares it with the machine that it finds"},
     {"Plan.sources", Trusted, "verify --model --config compares it"},

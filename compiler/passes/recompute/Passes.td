@@ -20,7 +20,8 @@ def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
     %1 = train.mul %dy, %2 : ...
     ```
     A value of the forward pass that the backward reads is repeated there if elementwise ops make it from values that the
-    backward has anyway. Fewer bytes live from forward to backward, and a fused loop reads fewer of them; no bit changes.
+    backward has anyway: once for elementwise readers, once for all others, so that each fused loop starts from kept
+    values. Fewer bytes live from forward to backward, and fused loops read fewer of them; no bit changes.
     Must precede `ds-fuse-elementwise`; no CSE may follow.
   }];
 }

@@ -4,7 +4,9 @@
 // 2. In program order, a kept result of an elementwise op becomes cheap if each of its operands is a constant, a read
 //    of a variable, a graph input, cheap, or kept for another reason: that is, kept and not made cheap itself, or a
 //    chain of elementwise ops down to such values.
-// 3. Where the backward reads a cheap value, its chain is cloned, once, in front of the first reader.
+// 3. Where the backward reads a cheap value, its chain is cloned in front of the first reader: once for the elementwise
+//    ops that read it, and once for all others. So one loop makes what a product reads, another goes on from the kept
+//    values to the gradient, and they hand no values of the chain to each other through memory.
 // Pointwise ops are repeated for the same reason by torch.compile's partitioner (He and Zachariah, "Min-cut optimal(*)
 // recomputation", 2022): they cost less than reading what they would have kept.
 //
@@ -76,18 +78,19 @@ private:
     Operation *op = value.getDefiningOp();
     if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader))
       return value;
-    if (Value known = copies_.lookup(value))
+    llvm::DenseMap<Value, Value> &copies = reader->hasTrait<train::Elementwise>() ? copiesForLoops_ : copies_;
+    if (Value known = copies.lookup(value))
       return known;
     IRMapping mapping;
     for (Value operand : op->getOperands())
       mapping.map(operand, repeated(operand, reader));
-    return copies_[value] = OpBuilder(reader).clone(*op, mapping)->getResult(0);
+    return copies[value] = OpBuilder(reader).clone(*op, mapping)->getResult(0);
   }
 
   SmallVector<Operation *> forward_, backward_;
-  llvm::DenseSet<Operation *> later_;   // of the backward pass
-  llvm::DenseSet<Value> kept_, cheap_;  // looked up, never iterated
-  llvm::DenseMap<Value, Value> copies_; // of the forward's values
+  llvm::DenseSet<Operation *> later_;                    // of the backward pass
+  llvm::DenseSet<Value> kept_, cheap_;                   // looked up, never iterated
+  llvm::DenseMap<Value, Value> copies_, copiesForLoops_; // of the forward's values
 };
 
 struct RepeatElementwise : ds::impl::RepeatElementwiseBase<RepeatElementwise> {

@@ -29,3 +29,21 @@ func.func @microbatch(%x: tensor<4xf32>, %w: tensor<4x4xf32>) {
   train.store %3 into @b : tensor<4x4xf32>
   return
 }
+
+// Elementwise readers have a chain of their own, so that one loop may go from %x to what they compute.
+// CHECK-LABEL: func.func @evaluate
+// CHECK:       train.loss_gradient
+// CHECK-NEXT:  %[[FIRST:.*]] = train.mul %arg0, %arg0
+// CHECK-NEXT:  %[[PRODUCT:.*]] = train.matmul %[[FIRST]], %arg0
+// CHECK-NEXT:  %[[SECOND:.*]] = train.mul %arg0, %arg0
+// CHECK-NEXT:  %[[SUM:.*]] = train.add %[[PRODUCT]], %[[SECOND]]
+// CHECK-NEXT:  train.mul %[[SUM]], %[[SECOND]]
+func.func @evaluate(%x: tensor<4x4xf32>) {
+  %0 = train.mul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = train.loss_gradient 1.0 : tensor<f32>
+  %1 = train.matmul %0, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = train.add %1, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = train.mul %2, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  train.store %3 into @b : tensor<4x4xf32>
+  return
+}

@@ -72,7 +72,9 @@ TEST(Machine, ReadsEveryField) {
       {"name": "box", "device": "cuda", "isa": "sm_90", "ranks_per_host": 8, "device_memory": "80GiB",
        "host_memory": 1000, "threads": 1, "workspace_bytes_per_thread": "32MiB", "alignment": 512,
        "reserve_bytes": "1GiB", "links": [{"between": "ranks", "bandwidth_gb_per_s": 450, "latency_us": 2},
-                                                    {"between": "hosts", "bandwidth_gb_per_s": 1.25}]})",
+                                                    {"between": "hosts", "bandwidth_gb_per_s": 1.25}],
+       "rates": {"memory_gb_per_s": 3000, "command_us": 1.5, "float32_tflops": 54, "tf32_tflops": 395,
+                 "bfloat16_tflops": 790, "attention_tflops": 0.25}})",
                                        "f.json");
   EXPECT_EQ(machine.name, "box");
   EXPECT_EQ(machine.device, "cuda");
@@ -87,6 +89,7 @@ TEST(Machine, ReadsEveryField) {
   ASSERT_EQ(machine.links.size(), 2u);
   EXPECT_EQ(machine.links[0], (Link{"ranks", 450e9, 2e-6}));
   EXPECT_EQ(machine.links[1], (Link{"hosts", 1.25e9, 0}));
+  EXPECT_EQ(machine.rates, (Rates{3e12, 1.5e-6, 54e12, 395e12, 790e12, 0.25e12}));
 }
 
 TEST(Machine, RefusesFieldsByName) {
@@ -110,6 +113,9 @@ TEST(Machine, RefusesFieldsByName) {
             "m.json:1: latency_us is -1; it takes a number from 0 to 1000000");
   EXPECT_EQ(refused("{links: [{between: \"hosts\", bandwidth_gb_per_s: 1, latency: 1}]}"),
             "m.json:1: latency is 1; no such field; the nearest is latency_us");
+  EXPECT_EQ(refused("{rates: 5}"), "m.json:1: rates is 5; it takes an object");
+  EXPECT_EQ(refused("{rates: {memory_gb_per_s: 3000}}"),
+            "m.json:1: rates is {\"memory_gb_per_s\": 3000}; it lacks \"attention_tflops\"");
 }
 
 TEST(Machine, CapabilitiesAreNumbers) {

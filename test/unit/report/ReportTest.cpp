@@ -136,6 +136,11 @@ TEST(TextReport, IsAPage) {
   work      4.10 kFLOP of matrix products a step and rank, none recomputed
   wire      0 B a step, from rank 0
 
+commands of a step, rank 0, by the cost model
+  kernel  commands  FLOP   bytes  share of time
+  fill           9        16.4 k        100.0 %
+  all            9        16.4 k        100.0 %
+
 memory, rank 0 (role main), device
                              bytes            of the arena
   arena                     12,288  12.0 KiB         100 %

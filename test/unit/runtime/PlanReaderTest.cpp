@@ -105,6 +105,11 @@ const std::vector<BadPlan> modelRules = {
     BAD(LinkLatency, "a link's latency is negative or not finite",
         p.mutable_machine()->add_links()->set_bytes_per_second(1);
         p.mutable_machine()->mutable_links(0)->set_latency_seconds(-1)),
+    BAD(Rates, "one of its rates is no finite number above 0", p.mutable_machine()->mutable_rates()),
+    BAD(CommandTime, "the time of a command is negative or not finite",
+        proto::Rates &rates = *p.mutable_machine()->mutable_rates();
+        rates.set_bytes_per_second(1); rates.set_float32_flops(1); rates.set_tf32_flops(1); rates.set_bfloat16_flops(1);
+        rates.set_attention_flops(1); rates.set_command_seconds(-1)),
     BAD(Threads, "0 threads", p.mutable_machine()->set_threads(0)),
     BAD(Alignment, "no power of two", p.mutable_machine()->set_alignment(48)),
     BAD(AlignmentZero, "no power of two", p.mutable_machine()->set_alignment(0)),

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Plans for a GPU at real sizes: GPT-2 124M and XL, Llama 1B, and Llama 8B on 8 ranks by ZeRO stage 3, in bfloat16.
+
+    build/venv/bin/python bench/cuda_plans.py
+
+For each: commands and bytes of a step, its time by the cost model (core/CostModel.h) with the rates of the machine file, the arena, and
+whether the checker proves the plan. A second table has the parts of the time. Nothing runs on a GPU: the times are a model's, and no
+measurement. Exit code 1 where a plan does not fit into 80 GB or is not proven. Models are exported without weights, which takes some
+minutes the first time.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+
+import rounds
+from rounds import BIN
+from verify_time import WORK, exported
+
+FITS = 80e9  # bytes
+# title, model, size, sequence, samples of a micro-batch, ranks, ZeRO stage, recompute
+CASES = [("GPT-2 124M, 16 x 1024", "gpt2", "small", 1024, 16, 1, 0, "none"),
+         ("GPT-2 XL, 16 x 1024", "gpt2", "xl", 1024, 16, 1, 0, "auto"),
+         ("Llama 1B, 4 x 2048", "llama", "1b", 2048, 4, 1, 0, "none"),
+         ("Llama 8B, 8 ranks, ZeRO-3, 1 x 8192 each", "llama", "8b", 8192, 1, 8, 3, "auto")]
+
+
+def compiled(args, name, size, sequence, samples, ranks, stage, recompute):
+    config, plan = WORK / "cuda_config.json", WORK / "cuda.dsplan"
+    config.write_text(json.dumps({
+        "train_micro_batch_size_per_gpu": samples, "gradient_accumulation_steps": 1, "gradient_clipping": 1.0, "bf16": {"enabled": True},
+        "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}}, "zero_optimization": {"stage": stage, "overlap_comm": True},
+        "deepstatic": {"recompute": recompute}}))
+    rounds.run([[BIN / "ds-opt", "compile", exported(name, size, sequence), "--config", config, "--ranks", str(ranks),
+                 "--machine", args.machine, "-o", plan, "--quiet"]], args.timeout).require()
+    return plan
+
+
+def facts_of(plan):
+    text = subprocess.run([BIN / "ds-opt", "report", plan, "--format", "json"], check=True, capture_output=True, text=True).stdout
+    rank = json.loads(text)["ranks_detail"][0]
+    proven = subprocess.run([BIN / "ds-opt", "verify", plan, "--quiet"], capture_output=True).returncode == 0
+    return rank["commands_of_step"], rank["memory"]["device"]["arena_bytes"], proven
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machine", default="h100x8")
+    rounds.add_timeout(parser)
+    args = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    rounds.require_tools("ds-opt")
+    print("| plan | commands a step | bytes, GB | by the model, ms | arena, GB | fits and is proven |\n|---|---:|---:|---:|---:|---|")
+    bad, kernels = False, {}
+    for title, *case in CASES:
+        try:
+            commands, arena, proven = facts_of(compiled(args, *case))
+        except rounds.Failed as why:
+            sys.exit(f"error: {title}: {why}\n{why.log}")
+        good = proven and arena <= FITS
+        bad |= not good
+        print(f"| {title} | {sum(one['commands'] for one in commands):,} | {sum(one['bytes'] for one in commands) / 1e9:.1f} | "
+              f"{1e3 * sum(one['seconds'] for one in commands):.1f} | {arena / 1e9:.1f} | {'yes' if good else 'no'} |", flush=True)
+        for one in commands:
+            kernels.setdefault(one["kernel"], {})[title] = f"{1e3 * one['seconds']:.2f}"
+    print(f"\n| ms by the model | {' | '.join(title for title, *_ in CASES)} |\n|---|{'---:|' * len(CASES)}")
+    for kernel, times in kernels.items():
+        if any(float(time) >= 0.1 for time in times.values()):
+            print(f"| {kernel} | {' | '.join(times.get(title, '') for title, *_ in CASES)} |")
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    main()
