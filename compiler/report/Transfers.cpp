@@ -67,6 +67,12 @@ uint64_t bytesTouched(const Command &command) {
   return 0;
 }
 
+/// Of a command that is no transfer.
+double workSeconds(const Command &command) {
+  const double flops = command.has_kernel() ? plan::flopsOf(command.kernel()) : 0;
+  return kernels::seconds(flops, double(bytesTouched(command)));
+}
+
 /// Of a plan that knows all links, or whose transfers are to take no time.
 std::vector<TimedCommand> timeStepOver(const Plan &plan, const Role &role, bool transfersTakeTime) {
   return plan::timeStep(role, [&](const TimedCommand &timed) {
@@ -74,8 +80,7 @@ std::vector<TimedCommand> timeStepOver(const Plan &plan, const Role &role, bool 
       const Link *link = transfersTakeTime ? linkOf(plan, moved->direction) : nullptr;
       return link ? link->latency_seconds() + double(moved->bytes) / link->bytes_per_second() : 0;
     }
-    const double flops = timed.command->has_kernel() ? plan::flopsOf(timed.command->kernel()) : 0;
-    return kernels::seconds(flops, double(bytesTouched(*timed.command)));
+    return workSeconds(*timed.command);
   });
 }
 
@@ -142,6 +147,21 @@ std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
   times.step = plan::lastEnd(commands);
   times.stepWithout = plan::lastEnd(timeStepOver(plan, role, false));
   return times;
+}
+
+double computeSeconds(const Role &role) {
+  std::vector<double> routines;
+  for (const plan::proto::Routine &routine : role.routines()) {
+    double seconds = 0;
+    for (const Command &command : routine.commands())
+      seconds += isCompute(role, command) ? workSeconds(command) : 0;
+    routines.push_back(seconds);
+  }
+  double sum = 0;
+  for (const plan::proto::Program &program : role.programs())
+    for (const plan::proto::Call &call : program.calls())
+      sum += program.name() == "step" ? routines[call.routine()] : 0;
+  return sum;
 }
 
 double leastExposed(const Plan &plan, const Role &role, const MovedBytes &moved) {
