@@ -25,7 +25,7 @@ soak:
 	@bash scripts/soak.sh
 docs:
 	@bash scripts/docs.sh
-docs-site: # the pages with search, build/site
+docs-site: build # the pages with search and a gallery of plans, build/site
 	@bash scripts/docs_site.sh
 format:
 	@bash scripts/format.sh --fix

@@ -109,6 +109,7 @@ def parse(arguments) -> argparse.Namespace:
     args = parser.parse_args(arguments)
     args.settings, args.tokens = dict(args.settings), dict(args.tokens)
     _refuse_idle_options(parser, args)
+    args.size_given = args.size is not None
     args.size, args.seq = args.size or DEFAULT_SIZES.get(args.source, "small"), args.seq or 128
     args.dtype, args.dropout = args.dtype or "float32", args.dropout or 0.0
     return args

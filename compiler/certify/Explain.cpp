@@ -125,6 +125,11 @@ constexpr Explanation explanations[] = {
      "cross_entropy(..., label_smoothing=0.1) is exported without it: 2.106 where PyTorch has 2.037.",
      "Set label_smoothing=0, or write the smoothed loss out in the module: "
      "0.9 * cross_entropy - 0.1 * log_softmax.mean()."},
+    {"past-keys", "A training step reads whole sequences, and no keys and values of earlier tokens.",
+     "A model with a cache was exported as generation runs it: one token, and the keys and values of those before it.",
+     "Inputs such as past_key_values.0.key are cut off by a length of 0, where a symbolic dimension counts their "
+     "tokens. Where their number is fixed, the graph is that of a later token: export the model again with "
+     "use_cache=False (docs/attach-loss.md)."},
     {"fixed-batch", "The first dimension of every input is the micro-batch's, under one name.",
      "With an example batch of 1, torch.export fixes the dimension at 1 and says nothing; the model then takes one "
      "sample at a time.",

@@ -1,9 +1,10 @@
 //===- KnownKeys.cpp - look-ups in the table of keys ----------------------===//
 #include "compiler/config/KnownKeys.h"
 
+#include "core/NearestName.h"
+
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,21 +82,6 @@ Match match(std::string_view pattern, std::string_view path) {
 std::string_view lastKey(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 std::string_view sectionOf(std::string_view path) { return path.substr(0, path.size() - lastKey(path).size()); }
 
-/// Levenshtein: insertions, deletions and replacements that make one of the other.
-size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 size_t lengthGap(std::string_view a, std::string_view b) {
   return std::max(a.size(), b.size()) - std::min(a.size(), b.size());
 }
@@ -150,14 +136,6 @@ std::string nearestKey(std::string_view path) {
     }
   }
   return std::string(best);
-}
-
-std::string_view nearestName(std::string_view name, std::span<const std::string_view> names) {
-  name = name.substr(0, longestGuess);
-  const auto nearest = std::min_element(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
-    return editDistance(name, a) < editDistance(name, b);
-  });
-  return nearest == names.end() ? std::string_view() : *nearest;
 }
 
 } // namespace ds::config

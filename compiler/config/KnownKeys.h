@@ -29,7 +29,4 @@ bool isSection(std::string_view path);
 /// The key that a user who wrote `path` most likely meant.
 std::string nearestKey(std::string_view path);
 
-/// Of `names`, the one closest to `name` by edit distance; empty where there are none.
-std::string_view nearestName(std::string_view name, std::span<const std::string_view> names);
-
 } // namespace ds::config

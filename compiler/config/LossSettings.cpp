@@ -1,8 +1,8 @@
 //===- LossSettings.cpp - deepstatic.loss ---------------------------------===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
-#include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
+#include "core/NearestName.h"
 
 #include <array>
 #include <string>

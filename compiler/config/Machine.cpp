@@ -2,10 +2,10 @@
 #include "compiler/config/Machine.h"
 
 #include "compiler/config/Hjson.h"
-#include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
 #include "core/Error.h"
 #include "core/Files.h"
+#include "core/NearestName.h"
 
 #include <algorithm>
 #include <array>

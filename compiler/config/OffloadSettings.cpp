@@ -1,9 +1,9 @@
 //===- OffloadSettings.cpp - what lies elsewhere than in device memory ----===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
-#include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
 #include "core/FilePage.h"
+#include "core/NearestName.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,10 +1,10 @@
 //===- PipelineSettings.cpp - pipeline and deepstatic.pipeline ------------===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
-#include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
 #include "compiler/scheduling/PartitionMethod.h"
 #include "compiler/scheduling/PipelineSchedule.h"
+#include "core/NearestName.h"
 
 #include <algorithm>
 #include <cctype>

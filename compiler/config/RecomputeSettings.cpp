@@ -1,8 +1,8 @@
 //===- RecomputeSettings.cpp - deepstatic.recompute and its checkpoints ---===//
 #include "compiler/config/Config.h"
 #include "compiler/config/Hjson.h"
-#include "compiler/config/KnownKeys.h"
 #include "compiler/config/Resolver.h"
+#include "core/NearestName.h"
 
 #include <algorithm>
 #include <cctype>

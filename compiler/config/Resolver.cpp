@@ -7,6 +7,7 @@
 #include "compiler/config/KeyRules.h"
 #include "compiler/config/KnownKeys.h"
 #include "compiler/config/Utf8.h"
+#include "core/NearestName.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -513,6 +513,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
 void ds::driver::requireReadable(const CompileRequest &request) {
   readText(request.configPath);
   config::loadMachine(request.machine, machineFolders());
+  import::InputFile::open(import::modelFile(request.model.path));
 }
 
 std::string ds::driver::importToText(const import::ImportOptions &options) {

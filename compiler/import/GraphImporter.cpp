@@ -1,7 +1,6 @@
 //===- GraphImporter.cpp - the walk over a model's nodes -----------------------===//
 #include "compiler/import/GraphImporter.h"
 
-#include "compiler/import/Dims.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/Node.h"
 #include "compiler/import/OpTable.h"
@@ -18,7 +17,7 @@ GraphImporter::GraphImporter(MLIRContext &context, const ImportOptions &options,
                              const FlatGraph &graph, const Metadata &metadata, const TrainingAlgorithm &algorithm,
                              WeightFiles &files, const std::set<std::string> &outside)
     : context_(context), options_(options), model_(model), graph_(graph), metadata_(metadata), algorithm_(algorithm),
-      builder_(&context), budget_(options.maxConstantElements),
+      builder_(&context), budget_(options.maxConstantElements), dims_(options.dims),
       variables_(model, metadata, algorithm, options, files, outside, graph.differentiated) {}
 
 OwningOpRef<ModuleOp> GraphImporter::run() {
@@ -32,9 +31,8 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
   countUses(nodes);
   for (const std::string &root : roots)
     ++uses_[root];
-  checkDims();
+  bindDims(needed, results);
   createFunction(needed);
-  checkBatch();
   for (Variable &variable : variables_.all())
     if (needed.count(variable.name)) {
       checkedElements(variable.shape, variable.dtype(), "initializer '" + variable.name + "'");
@@ -85,75 +83,6 @@ void GraphImporter::forgetOperands(const FlatNode &node) {
 
 //===-- inputs ----------------------------------------------------------------===//
 
-bool GraphImporter::isLeftOut(const onnx::ValueInfoProto &input) const { return variables_.contains(input.name()); }
-
-Shape GraphImporter::inputShape(const onnx::ValueInfoProto &input) const {
-  const auto &type = input.type().tensor_type();
-  if (!input.type().has_tensor_type() || !type.has_shape())
-    throw Failure("input '" + input.name() + "' is not a tensor of known rank; export it with a shape");
-  Shape shape;
-  for (const auto &dim : type.shape().dim()) {
-    if (dim.has_dim_value())
-      shape.push_back(dim.dim_value());
-    else if (!dim.dim_param().empty())
-      shape.push_back(evaluateDim(dim.dim_param(), options_.dims, "input '" + input.name() + "'"));
-    else
-      throw Failure("input '" + input.name() + "' has an unnamed dynamic dimension " + std::to_string(shape.size()) +
-                    "; export it with a name (dynamic_shapes) and bind that with --dim NAME=N");
-  }
-  return shape;
-}
-
-/// Every --dim must mean something; "batch" comes from the configuration and is checked by checkBatch.
-void GraphImporter::checkDims() const {
-  std::set<std::string> names;
-  for (const onnx::ValueInfoProto &input : model_.proto.graph().input())
-    for (const auto &dim : input.type().tensor_type().shape().dim())
-      collectDimNames(dim.dim_param(), names);
-  for (const auto &[name, size] : options_.dims) {
-    if (size < 1)
-      throw Failure("--dim " + name + "=" + std::to_string(size) + ": a dimension is at least 1");
-    if (name == "batch" || names.count(name))
-      continue;
-    std::string list;
-    for (const std::string &each : names)
-      list += (list.empty() ? "'" : ", '") + each + "'";
-    throw Failure("--dim " + name + ": no input of the model has a dimension of this name; " +
-                  (list.empty() ? "all are fixed" : "there are " + list));
-  }
-}
-
-static bool usesBatch(const onnx::ValueInfoProto &input) {
-  std::set<std::string> names;
-  for (const auto &dim : input.type().tensor_type().shape().dim())
-    collectDimNames(dim.dim_param(), names);
-  return names.count("batch") != 0;
-}
-
-/// torch.export fixes an example batch of 1 without a word. A file is static on purpose where the sizes agree.
-void GraphImporter::checkBatch() const {
-  const auto &inputs = model_.proto.graph().input();
-  auto batch = options_.dims.find("batch");
-  std::string symbolic; // an input with a symbolic batch
-  for (const onnx::ValueInfoProto &input : inputs)
-    if (!isLeftOut(input) && usesBatch(input))
-      symbolic = input.name();
-  for (const onnx::ValueInfoProto &input : inputs) {
-    const auto &shape = input.type().tensor_type().shape();
-    if (isLeftOut(input) || shape.dim_size() == 0 || !shape.dim(0).has_dim_value())
-      continue;
-    const int64_t fixed = shape.dim(0).dim_value();
-    if (batch == options_.dims.end() || fixed == batch->second)
-      continue;
-    throw Failure("input '" + input.name() + "' has a first dimension fixed at " + std::to_string(fixed) + ", but " +
-                  (symbolic.empty() ? "the micro-batch" : "'batch', which input '" + symbolic + "' has,") + " is " +
-                  std::to_string(batch->second) +
-                  "; export with an example batch of 2 or more and dynamic_shapes that call dimension 0 of every input "
-                  "'batch' (torch.export fixes an example batch of 1 silently)" +
-                  saysMore("fixed-batch"));
-  }
-}
-
 void GraphImporter::createFunction(const std::set<std::string> &needed) {
   const std::string stem = std::filesystem::path(options_.path).stem().string();
   const std::string name = metadata_.modelName.empty() ? stem : metadata_.modelName;
@@ -173,6 +102,10 @@ void GraphImporter::createFunction(const std::set<std::string> &needed) {
       throw Failure("input '" + input.name() + "' is " + onnxTypeName(number) +
                     "; float32, float64, int32, int64 and bool inputs are supported");
     checkedElements(shape, *dtype, "input '" + input.name() + "'");
+    if (past_.count(input.name())) {
+      define(input.name(), Value::of(Constant::dense(*dtype, shape, {})));
+      continue;
+    }
     inputs.push_back(&input);
     types.push_back(tensorType(&context_, *dtype, shape));
   }

@@ -63,8 +63,14 @@ private:
   std::vector<const FlatNode *> neededNodes(const std::vector<std::string> &results,
                                             std::set<std::string> &names) const;
   void createFunction(const std::set<std::string> &needed);
+  void bindDims(const std::set<std::string> &needed, const std::vector<std::string> &results);
+  void cutPast(const std::set<std::string> &needed, const std::vector<std::string> &results);
+  std::string pastLength(const onnx::ValueInfoProto &input) const;
+  void bindBatch(const std::set<std::string> &needed);
+  std::set<std::string> batchNames(const std::set<std::string> &needed) const;
+  bool isData(const onnx::ValueInfoProto &input) const;
   Shape inputShape(const onnx::ValueInfoProto &input) const;
-  void checkDims() const;
+  void checkDims(const std::set<std::string> &needed) const;
   void checkBatch() const;
   bool isLeftOut(const onnx::ValueInfoProto &input) const;
   void importNode(const FlatNode &node);
@@ -92,6 +98,8 @@ private:
   const TrainingAlgorithm &algorithm_;
   mlir::OpBuilder builder_;
   FoldBudget budget_;
+  std::map<std::string, int64_t> dims_; // what symbolic dimensions are, --dim and all
+  std::set<std::string> past_;          // inputs without elements: keys and values of earlier tokens
   Variables variables_;
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, int64_t> uses_;                        // of a value that are still to come

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <regex>
 
 namespace ds::import {
 
@@ -146,10 +147,11 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
 }
 
 bool isCacheName(const std::string &name) {
-  for (const char *start : {"past_key_values", "present", "past.", "past_key", "past_value", "cache_params"})
-    if (name.starts_with(start))
-      return true;
-  return false;
+  // "past_key_values.0.key", "past_key_0", "present.3.value", "input.past_key_values.0.keys" where an output has the
+  // same name; not "past_values", the data of a model of time series.
+  static const std::regex start("(input\\.|output\\.)?((past|present)_(key_values?|key|value)([._0-9]|$)|"
+                                "(past|present)[._]?[0-9]|cache_params)");
+  return std::regex_search(name, start, std::regex_constants::match_continuous);
 }
 
 std::vector<std::string> sharedNormScales(const FlatGraph &graph) {

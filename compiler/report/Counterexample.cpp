@@ -165,7 +165,7 @@ std::string counterexampleHtml(const Plan &plan, const Counterexample &counterex
                      escaped(counterexample.sentence) + "</p>\n";
   if (counterexample.places.empty())
     return html;
-  return html + "<figure>\n" + Drawing(plan, counterexample.places).svg() +
+  return html + "<figure>\n<div class=\"drawing\">\n" + Drawing(plan, counterexample.places).svg() + "</div>\n" +
          "<figcaption>Commands of the queues that this is about, from left to right in the order in which they are "
          "issued; a lane is a queue. " +
          (counterexample.places.size() > 1

@@ -1,41 +1,23 @@
 //===- Fit.cpp - whether what a plan needs is there -----------------------===//
 #include "compiler/report/Fit.h"
 
+#include "compiler/report/Advice.h"
 #include "compiler/report/Facts.h"
-#include "compiler/report/PeakMemory.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ds::report {
 namespace {
 
-using plan::proto::Buffer;
 using plan::proto::Plan;
-
-/// What the resolved configuration says at a path; null where it says nothing.
-nlohmann::json resolved(const Plan &plan, const char *path) {
-  const auto config = nlohmann::json::parse(plan.config_json(), nullptr, /*allow_exceptions=*/false);
-  const auto place = nlohmann::json::json_pointer(path);
-  return config.is_object() && config.contains(place) ? config[place] : nlohmann::json();
-}
-
-int64_t zeroStage(const Plan &plan) {
-  const nlohmann::json stage = resolved(plan, "/zero_optimization/stage");
-  return stage.is_number_integer() ? stage.get<int64_t>() : 0;
-}
-
-/// Whether less could be kept for the backward: the user has said what is.
-bool couldRecomputeMore(const Plan &plan) {
-  const nlohmann::json asked = resolved(plan, "/deepstatic/recompute");
-  return !asked.is_null() && asked != "auto" && asked != "full";
-}
 
 /// "21.3MiB": bytes rounded up, as --device-memory takes them.
 std::string roundedUp(uint64_t bytes) {
@@ -46,31 +28,6 @@ std::string roundedUp(uint64_t bytes) {
       return std::to_string(tenths / 10) + (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + name;
     }
   return std::to_string(bytes);
-}
-
-/// What makes less of a category.
-std::string remedy(const Plan &plan, Buffer::Category category) {
-  const auto shareOut = [&](int64_t wanted) {
-    const std::string stage = "zero_optimization.stage " + std::to_string(wanted);
-    if (worldSize(plan).data == 1)
-      return (worldSize(plan).pipe > 1 ? "several data-parallel ranks with " : "several ranks with ") + stage +
-             " shard them";
-    return zeroStage(plan) < wanted ? stage + " shards them over the ranks" : "more ranks hold less each";
-  };
-  switch (category) {
-  case Buffer::OPTIMIZER:
-    return shareOut(1);
-  case Buffer::GRADIENTS:
-    return shareOut(2);
-  case Buffer::WEIGHTS:
-    return shareOut(3);
-  default:
-    if (couldRecomputeMore(plan))
-      return "deepstatic.recompute \"auto\" keeps less where it has to";
-    return plan.training().micro_batch_size() > 1
-               ? "a smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less"
-               : "a shorter sequence needs less";
-  }
 }
 
 uint64_t neededOnEveryRank(const Plan &plan, std::string_view space) {
@@ -88,15 +45,22 @@ std::string recomputed(const Plan &plan) {
                                        plural(recompute.layers(), "layer");
 }
 
-std::string sentenceOf(const Plan &plan, const FitSpace &space) {
-  const SpaceMemory memory = measure(*space.role, space.space);
-  const auto most = std::ranges::max_element(memory.atPeak);
-  const auto category = Buffer::Category(most - memory.atPeak.begin());
+/// "12KiB would do as it is"
+std::string enoughOf(const Plan &plan, const FitSpace &space) {
+  return roundedUp(neededOnEveryRank(plan, space.space)) + " would do as it is" + recomputed(plan);
+}
+
+std::string lackOf(const Plan &plan, const FitSpace &space) {
   return "role " + space.role->name() + ", rank " + rankRanges(*space.role) + ", needs " + grouped(space.needed) +
          " bytes of " + std::string(space.space) + " memory, " + grouped(space.needed - space.room) +
-         " more than the " + grouped(space.room) + " that machine " + plan.machine().name() + " has for it; " +
-         std::string(categoryName(category)) + " hold the most, " + bytesText(*most) + ": " + remedy(plan, category) +
-         "; " + roundedUp(neededOnEveryRank(plan, space.space)) + " would do as it is" + recomputed(plan);
+         " more than the " + grouped(space.room) + " that machine " + plan.machine().name() + " has for it";
+}
+
+/// The first that lacks room.
+std::optional<FitSpace> tightSpace(const Plan &plan) {
+  const std::vector<FitSpace> spaces = fitSpaces(plan);
+  const auto tight = std::ranges::find_if(spaces, [](const FitSpace &space) { return !space.fits(); });
+  return tight == spaces.end() ? std::nullopt : std::optional(*tight);
 }
 
 } // namespace
@@ -145,12 +109,22 @@ Verdict verdictOf(std::span<const FitCase> cases) {
 }
 
 std::string shortageOf(const Plan &plan) {
-  for (const FitSpace &space : fitSpaces(plan))
-    if (!space.fits())
-      return sentenceOf(plan, space);
-  return {};
+  const std::optional<FitSpace> space = tightSpace(plan);
+  return !space ? ""
+                : lackOf(plan, *space) + "; " + memoryAdvice(plan, *space->role, space->space) + "; " +
+                      enoughOf(plan, *space);
 }
 
 std::string reasonOf(const FitCase &one) { return one.plan ? shortageOf(*one.plan) : one.refusal; }
+
+std::string lackOf(const FitCase &one) {
+  const std::optional<FitSpace> space = one.plan ? tightSpace(*one.plan) : std::nullopt;
+  return space ? lackOf(*one.plan, *space) + "; " + enoughOf(*one.plan, *space) : reasonOf(one);
+}
+
+std::string remedyOf(const FitCase &one) {
+  const std::optional<FitSpace> space = one.plan ? tightSpace(*one.plan) : std::nullopt;
+  return space ? memoryRemedy(*one.plan, *space->role, space->space) : "";
+}
 
 } // namespace ds::report

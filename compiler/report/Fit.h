@@ -46,6 +46,11 @@ Verdict verdictOf(std::span<const FitCase> cases);
 /// Why it does not fit or is refused, and what would help; empty where it fits.
 std::string reasonOf(const FitCase &one);
 
+/// Without what would help, which several counts of ranks may have in common.
+std::string lackOf(const FitCase &one);
+/// What would help where it does not fit; else empty.
+std::string remedyOf(const FitCase &one);
+
 /// What `ds-opt check` prints, as text or json. FitReport.cpp says what stands in the json.
 std::string fitReport(const std::string &model, std::span<const FitCase> cases, Format format);
 

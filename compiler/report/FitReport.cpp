@@ -12,9 +12,11 @@
 //        "holds": {category: bytes alive when most are}}],
 //    "movement": [{"role", and what JsonReport.cpp says}], where anything moves or would have to,
 //    "wire_bytes_per_step"   what rank 0 sends,
+//    "recompute": {"layers", "layers_again", "share_of_flops": of matrix products done again, 0.19 for 19 % more},
 //    "config": [{"path", "value", "status", "note"}]}]}
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/report/Advice.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Formats.h"
@@ -24,6 +26,7 @@
 #include "compiler/report/WireBytes.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "core/Error.h"
+#include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -79,6 +82,17 @@ uint64_t maxWireBytes(const plan::proto::Plan &plan) {
   return most;
 }
 
+json recomputeJson(const Plan &plan) {
+  uint64_t flops = 0, again = 0;
+  for (const plan::proto::Role &role : plan.roles()) {
+    flops += plan::matmulFlopsPerStep(plan, role);
+    again += plan::recomputeFlopsPerStep(plan, role);
+  }
+  return {{"layers", plan.recompute().layers()},
+          {"layers_again", plan.recompute().layers_again()},
+          {"share_of_flops", flops == 0 ? 0.0 : double(again) / double(flops)}};
+}
+
 json caseJson(const FitCase &one) {
   json result = {
       {"ranks", one.ranks}, {"verdict", name(verdictOf(one))}, {"reason", reasonOf(one)}, {"details", one.details}};
@@ -94,6 +108,7 @@ json caseJson(const FitCase &one) {
         result["movement"].push_back(line);
       }
     result["wire_bytes_per_step"] = maxWireBytes(*one.plan);
+    result["recompute"] = recomputeJson(*one.plan);
   }
   result["config"] = json::array();
   for (const ConfigAnswer &answer : one.config)
@@ -112,8 +127,9 @@ bool holds(const FitCase &one, int category) {
 
 /// One line a count of ranks, role and space.
 void printCases(std::string &page, std::span<const FitCase> cases) {
-  std::vector<std::string> head = {"ranks", "verdict", "role", "space", "needed", "room", "init", "step", "eval"};
-  std::vector<bool> right = {true, false, false, false, true, true, true, true, true};
+  std::vector<std::string> head = {"ranks", "verdict", "role", "space", "needed",
+                                   "room",  "init",    "step", "eval",  "recompute"};
+  std::vector<bool> right = {true, false, false, false, true, true, true, true, true, true};
   std::vector<Buffer::Category> shown;
   for (int category = Buffer::WEIGHTS; category <= Buffer::CONSTANTS; ++category)
     if (std::ranges::any_of(cases, [&](const FitCase &one) { return holds(one, category); }))
@@ -136,7 +152,8 @@ void printCases(std::string &page, std::span<const FitCase> cases) {
                                       space.room == 0 ? "unknown" : bytesText(space.room),
                                       bytesText(memory.residentBytes),
                                       bytesText(memory.programPeak(*space.role, "step")),
-                                      bytesText(memory.programPeak(*space.role, "evaluate"))};
+                                      bytesText(memory.programPeak(*space.role, "evaluate")),
+                                      recomputeShare(*one.plan)};
       for (Buffer::Category category : shown)
         row.push_back(bytesText(memory.atPeak[size_t(category)]));
       table.add(std::move(row));
@@ -168,24 +185,42 @@ void printConfig(std::string &page, std::span<const FitCase> cases) {
   }
 }
 
+/// Why cases do not fit, and what would help, once for all that it would help.
+void printShortages(std::string &page, std::span<const FitCase> cases) {
+  std::vector<std::pair<std::string, std::string>> remedies; // and for whom
+  for (const FitCase &one : cases) {
+    if (verdictOf(one) == Verdict::Fits)
+      continue;
+    page += "\n" + plural(one.ranks, "rank") + ": " + lackOf(one) + "\n";
+    for (const std::string &detail : one.details)
+      page += "  also: " + detail + "\n";
+    const std::string remedy = remedyOf(one);
+    if (remedy.empty())
+      continue;
+    const auto known = std::ranges::find(remedies, remedy, &std::pair<std::string, std::string>::first);
+    if (known == remedies.end())
+      remedies.emplace_back(remedy, grouped(one.ranks));
+    else
+      known->second += ", " + grouped(one.ranks);
+  }
+  for (const auto &[remedy, ranks] : remedies)
+    page += "\non " + ranks + (ranks == "1" ? " rank " : " ranks ") + remedy + "\n";
+}
+
 std::string fitText(const std::string &model, std::span<const FitCase> cases) {
   std::string page = model + ": " + std::string(name(verdictOf(cases))) + "\n";
   printCases(page, cases);
   page += "  needed: arenas and reserve of one rank. init, step, eval (load and save are as init): most live bytes. "
-          "The other columns: live bytes at the peak, by category.\n";
+          "The other columns: live bytes at the peak, by category.\n"
+          "  recompute: matrix products of a step done again, so that less memory is needed; with \"auto\" as few as "
+          "fit the room.\n";
   page.append("  Bytes are ").append(exactness).append(".\n");
   for (const FitCase &one : cases)
     if (const Table moved = one.plan ? movementTable(*one.plan) : Table({}, {}); moved.rows().size() > 1) {
       page += "\n" + plural(one.ranks, "rank") + ": " + std::string(movementTitle) + "\n";
       moved.print(page);
     }
-  for (const FitCase &one : cases) {
-    if (verdictOf(one) == Verdict::Fits)
-      continue;
-    page += "\n" + plural(one.ranks, "rank") + ": " + reasonOf(one) + "\n";
-    for (const std::string &detail : one.details)
-      page += "  also: " + detail + "\n";
-  }
+  printShortages(page, cases);
   printConfig(page, cases);
   return page;
 }

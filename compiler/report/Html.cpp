@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ds::report {
 namespace {
@@ -49,18 +50,41 @@ std::string scriptData(std::string json) {
 }
 
 std::string htmlTable(const Table &table, size_t most) {
-  std::string html = "<table>\n";
+  std::string rows;
   const size_t shown = std::min(table.rows().size(), most + 1);
   for (size_t i = 0; i < shown; ++i) {
-    html += "<tr>";
+    rows += "<tr>";
     for (size_t column = 0; column < table.rows()[i].size(); ++column)
-      html += cellHtml(table, column, table.rows()[i][column], i == 0 ? "th" : "td");
-    html += "</tr>\n";
+      rows += cellHtml(table, column, table.rows()[i][column], i == 0 ? "th" : "td");
+    rows += "</tr>\n";
   }
-  html += "</table>\n";
+  std::string html = scrolling("<table>\n" + rows + "</table>\n");
   if (shown < table.rows().size())
     html += "<p>" + grouped(table.rows().size() - shown) + " more rows: <code>--format json</code> has all.</p>\n";
   return html;
+}
+
+std::string scrolling(const std::string &html) { return "<div class=\"scroll\">" + html + "</div>\n"; }
+
+std::string Contents::anchor(const std::string &text) {
+  titles_.push_back(text);
+  return "id=\"s" + std::to_string(titles_.size()) + "\"";
+}
+
+std::string Contents::heading(const std::string &text) {
+  return "<h2 " + anchor(text) + ">" + escaped(text) + "</h2>\n";
+}
+
+std::string Contents::folded(const std::string &summary, const std::string &html, bool open) {
+  return "<details " + anchor(summary) + (open ? " open" : "") + "><summary><h2>" + escaped(summary) +
+         "</h2></summary>\n" + html + "</details>\n";
+}
+
+std::string Contents::html() const {
+  std::string html = "<nav><ul>\n";
+  for (size_t i = 0; i < titles_.size(); ++i)
+    html += "<li><a href=\"#s" + std::to_string(i + 1) + "\">" + escaped(titles_[i]) + "</a></li>\n";
+  return html + "</ul></nav>\n";
 }
 
 std::string swatch(const std::string &style) { return "<span class=\"swatch " + style + "\"></span>"; }

@@ -4,6 +4,7 @@
 // step's memory. docs/report.md says how to read it.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/report/Advice.h"
 #include "compiler/report/Counterexample.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
@@ -37,9 +38,9 @@ using plan::proto::Role;
 
 constexpr size_t tensorsAtPeak = 40;
 constexpr size_t rolesDrawn = 8; // of more, those whose peaks are highest
+constexpr int rolesOpen = 4;     // of more, what each holds is folded
 constexpr size_t maxTiles = 8000, maxColumns = 960;
 
-std::string heading(const std::string &text) { return "<h2>" + escaped(text) + "</h2>\n"; }
 std::string subheading(const std::string &text) { return "<h3>" + escaped(text) + "</h3>\n"; }
 std::string folded(const std::string &summary, const std::string &html) {
   return "<details><summary>" + escaped(summary) + "</summary>\n" + html + "</details>\n";
@@ -50,11 +51,12 @@ std::string legendHtml() {
       "<p>The address of every buffer, and the commands during which it is live, are fixed before training starts. "
       "Time runs from left to right, one instant a command. The upper panel adds up the bytes of the buffers live at "
       "each instant. The lower panel shows where these buffers lie in the arena, on the same scale of bytes. Buffers "
-      "side by side may use the same addresses, one after the other. Colours say what bytes are for:</p>\n<table>\n";
+      "side by side may use the same addresses, one after the other. Colours say what bytes are for:</p>\n";
+  std::string rows;
   for (Buffer::Category category : stackOrder)
-    html += "<tr><td>" + swatch(styleOf(category)) + std::string(categoryName(category)) + "</td><td class=\"dim\">" +
+    rows += "<tr><td>" + swatch(styleOf(category)) + std::string(categoryName(category)) + "</td><td class=\"dim\">" +
             std::string(categoryMeaning(category)) + "</td></tr>\n";
-  return html + "<tr><td>" + swatch("padding") +
+  return html + "<table>\n" + rows + "<tr><td>" + swatch("padding") +
          "free</td><td class=\"dim\">in the arena, but no buffer is live there at that instant; at the peak this is "
          "fragmentation: alignment behind live buffers, slots of messages, idle slots of micro-batches that are not in "
          "flight, and gaps that are needed at other times</td></tr>\n</table>\n";
@@ -93,19 +95,18 @@ std::vector<Place> placesOf(const Plan &plan) {
 }
 
 /// All roles side by side, where there are several.
-std::string rolesHtml(const std::vector<Place> &places) {
+std::string rolesHtml(Contents &contents, const std::vector<Place> &places) {
   uint64_t most = 0;
   for (const Place &place : places)
     most = std::max(most, place.memory.arenaBytes);
   std::string html =
-      heading("Memory of every role") +
       "<table class=\"bars\">\n<tr><th>ranks</th><th>role</th>"
       "<th>space</th><th class=\"right\">arena</th><th class=\"right\">live at the peak</th><th></th></tr>\n";
   for (const Place &place : places)
     html += "<tr><td>" + rankRanges(*place.role) + "</td><td>" + escaped(place.role->name()) + "</td><td>" +
             place.space + "</td><td class=\"right\">" + grouped(place.memory.arenaBytes) + "</td><td class=\"right\">" +
             grouped(place.memory.peakLiveBytes) + "</td><td>" + barHtml(place.memory, most) + "</td></tr>\n";
-  return html + "</table>\n";
+  return contents.heading("Memory of every role") + scrolling(html + "</table>\n");
 }
 
 std::string phasesHtml(const Plan &plan, const Place &place) {
@@ -115,7 +116,7 @@ std::string phasesHtml(const Plan &plan, const Place &place) {
     html += std::string("<tr><td>") + phase.name + "</td><td class=\"right\">" + grouped(phase.liveBytes) +
             "</td><td><div class=\"bar k4\" style=\"" + widthOf(phase.liveBytes, place.memory.arenaBytes) +
             "\"></div></td></tr>\n";
-  return html + "</table>\n";
+  return scrolling(html + "</table>\n");
 }
 
 std::string peakHtml(const Plan &plan, const Place &place) {
@@ -144,7 +145,7 @@ std::string peakHtml(const Plan &plan, const Place &place) {
 /// `figures`: how many places are drawn; the more, the coarser each, so that the page stays small.
 std::string placeHtml(const Plan &plan, const Place &place, size_t figures) {
   const Role &role = *place.role;
-  std::string html = heading("Rank " + rankRanges(role) + " (role " + role.name() + "), " + place.space + " memory");
+  std::string html;
   for (int program = 0; program < role.programs_size(); ++program) {
     const bool step = role.programs(program).name() == "step";
     const size_t share = std::max<size_t>(figures / 2, 1) * (step ? 1 : 4);
@@ -167,31 +168,36 @@ std::set<size_t> drawnPlaces(const std::vector<Place> &places, bool all) {
   return {order.begin(), order.end()};
 }
 
-std::string memoryHtml(const Plan &plan, bool allRanks) {
+std::string memoryHtml(Contents &contents, const Plan &plan, bool allRanks) {
   const std::vector<Place> places = placesOf(plan);
   const std::set<size_t> drawn = drawnPlaces(places, allRanks);
-  std::string html = places.size() > 1 ? rolesHtml(places) : "";
+  std::string html = places.size() > 1 ? rolesHtml(contents, places) : "";
   if (drawn.size() < places.size())
     html += "<p>Drawn below are the " + grouped(drawn.size()) +
             " roles with the highest peaks; <code>--all-ranks</code> draws all.</p>\n";
-  for (size_t i = 0; i < places.size(); ++i)
-    if (drawn.contains(i))
-      html += placeHtml(plan, places[i], drawn.size());
+  for (const size_t i : drawn) {
+    const Role &role = *places[i].role;
+    const std::string title =
+        "Rank " + rankRanges(role) + " (role " + role.name() + "), " + places[i].space + " memory";
+    html += contents.folded(title, placeHtml(plan, places[i], drawn.size()), i == *drawn.begin());
+  }
   return html;
 }
 
 /// What a rank holds of the training state, and hands to the others.
-std::string sharingHtml(const Plan &plan) {
-  std::string html = heading("Ownership and wire bytes");
+std::string sharingHtml(Contents &contents, const Plan &plan) {
+  std::string html = contents.heading("Ownership and wire bytes");
   for (const Role &role : plan.roles()) {
-    html += subheading("Rank " + rankRanges(role) + " (role " + role.name() + ")") + htmlTable(stateTable(plan, role));
+    std::string one = htmlTable(stateTable(plan, role));
     const Table buckets = bucketTable(plan, role);
     if (buckets.rows().size() > 1)
-      html += folded(plural(buckets.rows().size() - 1, "bucket") + " over " + plural(worldSize(plan).data, "data rank"),
-                     htmlTable(buckets));
+      one += folded(plural(buckets.rows().size() - 1, "bucket") + " over " + plural(worldSize(plan).data, "data rank"),
+                    htmlTable(buckets));
     const WireBytes wire = wireBytesPerStep(plan, role, role.ranks_size() > 0 ? role.ranks(0) : 0);
     if (wire.sum() > 0)
-      html += htmlTable(wireTable(wire));
+      one += htmlTable(wireTable(wire));
+    const std::string title = "Rank " + rankRanges(role) + " (role " + role.name() + ")";
+    html += plan.roles_size() > rolesOpen ? folded(title, one) : subheading(title) + one;
   }
   return html;
 }
@@ -202,20 +208,25 @@ std::string headHtml(const Plan &plan) {
                      escaped(plan.machine().device()) + ")</p>\n<table>\n";
   for (const auto &[label, sentence] : headLines(plan))
     html += "<tr><th>" + label + "</th><td>" + escaped(sentence) + "</td></tr>\n";
-  return html + "</table>\n";
+  html += "</table>\n";
+  const std::vector<std::string> advice = adviceOf(plan);
+  for (const std::string &sentence : advice)
+    html +=
+        (sentence == advice.front() ? "<p>What would help:</p>\n<ul>\n<li>" : "<li>") + escaped(sentence) + "</li>\n";
+  return html + (advice.empty() ? "" : "</ul>\n");
 }
 
-std::string stagesHtml(const Plan &plan) {
-  return hasStages(plan) ? heading("Pipeline stages, a micro-batch") + htmlTable(stageTable(plan)) : "";
+std::string stagesHtml(Contents &contents, const Plan &plan) {
+  return hasStages(plan) ? contents.heading("Pipeline stages, a micro-batch") + htmlTable(stageTable(plan)) : "";
 }
 
 /// What of the transfers is exposed, and each of them.
-std::string transfersHtml(const Plan &plan) {
+std::string transfersHtml(Contents &contents, const Plan &plan) {
   const Table exposure = exposureTable(plan);
   if (exposure.rows().size() == 1)
     return "";
   std::string html =
-      heading("Transfers between device and host memory, a step on the simulated clock") + htmlTable(exposure);
+      contents.heading("Transfers between device and host memory, a step on the simulated clock") + htmlTable(exposure);
   for (const Role &role : plan.roles())
     if (const auto times = transferTimes(plan, role))
       html += subheading("Rank " + rankRanges(role)) + transferFigure(plan, role) +
@@ -223,13 +234,14 @@ std::string transfersHtml(const Plan &plan) {
   return html;
 }
 
-std::string movementHtml(const Plan &plan) {
+std::string movementHtml(Contents &contents, const Plan &plan) {
   const Table moved = movementTable(plan);
-  return moved.rows().size() == 1 ? "" : heading("B" + std::string(movementTitle.substr(1))) + htmlTable(moved);
+  return moved.rows().size() == 1 ? ""
+                                  : contents.heading("B" + std::string(movementTitle.substr(1))) + htmlTable(moved);
 }
 
-std::string configHtml(const Plan &plan) {
-  return heading("Configuration: " + plural(uint64_t(plan.config_size()), "key") + " written") +
+std::string configHtml(Contents &contents, const Plan &plan) {
+  return contents.heading("Configuration: " + plural(uint64_t(plan.config_size()), "key") + " written") +
          (plan.config_size() > 0 ? htmlTable(configTable(plan)) : "") +
          folded("With every default", "<pre>" + escaped(plan.config_json()) + "</pre>\n");
 }
@@ -237,15 +249,22 @@ std::string configHtml(const Plan &plan) {
 } // namespace
 
 std::string htmlReport(const Plan &plan, bool allRanks, const std::optional<Counterexample> &refused) {
+  Contents contents;
+  std::string body = stagesHtml(contents, plan);
+  body += transfersHtml(contents, plan);
+  body += movementHtml(contents, plan);
+  body += folded("How to read the pictures", legendHtml());
+  body += memoryHtml(contents, plan, allRanks);
+  body += sharingHtml(contents, plan);
+  body += contents.heading("Parameters") + htmlTable(parameterTable(plan)) +
+          folded("Every parameter", htmlTable(parameterList(plan)));
+  body += configHtml(contents, plan);
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-         "<meta name=\"viewport\" content=\"width=device-width\">\n<title>" +
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
          escaped(plan.model()) + " - DeepStatic plan</title>\n<style>" + std::string(pageStyle) +
-         "</style>\n</head>\n<body>\n" + headHtml(plan) + (refused ? counterexampleHtml(plan, *refused) : "") +
-         stagesHtml(plan) + transfersHtml(plan) + movementHtml(plan) +
-         folded("How to read the pictures", legendHtml()) + memoryHtml(plan, allRanks) + sharingHtml(plan) +
-         heading("Parameters") + htmlTable(parameterTable(plan)) +
-         folded("Every parameter", htmlTable(parameterList(plan))) + configHtml(plan) + "<script>" +
-         std::string(pageScript) + "</script>\n</body>\n</html>\n";
+         "</style>\n</head>\n<body>\n" + headHtml(plan) + contents.html() +
+         (refused ? counterexampleHtml(plan, *refused) : "") + body + "<script>" + std::string(pageScript) +
+         "</script>\n</body>\n</html>\n";
 }
 
 } // namespace ds::report

@@ -1,6 +1,7 @@
 //===- Tables.cpp - what the text and the html report show alike ----------===//
 #include "compiler/report/Tables.h"
 
+#include "compiler/report/Advice.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Fragmentation.h"
 #include "compiler/report/PeakMemory.h"
@@ -144,6 +145,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
                     plural(world.data, "data rank")},
       {"work", workText(plan)}};
+  if (const std::string text = stepText(plan); !text.empty())
+    lines.emplace_back("step", text);
   if (plan.has_recompute())
     lines.emplace_back("recompute", recomputeText(plan));
   if (hasStages(plan))

@@ -103,6 +103,21 @@ std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
   return times;
 }
 
+double computeSeconds(const Plan &plan, const Role &role) {
+  const Rates rates = ratesOf(plan);
+  std::vector<double> routines;
+  for (const plan::proto::Routine &routine : role.routines()) {
+    double sum = 0;
+    for (const Command &command : routine.commands())
+      sum += isCompute(role, command) ? seconds(workOf(command), rates) : 0;
+    routines.push_back(sum);
+  }
+  double sum = 0;
+  for (const plan::proto::Call &call : stepOf(role).calls())
+    sum += routines[call.routine()];
+  return sum;
+}
+
 double leastExposed(const Plan &plan, const Role &role, const MovedBytes &moved) {
   const double oneWay = double(moved.least) / 2 / linkOf(plan, Transfer::Out)->bytes_per_second();
   return std::max(0.0, oneWay - plan::lastEnd(timeStepOver(plan, role, false)));

@@ -54,6 +54,9 @@ std::vector<plan::TimedCommand> timeStep(const plan::proto::Plan &plan, const pl
 /// seconds. Of a plan that knows the link device-host.
 double leastExposed(const plan::proto::Plan &plan, const plan::proto::Role &role, const MovedBytes &moved);
 
+/// The commands of a step on queues that compute, one after another, by the cost model.
+double computeSeconds(const plan::proto::Plan &plan, const plan::proto::Role &role);
+
 /// A line a role of how much of its transfers is exposed; without lines where no times are known.
 Table exposureTable(const plan::proto::Plan &plan);
 inline constexpr std::string_view movementTitle = "bytes moved between device and host memory in a step, beside the "

@@ -39,6 +39,10 @@ class Model:
 
 def open_source(args) -> Model:
     """The model that the command line asks for; raises Refusal."""
+    if args.source in SIZES and not args.size_given and (Path(args.source) / "config.json").exists():
+        raise Refusal(f"'{args.source}' is the name of a model with random weights, and here is a folder {args.source} with a saved one; "
+                      f"write ./{args.source} for the folder, or {args.source} --size {args.size} for random weights",
+                      f"python models/export.py ./{args.source} --out {args.out}")
     if args.source == "resnet50":
         return _from_resnet(args)
     if args.source in SIZES:

@@ -14,7 +14,7 @@ public:
   /// Address of byte 0, aligned as asked. Not for dereferencing where the device does not execute.
   virtual std::byte *base() const noexcept = 0;
   virtual uint64_t bytes() const noexcept = 0;
-  /// Bytes in pages that were ever touched, as the operating system counts them; 0 where nobody counts.
+  /// Its bytes in pages that were ever touched, as the operating system counts them; 0 where nobody counts.
   virtual uint64_t touchedBytes() const noexcept = 0;
 };
 

@@ -34,7 +34,7 @@ struct EvaluationReport {
 struct SummaryReport {
   uint32_t rank = 0;
   uint64_t deviceBytes = 0;
-  uint64_t deviceTouchedBytes = 0; ///< in pages of device arenas that were ever touched
+  uint64_t deviceTouchedBytes = 0; ///< of deviceBytes, those in pages that were ever touched
   uint64_t hostBytes = 0;
   uint64_t nvmeBytes = 0;
   Traffic trafficPerStep;              ///< of the last step

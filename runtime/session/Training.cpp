@@ -149,7 +149,6 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     trace_ = std::make_unique<Trace>();
   }
   modelFlops_ = plan::matmulFlopsPerStep(*plan_) * plan::positionOfRank(*plan_, 0).dataRanks;
-  const int threads = options.threads > 0 ? options.threads : int(plan_->machine().threads());
   const DeviceChoice device =
       options.makeDevice ? DeviceChoice{options.makeDevice, kernels}
                          : chooseDevice(*plan_, options.device, options.nvme, kernels, transport_->localRanks());
@@ -157,7 +156,7 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
   if (saves)
     shares_ = std::make_unique<StateShares>(shareState(*plan_));
   ranks_ = std::make_unique<LocalRanks>(*plan_, *transport_, device.make, device.kernels,
-                                        ExecutorOptions{.threads = threads,
+                                        ExecutorOptions{.threads = threads(),
                                                         .checkMemory = options.checkMemory,
                                                         .checkNumerics = options.checkNumerics,
                                                         .observers = options.observers,

@@ -1,7 +1,7 @@
 """Architectures of transformers at tiny size, random weights: their forward graphs as two exporters write them, without a loss.
 
 test_architectures.py trains them with ds-run beside PyTorch; `architectures.py PROCESSES [FORM ...]` does it with all and writes
-docs/architectures.md.
+models/zoo.json, which `ds-opt zoo` prints, and from that docs/architectures.md.
 """
 
 import contextlib
@@ -185,8 +185,6 @@ class Outcome:
     parameters: int = 0  # exported under PyTorch's names
     refusal: str = ""
 
-    def __str__(self):
-        return self.refusal or f"{self.difference:.0e}, {self.parameters} weights"
 
 
 def compiled(tools, architecture: Architecture, module, folder, form):
@@ -248,10 +246,11 @@ def outcome(tools, architecture: Architecture, folder, form) -> Outcome:
 
 # --- the page
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "architectures.md"
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE, ZOO = REPOSITORY / "docs" / "architectures.md", REPOSITORY / "models" / "zoo.json"
 HEAD = """# Architectures of transformers
 
-Written by `test/e2e/architectures.py`, which builds each class at tiny size with random weights and writes its forward pass, without a loss: `transformers` is its
+Written by `test/e2e/architectures.py`, and printed by `ds-opt zoo`. It builds each class at tiny size with random weights and exports its forward pass, without a loss: `transformers` is its
 `OnnxExporter` with its defaults or `optimize=False`, `torch` is `torch.onnx.export(..., dynamo=True)` with its defaults.
 `ds-opt compile --attach-loss` puts the loss behind the logits; what was optimized gets `--weights` of the saved model. {steps} steps of AdamW are compared with PyTorch
 and the loss that transformers computes: a cell has the largest relative difference (at most {near:.0e}) and how many weights were exported under PyTorch's names, or
@@ -271,18 +270,37 @@ def run_all(arguments):
     return [outcome(conftest.Tools(), architecture, Path(folder) / architecture.name / str(number), form) for number, form in enumerate(forms)]
 
 
-def page(rows, forms) -> str:
-    """`rows`: of each architecture its outcomes, by form."""
-    passed = sum(any(not one.refusal for one in row) for row in rows)
-    text = HEAD.format(steps=STEPS, near=NEAR, passed=passed, total=len(rows), forms=" | ".join(forms), rule="---|" * len(forms))
-    for architecture, row in zip(ARCHITECTURES, rows):
-        cells = [f"refused ({reason_of(one.refusal)})" if one.refusal else str(one) for one in row]
-        text += f"| {architecture.name} | {architecture.kind} | {architecture.loss} | {' | '.join(cells)} |\n"
+def zoo_of(rows, forms) -> dict:
+    """What came of each architecture, by form; `rows`: of each architecture its outcomes."""
+    def cell(one):
+        return {"refused": re.sub(r"/[^ ]*/saved", "FOLDER", one.refusal)} if one.refusal else {
+            "difference": float(f"{one.difference:.0e}"), "weights": one.parameters}
+    return {"steps": STEPS, "near": NEAR, "forms": list(forms), "architectures": [
+        {"class": architecture.name, "kind": architecture.kind, "attach_loss": architecture.loss, "forms": dict(zip(forms, map(cell, row)))}
+        for architecture, row in zip(ARCHITECTURES, rows)]}
+
+
+def zoo_text(zoo: dict) -> str:
+    """A line an architecture."""
+    head = ", ".join(f"{json.dumps(key)}: {json.dumps(zoo[key])}" for key in ("steps", "near", "forms"))
+    return f'{{{head}, "architectures": [\n' + ",\n".join(" " + json.dumps(one) for one in zoo["architectures"]) + "\n]}\n"
+
+
+def cell_text(cell: dict) -> str:
+    return f"refused ({reason_of(cell['refused'])})" if "refused" in cell else f"{cell['difference']:.0e}, {cell['weights']} weights"
+
+
+def page(zoo: dict) -> str:
+    architectures, forms = zoo["architectures"], zoo["forms"]
+    passed = sum(any("refused" not in cell for cell in one["forms"].values()) for one in architectures)
+    text = HEAD.format(steps=zoo["steps"], near=zoo["near"], passed=passed, total=len(architectures), forms=" | ".join(forms), rule="---|" * len(forms))
+    for one in architectures:
+        text += f"| {one['class']} | {one['kind']} | {one['attach_loss']} | {' | '.join(map(cell_text, one['forms'].values()))} |\n"
     text += "\n## What is refused\n"
-    for architecture, row in zip(ARCHITECTURES, rows):
-        for form, one in zip(forms, row):
-            if one.refusal:
-                text += f"- {architecture.name}, {form}: {re.sub(r'/[^ ]*/saved', 'FOLDER', one.refusal)}\n"
+    for one in architectures:
+        for form, cell in one["forms"].items():
+            if "refused" in cell:
+                text += f"- {one['class']}, {form}: {cell['refused']}\n"
     return text
 
 
@@ -300,7 +318,9 @@ def main(processes="1", *forms) -> None:
     forms = forms or tuple(FORMS)
     with tempfile.TemporaryDirectory() as scratch, multiprocessing.get_context("spawn").Pool(int(processes)) as pool:
         results = pool.map(run_all, [(architecture, scratch, forms) for architecture in ARCHITECTURES], chunksize=1)
-    PAGE.write_text(page(results, forms))
+    zoo = zoo_of(results, forms)
+    ZOO.write_text(zoo_text(zoo))
+    PAGE.write_text(page(zoo))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Forward graphs of transformers' architectures, as its own exporter and torch's write them: ds-opt attaches the loss, finds optimized weights
 by their values, and trains them as PyTorch does.
 
-A few of them here; all with DS_TEST_SCOPE=all. docs/architectures.md has the table.
+A few of them here; all with DS_TEST_SCOPE=all. models/zoo.json has what came of each; docs/architectures.md and `ds-opt zoo` show it.
 """
 
+import json
 import os
 
 import architectures
@@ -11,21 +12,37 @@ import pytest
 
 FEW = ["LlamaForCausalLM", "ViTForImageClassification", "MambaForCausalLM"]
 BY_NAME = {architecture.name: architecture for architecture in architectures.ARCHITECTURES}
-ROWS = [line.strip("| ").split(" | ") for line in architectures.PAGE.read_text().splitlines() if line.startswith("| ")]
-FORMS = ROWS[0][3:]
-CELLS = {(row[0], form): cell for row in ROWS[1:] for form, cell in zip(FORMS, row[3:])}
+ZOO = json.loads(architectures.ZOO.read_text())
+CELLS = {(one["class"], form): cell for one in ZOO["architectures"] for form, cell in one["forms"].items()}
 
 
 @pytest.mark.parametrize("name,form", [case for case in CELLS if os.environ.get("DS_TEST_SCOPE") == "all" or case[0] in FEW])
 def test_trains_as_pytorch_or_is_refused_as_the_page_says(name, form, tools, tmp_path):
     one, cell = architectures.outcome(tools, BY_NAME[name], tmp_path / "model", form), CELLS[name, form]
-    assert bool(one.refusal) == cell.startswith("refused"), f"{one}, but the page says: {cell}"
+    assert bool(one.refusal) == ("refused" in cell), f"{one}, but models/zoo.json says: {cell}"
     if one.refusal:
-        assert cell == f"refused ({architectures.reason_of(one.refusal)})"
+        assert architectures.reason_of(cell["refused"]) == architectures.reason_of(one.refusal)
     else:
-        assert cell.endswith(f", {one.parameters} weights")
+        assert cell["weights"] == one.parameters
 
 
-def test_the_page_has_all_and_enough_of_them_train():
-    assert {row[0] for row in ROWS[1:]} == set(BY_NAME) and len(BY_NAME) >= 40
-    assert sum(any(not cell.startswith("refused") for cell in row[3:]) for row in ROWS[1:]) >= 34
+def test_all_are_there_and_enough_of_them_train():
+    assert [(one["class"], one["kind"], one["attach_loss"]) for one in ZOO["architectures"]] == [
+        (one.name, one.kind, one.loss) for one in architectures.ARCHITECTURES] and len(BY_NAME) >= 40
+    assert sum(any("refused" not in cell for cell in one["forms"].values()) for one in ZOO["architectures"]) >= 34
+
+
+def test_the_page_is_written_from_the_same_file():
+    assert architectures.ZOO.read_text() == architectures.zoo_text(ZOO)
+    assert architectures.PAGE.read_text() == architectures.page(ZOO)
+
+
+def test_ds_opt_zoo_prints_it(tools):
+    assert json.loads(tools("ds-opt", "zoo", "--format", "json").stdout) == ZOO
+    lines = tools("ds-opt", "zoo").stdout.splitlines()
+    shown = {line.split()[0]: line for line in lines[1:-1]}
+    assert len(shown) == len(BY_NAME) + 1  # and the head
+    for one in ZOO["architectures"]:
+        line = shown[one["class"]]
+        assert one["attach_loss"] in line and line.count("refused") == sum("refused" in cell for cell in one["forms"].values())
+    assert "zoo can write text and json" in tools.refused("ds-opt", "zoo", "--format", "html")

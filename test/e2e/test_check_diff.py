@@ -78,6 +78,20 @@ def test_rejected_keys_stand_beside_the_others(tools, config):
     assert status["amp"] == "rejected" and status["zero_optimization.stage"] == "honoured"
 
 
+def test_a_model_that_is_not_there_is_an_error_and_no_verdict(tools, config, tmp_path):
+    done = tools("ds-opt", "check", tmp_path / "gone.onnx", "--config", config, "--ranks", "8,64,512", code=1)
+    assert done.stdout == "" and done.stderr.count("gone.onnx") == 1 and done.stderr.startswith("error: ")
+
+
+def test_recompute_has_a_price(tools, config):
+    """A plan that fits by computing again says how much."""
+    recompute = ("--ranks", 2, "--set", "deepstatic.recompute=full")
+    plain, again = check(tools, config, "--ranks", 2)["checks"][0], check(tools, config, *recompute)["checks"][0]
+    assert plain["recompute"]["share_of_flops"] == 0 < again["recompute"]["share_of_flops"] < 1
+    text = tools("ds-opt", "check", MODEL, "--config", config, *recompute).stdout
+    assert f"{100 * again['recompute']['share_of_flops']:.1f} % more" in text
+
+
 @pytest.mark.parametrize("options, code", [(["--machine", "nothing"], 1), (["--ranks", "0"], 2), (["--ranks", "two"], 2),
                                            (["--format", "yaml"], 1)])
 def test_calls_that_make_no_sense(tools, config, options, code):

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import FOLDERS
 
-COMMANDS = ("import", "compile", "verify", "explain", "check", "report", "diff")
+COMMANDS = ("import", "compile", "verify", "explain", "check", "report", "diff", "zoo")
 
 
 def run(*arguments, **more):
@@ -46,6 +46,11 @@ def test_an_unknown_command_is_named(tmp_path):
 def test_a_file_named_like_a_word_is_read(tmp_path):
     (tmp_path / "repotr").write_text("module {}")
     assert run("ds-opt", "repotr", cwd=tmp_path).returncode == 0
+
+
+def test_an_unknown_flag_gets_the_nearest_of_its_command():
+    done = run("ds-opt", "report", "p.dsplan", "--fromat", "json")
+    assert (done.returncode, done.stderr) == (2, "error: there is no flag --fromat; the nearest is --format; see ds-opt report --help\n")
 
 
 def test_flags_stand_before_a_command_too():

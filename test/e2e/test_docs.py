@@ -109,3 +109,16 @@ def test_the_checks_can_fail(tmp_path):
     assert [line.split(":")[0] for line in wrong_links(page)] == ["gone.md", "#another", "page.cpp"]
     assert wrong_paths(page) == ["docs/gone.md", "test/lit/passes/gone.mlir"]
     assert [line.split(":")[0] for line in long_sentences(page)] == ["40 words"]
+
+
+def test_the_gallery_links_to_six_reports():
+    """`make docs-site` puts a link under each heading of docs/gallery.md, to the page that the lines there write."""
+    import sys
+    sys.path.insert(0, str(REPOSITORY / "scripts"))
+    import gallery
+    page = gallery.PAGE.read_text()
+    reports = gallery.REPORT.findall(page)
+    assert len(reports) == len(set(reports)) == 6
+    linked = gallery.linked(page)
+    assert re.findall(r"^## .+\n\[Open the report\]\(gallery/(.+)\)\n\n", linked, re.M) == reports
+    assert linked.replace("[Open the report]", "").count("\n$ ") == page.count("\n$ ") == gallery.script(page).count("ds-opt") + 3

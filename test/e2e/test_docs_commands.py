@@ -73,6 +73,7 @@ SCENES = {
     "docs/checkpoints.md": SMALLER,
     "docs/coming-from-deepspeed.md": GPT2,
     "docs/faults.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json -o p.dsplan; mv data.safetensors d.safetensors",
+    "docs/gallery.md": "",
     "docs/hugging-face.md": LLAMA,
     "docs/loss.md": "head -c 3000 /usr/share/common-licenses/GPL-2 >a.txt; head -c 200 /usr/share/common-licenses/GPL-3 >b.txt; head -c 700 a.txt >c.txt",
     "docs/runs.md": SMALLER + """

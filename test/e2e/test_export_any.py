@@ -32,3 +32,14 @@ def test_a_class_without_a_loss_is_refused_with_the_way_out(tools, tmp_path):
     transformers.Qwen2Model(transformers.Qwen2Config(**TINY, num_key_value_heads=2)).save_pretrained(tmp_path / "saved")
     sentence = tools.refused("export.py", tmp_path / "saved", "--out", tmp_path / "onnx")
     assert "Qwen2Model computes no loss from labels" in sentence and "docs/attach-loss.md" in sentence
+
+
+def test_a_folder_with_the_name_of_a_known_model_is_not_taken_for_it(tools, tmp_path):
+    """`export.py llama` beside a saved folder `llama` would train random weights."""
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(**TINY)).save_pretrained(tmp_path / "llama")
+    done = tools("export.py", "llama", "--out", "onnx", code=1, cwd=tmp_path)
+    assert "error: 'llama' is the name of a model with random weights, and here is a folder llama with a saved one; write ./llama" in done.stderr
+    assert "try: python models/export.py ./llama --out onnx\n" in done.stderr
+    saved = tools("export.py", "./llama", "--seq", 16, "--out", "onnx", cwd=tmp_path).stdout
+    drawn = tools("export.py", "llama", "--size", "tiny", "--seq", 16, "--out", "drawn", cwd=tmp_path).stdout
+    assert saved.startswith("llama: ") and drawn.startswith("llama tiny: ")

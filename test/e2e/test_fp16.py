@@ -286,3 +286,9 @@ def test_a_reference_program_without_the_guard_is_refused(tools, linear, tmp_pat
 def test_what_is_refused(tools, linear, tmp_path, settings, options, sentence):
     config = write_config(tmp_path / "c.json", 1, 1, **{"fp16": {"enabled": True}, **settings})
     assert sentence in tools.refused("ds-opt", "compile", linear, "--config", config, "--trainable", "^w$", "-o", tmp_path / "m.dsplan", *options)
+
+
+def test_where_there_is_no_float16_bfloat16_is_proposed(tools, linear, tmp_path):
+    config = write_config(tmp_path / "c.json", 1, 1, fp16={"enabled": True})
+    done = tools("ds-opt", "compile", linear, "--config", config, "--trainable", "^w$", "--machine", "h200x1", "-o", tmp_path / "m.dsplan", code=1)
+    assert "\ntry: --set fp16.enabled=false --set bf16.enabled=true\n" in done.stderr

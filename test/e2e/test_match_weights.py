@@ -1,11 +1,14 @@
 """Models that torch.onnx.export's optimizer rewrote (optimize=True, its default): with --weights FOLDER parameters are found by their values."""
 
+import os
+import subprocess
+
 import numpy
 import onnx
 import pytest
 import torch
 import transformers
-from conftest import write_config
+from conftest import FOLDERS, write_config
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.torch import load_file, save_file
 
@@ -74,6 +77,27 @@ def test_an_optimized_model_trains_as_the_one_that_was_not(exported, tools, tmp_
     assert len({value.numpy().tobytes() for value in scales}) == len(scales)
 
 
+@pytest.mark.parametrize("build,change", [(llama, "base model"), (tied_gpt2, "base model"), (llama, "wrapped")])
+def test_names_of_the_weights_may_differ_by_a_prefix(exported, tools, tmp_path, build, change):
+    """Fresh norm scales are all ones, so that values alone could not tell them apart."""
+    folder, config = exported(build), write_config(tmp_path / "c.json", 2)
+    prefix = "model." if build == llama else "transformer."
+    weights = load_file(folder / "saved" / "model.safetensors")
+    save_file({name.removeprefix(prefix) if change == "base model" else "module." + name: value for name, value in weights.items()},
+              tmp_path / "model.safetensors")
+    common = ("ds-opt", "compile", folder / "optimized", "--config", config, "--attach-loss", "causal-lm")
+    tools(*common, "--weights", folder / "saved", "-o", tmp_path / "a.dsplan")
+    done = tools(*common, "--weights", tmp_path / "model.safetensors", "-o", tmp_path / "b.dsplan")
+    wanted = f'lack the model\'s "{prefix}"' if change == "base model" else 'begin with "module.", the model\'s do not'
+    assert f"; names in {tmp_path / 'model.safetensors'} {wanted}" in done.stderr, done.stderr
+    ids = torch.randint(0, VOCABULARY, (4, TOKENS), generator=torch.Generator().manual_seed(2))
+    save_file({"input_ids": ids, "labels": ids.clone()}, tmp_path / "data.safetensors")
+    for name in "ab":
+        tools.train(tmp_path / f"{name}.dsplan", tmp_path / "data.safetensors", 2, "--threads", 1, "--export", tmp_path / f"{name}.safetensors")
+    a, b = load_file(tmp_path / "a.safetensors"), load_file(tmp_path / "b.safetensors")
+    assert set(a) == set(b) == set(weights) and all(torch.equal(a[name], b[name]) for name in a)
+
+
 def test_without_weights_it_is_refused_with_both_ways_out(exported, tools, tmp_path):
     sentence = tools.refused("ds-opt", "compile", exported(llama) / "optimized", "--config", write_config(tmp_path / "c.json", 2))
     assert "the exporter optimized this model" in sentence and "optimize=False" in sentence and "--weights FOLDER" in sentence
@@ -114,6 +138,35 @@ def test_a_folded_weight_is_found_by_its_values_alone(tools, tmp_path):
     save_file({"x": torch.randn(4, 3), "labels": torch.randint(0, 5, (4,))}, tmp_path / "data.safetensors")
     tools.train(tmp_path / "m.dsplan", tmp_path / "data.safetensors", 2, "--export", tmp_path / "after.safetensors")
     assert {name: list(value.shape) for name, value in load_file(tmp_path / "after.safetensors").items()} == {"head.weight": [5, 3]}
+
+
+WIDE = 512  # a weight of 1 MiB
+
+
+def peak_bytes(folder, count):
+    """Of ds-opt import, for a file of `count` weights that were transposed and renamed."""
+    folder.mkdir()
+    generator = numpy.random.default_rng(0)
+    weights = [generator.normal(size=(WIDE, WIDE)).astype(numpy.float32) for _ in range(count)]
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"onnx::MatMul_{i}"], [f"x{i + 1}"]) for i in range(count)]
+    nodes.append(helper.make_node("ReduceMean", [f"x{count}"], ["loss"], keepdims=0))
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x0", TensorProto.FLOAT, [2, WIDE])],
+                              [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],
+                              [numpy_helper.from_array(w, f"onnx::MatMul_{i}") for i, w in enumerate(weights)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "m.onnx",
+              save_as_external_data=True, location="m.data")
+    save_file({f"layer.{i}.weight": torch.from_numpy(w.T.copy()) for i, w in enumerate(weights)}, folder / "w.safetensors")
+    run = subprocess.Popen([FOLDERS["ds-opt"] / "ds-opt", "import", folder / "m.onnx", "--weights", folder / "w.safetensors"],
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    out = run.stdout.read()
+    _, status, usage = os.wait4(run.pid, 0)
+    assert status == 0 and out.count(b"train.variable") == count
+    return usage.ru_maxrss * 1024
+
+
+def test_matching_holds_no_more_than_the_largest_weights(tmp_path):
+    """30 MiB of weights, and as many in the model, beside 3 of each."""
+    assert peak_bytes(tmp_path / "many", 30) - peak_bytes(tmp_path / "few", 3) < 8 * 4 * WIDE * WIDE
 
 
 def test_values_that_two_tensors_have_are_refused_by_name(tools, tmp_path):

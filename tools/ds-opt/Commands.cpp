@@ -11,6 +11,7 @@
 #include "compiler/report/Compare.h"
 #include "compiler/report/Fit.h"
 #include "compiler/report/Report.h"
+#include "compiler/report/Zoo.h"
 #include "compiler/sources/Sources.h"
 #include "core/AtomicFile.h"
 #include "core/AttachedLoss.h"
@@ -18,6 +19,7 @@
 #include "core/Files.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
+#include "tools/usage/Usage.h"
 
 #include <CLI/CLI.hpp>
 
@@ -39,7 +41,7 @@ using namespace ds::tool;
 
 namespace {
 
-constexpr std::string_view commands[] = {"import", "compile", "verify", "explain", "check", "report", "diff"};
+constexpr std::string_view commands[] = {"import", "compile", "verify", "explain", "check", "report", "diff", "zoo"};
 /// What stands before a command, or alone; every other flag is mlir-opt's.
 constexpr std::string_view flags[] = {"-h", "--help", "--version", "--commands", "--quiet", "--verbose"};
 
@@ -386,8 +388,8 @@ int explainFailure(CLI::App &app, const char *command) {
     throw;
   } catch (const CLI::Success &success) { // --help and --version
     return app.exit(success);
-  } catch (const CLI::Error &error) {
-    std::fprintf(stderr, "error: %s; see ds-opt %s --help\n", error.what(), command);
+  } catch (const CLI::ParseError &error) {
+    std::fprintf(stderr, "error: %s; see ds-opt %s --help\n", usageSentence(app, error).c_str(), command);
     return 2;
   } catch (const config::ConfigError &error) {
     std::fprintf(stderr, "error: %s\n", error.what());
@@ -495,6 +497,11 @@ int ds::tool::runCommand(int argc, char **argv) {
   diffCommand->add_option("--format", diffFormat, "text|json");
   diffCommand->add_option("-o,--output", diffOutput, "file; default: stdout");
   diffCommand->callback([&] { runDiff(planA, planB, diffFormat, diffOutput); });
+
+  std::string zooFormat = "text";
+  CLI::App *zooCommand = app.add_subcommand("zoo", "architectures of transformers that are known to train");
+  zooCommand->add_option("--format", zooFormat, "text|json");
+  zooCommand->callback([&] { print(report::zooReport(report::formatFromName(zooFormat))); });
 
   try {
     app.parse(argc, argv);

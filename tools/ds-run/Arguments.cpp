@@ -3,6 +3,7 @@
 #include "runtime/session/NonFinite.h"
 #include "runtime/session/Training.h"
 #include "tools/ds-run/CheckpointArguments.h"
+#include "tools/usage/Usage.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -34,7 +35,8 @@ public:
                   "compare each page of these files with its checksum when it is read");
     app_.add_option("--seed", training.seed,
                     "of dropout, shuffling and random first values; default: 0, or the resumed run's");
-    app_.add_option("--threads", training.threads, "compute threads of a rank; default: the plan's")
+    app_.add_option("--threads", training.threads,
+                    "compute threads of a rank; default: the plan's, which its machine file says (cpu: 8)")
         ->check(CLI::Range(1, 4096));
     app_.add_flag("--shuffle", training.shuffle, "a seeded permutation of the samples each epoch");
     training.checkData = uint64_t(256) << 20;
@@ -79,7 +81,7 @@ public:
       arguments_.text = app_.help(); // of the subcommand, if one is asked about
       return arguments_;
     } catch (const CLI::ParseError &error) {
-      throw UsageError(std::string(error.what()) + "; ds-run --help lists the flags");
+      throw UsageError(usageSentence(app_, error) + "; ds-run --help lists the flags");
     }
     if (app_.got_subcommand("info")) {
       arguments_.command = Arguments::Command::Info;

@@ -32,23 +32,29 @@ using Line = std::array<char, 200>;
 std::array<char, 40> speedOf(const runtime::StepReport &report) {
   std::array<char, 40> text{};
   const bool tokens = report.tokensPerSecond > 0;
-  std::snprintf(text.data(), text.size(), "%.4g %s/s", tokens ? report.tokensPerSecond : report.samplesPerSecond,
+  const double speed = tokens ? report.tokensPerSecond : report.samplesPerSecond;
+  std::snprintf(text.data(), text.size(), speed < 1000 ? "%.4g %s/s" : "%.0f %s/s", speed,
                 tokens ? "tokens" : "samples");
+  return text;
+}
+
+/// "0:12 left"
+std::array<char, 48> timeLeft(double seconds) {
+  const auto left = static_cast<unsigned long long>(seconds);
+  std::array<char, 48> text{};
+  if (left < 3600)
+    std::snprintf(text.data(), text.size(), "%llu:%02llu left", left / 60, left % 60);
+  else
+    std::snprintf(text.data(), text.size(), "%llu:%02llu:%02llu left", left / 3600, left / 60 % 60, left % 60);
   return text;
 }
 
 /// "3/9  0:12 left  loss 2.31  384 tokens/s": what a narrow terminal cuts off is wanted least.
 Line describe(const runtime::StepReport &report, uint64_t steps, double secondsLeft) {
   Line line{};
-  const auto left = static_cast<unsigned long long>(secondsLeft);
-  std::array<char, 40> time{};
-  if (left < 3600)
-    std::snprintf(time.data(), time.size(), "%llu:%02llu", left / 60, left % 60);
-  else
-    std::snprintf(time.data(), time.size(), "%llu:%02llu:%02llu", left / 3600, left / 60 % 60, left % 60);
-  std::snprintf(line.data(), line.size(), "%llu/%llu  %s left  loss %s  %s",
-                static_cast<unsigned long long>(report.step), static_cast<unsigned long long>(steps), time.data(),
-                shortText(report.loss).data(), speedOf(report).data());
+  std::snprintf(line.data(), line.size(), "%llu/%llu  %s  loss %s  %s", static_cast<unsigned long long>(report.step),
+                static_cast<unsigned long long>(steps), timeLeft(secondsLeft).data(), shortText(report.loss).data(),
+                speedOf(report).data());
   return line;
 }
 
@@ -75,11 +81,14 @@ void Progress::stepDone(const runtime::StepReport &report) noexcept {
   if (!tenth && detail_ != Detail::EveryStep)
     return;
   std::array<char, 24> of{};
-  if (steps_ > 0)
+  std::array<char, 56> left{};
+  if (steps_ > 0) {
     std::snprintf(of.data(), of.size(), "/%llu", static_cast<unsigned long long>(steps_));
-  std::fprintf(stderr, "step %llu%s  loss %s  lr %s  %.4g samples/s\n", static_cast<unsigned long long>(report.step),
-               of.data(), shortText(report.loss).data(), shortText(report.learningRate).data(),
-               report.samplesPerSecond);
+    std::snprintf(left.data(), left.size(), "  %s", timeLeft(secondsLeft(report)).data());
+  }
+  std::fprintf(stderr, "step %llu%s  loss %s  lr %s  %s%s\n", static_cast<unsigned long long>(report.step), of.data(),
+               shortText(report.loss).data(), shortText(report.learningRate).data(), speedOf(report).data(),
+               left.data());
 }
 
 void Progress::evaluated(const runtime::EvaluationReport &report) noexcept {
@@ -99,13 +108,18 @@ void Progress::shown(const char *table) noexcept {
   std::fputs(table, stderr);
 }
 
+/// If the steps to come take as long as those of this run so far.
+double Progress::secondsLeft(const runtime::StepReport &report) const noexcept {
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+  return steps_ > report.step ? seconds / double(done_) * double(steps_ - report.step) : 0;
+}
+
 void Progress::drawBar(const runtime::StepReport &report) noexcept {
   const auto now = Clock::now();
   if (report.step < steps_ && now - drawn_ < std::chrono::milliseconds(100))
     return;
   drawn_ = now;
-  const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const Line text = describe(report, steps_, seconds / double(done_) * double(steps_ - report.step));
+  const Line text = describe(report, steps_, secondsLeft(report));
   const size_t room = columns() - 1, used = std::strlen(text.data()); // a full line would wrap
   constexpr size_t longest = 24, shortest = 4;
   std::array<char, longest + 1> bar{};

@@ -26,6 +26,7 @@ public:
 
 private:
   void drawBar(const runtime::StepReport &report) noexcept;
+  double secondsLeft(const runtime::StepReport &report) const noexcept;
 
   const uint64_t steps_; // 0: unknown
   const Detail detail_;

@@ -35,6 +35,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -68,9 +69,10 @@ void printLoaded(const runtime::Training &training) {
   const runtime::SummaryReport summary = training.summary();
   std::fprintf(
       stderr,
-      "plan of %s for %u ranks of %u threads: %s steps of %llu samples, %.1f MiB on the device of each, %.1f on the "
-      "host\n",
-      training.plan().model().c_str(), training.ranks(), training.plan().machine().threads(),
+      "plan of %s for %u %s of %d %s, on a machine of %u processors: %s steps of %llu samples, %.1f MiB on the device "
+      "of each, %.1f on the host\n",
+      training.plan().model().c_str(), training.ranks(), training.ranks() == 1 ? "rank" : "ranks", training.threads(),
+      training.threads() == 1 ? "thread" : "threads", std::thread::hardware_concurrency(),
       training.steps() ? std::to_string(*training.steps()).c_str() : "as many as --data - has",
       static_cast<unsigned long long>(training.samplesPerStep()), double(summary.deviceBytes) / 1048576.0,
       double(summary.hostBytes) / 1048576.0);

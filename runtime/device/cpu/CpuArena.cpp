@@ -94,7 +94,7 @@ uint64_t CpuArena::touchedBytes() const noexcept {
     for (uint64_t i = 0; i < count; ++i)
       touched += resident[i] & 1 ? page : 0;
   }
-  return touched;
+  return std::min(touched, bytes_); // the last page is not all the arena's
 }
 
 const char *guardPageOwner(const void *address) noexcept {

@@ -45,7 +45,7 @@ TEST(Fit, SaysWhatIsShortAndWhatHelps) {
   EXPECT_EQ(
       reasonOf(smallCase(12000)),
       "role main, rank 0, needs 12,288 bytes of device memory, 288 more than the 12,000 that machine box has for it; "
-      "workspace hold the most, 4.00 KiB: a smaller train_micro_batch_size_per_gpu with more "
+      "workspaces of kernels hold the most, 4.00 KiB: a smaller train_micro_batch_size_per_gpu with more "
       "gradient_accumulation_steps needs less; 12KiB would do as it is");
   EXPECT_EQ(reasonOf(refused()), "bf16.enabled is true");
   EXPECT_EQ(reasonOf(smallCase(0)), "");
@@ -109,6 +109,36 @@ TEST(Fit, JsonHasVerdictPhasesAndKeys) {
   EXPECT_EQ(memory["holds"]["activations"], 2048);
   EXPECT_EQ(result["checks"][1]["reason"], "bf16.enabled is true");
   EXPECT_EQ(result["checks"][1]["config"][0]["status"], "rejected");
+}
+
+TEST(Fit, WhatWouldHelpIsSaidOnce) {
+  FitCase two = smallCase(2), four = smallCase(3);
+  two.ranks = 2;
+  four.ranks = 4;
+  const std::string text = fitReport("small", std::vector{smallCase(1), two, four, refused()}, Format::Text);
+  const std::string advice = "\non 1, 2, 4 ranks workspaces of kernels hold the most: a smaller "
+                             "train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less\n";
+  EXPECT_NE(text.find(advice), std::string::npos) << text;
+  EXPECT_EQ(text.find("hold the most"), text.rfind("hold the most")) << text;
+  EXPECT_NE(text.find("\n4 ranks: role main, rank 0, needs 12,288 bytes of device memory, 12,285 more than the 3 that "
+                      "machine box has for it; 12KiB would do as it is\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n1 rank: bf16.enabled is true\n"), std::string::npos) << text;
+}
+
+TEST(Fit, SaysWhatRecomputeCosts) {
+  FitCase one = smallCase(0);
+  EXPECT_NE(fitReport("small", std::vector{one}, Format::Text).find("  none  "), std::string::npos);
+  for (int routine : {0, 1}) // one product of two is done again
+    one.plan->mutable_roles(0)->mutable_routines(routine)->mutable_commands(0)->add_reference(0);
+  one.plan->mutable_recompute()->set_layers(4);
+  one.plan->mutable_recompute()->set_layers_again(3);
+  EXPECT_NE(fitReport("small", std::vector{one}, Format::Text).find("  50.0 % more  "), std::string::npos)
+      << fitReport("small", std::vector{one}, Format::Text);
+  const auto result = nlohmann::json::parse(fitReport("small", std::vector{one}, Format::Json));
+  EXPECT_EQ(result["checks"][0]["recompute"],
+            nlohmann::json({{"layers", 4}, {"layers_again", 3}, {"share_of_flops", 0.5}}));
 }
 
 TEST(Fit, TextIsATable) {

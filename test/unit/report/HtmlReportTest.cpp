@@ -106,9 +106,53 @@ TEST(HtmlReport, NamesAreText) {
 
 TEST(HtmlReport, NeedsNothingElse) {
   const std::string page = pageOf(smallPlan());
-  for (const char *word : {"http:", "https:", "src=", "href=", "@import", "url("})
+  for (const char *word : {"http:", "https:", "src=", "@import", "url("})
     EXPECT_EQ(page.find(word), std::string::npos) << word;
+  EXPECT_EQ(count(page, "href="), count(page, "href=\"#")); // within the page
   EXPECT_EQ(page, pageOf(smallPlan()));
+}
+
+TEST(HtmlReport, ContentsLeadToEverySection) {
+  const std::string page = pageOf(smallPlan());
+  const size_t sections = count(page, "<h2 id=\"s") + count(page, "<details id=\"s");
+  EXPECT_EQ(sections, 4u); // memory, ownership, parameters, configuration
+  for (size_t i = 1; i <= sections; ++i) {
+    const std::string number = std::to_string(i);
+    EXPECT_EQ(count(page, "<li><a href=\"#s" + number + "\">"), 1u) << number;
+    EXPECT_EQ(count(page, " id=\"s" + number + "\""), 1u) << number;
+  }
+  EXPECT_NE(page.find("<a href=\"#s1\">Rank 0 (role main), device memory</a>"), std::string::npos);
+}
+
+TEST(HtmlReport, NamesStandBesideThePictureAndInIt) {
+  const std::string page = pageOf(smallPlan());
+  // At the peak of the step: scratch 4,096 bytes at the highest addresses, two of h, w, m, g and x.
+  const size_t list = page.find("<ol class=\"names\">");
+  EXPECT_EQ(page.find("<li data-buffer=\"b5\"><span class=\"swatch k5\"></span><span>scratch</span><span "
+                      "class=\"dim\">4.00 KiB"),
+            page.find("<li ", list));
+  EXPECT_NE(page.find("class=\"k5 tile b5\""), std::string::npos);
+  EXPECT_NE(page.find("class=\"name\">scratch</text>"), std::string::npos);
+}
+
+TEST(HtmlReport, TheHeadSaysTheStepsTimeAndWhatWouldHelp) {
+  const std::string page = pageOf(smallPlan()), head = page.substr(0, page.find("<nav>"));
+  EXPECT_NE(head.find("<th>step</th><td>about "), std::string::npos) << head;
+  EXPECT_NE(
+      head.find("<p>What would help:</p>\n<ul>\n<li>less memory: workspaces of kernels hold the most, 4.00 KiB: a "
+                "smaller train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less</li>"),
+      std::string::npos)
+      << head;
+  EXPECT_EQ(head.find("less time"), std::string::npos);
+  Plan plan = smallPlan();
+  for (int routine : {0, 1}) // the same product in both
+    plan.mutable_roles(0)->mutable_routines(routine)->mutable_commands(0)->add_reference(0);
+  plan.mutable_recompute()->set_layers(1);
+  plan.set_config_json(R"({"deepstatic": {"recompute": "full"}})");
+  EXPECT_NE(pageOf(plan).find("<li>less time: 50.0 % more matrix products are computed, to keep less memory: "
+                              "deepstatic.recompute &quot;auto&quot; computes again only what has to be</li>"),
+            std::string::npos)
+      << pageOf(plan).substr(0, 6000);
 }
 
 TEST(HtmlReport, OfManyRolesTheFullestAreDrawn) {
@@ -134,6 +178,9 @@ TEST(HtmlReport, OfManyRolesTheFullestAreDrawn) {
   EXPECT_NE(page.find("<td>stage11</td><td>device</td><td class=\"right\">12,288</td><td class=\"right\">9,216</td>"),
             std::string::npos);
   EXPECT_EQ(figuresOf(pageOf(plan, true)).size(), 2u * 12);
+  EXPECT_EQ(count(page, "<details id="), 8u); // each with its picture, of which the first is open
+  EXPECT_EQ(count(page, "\" open>"), 1u);
+  EXPECT_NE(page.find("<details><summary>Rank 11 (role stage11)</summary>"), std::string::npos); // what it holds
 }
 
 // 10,000 buffers, each alive in 128 micro-batches.

@@ -1,5 +1,5 @@
 //===- PictureTest.cpp - columns and rectangles of a program --------------===//
-#include "compiler/report/Picture.h"
+#include "compiler/report/figures/Picture.h"
 #include "runtime/plan/ProgramLives.h"
 #include "test/unit/report/SmallPlan.h"
 

@@ -60,6 +60,7 @@ TEST_F(DsRun, TrainsAndExports) {
   EXPECT_EQ(outcome.code, 0) << outcome.errors;
   EXPECT_EQ(outcome.output, "");
   EXPECT_EQ(std::count(outcome.errors.begin(), outcome.errors.end(), '\n'), 10); // a line every tenth
+  EXPECT_THAT_CONTAINS(outcome.errors, " samples/s  0:00 left\n");
   const auto lines = readLines(folder / "m");
   ASSERT_EQ(lines.size(), 21u);
   EXPECT_THAT_CONTAINS(lines[19], "{\"step\": 20, \"loss\": 61,");
@@ -72,11 +73,15 @@ TEST_F(DsRun, QuietAndVerbose) {
       dsRun(plan + " --data " + data + " --verbose --device cpu -n 1 --seed 3 --shuffle --threads 2");
   EXPECT_EQ(verbose.code, 0) << verbose.errors;
   EXPECT_EQ(std::count(verbose.errors.begin(), verbose.errors.end(), '\n'), 41);
+  EXPECT_THAT_CONTAINS(verbose.errors, " for 1 rank of 2 threads, on a machine of "); // --threads, not the plan's
 }
 
 TEST_F(DsRun, RefusesWrongUsageWithCodeTwo) {
   expectError(dsRun(""), 2, "no plan was given");
-  expectError(dsRun(plan + " --frobnicate"), 2, "--frobnicate");
+  expectError(dsRun(plan + " --frobnicate"), 2, "there is no flag --frobnicate; the nearest is ");
+  expectError(dsRun(plan + " --step 3"), 2, "there is no flag --step; the nearest is --steps; ds-run --help lists");
+  expectError(dsRun("export " + plan + " --h=there"), 2, "there is no flag --h; the nearest is --hf");
+  expectError(dsRun(plan + " here there"), 2, "not expected: ");
   expectError(dsRun(plan + " --steps few"), 2, "--steps");
   expectError(dsRun(plan + " -n 0"), 2, "-n");
   expectError(dsRun(plan + " --device tpu"), 2, "--device");

@@ -124,7 +124,7 @@ TEST_F(TrainingTest, WritesOneLineAStepAndASummary) {
   const auto &rank = lines[3]["summary"]["ranks"][0];
   EXPECT_EQ(rank["rank"], 0);
   EXPECT_EQ(rank["device_bytes"], builder.plan.roles(0).arenas(0).bytes());
-  EXPECT_EQ(rank["device_touched_bytes"], 4096);
+  EXPECT_EQ(rank["device_touched_bytes"], rank["device_bytes"]); // less than a page
   EXPECT_EQ(rank["host_bytes"], 0);
   for (const char *kind : {"all_gather", "reduce_scatter", "all_reduce", "send", "recv"})
     EXPECT_EQ(rank["wire_bytes_per_step"][kind], 0);

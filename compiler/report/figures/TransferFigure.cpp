@@ -90,14 +90,16 @@ std::string transferFigure(const Plan &plan, const Role &role) {
         transferOf(role, *timed.command) || role.queues(int(queue)).kind() == plan::proto::Queue::COMPUTE)
       queues.insert(queue);
   const double seconds = plan::lastEnd(commands), height = double(queues.size()) * rowHeight + 20;
-  std::string html = "<figure>\n<svg viewBox=\"0 0 " + number(left + width + right) + " " + number(height) + "\">\n";
+  std::string html = "<figure>\n<div class=\"drawing\">\n<svg viewBox=\"0 0 " + number(left + width + right) + " " +
+                     number(height) + "\">\n";
   double y = 0;
   for (uint32_t queue : queues) {
     html += rowHtml(plan, role, queue, barsOf(commands, queue, width / seconds), y);
     y += rowHeight;
   }
   return html + "<text class=\"end\" x=\"" + number(left + width) + "\" y=\"" + number(y + 12) + "\">" +
-         secondsText(seconds) + "</text>\n</svg>\n<figcaption>Queues over a step; where compute has a gap, it waits." +
+         secondsText(seconds) +
+         "</text>\n</svg>\n</div>\n<figcaption>Queues over a step; where compute has a gap, it waits." +
          "</figcaption>\n</figure>\n";
 }
 

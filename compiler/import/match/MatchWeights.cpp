@@ -1,127 +1,28 @@
 //===- MatchWeights.cpp - parameters that an exporter renamed, found by content //
 #include "compiler/import/MatchWeights.h"
 
-#include "compiler/import/Constant.h"
 #include "compiler/import/Hazards.h"
-#include "compiler/import/Types.h"
 #include "compiler/import/files/Failure.h"
+#include "compiler/import/match/RestoredNodes.h"
+#include "compiler/import/match/WeightValues.h"
 #include "core/WeightNames.h"
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ds::import {
 namespace {
 
-/// How an initializer follows from a parameter.
-enum class Form { Same, Reshaped, Transposed, Repeated, Rows, PlusOne };
-
-struct Match {
-  std::string parameter;
-  Form form = Form::Same;
-  std::vector<int64_t> rows = {}; // Form::Rows
-};
-
-struct Elements {
-  DType dtype = DType::F32;
-  Shape shape;
-  std::vector<char> bytes;
-};
-
-bool isTransposed(const Elements &a, const Elements &b) {
-  if (a.shape.size() != 2 || b.shape != Shape{a.shape[1], a.shape[0]})
-    return false;
-  const size_t width = size_t(byteSize(a.dtype)), rows = size_t(a.shape[0]), columns = size_t(a.shape[1]);
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t k = 0; k < columns; ++k)
-      if (!std::equal(&a.bytes[(i * columns + k) * width], &a.bytes[(i * columns + k) * width] + width,
-                      &b.bytes[(k * rows + i) * width]))
-        return false;
-  return true;
-}
-
-/// Whether `wide` is `thin` repeated along dimensions of size 1.
-bool isRepeated(const Elements &wide, const Elements &thin) {
-  if (wide.shape.size() != thin.shape.size() || wide.shape == thin.shape)
-    return false;
-  for (size_t i = 0; i < wide.shape.size(); ++i)
-    if (thin.shape[i] != wide.shape[i] && thin.shape[i] != 1)
-      return false;
-  return Constant::dense(thin.dtype, thin.shape, thin.bytes).bytes(wide.shape) == wide.bytes;
-}
-
-/// The rows of `table` [N, D] that `part` [.., D] consists of, as an embedding of constant indices does; nothing where
-/// one is no row, or several rows are equal.
-std::optional<std::vector<int64_t>> rowsOf(const Elements &part, const Elements &table) {
-  if (table.shape.size() != 2 || part.shape.empty() || part.shape.back() != table.shape[1] || part.bytes.empty())
-    return std::nullopt;
-  const size_t row = table.bytes.size() / size_t(table.shape[0]);
-  std::map<std::string_view, int64_t> numbers;
-  for (int64_t i = 0; i < table.shape[0]; ++i) {
-    const auto [it, isNew] = numbers.try_emplace({&table.bytes[size_t(i) * row], row}, i);
-    it->second = isNew ? i : -1;
-  }
-  std::vector<int64_t> rows;
-  for (size_t at = 0; at < part.bytes.size(); at += row) {
-    const auto found = numbers.find({&part.bytes[at], row});
-    if (found == numbers.end() || found->second < 0)
-      return std::nullopt;
-    rows.push_back(found->second);
-  }
-  return rows;
-}
-
-/// Whether a norm's scale is written as what it adds to 1.
-bool isPlusOne(const Elements &sum, const Elements &part) {
-  if (sum.dtype != DType::F32 || sum.shape != part.shape)
-    return false;
-  for (size_t at = 0; at < sum.bytes.size(); at += sizeof(float)) {
-    float whole = 0, rest = 0;
-    std::memcpy(&whole, &sum.bytes[at], sizeof whole);
-    std::memcpy(&rest, &part.bytes[at], sizeof rest);
-    if (whole != 1 + rest)
-      return false;
-  }
-  return true;
-}
-
-std::optional<Match> compare(const Elements &initializer, const Elements &parameter, const std::string &name) {
-  if (initializer.dtype != parameter.dtype)
-    return std::nullopt;
-  if (initializer.bytes == parameter.bytes)
-    return Match{.parameter = name, .form = initializer.shape == parameter.shape ? Form::Same : Form::Reshaped};
-  if (initializer.bytes.size() == parameter.bytes.size() && isTransposed(parameter, initializer))
-    return Match{.parameter = name, .form = Form::Transposed};
-  if (isRepeated(initializer, parameter))
-    return Match{.parameter = name, .form = Form::Repeated};
-  if (const auto rows = rowsOf(initializer, parameter))
-    return Match{.parameter = name, .form = Form::Rows, .rows = *rows};
-  if (isPlusOne(initializer, parameter))
-    return Match{.parameter = name, .form = Form::PlusOne};
-  return std::nullopt;
-}
-
-void addInts(onnx::NodeProto &node, const char *name, const std::vector<int64_t> &values) {
-  onnx::AttributeProto &attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(7); // INTS
-  attribute.mutable_ints()->Assign(values.begin(), values.end());
-}
-
 class Matcher {
 public:
   Matcher(const ScannedModel &model, FlatGraph &graph, Metadata &metadata, WeightFiles &files, std::string weights)
-      : model_(model), graph_(graph), metadata_(metadata), files_(files), weights_(std::move(weights)),
-        tensors_(files.safetensors()) {
-    const auto &initializers = model.proto.graph().initializer();
-    for (int i = 0; i < initializers.size(); ++i)
-      initializers_[initializers[i].name()] = i;
+      : graph_(graph), metadata_(metadata), weights_(std::move(weights)), values_(model, files), nodes_(graph) {
+    findPrefix();
     for (const onnx::ValueInfoProto &value : model.proto.graph().value_info())
       if (const std::string *from = findEntry(value.metadata_props(), "pkg.onnxscript.optimizer.folded_from"))
         foldedFrom_[value.name()] = {parametersIn(*from), from->find(',') == std::string::npos};
@@ -133,14 +34,28 @@ public:
     for (FlatNode &node : graph_.nodes)
       restoreBias(node);
     refuseLost();
-    graph_.nodes.insert(graph_.nodes.begin(), made_.begin(), made_.end());
+    nodes_.insert();
     for (const std::string &name : found_)
       metadata_.values.insert_or_assign(name, ValueNote{.kind = "PARAMETER", .persistent = true});
     return std::to_string(found_.size()) + " parameters of a model that its exporter rewrote were found in " +
-           weights_ + " by their values and keep the names and layouts that they have there";
+           weights_ + " by their values and keep the names and layouts that they have there" +
+           (rule_.prefix.empty() ? "" : "; " + rule_.sentence(weights_));
   }
 
 private:
+  /// Where the weights' names lack a prefix, or have one more, each of these tensors gets the module's name, too.
+  void findPrefix() {
+    std::vector<std::vector<std::string>> targets;
+    for (const std::string &target : metadata_.parameterTargets)
+      targets.push_back({target});
+    rule_ = findPrefixRule(targets, [&](const std::string &name) { return values_.has(name); });
+    for (const std::string &target : metadata_.parameterTargets) {
+      const std::string tensor = rule_.fileName(target);
+      if (!values_.has(target) && values_.has(tensor) && renamed_.insert(tensor).second)
+        values_.addName(target, tensor);
+    }
+  }
+
   /// Quoted names of a list that are parameters of the module.
   std::vector<std::string> parametersIn(const std::string &list) const {
     std::vector<std::string> names;
@@ -177,55 +92,28 @@ private:
     return names;
   }
 
-  const Elements &elementsOf(const std::string &initializer) {
-    auto [it, isNew] = held_.try_emplace(initializer);
-    if (isNew) {
-      const int index = initializers_.at(initializer);
-      const onnx::TensorProto &tensor = model_.proto.graph().initializer(index);
-      Elements &elements = it->second;
-      elements.dtype = *dtypeFromOnnx(tensor.data_type());
-      elements.shape = {tensor.dims().begin(), tensor.dims().end()};
-      elements.bytes = files_.read(
-          files_.locate(tensor, model_.data[size_t(index)], elements.dtype, "initializer '" + initializer + "'"),
-          elements.dtype);
-    }
-    return it->second;
-  }
-
-  /// A tensor of the weight file as `dtype`; nothing where it has another type.
-  std::optional<Elements> stored(const std::string &name, DType dtype) {
-    const auto found = tensors_.find(name);
-    const std::optional<DType> has = found == tensors_.end() ? std::nullopt : dtypeFromOnnx(found->second.first);
-    if (!has || *has != dtype)
-      return std::nullopt;
-    const Shape &shape = found->second.second;
-    return Elements{dtype, shape, files_.read(files_.locateInSafetensors(name, name, dtype, shape), dtype)};
-  }
-
-  std::vector<Match> matches(const std::string &initializer, const std::vector<std::string> &names) {
+  std::vector<Match> matches(const std::string &initializer, const std::vector<std::string> &names,
+                             bool moved = false) {
     std::vector<Match> result;
     std::set<std::string> seen;
     for (const std::string &name : names)
       if (seen.insert(name).second)
-        if (const std::optional<Elements> values = stored(name, elementsOf(initializer).dtype))
-          if (const std::optional<Match> match = compare(elementsOf(initializer), *values, name))
-            result.push_back(*match);
+        if (std::optional<Match> match = values_.match(initializer, name, moved))
+          result.push_back(*std::move(match));
     return result;
   }
 
   /// Tensors of the file with the values of an initializer, whatever their names.
   std::vector<Match> matchesOfAll(const std::string &initializer) {
-    const Elements &elements = elementsOf(initializer);
+    const int64_t count = elementCount(values_.shapeOf(initializer));
     std::vector<std::string> names;
-    for (const auto &[name, type] : tensors_)
-      if (elementCount(type.second) == elementCount(elements.shape) && !isOwnersName(name))
+    for (const auto &[name, type] : values_.tensors())
+      if (elementCount(type.second) == count && !isOwnersName(name) && !renamed_.count(name))
         names.push_back(name);
-    std::vector<Match> found = matches(initializer, names);
-    std::erase_if(found, [](const Match &match) { return match.form == Form::PlusOne || match.form == Form::Rows; });
-    return found;
+    return matches(initializer, names, /*moved=*/true);
   }
 
-  /// Whether takeName gave a tensor this name, beside its own.
+  /// Whether a tensor has this name beside its own.
   bool isOwnersName(const std::string &name) const {
     return std::ranges::any_of(owners_, [&](const auto &entry) { return entry.second == name; });
   }
@@ -250,24 +138,18 @@ private:
     return names;
   }
 
-  bool isFloatInitializer(const std::string &name) const {
-    const auto found = initializers_.find(name);
-    if (found == initializers_.end())
-      return false;
-    const std::optional<DType> dtype = dtypeFromOnnx(model_.proto.graph().initializer(found->second).data_type());
-    return dtype && ds::isFloat(*dtype);
-  }
-
   /// What the node's inputs are parameters of; inputs that are constants stay.
   void matchNode(FlatNode &node) {
     const std::vector<std::string> called = parametersOf(node);
     std::map<std::string, size_t> uses; // of one initializer, among the node's inputs so far
     for (int i = 0; i < node.proto->input_size(); ++i) {
       const std::string name = node.proto->input(i);
-      if (!isFloatInitializer(name))
+      if (!values_.isFloat(name))
         continue;
-      if (const std::optional<Match> match = matchOf(node, name, called, uses[name]++))
-        setInput(node, i, valueOf(*match, elementsOf(name).shape));
+      if (const std::optional<Match> match = matchOf(node, name, called, uses[name]++)) {
+        found_.insert(match->parameter);
+        nodes_.setInput(node, i, nodes_.valueOf(*match, values_.shapeOf(name)));
+      }
     }
   }
 
@@ -292,12 +174,12 @@ private:
       if (!isFolded) // nothing was computed: ones are a scale, and no bias of zeros plus one
         std::erase_if(found, [](const Match &match) { return match.form == Form::PlusOne; });
       for (const std::string &name : names)
-        if (!tensors_.count(name))
+        if (!values_.has(name))
           absent.push_back(name);
     }
     const bool mayBeRenamed = isFolded ? folded->second.isAlone : isTarget(initializer);
     const bool byValues = metadata_.parameterTargets.empty() || (!absent.empty() && mayBeRenamed);
-    const bool search = found.empty() && byValues && elementCount(elementsOf(initializer).shape) > 1;
+    const bool search = found.empty() && byValues && elementCount(values_.shapeOf(initializer)) > 1;
     if (search)
       found = matchesOfAll(initializer);
     if (found.empty())
@@ -321,10 +203,8 @@ private:
     if (owner->second != parameter)
       throw Failure("'" + owner->second + "' and '" + parameter + "' of the model have the values of one tensor of " +
                     weights_ + ", '" + match.parameter + "', and nothing says whose it is; export with optimize=False");
-    if (isNew) {
-      files_.addName(parameter, match.parameter);
-      tensors_[parameter] = tensors_.at(match.parameter);
-    }
+    if (isNew)
+      values_.addName(parameter, match.parameter);
     match.parameter = parameter;
   }
 
@@ -342,94 +222,17 @@ private:
                   ", and nothing in the model says which; export with optimize=False");
   }
 
-  void setInput(FlatNode &node, int i, const std::string &name) {
-    if (node.proto->input(i) == name)
-      return;
-    onnx::NodeProto &copy = graph_.inlined.emplace_back(*node.proto);
-    copy.set_input(i, name);
-    node.proto = &copy;
-  }
-
-  /// The parameter in the form that a node reads: a value of a node of ours, made once.
-  std::string valueOf(const Match &match, const Shape &shape) {
-    found_.insert(match.parameter);
-    if (match.form == Form::Same)
-      return match.parameter;
-    if (match.form == Form::Transposed)
-      return made("Transpose", match.parameter, match.parameter + "::transposed", 13);
-    if (match.form == Form::Repeated || match.form == Form::Reshaped)
-      return inShape(match.parameter, shape, match.form == Form::Repeated);
-    if (match.form == Form::PlusOne)
-      return plusOne(match.parameter);
-    return gathered(match, shape);
-  }
-
-  std::string plusOne(const std::string &parameter) {
-    onnx::NodeProto one, sum;
-    onnx::AttributeProto &value = *one.add_attribute();
-    value.set_name("value_float");
-    value.set_type(1); // FLOAT
-    value.set_f(1);
-    sum.add_input(parameter);
-    sum.add_input(made("Constant", "", "::one", 13, one));
-    return made("Add", "", parameter + "::plus1", 13, sum);
-  }
-
-  /// Rows of a parameter by indices that are known.
-  std::string gathered(const Match &match, const Shape &shape) {
-    std::string rows = match.parameter + "::rows";
-    for (const int64_t row : match.rows)
-      rows += "," + std::to_string(row);
-    onnx::NodeProto indices, gather;
-    addInts(indices, "value_ints", match.rows);
-    gather.add_input(match.parameter);
-    gather.add_input(made("Constant", "", rows + "::indices", 13, indices));
-    return inShape(made("Gather", "", rows, 13, gather), shape, false);
-  }
-
-  std::string inShape(const std::string &value, const Shape &shape, bool repeats) {
-    onnx::NodeProto node;
-    if (!repeats) {
-      addInts(node, "shape", shape);
-      return made("Reshape", value, value + "::as" + toString(shape), 1, node);
-    }
-    onnx::NodeProto constant;
-    addInts(constant, "value_ints", shape);
-    const std::string dims = made("Constant", "", value + "::shape" + toString(shape), 13, constant);
-    node.add_input(value);
-    node.add_input(dims);
-    return made("Expand", "", value + "::to" + toString(shape), 13, node);
-  }
-
-  std::string made(const char *op, const std::string &input, const std::string &output, int64_t opset,
-                   onnx::NodeProto node = {}) {
-    if (!outputs_.insert(output).second)
-      return output;
-    node.set_op_type(op);
-    node.set_name(output);
-    if (!input.empty())
-      node.add_input(input);
-    node.add_output(output);
-    graph_.inlined.push_back(std::move(node));
-    made_.push_back({&graph_.inlined.back(), opset});
-    return output;
-  }
-
   /// addmm(bias, x, w) and convolution(x, w, bias) are written without a bias of zeros.
   void restoreBias(FlatNode &node) {
     const std::string &op = node.proto->op_type();
     if ((op != "Gemm" && op != "Conv") || node.proto->input_size() != 2)
       return;
     for (const std::string &name : parametersOf(node)) {
-      const auto type = tensors_.find(name);
-      if (found_.count(name) || type == tensors_.end() || type->second.second.size() != 1)
+      const auto type = values_.tensors().find(name);
+      if (found_.count(name) || type == values_.tensors().end() || type->second.second.size() != 1 ||
+          !values_.isZeros(name))
         continue;
-      const std::optional<Elements> bias = stored(name, DType::F32);
-      if (!bias || std::ranges::any_of(bias->bytes, [](char byte) { return byte != 0; }))
-        continue;
-      onnx::NodeProto &copy = graph_.inlined.emplace_back(*node.proto);
-      copy.add_input(name);
-      node.proto = &copy;
+      nodes_.addInput(node, name);
       found_.insert(name);
       return;
     }
@@ -441,7 +244,7 @@ private:
     std::map<std::string, std::string> lost; // parameter -> where it went
     for (const FlatNode &node : graph_.nodes) {
       for (const std::string &name : node.proto->input())
-        if (const auto folded = foldedFrom_.find(name); folded != foldedFrom_.end() && isFloatInitializer(name))
+        if (const auto folded = foldedFrom_.find(name); folded != foldedFrom_.end() && values_.isFloat(name))
           for (const std::string &parameter : folded->second.parameters)
             lost.try_emplace(parameter, "'" + name + "' was computed from it");
       for (const std::string &parameter : parametersOf(node))
@@ -468,42 +271,30 @@ private:
 
   /// A parameter that was found and has the same values.
   std::string foundTwinOf(const std::string &name) {
-    const auto type = tensors_.find(name);
-    const std::optional<DType> dtype = type == tensors_.end() ? std::nullopt : dtypeFromOnnx(type->second.first);
-    if (!dtype)
+    if (!values_.has(name))
       return "";
-    std::optional<Elements> values;
-    for (const std::string &other : found_) {
-      const auto found = tensors_.find(other);
-      if (found == tensors_.end() || found->second != type->second)
-        continue;
-      if (!values)
-        values = stored(name, *dtype);
-      if (const std::optional<Elements> twin = stored(other, *dtype); twin && values && twin->bytes == values->bytes)
-        return other;
-    }
-    return "";
+    const auto twin = std::ranges::find_if(
+        found_, [&](const std::string &other) { return values_.has(other) && values_.areEqual(name, other); });
+    return twin == found_.end() ? "" : *twin;
   }
 
   /// A tied parameter that the file has under its other name.
-  bool tiedToFound(const std::string &name) const { return !tensors_.count(name) && ties_.count(name); }
+  bool tiedToFound(const std::string &name) const { return !values_.has(name) && ties_.count(name); }
 
-  const ScannedModel &model_;
   FlatGraph &graph_;
   Metadata &metadata_;
-  WeightFiles &files_;
   const std::string weights_;
-  std::map<std::string, std::pair<int, Shape>> tensors_;
+  WeightValues values_;
+  RestoredNodes nodes_;
+  PrefixRule rule_;                           // how names of the weights differ
+  std::set<std::string> renamed_;             // tensors that findPrefix gave the module's name
   std::map<std::string, std::string> owners_; // tensor of the weights -> parameter that has another name
-  std::map<std::string, int> initializers_;   // name -> index
   struct Folded {
     std::vector<std::string> parameters;
     bool isAlone = false; // computed from nothing else
   };
   std::map<std::string, Folded> foldedFrom_; // by value
-  std::map<std::string, Elements> held_;     // of initializers
-  std::set<std::string> found_, outputs_, ties_;
-  std::vector<FlatNode> made_;
+  std::set<std::string> found_, ties_;
 };
 
 /// Whether every parameter of the module that is in the graph has its name.

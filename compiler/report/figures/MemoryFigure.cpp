@@ -3,14 +3,15 @@
 
 #include "compiler/report/Facts.h"
 #include "compiler/report/Html.h"
-#include "compiler/report/Picture.h"
 #include "compiler/report/Tables.h"
+#include "compiler/report/figures/Picture.h"
 #include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -32,7 +33,10 @@ constexpr Tenths callsTop = 100, callsHeight = 200;
 constexpr Tenths stackTop = 560, stackHeight = 2400;
 constexpr Tenths arenaTop = 3360, arenaHeight = 3200;
 constexpr Tenths bottom = arenaTop + arenaHeight, height = bottom + 320;
-constexpr Tenths letter = 65; // width of one, about
+constexpr Tenths letter = 65;                       // width of one, about
+constexpr Tenths nameLetter = 52, nameHeight = 110; // of a name within a rectangle
+constexpr size_t mostNames = 300;                   // written into rectangles
+constexpr size_t mostListed = 14;                   // beside the picture
 
 std::string number(Tenths tenths) {
   std::string text = std::to_string(tenths / 10);
@@ -71,11 +75,12 @@ public:
   std::string html() const {
     const Tenths arenaY = yOf(arenaBytes_, arenaTop, arenaHeight);
     const ArenaPicture arena = arenaPicture(role_, space_, lives_, width, bottom - arenaY, size_.tiles);
-    return "<figure class=\"memory\">\n<svg viewBox=\"0 0 " + number(left + width + right) + " " + number(height) +
-           "\" role=\"img\">\n" + frameSvg() + callsSvg() + stackSvg() + arenaSvg(arena) + peakSvg() +
-           "<path class=\"cross\" d=\"M0 " + number(stackTop) + "V" + number(bottom) + "\"/>\n</svg>\n" + legendHtml() +
-           "<output>Point anywhere to read the bytes of that instant, and at a rectangle to see its "
-           "buffer.</output>\n" +
+    return "<figure class=\"memory\">\n<div class=\"drawing\">\n<svg viewBox=\"0 0 " + number(left + width + right) +
+           " " + number(height) + "\" role=\"img\">\n" + frameSvg() + callsSvg() + stackSvg() + arenaSvg(arena) +
+           peakSvg() + "<path class=\"cross\" d=\"M0 " + number(stackTop) + "V" + number(bottom) +
+           "\"/>\n</svg>\n</div>\n" + namesHtml(arena) + legendHtml() +
+           "<p class=\"zoom\">zoom <button>1</button> <button>2</button> <button>4</button> <button>8</button></p>\n"
+           "<output>Point anywhere, or touch it, to read the bytes of that instant and the buffer there.</output>\n" +
            "<figcaption>" + escaped(captionOf(arena)) + "</figcaption>\n<script type=\"application/json\">" +
            scriptData(dataJson()) + "</script>\n</figure>\n";
   }
@@ -189,9 +194,56 @@ private:
       svg += rect(smudge.x, smudge.y, std::min(smudge.width, width - smudge.x), smudge.height, styleOf(smudge.category),
                   std::string(categoryName(smudge.category)) + ": several buffers, too thin to be drawn separately");
     for (const Tile &tile : arena.tiles)
-      svg += rect(tile.x, tile.y, tile.width, tile.height, styleOf(role_.buffers(tile.buffer).category()) + " tile",
-                  titleOf(tile));
-    return svg + "</g>\n";
+      svg +=
+          rect(tile.x, tile.y, tile.width, tile.height,
+               styleOf(role_.buffers(tile.buffer).category()) + " tile b" + std::to_string(tile.buffer), titleOf(tile));
+    return svg + namesSvg(arena) + "</g>\n";
+  }
+
+  /// Into the rectangles that have room: the whole name, or its end.
+  std::string namesSvg(const ArenaPicture &arena) const {
+    std::string svg;
+    size_t written = 0;
+    for (const Tile &tile : arena.tiles) {
+      const std::string &name = role_.buffers(tile.buffer).name();
+      const size_t room = size_t(std::max<Tenths>(0, tile.width - 60) / nameLetter);
+      if (tile.height < nameHeight || room < std::min<size_t>(name.size(), 10) || written++ == mostNames)
+        continue;
+      svg += label(tile.x + 30, tile.y + tile.height / 2 + 35, "name",
+                   name.size() <= room ? name : ".." + endOf(name, room - 2));
+    }
+    return svg;
+  }
+
+  /// The last bytes of a name, from the start of a character.
+  static std::string endOf(const std::string &name, size_t bytes) {
+    size_t begin = name.size() - bytes;
+    while (begin < name.size() && (uint8_t(name[begin]) & 0xc0) == 0x80)
+      ++begin;
+    return name.substr(begin);
+  }
+
+  /// The largest that are live at the peak of this program, from the one at the highest addresses.
+  std::string namesHtml(const ArenaPicture &arena) const {
+    if (columns_.empty())
+      return "";
+    const int64_t peak = lives_.instantOf(columns_[peak_].call, columns_[peak_].command);
+    std::vector<const Tile *> live;
+    for (const Tile &tile : arena.tiles)
+      if (role_.buffers(tile.buffer).scope() == Buffer::PLAN || (tile.first <= peak && peak <= tile.last))
+        live.push_back(&tile);
+    std::ranges::stable_sort(live, std::greater(),
+                             [&](const Tile *tile) { return role_.buffers(tile->buffer).bytes(); });
+    live.resize(std::min(live.size(), mostListed));
+    std::ranges::stable_sort(live, std::less(), &Tile::y);
+    std::string html = "<ol class=\"names\">\n";
+    for (const Tile *tile : live) {
+      const Buffer &buffer = role_.buffers(tile->buffer);
+      html += "<li data-buffer=\"b" + std::to_string(tile->buffer) + "\">" + swatch(styleOf(buffer.category())) +
+              "<span>" + escaped(buffer.name()) + "</span><span class=\"dim\">" + bytesText(buffer.bytes()) +
+              "</span></li>\n";
+    }
+    return html + "</ol>\n";
   }
 
   std::string titleOf(const Tile &tile) const {

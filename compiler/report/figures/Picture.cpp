@@ -1,5 +1,5 @@
 //===- Picture.cpp - what a picture of a program's memory is drawn from ---===//
-#include "compiler/report/Picture.h"
+#include "compiler/report/figures/Picture.h"
 
 #include "runtime/plan/ProgramLives.h"
 #include "runtime/plan/plan.pb.h"
