@@ -25,7 +25,7 @@ def test_trains_as_pytorch(name, opset, optimize, tools, tmp_path):
 
 @pytest.mark.parametrize("opset", [26, 27])
 def test_an_opset_that_torch_does_not_write(opset, tools, tmp_path):
-    """torch writes operators of opset 23 and says 18: the file is refused with the way out."""
+    """torch writes operators of opset 23 and says 18: the file is refused with the way out, before anything else."""
     import onnx
     module = architectures.build(BY_NAME["LlamaForCausalLM"])
     architectures.export(BY_NAME["LlamaForCausalLM"], module, tmp_path, "torch", opset_version=opset)

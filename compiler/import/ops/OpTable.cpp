@@ -198,12 +198,26 @@ constexpr Row trainingTable[] = {
     {"Momentum", 1, 1, ops::momentum},
 };
 
+bool isDefaultDomain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+
+std::string rangeOf(const Row &row) { return std::to_string(row.from) + " to " + std::to_string(row.to); }
+
 } // namespace
+
+void checkStampedOpset(const FlatGraph &graph) {
+  for (const FlatNode &node : graph.nodes)
+    for (const Row &row : table)
+      if (node.opset == 18 && row.from > 18 && row.name == node.proto->op_type() &&
+          isDefaultDomain(node.proto->domain()))
+        throw Failure(describe(node) + ": the model says opset 18, but the operator is known in opsets " +
+                      rangeOf(row) + "; torch.onnx.export writes such a file when it is asked for an opset above 25: " +
+                      "export with opset_version=20, or any from 18 to 25");
+}
 
 OpBuilderFn findOp(const FlatNode &node) {
   const std::string &domain = node.proto->domain();
   const bool training = isTrainingDomain(domain);
-  if (!domain.empty() && domain != "ai.onnx" && !training)
+  if (!isDefaultDomain(domain) && !training)
     throw Failure("operators of domain '" + domain +
                   "' are unknown, and the model defines no function of this name; "
                   "export with the default operators only");
@@ -217,12 +231,7 @@ OpBuilderFn findOp(const FlatNode &node) {
   }
   if (!known)
     throw Failure("the operator is not supported for training yet");
-  const std::string range = std::to_string(known->from) + " to " + std::to_string(known->to);
-  if (node.opset == 18 && known->from > 18)
-    throw Failure("the model says opset 18, but the operator is known in opsets " + range +
-                  "; torch.onnx.export writes such files when it is asked for an opset above 25: export with "
-                  "opset_version=20, or any from 18 to 25");
-  throw Failure("the operator is known in opsets " + range + "; export with opset_version=20");
+  throw Failure("the operator is known in opsets " + rangeOf(*known) + "; export with opset_version=20");
 }
 
 } // namespace ds::import

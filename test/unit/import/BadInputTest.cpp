@@ -46,6 +46,14 @@ TEST(BadInput, OpsetsOutsideTheKnownRange) {
   expectRefusal(model, "the model imports no opset of the default domain");
 }
 
+TEST(BadInput, OperatorsOfLaterOpsetsThanTheModelSays) {
+  onnx::ModelProto model = smallModel(R"(node { op_type: "RMSNormalization" input: ["x", "w.0"] output: "y" })");
+  model.mutable_opset_import(0)->set_version(18);
+  expectRefusal(model, "node 'y' (RMSNormalization, opset 18): the model says opset 18, but the operator is known in "
+                       "opsets 23 to 25; torch.onnx.export writes such a file when it is asked for an opset above 25: "
+                       "export with opset_version=20, or any from 18 to 25");
+}
+
 TEST(BadInput, KindsOfModelsThatAreNotAvailable) {
   onnx::ModelProto model = smallModel(add);
   (void)model.add_training_info();
