@@ -17,6 +17,8 @@ constexpr int64_t oldestOpset = 1, newestOpset = 25;
 struct FlatNode {
   const onnx::NodeProto *proto = nullptr;
   int64_t opset = 0; // of the node's domain
+  /// How many of the last inputs are no operands: values around an If, Loop or Scan that its bodies read.
+  int captured = 0;
 };
 
 /// Whether the node is ONNX's Gradient.
@@ -36,6 +38,14 @@ struct FlatGraph {
 /// Throws Failure on opsets that do not exist, on functions that call themselves and where inlining makes more
 /// than a million nodes.
 FlatGraph flatten(const onnx::ModelProto &model);
+
+/// The nodes of a control-flow node's body. Values that the body makes get `prefix` before their names; those around it
+/// keep theirs.
+FlatGraph flattenBody(const onnx::ModelProto &model, const onnx::GraphProto &body, int64_t opset,
+                      const std::string &prefix);
+
+/// Throws Failure where a name of a node or a value is not UTF-8.
+void checkNames(const FlatGraph &graph);
 
 /// Checks the model's structure: a graph is there, nothing of it is of a kind that training does not know, every value
 /// is made once and before its use, outputs exist. Returns the names that only `outside`, a weight file, defines.

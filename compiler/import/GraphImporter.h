@@ -55,6 +55,9 @@ public:
   }
   int64_t nextDropoutId() { return dropouts_++; }
 
+  /// What a control-flow node's body makes of `inputs`; its nodes are imported once more for every call.
+  std::vector<Value> importBody(const onnx::GraphProto &body, int64_t opset, std::vector<Value> inputs);
+
 private:
   std::vector<std::string> chooseResults() const;
   std::string chooseLoss() const;
@@ -76,6 +79,7 @@ private:
   void importNode(const FlatNode &node);
   void countUses(const std::vector<const FlatNode *> &nodes);
   void forgetOperands(const FlatNode &node);
+  void defineInBody(const onnx::GraphProto &body, const std::string &prefix, std::vector<Value> inputs);
   mlir::Location locationOf(const FlatNode &node) const;
   void finish(const std::vector<std::string> &results);
   void storeUpdates();
@@ -108,7 +112,8 @@ private:
   std::map<std::string, std::pair<Constant, Constant>> masks_;           // what foldMask was given -> its result
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   mlir::func::FuncOp function_;
-  int64_t dropouts_ = 0, resources_ = 0;
+  int64_t dropouts_ = 0, resources_ = 0, bodies_ = 0, unrolled_ = 0;
+  uint64_t unrolledBytes_ = 0;
 };
 
 } // namespace ds::import

@@ -4,6 +4,7 @@
 #include "compiler/import/GraphImporter.h"
 #include "compiler/import/Hazards.h"
 #include "compiler/import/MatchWeights.h"
+#include "compiler/import/OpTable.h"
 #include "compiler/import/files/Failure.h"
 #include "compiler/import/files/Files.h"
 #include "core/HeapReserve.h"
@@ -64,6 +65,7 @@ OwningOpRef<ModuleOp> importBytes(MLIRContext &context, const ImportOptions &opt
   ScannedModel model = isText(path) ? parseText(bytes, "the file") : scanModel(bytes, options.maxBytes, "the file");
   const TrainingAlgorithm algorithm = joinTrainingInfo(model, options);
   FlatGraph graph = flatten(model.proto);
+  checkStampedOpset(graph);
   WeightFiles files(path, bytes);
   if (!options.weights.empty())
     files.openSafetensors(options.weights);

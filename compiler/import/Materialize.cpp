@@ -49,7 +49,7 @@ mlir::Value GraphImporter::operand(const Value &value, Location location) {
   }
   if (value.kind == Value::Kind::Variable)
     return readVariable(*value.variable, location);
-  throw Failure("a sequence is used as a tensor, which is supported for SplitToSequence and SequenceAt only");
+  throw Failure("a sequence is used where a tensor is needed");
 }
 
 mlir::Value GraphImporter::broadcastOperand(const Value &value, Location location) {

@@ -28,7 +28,7 @@ const Value &Node::anyIn(size_t i) {
 const Value &Node::in(size_t i) {
   const Value &value = anyIn(i);
   if (value.kind == Value::Kind::Sequence)
-    throw Failure("input " + std::to_string(i) + " is a sequence, which is supported for SequenceAt only");
+    throw Failure("input " + std::to_string(i) + " is a sequence where a tensor is needed");
   return value;
 }
 
@@ -70,6 +70,7 @@ static int typeOf(const onnx::AttributeProto &attribute) {
          : attribute.has_i()            ? 2
          : attribute.has_s()            ? 3
          : attribute.has_t()            ? 4
+         : attribute.has_g()            ? 5
          : attribute.floats_size() > 0  ? 6
          : attribute.ints_size() > 0    ? 7
          : attribute.strings_size() > 0 ? 8
@@ -122,6 +123,18 @@ std::optional<std::vector<int64_t>> Node::integersAttr(const std::string &name) 
   if (!found)
     return std::nullopt;
   return std::vector<int64_t>(found->ints().begin(), found->ints().end());
+}
+
+std::vector<std::string> Node::stringsAttr(const std::string &name) {
+  const onnx::AttributeProto *found = attribute(name, 8);
+  return found ? std::vector<std::string>(found->strings().begin(), found->strings().end())
+               : std::vector<std::string>();
+}
+
+const onnx::GraphProto &Node::bodyAttr(const std::string &name) {
+  if (const onnx::AttributeProto *found = attribute(name, 5))
+    return found->g();
+  throw Failure("the body '" + name + "' is missing");
 }
 
 size_t Node::axis(int64_t axis, int64_t rank) {

@@ -31,7 +31,7 @@ public:
   mlir::OpBuilder &builder() { return graph_.builder(); }
 
   //===-- inputs ----------------------------------------------------------------===//
-  size_t inputs() const { return size_t(node_.proto->input_size()); }
+  size_t inputs() const { return size_t(node_.proto->input_size() - node_.captured); }
   bool has(size_t i) const { return i < inputs() && !node_.proto->input(int(i)).empty(); }
   /// Input i, a tensor; throws where it is absent.
   const Value &in(size_t i);
@@ -50,6 +50,8 @@ public:
   double floatAttr(const std::string &name, double otherwise);
   std::string stringAttr(const std::string &name, const std::string &otherwise);
   std::optional<std::vector<int64_t>> integersAttr(const std::string &name);
+  /// An empty list where there is no such attribute.
+  std::vector<std::string> stringsAttr(const std::string &name);
   /// An axis between -rank and rank - 1, as an index.
   size_t axisAttr(const std::string &name, int64_t otherwise, int64_t rank);
   static size_t axis(int64_t axis, int64_t rank);
@@ -63,6 +65,14 @@ public:
   void set(size_t i, Value value);
   /// Checks that every output that something reads has been set.
   void finish();
+
+  //===-- bodies ----------------------------------------------------------------===//
+  /// The graph that the attribute holds.
+  const onnx::GraphProto &bodyAttr(const std::string &name);
+  /// What the body makes of `inputs`.
+  std::vector<Value> run(const onnx::GraphProto &body, std::vector<Value> inputs) {
+    return graph_.importBody(body, opset(), std::move(inputs));
+  }
 
   //===-- building --------------------------------------------------------------===//
   mlir::Value operand(const Value &value) { return graph_.operand(value, location_); }

@@ -22,12 +22,17 @@ void checkText(const std::string &text) {
     throw Failure("a name in the model is not UTF-8: '" + llvm::json::fixUTF8(text) + "'");
 }
 
-void checkNames(const onnx::ModelProto &model, const FlatGraph &graph) {
-  for (const onnx::TensorProto &tensor : model.graph().initializer())
+void checkNames(const onnx::GraphProto &graph) {
+  for (const onnx::TensorProto &tensor : graph.initializer())
     checkText(tensor.name());
-  for (const auto *list : {&model.graph().input(), &model.graph().output()})
+  for (const auto *list : {&graph.input(), &graph.output()})
     for (const onnx::ValueInfoProto &value : *list)
       checkText(value.name());
+}
+
+} // namespace
+
+void checkNames(const FlatGraph &graph) {
   for (const FlatNode &node : graph.nodes) {
     checkText(node.proto->name());
     checkText(node.proto->op_type());
@@ -36,6 +41,8 @@ void checkNames(const onnx::ModelProto &model, const FlatGraph &graph) {
         checkText(name);
   }
 }
+
+namespace {
 
 /// ONNX Runtime's training artifacts: an optimized joint graph whose gradients are already written out.
 void checkProducer(const FlatGraph &graph) {
@@ -71,7 +78,8 @@ Names sources(const onnx::GraphProto &graph) {
 std::set<std::string> validate(const onnx::ModelProto &model, const FlatGraph &graph,
                                const std::set<std::string> &outside) {
   checkKind(model);
-  checkNames(model, graph);
+  checkNames(model.graph());
+  checkNames(graph);
   checkProducer(graph);
   Names defined = sources(model.graph());
   Names made;

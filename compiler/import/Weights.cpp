@@ -76,6 +76,18 @@ std::vector<char> literalElements(const onnx::TensorProto &tensor, DType dtype, 
   return bytes;
 }
 
+Constant literalConstant(const onnx::TensorProto &tensor, const std::string &what, FoldBudget &budget) {
+  const std::optional<DType> dtype = dtypeFromOnnx(tensor.data_type());
+  if (!dtype)
+    throw Failure(what + " is " + onnxTypeName(tensor.data_type()) +
+                  "; float32, float64, int32, int64 and bool are supported");
+  if (tensor.data_location() == 1)
+    throw Failure(what + " has external data; only initializers of the model may");
+  const Shape shape = shapeOf(tensor);
+  budget.charge(checkedElements(shape, *dtype, what));
+  return Constant::dense(*dtype, shape, literalElements(tensor, *dtype, what));
+}
+
 WeightFiles::WeightFiles(std::filesystem::path modelPath, std::span<const char> modelBytes)
     : modelPath_(std::move(modelPath)), folder_(modelPath_.parent_path()), modelBytes_(modelBytes) {}
 

@@ -1,6 +1,7 @@
 //===- Weights.h - where the elements of initializers lie ---------------------===//
 #pragma once
 
+#include "compiler/import/Constant.h"
 #include "compiler/import/files/Files.h"
 #include "compiler/import/files/WireScan.h"
 #include "core/DType.h"
@@ -68,5 +69,7 @@ private:
 
 /// The elements of a small tensor inside the model, such as a Constant's; throws Failure as WeightFiles::locate does.
 std::vector<char> literalElements(const onnx::TensorProto &tensor, DType dtype, const std::string &what);
+/// Such a tensor, whose elements are charged to the budget.
+Constant literalConstant(const onnx::TensorProto &tensor, const std::string &what, FoldBudget &budget);
 
 } // namespace ds::import

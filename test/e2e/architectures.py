@@ -175,6 +175,9 @@ def reference(architecture: Architecture, module, inputs: dict, labels, steps: i
 
 
 FORMS = {"transformers, optimize=False": ("transformers", {"optimize": False}), "transformers": ("transformers", {}), "torch": ("torch", {})}
+# By the opset that torch is asked for, with its default options and with optimize=False.
+FORMS_BY_OPSET = {f"torch, opset {opset}{', optimize=False' * (not optimize)}": ("torch", {"opset_version": opset, "optimize": optimize})
+                  for opset in range(18, 26) for optimize in (True, False)}
 STEPS, NEAR = 5, 1e-5  # relative, of losses
 
 
@@ -189,7 +192,7 @@ class Outcome:
 
 def compiled(tools, architecture: Architecture, module, folder, form):
     """(plan, "") or (None, the sentence of a refusal), of the exporter or of ds-opt."""
-    exporter, options = FORMS[form]
+    exporter, options = (FORMS | FORMS_BY_OPSET)[form]
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             export(architecture, module, folder, exporter, **options)

@@ -59,6 +59,40 @@ class GroupNormalization(OpRun):
         return (normal.reshape(x.shape) * scale.reshape(column) + bias.reshape(column),)
 
 
+class GridSample(OpRun):
+    """PyTorch's, in float64."""
+
+    def _run(self, x, grid, align_corners=0, mode="linear", padding_mode="zeros"):
+        import torch
+        mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+        return (torch.nn.functional.grid_sample(torch.tensor(x), torch.tensor(grid), mode, padding_mode, bool(align_corners)).numpy(),)
+
+
+class AffineGrid(OpRun):
+    """PyTorch's, in float64."""
+
+    def _run(self, theta, size, align_corners=0):
+        import torch
+        return (torch.nn.functional.affine_grid(torch.tensor(theta), size.tolist(), bool(align_corners)).numpy(),)
+
+
+class LRN(OpRun):
+    """Of all channels: the evaluator's own stops after as many as there are samples."""
+
+    def _run(self, x, size, alpha=1e-4, beta=0.75, bias=1.0):
+        padded = numpy.pad(x * x, [(0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)])
+        sums = sum(padded[:, i:i + x.shape[1]] for i in range(size))
+        return (x / (bias + alpha / size * sums) ** beta,)
+
+
+class MeanVarianceNormalization(OpRun):
+    """In float64, too."""
+
+    def _run(self, x, axes=(0, 2, 3)):
+        axes = tuple(axes)
+        return ((x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 1e-9),)
+
+
 class Pad(OpRun):
     """In every mode, and with negative pads, which remove."""
 
@@ -93,7 +127,8 @@ def evaluator(proto) -> ReferenceEvaluator:
     """ONNX's definition of every operator, in numpy."""
     opset = proto.opset_import[0].version
     changed = [LogSoftmax, Softmax] if opset < 13 else [GroupNormalization] if opset >= 21 else []
-    return ReferenceEvaluator(proto, new_ops=[Erf, Gelu, GlobalMaxPool, Mean, Pad, *changed])
+    return ReferenceEvaluator(proto, new_ops=[AffineGrid, Erf, Gelu, GlobalMaxPool, GridSample, LRN, Mean, MeanVarianceNormalization,
+                                             Pad, *changed])
 
 
 class Graph:

@@ -102,6 +102,10 @@ def same_losses(run):
     ("mlp", []), ("mlp", [("approximate", "tanh")]), ("activations", []), ("attention", []), ("sdpa", []), ("sdpa", [("grouped", True)]),
     ("by_hand", []), ("rms_norm", []), ("torch_rms_norm", []), ("swiglu", []), ("shared_layer", []), ("tied_head", []),
     ("regression", []), ("mixture", []), ("statistics", []), ("recurrent", []), ("frozen", []), ("unreached", []),
+    ("lstm", []), ("lstm", [("bidirectional", True), ("num_layers", 2)]), ("gru", []), ("gru", [("bidirectional", True)]), ("rnn", []),
+    ("rnn", [("nonlinearity", "relu")]), ("lstm_classifier", []), ("spatial_transformer", []),
+    ("spatial_transformer", [("mode", "bicubic"), ("padding_mode", "border")]),
+    ("spatial_transformer", [("padding_mode", "reflection")]), ("local_response", []),
 ], ids=lambda value: value if isinstance(value, str) else "-".join(str(v) for _, v in value))
 def test_losses_are_pytorchs(name, settings, trained):
     run = trained(name, *settings)
@@ -176,9 +180,9 @@ def test_dropout_trains_and_is_off_in_evaluation(trained, tools, tmp_path):
 
 
 def test_what_is_not_supported_is_named(tools, tmp_path):
-    export("lstm", [], tmp_path / "model")
+    export("determinant", [], tmp_path / "model")
     config = write_config(tmp_path / "ds_config.json", MICRO)
     message = tools.refused("ds-opt", "compile", tmp_path / "model", "--config", config, "-o", tmp_path / "m.dsplan")
-    assert "(LSTM, opset 20)" in message and "node '" in message
+    assert "(Det, opset 20)" in message and "node '" in message
     assert any(word in message for word in ("not supported", "not available", "supported")), message
     assert not (tmp_path / "m.dsplan").exists()

@@ -260,14 +260,82 @@ def recurrent():
     return Classifier(Body()), features()
 
 
-class Lstm(nn.Module):
+class Recurrent(nn.Module):
+    """torch's own recurrent layers on [batch, 6, 12]."""
+    def __init__(self, kind, **settings):
+        super().__init__()
+        self.layer = getattr(nn, kind)(WIDTH, 8, batch_first=True, **settings)
+        self.out = nn.Linear(16 if settings.get("bidirectional") else 8, WIDTH)
+
+    def forward(self, x):
+        return self.out(self.layer(x)[0])
+
+
+def lstm(bidirectional=False, num_layers=1):
+    return LanguageModel(Recurrent("LSTM", bidirectional=bidirectional, num_layers=num_layers)), tokens()
+
+
+def gru(bidirectional=False):
+    return LanguageModel(Recurrent("GRU", bidirectional=bidirectional)), tokens()
+
+
+def rnn(nonlinearity="tanh"):
+    return LanguageModel(Recurrent("RNN", nonlinearity=nonlinearity)), tokens()
+
+
+class LstmClassifier(nn.Module):
+    """The last hidden state of a sequence gives its class."""
     def __init__(self):
         super().__init__()
-        self.lstm = nn.LSTM(6, 6, batch_first=True)
+        self.embedding, self.lstm, self.out = nn.Embedding(VOCABULARY, WIDTH), nn.LSTM(WIDTH, 10), nn.Linear(10, CLASSES)
 
-    def forward(self, images, targets):
-        return F.cross_entropy(self.lstm(images)[0].flatten(1)[:, :CLASSES], targets)
+    def forward(self, tokens, labels):
+        _, (last, _) = self.lstm(self.embedding(tokens).transpose(0, 1))
+        return F.cross_entropy(self.out(last[0]), labels)
 
 
-def lstm():
-    return Lstm(), {"images": torch.randn(3, 6, 6), "targets": torch.randint(CLASSES, (3,))}
+def lstm_classifier():
+    return LstmClassifier(), {"tokens": torch.randint(VOCABULARY, (3, SEQUENCE)), "labels": torch.randint(CLASSES, (3,))}
+
+
+class SpatialTransformer(nn.Module):
+    """Learns where to look: an affine map of the image (Jaderberg et al., Spatial Transformer Networks)."""
+    def __init__(self, mode, padding_mode):
+        super().__init__()
+        self.locate, self.out = nn.Linear(2 * 5 * 6, 6), nn.Linear(2 * 4 * 4, CLASSES)
+        self.how = dict(mode=mode, padding_mode=padding_mode, align_corners=False)
+
+    def forward(self, images, labels):
+        theta = self.locate(images.flatten(1)).view(-1, 2, 3) * 0.3 + torch.tensor([[1.0, 0, 0], [0, 1.0, 0]])
+        rows, columns = torch.meshgrid(torch.linspace(-0.7, 0.7, 4), torch.linspace(-0.7, 0.7, 4), indexing="ij")
+        places = torch.stack([columns, rows, torch.ones(4, 4)], -1).view(1, 16, 3)
+        grid = (places @ theta.transpose(1, 2)).view(-1, 4, 4, 2)
+        return F.cross_entropy(self.out(F.grid_sample(images, grid, **self.how).flatten(1)), labels)
+
+
+def spatial_transformer(mode="bilinear", padding_mode="zeros"):
+    return SpatialTransformer(mode, padding_mode), {"images": torch.randn(3, 2, 5, 6), "labels": torch.randint(CLASSES, (3,))}
+
+
+def local_response():
+    """AlexNet's normalization."""
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.out = nn.Conv2d(1, 6, 1), nn.Linear(48, CLASSES)
+
+        def forward(self, x):
+            x = F.local_response_norm(self.conv(x.view(-1, 1, 2, 4)), 3, alpha=0.3)
+            return self.out(x.flatten(1))
+    return Classifier(Body()), features()
+
+
+def determinant():
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out = nn.Linear(8, 4 * CLASSES)
+
+        def forward(self, x):
+            return torch.det(self.out(x).view(-1, CLASSES, 2, 2))
+    return Classifier(Body()), features()

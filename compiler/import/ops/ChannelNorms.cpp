@@ -1,6 +1,6 @@
 //===- ChannelNorms.cpp - batch, instance and group normalization -----------------------------------===//
 #include "compiler/import/Hazards.h"
-#include "compiler/import/ops/Emit.h"
+#include "compiler/import/ops/Algebra.h"
 #include "compiler/import/ops/Ops.h"
 #include "dialects/Train/ChannelNorm.h"
 
@@ -149,6 +149,34 @@ void groupNormalization(Node &node) {
   column[0] = input.shape[1];
   const Value scaled = binary<train::MulOp>(node, BinaryFold::Mul, normal, reshape(node, scale, column));
   node.set(0, binary<train::AddOp>(node, BinaryFold::Add, scaled, reshape(node, shift, column)));
+}
+
+//===-- local response normalization ----------------------------------------------===//
+
+/// x / (bias + alpha / size * sum of the squares of `size` channels around it) ^ beta. The sum over size is a mean of
+/// channels with zeros around them.
+void localResponseNormalization(Node &node) {
+  const Algebra math(node);
+  const Value input = node.floatIn(0);
+  const int64_t size = node.integerAttr("size", 0);
+  if (input.rank() < 2 || size < 1 || size > (int64_t(1) << 24))
+    throw Failure("needs an input of rank 2 or more and a size of at least 1, not " + toString(input.shape) + " and " +
+                  std::to_string(size));
+  const int64_t samples = input.shape[0], channels = input.shape[1];
+  const int64_t places = elementCount(Shape(input.shape.begin() + 2, input.shape.end()));
+  const Value squares = reshape(node, math.mul(input, input), {samples, 1, channels, places});
+  const std::vector<int64_t> none(4, 0), ones(2, 1), zeros(2, 0);
+  auto padded = node.create<train::PadOp>(
+      {node.operand(squares)}, {node.list("low", {0, 0, (size - 1) / 2, 0}), node.list("high", {0, 0, size / 2, 0}),
+                                node.list("interior", none), node.real("value", 0)});
+  const Value mean = Value::of(
+      node.create<train::AveragePoolOp>({padded.getResult()}, {node.list("window", {size, 1}),
+                                                               node.list("strides", ones), node.list("dilations", ones),
+                                                               node.list("low", zeros), node.list("high", zeros)})
+          .getResult());
+  const Value base = math.add(math.mul(mean, node.floatAttr("alpha", 1e-4)), node.floatAttr("bias", 1));
+  const Value divisor = math.power(base, math.number(input.dtype, node.floatAttr("beta", 0.75)));
+  node.set(0, math.div(input, reshape(node, divisor, input.shape)));
 }
 
 } // namespace ds::import::ops

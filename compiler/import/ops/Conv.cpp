@@ -1,5 +1,5 @@
 //===- Conv.cpp - convolution and pooling -------------------------------------------------------===//
-#include "compiler/import/ops/Emit.h"
+#include "compiler/import/ops/Algebra.h"
 #include "compiler/import/ops/Ops.h"
 
 namespace ds::import::ops {
@@ -180,13 +180,132 @@ template <typename OpTy> static Value pool(Node &node, const Value &input, const
   return Value::of(node.create<OpTy>({node.operand(input)}, attributes).getResult());
 }
 
+/// `outer` entries that change nothing, then those of the spatial dimensions.
+static Shape withOuter(int64_t outer, const std::vector<int64_t> &spatial) {
+  Shape shape{outer, outer};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  return shape;
+}
+
+static Value padded(Node &node, const Value &input, const Shape &low, const Shape &high, double value) {
+  return Value::of(node.create<train::PadOp>({node.operand(input)},
+                                             {node.list("low", low), node.list("high", high),
+                                              node.list("interior", Shape(low.size(), 0)), node.real("value", value)})
+                       .getResult());
+}
+
+/// By how much an index into the whole tensor grows with each spatial dimension. With storage_order=1 the first of
+/// them is the one that runs fastest.
+static std::vector<int64_t> indexSteps(const Shape &spatial, bool columnMajor) {
+  std::vector<int64_t> steps(spatial.size());
+  int64_t step = 1;
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    const size_t d = columnMajor ? i : spatial.size() - 1 - i;
+    steps[d] = step;
+    step *= spatial[d];
+  }
+  return steps;
+}
+
+/// Along dimension d, the positions that windows read: place k of window o is entry k * results + o. In the padding it
+/// is the window's nearest place inside, so that the same elements compete.
+static std::vector<int64_t> windowPositions(Node &node, const Window &window, size_t d, int64_t size, int64_t results) {
+  const int64_t dilation = window.dilations[d], places = window.size[d];
+  node.budget().charge(places * results);
+  std::vector<int64_t> positions;
+  for (int64_t k = 0; k < places; ++k)
+    for (int64_t o = 0; o < results; ++o) {
+      const int64_t start = o * window.strides[d] - window.low[d];
+      const int64_t first = std::max<int64_t>(0, (-start + dilation - 1) / dilation);
+      const int64_t last = std::min(places - 1, (size - 1 - start) / dilation);
+      if (size - 1 < start || first > last)
+        throw Failure("a window lies in the padding as a whole, where no element has an index");
+      positions.push_back(start + std::clamp(k, first, last) * dilation);
+    }
+  return positions;
+}
+
+/// `size` numbers from 0 on by `step` along dimension `dim` of a tensor of rank `rank`.
+static Value progression(Node &node, int64_t step, int64_t size, size_t dim, size_t rank) {
+  Shape shape(rank, 1);
+  shape[dim] = size;
+  return reshape(node, Value::of(foldRange(Constant::integer(0), Constant::integer(step), size, node.budget())), shape);
+}
+
+/// Where in the whole tensor each window's largest element lies; of equal ones the first.
+static Value maxIndices(Node &node, const Value &input, const Window &window, const Shape &results) {
+  const Algebra math(node);
+  const Shape spatial = spatialOf(input);
+  const size_t dims = spatial.size(), rank = results.size();
+  std::vector<Value> tables;
+  Value read = input;
+  Shape apart{results[0], results[1]}, joined = results; // [N, C, places, results, ...], [N, C, results..., all places]
+  std::vector<int64_t> permutation{0, 1};
+  for (size_t d = 0; d < dims; ++d) {
+    tables.push_back(Value::of(Constant::integers(windowPositions(node, window, d, spatial[d], results[2 + d]))));
+    read = gatherAlong(node, read, tables[d], 2 + d);
+    apart.insert(apart.end(), {window.size[d], results[2 + d]});
+    permutation.push_back(int64_t(3 + 2 * d));
+  }
+  for (size_t d = 0; d < dims; ++d)
+    permutation.push_back(int64_t(2 + 2 * d));
+  joined.push_back(elementCount(window.size));
+  const Value windows = reshape(node, transpose(node, reshape(node, read, apart), permutation), joined);
+  auto largest = node.create<train::ArgMaxOp>({node.operand(windows)}, {node.number("axis", int64_t(rank))});
+  const std::vector<int64_t> steps = indexSteps(spatial, node.integerAttr("storage_order", 0) != 0);
+  const int64_t plane = elementCount(spatial);
+  Value place = Value::of(largest.getResult()); // in its window, row-major
+  Value index = math.add(progression(node, plane * results[1], results[0], 0, rank),
+                         progression(node, plane, results[1], 1, rank));
+  for (size_t d = dims; d-- > 0;) {
+    const auto size = double(window.size[d]);
+    const Value rest = math.div(place, size), along = math.sub(place, math.mul(rest, size));
+    const Value entry =
+        math.add(math.mul(along, double(results[2 + d])), progression(node, 1, results[2 + d], 2 + d, rank));
+    index = math.add(math.mul(gatherAlong(node, tables[d], entry, 0), double(steps[d])), index);
+    place = rest;
+  }
+  return index;
+}
+
 void maxPool(Node &node) {
   const Value input = node.floatIn(0);
   const Shape spatial = spatialOf(input);
   Window window = readPool(node, spatial);
   if (node.integerAttr("ceil_mode", 0) != 0)
     extendForCeil(window, spatial);
-  node.set(0, pool<train::MaxPoolOp>(node, input, window));
+  const Value result = pool<train::MaxPoolOp>(node, input, window);
+  node.set(0, result);
+  if (node.wants(1))
+    node.set(1, maxIndices(node, input, window, result.shape));
+}
+
+/// Each element goes back to the place that its index names; zeros lie between. A larger output_shape has zeros after
+/// what the window gives.
+void maxUnpool(Node &node) {
+  const Value input = node.floatIn(0), indices = node.in(1);
+  const Shape spatial = spatialOf(input);
+  const Window window = readPool(node, spatial);
+  if (indices.shape != input.shape || indices.dtype != DType::I64)
+    throw Failure("the indices must be int64 " + toString(input.shape) + ", as the input");
+  Shape shape{input.shape[0], input.shape[1]};
+  for (size_t d = 0; d < spatial.size(); ++d)
+    shape.push_back((spatial[d] - 1) * window.strides[d] + window.size[d] - window.low[d] - window.high[d]);
+  const int64_t elements = checkedElements(shape, input.dtype, "the result"), count = elementCount(input.shape);
+  const mlir::Value zeros = node.operand(broadcastTo(node, floatScalar(input.dtype, 0), {elements})),
+                    at = node.operand(reshape(node, indices, {count})),
+                    what = node.operand(reshape(node, input, {count}));
+  const auto replace = train::ScatterReductionAttr::get(node.builder().getContext(), train::ScatterReduction::Replace);
+  auto op = node.create<train::ScatterElementsOp>(
+      {zeros, at, what}, {node.number("axis", 0), node.builder().getNamedAttr("reduction", replace)});
+  const Value result = reshape(node, Value::of(op.getResult()), shape);
+  const Shape wanted = node.has(2) ? Shape(node.integers(2, "output shape")) : shape;
+  Shape more;
+  for (size_t i = 0; i < shape.size() && wanted.size() == shape.size(); ++i)
+    more.push_back(wanted[i] - shape[i]);
+  if (more.size() != shape.size() || more[0] != 0 || more[1] != 0 || *std::min_element(more.begin(), more.end()) < 0)
+    throw Failure("the output shape " + toString(wanted) + " must be at least " + toString(shape));
+  node.set(0, wanted == shape ? result : padded(node, result, Shape(shape.size(), 0), more, 0));
 }
 
 /// Padding that counts is part of the input: zeros around it. What ceil_mode adds never counts.
@@ -198,14 +317,7 @@ void averagePool(Node &node) {
   if (node.integerAttr("ceil_mode", 0) != 0)
     extendForCeil(window, spatial);
   if (node.integerAttr("count_include_pad", 0) != 0) {
-    std::vector<int64_t> low{0, 0}, high{0, 0};
-    low.insert(low.end(), counted.low.begin(), counted.low.end());
-    high.insert(high.end(), counted.high.begin(), counted.high.end());
-    const std::vector<int64_t> interior(low.size(), 0);
-    const mlir::Value operand = node.operand(input);
-    input = Value::of(node.create<train::PadOp>({operand}, {node.list("low", low), node.list("high", high),
-                                                            node.list("interior", interior), node.real("value", 0)})
-                          .getResult());
+    input = padded(node, input, withOuter(0, counted.low), withOuter(0, counted.high), 0);
     for (size_t d = 0; d < spatial.size(); ++d) {
       window.low[d] = 0;
       window.high[d] = std::max<int64_t>(window.high[d] - counted.high[d], 0);

@@ -96,6 +96,39 @@ Value sliceAlong(Node &node, const Value &input, size_t axis, int64_t start, int
   return slice(node, input, starts, sizes, Shape(input.shape.size(), 1));
 }
 
+Value join(Node &node, const std::vector<Value> &values, size_t axis) {
+  const Value &first = values.at(0);
+  std::vector<Value> filled;
+  std::vector<Constant> constants;
+  Shape shape = first.shape;
+  shape[axis] = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value &value = values[i];
+    Shape expected = first.shape;
+    if (value.rank() == first.rank())
+      expected[axis] = value.shape[axis];
+    if (value.dtype != first.dtype || value.shape != expected)
+      throw Failure("inputs 0 and " + std::to_string(i) + ", " + std::string(ds::name(first.dtype)) + " " +
+                    toString(first.shape) + " and " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
+                    ", cannot be joined along axis " + std::to_string(axis));
+    shape[axis] += value.shape[axis];
+    checkedElements(shape, first.dtype, "the result");
+    if (value.shape[axis] == 0)
+      continue;
+    filled.push_back(value);
+    if (const std::optional<Constant> constant = node.graph().known(value))
+      constants.push_back(*constant);
+  }
+  if (filled.size() <= 1)
+    return filled.empty() ? first : filled[0];
+  if (constants.size() == filled.size())
+    return Value::of(foldConcat(constants, axis, node.budget()));
+  llvm::SmallVector<mlir::Value> operands;
+  for (const Value &value : filled)
+    operands.push_back(node.operand(value));
+  return Value::of(node.create<train::ConcatOp>(operands, {node.number("axis", int64_t(axis))}).getResult());
+}
+
 Value cast(Node &node, const Value &input, DType to) {
   if (input.dtype == to)
     return input;

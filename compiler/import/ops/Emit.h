@@ -20,6 +20,8 @@ Value slice(Node &node, const Value &input, const Shape &starts, const Shape &si
 Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t axis);
 /// `size` elements from `start` along one dimension.
 Value sliceAlong(Node &node, const Value &input, size_t axis, int64_t start, int64_t size);
+/// The values, of which there is at least one, behind each other along a dimension that they have.
+Value join(Node &node, const std::vector<Value> &values, size_t axis);
 Value cast(Node &node, const Value &input, DType to);
 /// A scalar of a float type.
 Value floatScalar(DType dtype, double value);

@@ -131,41 +131,10 @@ void tile(Node &node) {
 }
 
 void concat(Node &node) {
-  const Value first = node.in(0);
-  const size_t axis = node.axisAttr("axis", node.opset() < 4 ? 1 : 0, first.rank());
   std::vector<Value> inputs;
-  std::vector<Constant> constants;
-  Shape shape = first.shape;
-  shape[axis] = 0;
-  for (size_t i = 0; i < node.inputs(); ++i) {
-    const Value &input = node.in(i);
-    Shape expected = first.shape;
-    if (input.rank() == first.rank())
-      expected[axis] = input.shape[axis];
-    if (input.dtype != first.dtype || input.shape != expected)
-      throw Failure("inputs 0 and " + std::to_string(i) + ", " + std::string(ds::name(first.dtype)) + " " +
-                    toString(first.shape) + " and " + std::string(ds::name(input.dtype)) + " " + toString(input.shape) +
-                    ", cannot be joined along axis " + std::to_string(axis));
-    shape[axis] += input.shape[axis];
-    checkedElements(shape, first.dtype, "the result");
-    if (input.shape[axis] == 0 && node.inputs() > 1)
-      continue;
-    inputs.push_back(input);
-    if (const std::optional<Constant> constant = node.graph().known(input))
-      constants.push_back(*constant);
-  }
-  if (inputs.empty() || inputs.size() == 1) {
-    node.set(0, inputs.empty() ? first : inputs[0]);
-    return;
-  }
-  if (constants.size() == inputs.size()) {
-    node.set(0, Value::of(foldConcat(constants, axis, node.budget())));
-    return;
-  }
-  llvm::SmallVector<mlir::Value> operands;
-  for (const Value &input : inputs)
-    operands.push_back(node.operand(input));
-  node.set(0, Value::of(node.create<train::ConcatOp>(operands, {node.number("axis", int64_t(axis))}).getResult()));
+  for (size_t i = 0; i < node.inputs(); ++i)
+    inputs.push_back(node.in(i));
+  node.set(0, join(node, inputs, node.axisAttr("axis", node.opset() < 4 ? 1 : 0, node.in(0).rank())));
 }
 
 /// The input [N, C, H, W] seen in more dimensions, permuted and seen as `shape`.

@@ -1,6 +1,6 @@
 //===- Norms.cpp - softmax, norms of rows, dropout -------------------------------------------------===//
 #include "compiler/import/Hazards.h"
-#include "compiler/import/ops/Emit.h"
+#include "compiler/import/ops/Algebra.h"
 #include "compiler/import/ops/Ops.h"
 
 namespace ds::import::ops {
@@ -113,6 +113,31 @@ void dropout(Node &node) {
   node.set(0, drop(input));
   if (node.wants(1)) // what the op leaves of ones
     node.set(1, cast(node, cast(node, drop(ones), DType::Bool), maskType));
+}
+
+/// (x - mean) / (standard deviation + 1e-9) over the axes.
+void meanVarianceNormalization(Node &node) {
+  const Algebra math(node);
+  const Value input = node.floatIn(0);
+  const std::vector<int64_t> axes =
+      Node::axes(node.integersAttr("axes").value_or(std::vector<int64_t>{0, 2, 3}), input.rank());
+  const Value centered = math.sub(input, reduce(node, ReduceFold::Mean, input, axes, true));
+  const Value variance = reduce(node, ReduceFold::Mean, math.mul(centered, centered), axes, true);
+  node.set(0, math.div(centered, math.add(math.sqrt(variance), 1e-9)));
+}
+
+/// x / (sum |x|^p)^(1/p) along an axis, p being 1 or 2; zeros stay.
+void lpNormalization(Node &node) {
+  const Algebra math(node);
+  const Value input = node.floatIn(0);
+  const size_t axis = node.axisAttr("axis", -1, input.rank());
+  const int64_t p = node.integerAttr("p", 2);
+  if (p != 1 && p != 2)
+    throw Failure("p is " + std::to_string(p) + " and must be 1 or 2");
+  const Value powers = p == 1 ? math.abs(input) : math.mul(input, input);
+  const Value sum = reduce(node, ReduceFold::Sum, powers, {int64_t(axis)}, true);
+  const Value divisor = math.choose(math.equal(sum, 0), 1, sum); // before the root, whose slope at 0 is infinite
+  node.set(0, math.div(input, p == 1 ? divisor : math.sqrt(divisor)));
 }
 
 } // namespace ds::import::ops

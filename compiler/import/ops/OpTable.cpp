@@ -3,7 +3,6 @@
 
 #include "compiler/import/ops/Ops.h"
 
-#include <map>
 #include <span>
 #include <string_view>
 
@@ -94,6 +93,7 @@ constexpr Row table[] = {
     {"Conv", any, last, ops::conv},
     {"ConvTranspose", any, last, ops::convTranspose},
     {"MaxPool", any, last, ops::maxPool},
+    {"MaxUnpool", 9, last, ops::maxUnpool},
     {"AveragePool", any, last, ops::averagePool},
     {"GlobalAveragePool", any, last, ops::globalAveragePool},
     {"GlobalMaxPool", any, last, ops::globalMaxPool},
@@ -106,6 +106,9 @@ constexpr Row table[] = {
     {"BatchNormalization", any, last, ops::batchNormalization},
     {"InstanceNormalization", any, last, ops::instanceNormalization},
     {"GroupNormalization", 18, last, ops::groupNormalization},
+    {"LRN", any, last, ops::localResponseNormalization},
+    {"MeanVarianceNormalization", 9, last, ops::meanVarianceNormalization},
+    {"LpNormalization", any, last, ops::lpNormalization},
     {"Dropout", any, last, ops::dropout},
     {"Attention", 23, last, ops::attention},
     {"RotaryEmbedding", 23, last, ops::rotaryEmbedding},
@@ -138,6 +141,13 @@ constexpr Row table[] = {
     {"Split", any, last, ops::split},
     {"SplitToSequence", 11, last, ops::splitToSequence},
     {"SequenceAt", 11, last, ops::sequenceAt},
+    {"SequenceConstruct", 11, last, ops::sequenceConstruct},
+    {"SequenceEmpty", 11, last, ops::sequenceEmpty},
+    {"SequenceLength", 11, last, ops::sequenceLength},
+    {"SequenceInsert", 11, last, ops::sequenceInsert},
+    {"SequenceErase", 11, last, ops::sequenceErase},
+    {"SequenceMap", 17, last, ops::sequenceMap},
+    {"ConcatFromSequence", 11, last, ops::concatFromSequence},
     {"Slice", any, last, ops::sliceOf},
     {"Pad", any, last, ops::pad},
     {"Gather", any, last, ops::gather},
@@ -151,6 +161,20 @@ constexpr Row table[] = {
     {"SpaceToDepth", any, last, ops::spaceToDepth},
     {"Resize", 10, last, ops::resize},
     {"Upsample", 9, 9, ops::resize},
+    {"ReverseSequence", 10, last, ops::reverseSequence},
+    {"AffineGrid", 20, last, ops::affineGrid},
+    {"GridSample", 16, last, ops::gridSample},
+    // recurrent, step by step
+    {"LSTM", 7, last, ops::lstm},
+    {"GRU", 7, last, ops::gru},
+    {"RNN", 7, last, ops::rnn},
+    // resolved while importing
+    {"If", any, last, ops::ifElse},
+    {"Loop", any, last, ops::loop},
+    {"Scan", 9, last, ops::scan},
+    {"Compress", 9, last, ops::compress},
+    {"NonZero", 9, last, ops::nonZero},
+    {"Unique", 11, last, ops::unique},
     // loss
     {"SoftmaxCrossEntropyLoss", 12, last, ops::softmaxCrossEntropyLoss},
     {"NegativeLogLikelihoodLoss", 12, last, ops::negativeLogLikelihoodLoss},
@@ -161,6 +185,9 @@ constexpr Row table[] = {
     {"Size", any, last, ops::size},
     {"EyeLike", 9, last, ops::eyeLike},
     {"Range", 11, last, ops::range},
+    {"HannWindow", 17, last, ops::hannWindow},
+    {"HammingWindow", 17, last, ops::hammingWindow},
+    {"BlackmanWindow", 17, last, ops::blackmanWindow},
 };
 
 /// ai.onnx.preview.training, which has had one version.
@@ -171,26 +198,26 @@ constexpr Row trainingTable[] = {
     {"Momentum", 1, 1, ops::momentum},
 };
 
-/// Why an operator is not in the table, where there is more to say than that.
-std::string_view reason(std::string_view op) {
-  static const std::map<std::string_view, std::string_view> reasons = {
-      {"If", "control flow is not supported: a plan is static; export the branch that training takes"},
-      {"Loop", "control flow is not supported: a plan is static; unroll the loop before exporting"},
-      {"Scan", "control flow is not supported: a plan is static; unroll the scan before exporting"},
-      {"NonZero", "the size of its result depends on data, and a plan is static; use a mask (Where) instead"},
-      {"Unique", "the size of its result depends on data, and a plan is static"},
-      {"Compress", "the size of its result depends on data, and a plan is static; use a mask (Where) instead"},
-  };
-  auto found = reasons.find(op);
-  return found == reasons.end() ? "the operator is not supported for training yet" : found->second;
-}
+bool isDefaultDomain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+
+std::string rangeOf(const Row &row) { return std::to_string(row.from) + " to " + std::to_string(row.to); }
 
 } // namespace
+
+void checkStampedOpset(const FlatGraph &graph) {
+  for (const FlatNode &node : graph.nodes)
+    for (const Row &row : table)
+      if (node.opset == 18 && row.from > 18 && row.name == node.proto->op_type() &&
+          isDefaultDomain(node.proto->domain()))
+        throw Failure(describe(node) + ": the model says opset 18, but the operator is known in opsets " +
+                      rangeOf(row) + "; torch.onnx.export writes such a file when it is asked for an opset above 25: " +
+                      "export with opset_version=20, or any from 18 to 25");
+}
 
 OpBuilderFn findOp(const FlatNode &node) {
   const std::string &domain = node.proto->domain();
   const bool training = isTrainingDomain(domain);
-  if (!domain.empty() && domain != "ai.onnx" && !training)
+  if (!isDefaultDomain(domain) && !training)
     throw Failure("operators of domain '" + domain +
                   "' are unknown, and the model defines no function of this name; "
                   "export with the default operators only");
@@ -203,9 +230,8 @@ OpBuilderFn findOp(const FlatNode &node) {
       return row.build;
   }
   if (!known)
-    throw Failure(std::string(reason(node.proto->op_type())));
-  throw Failure("the operator is known in opsets " + std::to_string(known->from) + " to " + std::to_string(known->to) +
-                "; export with opset_version=20");
+    throw Failure("the operator is not supported for training yet");
+  throw Failure("the operator is known in opsets " + rangeOf(*known) + "; export with opset_version=20");
 }
 
 } // namespace ds::import

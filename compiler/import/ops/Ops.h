@@ -12,11 +12,18 @@ namespace ds::import::ops {
 void batchNormalization(Node &node);
 void instanceNormalization(Node &node);
 void groupNormalization(Node &node);
+void localResponseNormalization(Node &node);
+
+// ControlFlow.cpp
+void ifElse(Node &node);
+void loop(Node &node);
+void scan(Node &node);
 
 // Conv.cpp
 void conv(Node &node);
 void convTranspose(Node &node);
 void maxPool(Node &node);
+void maxUnpool(Node &node);
 void averagePool(Node &node);
 void globalAveragePool(Node &node);
 void globalMaxPool(Node &node);
@@ -137,6 +144,13 @@ void logSoftmax(Node &node);
 void layerNormalization(Node &node);
 void rmsNormalization(Node &node);
 void dropout(Node &node);
+void meanVarianceNormalization(Node &node);
+void lpNormalization(Node &node);
+
+// Recurrent.cpp
+void rnn(Node &node);
+void gru(Node &node);
+void lstm(Node &node);
 
 // Reductions.cpp
 void reduceSum(Node &node);
@@ -153,6 +167,26 @@ void reduceLogSumExp(Node &node);
 // Resize.cpp
 void resize(Node &node);
 
+// Sampling.cpp
+void gridSample(Node &node);
+void affineGrid(Node &node);
+
+// Selecting.cpp
+void compress(Node &node);
+void nonZero(Node &node);
+void unique(Node &node);
+void reverseSequence(Node &node);
+
+// Sequences.cpp
+void sequenceConstruct(Node &node);
+void sequenceEmpty(Node &node);
+void sequenceLength(Node &node);
+void sequenceAt(Node &node);
+void sequenceInsert(Node &node);
+void sequenceErase(Node &node);
+void concatFromSequence(Node &node);
+void sequenceMap(Node &node);
+
 // Shapes.cpp
 void constant(Node &node);
 void constantOfShape(Node &node);
@@ -165,7 +199,6 @@ void range(Node &node);
 void sliceOf(Node &node);
 void split(Node &node);
 void splitToSequence(Node &node);
-void sequenceAt(Node &node);
 
 // Training.cpp
 void gradient(Node &node);
@@ -175,5 +208,10 @@ void momentum(Node &node);
 // Attention.cpp
 void attention(Node &node);
 void rotaryEmbedding(Node &node);
+
+// Windows.cpp
+void hannWindow(Node &node);
+void hammingWindow(Node &node);
+void blackmanWindow(Node &node);
 
 } // namespace ds::import::ops

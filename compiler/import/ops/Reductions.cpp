@@ -38,6 +38,22 @@ void reduceOp(Node &node, ReduceFold kind, int64_t axesInputSince) {
   node.set(0, reduce(node, kind, node.in(0), where.axes, where.keepDims));
 }
 
+/// Of bools: whether any is true, or all are. Of no floats: the infinity that every number passes.
+void extremum(Node &node, ReduceFold kind) {
+  const Value input = node.in(0);
+  const Over where = over(node, 18);
+  if (input.dtype == DType::Bool) {
+    const Value numbers = reduce(node, kind, cast(node, input, DType::I32), where.axes, where.keepDims);
+    return node.set(0, cast(node, numbers, DType::Bool));
+  }
+  const Shape shape = reducedShape(input.shape, where.axes, where.keepDims);
+  if (elementCount(input.shape) > 0 || elementCount(shape) == 0 || !ds::isFloat(input.dtype))
+    return node.set(0, reduce(node, kind, input, where.axes, where.keepDims));
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Value none = floatScalar(input.dtype, kind == ReduceFold::Max ? -infinity : infinity);
+  node.set(0, broadcastTo(node, none, shape));
+}
+
 Value sumOver(Node &node, const Value &x, const Over &where) {
   return reduce(node, ReduceFold::Sum, x, where.axes, where.keepDims);
 }
@@ -46,8 +62,8 @@ Value sumOver(Node &node, const Value &x, const Over &where) {
 
 void reduceSum(Node &node) { reduceOp(node, ReduceFold::Sum, 13); }
 void reduceMean(Node &node) { reduceOp(node, ReduceFold::Mean, 18); }
-void reduceMax(Node &node) { reduceOp(node, ReduceFold::Max, 18); }
-void reduceMin(Node &node) { reduceOp(node, ReduceFold::Min, 18); }
+void reduceMax(Node &node) { extremum(node, ReduceFold::Max); }
+void reduceMin(Node &node) { extremum(node, ReduceFold::Min); }
 void reduceProd(Node &node) { reduceOp(node, ReduceFold::Prod, 18); }
 
 void reduceL1(Node &node) { node.set(0, sumOver(node, Algebra(node).abs(node.in(0)), over(node, 18))); }

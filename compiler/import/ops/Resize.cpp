@@ -32,11 +32,13 @@ double sourceOf(const Rules &rules, const Stretch &dim, int64_t at) {
   if (rules.transformation == "half_pixel")
     return (x + 0.5) / dim.scale - 0.5;
   if (rules.transformation == "half_pixel_symmetric") {
-    const double offset = from / 2 * (1 - to / (dim.scale * from));
+    const double offset = from / 2 * (1 - double(dim.to) / to); // the centre stays where it is
     return offset + (x + 0.5) / dim.scale - 0.5;
   }
   if (rules.transformation == "pytorch_half_pixel")
     return dim.to > 1 ? (x + 0.5) / dim.scale - 0.5 : 0;
+  if (rules.transformation == "tf_half_pixel_for_nn")
+    return (x + 0.5) / dim.scale;
   if (rules.transformation == "align_corners")
     return dim.to > 1 ? x * (from - 1) / (to - 1) : 0;
   if (rules.transformation == "asymmetric")

@@ -7,15 +7,7 @@
 namespace ds::import::ops {
 
 static Constant tensorConstant(Node &node, const onnx::TensorProto &tensor) {
-  const std::optional<DType> dtype = dtypeFromOnnx(tensor.data_type());
-  if (!dtype)
-    throw Failure("the constant is " + onnxTypeName(tensor.data_type()) +
-                  "; float32, float64, int32, int64 and bool are supported");
-  if (tensor.data_location() == 1)
-    throw Failure("a constant has external data; only initializers may");
-  const Shape shape(tensor.dims().begin(), tensor.dims().end());
-  node.budget().charge(checkedElements(shape, *dtype, "the constant"));
-  return Constant::dense(*dtype, shape, literalElements(tensor, *dtype, "the constant"));
+  return literalConstant(tensor, "the constant", node.budget());
 }
 
 /// One of value, value_float(s), value_int(s); strings and sparse tensors have no use in training.

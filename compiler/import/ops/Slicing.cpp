@@ -148,12 +148,4 @@ void splitToSequence(Node &node) {
   node.set(0, Value::sequence(std::move(parts)));
 }
 
-void sequenceAt(Node &node) {
-  const Value &list = node.anyIn(0);
-  if (list.kind != Value::Kind::Sequence)
-    throw Failure("input 0 is no sequence");
-  const int64_t index = node.integer(1, "index");
-  node.set(0, list.elements[Node::axis(index, int64_t(list.elements.size()))]);
-}
-
 } // namespace ds::import::ops

@@ -5,6 +5,9 @@
 #include "compiler/import/Weights.h"
 #include "core/Error.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -49,6 +52,18 @@ const std::map<std::string, std::set<int>> &staticInputs() {
       {"Trilu", {1}},
       {"Dropout", {1, 2}},
       {"CenterCropPad", {1}},
+      {"If", {0}},
+      {"Loop", {0, 1}},
+      {"Compress", {1}},
+      {"NonZero", {0}},
+      {"Unique", {0}},
+      {"MaxUnpool", {2}},
+      {"SequenceInsert", {2}},
+      {"SequenceErase", {1}},
+      {"AffineGrid", {1}},
+      {"HannWindow", {0}},
+      {"HammingWindow", {0}},
+      {"BlackmanWindow", {0}},
       {"ReduceSum", {1}},
       {"ReduceMean", {1}},
       {"ReduceMax", {1}},
@@ -97,6 +112,82 @@ onnx::TensorProto readTensor(const fs::path &path, const onnx::ValueInfoProto &v
   return proto;
 }
 
+/// The elements of a SequenceProto, of which the importer's schema knows nothing: its field 3.
+std::vector<onnx::TensorProto> readSequence(const fs::path &path) {
+  const std::string content = contentOf(path);
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(content.data()), int(content.size()));
+  std::vector<onnx::TensorProto> elements;
+  while (const uint32_t tag = stream.ReadTag()) {
+    uint32_t bytes = 0;
+    std::string element;
+    if (tag == (3 << 3 | 2) && stream.ReadVarint32(&bytes) && stream.ReadString(&element, int(bytes))) {
+      if (!elements.emplace_back().ParseFromString(element))
+        throw Error(path.string() + " is no sequence of tensors");
+    } else if (tag != (3 << 3 | 2)) {
+      google::protobuf::internal::WireFormatLite::SkipField(&stream, tag);
+    }
+  }
+  return elements;
+}
+
+onnx::NodeProto nodeOf(const char *op, const std::vector<std::string> &inputs, const std::string &output) {
+  onnx::NodeProto node;
+  node.set_op_type(op);
+  for (const std::string &input : inputs)
+    node.add_input(input);
+  node.add_output(output);
+  return node;
+}
+
+onnx::ValueInfoProto tensorInfo(const std::string &name, int type, const Shape &shape) {
+  onnx::ValueInfoProto info;
+  info.set_name(name);
+  info.mutable_type()->mutable_tensor_type()->set_elem_type(type);
+  auto *dims = info.mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int64_t dim : shape)
+    dims->add_dim()->set_dim_value(dim);
+  return info;
+}
+
+/// A sequence that is fed becomes an input for each element and a node that joins them.
+void addSequenceInput(Case &test, const onnx::ValueInfoProto &input, const fs::path &path) {
+  onnx::GraphProto &graph = *test.model.mutable_graph();
+  std::vector<std::string> names;
+  for (onnx::TensorProto &element : readSequence(path)) {
+    names.push_back(input.name() + "[" + std::to_string(names.size()) + "]");
+    element.set_name(names.back());
+    test.inputs.push_back(tensorOf(element, "input '" + names.back() + "'"));
+    *graph.add_input() = tensorInfo(names.back(), element.data_type(), test.inputs.back().shape);
+  }
+  *graph.add_node() = nodeOf(names.empty() ? "SequenceEmpty" : "SequenceConstruct", names, input.name());
+  for (int i = graph.node_size() - 1; i > 0; --i)
+    graph.mutable_node()->SwapElements(i, i - 1);
+}
+
+/// A sequence that results becomes its length and an output for each element that is expected.
+void addSequenceOutput(Case &test, const onnx::ValueInfoProto &output, const fs::path &path) {
+  onnx::GraphProto &graph = *test.model.mutable_graph();
+  std::vector<onnx::TensorProto> elements = readSequence(path);
+  const auto count = int64_t(elements.size());
+  const std::string length = output.name() + "#";
+  *graph.add_node() = nodeOf("SequenceLength", {output.name()}, length);
+  *graph.add_output() = tensorInfo(length, 7, {});
+  test.outputs.push_back({length, DType::I64, {}, std::vector<char>(sizeof count)});
+  std::memcpy(test.outputs.back().bytes.data(), &count, sizeof count);
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string name = output.name() + "[" + std::to_string(i) + "]", index = name + " index";
+    onnx::TensorProto &place = *graph.add_initializer();
+    place.set_name(index);
+    place.set_data_type(7);
+    place.add_int64_data(i);
+    *graph.add_node() = nodeOf("SequenceAt", {output.name(), index}, name);
+    onnx::TensorProto &element = elements[size_t(i)];
+    element.set_name(name);
+    test.outputs.push_back(tensorOf(element, "output '" + name + "'"));
+    *graph.add_output() = tensorInfo(name, element.data_type(), test.outputs.back().shape);
+  }
+}
+
 template <typename T> std::string elementDifference(const HostTensor &actual, const HostTensor &expected) {
   for (size_t i = 0; i < actual.bytes.size() / sizeof(T); ++i) {
     T a, e;
@@ -132,6 +223,10 @@ Case loadCase(const fs::path &folder) {
       graph.add_input()->Swap(&input);
       continue;
     }
+    if (input.type().has_sequence_type()) {
+      addSequenceInput(result, input, file);
+      continue;
+    }
     const std::string what = "input '" + input.name() + "'";
     onnx::TensorProto tensor = readTensor(file, input, what);
     if (bound.count(input.name())) {
@@ -145,10 +240,17 @@ Case loadCase(const fs::path &folder) {
       shape->add_dim()->set_dim_value(dim);
     graph.add_input()->Swap(&input);
   }
-  for (int i = 0; i < graph.output_size(); ++i) {
-    const std::string what = "output '" + graph.output(i).name() + "'";
-    result.outputs.push_back(
-        tensorOf(readTensor(data / ("output_" + std::to_string(i) + ".pb"), graph.output(i), what), what));
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs;
+  outputs.Swap(graph.mutable_output());
+  for (int i = 0; i < outputs.size(); ++i) {
+    const fs::path file = data / ("output_" + std::to_string(i) + ".pb");
+    const std::string what = "output '" + outputs[i].name() + "'";
+    if (outputs[i].type().has_sequence_type()) {
+      addSequenceOutput(result, outputs[i], file);
+      continue;
+    }
+    result.outputs.push_back(tensorOf(readTensor(file, outputs[i], what), what));
+    *graph.add_output() = outputs[i];
   }
   return result;
 }

@@ -52,11 +52,17 @@ class Model:
         graph = helper.make_graph(self.nodes, self.name, inputs, outputs, constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=IR_VERSION)
 
+    def results(self, model, names):
+        """Of a model whose outputs have no types. The evaluator has not all Scans, and stacks no results of a Loop."""
+        if {"Loop", "Scan"} & {node.op_type for node in self.nodes}:
+            return onnxruntime.InferenceSession(model.SerializeToString()).run(names, self.inputs)
+        return ReferenceEvaluator(model).run(names, self.inputs)
+
     def write(self):
         read = {name for node in self.nodes for name in node.input}
         names = [name for node in self.nodes for name in node.output if name not in read]
         untyped = self.proto([helper.make_empty_tensor_value_info(name) for name in names])
-        results = ReferenceEvaluator(untyped).run(names, self.inputs)
+        results = self.results(untyped, names)
         outputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(result.dtype), result.shape)
                    for name, result in zip(names, results)]
         model = self.proto(outputs)
@@ -198,7 +204,38 @@ def newest():
     return m
 
 
+def scan():
+    """Two inputs taken apart along other dimensions than the first, one of them backwards, and results likewise."""
+    values = [helper.make_empty_tensor_value_info(name) for name in ("h", "row", "column", "after", "sum")]
+    body = helper.make_graph([helper.make_node("Mul", ["row", "column"], ["product"]), helper.make_node("Add", ["h", "product"], ["after"]),
+                              helper.make_node("Sub", ["after", "row"], ["sum"])], "body", values[:3], values[3:])
+    m = Model("scan", 21, h=floats(4), x=floats(4, 3), y=floats(3, 4, seed=1))
+    m.op("Scan", "h", "x", "y", outputs=2, body=body, num_scan_inputs=2, scan_input_axes=[1, 0], scan_input_directions=[1, 0],
+         scan_output_axes=[1], scan_output_directions=[1])
+    return m
+
+
+def loop():
+    """A loop whose results are stacked, and whose condition ends it."""
+    kinds = [("i", onnx.TensorProto.INT64, []), ("go", onnx.TensorProto.BOOL, []), ("h", onnx.TensorProto.FLOAT, [2, 3]),
+             ("early", onnx.TensorProto.BOOL, []), ("after", onnx.TensorProto.FLOAT, [2, 3]), ("seen", onnx.TensorProto.FLOAT, [2, 3])]
+    values = [helper.make_tensor_value_info(*kind) for kind in kinds]
+    body = helper.make_graph([helper.make_node("Less", ["i", "two"], ["early"]), helper.make_node("Mul", ["h", "x"], ["after"]),
+                              helper.make_node("Neg", ["after"], ["seen"])], "body", values[:3], values[3:],
+                             [numpy_helper.from_array(numpy.int64(2), "two")])
+    m = Model("loop", 21, h=floats(2, 3), x=floats(2, 3, seed=1))
+    m.op("Loop", numpy.array(9), numpy.array(True), "h", outputs=2, body=body)
+    return m
+
+
+def unpooling():
+    m = Model("unpooling", 22, x=floats(2, 3, 6, 7))
+    for attributes in ({"strides": [2, 2]}, {"strides": [2, 1], "pads": [1, 1, 0, 1], "storage_order": 1}, {"dilations": [2, 3], "pads": [1, 2, 1, 2]}):
+        m.op("MaxPool", "x", outputs=2, kernel_shape=[2, 3], **attributes)
+    return m
+
+
 if __name__ == "__main__":
     shutil.rmtree(FOLDER, ignore_errors=True)
-    for make in (reductions, movement, scatters, padding, activations, attention_mask, labels, routing, losses, rectified, einsum, newest):
+    for make in (reductions, movement, scatters, padding, activations, attention_mask, labels, routing, losses, rectified, einsum, newest, scan, loop, unpooling):
         make().write()

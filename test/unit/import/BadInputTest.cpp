@@ -46,6 +46,14 @@ TEST(BadInput, OpsetsOutsideTheKnownRange) {
   expectRefusal(model, "the model imports no opset of the default domain");
 }
 
+TEST(BadInput, OperatorsOfLaterOpsetsThanTheModelSays) {
+  onnx::ModelProto model = smallModel(R"(node { op_type: "RMSNormalization" input: ["x", "w.0"] output: "y" })");
+  model.mutable_opset_import(0)->set_version(18);
+  expectRefusal(model, "node 'y' (RMSNormalization, opset 18): the model says opset 18, but the operator is known in "
+                       "opsets 23 to 25; torch.onnx.export writes such a file when it is asked for an opset above 25: "
+                       "export with opset_version=20, or any from 18 to 25");
+}
+
 TEST(BadInput, KindsOfModelsThatAreNotAvailable) {
   onnx::ModelProto model = smallModel(add);
   (void)model.add_training_info();
@@ -58,8 +66,6 @@ TEST(BadInput, KindsOfModelsThatAreNotAvailable) {
 }
 
 TEST(BadInput, OperatorsThatAreUnknown) {
-  expectNodeRefusal(R"(node { name: "n" op_type: "If" input: "x" output: "y" })",
-                    "node 'n' (If, opset 20): control flow is not supported");
   expectNodeRefusal(R"(node { name: "n" op_type: "Compress" input: ["x", "x"] output: "y" })",
                     "the size of its result depends on data");
   expectNodeRefusal(R"(node { name: "n" op_type: "Frobnicate" input: "x" output: "y" })",
@@ -69,6 +75,51 @@ TEST(BadInput, OperatorsThatAreUnknown) {
   onnx::ModelProto old = smallModel(R"(node { op_type: "Gelu" input: "x" output: "y" })");
   old.mutable_opset_import(0)->set_version(17);
   expectRefusal(old, "the operator is known in opsets 20 to 25; export with opset_version=20");
+}
+
+TEST(BadInput, ControlFlow) {
+  const std::string body =
+      R"(attribute { name: "body" type: 5 g { input { name: "i" } input { name: "c" } input { name: "h" }
+         node { op_type: "Identity" input: "c" output: "d" } node { op_type: "Neg" input: "h" output: "k" }
+         output { name: "d" } output { name: "k" } } })";
+  const std::string scalars =
+      R"(node { op_type: "ReduceMax" input: "x" output: "m" attribute { name: "keepdims" i: 0 type: 2 } }
+         node { op_type: "Cast" input: "m" output: "n" attribute { name: "to" i: 7 type: 2 } }
+         node { op_type: "Cast" input: "m" output: "b" attribute { name: "to" i: 9 type: 2 } })";
+  expectNodeRefusal(scalars + R"(node { name: "l" op_type: "Loop" input: ["n", "", "x"] output: "y" )" + body + "}",
+                    "node 'l' (Loop, opset 20): control flow: the number of iterations ('n') depends on what the model "
+                    "is fed or trains, and a plan is static; give the loop a fixed number of iterations");
+  expectNodeRefusal(scalars + R"(node { name: "l" op_type: "Loop" input: ["", "b", "x"] output: "y" )" + body + "}",
+                    "control flow: the condition ('b') depends on");
+  expectNodeRefusal(scalars + R"(node { name: "n" op_type: "If" input: "b" output: "y" })",
+                    "node 'n' (If, opset 20): control flow: the condition ('b') depends on what the model is fed or "
+                    "trains, and a plan is static; compute both branches and choose by torch.where");
+  const std::string endless = R"(node { name: "l" op_type: "Loop" input: ["", "", "x"] output: "y" )" + body + "}";
+  expectNodeRefusal(endless, "unrolled, the model's control flow has more than 100000 nodes");
+  expectNodeRefusal(R"(node { name: "l" op_type: "Loop" input: ["", "", "x", "x"] output: "y" )" + body + "}",
+                    "the body has 2 outputs and needs at least 3");
+  expectNodeRefusal(R"(node { name: "l" op_type: "Loop" input: ["", "", "x"] output: "y" })",
+                    "the body 'body' is missing");
+  expectNodeRefusal(R"(node { name: "s" op_type: "Scan" input: ["x"] output: "y" )" + body +
+                        R"(attribute { name: "num_scan_inputs" i: 1 type: 2 } })",
+                    "the body has 3 inputs and is given 1");
+}
+
+TEST(BadInput, BodiesThatDoNotFollowTheRules) {
+  auto branch = [](const std::string &nodes) {
+    return R"(node { op_type: "Constant" output: "yes" attribute { name: "value_int" i: 1 type: 2 } }
+              node { name: "n" op_type: "If" input: "yes" output: "y" attribute { name: "then_branch" type: 5 g { )" +
+           nodes + R"( output { name: "z" } } } })";
+  };
+  expectNodeRefusal(branch(R"(node { op_type: "Neg" input: "nothing" output: "z" })"),
+                    "reads 'nothing', which no input");
+  expectNodeRefusal(branch(R"(node { op_type: "Neg" input: "z" output: "z" })"), "is not available");
+  expectNodeRefusal(
+      branch(R"(node { op_type: "Neg" input: "x" output: "z" } node { op_type: "Abs" input: "x" output: "z" })"),
+      "is already made elsewhere");
+  expectNodeRefusal(branch("node { op_type: \"Neg\" name: \"\\377\" input: \"x\" output: \"z\" }"), "is not UTF-8");
+  expectNodeRefusal(branch(R"(node { op_type: "Frob" input: "x" output: "z" })"),
+                    "node 'n' (If, opset 20): node 'body@0/' (Frob, opset 20): the operator is not supported");
 }
 
 TEST(BadInput, ValuesThatDoNotFollowTheRules) {
