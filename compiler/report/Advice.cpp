@@ -1,11 +1,11 @@
 //===- Advice.cpp - what takes a step's memory and time, and what would help ===//
 #include "compiler/report/Advice.h"
 
-#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/PeakMemory.h"
 #include "compiler/report/PipelineStages.h"
 #include "compiler/report/Transfers.h"
+#include "runtime/plan/CommandWork.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -89,12 +89,6 @@ std::string remedy(const Plan &plan, Buffer::Category category) {
   }
 }
 
-std::string percent(double share) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
-  return text.data();
-}
-
 /// Of all roles: matrix products of a step, and those done again.
 std::pair<uint64_t, uint64_t> products(const Plan &plan) {
   uint64_t work = 0, again = 0;
@@ -110,7 +104,7 @@ std::string recomputeAdvice(const Plan &plan) {
   if (again == 0)
     return "";
   const bool chosen = resolved(plan, "/deepstatic/recompute") == "auto";
-  return percent(double(again) / double(std::max<uint64_t>(work, 1))) +
+  return percentText(double(again) / double(std::max<uint64_t>(work, 1))) +
          " more matrix products are computed, to keep less memory: " +
          (chosen ? "more device memory, or a smaller micro-batch, saves them"
                  : "deepstatic.recompute \"auto\" computes again only what has to be");
@@ -120,7 +114,7 @@ std::string pipelineAdvice(const Plan &plan) {
   const double bubble = plan.pipeline().bubble_fraction();
   if (!hasStages(plan) || bubble < 0.01)
     return "";
-  return "ranks of the pipeline are idle for " + percent(bubble) +
+  return "ranks of the pipeline are idle for " + percentText(bubble) +
          " of a step: more gradient_accumulation_steps make that less" +
          (plan.pipeline().schedule() == "zb-h1" ? "" : ", and so does deepstatic.pipeline.schedule \"zb-h1\"");
 }
@@ -132,7 +126,7 @@ std::string transferAdvice(const Plan &plan) {
     if (const auto times = transferTimes(plan, role); times && times->step > 0)
       most = std::max(most, times->exposed() / times->step);
   return most < 0.01 ? ""
-                     : "compute waits for copies between memories for " + percent(most) +
+                     : "compute waits for copies between memories for " + percentText(most) +
                            " of a step: more device memory, or larger micro-batches, hide them";
 }
 
@@ -165,13 +159,13 @@ std::string stepText(const Plan &plan) {
   if (longest == 0)
     return "";
   return "about " + secondsText(longest) + " by the cost model, " +
-         (ratesOf(plan).known() ? "with the rates of " + plan.machine().name() + "'s file; nothing was measured"
-                                : "100 GFLOP/s and 10 GB/s, which is no measure of a machine");
+         (plan::ratesOf(plan).known() ? "with the rates of " + plan.machine().name() + "'s file; nothing was measured"
+                                      : "100 GFLOP/s and 10 GB/s, which is no measure of a machine");
 }
 
 std::string recomputeShare(const Plan &plan) {
   const auto [work, again] = products(plan);
-  return again == 0 ? "none" : percent(double(again) / double(std::max<uint64_t>(work, 1))) + " more";
+  return again == 0 ? "none" : percentText(double(again) / double(std::max<uint64_t>(work, 1))) + " more";
 }
 
 std::vector<std::string> adviceOf(const Plan &plan) {

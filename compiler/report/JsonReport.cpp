@@ -41,7 +41,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/config/Hjson.h"
-#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"
@@ -51,6 +50,7 @@
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
 #include "compiler/report/movement/MovedBytes.h"
+#include "runtime/plan/CommandWork.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -144,9 +144,9 @@ json transferTimesJson(const TransferTimes &times) {
 
 json commandsJson(const Plan &plan, const Role &role) {
   json result = json::array();
-  for (const CommandTotals &one : commandsOfStep(plan, role)) {
+  for (const plan::CommandTotals &one : plan::commandsOfStep(plan, role)) {
     result.push_back({{"kernel", one.name}, {"commands", one.commands}, {"flops", one.flops}, {"bytes", one.bytes}});
-    if (ratesOf(plan).known())
+    if (plan::ratesOf(plan).known())
       result.back()["seconds"] = one.seconds;
   }
   return result;

@@ -10,6 +10,7 @@
 #include "compiler/report/Table.h"
 #include "compiler/report/Transfers.h"
 #include "compiler/report/WireBytes.h"
+#include "runtime/plan/CommandWork.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -131,6 +132,13 @@ std::string capturedText(const Plan &plan) {
   for (const auto &[name, count] : commands)
     text += (text.empty() ? "program " : ", ") + name + " as one launch of " + plural(count, "command");
   return text;
+}
+
+double secondsOf(const std::vector<plan::CommandTotals> &totals) {
+  double seconds = 0;
+  for (const plan::CommandTotals &one : totals)
+    seconds += one.seconds;
+  return seconds;
 }
 
 } // namespace
@@ -291,6 +299,43 @@ std::string instantText(const Plan &plan, const Role &role, const plan::proto::P
   }
   return "command " + std::to_string(command) + (name.empty() ? "" : " (" + name + ")") + " of " + routine.name() +
          ", micro-batch " + std::to_string(called.microbatch());
+}
+
+const Role &slowestRole(const Plan &plan) {
+  int slowest = 0;
+  double most = 0;
+  for (int i = 0; i < plan.roles_size(); ++i)
+    if (const double seconds = secondsOf(plan::commandsOfStep(plan, plan.roles(i))); seconds > most) {
+      slowest = i;
+      most = seconds;
+    }
+  return plan.roles(slowest);
+}
+
+Table commandTable(const Plan &plan, const Role &role) {
+  const bool knowsRates = plan::ratesOf(plan).known();
+  const std::vector<plan::CommandTotals> totals = plan::commandsOfStep(plan, role);
+  const double all = secondsOf(totals);
+  Table::Row head{"kernel", "commands", "FLOP", "bytes", "share of time"};
+  if (knowsRates)
+    head.emplace_back("time");
+  Table table(std::move(head), {false, true, true, true, true, true});
+  const auto add = [&](const plan::CommandTotals &one) {
+    Table::Row row{one.name, grouped(one.commands), one.flops > 0 ? countText(one.flops) : "", countText(one.bytes),
+                   percentText(all > 0 ? one.seconds / all : 0)};
+    if (knowsRates)
+      row.push_back(secondsText(one.seconds));
+    table.add(std::move(row));
+  };
+  plan::CommandTotals sum{.name = "all", .seconds = all};
+  for (const plan::CommandTotals &one : totals) {
+    add(one);
+    sum.commands += one.commands;
+    sum.flops += one.flops;
+    sum.bytes += one.bytes;
+  }
+  add(sum);
+  return table;
 }
 
 } // namespace ds::report

@@ -37,6 +37,11 @@ Table parameterList(const plan::proto::Plan &plan);
 /// Bytes that a rank hands to the network in a step, by kind.
 Table wireTable(const WireBytes &wire);
 
+/// The role whose commands take longest, one after another.
+const plan::proto::Role &slowestRole(const plan::proto::Plan &plan);
+/// A line a kernel of a step and one of their sums; seconds where the machine has rates.
+Table commandTable(const plan::proto::Plan &plan, const plan::proto::Role &role);
+
 Table configTable(const plan::proto::Plan &plan);
 
 /// "command 4 (h.0.mlp.c_fc) of backward, micro-batch 3".

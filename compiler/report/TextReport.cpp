@@ -1,5 +1,4 @@
 //===- TextReport.cpp - the report that people read -----------------------===//
-#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Formats.h"
 #include "compiler/report/Fragmentation.h"

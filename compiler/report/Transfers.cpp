@@ -1,12 +1,12 @@
 //===- Transfers.cpp - what a step copies between memories, and when -------===//
 #include "compiler/report/Transfers.h"
 
-#include "compiler/report/CommandTimes.h"
 #include "compiler/report/Facts.h"
 #include "compiler/report/Table.h"
 #include "compiler/report/movement/MovedBytes.h"
 #include "compiler/report/movement/Transfer.h"
 #include "core/CostModel.h"
+#include "runtime/plan/CommandWork.h"
 #include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -34,13 +34,13 @@ std::string linkName(Transfer::Direction direction) {
 
 /// Of a plan that knows all links, or whose transfers are to take no time.
 std::vector<TimedCommand> timeStepOver(const Plan &plan, const Role &role, bool transfersTakeTime) {
-  const Rates rates = ratesOf(plan);
+  const Rates rates = plan::ratesOf(plan);
   return plan::timeStep(role, [&](const TimedCommand &timed) {
     if (const auto moved = transferOf(role, *timed.command)) {
       const Link *link = transfersTakeTime ? linkOf(plan, moved->direction) : nullptr;
       return link ? link->latency_seconds() + double(moved->bytes) / link->bytes_per_second() : 0;
     }
-    return seconds(workOf(*timed.command), rates);
+    return seconds(plan::workOf(*timed.command), rates);
   });
 }
 
@@ -104,12 +104,12 @@ std::optional<TransferTimes> transferTimes(const Plan &plan, const Role &role) {
 }
 
 double computeSeconds(const Plan &plan, const Role &role) {
-  const Rates rates = ratesOf(plan);
+  const Rates rates = plan::ratesOf(plan);
   std::vector<double> routines;
   for (const plan::proto::Routine &routine : role.routines()) {
     double sum = 0;
     for (const Command &command : routine.commands())
-      sum += isCompute(role, command) ? seconds(workOf(command), rates) : 0;
+      sum += isCompute(role, command) ? seconds(plan::workOf(command), rates) : 0;
     routines.push_back(sum);
   }
   double sum = 0;

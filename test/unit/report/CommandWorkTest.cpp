@@ -1,5 +1,7 @@
-//===- CommandTimesTest.cpp - what commands do, by hand ---------------------===//
-#include "compiler/report/CommandTimes.h"
+//===- CommandWorkTest.cpp - what commands do, by hand ---------------------===//
+#include "runtime/plan/CommandWork.h"
+#include "compiler/report/Table.h"
+#include "compiler/report/Tables.h"
 #include "core/CostModel.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -12,6 +14,10 @@ namespace ds::report {
 namespace {
 
 using namespace plan::proto;
+using plan::commandsOfStep;
+using plan::CommandTotals;
+using plan::ratesOf;
+using plan::workOf;
 
 void addOperand(KernelCommand &kernel, DType dtype, std::initializer_list<int64_t> shape, Operand::Access access) {
   Operand &operand = *kernel.add_operands();
@@ -54,7 +60,7 @@ void setRates(Plan &plan) {
   rates.set_bfloat16_flops(1e9);
 }
 
-TEST(CommandTimes, AddsUpTheCommandsOfAStep) {
+TEST(CommandWork, AddsUpTheCommandsOfAStep) {
   const Plan plan = twoProducts();
   const std::vector<CommandTotals> totals = commandsOfStep(plan, plan.roles(0));
   ASSERT_EQ(totals.size(), 2u);
@@ -66,7 +72,7 @@ TEST(CommandTimes, AddsUpTheCommandsOfAStep) {
   EXPECT_EQ(totals[1].bytes, 2000);
 }
 
-TEST(CommandTimes, ACommandTakesTheLongerOfItsWorkAndItsBytes) {
+TEST(CommandWork, ACommandTakesTheLongerOfItsWorkAndItsBytes) {
   Plan plan = twoProducts();
   setRates(plan);
   const ds::Rates rates = ratesOf(plan);
@@ -76,7 +82,7 @@ TEST(CommandTimes, ACommandTakesTheLongerOfItsWorkAndItsBytes) {
   EXPECT_DOUBLE_EQ(secondsOf(2), 0.125 + 0.001);
 }
 
-TEST(CommandTimes, WithoutRatesOnlySharesAreShown) {
+TEST(CommandWork, WithoutRatesOnlySharesAreShown) {
   Plan plan = twoProducts();
   const Table shares = commandTable(plan, slowestRole(plan));
   EXPECT_EQ(shares.rows()[0], (Table::Row{"kernel", "commands", "FLOP", "bytes", "share of time"}));

@@ -1,7 +1,6 @@
-//===- CommandTimes.cpp - what commands do, and how long the cost model says ===//
-#include "compiler/report/CommandTimes.h"
+//===- CommandWork.cpp - what commands do, and how long the cost model says ===//
+#include "runtime/plan/CommandWork.h"
 
-#include "compiler/report/Facts.h"
 #include "core/CostModel.h"
 #include "core/DType.h"
 #include "runtime/plan/Flops.h"
@@ -15,18 +14,26 @@
 #include <utility>
 #include <vector>
 
-namespace ds::report {
+namespace ds::plan {
 namespace {
 
-using plan::proto::Command;
-using plan::proto::Operand;
-using plan::proto::Plan;
-using plan::proto::Role;
+using proto::Command;
+using proto::Operand;
+using proto::Plan;
+using proto::Role;
+
+double bytesOf(const Operand &operand) {
+  const auto dtype = dtypeFromNumber(int(operand.dtype()));
+  double bytes = dtype ? double(byteSize(*dtype)) : 0;
+  for (int64_t size : operand.shape())
+    bytes *= double(size);
+  return bytes;
+}
 
 template <typename Operands> double sumOfBytes(const Operands &operands) {
   double bytes = 0;
   for (const Operand &operand : operands)
-    bytes += operand.access() == Operand::SCRATCH ? 0 : double(bytesOf(operand));
+    bytes += operand.access() == Operand::SCRATCH ? 0 : bytesOf(operand);
   return bytes;
 }
 
@@ -35,19 +42,19 @@ double bytesTouched(const Command &command) {
   case Command::kKernel:
     return sumOfBytes(command.kernel().operands());
   case Command::kFill:
-    return double(bytesOf(command.fill().target()));
+    return bytesOf(command.fill().target());
   case Command::kCopy:
-    return double(bytesOf(command.copy().source()) + bytesOf(command.copy().target()));
+    return bytesOf(command.copy().source()) + bytesOf(command.copy().target());
   case Command::kFeed:
-    return double(bytesOf(command.feed().target()));
+    return bytesOf(command.feed().target());
   case Command::kSend:
     return sumOfBytes(command.send().sources());
   case Command::kReceive:
     return sumOfBytes(command.receive().targets());
   case Command::kCollective: {
     double bytes = 0;
-    for (const plan::proto::CollectivePart &part : command.collective().parts())
-      bytes += double(bytesOf(part.source()) + bytesOf(part.target()));
+    for (const proto::CollectivePart &part : command.collective().parts())
+      bytes += bytesOf(part.source()) + bytesOf(part.target());
     return bytes;
   }
   case Command::KIND_NOT_SET:
@@ -56,8 +63,8 @@ double bytesTouched(const Command &command) {
   return 0;
 }
 
-Work::Kind kindOf(const plan::proto::KernelCommand &kernel) {
-  const auto isTf32 = [](const plan::proto::Attribute &attribute) {
+Work::Kind kindOf(const proto::KernelCommand &kernel) {
+  const auto isTf32 = [](const proto::Attribute &attribute) {
     return attribute.name() == "tf32" && attribute.integer() != 0;
   };
   const unsigned bits = kernel.operands_size() == 0 ? 32 : unsigned(8 * byteSize(DType(kernel.operands(0).dtype())));
@@ -86,17 +93,10 @@ std::string nameOf(const Command &command) {
   return "";
 }
 
-double secondsOf(const std::vector<CommandTotals> &totals) {
-  double seconds = 0;
-  for (const CommandTotals &one : totals)
-    seconds += one.seconds;
-  return seconds;
-}
-
 } // namespace
 
 Rates ratesOf(const Plan &plan) {
-  const plan::proto::Rates &rates = plan.machine().rates();
+  const proto::Rates &rates = plan.machine().rates();
   return {.bytes = rates.bytes_per_second(),
           .commandSeconds = rates.command_seconds(),
           .float32 = rates.float32_flops(),
@@ -108,7 +108,7 @@ Rates ratesOf(const Plan &plan) {
 Work workOf(const Command &command) {
   Work work{.bytes = bytesTouched(command)};
   if (command.has_kernel()) {
-    work.flops = plan::flopsOf(command.kernel());
+    work.flops = flopsOf(command.kernel());
     work.kind = kindOf(command.kernel());
   }
   return work;
@@ -117,7 +117,7 @@ Work workOf(const Command &command) {
 std::vector<CommandTotals> commandsOfStep(const Plan &plan, const Role &role) {
   const Rates rates = ratesOf(plan);
   std::map<std::string, CommandTotals> byName;
-  for (const plan::proto::Call &call : stepOf(role).calls())
+  for (const proto::Call &call : std::ranges::find(role.programs(), "step", &proto::Program::name)->calls())
     for (const Command &command : role.routines(int(call.routine())).commands()) {
       CommandTotals &totals = byName[nameOf(command)];
       const Work work = workOf(command);
@@ -135,41 +135,4 @@ std::vector<CommandTotals> commandsOfStep(const Plan &plan, const Role &role) {
   return sorted;
 }
 
-const Role &slowestRole(const Plan &plan) {
-  int slowest = 0;
-  double most = 0;
-  for (int i = 0; i < plan.roles_size(); ++i)
-    if (const double seconds = secondsOf(commandsOfStep(plan, plan.roles(i))); seconds > most) {
-      slowest = i;
-      most = seconds;
-    }
-  return plan.roles(slowest);
-}
-
-Table commandTable(const Plan &plan, const Role &role) {
-  const bool knowsRates = ratesOf(plan).known();
-  const std::vector<CommandTotals> totals = commandsOfStep(plan, role);
-  const double all = secondsOf(totals);
-  Table::Row head{"kernel", "commands", "FLOP", "bytes", "share of time"};
-  if (knowsRates)
-    head.emplace_back("time");
-  Table table(std::move(head), {false, true, true, true, true, true});
-  const auto add = [&](const CommandTotals &one) {
-    Table::Row row{one.name, grouped(one.commands), one.flops > 0 ? countText(one.flops) : "", countText(one.bytes),
-                   percentText(all > 0 ? one.seconds / all : 0)};
-    if (knowsRates)
-      row.push_back(secondsText(one.seconds));
-    table.add(std::move(row));
-  };
-  CommandTotals sum{.name = "all", .seconds = all};
-  for (const CommandTotals &one : totals) {
-    add(one);
-    sum.commands += one.commands;
-    sum.flops += one.flops;
-    sum.bytes += one.bytes;
-  }
-  add(sum);
-  return table;
-}
-
-} // namespace ds::report
+} // namespace ds::plan
