@@ -120,6 +120,20 @@ def test_losses_are_pytorchs(name, settings, trained):
             numpy.testing.assert_allclose(run.after[key], parameter.detach(), atol=2e-4, err_msg=key)
 
 
+def test_a_part_in_bfloat16(trained):
+    """Its results round as PyTorch's, but for the last place where float32 differs before."""
+    run = trained("half_region")
+    numpy.testing.assert_allclose([step["loss"] for step in run.metrics], run.torch_losses(), rtol=1e-3)
+
+
+def test_a_part_in_float16_needs_a_loss_scale(tools, tmp_path):
+    export("half_region", [("dtype", "float16")], tmp_path / "model")
+    command = ["ds-opt", "compile", tmp_path / "model", "--config", write_config(tmp_path / "c.json", MICRO), "-o", tmp_path / "m.dsplan"]
+    message = tools.refused(*command)
+    assert "computes in float16 itself, whose gradients vanish without a loss scale" in message
+    tools(*command, "--set", "fp16.enabled=true")
+
+
 def test_frozen_parameters_stay_and_cost_nothing(trained):
     run = trained("frozen")
     frozen = {key for key, value in run.module.named_parameters() if not value.requires_grad}
