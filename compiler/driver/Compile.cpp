@@ -416,6 +416,16 @@ static config::ConfigOverrides overridesOf(const CompileRequest &request, const 
   return overrides;
 }
 
+/// What a model computes in float16 needs the loss scale that "fp16" brings.
+static void requireLossScale(ModuleOp module, const std::string &model) {
+  module.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (const auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getElementType().isF16())
+        throw Error(model + ": the model computes in float16 itself, whose gradients vanish without a loss scale",
+                    "--set fp16.enabled=true, or cast to bfloat16 in the model");
+  });
+}
+
 /// Imports and simplifies.
 static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const config::Config &config,
                                          CompileOptions &options, MLIRContext &context,
@@ -426,6 +436,8 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
   OwningOpRef<ModuleOp> module = import::importModel(context, model);
   if (!module)
     diagnostics.raise("import");
+  if (!config.fp16)
+    requireLossScale(*module, request.model.path);
   options.ownAlgorithm = checkOptimizer(config, *module, request.overrides.fileName);
   runPipeline(*module, "simplification", buildSimplifyPipeline, options, diagnostics);
   return module;

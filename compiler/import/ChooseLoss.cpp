@@ -16,7 +16,7 @@ namespace ds::import {
 namespace {
 
 bool isFloat(const onnx::ValueInfoProto &output) {
-  const std::optional<DType> dtype = dtypeFromOnnx(output.type().tensor_type().elem_type());
+  const std::optional<DType> dtype = valueTypeFromOnnx(output.type().tensor_type().elem_type());
   return dtype && ds::isFloat(*dtype);
 }
 
@@ -157,14 +157,14 @@ AttachedLoss GraphImporter::lossToAttach(const std::string &output, const Value 
     return *options_.attach;
   const std::string className = moduleClass(graph_);
   const std::optional<LossKind> kind = lossOfClass(className, logits.shape);
-  if (kind && ds::isFloat(logits.dtype) && unfitness(*kind, logits.shape).empty()) {
+  if (kind && ds::isWideFloat(logits.dtype) && unfitness(*kind, logits.shape).empty()) {
     emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path)))
         << "the model is transformers' " << className << " without its loss, which is attached: --attach-loss "
         << name(*kind).data();
     return {.kind = *kind};
   }
   std::string fitting;
-  if (ds::isFloat(logits.dtype))
+  if (ds::isWideFloat(logits.dtype))
     for (const auto &[word, each] : lossKinds)
       if (unfitness(each, logits.shape).empty())
         fitting += (fitting.empty() ? "" : ", ") + std::string(word);
@@ -183,8 +183,8 @@ mlir::Value GraphImporter::attachLoss(const std::string &output, const Value &lo
   const AttachedLoss loss = lossToAttach(output, logits);
   const std::string start = "a loss of kind " + std::string(name(loss.kind)) + " does not fit output '" + output +
                             "', " + std::string(ds::name(logits.dtype)) + " " + toString(logits.shape) + ": ";
-  if (!ds::isFloat(logits.dtype))
-    throw Failure(start + "logits are floats");
+  if (!ds::isWideFloat(logits.dtype))
+    throw Failure(start + "logits are float32 or float64; cast them in the model");
   if (const std::string why = unfitness(loss.kind, logits.shape); !why.empty())
     throw Failure(start + why);
   (*module_)->setAttr("train.attached_loss", builder_.getStringAttr(name(loss.kind)));
@@ -222,6 +222,9 @@ void GraphImporter::checkLoss(const std::string &loss) {
     throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) + " " + toString(value.shape) +
                   ", but the loss must be one float of rank 0; reduce it in the model, or choose another output with "
                   "--loss NAME");
+  if (ds::isNarrowFloat(value.dtype))
+    throw Failure("output '" + loss + "' is " + std::string(ds::name(value.dtype)) +
+                  ", in which a mean loses most of its addends; cast what it is computed from to float32 in the model");
   if (value.kind != Value::Kind::Runtime)
     throw Failure("output '" + loss + "' depends on no input, so there is nothing to train");
 }

@@ -1,7 +1,10 @@
 //===- Constant.cpp - values known while importing --------------------------===//
 #include "compiler/import/Constant.h"
 
+#include "compiler/import/NarrowFloat.h"
 #include "compiler/import/files/Failure.h"
+
+#include "llvm/ADT/bit.h"
 
 namespace ds::import {
 
@@ -105,6 +108,9 @@ double Constant::firstAsDouble() const {
     return double(data<int32_t>()[offset_]);
   case DType::I64:
     return double(data<int64_t>()[offset_]);
+  case DType::F16:
+  case DType::BF16:
+    return llvm::bit_cast<double>(convertBits(data<uint16_t>()[offset_], dtype_, DType::F64));
   default:
     return double(data<uint8_t>()[offset_]);
   }
@@ -123,6 +129,8 @@ std::vector<char> Constant::bytes(const Shape &shape) const {
   std::vector<char> result(size_t(elementCount(shape) * size));
   if (size == 1)
     copyElements<uint8_t>(whole, result);
+  else if (size == 2)
+    copyElements<uint16_t>(whole, result);
   else if (size == 4)
     copyElements<uint32_t>(whole, result);
   else

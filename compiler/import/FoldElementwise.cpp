@@ -1,6 +1,9 @@
 //===- FoldElementwise.cpp - computing with constants, element by element ----===//
 #include "compiler/import/Fold.h"
+#include "compiler/import/NarrowFloat.h"
 #include "compiler/import/files/Failure.h"
+
+#include "llvm/ADT/bit.h"
 
 #include <cmath>
 #include <limits>
@@ -226,6 +229,11 @@ template <typename To, typename From> To convert(From x) {
 
 template <typename From> Constant castFrom(const Constant &input, DType to, FoldBudget &budget) {
   switch (to) {
+  case DType::F16:
+  case DType::BF16:
+    return map<uint16_t, From>(to, input, budget, [to](From x) {
+      return uint16_t(convertBits(llvm::bit_cast<uint64_t>(double(x)), DType::F64, to)); // one rounding of a float
+    });
   case DType::F32:
     return map<float, From>(to, input, budget, convert<float, From>);
   case DType::F64:
@@ -267,8 +275,10 @@ std::optional<Constant> foldBinary(BinaryFold kind, const Constant &lhs, const C
     return run(int32_t());
   case DType::I64:
     return run(int64_t());
-  default:
+  case DType::Bool:
     return logic(kind, lhs, rhs, shape, budget);
+  default: // floats of 16 bits are computed as float32
+    return std::nullopt;
   }
 }
 
@@ -283,7 +293,7 @@ std::optional<Constant> foldUnary(UnaryFold kind, const Constant &input, FoldBud
   case DType::I64:
     return numberFunction<int64_t>(kind, input, budget);
   default:
-    if (kind != UnaryFold::Not)
+    if (kind != UnaryFold::Not || input.dtype() != DType::Bool)
       return std::nullopt;
     return map<uint8_t, uint8_t>(DType::Bool, input, budget, [](uint8_t x) { return !x; });
   }
@@ -294,6 +304,8 @@ Constant foldSelect(const Constant &condition, const Constant &onTrue, const Con
   switch (byteSize(onTrue.dtype())) {
   case 1:
     return select<uint8_t>(condition, onTrue, onFalse, shape, budget);
+  case 2:
+    return select<uint16_t>(condition, onTrue, onFalse, shape, budget);
   case 4:
     return select<uint32_t>(condition, onTrue, onFalse, shape, budget);
   default:
@@ -305,6 +317,13 @@ Constant foldCast(const Constant &input, DType to, FoldBudget &budget) {
   if (input.dtype() == to)
     return input;
   switch (input.dtype()) {
+  case DType::F16:
+  case DType::BF16:
+    return foldCast(map<float, uint16_t>(DType::F32, input, budget,
+                                         [from = input.dtype()](uint16_t bits) {
+                                           return llvm::bit_cast<float>(uint32_t(convertBits(bits, from, DType::F32)));
+                                         }),
+                    to, budget);
   case DType::F32:
     return castFrom<float>(input, to, budget);
   case DType::F64:

@@ -11,6 +11,8 @@ template <typename F> auto byWidth(DType dtype, F f) {
   switch (byteSize(dtype)) {
   case 1:
     return f(uint8_t());
+  case 2:
+    return f(uint16_t());
   case 4:
     return f(uint32_t());
   default:

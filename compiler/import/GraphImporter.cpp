@@ -97,10 +97,10 @@ void GraphImporter::createFunction(const std::set<std::string> &needed) {
       continue;
     const Shape shape = inputShape(input);
     const int number = input.type().tensor_type().elem_type();
-    const std::optional<DType> dtype = dtypeFromOnnx(number);
+    const std::optional<DType> dtype = valueTypeFromOnnx(number);
     if (!dtype)
       throw Failure("input '" + input.name() + "' is " + onnxTypeName(number) +
-                    "; float32, float64, int32, int64 and bool inputs are supported");
+                    "; float32, float64, float16, bfloat16, int32, int64 and bool inputs are supported");
     checkedElements(shape, *dtype, "input '" + input.name() + "'");
     if (past_.count(input.name())) {
       define(input.name(), Value::of(Constant::dense(*dtype, shape, {})));

@@ -9,8 +9,40 @@ using namespace mlir;
 
 namespace ds::import {
 
+/// Whether an operator computes nothing with elements, so that those of 16 bits stay as they are.
+static bool movesOnly(const std::string &op) {
+  static const std::set<std::string> ops = {"Cast",
+                                            "CastLike",
+                                            "Concat",
+                                            "ConcatFromSequence",
+                                            "Expand",
+                                            "Flatten",
+                                            "Identity",
+                                            "If",
+                                            "Loop",
+                                            "Reshape",
+                                            "Scan",
+                                            "SequenceConstruct",
+                                            "SequenceInsert",
+                                            "SequenceMap",
+                                            "Shape",
+                                            "Size",
+                                            "Slice",
+                                            "Split",
+                                            "SplitToSequence",
+                                            "Squeeze",
+                                            "Tile",
+                                            "Transpose",
+                                            "Unsqueeze"};
+  return ops.count(op) != 0;
+}
+
 Node::Node(GraphImporter &graph, const FlatNode &node, Location location)
     : graph_(graph), node_(node), location_(location), set_(size_t(node.proto->output_size()), false) {
+  if (has(0) && !movesOnly(op()))
+    if (const Value &first = graph.lookup(node.proto->input(0));
+        first.kind != Value::Kind::Sequence && ds::isNarrowFloat(first.dtype))
+      narrow_ = first.dtype;
   std::set<std::string> names;
   for (const onnx::AttributeProto &attribute : node.proto->attribute())
     if (!names.insert(attribute.name()).second)
@@ -22,7 +54,11 @@ Node::Node(GraphImporter &graph, const FlatNode &node, Location location)
 const Value &Node::anyIn(size_t i) {
   if (!has(i))
     throw Failure("input " + std::to_string(i) + " is missing");
-  return graph_.lookup(node_.proto->input(int(i)));
+  const Value &value = graph_.lookup(node_.proto->input(int(i)));
+  if (!narrow_ || value.kind == Value::Kind::Sequence || !ds::isNarrowFloat(value.dtype))
+    return value;
+  auto found = widened_.find(i);
+  return found != widened_.end() ? found->second : widened_.emplace(i, cast(value, DType::F32)).first->second;
 }
 
 const Value &Node::in(size_t i) {
@@ -155,11 +191,29 @@ std::vector<int64_t> Node::axes(const std::vector<int64_t> &axes, int64_t rank) 
   return {sorted.begin(), sorted.end()};
 }
 
+//===-- building --------------------------------------------------------------===//
+
+Value Node::cast(const Value &input, DType to) {
+  if (input.dtype == to)
+    return input;
+  if (const std::optional<Constant> constant = graph_.known(input))
+    return Value::of(foldCast(*constant, to, budget()));
+  const auto type = TypeAttr::get(elementType(builder().getContext(), to));
+  return Value::of(create<train::CastOp>({operand(input)}, {builder().getNamedAttr("element_type", type)}).getResult());
+}
+
 //===-- outputs ---------------------------------------------------------------===//
+
+/// Outputs after the first whose type does not follow from input 0: float32 already.
+bool Node::isStatistic(size_t i) const {
+  return i > 0 && (op() == "LayerNormalization" || op() == "BatchNormalization");
+}
 
 void Node::set(size_t i, Value value) {
   if (!wants(i))
     return;
+  if (narrow_ && value.kind != Value::Kind::Sequence && value.dtype == DType::F32 && !isStatistic(i))
+    value = cast(value, *narrow_);
   if (value.kind != Value::Kind::Sequence)
     checkedElements(value.shape, value.dtype, "output '" + node_.proto->output(int(i)) + "'");
   const std::string &name = node_.proto->output(int(i));

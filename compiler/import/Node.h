@@ -76,6 +76,7 @@ public:
 
   //===-- building --------------------------------------------------------------===//
   mlir::Value operand(const Value &value) { return graph_.operand(value, location_); }
+  Value cast(const Value &input, DType to);
   mlir::NamedAttribute list(llvm::StringRef name, const std::vector<int64_t> &values) {
     return builder().getNamedAttr(name, builder().getDenseI64ArrayAttr(values));
   }
@@ -103,11 +104,16 @@ public:
 
 private:
   void checkResults(mlir::Operation *op);
+  bool isStatistic(size_t i) const;
 
   GraphImporter &graph_;
   const FlatNode &node_;
   mlir::Location location_;
   std::vector<bool> set_;
+  /// The type of results of an operator that computes with float16 or bfloat16: its inputs are cast to float32, which
+  /// these are then, and its results back.
+  std::optional<DType> narrow_;
+  std::map<size_t, Value> widened_; // inputs
 };
 
 } // namespace ds::import

@@ -26,6 +26,10 @@ std::optional<DType> dtypeFromOnnx(int number) {
   }
 }
 
+std::optional<DType> valueTypeFromOnnx(int number) {
+  return number == 10 ? DType::F16 : number == 16 ? DType::BF16 : dtypeFromOnnx(number);
+}
+
 std::string onnxTypeName(int number) {
   static const char *const names[] = {"undefined",      "float32",  "uint8",        "int8",           "uint16",
                                       "int16",          "int32",    "int64",        "string",         "bool",
@@ -43,6 +47,10 @@ Type elementType(MLIRContext *context, DType dtype) {
     return Float32Type::get(context);
   case DType::F64:
     return Float64Type::get(context);
+  case DType::F16:
+    return Float16Type::get(context);
+  case DType::BF16:
+    return BFloat16Type::get(context);
   case DType::I64:
     return IntegerType::get(context, 64);
   case DType::I32:
@@ -50,7 +58,7 @@ Type elementType(MLIRContext *context, DType dtype) {
   case DType::Bool:
     return IntegerType::get(context, 1);
   default:
-    llvm_unreachable("dtypeFromOnnx yields no other");
+    llvm_unreachable("valueTypeFromOnnx yields no other");
   }
 }
 
@@ -63,6 +71,8 @@ DType dtypeOf(Type element) {
     return DType::F32;
   if (element.isF64())
     return DType::F64;
+  if (element.isF16() || element.isBF16())
+    return element.isF16() ? DType::F16 : DType::BF16;
   return element.isInteger(64) ? DType::I64 : element.isInteger(32) ? DType::I32 : DType::Bool;
 }
 

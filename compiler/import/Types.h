@@ -13,6 +13,8 @@ namespace ds::import {
 
 /// The element type that a number of ONNX's DataType stands for, or nothing where training does not support it.
 std::optional<DType> dtypeFromOnnx(int number);
+/// The same for values between operators, which may also be of 16 bits.
+std::optional<DType> valueTypeFromOnnx(int number);
 /// The name of a number of ONNX's DataType, as PyTorch spells it, e.g. "bfloat16".
 std::string onnxTypeName(int number);
 

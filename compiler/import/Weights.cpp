@@ -1,10 +1,9 @@
 //===- Weights.cpp - where the elements of initializers lie -------------------===//
 #include "compiler/import/Weights.h"
 
+#include "compiler/import/NarrowFloat.h"
 #include "compiler/import/Types.h"
 #include "compiler/import/files/Failure.h"
-
-#include "llvm/ADT/APFloat.h"
 
 #include <charconv>
 #include <cstring>
@@ -40,6 +39,9 @@ std::vector<char> typedElements(const onnx::TensorProto &tensor, DType dtype) {
     return convertElements<int64_t>(tensor.int64_data());
   case DType::I32:
     return convertElements<int32_t>(tensor.int32_data());
+  case DType::F16:
+  case DType::BF16:
+    return convertElements<uint16_t>(tensor.int32_data()); // their bits
   default:
     return convertElements<uint8_t>(tensor.int32_data());
   }
@@ -77,10 +79,10 @@ std::vector<char> literalElements(const onnx::TensorProto &tensor, DType dtype, 
 }
 
 Constant literalConstant(const onnx::TensorProto &tensor, const std::string &what, FoldBudget &budget) {
-  const std::optional<DType> dtype = dtypeFromOnnx(tensor.data_type());
+  const std::optional<DType> dtype = valueTypeFromOnnx(tensor.data_type());
   if (!dtype)
     throw Failure(what + " is " + onnxTypeName(tensor.data_type()) +
-                  "; float32, float64, int32, int64 and bool are supported");
+                  "; float32, float64, float16, bfloat16, int32, int64 and bool are supported");
   if (tensor.data_location() == 1)
     throw Failure(what + " has external data; only initializers of the model may");
   const Shape shape = shapeOf(tensor);
@@ -147,19 +149,13 @@ TensorData WeightFiles::locate(const onnx::TensorProto &tensor, const std::optio
 
 /// Elements stored as floats of fewer bits.
 static std::vector<char> widened(const std::vector<char> &stored, const std::string &from, DType to) {
-  const llvm::fltSemantics &narrow = from == "BF16"  ? llvm::APFloat::BFloat()
-                                     : from == "F16" ? llvm::APFloat::IEEEhalf()
-                                                     : llvm::APFloat::IEEEsingle();
-  const size_t narrowBytes = from == "F32" ? 4 : 2, wideBytes = size_t(byteSize(to));
+  const DType narrow = from == "BF16" ? DType::BF16 : from == "F16" ? DType::F16 : DType::F32;
+  const auto narrowBytes = size_t(byteSize(narrow)), wideBytes = size_t(byteSize(to));
   std::vector<char> wide(stored.size() / narrowBytes * wideBytes);
   for (size_t i = 0; i * narrowBytes < stored.size(); ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, &stored[i * narrowBytes], narrowBytes);
-    llvm::APFloat value(narrow, llvm::APInt(unsigned(narrowBytes) * 8, bits));
-    bool losesInfo = false;
-    value.convert(to == DType::F64 ? llvm::APFloat::IEEEdouble() : llvm::APFloat::IEEEsingle(),
-                  llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    bits = value.bitcastToAPInt().getZExtValue();
+    bits = convertBits(bits, narrow, to);
     std::memcpy(&wide[i * wideBytes], &bits, wideBytes);
   }
   return wide;

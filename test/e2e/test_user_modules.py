@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 
 import numpy
 import pytest
@@ -25,15 +26,27 @@ def export(name, settings, out):
     assert exporter.main([f"user_modules:{name}", *arguments, f"--out={out}"]) == 0
 
 
+def export_traced(name, settings, out):
+    """By PyTorch's older exporter, as a user calls it."""
+    torch.manual_seed(0)
+    module, examples = getattr(user_modules, name)(**dict(settings))
+    out.mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, tuple(examples.values()), out / "model.onnx", dynamo=False, opset_version=17,
+                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, input_names=list(examples),
+                          output_names=["loss"], dynamic_axes={key: {0: "batch"} for key in examples})
+
+
 class Trained:
     """One module, exported, compiled and trained by ds-run; and trained by PyTorch from the same weights."""
 
-    def __init__(self, tools, tmp_path, name, *settings):
+    def __init__(self, tools, tmp_path, name, *settings, exporting=export, flags=()):
         self.tools = tools
-        export(name, settings, tmp_path / "model")
+        exporting(name, settings, tmp_path / "model")
         self.config = write_config(tmp_path / "ds_config.json", MICRO, ACCUMULATION)
         self.plan = tmp_path / "m.dsplan"
-        tools("ds-opt", "compile", tmp_path / "model", "--config", self.config, "-o", self.plan)
+        tools("ds-opt", "compile", tmp_path / "model", "--config", self.config, "-o", self.plan, *flags)
         torch.manual_seed(0)
         self.module, self.examples = getattr(user_modules, name)(**dict(settings))
         self.before = initializers(tmp_path / "model")
@@ -89,7 +102,7 @@ class Trained:
 
 @pytest.fixture
 def trained(tools, tmp_path):
-    return lambda name, *settings: Trained(tools, tmp_path, name, *settings)
+    return lambda name, *settings, **keywords: Trained(tools, tmp_path, name, *settings, **keywords)
 
 
 def same_losses(run):
@@ -118,6 +131,28 @@ def test_losses_are_pytorchs(name, settings, trained):
         # Adam turns the rounding noise of a gradient that is zero, an attention key's bias's, into steps of lr.
         if not key.endswith(("in_proj_bias", "qkv.bias")):
             numpy.testing.assert_allclose(run.after[key], parameter.detach(), atol=2e-4, err_msg=key)
+
+
+@pytest.mark.parametrize("name, settings", [("lstm", [("bidirectional", True), ("num_layers", 2)]), ("gru", []), ("rnn", []),
+                                            ("lstm_classifier", []), ("spatial_transformer", [])],
+                         ids=lambda value: value if isinstance(value, str) else "-".join(str(v) for _, v in value))
+def test_losses_are_pytorchs_by_the_older_exporter(name, settings, trained):
+    # Its files do not say what is trained: of names without a dot, the compiler has to be told.
+    same_losses(trained(name, *settings, exporting=export_traced, flags=["--trainable", "^positions$"] if name in ("lstm", "gru", "rnn") else ()))
+
+
+def test_a_part_in_bfloat16(trained):
+    """Its results round as PyTorch's, but for the last place where float32 differs before."""
+    run = trained("half_region")
+    numpy.testing.assert_allclose([step["loss"] for step in run.metrics], run.torch_losses(), rtol=1e-3)
+
+
+def test_a_part_in_float16_needs_a_loss_scale(tools, tmp_path):
+    export("half_region", [("dtype", "float16")], tmp_path / "model")
+    command = ["ds-opt", "compile", tmp_path / "model", "--config", write_config(tmp_path / "c.json", MICRO), "-o", tmp_path / "m.dsplan"]
+    message = tools.refused(*command)
+    assert "computes in float16 itself, whose gradients vanish without a loss scale" in message
+    tools(*command, "--set", "fp16.enabled=true")
 
 
 def test_frozen_parameters_stay_and_cost_nothing(trained):

@@ -330,6 +330,20 @@ def local_response():
     return Classifier(Body()), features()
 
 
+def half_region(dtype="bfloat16"):
+    """A part that computes with 16 bits, as under autocast."""
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.middle, self.out = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, CLASSES)
+
+        def forward(self, x):
+            kind = getattr(torch, dtype)
+            h = F.linear(self.first(x).to(kind), self.middle.weight.to(kind), self.middle.bias.to(kind))
+            return self.out((F.silu(h) * 1.5).float())
+    return Classifier(Body()), features()
+
+
 def determinant():
     class Body(nn.Module):
         def __init__(self):

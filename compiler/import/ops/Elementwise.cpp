@@ -163,10 +163,10 @@ static int castTarget(Node &node) {
 
 void castTo(Node &node) {
   const int number = castTarget(node);
-  const std::optional<DType> to = dtypeFromOnnx(number);
+  const std::optional<DType> to = valueTypeFromOnnx(number);
   if (!to)
     throw Failure("casts to " + onnxTypeName(number) +
-                  ", which is not available yet; float32, float64, int32, int64 and bool are");
+                  ", which is not available yet; float32, float64, float16, bfloat16, int32, int64 and bool are");
   node.set(0, cast(node, node.in(0), *to));
 }
 

@@ -129,17 +129,6 @@ Value join(Node &node, const std::vector<Value> &values, size_t axis) {
   return Value::of(node.create<train::ConcatOp>(operands, {node.number("axis", int64_t(axis))}).getResult());
 }
 
-Value cast(Node &node, const Value &input, DType to) {
-  if (input.dtype == to)
-    return input;
-  if (const std::optional<Constant> constant = node.graph().known(input))
-    return Value::of(foldCast(*constant, to, node.budget()));
-  const auto type = mlir::TypeAttr::get(elementType(node.builder().getContext(), to));
-  return Value::of(
-      node.create<train::CastOp>({node.operand(input)}, {node.builder().getNamedAttr("element_type", type)})
-          .getResult());
-}
-
 Value floatScalar(DType dtype, double value) {
   return Value::of(dtype == DType::F64 ? Constant::scalar(dtype, value) : Constant::scalar(DType::F32, float(value)));
 }

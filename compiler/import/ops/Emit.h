@@ -22,7 +22,7 @@ Value gatherAlong(Node &node, const Value &data, const Value &indices, size_t ax
 Value sliceAlong(Node &node, const Value &input, size_t axis, int64_t start, int64_t size);
 /// The values, of which there is at least one, behind each other along a dimension that they have.
 Value join(Node &node, const std::vector<Value> &values, size_t axis);
-Value cast(Node &node, const Value &input, DType to);
+inline Value cast(Node &node, const Value &input, DType to) { return node.cast(input, to); }
 /// A scalar of a float type.
 Value floatScalar(DType dtype, double value);
 Value select(Node &node, const Value &condition, const Value &onTrue, const Value &onFalse);

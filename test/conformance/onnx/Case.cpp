@@ -1,6 +1,7 @@
 //===- Case.cpp - the cases of ONNX's conformance suite ----------------------===//
 #include "test/conformance/onnx/Case.h"
 
+#include "compiler/import/NarrowFloat.h"
 #include "compiler/import/Types.h"
 #include "compiler/import/Weights.h"
 #include "core/Error.h"
@@ -9,6 +10,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -95,7 +97,7 @@ std::set<std::string> inputsToBind(const onnx::GraphProto &graph) {
 }
 
 HostTensor tensorOf(const onnx::TensorProto &proto, const std::string &what) {
-  const std::optional<DType> dtype = import::dtypeFromOnnx(proto.data_type());
+  const std::optional<DType> dtype = import::valueTypeFromOnnx(proto.data_type());
   if (!dtype)
     throw Error(what + " is " + import::onnxTypeName(proto.data_type()));
   const Shape shape(proto.dims().begin(), proto.dims().end());
@@ -202,6 +204,24 @@ template <typename T> std::string elementDifference(const HostTensor &actual, co
   return {};
 }
 
+/// Of 16 bits, also two units in the last place are near: what judges rounds after each step of an operator.
+std::string difference16(const HostTensor &actual, const HostTensor &expected) {
+  const int precision = expected.dtype == DType::F16 ? 11 : 8; // bits
+  auto number = [](const HostTensor &tensor, size_t i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, tensor.bytes.data() + 2 * i, 2);
+    return std::bit_cast<double>(import::convertBits(bits, tensor.dtype, DType::F64));
+  };
+  for (size_t i = 0; i < actual.bytes.size() / 2; ++i) {
+    const double a = number(actual, i), e = number(expected, i);
+    const double unit = e == 0 || !std::isfinite(e) ? 0 : std::ldexp(1.0, std::ilogb(e) + 1 - precision);
+    if (a != e && !(std::isnan(a) && std::isnan(e)) &&
+        !(std::fabs(a - e) <= 1e-7 + std::max(1e-3 * std::fabs(e), 2 * unit)))
+      return "element " + std::to_string(i) + " is " + std::to_string(a) + ", not " + std::to_string(e);
+  }
+  return {};
+}
+
 } // namespace
 
 Case loadCase(const fs::path &folder) {
@@ -273,6 +293,9 @@ std::string difference(const HostTensor &actual, const HostTensor &expected) {
     return elementDifference<float>(actual, expected);
   case DType::F64:
     return elementDifference<double>(actual, expected);
+  case DType::F16:
+  case DType::BF16:
+    return difference16(actual, expected);
   case DType::I64:
     return elementDifference<int64_t>(actual, expected);
   case DType::I32:

@@ -38,7 +38,7 @@ Case loadCase(const std::filesystem::path &folder);
 std::vector<std::string> caseNames(const std::filesystem::path &kind);
 
 /// Empty, or how `actual` differs from `expected`: other type or shape, or a float further off than 1e-7 + 1e-3 of what
-/// is expected, or another integer.
+/// is expected (of 16 bits, and two units in the last place), or another integer.
 std::string difference(const HostTensor &actual, const HostTensor &expected);
 
 } // namespace ds::test

@@ -145,10 +145,13 @@ TEST(BadInput, TypesThatAreNotAvailable) {
   model.mutable_graph()->mutable_initializer(0)->set_data_type(16);
   expectRefusal(model, "initializer 'w.0' is bfloat16; float32 and float64");
   model = smallModel(add);
-  model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(10);
-  expectRefusal(model, "input 'x' is float16");
-  expectNodeRefusal(R"(node { op_type: "Cast" input: "x" output: "y" attribute { name: "to" i: 16 type: 2 } })",
-                    "casts to bfloat16, which is not available yet");
+  model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(2);
+  expectRefusal(model, "input 'x' is uint8; float32, float64, float16, bfloat16, int32");
+  expectNodeRefusal(R"(node { op_type: "Cast" input: "x" output: "y" attribute { name: "to" i: 2 type: 2 } })",
+                    "casts to uint8, which is not available yet");
+  expectNodeRefusal(
+      R"(node { op_type: "Cast" input: "x" output: "y" attribute { name: "to" i: 10 type: 2 } })",
+      "output 'loss' is float16, in which a mean loses most of its addends; cast what it is computed from");
 }
 
 TEST(BadInput, DataThatDoesNotFitItsShape) {
