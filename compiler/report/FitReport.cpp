@@ -185,26 +185,41 @@ void printConfig(std::string &page, std::span<const FitCase> cases) {
   }
 }
 
-/// Why cases do not fit, and what would help, once for all that it would help.
+/// What is said of one count of ranks or of several: "8, 64 ranks".
+class Said {
+public:
+  void add(const std::string &text, uint64_t ranks) {
+    const auto known = std::ranges::find(lines_, text, &Line::first);
+    if (known == lines_.end())
+      lines_.emplace_back(text, grouped(ranks));
+    else
+      known->second += ", " + grouped(ranks);
+  }
+  void print(std::string &page, const std::string &before, const std::string &between) const {
+    for (const auto &[text, ranks] : lines_)
+      page += "\n" + before + ranks + (ranks == "1" ? " rank" : " ranks") + between + text + "\n";
+  }
+
+private:
+  using Line = std::pair<std::string, std::string>; // text, ranks
+  std::vector<Line> lines_;
+};
+
+/// Why cases do not fit, and what would help, once for all of which it is true.
 void printShortages(std::string &page, std::span<const FitCase> cases) {
-  std::vector<std::pair<std::string, std::string>> remedies; // and for whom
+  Said reasons, remedies;
   for (const FitCase &one : cases) {
     if (verdictOf(one) == Verdict::Fits)
       continue;
-    page += "\n" + plural(one.ranks, "rank") + ": " + lackOf(one) + "\n";
+    std::string reason = lackOf(one);
     for (const std::string &detail : one.details)
-      page += "  also: " + detail + "\n";
-    const std::string remedy = remedyOf(one);
-    if (remedy.empty())
-      continue;
-    const auto known = std::ranges::find(remedies, remedy, &std::pair<std::string, std::string>::first);
-    if (known == remedies.end())
-      remedies.emplace_back(remedy, grouped(one.ranks));
-    else
-      known->second += ", " + grouped(one.ranks);
+      reason += "\n  also: " + detail;
+    reasons.add(reason, one.ranks);
+    if (const std::string remedy = remedyOf(one); !remedy.empty())
+      remedies.add(remedy, one.ranks);
   }
-  for (const auto &[remedy, ranks] : remedies)
-    page += "\non " + ranks + (ranks == "1" ? " rank " : " ranks ") + remedy + "\n";
+  reasons.print(page, "", ": ");
+  remedies.print(page, "on ", " ");
 }
 
 std::string fitText(const std::string &model, std::span<const FitCase> cases) {

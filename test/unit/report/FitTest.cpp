@@ -115,7 +115,9 @@ TEST(Fit, WhatWouldHelpIsSaidOnce) {
   FitCase two = smallCase(2), four = smallCase(3);
   two.ranks = 2;
   four.ranks = 4;
-  const std::string text = fitReport("small", std::vector{smallCase(1), two, four, refused()}, Format::Text);
+  FitCase other = refused();
+  other.ranks = 8;
+  const std::string text = fitReport("small", std::vector{smallCase(1), two, four, refused(), other}, Format::Text);
   const std::string advice = "\non 1, 2, 4 ranks workspaces of kernels hold the most: a smaller "
                              "train_micro_batch_size_per_gpu with more gradient_accumulation_steps needs less\n";
   EXPECT_NE(text.find(advice), std::string::npos) << text;
@@ -124,7 +126,7 @@ TEST(Fit, WhatWouldHelpIsSaidOnce) {
                       "machine box has for it; 12KiB would do as it is\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("\n1 rank: bf16.enabled is true\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n1, 8 ranks: bf16.enabled is true\n"), std::string::npos) << text;
 }
 
 TEST(Fit, SaysWhatRecomputeCosts) {
