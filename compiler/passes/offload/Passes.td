@@ -4,6 +4,68 @@
 
 include "compiler/passes/base/PassBase.td"
 
+def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect"]> {
+  let summary = "the host updates while the backward goes on";
+  let description = [{
+    ```mlir
+    module attributes {dist.links = {"device-host" = array<f64: 1.0e9, 0.0>}} {
+      plan.role @r ranks [0, 0] {
+        plan.arena @device space device
+        plan.queue @compute kind compute
+        %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+        %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+        %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+        %x = plan.buffer "x" in @device bytes 400000 scope call category activations slots 1
+        plan.routine @backward phase backward stage 0 {
+          plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "exp" {}(%x, %x) : [tensor<100000xf32>, tensor<100000xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.routine @update phase update {
+          plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        }
+        plan.program "step" {
+          plan.call @backward microbatch 0
+          plan.call @update microbatch 0
+        }
+      }
+    }
+    // becomes
+    module attributes {dist.links = {"device-host" = array<f64: 1.000000e+09, 0.000000e+00>}} {
+      plan.role @r ranks [0, 0] {
+        plan.arena @device space device
+        plan.queue @compute kind compute
+        %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+        %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+        %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+        %x = plan.buffer "x" in @device bytes 400000 scope call category activations slots 1
+        plan.routine @backward phase backward stage 0 {
+          plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+          plan.kernel "exp" {}(%x, %x) : [tensor<100000xf32>, tensor<100000xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.routine @update phase update {
+        }
+        plan.program "step" {
+          plan.call @backward microbatch 0
+          plan.call @update microbatch 0
+        }
+      }
+    }
+    ```
+    An update that `ds-offload-optimizer` will run on the host leaves the routine of the update for the backward, if that is
+    called once in a step and just before it, and if the update needs nothing of the step but its own gradient: no norm of all
+    gradients, by which they are clipped or a step is left out. It stands behind the last command that touches the same bytes.
+    Where operands have to come to the host, two updates are under way at once, three with a file.
+
+    What would not be back by the end of the backward stays, by the cost model and the links of the module (`dist.links`). Where
+    it names none, nothing moves.
+  }];
+  let options = [
+    Option<"space", "space", "std::string", "\"host\"", "where state will lie: host or nvme">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state stay">,
+  ];
+}
+
 def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDialect"]> {
   let summary = "keep what the backward reads in host memory";
   let description = [{
