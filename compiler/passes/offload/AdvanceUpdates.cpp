@@ -7,7 +7,8 @@
 //    parameter was read.
 // 3. What comes to the host for an update comes while the one before waits for its gradient or is computed, and the one
 //    before that goes back. So an update stands where the last but one should have ended.
-// 4. What could not be back by the end of the backward stays in the update, unless two are left, which stand at its end.
+// 4. What could not be back by the end of the backward stays in the update, unless two are left, which stand at its
+// end.
 //    Times are those of the cost model and of the machine's links; where these are unknown, nothing moves.
 // Cf. optimizers that step in a backward hook (torch.Tensor.register_post_accumulate_grad_hook), and Lv et al., Full
 // Parameter Fine-tuning for Large Language Models with Limited Resources, ACL 2024.
@@ -71,8 +72,8 @@ private:
 
   struct Update {
     plan::CommandOpInterface command;
-    Commands needs; // in their order
-    size_t behind;  // so many ops of the backward
+    Commands needs;                  // in their order
+    size_t behind;                   // so many ops of the backward
     double parameter = 0, state = 0; // bytes that come to the host for it from the device, and from a file
     double there = 0;                // when its gradient is
   };
@@ -212,9 +213,8 @@ private:
     llvm::SmallDenseSet<Value> known;
     plan::CommandOpInterface command = update.command;
     for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
-      if (buffer.getDefiningOp<plan::BufferOp>().getCategory() == category &&
-          spaceOf(buffer) == space && command.getTensor(unsigned(index)).getRank() > 0 &&
-          known.insert(buffer).second)
+      if (buffer.getDefiningOp<plan::BufferOp>().getCategory() == category && spaceOf(buffer) == space &&
+          command.getTensor(unsigned(index)).getRank() > 0 && known.insert(buffer).second)
         bytes += plan::tensorBytes(command.getTensor(unsigned(index)));
     return double(bytes);
   }
@@ -246,10 +246,10 @@ private:
   const int64_t leastBytes_;
   const LinkSpeed link_, nvme_;
   plan::RoutineOp backward_, update_;
-  llvm::DenseSet<Operation *> step_; // routines; looked up
+  llvm::DenseSet<Operation *> step_;  // routines; looked up
   std::optional<RoutineTimes> times_; // of the backward
   QueueEnds queues_;
-  size_t before_ = 0;        // where the update before stands
+  size_t before_ = 0; // where the update before stands
   bool hasStayed_ = false;
   std::vector<double> ends_; // of updates whose operands come to the host
 };

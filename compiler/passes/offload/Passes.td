@@ -150,7 +150,9 @@ def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"
     A gradient of at least `least-bytes` whose update `ds-offload-optimizer` will run on the host, since it has state of as many
     bytes, lies in host memory or in space nvme. What computes it writes a buffer in device memory, from where it leaves at once.
     Kernels of the update, and additions to sums of micro-batches, are left to `ds-offload-optimizer`, which runs them where the
-    gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. Cf. ZeRO-Offload.
+    gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. The gradient of a
+    lookup (gather_grad), where it is larger than the rows that it is made of, and the sums that it is a part of are left to it,
+    too. What is updated in the backward lies in host memory, also with space nvme. Cf. ZeRO-Offload.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where gradients lie: host or nvme">,
@@ -191,7 +193,8 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
     }
     ```
     Optimizer state of at least `least-bytes` that only kernels name lies in host memory. What such a kernel reads of device memory is
-    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. State in space
+    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. Outside of the
+    update what is read leaves as soon as it is written, and what an update takes beside while the one before it waits. State in space
     nvme is copied to the host and back likewise. Cf. offload_optimizer of DeepSpeed (ZeRO-Offload, ZeRO-Infinity).
   }];
   let options = [
@@ -233,9 +236,12 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
     With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
     whose updates that pass will run on the host; each comes in front of its first use in a run of a program, and stays in device
-    memory to the last one: so it goes one way in a step, beside the forward. Where the routine that uses it first is called
-    several times, it does not move. Cf. offload_param of DeepSpeed
-    (ZeRO-Infinity), which needs ZeRO stage 3; this does not.
+    memory to the last one: so it goes one way in a step, beside the forward. Where a step calls the routine that uses it first
+    several times, it comes at the start of the step, in a routine of its own, whose call is of the last micro-batch: its events
+    say at once that it is there for all. What reads few rows of a parameter in host memory (gather) is left to
+    `ds-offload-optimizer` likewise, in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
+    parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
+    does not.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,
