@@ -241,6 +241,18 @@ def test_every_kind_beside_the_backward(tools, tmp_path, prepared, kind, space, 
         assert moved > 2 if speeds[0] == 5 else left > 2
 
 
+def test_without_the_pass(tools, tmp_path, prepared):
+    """ds-advance-updates makes a step shorter, and nothing else."""
+    model, micro, data = prepared("gpt2")
+    keys = {"gradient_clipping": 0, **updated_there("host", tmp_path)}
+    links = with_links(tmp_path, 5, 2)
+    plans = [compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), keys, *links, *more) for more in ((), ("--without", "ds-advance-updates"))]
+    assert host_kernels(plans[0][0], UPDATE, "adamw") < host_kernels(plans[1][0], UPDATE, "adamw") and host_kernels(plans[1][0], BACKWARD, "adamw") == 0
+    assert len({train(tools, plan, data, 1)[0][0] for plan, _ in plans}) == 1
+    steps = [report["ranks_detail"][0]["transfer_times"]["step_seconds"] for _, report in plans]
+    assert steps[0] < steps[1]
+
+
 def test_clipped_gradients_are_waited_for(tools, tmp_path, prepared):
     plan, _ = require_equal_beside(tools, tmp_path, prepared, ("gpt2", 0, 1, 1, 1), {}, "host")
     assert host_kernels(plan, BACKWARD, "adamw") == 0 < host_kernels(plan, UPDATE, "adamw")
