@@ -296,7 +296,11 @@ private:
   }
 
   bool knowsLinks() const { return host_.bytesPerSecond > 0 && (!usesFile_ || nvme_.bytesPerSecond > 0); }
-  bool takesTurns() const { return phase_ == plan::Phase::Update || !knowsLinks(); }
+  /// Lookups of a forward have none: they are few and small.
+  bool takesTurns() const {
+    return phase_ == plan::Phase::Update ||
+           (!knowsLinks() && phase_ != plan::Phase::Forward && phase_ != plan::Phase::Evaluate);
+  }
 
   static StringRef queueOf(plan::CopyOp copy) {
     const plan::MemorySpace from = arenaOf(copy.getBuffers()[0]).getSpace(),
@@ -335,7 +339,7 @@ private:
   /// the turns say when copies to a file are awaited.
   void awaitCopies(StringRef queue, int64_t left) {
     const auto isCopy = [&](const UnderWay &other) { return other.isOn(queue); };
-    if (queue == writeQueue && (turn_ > 0 || ranOnHost_))
+    if (queue == writeQueue && takesTurns() && (turn_ > 0 || ranOnHost_))
       return;
     if (const auto first = llvm::find_if(underWay_, isCopy); first == underWay_.end() || isTimed(*first))
       return;
