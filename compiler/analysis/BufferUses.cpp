@@ -4,6 +4,19 @@
 using namespace mlir;
 using namespace ds;
 
+bool ds::conflict(plan::CommandOpInterface a, plan::CommandOpInterface b) {
+  for (auto [i, mine] : llvm::enumerate(a.getBuffers()))
+    for (auto [j, theirs] : llvm::enumerate(b.getBuffers())) {
+      if (mine != theirs || (!a.writes(i) && !b.writes(j)))
+        continue;
+      const auto [begin, end] = a.getByteRange(i);
+      const auto [otherBegin, otherEnd] = b.getByteRange(j);
+      if (begin < otherEnd && otherBegin < end)
+        return true;
+    }
+  return false;
+}
+
 namespace {
 
 bool isOnCompute(plan::CommandOpInterface command) {

@@ -11,6 +11,9 @@
 
 namespace ds {
 
+/// Whether two commands touch the same bytes, one of them writing.
+bool conflict(plan::CommandOpInterface a, plan::CommandOpInterface b);
+
 /// Commands of a routine, both included, in the order of the compute queue.
 struct CommandSpan {
   int64_t first, last;

@@ -69,10 +69,10 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 19> optionalPasses = {
+inline constexpr std::array<std::string_view, 20> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-regroup-rms-norm", "ds-concat-pads",
     "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-elide-copies",
-    "ds-reuse-dying-operands", "ds-order-for-memory",
+    "ds-reuse-dying-operands", "ds-order-for-memory", "ds-advance-updates",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",

@@ -6,6 +6,7 @@ thousand in 45 plans, of whose refusals 95 % name the place. docs/mutations.md d
 DS_UPDATE_DOCS=1 writes.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -30,6 +31,7 @@ STAGED = [("llama", 2, 3, 0, "1f1b", 1), ("gpt2", 4, 3, 1, "1f1b", 1), ("llama",
 # of as many samples that activations have the 4,096 bytes from which on they leave device memory
 OFFLOADED = {"activation_checkpointing": {"cpu_checkpointing": True}, "train_micro_batch_size_per_gpu": 16}
 UPDATED_THERE = {"offload_optimizer": {"device": "cpu"}}
+LINKED = {}  # nothing of its own, for a machine that names links
 IN_FILES = {"device": "nvme", "nvme_path": "/tmp"}
 SMALL = {"reduce_bucket_size": 3000, "stage3_prefetch_bucket_size": 3000, "stage3_param_persistence_threshold": 10}
 
@@ -58,12 +60,16 @@ def subjects(tools, tmp_path_factory):
                 ("gpt2", 2, 1, 2, {"offload_param": IN_FILES}, {}),
                 ("gpt2", 1, 2, 0, {"offload_param": IN_FILES, "offload_optimizer": IN_FILES}, {**OFFLOADED, "deepstatic": {"offload": {".*": "nvme"}}}),
                 ("gpt2", 2, 1, 1, {}, {"fp16": {"enabled": True}})]
+    linked = folder / "linked.json"  # with it transfers are placed by the clock, and parameters come once a step
+    linked.write_text(json.dumps({"name": "linked", "device": "cpu", "links": [
+        {"between": between, "bandwidth_gb_per_s": speed, "latency_us": 2} for between, speed in (("device-host", 5), ("host-nvme", 2))]}))
+    choices.insert(0, ("gpt2", 1, 3, 0, UPDATED_THERE, LINKED))
     for model, ranks, accumulation, stage, more, own in choices:
         plan = folder / f"{len(plans)}-{model}-{ranks}-{accumulation}-{stage}.dsplan"
         config = write_config(plan.with_suffix(".json"), 1, accumulation, gradient_clipping=0.5, **own,
                               zero_optimization={"stage": stage, **SMALL, **more})
         tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards" / f"good-{model}", "--config", config, "--ranks", ranks,
-              "-o", plan)
+              *(("--machine", linked) if own is LINKED else ()), "-o", plan)
         plans.append(plan)
     return plans, folder / "data.safetensors"
 

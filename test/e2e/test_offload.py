@@ -20,6 +20,7 @@ from plan_files import read_plan, write_plan
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 STEPS = 3
+BEGIN, FORWARD, BACKWARD, UPDATE = 1, 5, 6, 8  # phases
 # Model: options of the export, samples of a micro-batch. Activations are most of what each needs.
 MODELS = {"gpt2": (["--size", "tiny", "--seq", "64", "--dropout", "0.1"], 8), "llama": (["--size", "tiny", "--seq", "64"], 8),
           "bert": (["--size", "tiny", "--seq", "64"], 8), "resnet50": (["--size", "tiny"], 8)}
@@ -185,6 +186,98 @@ def test_everything_elsewhere_of_every_kind(tools, tmp_path, prepared, kind):
     plain, _ = compile_plan(tools, tmp_path, model, micro, case, {key: value for key, value in KINDS[kind].items() if key != "activation_checkpointing"})
     plan, _ = compile_plan(tools, tmp_path, model, micro, case, both)
     assert train(tools, plan, data, 2)[0] == train(tools, plain, data, 2)[0]
+
+
+# ---- beside compute: updates in the backward, parameters once a step, rows instead of tables
+
+def with_links(folder, device_host, host_nvme):
+    """The flag for a machine with links of so many GB/s, by which ds-opt knows what ends in time."""
+    machine = folder / "machine.json"
+    links = [{"between": between, "bandwidth_gb_per_s": speed, "latency_us": 2} for between, speed in (("device-host", device_host), ("host-nvme", host_nvme))]
+    machine.write_text(json.dumps({"name": "box", "device": "cpu", "links": links}))
+    return "--machine", machine
+
+
+def host_kernels(plan, phase, *kernels):
+    """How many of these kernels the host runs in routines of a phase, on rank 0."""
+    role = read_plan(plan).roles[0]
+    return sum(command.kernel.kernel in kernels for routine in role.routines if routine.phase == phase
+               for command in routine.commands if role.queues[command.queue].kind == 7)
+
+
+def require_equal_beside(tools, folder, prepared, case, keys, space, speeds=(5, 2), micro=None):
+    """The same bits with state elsewhere, over links of these speeds, as in device memory; returns the plan and its report."""
+    model, samples, data = prepared(case[0])
+    plain, _ = compile_plan(tools, folder, model, micro or samples, case, {key: value for key, value in keys.items() if key != "activation_checkpointing"})
+    plan, report = compile_plan(tools, folder, model, micro or samples, case, {**keys, **updated_there(space, folder)}, *with_links(folder, *speeds))
+    require_same_bits(tools, plain, plan, report, data, case[2])
+    return plan, report
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("case", ALL if WHOLE else SOME, ids=str)
+def test_updates_beside_the_backward(tools, tmp_path, prepared, case, space):
+    """Where nothing is clipped, an update begins when its gradient is complete."""
+    plan, report = require_equal_beside(tools, tmp_path, prepared, case, {"gradient_clipping": 0}, space)
+    if case[1:4] == (0, 1, 1) and case[4] == 1:
+        assert host_kernels(plan, BACKWARD, "adamw") > 10 * host_kernels(plan, UPDATE, "adamw")
+        assert gradients(report, "nvme") == 0  # what is updated at once needs no place in the file
+    if case[4] > 1:
+        assert host_kernels(plan, BACKWARD, "adamw") == 0
+
+
+@pytest.mark.parametrize("speeds", [(5, 2), (0.05, 0.02)], ids=["fast", "slow"])
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("kind", [*KINDS, *OPTIMIZERS])
+def test_every_kind_beside_the_backward(tools, tmp_path, prepared, kind, space, speeds):
+    """What needs all gradients first waits for them; over a slow link what would end late does, too."""
+    keys = {"gradient_clipping": 0, **(KINDS[kind] if kind in KINDS else {"optimizer": {"type": kind, "params": OPTIMIZERS[kind]}})}
+    plan, _ = require_equal_beside(tools, tmp_path, prepared, ("gpt2", 0, 1, 1, 1), keys, space, speeds)
+    moved, left = (host_kernels(plan, phase, "adamw", "sgd", "adagrad", "lion", "lamb") for phase in (BACKWARD, UPDATE))
+    assert moved + left > 10
+    if kind == "fp16":  # an overflow leaves the whole step out
+        assert moved == 0
+    elif kind not in ("tokens", "activations too"):
+        assert moved > 2 if speeds[0] == 5 else left > 2
+
+
+def test_without_the_pass(tools, tmp_path, prepared):
+    """ds-advance-updates makes a step shorter, and nothing else."""
+    model, micro, data = prepared("gpt2")
+    keys = {"gradient_clipping": 0, **updated_there("host", tmp_path)}
+    links = with_links(tmp_path, 5, 2)
+    plans = [compile_plan(tools, tmp_path, model, micro, ("gpt2", 0, 1, 1, 1), keys, *links, *more) for more in ((), ("--without", "ds-advance-updates"))]
+    assert host_kernels(plans[0][0], UPDATE, "adamw") < host_kernels(plans[1][0], UPDATE, "adamw") and host_kernels(plans[1][0], BACKWARD, "adamw") == 0
+    assert len({train(tools, plan, data, 1)[0][0] for plan, _ in plans}) == 1
+    steps = [report["ranks_detail"][0]["transfer_times"]["step_seconds"] for _, report in plans]
+    assert steps[0] < steps[1]
+
+
+def test_clipped_gradients_are_waited_for(tools, tmp_path, prepared):
+    plan, _ = require_equal_beside(tools, tmp_path, prepared, ("gpt2", 0, 1, 1, 1), {}, "host")
+    assert host_kernels(plan, BACKWARD, "adamw") == 0 < host_kernels(plan, UPDATE, "adamw")
+
+
+@pytest.mark.parametrize("parameters", [False, True], ids=["", "parameters"])
+@pytest.mark.parametrize("accumulation", [1, 2, 3])
+@pytest.mark.parametrize("clipping", [0, 0.5])
+def test_parameters_come_once_a_step(tools, tmp_path, prepared, accumulation, clipping, parameters):
+    """Each parameter one way, however many micro-batches use it, or once for each use; and of the embedding few rows."""
+    keys = {"gradient_clipping": clipping}
+    if parameters:
+        keys.update({"zero_optimization": {**updated_there("host", tmp_path)["zero_optimization"], **parameters_there("host", tmp_path)["zero_optimization"]}})
+    model, _, data = prepared("gpt2")
+    case = ("gpt2", 0, 1, 1, accumulation)
+    plain, before = compile_plan(tools, tmp_path, model, 2, case, {"gradient_clipping": clipping})
+    plan, report = compile_plan(tools, tmp_path, model, 2, case, {**updated_there("host", tmp_path), **keys}, *with_links(tmp_path, 5, 2))
+    require_same_bits(tools, plain, plan, report, data, 1)
+    ways, state = report["ranks_detail"][0]["transfer_bytes_per_step"], moments(before, "device") / 2  # bytes of the parameters
+    rows = 2 * 64 * (64 + 1) * 4  # of the embedding, float32, and what their indices take
+    assert ways["out"] < (accumulation + 0.02) * state + 2 * accumulation * rows
+    if not parameters:
+        assert ways["back"] < 1.02 * state + rows
+    assert host_kernels(plan, FORWARD, "gather") == (1 if accumulation == 1 or parameters else 0)
+    assert host_kernels(plan, BACKWARD, "gather_grad") == 1  # the embedding is tied: nothing large leaves at the end
 
 
 def test_rules_by_name(tools, tmp_path, prepared):
@@ -376,7 +469,6 @@ def in_files(tools, tmp_path_factory):
     return plan_of_slices(tools, tmp_path_factory.mktemp("nvme"), "nvme")
 
 
-BEGIN, BACKWARD, UPDATE = 1, 6, 8  # phases
 
 
 def updates(role):
@@ -540,6 +632,119 @@ def test_planted_defects_of_gradients_are_refused(plan, edit, sentence, request)
     assert sentence in verify(request.getfixturevalue(plan), edit)
 
 
+# ---- beside compute
+
+@pytest.fixture(scope="module")
+def beside(tools, tmp_path_factory):
+    """A plan whose host updates in the backward, where parameters lie."""
+    folder = tmp_path_factory.mktemp("beside")
+    return compile_plan(tools, folder, REPOSITORY / "test/e2e/hazards/good-gpt2", 1, (None, 0, 1, 1, 1), {"gradient_clipping": 0, **updated_there("host", folder)}, *with_links(folder, 5, 2))[0]
+
+
+@pytest.fixture(scope="module")
+def beside_files(tools, tmp_path_factory):
+    """The same with state in a file, and parameters in device memory."""
+    folder = tmp_path_factory.mktemp("beside-files")
+    return compile_plan(tools, folder, REPOSITORY / "test/e2e/hazards/good-gpt2", 1, (None, 0, 1, 1, 1), {"gradient_clipping": 0, **updated_there("nvme", folder)}, *with_links(folder, 5, 2))[0]
+
+
+@pytest.fixture(scope="module")
+def once_a_step(tools, tmp_path_factory):
+    """A plan of two micro-batches for which parameters come at the start of the step."""
+    folder = tmp_path_factory.mktemp("once")
+    return compile_plan(tools, folder, REPOSITORY / "test/e2e/hazards/good-gpt2", 1, (None, 0, 1, 1, 2), updated_there("host", folder), *with_links(folder, 5, 2))[0]
+
+
+@pytest.fixture(scope="module")
+def updated_early(tools, exported, tmp_path_factory):
+    """A larger plan whose host updates in the backward: several parameters have one shape."""
+    folder = tmp_path_factory.mktemp("early")
+    return compile_plan(tools, folder, exported("gpt2", *MODELS["gpt2"][0]), 1, (None, 0, 1, 1, 1), {"gradient_clipping": 0, **updated_there("host", folder)}, *with_links(folder, 5, 2))[0]
+
+
+@pytest.fixture(scope="module")
+def looked_up(tools, exported, tmp_path_factory):
+    """A plan whose host looks up rows of the embedding, and makes its gradient of them."""
+    folder = tmp_path_factory.mktemp("rows")
+    return compile_plan(tools, folder, exported("gpt2", *MODELS["gpt2"][0]), 1, (None, 0, 1, 1, 1), updated_there("host", folder), *with_links(folder, 5, 2))[0]
+
+
+def updated_before_its_own_gradient_is_there(role):
+    forget_copies(role, kernels(role, BACKWARD, "host_compute", "adamw")[0])
+
+
+def updated_a_second_time(role):
+    """An update is of the parameter and the moments that one before it has updated."""
+    one = kernels(role, BACKWARD, "host_compute", "adamw")[0]
+    other = next(command for command in kernels(role, BACKWARD, "host_compute", "adamw")[1:] if command.kernel.operands[0].shape == one.kernel.operands[0].shape)
+    for operand in (0, 2, 3):
+        other.kernel.operands[operand].CopyFrom(one.kernel.operands[operand])
+    other.reference[:] = one.reference
+
+
+def back_before_it_is_updated(role):
+    for update in kernels(role, BACKWARD, "host_compute", "adamw"):
+        for _, _, command in copies(role, "fetch"):
+            forget(command, update.signals[0])
+
+
+def read_where_the_update_before_is(role):
+    """What the second update takes from the file comes to where the first one's operands are, which are not back yet."""
+    first, second = kernels(role, BACKWARD, "host_compute", "adamw")[:2]
+    for operand in (2, 3):
+        role.buffers[second.kernel.operands[operand].buffer].offset = role.buffers[first.kernel.operands[operand].buffer].offset
+
+
+def used_before_it_has_come(role):
+    """The first micro-batch does not wait for a parameter."""
+    copy = next(command for routine, _, command in copies(role, "fetch") if routine.name == "start_step")
+    for routine in role.routines:
+        for command in routine.commands:
+            forget(command, copy.signals[0])
+
+
+def comes_for_the_first_micro_batch_alone(role):
+    """Its event counts one micro-batch, so that the second waits for ever."""
+    next(program for program in role.programs if program.name == "step").calls[0].microbatch = 0
+
+
+def comes_as_another(role):
+    one, other = (command for routine, _, command in copies(role, "fetch") if routine.name == "start_step")
+    one.copy.source.buffer = other.copy.source.buffer
+
+
+def rows_come_before_they_are_looked_up(role):
+    gather = kernels(role, FORWARD, "host_compute", "gather")[0]
+    for _, _, command in copies(role, "fetch"):
+        forget(command, gather.signals[0])
+
+
+def rows_of_another_micro_batch(role):
+    """The host looks up what the labels say."""
+    gather = kernels(role, FORWARD, "host_compute", "gather")[0]
+    leaves = next(command for _, _, command in copies(role, "evict") if command.copy.target.buffer == gather.kernel.operands[1].buffer)
+    leaves.copy.source.buffer = next(number for number, buffer in enumerate(role.buffers) if buffer.name == "labels")
+
+
+def the_other_use_leaves_before_it_is_computed(role):
+    """Of the two gradients of a table that the host adds, the first leaves too early."""
+    gather = kernels(role, BACKWARD, "host_compute", "gather_grad")[0]
+    addition = next(command for command in kernels(role, BACKWARD, "host_compute", "elementwise") if gather.kernel.operands[2].buffer in [operand.buffer for operand in command.kernel.operands])
+    summands = {operand.buffer for operand in addition.kernel.operands}
+    del next(command for _, _, command in copies(role, "evict") if command.copy.target.buffer in summands).waits[:]
+
+
+@pytest.mark.parametrize("plan, edit, sentence", [
+    ("beside", updated_before_its_own_gradient_is_there, "(race)"), ("updated_early", updated_a_second_time, "a second time in one step"),
+    ("beside_files", back_before_it_is_updated, "(race)"), ("beside_files", read_where_the_update_before_is, "(race)"),
+    ("once_a_step", used_before_it_has_come, "(race)"), ("once_a_step", comes_for_the_first_micro_batch_alone, "which could end that"),
+    ("once_a_step", comes_as_another, "(meaning)"), ("looked_up", rows_come_before_they_are_looked_up, "nothing has written"),
+    ("looked_up", rows_of_another_micro_batch, "(meaning)"), ("looked_up", the_other_use_leaves_before_it_is_computed, "nothing has written")],
+    ids=lambda case: getattr(case, "__name__", ""))
+def test_planted_defects_beside_compute_are_refused(plan, edit, sentence, request):
+    assert sentence in verify(request.getfixturevalue(plan), edit)
+
+
 # ---- files
 
 def updated_before_it_is_read(role):
@@ -607,7 +812,7 @@ def test_planted_defects_of_files_are_refused(in_files, edit, sentence):
     assert sentence in verify(in_files, edit)
 
 
-@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files", "added_there", "brought_near"])
+@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files", "added_there", "brought_near", "beside", "beside_files", "once_a_step", "updated_early", "looked_up"])
 def test_an_unchanged_plan_is_accepted(plan, request):
     path = request.getfixturevalue(plan)
     verify(path, lambda role: None, code=0)

@@ -10,13 +10,16 @@
 // 4. What one call of one routine makes needs neither: its sum begins with zeros in device memory, and its squares for
 //    the norm are taken there, before it leaves.
 // 5. What cannot be away by the end of that routine leaves while the host makes the other updates.
+// 6. What is made of few rows of a table leaves as these (HostSums.h).
 // Ren et al., ZeRO-Offload, USENIX ATC 2021, section 4.1: gradients leave while the backward computes the next.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
 #include "compiler/passes/offload/GradientStays.h"
+#include "compiler/passes/offload/HostSums.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
+#include "compiler/passes/offload/RoutineTimes.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
@@ -41,18 +44,6 @@ plan::Phase phaseOf(Operation *command) { return cast<plan::RoutineOp>(command->
 /// Whether a sum begins with it.
 bool zeroes(Operation *command) { return isa<plan::FillOp>(command) && phaseOf(command) == plan::Phase::Begin; }
 
-/// Of a kernel that reads and writes a parameter.
-bool isUpdate(Operation *op) {
-  if (!isa<plan::KernelOp>(op))
-    return false;
-  auto command = cast<plan::CommandOpInterface>(op);
-  for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
-    if (operand.getDefiningOp<plan::BufferOp>().getCategory() == plan::Category::Weights &&
-        command.getAccess(unsigned(index)) == plan::Access::ReadWrite)
-      return true;
-  return false;
-}
-
 /// Moves the gradients of one role.
 class GradientMove {
 public:
@@ -61,7 +52,14 @@ public:
         host_(linkSpeed(role, "device-host")) {}
 
   void run() {
-    moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
+    moved_ = moveBuffers(role_, space_,
+                         [&](plan::BufferOp buffer) { return isOffloaded(buffer) && !isTakenAtOnce(buffer); });
+    if (space_ != plan::MemorySpace::Host)
+      moved_.insert_range(moveBuffers(role_, plan::MemorySpace::Host, [&](plan::BufferOp buffer) {
+        return isOffloaded(buffer) && isTakenAtOnce(buffer);
+      }));
+    for (auto routine : role_.getOps<plan::RoutineOp>())
+      leaveSums(routine);
     llvm::MapVector<Operation *, SmallVector<GradientStay>> stays; // by routine
     for (auto routine : role_.getOps<plan::RoutineOp>())
       stays[routine] = staysIn(routine);
@@ -85,6 +83,13 @@ private:
     return llvm::any_of(buffer->getUsers(), [&](Operation *user) { return isUpdate(user) && isOnHost(user); });
   }
 
+  /// Whether its update follows in the backward (ds-advance-updates): then it needs no place in a file.
+  bool isTakenAtOnce(plan::BufferOp buffer) const {
+    return space_ != plan::MemorySpace::Host && llvm::any_of(buffer->getUsers(), [&](Operation *user) {
+             return isUpdate(user) && phaseOf(user) != plan::Phase::Update;
+           });
+  }
+
   bool isOnHost(Operation *update) const {
     return llvm::any_of(update->getOperands(), [&](Value operand) {
       return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
@@ -93,8 +98,22 @@ private:
 
   /// Whether it runs where its operands lie: what updates take, but for an update that stays on the device.
   bool isLeft(Operation *command) const {
-    const bool prepares = isa<plan::KernelOp>(command) && phaseOf(command) == plan::Phase::Update;
-    return (prepares && (!isUpdate(command) || isOnHost(command))) || zeroes(command);
+    if (isUpdate(command))
+      return isOnHost(command);
+    return (isa<plan::KernelOp>(command) && phaseOf(command) == plan::Phase::Update) || zeroes(command) ||
+           madeThere_.contains(command);
+  }
+
+  /// Sums of few rows are left to the host, where they lie.
+  void leaveSums(plan::RoutineOp routine) {
+    const HostSums sums = findHostSums(routine, [&](Value buffer) {
+      return moved_.contains(buffer.getDefiningOp()) &&
+             llvm::none_of(buffer.getUsers(), llvm::IsaPred<plan::CollectiveOp>);
+    });
+    madeThere_.insert_range(sums.kernels);
+    for (Operation *buffer : sums.buffers)
+      cast<plan::BufferOp>(buffer).setArena(stringifyMemorySpace(plan::MemorySpace::Host));
+    sums_[routine] = sums;
   }
 
   //===-- which uses belong together ----------------------------------------------===//
@@ -156,7 +175,8 @@ private:
       return;
     SmallVector<plan::FillOp> fills;
     for (auto fill : routine.getOps<plan::FillOp>())
-      if (zeroes(fill) && moved_.contains(fill.getBuffers()[0].getDefiningOp()))
+      if (zeroes(fill) && moved_.contains(fill.getBuffers()[0].getDefiningOp()) &&
+          spaceOf(fill.getBuffers()[0]) == space_)
         fills.push_back(fill);
     if (fills.empty())
       return;
@@ -183,23 +203,31 @@ private:
   void chooseLate(plan::RoutineOp routine, MutableArrayRef<GradientStay> stays) {
     if (host_.bytesPerSecond == 0)
       return;
-    double clock = 0, away = 0;
-    llvm::DenseMap<Operation *, double> ends; // of commands; looked up
-    for (auto command : routine.getOps<plan::CommandOpInterface>())
-      ends[command] = clock += isa<plan::CollectiveOp>(command.getOperation()) ? 0 : seconds(command);
-    SmallVector<std::pair<Operation *, GradientStay *>> leaving; // behind which each leaves
+    const RoutineTimes times(routine);
+    double away = 0;
+    struct Leaving {
+      Operation *behind;
+      int64_t bytes;
+      GradientStay *stay; // null: it has to be away
+    };
+    SmallVector<Leaving> leaving;
     for (GradientStay &stay : stays)
-      if (madeOnce_.contains(stay.away.getDefiningOp()) && updateThatReads(stay.away))
-        leaving.push_back({stay.uses.back().command, &stay});
+      if (madeOnce_.contains(stay.away.getDefiningOp()))
+        leaving.push_back({stay.uses.back().command, stay.range.end - stay.range.begin,
+                           updateThatReads(stay.away) ? &stay : nullptr});
+    for (const LeavingSummand &one : leavingFor(sums_[routine]))
+      leaving.push_back({one.behind, one.bytes, nullptr});
     llvm::stable_sort(
-        leaving, [](const auto &a, const auto &b) { return a.first != b.first && a.first->isBeforeInBlock(b.first); });
-    for (auto &[behind, stay] : leaving) {
-      away = std::max(away, ends[behind]) + host_.seconds(double(stay->range.end - stay->range.begin));
-      stay->isLate = away > clock;
+        leaving, [&](const Leaving &a, const Leaving &b) { return times.indexOf(a.behind) < times.indexOf(b.behind); });
+    for (const Leaving &one : leaving) {
+      away = std::max(away, times.begin(times.indexOf(one.behind) + 1)) + host_.seconds(double(one.bytes));
+      if (one.stay)
+        one.stay->isLate = away > times.end();
     }
   }
 
-  /// The only update of a parameter that no collective has to do with, by this gradient; null where there is none.
+  /// The only update of a parameter that no collective has to do with, by this gradient, in the update; null where
+  /// there is none.
   static Operation *updateThatReads(Value away) {
     Operation *update = nullptr;
     for (Operation *user : away.getUsers())
@@ -208,7 +236,8 @@ private:
           return nullptr;
         update = user;
       }
-    const bool alone = update && llvm::none_of(*update->getBlock(), llvm::IsaPred<plan::CollectiveOp>);
+    const bool alone = update && phaseOf(update) == plan::Phase::Update &&
+                       llvm::none_of(*update->getBlock(), llvm::IsaPred<plan::CollectiveOp>);
     return alone ? update : nullptr;
   }
 
@@ -321,7 +350,7 @@ private:
                                        plan::CommandOpInterface(use.command).getQueueAttr().getValue());
       return fill.setByteOffsets({near.offset});
     }
-    if (space_ != plan::MemorySpace::Nvme)
+    if (spaceOf(away.buffer) != plan::MemorySpace::Nvme)
       return copyTensor(builder, use.command, type, away, near);
     const TensorPlace there{makeOf(away.buffer, plan::tensorBytes(type), plan::MemorySpace::Host)};
     copyTensor(builder, use.command, type, away, there);
@@ -333,7 +362,7 @@ private:
       takeSquares(stay, use, near);
     OpBuilder builder(role_.getContext());
     stay.isLate ? builder.setInsertionPoint(placeOfLate(stay)) : builder.setInsertionPointAfter(awaitOf(use.command));
-    if (space_ != plan::MemorySpace::Nvme)
+    if (spaceOf(stay.away) != plan::MemorySpace::Nvme)
       return copyTensor(builder, use.command, use.type(), near, use.place());
     const TensorPlace there{makeOf(use.place().buffer, plan::tensorBytes(use.type()), plan::MemorySpace::Host)};
     copyTensor(builder, use.command, use.type(), near, there);
@@ -345,8 +374,10 @@ private:
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const LinkSpeed host_;
-  llvm::SetVector<Operation *> moved_;   // buffers
-  llvm::DenseSet<Operation *> madeOnce_; // of them; looked up
+  llvm::SetVector<Operation *> moved_;         // buffers
+  llvm::DenseSet<Operation *> madeOnce_;       // of them; looked up
+  llvm::DenseSet<Operation *> madeThere_;      // kernels that the host runs; looked up
+  llvm::DenseMap<Operation *, HostSums> sums_; // by routine; looked up
 };
 
 struct OffloadGradients : ds::impl::OffloadGradientsBase<OffloadGradients> {

@@ -2,8 +2,10 @@
 //
 // 1. Buffers of moments move to the arena of host memory or NVMe; what is small, or named by another command than a
 //    kernel, stays.
-// 2. A kernel that names one runs on the host: what it reads elsewhere is copied to the host before it, what it writes
-//    there is copied back behind it. Scalars that many updates read are copied once.
+// 2. A kernel that names one, or anything else that lies on the host, runs on the host: what it reads elsewhere is
+// copied
+//    to the host before it, what it writes there is copied back behind it. Scalars that many updates read are copied
+//    once.
 // Ren et al., ZeRO-Offload, USENIX ATC 2021; Rajbhandari et al., ZeRO-Infinity, SC 2021. Gradients leave and parameters
 // come back; moments in host memory never move.
 //
@@ -40,13 +42,17 @@ private:
   void moveKernels(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     copies_.clear();
+    before_ = routine.getBody().front().empty() ? nullptr : &routine.getBody().front().front();
     for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>())) {
       SmallVector<Value> written;
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (command.writes(index))
           written.push_back(buffer);
+      const bool updates = isUpdate(command); // its parameter may be elsewhere then
       if (isa<plan::KernelOp>(command) && llvm::any_of(command.getBuffers(), isAway))
         moveKernel(command);
+      if (updates)
+        before_ = command;
       llvm::erase_if(copies_, [&](const Copied &copied) { return llvm::is_contained(written, copied.away); });
     }
   }
@@ -82,7 +88,7 @@ private:
         if (copied.away == away && copied.offset == kernel.getByteOffsets()[index] && copied.type == type)
           return copied.host;
     const Value host = same ? same : makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
-    OpBuilder before(kernel), after(kernel->getContext());
+    OpBuilder before(leavesBefore(kernel, index)), after(kernel->getContext());
     after.setInsertionPointAfter(kernel);
     if (kernel.reads(index))
       copyOperand(before, kernel, index, away, host);
@@ -91,6 +97,16 @@ private:
     if (kernel.getAccess(index) == plan::Access::Read && type.getRank() == 0)
       copies_.push_back({away, kernel.getByteOffsets()[index], type, host});
     return host;
+  }
+
+  /// What a kernel reads leaves as soon as it is written, and what an update takes beside, while the one before it
+  /// waits. In the routine of the update turns say when (ds-order-queues).
+  Operation *leavesBefore(plan::CommandOpInterface kernel, unsigned index) const {
+    if (cast<plan::RoutineOp>(kernel->getParentOp()).getPhase() == plan::Phase::Update || !kernel.reads(index))
+      return kernel;
+    if (Operation *writer = lastWriter(kernel, index))
+      return awaitOf(cast<plan::CommandOpInterface>(writer))->getNextNode();
+    return isUpdate(kernel) ? before_ : kernel.getOperation();
   }
 
   /// A scalar that is on the host as it is elsewhere.
@@ -105,7 +121,9 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  SmallVector<Copied> copies_; // of one routine
+  // Of one routine.
+  SmallVector<Copied> copies_;
+  Operation *before_ = nullptr; // its first op or the last update so far
 };
 
 struct OffloadOptimizer : ds::impl::OffloadOptimizerBase<OffloadOptimizer> {

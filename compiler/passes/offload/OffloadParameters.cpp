@@ -3,15 +3,21 @@
 // 1. Buffers of weights move to the arena of host memory or NVMe; what is small, or named by another command than a
 //    kernel or a collective, stays.
 // 2. A command that names one uses a buffer in device memory: a copy brings what it reads, another takes back what it
-//    writes. An update that the host makes anyway is left to ds-offload-optimizer, which finds its parameter there.
+//    writes. An update that the host makes anyway is left to ds-offload-optimizer, which finds its parameter there, and
+//    so is a lookup of few rows: they alone come to the device.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
-//    the parameters of two commands.
-// 4. With for-step, what is read comes once a run of a program and stays for it (StepParameters below).
+//    the parameters of two commands. What takes longer than that over the machine's link comes earlier.
+// 4. With for-step, what is read comes once a run of a program and stays for it (StepParameters below): beside the
+// first
+//    routine that uses it or, where that is called for several micro-batches, from the start of the step on.
 // Rajbhandari et al., ZeRO-Infinity, SC 2021. Under ZeRO-3 a rank brings its slice, in front of the gather.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/Cost.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
+#include "compiler/passes/offload/RoutineTimes.h"
+#include "compiler/passes/offload/StepStart.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
@@ -30,7 +36,8 @@ namespace {
 class ParameterMove {
 public:
   ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates) {}
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates),
+        link_(linkSpeed(role, "device-host")) {}
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) {
@@ -43,12 +50,12 @@ public:
 private:
   bool isMoved(Value buffer) const { return moved_.contains(buffer.getDefiningOp()); }
 
-  /// Of a kernel that reads and writes a parameter.
-  bool isUpdate(plan::CommandOpInterface command) const {
-    for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
-      if (isMoved(buffer) && command.getAccess(unsigned(index)) == plan::Access::ReadWrite)
-        return isa<plan::KernelOp>(command.getOperation());
-    return false;
+  /// Whether the host runs it, where the parameter lies.
+  bool isLeft(plan::CommandOpInterface command) const {
+    if (!hostUpdates_)
+      return false;
+    const std::optional<unsigned> table = lookedUpIn(command);
+    return isUpdate(command) || (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
   }
 
   void bringParameters(plan::RoutineOp routine) {
@@ -58,16 +65,42 @@ private:
       for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
         if (isMoved(buffer) && command.writes(unsigned(index)))
           written.insert(buffer);
+    SmallVector<plan::CommandOpInterface> users;
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      if (llvm::any_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) && !isLeft(command))
+        users.push_back(command);
+    const SmallVector<Operation *> latest = latestStarts(routine, users);
     Operation *before = &routine.getBody().front().front(), *last = before; // the users of the two parameters before
-    for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>())) {
-      if (llvm::none_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) ||
-          (hostUpdates_ && isUpdate(command)))
-        continue;
+    for (auto [command, start] : llvm::zip(users, latest)) {
       const bool isKnown = llvm::none_of(command.getBuffers(), [&](Value buffer) { return written.contains(buffer); });
-      bring(command, isKnown ? before : command.getOperation(), isKnown ? last : command.getOperation());
+      Operation *come = start->isBeforeInBlock(last) ? start : last;
+      bring(command,
+            !isKnown                        ? command.getOperation()
+            : before->isBeforeInBlock(come) ? before
+                                            : come,
+            isKnown ? come : command.getOperation());
       before = last;
       last = command;
     }
+  }
+
+  /// In front of which op the copy of what each command reads has to begin at the latest, one after another, by the
+  /// clock of the cost model; where the link is unknown, at its user.
+  SmallVector<Operation *> latestStarts(plan::RoutineOp routine, ArrayRef<plan::CommandOpInterface> users) const {
+    const RoutineTimes times(routine);
+    SmallVector<Operation *> starts(users.size());
+    double next = times.end(); // when the copy behind begins
+    for (size_t i = users.size(); i-- > 0;) {
+      plan::CommandOpInterface user = users[i];
+      double bytes = 0;
+      for (auto [index, buffer] : llvm::enumerate(user.getBuffers()))
+        if (isMoved(buffer) && user.reads(unsigned(index)))
+          bytes += double(plan::tensorBytes(user.getTensor(unsigned(index))));
+      next = std::min(next, times.begin(times.indexOf(user)));
+      next -= link_.bytesPerSecond > 0 ? link_.seconds(bytes) : 0;
+      starts[i] = link_.bytesPerSecond > 0 ? times.at(next) : user.getOperation();
+    }
+    return starts;
   }
 
   /// Copies from a file are issued in front of `read`, those from host memory in front of `come`.
@@ -102,6 +135,7 @@ private:
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const bool hostUpdates_;
+  const LinkSpeed link_;
   llvm::SetVector<Operation *> moved_; // buffers
 };
 
@@ -123,8 +157,11 @@ public:
       near_[buffer] = plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), plan::MemorySpace::Device,
                                              buffer.getBytes(), plan::Scope::Step, plan::Category::Weights);
     }
-    for (auto routine : role_.getOps<plan::RoutineOp>())
+    for (auto routine : llvm::to_vector(role_.getOps<plan::RoutineOp>()))
       useNear(routine);
+    for (Operation *buffer : moved)
+      if (Value near = near_.lookup(buffer); near.use_empty())
+        near.getDefiningOp()->erase();
   }
 
 private:
@@ -142,7 +179,21 @@ private:
         if (operand == buffer.getBuffer() && command.writes(unsigned(index)) && !isHostUpdate(command))
           return false;
     }
-    return updated && comesOnce(buffer);
+    return updated && findPlaces(buffer);
+  }
+
+  /// Whether the host runs it, where the parameter lies: an update, or a lookup of few rows. Where the lookup is of
+  /// several micro-batches, its rows would come behind all that comes at the start.
+  bool isLeft(plan::CommandOpInterface command, Value away) const {
+    const std::optional<unsigned> table = lookedUpIn(command);
+    return isHostUpdate(command) || (table && command.getBuffers()[*table] == away &&
+                                     space_ == plan::MemorySpace::Host && isCalledOnce(command));
+  }
+
+  bool isCalledOnce(plan::CommandOpInterface command) const {
+    const Attribute routine = cast<plan::RoutineOp>(command->getParentOp()).getSymNameAttr();
+    return llvm::all_of(plan::RoleOp(role_).getOps<plan::ProgramOp>(),
+                        [&](plan::ProgramOp program) { return callsIn(program, routine) <= 1; });
   }
 
   bool isHostUpdate(plan::CommandOpInterface command) const {
@@ -151,25 +202,24 @@ private:
            });
   }
 
-  /// Notes the routine that uses a parameter first in each program; whether none is called twice.
-  bool comesOnce(plan::BufferOp buffer) {
+  /// Notes where a parameter comes: in front of the routine that uses it first in each program or, where that is called
+  /// several times in a step, at the start of the step. False if it can do neither.
+  bool findPlaces(plan::BufferOp buffer) {
     llvm::DenseSet<Attribute> users; // routines; looked up
     for (Operation *user : buffer->getUsers())
-      if (!isHostUpdate(cast<plan::CommandOpInterface>(user)))
+      if (!isLeft(cast<plan::CommandOpInterface>(user), buffer))
         users.insert(cast<plan::RoutineOp>(user->getParentOp()).getSymNameAttr());
     for (auto program : role_.getOps<plan::ProgramOp>()) {
-      Attribute first;
-      int64_t calls = 0;
-      for (auto call : program.getOps<plan::CallOp>()) {
-        const Attribute routine = call.getRoutineAttr().getAttr();
-        if (!first && users.contains(routine))
-          first = routine;
-        calls += routine == first;
-      }
-      if (calls > 1)
+      const auto calls = program.getOps<plan::CallOp>();
+      const auto first =
+          llvm::find_if(calls, [&](plan::CallOp call) { return users.contains(call.getRoutineAttr().getAttr()); });
+      if (first == calls.end())
+        continue;
+      const Attribute routine = (*first).getRoutineAttr().getAttr();
+      const bool often = callsIn(program, routine) > 1;
+      if (often && (program.getName() != "step" || space_ != plan::MemorySpace::Host))
         return false;
-      if (first)
-        comesIn_[buffer].insert(first);
+      (often ? comesAtStart_ : comesIn_)[buffer].insert(routine);
     }
     return true;
   }
@@ -178,16 +228,20 @@ private:
   /// before it is used.
   void useNear(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
-    Operation *front = &routine.getBody().front().front(), *before = front, *last = front;
+    const Attribute name = routine.getSymNameAttr();
+    Operation *front = frontOf(routine), *before = front, *last = front;
     llvm::DenseSet<Value> there;
     for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>()))
       for (unsigned index = 0; index < command.getBuffers().size(); ++index) {
         const Value away = command.getBuffers()[index], near = near_.lookup(away.getDefiningOp());
-        if (!near || isHostUpdate(command))
+        if (!near || isLeft(command, away))
           continue;
-        const bool comes = comesIn_.lookup(away.getDefiningOp()).contains(routine.getSymNameAttr());
-        if (comes && there.insert(away).second) {
-          bring(command, index, near, before, space_ == plan::MemorySpace::Host ? front : last);
+        const bool starts = comesAtStart_.lookup(away.getDefiningOp()).contains(name);
+        if ((starts || comesIn_.lookup(away.getDefiningOp()).contains(name)) && there.insert(away).second) {
+          OpBuilder reads(before), comes(space_ == plan::MemorySpace::Host ? front : last);
+          if (starts)
+            comes = OpBuilder::atBlockEnd(&stepStart(role_).getBody().front());
+          bring(command, index, near, reads, comes);
           before = last;
           last = command;
         }
@@ -197,12 +251,25 @@ private:
       }
   }
 
-  void bring(plan::CommandOpInterface command, unsigned index, Value near, Operation *read, Operation *come) {
+  /// The first op of a routine behind lookups before which nothing that comes is used: their rows come first.
+  Operation *frontOf(plan::RoutineOp routine) const {
+    Operation *front = &routine.getBody().front().front();
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      for (Value away : command.getBuffers()) {
+        if (!near_.contains(away.getDefiningOp()))
+          continue;
+        if (!isLeft(command, away))
+          return front;
+        front = command->getNextNode() ? command->getNextNode() : front;
+      }
+    return front;
+  }
+
+  void bring(plan::CommandOpInterface command, unsigned index, Value near, OpBuilder &reads, OpBuilder &comes) {
     auto away = command.getBuffers()[index].getDefiningOp<plan::BufferOp>();
     const RankedTensorType type = command.getTensor(index);
     const RankedTensorType all = type.clone({int64_t(away.getBytes()) * 8 / type.getElementTypeBitWidth()});
     TensorPlace from{away};
-    OpBuilder reads(read), comes(come);
     if (space_ == plan::MemorySpace::Nvme) {
       from.buffer = plan::BufferOp::create(members_, away.getLoc(), away.getName(), plan::MemorySpace::Host,
                                            away.getBytes(), plan::Scope::Call, plan::Category::Communication);
@@ -215,8 +282,9 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  llvm::DenseMap<Operation *, Value> near_;                             // by buffer; looked up
-  llvm::DenseMap<Operation *, llvm::SmallDenseSet<Attribute>> comesIn_; // routines, by buffer; looked up
+  llvm::DenseMap<Operation *, Value> near_; // by buffer; looked up
+  // Routines that use a buffer first, by buffer; looked up.
+  llvm::DenseMap<Operation *, llvm::SmallDenseSet<Attribute>> comesIn_, comesAtStart_;
 };
 
 struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {

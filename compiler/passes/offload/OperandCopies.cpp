@@ -111,6 +111,36 @@ bool ds::isStateAway(plan::BufferOp buffer, int64_t leastBytes) {
   return isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
 }
 
+bool ds::isUpdate(Operation *op) {
+  if (!isa<plan::KernelOp>(op))
+    return false;
+  auto command = cast<plan::CommandOpInterface>(op);
+  for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
+    if (operand.getDefiningOp<plan::BufferOp>().getCategory() == plan::Category::Weights &&
+        command.getAccess(unsigned(index)) == plan::Access::ReadWrite)
+      return true;
+  return false;
+}
+
+std::optional<unsigned> ds::lookedUpIn(plan::CommandOpInterface command) {
+  auto kernel = dyn_cast<plan::KernelOp>(command.getOperation());
+  if (!kernel || kernel.getKernel() != "gather")
+    return std::nullopt;
+  int64_t moved = 0; // instead of the table
+  for (unsigned index = 1; index < command.getBuffers().size(); ++index)
+    moved += plan::tensorBytes(command.getTensor(index));
+  return moved < plan::tensorBytes(command.getTensor(0)) ? std::optional(0U) : std::nullopt;
+}
+
+Operation *ds::lastWriter(plan::CommandOpInterface reader, unsigned index) {
+  for (Operation *op = reader->getPrevNode(); op; op = op->getPrevNode())
+    if (auto other = dyn_cast<plan::CommandOpInterface>(op))
+      for (auto [written, buffer] : llvm::enumerate(other.getBuffers()))
+        if (buffer == reader.getBuffers()[index] && other.writes(unsigned(written)))
+          return op;
+  return nullptr;
+}
+
 Operation *ds::awaitOf(plan::CommandOpInterface command) {
   auto collective = dyn_cast<plan::CollectiveOp>(command.getOperation());
   if (collective && collective.getToken())

@@ -9,6 +9,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
+
 namespace ds {
 
 /// The options of a pass that moves buffers away: `space` as a space other than the device's, or a failure after a
@@ -29,6 +31,16 @@ bool isStateOf(plan::BufferOp buffer, plan::Category category, int64_t leastByte
 
 /// Whether a buffer is optimizer state that ds-offload-optimizer moves, whose updates the host makes.
 bool isStateAway(plan::BufferOp buffer, int64_t leastBytes);
+
+/// Of a kernel that reads and writes a parameter.
+bool isUpdate(mlir::Operation *op);
+
+/// Of a kernel that reads few rows of an operand: that one's index, else nothing. Where the operand lies in host memory
+/// the host looks them up, and the rows alone come to the device.
+std::optional<unsigned> lookedUpIn(plan::CommandOpInterface command);
+
+/// The command of its routine before one that writes an operand of it last; null where none does.
+mlir::Operation *lastWriter(plan::CommandOpInterface reader, unsigned index);
 
 /// The op of a routine behind which the results of a command are there.
 mlir::Operation *awaitOf(plan::CommandOpInterface command);

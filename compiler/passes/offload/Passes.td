@@ -4,6 +4,68 @@
 
 include "compiler/passes/base/PassBase.td"
 
+def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect"]> {
+  let summary = "the host updates while the backward goes on";
+  let description = [{
+    ```mlir
+    module attributes {dist.links = {"device-host" = array<f64: 1.0e9, 0.0>}} {
+      plan.role @r ranks [0, 0] {
+        plan.arena @device space device
+        plan.queue @compute kind compute
+        %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+        %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+        %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+        %x = plan.buffer "x" in @device bytes 400000 scope call category activations slots 1
+        plan.routine @backward phase backward stage 0 {
+          plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "exp" {}(%x, %x) : [tensor<100000xf32>, tensor<100000xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.routine @update phase update {
+          plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        }
+        plan.program "step" {
+          plan.call @backward microbatch 0
+          plan.call @update microbatch 0
+        }
+      }
+    }
+    // becomes
+    module attributes {dist.links = {"device-host" = array<f64: 1.000000e+09, 0.000000e+00>}} {
+      plan.role @r ranks [0, 0] {
+        plan.arena @device space device
+        plan.queue @compute kind compute
+        %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+        %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+        %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+        %x = plan.buffer "x" in @device bytes 400000 scope call category activations slots 1
+        plan.routine @backward phase backward stage 0 {
+          plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+          plan.kernel "exp" {}(%x, %x) : [tensor<100000xf32>, tensor<100000xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.routine @update phase update {
+        }
+        plan.program "step" {
+          plan.call @backward microbatch 0
+          plan.call @update microbatch 0
+        }
+      }
+    }
+    ```
+    An update that `ds-offload-optimizer` will run on the host leaves the routine of the update for the backward, if that is
+    called once in a step and just before it, and if the update needs nothing of the step but its own gradient: no norm of all
+    gradients, by which they are clipped or a step is left out. It stands behind the last command that touches the same bytes.
+    Where operands have to come to the host, two updates are under way at once, three with a file.
+
+    What would not be back by the end of the backward stays, by the cost model and the links of the module (`dist.links`). Where
+    it names none, nothing moves.
+  }];
+  let options = [
+    Option<"space", "space", "std::string", "\"host\"", "where state will lie: host or nvme">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state stay">,
+  ];
+}
+
 def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDialect"]> {
   let summary = "keep what the backward reads in host memory";
   let description = [{
@@ -88,7 +150,9 @@ def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"
     A gradient of at least `least-bytes` whose update `ds-offload-optimizer` will run on the host, since it has state of as many
     bytes, lies in host memory or in space nvme. What computes it writes a buffer in device memory, from where it leaves at once.
     Kernels of the update, and additions to sums of micro-batches, are left to `ds-offload-optimizer`, which runs them where the
-    gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. Cf. ZeRO-Offload.
+    gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. The gradient of a
+    lookup (gather_grad), where it is larger than the rows that it is made of, and the sums that it is a part of are left to it,
+    too. What is updated in the backward lies in host memory, also with space nvme. Cf. ZeRO-Offload.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where gradients lie: host or nvme">,
@@ -129,7 +193,8 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
     }
     ```
     Optimizer state of at least `least-bytes` that only kernels name lies in host memory. What such a kernel reads of device memory is
-    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. State in space
+    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. Outside of the
+    update what is read leaves as soon as it is written, and what an update takes beside while the one before it waits. State in space
     nvme is copied to the host and back likewise. Cf. offload_optimizer of DeepSpeed (ZeRO-Offload, ZeRO-Infinity).
   }];
   let options = [
@@ -171,9 +236,12 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
     With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
     whose updates that pass will run on the host; each comes in front of its first use in a run of a program, and stays in device
-    memory to the last one: so it goes one way in a step, beside the forward. Where the routine that uses it first is called
-    several times, it does not move. Cf. offload_param of DeepSpeed
-    (ZeRO-Infinity), which needs ZeRO stage 3; this does not.
+    memory to the last one: so it goes one way in a step, beside the forward. Where a step calls the routine that uses it first
+    several times, it comes at the start of the step, in a routine of its own, whose call is of the last micro-batch: its events
+    say at once that it is there for all. What reads few rows of a parameter in host memory (gather) is left to
+    `ds-offload-optimizer` likewise, in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
+    parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
+    does not.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,

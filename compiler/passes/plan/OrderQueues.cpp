@@ -13,9 +13,11 @@
 //     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
 //   - compute waits for a copy out of device memory when it should have ended, so that the bytes it reads are free
 //     again; where that is unknown, when the next but one begins; and for all of a routine's at its end;
-//   - kernels on the host, with the copies around each, are two at once: copies for the next begin when the last but
-//     one is back in device memory; three, where a file is read and written, so that one is read while one is computed
-//     and one is written; compute waits for all at the end of the routine;
+//   - compute waits for a kernel on the host likewise; in an update, with the copies around each, they are two at once:
+//     copies for the next begin when the last but one is back in device memory; three, where a file is read and
+//     written, so that one is read while one is computed and one is written; compute waits for all at the end of the
+//     routine;
+//   - copies to device memory at the beginning of a step are waited for by who first uses them, in whatever routine;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
 //     other routine that uses it.
 //
@@ -23,6 +25,7 @@
 // to wait or signal, a fill of nothing takes its place.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Cost.h"
 #include "compiler/analysis/InFlight.h"
 #include "compiler/passes/plan/Passes.h"
@@ -33,6 +36,8 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <limits>
+
 namespace ds {
 #define GEN_PASS_DEF_ORDERQUEUES
 #include "compiler/passes/plan/Passes.h.inc"
@@ -42,20 +47,6 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
-
-/// Whether two commands touch the same bytes, one of them writing.
-bool conflict(plan::CommandOpInterface a, plan::CommandOpInterface b) {
-  for (auto [i, mine] : llvm::enumerate(a.getBuffers()))
-    for (auto [j, theirs] : llvm::enumerate(b.getBuffers())) {
-      if (mine != theirs || (!a.writes(i) && !b.writes(j)))
-        continue;
-      const auto [begin, end] = a.getByteRange(i);
-      const auto [otherBegin, otherEnd] = b.getByteRange(j);
-      if (begin < otherEnd && otherBegin < end)
-        return true;
-    }
-  return false;
-}
 
 class RoleQueues {
 public:
@@ -68,10 +59,14 @@ public:
       if (buffer.getScope() == plan::Scope::Slot)
         buffer.setSlots(inFlight_.slots(buffer));
     makeQueues();
-    for (auto routine : role_.getOps<plan::RoutineOp>()) {
-      orderRoutine(routine);
-      orderSlots(routine);
-    }
+    noteCalls();
+    const auto routines = llvm::to_vector(role_.getOps<plan::RoutineOp>());
+    for (const bool begins : {true, false}) // what a step begins with is waited for in others
+      for (plan::RoutineOp routine : routines)
+        if ((routine.getPhase() == plan::Phase::Begin) == begins) {
+          orderRoutine(routine);
+          orderSlots(routine);
+        }
   }
 
 private:
@@ -90,6 +85,7 @@ private:
                              readQueue = "nvme_read", writeQueue = "nvme_write";
   static constexpr StringRef transferQueues[] = {fetchQueue, evictQueue, hostQueue, readQueue, writeQueue};
   static constexpr int64_t copiesUnderWay = 2;
+  static constexpr int64_t noTurn = std::numeric_limits<int64_t>::max();
 
   //===-- queues and events of the role -------------------------------------------===//
 
@@ -142,9 +138,12 @@ private:
 
   void orderRoutine(plan::RoutineOp routine) {
     routine_ = routine;
+    phase_ = routine.getPhase();
     lastCompute_ = {};
     ready_.clear();
     underWay_.clear();
+    if (lastCalls_.contains(routine))
+      underWay_ = fromStart_;
     due_.clear();
     turn_ = 0;
     ranOnHost_ = false;
@@ -179,6 +178,33 @@ private:
       join(body.end());
     for (plan::CollectiveOp collective : tokens)
       dropToken(collective);
+    noteStart();
+  }
+
+  /// The last micro-batch of each routine of the step.
+  void noteCalls() {
+    for (auto program : role_.getOps<plan::ProgramOp>())
+      for (auto call : program.getOps<plan::CallOp>())
+        if (program.getName() == "step") {
+          const int64_t microbatch = int64_t(call.getMicrobatch());
+          lastMicrobatch_ = std::max(lastMicrobatch_, microbatch);
+          lastCalls_[SymbolTable::lookupNearestSymbolFrom(program, call.getRoutineAttr())] = microbatch;
+        }
+  }
+
+  /// Copies that nobody in the routine has waited for: of a beginning whose events count all micro-batches, later
+  /// routines do.
+  void noteStart() {
+    const auto call = lastCalls_.find(routine_);
+    if (call == lastCalls_.end())
+      return;
+    const bool begins = phase_ == plan::Phase::Begin && call->second == lastMicrobatch_;
+    fromStart_.clear();
+    for (UnderWay other : underWay_)
+      if (other.turn == noTurn || (begins && other.isOn(fetchQueue))) {
+        other.turn = noTurn;
+        fromStart_.push_back(other);
+      }
   }
 
   /// `command` stays on the compute queue; it waits for what is due, and for what touches the same bytes.
@@ -232,30 +258,48 @@ private:
   }
 
   void orderTransfer(plan::CopyOp copy) {
+    auto command = cast<plan::CommandOpInterface>(copy.getOperation());
     const StringRef queue = queueOf(copy);
-    if ((queue == evictQueue || queue == readQueue) && ranOnHost_)
+    if ((queue == evictQueue || queue == readQueue) && ranOnHost_ && takesTurns())
       beginTurn(copy);
     for (StringRef away : {evictQueue, writeQueue})
       awaitCopies(away, queue == away ? copiesUnderWay - 1 : copiesUnderWay);
-    beside(cast<plan::CommandOpInterface>(copy.getOperation()), queue);
-    underWay_.back().end = queueEnds_[queue] = endOf(copy, queue);
+    beside(command, queue);
+    const double bytes = double(plan::tensorBytes(command.getTensor(0)));
+    noteEnd(command, queue, (touchesFile(copy) ? nvme_ : host_).seconds(bytes));
   }
 
-  /// When a copy that is issued now should end.
-  double endOf(plan::CopyOp copy, StringRef queue) {
-    const double bytes = double(plan::tensorBytes(cast<plan::CommandOpInterface>(copy.getOperation()).getTensor(0)));
+  /// When a command that is issued now, and takes so long, should end.
+  void noteEnd(plan::CommandOpInterface command, StringRef queue, double duration) {
     double begin = std::max(clock_, queueEnds_.lookup(queue));
     for (const UnderWay &other : underWay_)
-      if (other.command != copy.getOperation() && other.meets(cast<plan::CommandOpInterface>(copy.getOperation())))
+      if (other.command != command && other.meets(command))
         begin = std::max(begin, other.end);
-    return begin + (touchesFile(copy) ? nvme_ : host_).seconds(bytes);
+    underWay_.back().end = queueEnds_[queue] = begin + duration;
   }
 
-  /// Whether the clock, not a count, says when compute waits for a copy away. Kernels on the host have turns instead.
+  /// Whether the clock, not a count, says when compute waits for a copy away or a kernel on the host. Updates have
+  /// turns instead.
   bool isTimed(const UnderWay &other) const {
-    return turn_ == 0 && !ranOnHost_ &&
-           ((other.isOn(evictQueue) && host_.bytesPerSecond > 0) ||
-            (other.isOn(writeQueue) && nvme_.bytesPerSecond > 0));
+    if (takesTurns())
+      return turn_ == 0 && !ranOnHost_ && knowsEnd(other);
+    return knowsEnd(other) || (knowsLinks() && (other.isOn(hostQueue) || goesBack(other)));
+  }
+  /// A copy of what the host has updated: no command of the routine waits for it.
+  static bool goesBack(const UnderWay &other) {
+    return other.isOn(fetchQueue) &&
+           plan::CommandOpInterface(other.command).getBuffers()[1].getDefiningOp<plan::BufferOp>().getScope() ==
+               plan::Scope::Plan;
+  }
+  bool knowsEnd(const UnderWay &other) const {
+    return (other.isOn(evictQueue) && host_.bytesPerSecond > 0) || (other.isOn(writeQueue) && nvme_.bytesPerSecond > 0);
+  }
+
+  bool knowsLinks() const { return host_.bytesPerSecond > 0 && (!usesFile_ || nvme_.bytesPerSecond > 0); }
+  /// Lookups of a forward have none: they are few and small.
+  bool takesTurns() const {
+    return phase_ == plan::Phase::Update ||
+           (!knowsLinks() && phase_ != plan::Phase::Forward && phase_ != plan::Phase::Evaluate);
   }
 
   static StringRef queueOf(plan::CopyOp copy) {
@@ -267,9 +311,13 @@ private:
   }
 
   void orderHostKernel(plan::CommandOpInterface kernel) {
+    const double duration = seconds(kernel);
     beside(kernel, hostQueue);
+    noteEnd(kernel, hostQueue, duration);
     ranOnHost_ = true;
   }
+
+  //===-- turns of kernels on the host --------------------------------------------===//
 
   /// The copies for the next kernel on the host begin, once the kernel before the last is done and what it wrote is
   /// back: so the host's memory holds the operands of two, or of three.
@@ -291,7 +339,7 @@ private:
   /// the turns say when copies to a file are awaited.
   void awaitCopies(StringRef queue, int64_t left) {
     const auto isCopy = [&](const UnderWay &other) { return other.isOn(queue); };
-    if (queue == writeQueue && (turn_ > 0 || ranOnHost_))
+    if (queue == writeQueue && takesTurns() && (turn_ > 0 || ranOnHost_))
       return;
     if (const auto first = llvm::find_if(underWay_, isCopy); first == underWay_.end() || isTimed(*first))
       return;
@@ -363,7 +411,8 @@ private:
     Block &body = routine.getBody().front();
     for (const auto &[op, arrival] : inFlight_.arrivals()) {
       if (inFlight_.uses(routine, arrival.buffers))
-        firstUser(routine, arrival).addWait(arrival.ready);
+        for (plan::CommandOpInterface user : firstUsers(routine, arrival))
+          user.addWait(arrival.ready);
       if (arrival.lastReader == routine)
         computeCommand(routine, /*last=*/true).addSignal(arrival.freed);
     }
@@ -378,12 +427,17 @@ private:
       cast<plan::CommandOpInterface>(feed.getOperation()).addSignal(inFlight_.arrivalOf(feed).ready);
   }
 
-  static plan::CommandOpInterface firstUser(plan::RoutineOp routine, const Arrival &arrival) {
+  /// Up to the first one on the compute queue, which others of the routine follow.
+  static SmallVector<plan::CommandOpInterface> firstUsers(plan::RoutineOp routine, const Arrival &arrival) {
+    SmallVector<plan::CommandOpInterface> users;
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       if (llvm::any_of(command.getBuffers(),
-                       [&](Value operand) { return arrival.buffers.contains(operand.getDefiningOp()); }))
-        return command;
-    llvm_unreachable("the routine uses the arrival");
+                       [&](Value operand) { return arrival.buffers.contains(operand.getDefiningOp()); })) {
+        users.push_back(command);
+        if (command.isOnQueue("compute"))
+          break;
+      }
+    return users;
   }
 
   /// The first or last command of a routine on the compute queue; one that does nothing if there is none.
@@ -409,14 +463,19 @@ private:
   int64_t events_ = 0;
   // Of one routine.
   plan::RoutineOp routine_;
+  plan::Phase phase_ = plan::Phase::Begin;
   plan::CommandOpInterface lastCompute_;
   SmallVector<UnderWay> underWay_, due_; // for those that are due the next command of compute waits
   int64_t turn_ = 0;                     // of kernels on the host
   bool ranOnHost_ = false;               // in this turn
   bool usesFile_ = false;
   double clock_ = 0;                               // compute's, of the cost model
-  llvm::StringMap<double> queueEnds_;              // of the last copy
+  llvm::StringMap<double> queueEnds_;              // of the last command of another queue
   llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
+  // Of the role.
+  llvm::DenseMap<Operation *, int64_t> lastCalls_; // of the step: the last micro-batch, by routine; looked up
+  int64_t lastMicrobatch_ = 0;
+  SmallVector<UnderWay> fromStart_; // what a step begins with, for which compute has not waited yet
 };
 
 struct OrderQueues : ds::impl::OrderQueuesBase<OrderQueues> {

@@ -113,7 +113,9 @@ def OrderQueues : DsPass<"ds-order-queues"> {
     ```
 
     Compute waits for a copy out of device memory, whose bytes it then has again, when the cost model says that it has ended.
-    Where the module does not say how fast links are (`dist.links`), it waits for it when the next copy but one begins.
+    Where the module does not say how fast links are (`dist.links`), it waits for it when the next copy but one begins. Outside of
+    the update the same holds of kernels on the host. What a step copies to the device at its beginning, in a call of the last
+    micro-batch, is waited for by who uses it first, in whatever routine.
   }];
 }
 

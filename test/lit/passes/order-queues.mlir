@@ -78,3 +78,87 @@ plan.role @main ranks [0, 3] {
     plan.kernel "neg" {}(%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
   }
 }
+
+// -----
+
+// Tests what a step copies to the device at its beginning: the routine that uses it first waits, in each of its calls, and no other; the
+// next program does not.
+// CHECK-LABEL: plan.role @starts
+// CHECK:         plan.routine @forward
+// CHECK-NEXT:      plan.kernel "exp" {{.*}} on @compute{{$}}
+// CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute wait [@[[THERE:[a-z0-9_]+]]] [0]{{$}}
+// CHECK:         plan.routine @backward
+// CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute{{$}}
+// CHECK:         plan.routine @evaluate
+// CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute{{$}}
+// CHECK:         plan.routine @start
+// CHECK-NEXT:      plan.fill
+// CHECK-NEXT:      plan.copy{{.*}} on @fetch wait [@{{.*}}] [0] signal [@[[THERE]]]
+// CHECK-NEXT:    }
+plan.role @starts ranks [0, 0] {
+  plan.arena @device space device
+  plan.arena @host space host
+  plan.queue @compute kind compute
+  %there = plan.buffer "w" in @host bytes 16 scope plan category weights slots 1 of @w
+  %w = plan.buffer "w" in @device bytes 16 scope step category weights slots 1
+  %x = plan.buffer "x" in @device bytes 16 scope call category activations slots 1
+  plan.routine @forward phase forward stage 0 {
+    plan.kernel "exp" {}(%x, %x) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "neg" {}(%w, %x) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.routine @backward phase backward stage 0 {
+    plan.kernel "neg" {}(%w, %x) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.routine @evaluate phase evaluate stage 0 {
+    plan.kernel "neg" {}(%w, %x) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.routine @start phase begin {
+    plan.copy(%there, %w) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+  }
+  plan.program "step" {
+    plan.call @start microbatch 1
+    plan.call @forward microbatch 0
+    plan.call @backward microbatch 0
+    plan.call @forward microbatch 1
+    plan.call @backward microbatch 1
+  }
+  plan.program "evaluate" {
+    plan.call @evaluate microbatch 0
+  }
+}
+
+// -----
+
+// Tests a kernel on the host in a backward: compute waits for it, for the copy that it needs and for the copy of what it makes when they
+// should have ended, which is after the first product of 1.28 s: each copy takes 0.4 s, the kernel 0.001 s.
+// CHECK-LABEL: plan.role @beside
+// CHECK:         plan.routine @backward
+// CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute signal [@[[READY:.*]]]
+// CHECK-NEXT:      plan.copy{{.*}} on @evict wait [@[[READY]]] [0] signal [@[[AWAY:.*]]]
+// CHECK-NEXT:      plan.kernel "sgd"{{.*}} on @host_compute wait [@[[READY]], @[[AWAY]]] [0, 0] signal [@[[MADE:.*]]]
+// CHECK-NEXT:      plan.copy{{.*}} on @fetch wait [@[[READY]], @[[MADE]]] [0, 0] signal [@[[BACK:.*]]]
+// CHECK-NEXT:      plan.kernel "matmul"{{.*}} on @compute{{$}}
+// CHECK-NEXT:      plan.kernel "neg"{{.*}} on @compute wait [@[[AWAY]], @[[MADE]], @[[BACK]]] [0, 0, 0]{{$}}
+// CHECK-NEXT:    }
+module attributes {dist.links = {"device-host" = array<f64: 1.0e7, 0.0>}} {
+plan.role @beside ranks [0, 0] {
+  plan.arena @device space device
+  plan.arena @host space host
+  plan.queue @compute kind compute
+  %w = plan.buffer "w" in @device bytes 4000000 scope plan category weights slots 1 of @w
+  %m = plan.buffer "m" in @host bytes 4000000 scope plan category optimizer slots 1 of @m
+  %v = plan.buffer "v" in @host bytes 4000000 scope step category communication slots 1
+  %there = plan.buffer "g" in @host bytes 4000000 scope call category communication slots 1
+  %g = plan.buffer "g" in @device bytes 4000000 scope call category communication slots 1
+  %x = plan.buffer "x" in @device bytes 4000000 scope call category activations slots 1
+  %a = plan.buffer "a" in @device bytes 64000000 scope call category activations slots 1
+  plan.routine @backward phase backward stage 0 {
+    plan.kernel "neg" {}(%x, %g) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+    plan.copy(%g, %there) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "sgd" {}(%v, %there, %m) : [tensor<1000000xf32>, tensor<1000000xf32>, tensor<1000000xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+    plan.copy(%v, %w) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "matmul" {bias = 0 : i64, pieces = 1 : i64, trans_a = 0 : i64, trans_b = 0 : i64} (%a, %a, %a) : [tensor<4000x4000xf32>, tensor<4000x4000xf32>, tensor<4000x4000xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "neg" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+  }
+}
+}

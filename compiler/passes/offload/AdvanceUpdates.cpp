@@ -1,0 +1,269 @@
+//===- AdvanceUpdates.cpp - the host updates while the backward goes on ---===//
+//
+// 1. An update that the host will make, and that needs no gradient but its own, leaves the routine of the update: not
+//    so where gradients are clipped, or a step may be left out, for then it waits for the norm of all. What it takes
+//    beside its gradient is a few scalars, which the backward computes first.
+// 2. It stands in the backward behind the last command that touches the same bytes: its gradient is complete, and the
+//    parameter was read.
+// 3. What comes to the host for an update comes while the one before waits for its gradient or is computed, and the one
+//    before that goes back. So an update stands where the last but one should have ended.
+// 4. What could not be back by the end of the backward stays in the update, unless two are left, which stand at its
+// end.
+//    Times are those of the cost model and of the machine's links; where these are unknown, nothing moves.
+// Cf. optimizers that step in a backward hook (torch.Tensor.register_post_accumulate_grad_hook), and Lv et al., Full
+// Parameter Fine-tuning for Large Language Models with Limited Resources, ACL 2024.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/analysis/BufferUses.h"
+#include "compiler/analysis/Cost.h"
+#include "compiler/passes/offload/HostSums.h"
+#include "compiler/passes/offload/OperandCopies.h"
+#include "compiler/passes/offload/Passes.h"
+#include "compiler/passes/offload/RoutineTimes.h"
+#include "compiler/passes/offload/StepStart.h"
+#include "dialects/Plan/Plan.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace ds {
+#define GEN_PASS_DEF_ADVANCEUPDATES
+#include "compiler/passes/offload/Passes.h.inc"
+} // namespace ds
+
+using namespace mlir;
+using namespace ds;
+
+namespace {
+
+using Commands = llvm::SetVector<Operation *>;
+
+/// When each queue has done what was given to it, in seconds from the start of the backward.
+struct QueueEnds {
+  double fetch = 0, read = 0, write = 0, host = 0;
+};
+
+/// Moves the updates of one role.
+class UpdateAdvance {
+public:
+  UpdateAdvance(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
+      : role_(role), space_(space), leastBytes_(leastBytes), link_(linkSpeed(role, "device-host")),
+        nvme_(linkSpeed(role, "host-nvme")) {}
+
+  void run() {
+    if (link_.bytesPerSecond == 0 || (space_ == plan::MemorySpace::Nvme && nvme_.bytesPerSecond == 0) ||
+        !findRoutines())
+      return;
+    times_.emplace(backward_);
+    std::vector<Update> updates = findUpdates();
+    llvm::stable_sort(updates, [](const Update &a, const Update &b) { return a.behind < b.behind; });
+    letGradientsLeave(updates);
+    for (size_t i = 0; i < updates.size(); ++i)
+      if (const std::optional<size_t> place = placeOf(updates[i], updates.size() - i))
+        move(updates[i], *place);
+  }
+
+private:
+  /// Updates whose operands lie in host memory at once: one comes, one is computed, one goes back.
+  static constexpr size_t underWay = 3;
+
+  struct Update {
+    plan::CommandOpInterface command;
+    Commands needs;                  // in their order
+    size_t behind;                   // so many ops of the backward
+    double parameter = 0, state = 0; // bytes that come to the host for it from the device, and from a file
+    double there = 0;                // when its gradient is
+  };
+
+  /// The update of a step, and the backward that is called just before it, both once.
+  bool findRoutines() {
+    for (auto program : role_.getOps<plan::ProgramOp>()) {
+      if (program.getName() != "step")
+        continue;
+      for (auto call : program.getOps<plan::CallOp>()) {
+        auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, call.getRoutineAttr());
+        step_.insert(routine);
+        if (routine.getPhase() != plan::Phase::Update)
+          backward_ = routine;
+        else
+          update_ = routine;
+      }
+      return update_ && backward_ && callsIn(program, update_.getSymNameAttr()) == 1 &&
+             callsIn(program, backward_.getSymNameAttr()) == 1 &&
+             (backward_.getPhase() == plan::Phase::Backward || backward_.getPhase() == plan::Phase::Weight);
+    }
+    return false;
+  }
+
+  //===-- which updates -----------------------------------------------------------===//
+
+  std::vector<Update> findUpdates() {
+    std::vector<Update> updates;
+    for (auto command : update_.getOps<plan::CommandOpInterface>()) {
+      const bool isOnHost = llvm::any_of(command.getBuffers(), [&](Value operand) {
+        return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
+      });
+      Update update{command, {}, 0, 0, 0, 0};
+      if (!isOnHost || !isUpdate(command) || !collectNeeds(command, update.needs))
+        continue;
+      for (Operation *op : times_->ops())
+        if (auto other = dyn_cast<plan::CommandOpInterface>(op); other && conflict(other, command))
+          update.behind = std::max(update.behind, times_->indexOf(awaitOf(other)) + 1);
+      using enum plan::MemorySpace;
+      update.parameter = bytesOf(update, plan::Category::Weights, Device);
+      update.state = bytesOf(update, plan::Category::Weights, Nvme) +
+                     (space_ == Nvme ? bytesOf(update, plan::Category::Optimizer, Device) : 0);
+      updates.push_back(std::move(update));
+    }
+    return updates;
+  }
+
+  /// They leave one after another, and so do parameters; those that the host makes (HostSums.h) leave as what it takes.
+  void letGradientsLeave(std::vector<Update> &updates) {
+    struct Leaving {
+      size_t behind;
+      double bytes;
+      Update *update;
+    };
+    std::vector<Leaving> leaving;
+    for (Update &update : updates) {
+      const HostSums sums = findHostSums(backward_, [&](Value buffer) {
+        return buffer.getDefiningOp<plan::BufferOp>().getCategory() == plan::Category::Gradients &&
+               llvm::is_contained(update.command.getBuffers(), buffer) &&
+               llvm::none_of(buffer.getUsers(), llvm::IsaPred<plan::CollectiveOp>);
+      });
+      for (const LeavingSummand &one : leavingFor(sums))
+        leaving.push_back({times_->indexOf(one.behind) + 1, double(one.bytes), &update});
+      const double gradient =
+          sums.kernels.empty() ? bytesOf(update, plan::Category::Gradients, plan::MemorySpace::Device) : 0;
+      leaving.push_back({update.behind, gradient + update.parameter, &update});
+    }
+    llvm::stable_sort(leaving, [](const Leaving &a, const Leaving &b) { return a.behind < b.behind; });
+    double away = 0;
+    for (const Leaving &one : leaving) {
+      away = std::max(away, times_->begin(one.behind)) + (one.bytes > 0 ? link_.seconds(one.bytes) : 0);
+      one.update->there = std::max(one.update->there, away);
+    }
+  }
+
+  /// The kernels of the update's routine that a command needs, if the step can begin with them.
+  bool collectNeeds(plan::CommandOpInterface command, Commands &needs) {
+    for (auto other : update_.getOps<plan::CommandOpInterface>()) {
+      if (other == command)
+        return true;
+      if (!conflict(other, command) || needs.contains(other))
+        continue;
+      if (!isa<plan::KernelOp>(other) || isUpdate(other) || !isOfStart(other) || !collectNeeds(other, needs))
+        return false;
+      needs.insert(other);
+    }
+    return true;
+  }
+
+  /// Whether no other routine of the step makes what it reads.
+  bool isOfStart(plan::CommandOpInterface command) const {
+    return llvm::none_of(command.getBuffers(), [&](Value buffer) {
+      return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
+        auto other = dyn_cast<plan::CommandOpInterface>(user);
+        return other && user->getParentOp() != update_ && step_.contains(user->getParentOp()) &&
+               conflict(other, command);
+      });
+    });
+  }
+
+  //===-- where they stand --------------------------------------------------------===//
+
+  /// The op of the backward in front of which an update stands, or its end; nothing where it stays. `left`: updates,
+  /// this one and those behind it.
+  std::optional<size_t> placeOf(const Update &update, size_t left) {
+    const bool comes = update.parameter + update.state > 0;
+    double start = times_->begin(update.behind);
+    if (comes && ends_.size() + 1 >= underWay)
+      start = std::max(start, ends_[ends_.size() + 1 - underWay]);
+    size_t place = update.behind;
+    while (place < times_->ops().size() && times_->begin(place) < start)
+      ++place;
+    QueueEnds next = queues_;
+    const auto take = [&](double &queue, double from, const LinkSpeed &link, double bytes) {
+      if (bytes > 0)
+        queue = std::max(queue, from) + link.seconds(bytes);
+    };
+    take(next.read, times_->begin(before_), nvme_, update.state);
+    next.host = std::max({next.host, next.read, update.there}) + seconds(update.command);
+    take(next.write, next.host, nvme_, update.state);
+    take(next.fetch, next.host, link_, update.parameter);
+    const double end = std::max({next.host, update.state > 0 ? next.write : 0, update.parameter > 0 ? next.fetch : 0});
+    if (end > times_->end() && (left >= underWay || hasStayed_)) {
+      hasStayed_ = true;
+      return std::nullopt;
+    }
+    queues_ = next;
+    before_ = place;
+    if (comes)
+      ends_.push_back(end);
+    return place;
+  }
+
+  /// Of an update's operands of a category that lie in a space so far.
+  static double bytesOf(const Update &update, plan::Category category, plan::MemorySpace space) {
+    int64_t bytes = 0;
+    llvm::SmallDenseSet<Value> known;
+    plan::CommandOpInterface command = update.command;
+    for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
+      if (buffer.getDefiningOp<plan::BufferOp>().getCategory() == category && spaceOf(buffer) == space &&
+          command.getTensor(unsigned(index)).getRank() > 0 && known.insert(buffer).second)
+        bytes += plan::tensorBytes(command.getTensor(unsigned(index)));
+    return double(bytes);
+  }
+
+  //===-- the move ----------------------------------------------------------------===//
+
+  void move(const Update &update, size_t place) {
+    for (Operation *need : update.needs)
+      if (need->getParentOp() == update_)
+        moveTo(need, 0);
+    moveTo(update.command, place);
+  }
+
+  /// With the buffers that it names, which outlive the call if the update names them, too.
+  void moveTo(Operation *op, size_t place) {
+    Block &body = backward_.getBody().front();
+    op->moveBefore(&body, place < times_->ops().size() ? times_->ops()[place]->getIterator() : body.end());
+    for (Value operand : op->getOperands()) {
+      auto buffer = operand.getDefiningOp<plan::BufferOp>();
+      if (backward_->isBeforeInBlock(buffer))
+        buffer->moveBefore(backward_);
+      if (buffer.getScope() == plan::Scope::Call)
+        buffer.setScope(plan::Scope::Step);
+    }
+  }
+
+  plan::RoleOp role_;
+  const plan::MemorySpace space_;
+  const int64_t leastBytes_;
+  const LinkSpeed link_, nvme_;
+  plan::RoutineOp backward_, update_;
+  llvm::DenseSet<Operation *> step_;  // routines; looked up
+  std::optional<RoutineTimes> times_; // of the backward
+  QueueEnds queues_;
+  size_t before_ = 0; // where the update before stands
+  bool hasStayed_ = false;
+  std::vector<double> ends_; // of updates whose operands come to the host
+};
+
+struct AdvanceUpdates : ds::impl::AdvanceUpdatesBase<AdvanceUpdates> {
+  using AdvanceUpdatesBase::AdvanceUpdatesBase;
+
+  void runOnOperation() override {
+    const FailureOr<plan::MemorySpace> where = spaceAway(getOperation(), space, leastBytes);
+    if (failed(where))
+      return signalPassFailure();
+    for (auto role : getOperation().getOps<plan::RoleOp>())
+      UpdateAdvance(role, *where, leastBytes).run();
+  }
+};
+
+} // namespace
