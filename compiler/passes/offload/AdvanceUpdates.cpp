@@ -7,8 +7,7 @@
 //    parameter was read.
 // 3. What comes to the host for an update comes while the one before waits for its gradient or is computed, and the one
 //    before that goes back. So an update stands where the last but one should have ended.
-// 4. What could not be back by the end of the backward stays in the update, unless two are left, which stand at its
-// end.
+// 4. What could not be back by the end of the backward stays in the update; only the last two may stand at its end.
 //    Times are those of the cost model and of the machine's links; where these are unknown, nothing moves.
 // Cf. optimizers that step in a backward hook (torch.Tensor.register_post_accumulate_grad_hook), and Lv et al., Full
 // Parameter Fine-tuning for Large Language Models with Limited Resources, ACL 2024.
