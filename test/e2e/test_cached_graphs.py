@@ -1,9 +1,11 @@
 """Graphs that transformers' exporter wrote with a cache of keys and values: the cache is cut off, and they train as PyTorch does without one."""
 
+import sys
+
 import pytest
 import torch
 import transformers
-from conftest import write_config
+from conftest import REPOSITORY, write_config
 from safetensors.torch import save_file
 
 BATCH, TOKENS, PAST = 2, 16, 5
@@ -77,6 +79,7 @@ def test_cached_inputs_are_empty(model, exported, tools, tmp_path):
     tools("ds-opt", "verify", plan, "--model", folder, "--config", config)
     lines, _ = tools.train(plan, tmp_path / "data.safetensors", 3)
     assert [line["loss"] for line in lines] == pytest.approx(losses(model, ids, 3), rel=1e-5)
+    tools(sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", plan, "--model", folder, "--config", config, "--orders", 1)
 
 
 def test_a_fixed_number_of_earlier_tokens_is_refused(exported, tools, tmp_path):
