@@ -330,6 +330,19 @@ def local_response():
     return Classifier(Body()), features()
 
 
+def resized(mode="bilinear", antialias=True):
+    """A smaller image, as vision models interpolate it."""
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.out = nn.Conv2d(1, 2, 1), nn.Linear(2 * 3 * 4, CLASSES)
+
+        def forward(self, x):
+            grown = self.conv(x.view(-1, 1, 2, 4)).repeat(1, 1, 4, 2)
+            return self.out(F.interpolate(grown, (3, 4), mode=mode, antialias=antialias, align_corners=False).flatten(1))
+    return Classifier(Body()), features()
+
+
 def half_region(dtype="bfloat16"):
     """A part that computes with 16 bits, as under autocast."""
     class Body(nn.Module):
