@@ -283,6 +283,25 @@ def rnn(nonlinearity="tanh"):
     return LanguageModel(Recurrent("RNN", nonlinearity=nonlinearity)), tokens()
 
 
+class Scanned(nn.Module):
+    """torch's scan, which is exported as ONNX's, over [batch, 6, 12]."""
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        from torch._higher_order_ops.scan import scan
+
+        def step(h, row):
+            after = torch.tanh(self.cell(row) + 0.5 * h)
+            return after, after.clone()
+        return scan(step, torch.zeros_like(x[:, 0]), x, dim=1)[1]
+
+
+def scanned():
+    return LanguageModel(Scanned()), tokens()
+
+
 class LstmClassifier(nn.Module):
     """The last hidden state of a sequence gives its class."""
     def __init__(self):
