@@ -39,7 +39,7 @@ static bool movesOnly(const std::string &op) {
 
 Node::Node(GraphImporter &graph, const FlatNode &node, Location location)
     : graph_(graph), node_(node), location_(location), set_(size_t(node.proto->output_size()), false) {
-  if (has(0) && !movesOnly(op()))
+  if (has(0) && !movesOnly(op()) && !isTrainingDomain(node.proto->domain()))
     if (const Value &first = graph.lookup(node.proto->input(0));
         first.kind != Value::Kind::Sequence && ds::isNarrowFloat(first.dtype))
       narrow_ = first.dtype;

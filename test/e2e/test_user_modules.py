@@ -118,7 +118,7 @@ def same_losses(run):
     ("lstm", []), ("lstm", [("bidirectional", True), ("num_layers", 2)]), ("gru", []), ("gru", [("bidirectional", True)]), ("rnn", []),
     ("rnn", [("nonlinearity", "relu")]), ("lstm_classifier", []), ("spatial_transformer", []),
     ("spatial_transformer", [("mode", "bicubic"), ("padding_mode", "border")]),
-    ("spatial_transformer", [("padding_mode", "reflection")]), ("local_response", []),
+    ("spatial_transformer", [("padding_mode", "reflection")]), ("local_response", []), ("scanned", []), ("resized", []), ("resized", [("mode", "bicubic")]),
 ], ids=lambda value: value if isinstance(value, str) else "-".join(str(v) for _, v in value))
 def test_losses_are_pytorchs(name, settings, trained):
     run = trained(name, *settings)

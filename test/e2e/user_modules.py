@@ -283,6 +283,25 @@ def rnn(nonlinearity="tanh"):
     return LanguageModel(Recurrent("RNN", nonlinearity=nonlinearity)), tokens()
 
 
+class Scanned(nn.Module):
+    """torch's scan, which is exported as ONNX's, over [batch, 6, 12]."""
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        from torch._higher_order_ops.scan import scan
+
+        def step(h, row):
+            after = torch.tanh(self.cell(row) + 0.5 * h)
+            return after, after.clone()
+        return scan(step, torch.zeros_like(x[:, 0]), x, dim=1)[1]
+
+
+def scanned():
+    return LanguageModel(Scanned()), tokens()
+
+
 class LstmClassifier(nn.Module):
     """The last hidden state of a sequence gives its class."""
     def __init__(self):
@@ -327,6 +346,19 @@ def local_response():
         def forward(self, x):
             x = F.local_response_norm(self.conv(x.view(-1, 1, 2, 4)), 3, alpha=0.3)
             return self.out(x.flatten(1))
+    return Classifier(Body()), features()
+
+
+def resized(mode="bilinear", antialias=True):
+    """A smaller image, as vision models interpolate it."""
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.out = nn.Conv2d(1, 2, 1), nn.Linear(2 * 3 * 4, CLASSES)
+
+        def forward(self, x):
+            grown = self.conv(x.view(-1, 1, 2, 4)).repeat(1, 1, 4, 2)
+            return self.out(F.interpolate(grown, (3, 4), mode=mode, antialias=antialias, align_corners=False).flatten(1))
     return Classifier(Body()), features()
 
 

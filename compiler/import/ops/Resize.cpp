@@ -23,7 +23,7 @@ struct Stretch {
 struct Rules {
   std::string mode, transformation, nearest;
   double cubic = -0.75;
-  bool excludeOutside = false;
+  bool excludeOutside = false, antialias = false;
 };
 
 /// Where element `at` of the result lies in the input.
@@ -61,14 +61,33 @@ int64_t nearestTo(const Rules &rules, double x) {
   throw Failure("nearest_mode '" + rules.nearest + "' is unknown");
 }
 
-/// Weights of the elements around a point `t` behind the first of the middle ones (Keys, "Cubic convolution").
-std::vector<double> weightsAt(const Rules &rules, double t) {
+/// What an element counts whose distance from the point is `x` elements (Keys, "Cubic convolution").
+double kernelAt(const Rules &rules, double x) {
+  x = std::fabs(x);
   if (rules.mode == "linear")
-    return {1 - t, t};
+    return std::max(1 - x, 0.0);
   const double a = rules.cubic;
-  auto near = [&](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-  auto far = [&](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-  return {far(1 + t), near(t), near(1 - t), far(2 - t)};
+  if (x <= 1)
+    return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/// Weights of the elements from `lowest` on behind the last one at or before a point, which lies `t` behind that.
+struct Weights {
+  int64_t lowest = 0;
+  std::vector<double> values;
+};
+
+/// With antialias, shrinking widens the kernel by as much, so that every element counts.
+Weights weightsAt(const Rules &rules, const Stretch &dim, double t) {
+  const double narrowing = rules.antialias ? std::min(dim.scale, 1.0) : 1;
+  Weights weights{int64_t(std::floor((rules.mode == "cubic" ? -2 : -1) / narrowing)) + 1, {}};
+  double total = 0;
+  for (int64_t i = weights.lowest; i < 2 - weights.lowest; ++i)
+    total += weights.values.emplace_back(kernelAt(rules, (double(i) - t) * narrowing));
+  for (double &value : weights.values)
+    value = rules.antialias ? value / total : value;
+  return weights;
 }
 
 /// Row i of the matrix holds what result i takes from each element; beyond the ends the last element counts again.
@@ -76,8 +95,8 @@ std::vector<double> weightMatrix(const Rules &rules, const Stretch &dim) {
   std::vector<double> matrix(size_t(dim.to * dim.from), 0);
   for (int64_t i = 0; i < dim.to; ++i) {
     const double x = sourceOf(rules, dim, i), first = std::floor(x);
-    std::vector<double> weights = weightsAt(rules, x - first);
-    const auto lowest = int64_t(first) - (rules.mode == "cubic" ? 1 : 0);
+    auto [lowest, weights] = weightsAt(rules, dim, x - first);
+    lowest += int64_t(first);
     double total = 0;
     for (size_t k = 0; k < weights.size(); ++k) {
       const int64_t at = lowest + int64_t(k);
@@ -124,13 +143,11 @@ Rules rulesOf(Node &node) {
   Rules rules{node.stringAttr("mode", "nearest"),
               first ? "asymmetric" : node.stringAttr("coordinate_transformation_mode", "half_pixel"),
               first ? "floor" : node.stringAttr("nearest_mode", "round_prefer_floor"),
-              node.floatAttr("cubic_coeff_a", -0.75), node.integerAttr("exclude_outside", 0) != 0};
+              node.floatAttr("cubic_coeff_a", -0.75),
+              node.integerAttr("exclude_outside", 0) != 0,
+              node.integerAttr("antialias", 0) != 0};
   if (rules.mode != "nearest" && rules.mode != "linear" && rules.mode != "cubic")
     throw Failure("mode '" + rules.mode + "' is none of 'nearest', 'linear' and 'cubic'");
-  if (node.integerAttr("antialias", 0) != 0)
-    throw Failure("antialias is not available");
-  if (node.stringAttr("keep_aspect_ratio_policy", "stretch") != "stretch")
-    throw Failure("a keep_aspect_ratio_policy other than 'stretch' is not available; give the sizes");
   return rules;
 }
 
@@ -156,6 +173,23 @@ Stretch byScale(int64_t from, double scale) {
   return {from, int64_t(to), scale};
 }
 
+/// The one scale for all axes by which none becomes larger, or smaller, than its size; nothing where each has its own.
+std::optional<double> sharedScale(Node &node, const std::vector<double> &sizes, const Shape &shape,
+                                  const std::vector<int64_t> &axes) {
+  const std::string policy = node.stringAttr("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    throw Failure("keep_aspect_ratio_policy '" + policy + "' is none of 'stretch', 'not_larger' and 'not_smaller'");
+  std::optional<double> shared;
+  for (size_t i = 0; i < axes.size() && policy != "stretch"; ++i) {
+    const int64_t from = shape[Node::axis(axes[i], int64_t(shape.size()))];
+    const double scale = sizes[i] / double(from);
+    if (!(scale > 0 && scale < 1e6)) // also of an empty axis
+      throw Failure("a size of " + text(sizes[i]) + " from " + std::to_string(from) + " is impossible");
+    shared = !shared ? scale : policy == "not_larger" ? std::min(*shared, scale) : std::max(*shared, scale);
+  }
+  return shared;
+}
+
 /// By dimension; those that are not named stay.
 std::vector<Stretch> stretches(Node &node, const Shape &shape) {
   std::vector<int64_t> axes(shape.size());
@@ -172,10 +206,13 @@ std::vector<Stretch> stretches(Node &node, const Shape &shape) {
     throw Failure("neither scales nor sizes are given");
   const std::vector<double> wanted = numbersOf(node, bySizes ? 3 : scales, axes.size(), bySizes ? "sizes" : "scales");
   const std::vector<double> region = crops ? numbersOf(node, 1, 2 * axes.size(), "bounds") : std::vector<double>();
+  const std::optional<double> shared = bySizes ? sharedScale(node, wanted, shape, axes) : std::nullopt;
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t axis = Node::axis(axes[i], int64_t(shape.size()));
     const int64_t from = shape[axis];
-    result[axis] = bySizes ? Stretch{from, int64_t(wanted[i]), wanted[i] / double(from)} : byScale(from, wanted[i]);
+    const double size = shared ? std::floor(*shared * double(from) + 0.5) : wanted[i];
+    result[axis] =
+        bySizes ? Stretch{from, int64_t(size), shared.value_or(size / double(from))} : byScale(from, wanted[i]);
     if (crops)
       std::tie(result[axis].begin, result[axis].end) = std::pair(region[i], region[i + axes.size()]);
   }

@@ -84,3 +84,19 @@ TEST(Fold, EmptyTensorsAreFine) {
   EXPECT_TRUE(foldReshape(none, {3, 0}, budget()).toIntegers().empty());
   EXPECT_FALSE(foldReduce(ReduceFold::Max, none, {0}, budget()));
 }
+
+TEST(Fold, SixteenBitsRoundOnceAndMove) {
+  // 1 + 2^-11 + 2^-40 lies above the middle of two float16; through float32 it would be the middle, and round down.
+  const Constant wide = Constant::scalar(DType::F64, 1 + 0x1p-11 + 0x1p-40);
+  EXPECT_EQ(foldCast(wide, DType::F16, budget()).firstAsDouble(), 1 + 0x1p-10);
+  EXPECT_EQ(foldCast(Constant::scalar(DType::F32, 65520.0F), DType::F16, budget()).firstAsDouble(),
+            std::numeric_limits<double>::infinity());
+  EXPECT_EQ(foldCast(Constant::scalar(DType::F32, 1 + 0x1p-8F), DType::BF16, budget()).firstAsDouble(),
+            1); // ties to even
+  const Constant half = foldCast(floats({0.5F, -2, 0x1p-24F, 3}), DType::F16, budget());
+  EXPECT_EQ(half.bytes(half.shape()).size(), 8U);
+  const Constant moved = foldConcat({foldSlice(half, {3}, {2}, {-1}), half}, 0, budget());
+  EXPECT_EQ(floatsOf(foldCast(moved, DType::F32, budget())), (std::vector<float>{3, 0x1p-24F, 0.5F, -2, 0x1p-24F, 3}));
+  EXPECT_EQ(foldCast(half, DType::I64, budget()).toIntegers(), (std::vector<int64_t>{0, -2, 0, 3}));
+  EXPECT_FALSE(foldBinary(BinaryFold::Add, half, half, half.shape(), budget())); // computed as float32 by the importer
+}
