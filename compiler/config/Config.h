@@ -191,6 +191,7 @@ struct Config {
   bool offloadAuto = false;         // deepstatic.offload is "auto": what the memory asks for
   std::vector<OffloadRule> offload; // deepstatic.offload; the first that matches decides; else: they stay
   std::string offloadParameters;    // zero_optimization.offload_param.device, likewise
+  int64_t updateElements = 0;       // zero_optimization.sub_group_size, of an update whose state lies on NVMe
   std::string offloadOptimizer;     // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
   std::optional<NvmeFiles> nvme;    // none: nothing lies on NVMe
   int64_t checkpointBuffer = 0;     // bytes of a rank, of --save; 0: a step waits until its checkpoint is written

@@ -151,7 +151,7 @@ constexpr KeyRule rules[] = {
     {"zero_optimization.stage3_param_persistence_threshold", Honoured, "", ""},
     {"zero_optimization.stage3_prefetch_bucket_size", Honoured, "", ""},
     {"zero_optimization.stage3_use_all_reduce_for_fetch_params", Subsumed, inPlace, ""},
-    {"zero_optimization.sub_group_size", Subsumed, "one update a bucket, in place: no tile is needed", ""},
+    {"zero_optimization.sub_group_size", Honoured, "", ""},
     {"zero_optimization.use_multi_rank_bucket_allreduce", Subsumed, toOwner, ""},
     {"zero_optimization.zero_hpz_partition_size", Subsumed,
      "what the backward needs again stays gathered, as stage3_max_live_parameters and stage3_max_reuse_distance allow",

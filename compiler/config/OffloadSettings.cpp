@@ -19,7 +19,7 @@ constexpr std::string_view activations = "deepstatic.offload", anyFolder = "deep
                            optimizerFolder = "zero_optimization.offload_optimizer.nvme_path",
                            parameters = "zero_optimization.offload_param.device",
                            parametersFolder = "zero_optimization.offload_param.nvme_path", blockSize = "aio.block_size",
-                           queueDepth = "aio.queue_depth";
+                           queueDepth = "aio.queue_depth", groupSize = "zero_optimization.sub_group_size";
 constexpr size_t longestRule = 1000;
 
 /// {"REGEX of module scopes": "none", "cpu" or "nvme"}.
@@ -87,6 +87,10 @@ void resolveOffload(Resolver &resolver, Config &config) {
   resolveActivations(resolver, config);
   config.offloadOptimizer = resolver.stringOrDefault(optimizer);
   config.offloadParameters = resolver.stringOrDefault(parameters);
+  if (config.offloadOptimizer != "nvme")
+    resolver.subsume(groupSize, "updates are made where their state lies, whole: no pieces of it are copied");
+  else if (config.updateElements = resolver.integerOrDefault(groupSize); config.updateElements < 1)
+    resolver.refuse(groupSize, "so many elements of a parameter are updated at once; it takes 1 and more");
   if (config.offloadOptimizer == "nvme" || config.offloadParameters == "nvme" ||
       std::ranges::count(config.offload, "nvme", &OffloadRule::device) > 0) {
     config.nvme = readNvme(resolver);

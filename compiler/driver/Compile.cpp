@@ -384,6 +384,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   for (const config::OffloadRule &rule : config.offload)
     options.offload.activations.push_back(rule.modules + "=" + memorySpace(rule.device));
   options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
+  options.offload.updateElements = config.updateElements;
   options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";

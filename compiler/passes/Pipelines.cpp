@@ -172,6 +172,8 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway
     pm.addPass(createOffloadParameters({.space = offload.optimizer, .forStep = true}));
   if (!offload.optimizer.empty()) {
+    if (offload.updateElements > 0)
+      addOptional(pm, options, createSplitUpdates({.elements = offload.updateElements}));
     // First what may be updated in the backward; then updates find gradients where they lie.
     addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer}));
     pm.addPass(createOffloadGradients({.space = offload.optimizer}));

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -141,6 +142,29 @@ def test_every_optimizer(tools, tmp_path, prepared, optimizer, space):
 
 
 # ---- parameters, and all of it at once
+
+@pytest.mark.parametrize("clipping", [0, 0.5])
+@pytest.mark.parametrize("case", SOME, ids=str)
+def test_updates_in_pieces(tools, tmp_path, prepared, case, clipping):
+    """Of state in files, by sub_group_size: no more elements at once, in less host memory, and the same bits."""
+    there = updated_there("nvme", tmp_path)["zero_optimization"]
+    keys = {"gradient_clipping": clipping}
+    model, micro, data = prepared(case[0])
+    plain, _ = compile_plan(tools, tmp_path, model, micro, case, keys)
+    whole, before = compile_plan(tools, tmp_path, model, micro, case, {**keys, "zero_optimization": there})
+    plan, after = compile_plan(tools, tmp_path, model, micro, case, {**keys, "zero_optimization": {**there, "sub_group_size": 5000}})
+    assert sizes_of_updates(whole)[-1] > 5000 >= sizes_of_updates(plan)[-1]
+    assert len(sizes_of_updates(plan)) > len(sizes_of_updates(whole))
+    assert arena(after, "host") <= arena(before, "host")
+    require_same_bits(tools, plain, plan, after, data, case[2])
+
+
+def sizes_of_updates(plan):
+    """Elements that each update of the host's makes anew, on rank 0, ascending."""
+    role = read_plan(plan).roles[0]
+    return sorted(math.prod(command.kernel.operands[0].shape) for routine in role.routines for command in routine.commands
+                  if command.kernel.kernel == "adamw" and role.queues[command.queue].kind == 7)
+
 
 def parameters_there(space, folder):
     where = {"device": "cpu"} if space == "host" else {"device": "nvme", "nvme_path": str(folder)}

@@ -251,4 +251,41 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
   ];
 }
 
+def SplitUpdates : DsPass<"ds-split-updates", ["::ds::plan::PlanDialect"]> {
+  let summary = "large updates in pieces";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    // becomes with elements=600
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %m = plan.buffer "m" in @device bytes 4096 scope plan category optimizer slots 1 of @m
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<600xf32>, tensor<600xf32>, tensor<600xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<424xf32>, tensor<424xf32>, tensor<424xf32>] access [3, 1, 3] at [2400, 2400, 2400] on @compute
+      }
+    }
+    ```
+    An update that `ds-offload-optimizer` will run on the host, and that is element by element (all but Lamb's), is cut into pieces.
+    So of a large one less lies in host memory at once, and a piece is read from its file while others are computed and written.
+    Cf. sub_group_size of DeepSpeed (ZeRO-Infinity).
+  }];
+  let options = [
+    Option<"elements", "elements", "int64_t", "0", "most of a piece; no default">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state stay">,
+  ];
+}
+
 #endif // DS_PASSES_OFFLOAD_TD

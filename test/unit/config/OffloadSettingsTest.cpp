@@ -56,6 +56,16 @@ TEST(OffloadSettings, FilesLieInOneFolder) {
   EXPECT_EQ(config.nvme->queueDepth, 3);
 }
 
+TEST(OffloadSettings, PiecesAreForUpdatesFromFiles) {
+  const auto elementsOf = [](const std::string &device) {
+    return resolve(R"("zero_optimization": {"sub_group_size": 5e4, "offload_optimizer": {"device": ")" + device +
+                   R"(", "nvme_path": "/a"}})")
+        .updateElements;
+  };
+  EXPECT_EQ(elementsOf("nvme"), 50'000);
+  EXPECT_EQ(elementsOf("cpu"), 0);
+}
+
 TEST(OffloadSettings, Refusals) {
   const std::string there = R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"}, )";
   for (const auto &[members, sentence] : std::vector<std::pair<std::string, std::string>>{
@@ -64,6 +74,8 @@ TEST(OffloadSettings, Refusals) {
            {R"("deepstatic": {"offload": {"mlp": "disk"}})", R"(it takes "none", "cpu" or "nvme")"},
            {R"("deepstatic": {"offload": {"": "cpu"}})", "an empty expression names no module"},
            {R"("deepstatic": {"offload": {"mlp": "nvme"}})", "no key nvme_path names a folder"},
+           {R"("zero_optimization": {"sub_group_size": 0, "offload_optimizer": {"device": "nvme", "nvme_path": "/a"}})",
+            "it takes 1 and more"},
            {there + R"("aio": {"block_size": 5000})", "must be a multiple of 4096"},
            {there + R"("aio": {"queue_depth": 0})", "it takes 1 to 1024"}})
     EXPECT_NE(refusal(members).find(sentence), std::string::npos) << refusal(members);

@@ -1,0 +1,25 @@
+// RUN: ds-opt %s --ds-split-updates=elements=600 | FileCheck %s
+
+// Tests that an update is cut where it has more elements, with scalars whole; one of few elements, one of a small state and
+// Lamb's, whose step depends on all elements, stay.
+// CHECK-LABEL: plan.routine @update
+// CHECK-NEXT:    plan.kernel "sgd" {}({{.*}}) : [tensor<600xf32>, tensor<600xf32>, tensor<600xf32>, tensor<f32>] access [3, 1, 3, 1] at [0, 0, 0, 0]
+// CHECK-NEXT:    plan.kernel "sgd" {}({{.*}}) : [tensor<600xf32>, tensor<600xf32>, tensor<600xf32>, tensor<f32>] access [3, 1, 3, 1] at [2400, 2400, 2400, 0]
+// CHECK-NEXT:    plan.kernel "sgd" {}({{.*}}) : [tensor<80xf32>, tensor<80xf32>, tensor<80xf32>, tensor<f32>] access [3, 1, 3, 1] at [4800, 4800, 4800, 0]
+// CHECK-NEXT:    plan.kernel "sgd" {}({{.*}}) : [tensor<512xf32>, tensor<512xf32>, tensor<512xf32>, tensor<f32>] access [3, 1, 3, 1] at [2048, 2048, 2048, 0]
+// CHECK-NEXT:    plan.kernel "lamb" {}({{.*}}) : [tensor<40x32xf32>
+// CHECK-NEXT:  }
+plan.role @r ranks [0, 0] {
+  plan.arena @device space device
+  plan.queue @compute kind compute
+  %w = plan.buffer "w" in @device bytes 5120 scope plan category weights slots 1 of @w
+  %m = plan.buffer "m" in @device bytes 5120 scope plan category optimizer slots 1 of @m
+  %v = plan.buffer "v" in @device bytes 5120 scope plan category optimizer slots 1 of @v
+  %g = plan.buffer "g" in @device bytes 5120 scope step category gradients slots 1
+  %r = plan.buffer "r" in @device bytes 4 scope step category activations slots 1
+  plan.routine @update phase update {
+    plan.kernel "sgd" {}(%w, %g, %m, %r) : [tensor<40x32xf32>, tensor<40x32xf32>, tensor<40x32xf32>, tensor<f32>] access [3, 1, 3, 1] at [0, 0, 0, 0] on @compute
+    plan.kernel "sgd" {}(%w, %g, %m, %r) : [tensor<512xf32>, tensor<512xf32>, tensor<512xf32>, tensor<f32>] access [3, 1, 3, 1] at [2048, 2048, 2048, 0] on @compute
+    plan.kernel "lamb" {}(%w, %g, %m, %v) : [tensor<40x32xf32>, tensor<40x32xf32>, tensor<40x32xf32>, tensor<40x32xf32>] access [3, 1, 3, 3] at [0, 0, 0, 0] on @compute
+  }
+}
