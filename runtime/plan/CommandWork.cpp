@@ -22,18 +22,10 @@ using proto::Operand;
 using proto::Plan;
 using proto::Role;
 
-double bytesOf(const Operand &operand) {
-  const auto dtype = dtypeFromNumber(int(operand.dtype()));
-  double bytes = dtype ? double(byteSize(*dtype)) : 0;
-  for (int64_t size : operand.shape())
-    bytes *= double(size);
-  return bytes;
-}
-
 template <typename Operands> double sumOfBytes(const Operands &operands) {
   double bytes = 0;
   for (const Operand &operand : operands)
-    bytes += operand.access() == Operand::SCRATCH ? 0 : bytesOf(operand);
+    bytes += operand.access() == Operand::SCRATCH ? 0 : double(bytesOf(operand));
   return bytes;
 }
 
@@ -42,11 +34,11 @@ double bytesTouched(const Command &command) {
   case Command::kKernel:
     return sumOfBytes(command.kernel().operands());
   case Command::kFill:
-    return bytesOf(command.fill().target());
+    return double(bytesOf(command.fill().target()));
   case Command::kCopy:
-    return bytesOf(command.copy().source()) + bytesOf(command.copy().target());
+    return double(bytesOf(command.copy().source()) + bytesOf(command.copy().target()));
   case Command::kFeed:
-    return bytesOf(command.feed().target());
+    return double(bytesOf(command.feed().target()));
   case Command::kSend:
     return sumOfBytes(command.send().sources());
   case Command::kReceive:
@@ -54,7 +46,7 @@ double bytesTouched(const Command &command) {
   case Command::kCollective: {
     double bytes = 0;
     for (const proto::CollectivePart &part : command.collective().parts())
-      bytes += bytesOf(part.source()) + bytesOf(part.target());
+      bytes += double(bytesOf(part.source()) + bytesOf(part.target()));
     return bytes;
   }
   case Command::KIND_NOT_SET:
@@ -94,6 +86,14 @@ std::string nameOf(const Command &command) {
 }
 
 } // namespace
+
+uint64_t bytesOf(const Operand &operand) {
+  const auto dtype = dtypeFromNumber(int(operand.dtype()));
+  uint64_t bytes = dtype ? uint64_t(byteSize(*dtype)) : 0;
+  for (int64_t size : operand.shape())
+    bytes *= uint64_t(size);
+  return bytes;
+}
 
 Rates ratesOf(const Plan &plan) {
   const proto::Rates &rates = plan.machine().rates();

@@ -13,6 +13,9 @@ namespace ds::plan {
 /// Of the plan's machine; unknown of most.
 Rates ratesOf(const proto::Plan &plan);
 
+/// Of an operand's elements; 0 of a type that is none.
+uint64_t bytesOf(const proto::Operand &operand);
+
 /// FLOP of products, and what a command reads and writes, in bytes; scratch does not count.
 Work workOf(const proto::Command &command);
 

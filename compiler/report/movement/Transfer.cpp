@@ -1,7 +1,6 @@
 //===- Transfer.cpp - copies between memories -------------------------------===//
 #include "compiler/report/movement/Transfer.h"
 
-#include "core/DType.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -52,14 +51,6 @@ TransferBytes transferBytesPerStep(const Role &role) {
 
 const plan::proto::Program &stepOf(const Role &role) {
   return *std::ranges::find(role.programs(), "step", &plan::proto::Program::name);
-}
-
-uint64_t bytesOf(const Operand &operand) {
-  const auto dtype = dtypeFromNumber(int(operand.dtype()));
-  uint64_t bytes = dtype ? uint64_t(byteSize(*dtype)) : 0;
-  for (int64_t size : operand.shape())
-    bytes *= uint64_t(size);
-  return bytes;
 }
 
 } // namespace ds::report

@@ -1,6 +1,7 @@
 //===- Transfer.h - copies between memories ---------------------------------===//
 #pragma once
 
+#include "runtime/plan/CommandWork.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>
@@ -32,6 +33,6 @@ TransferBytes transferBytesPerStep(const plan::proto::Role &role);
 /// The program `step` of a role; every role has it.
 const plan::proto::Program &stepOf(const plan::proto::Role &role);
 
-uint64_t bytesOf(const plan::proto::Operand &operand);
+using plan::bytesOf;
 
 } // namespace ds::report
