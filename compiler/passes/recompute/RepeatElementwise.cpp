@@ -6,7 +6,8 @@
 //    chain of elementwise ops down to such values.
 // 3. Where the backward reads a cheap value, its chain is cloned in front of the first reader: once for the elementwise
 //    ops that read it, and once for all others. So one loop makes what a product reads, another goes on from the kept
-//    values to the gradient, and they hand no values of the chain to each other through memory.
+//    values to the gradient, and they hand no values of the chain to each other through memory. With `once` there is
+//    one chain for both.
 // Pointwise ops are repeated for the same reason by torch.compile's partitioner (He and Zachariah, "Min-cut optimal(*)
 // recomputation", 2022): they cost less than reading what they would have kept.
 //
@@ -32,7 +33,7 @@ namespace {
 
 class Repeating {
 public:
-  explicit Repeating(Block &block) {
+  Repeating(Block &block, bool once) : once_(once) {
     bool backward = false;
     for (Operation &op : block) {
       backward |= isa<train::LossGradientOp>(op);
@@ -78,7 +79,7 @@ private:
     Operation *op = value.getDefiningOp();
     if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader))
       return value;
-    llvm::DenseMap<Value, Value> &copies = reader->hasTrait<train::Elementwise>() ? copiesForLoops_ : copies_;
+    llvm::DenseMap<Value, Value> &copies = !once_ && reader->hasTrait<train::Elementwise>() ? copiesForLoops_ : copies_;
     if (Value known = copies.lookup(value))
       return known;
     IRMapping mapping;
@@ -87,6 +88,7 @@ private:
     return copies[value] = OpBuilder(reader).clone(*op, mapping)->getResult(0);
   }
 
+  const bool once_;
   SmallVector<Operation *> forward_, backward_;
   llvm::DenseSet<Operation *> later_;                    // of the backward pass
   llvm::DenseSet<Value> kept_, cheap_;                   // looked up, never iterated
@@ -94,10 +96,12 @@ private:
 };
 
 struct RepeatElementwise : ds::impl::RepeatElementwiseBase<RepeatElementwise> {
+  using RepeatElementwiseBase::RepeatElementwiseBase;
+
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
-        Repeating(block).run();
+        Repeating(block, once).run();
   }
 };
 

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --ds-repeat-elementwise | FileCheck %s
+// RUN: ds-opt %s --ds-repeat-elementwise=once | FileCheck %s --check-prefix=ONCE
 
 // Tests that what elementwise ops make of a value the backward has anyway is made again behind the seed, once, and that
 // the results of other ops are kept.
@@ -38,6 +39,12 @@ func.func @microbatch(%x: tensor<4xf32>, %w: tensor<4x4xf32>) {
 // CHECK-NEXT:  %[[SECOND:.*]] = train.mul %arg0, %arg0
 // CHECK-NEXT:  %[[SUM:.*]] = train.add %[[PRODUCT]], %[[SECOND]]
 // CHECK-NEXT:  train.mul %[[SUM]], %[[SECOND]]
+// ONCE-LABEL:  func.func @evaluate
+// ONCE:        train.loss_gradient
+// ONCE-NEXT:   %[[COPY:.*]] = train.mul %arg0, %arg0
+// ONCE-NEXT:   %[[PRODUCT:.*]] = train.matmul %[[COPY]], %arg0
+// ONCE-NEXT:   %[[SUM:.*]] = train.add %[[PRODUCT]], %[[COPY]]
+// ONCE-NEXT:   train.mul %[[SUM]], %[[COPY]]
 func.func @evaluate(%x: tensor<4x4xf32>) {
   %0 = train.mul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %g = train.loss_gradient 1.0 : tensor<f32>
