@@ -18,6 +18,8 @@
 //    "zero": {"weights" | "gradients" | "optimizer": {"whole_bytes", "rank_bytes", "rank_padding"},
 //             "buckets": [{"name", "elements", "rank_bytes", "held", "rank_padding", "members"}]},
 //    "wire_bytes_per_step", "flops_per_step" (matrix products), "recompute_flops_per_step",
+//    "commands_of_step": [{"kernel" (or "copy", "fill", ...), "commands", "flops", "bytes", and where the machine has
+//        rates "seconds" (by the cost model, one after another)}],
 //    "transfer_bytes_per_step": {"out" (of device memory), "back"}, where there are any,
 //    "movement": where anything moves or would have to, between device and host memory: {"room_bytes" (of device
 //        memory), "moved_bytes", "least_bytes" (of any schedule of the same commands), "forced_bytes" (of these,
