@@ -10,9 +10,7 @@
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

@@ -7,9 +7,8 @@
 //    so is a lookup of few rows: they alone come to the device.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
 //    the parameters of two commands. What takes longer than that over the machine's link comes earlier.
-// 4. With for-step, what is read comes once a run of a program and stays for it (StepParameters below): beside the
-// first
-//    routine that uses it or, where that is called for several micro-batches, from the start of the step on.
+// 4. With for-step, what is read comes once a run of a program and stays for it (StepParameters below): beside
+//    the first routine that uses it or, where that is called for several micro-batches, from the start of the step on.
 // Rajbhandari et al., ZeRO-Infinity, SC 2021. Under ZeRO-3 a rank brings its slice, in front of the gather.
 //
 //===----------------------------------------------------------------------===//
