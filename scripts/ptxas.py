@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "ptxas.md"
 REGISTERS = 65536  # of a multiprocessor, and so of a block
 # Those that a step of a language model spends its time in may not spill: by family. The others are for float64 or are oracles of a library's.
-HOT = ("clip", "index", "loss", "matmul", "movement", "norm", "random", "reduce", "optimizer/adamw", "optimizer/lion", "optimizer/sgd")
+HOT = ("clip", "elementwise", "index", "loss", "matmul", "movement", "norm", "random", "reduce", "optimizer/adamw", "optimizer/lion", "optimizer/sgd")
 
 
 def nvcc():
@@ -58,11 +58,11 @@ def kernels_of(log):
     names = subprocess.run(["c++filt", *mangled], text=True, capture_output=True).stdout.splitlines() if mangled else []
     rows = []
     for entry, name in zip(mangled, names):
-        body = log.split(f"Compiling entry function '{entry}'", 1)[1]
-        spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", body)
+        body = log.split(f"Compiling entry function '{entry}'", 1)[1].split("Compiling entry function", 1)[0]
+        spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", body)  # of the kernel and what it calls
         used = re.search(r"Used (\d+) registers(.*)", body)
         shared = re.search(r"(\d+) bytes smem", used.group(2))
-        rows.append((plain(name), int(used.group(1)), int(spills.group(1)) + int(spills.group(2)), int(shared.group(1)) if shared else 0))
+        rows.append((plain(name), int(used.group(1)), sum(int(bytes_) for pair in spills for bytes_ in pair), int(shared.group(1)) if shared else 0))
     return rows
 
 
@@ -105,8 +105,8 @@ HEAD = """# Our own kernels by ptxas
 
 `scripts/ptxas.py --update` writes this page: nvcc 13.0, sm_90a, the flags of the build. A file has a kernel in several instances (types); each column has its largest value.
 A block is the largest that the kernel is launched with (`__launch_bounds__`). Registers times threads are at most 65,536, and hot kernels spill nothing: `scripts/ptxas.py` fails
-where that does not hold. These are the compiler's figures; nothing was measured on a GPU. Those that spill are our own attention, the oracle of cuDNN's, the interpreter of
-elementwise programs, and Adagrad in float64.
+where that does not hold. These are the compiler's figures; nothing was measured on a GPU. Those that spill are our own attention, the oracle of cuDNN's,
+and Adagrad in float64.
 
 | file | kernel | instances | threads of a block | registers of a thread | bytes spilled | bytes of shared memory |
 |---|---|---|---|---|---|---|

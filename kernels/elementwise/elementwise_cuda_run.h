@@ -40,14 +40,12 @@ template <typename Arguments> struct ElementwiseThread {
   int64_t first; ///< element
   int count;     ///< elements, 1 to the width
 
-  DS_HOST_DEVICE int64_t offset(const ElementwiseInput &input, int w) const {
+  DS_OUT_OF_LINE int64_t offset(const ElementwiseInput &input, int w) const {
     if (input.spread == Spread::Full)
       return first + w;
     if (input.spread == Spread::Scalar)
       return 0;
     const int last = arguments.dimensions - 1;
-    if (arguments.wholeRows && w > 0)
-      return offset(input, 0) + w * input.strides[last];
     int64_t result = 0;
     if (arguments.small) {
       uint32_t rest = uint32_t(first + w);
@@ -75,21 +73,23 @@ template <typename T> struct alignas(4 * sizeof(T)) Four {
 template <typename Arguments, int slotCount> struct FloatElementwise : ElementwiseThread<Arguments> {
   using Base = ElementwiseThread<Arguments>;
   static constexpr int width = elementwiseWidth;
-  float previous[width], slots[slotCount][width];
+  using Floats = Four<float>;
+  Floats previous, slots[slotCount];
 
   DS_HOST_DEVICE FloatElementwise(const Arguments &arguments, int64_t first)
       : Base{arguments, first, int(arguments.elements - first < width ? arguments.elements - first : width)} {
     for (int w = 0; w < width; ++w)
-      previous[w] = 0;
+      previous.values[w] = 0;
   }
 
   template <typename T, typename Convert>
-  DS_HOST_DEVICE void loadAs(const ElementwiseInput &input, const void *data, float *to, Convert convert) const {
+  DS_HOST_DEVICE Floats loadAs(const ElementwiseInput &input, const void *data, Convert convert) const {
+    Floats to;
     if (input.spread == Spread::Full && Base::arguments.aligned && Base::count == width) {
       const auto four = *reinterpret_cast<const Four<T> *>(static_cast<const T *>(data) + Base::first);
       for (int w = 0; w < width; ++w)
-        to[w] = convert(four.values[w]);
-      return;
+        to.values[w] = convert(four.values[w]);
+      return to;
     }
     const int64_t start = Base::offset(input, 0);
     const bool row = Base::arguments.wholeRows || input.spread != Spread::Strided;
@@ -98,41 +98,40 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
                                                             : input.strides[Base::arguments.dimensions - 1];
     for (int w = 0; w < width; ++w)
       if (w < Base::count)
-        to[w] = convert(static_cast<const T *>(data)[row ? start + w * stride : Base::offset(input, w)]);
+        to.values[w] = convert(static_cast<const T *>(data)[row ? start + w * stride : Base::offset(input, w)]);
       else
-        to[w] = 0;
+        to.values[w] = 0;
+    return to;
   }
 
-  DS_HOST_DEVICE void load(int index, float *to) const {
+  DS_OUT_OF_LINE Floats load(int index) const {
     const ElementwiseInput &input = Base::arguments.input[index];
     const void *data = Base::arguments.address[index];
     if (input.type == DType::F32)
-      loadAs<float>(input, data, to, [](float x) { return x; });
-    else if (input.type == DType::BF16)
-      loadAs<BFloat16>(input, data, to, [](BFloat16 x) { return float(x); });
-    else
-      loadAs<uint8_t>(input, data, to, [](uint8_t x) { return x ? 1.0f : 0.0f; });
+      return loadAs<float>(input, data, [](float x) { return x; });
+    if (input.type == DType::BF16)
+      return loadAs<BFloat16>(input, data, [](BFloat16 x) { return float(x); });
+    return loadAs<uint8_t>(input, data, [](uint8_t x) { return x ? 1.0f : 0.0f; });
   }
 
-  DS_HOST_DEVICE void fetch(Source source, int index, float *to) const {
+  DS_HOST_DEVICE Floats fetch(Source source, int index) const {
     if (source == Source::Input)
-      return load(index, to);
-    for (int w = 0; w < width; ++w)
-      to[w] = source == Source::Slot ? slots[index][w] : previous[w];
+      return load(index);
+    return source == Source::Slot ? slots[index] : previous;
   }
 
   template <typename T, typename Convert>
-  DS_HOST_DEVICE void storeAs(void *data, const float *from, Convert convert) const {
+  DS_HOST_DEVICE void storeAs(void *data, const Floats &from, Convert convert) const {
     T *to = static_cast<T *>(data) + Base::first;
     if (Base::arguments.aligned && Base::count == width) {
       Four<T> four;
       for (int w = 0; w < width; ++w)
-        four.values[w] = convert(from[w]);
+        four.values[w] = convert(from.values[w]);
       *reinterpret_cast<Four<T> *>(to) = four;
       return;
     }
     for (int w = 0; w < Base::count; ++w)
-      to[w] = convert(from[w]);
+      to[w] = convert(from.values[w]);
   }
 
   DS_HOST_DEVICE static float rounded(DType type, float x) {
@@ -142,57 +141,65 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
   }
 
   /// One step on the fetched operands; the opcode is the same for all threads.
-  DS_HOST_DEVICE void evaluate(const ElementwiseStep &step) {
-    float a[width] = {}, b[width] = {}, c[width] = {}, r[width];
+  DS_HOST_DEVICE Floats evaluate(const ElementwiseStep &step) const {
+    Floats a{}, b{}, c{}, r;
     if (step.sources[0] != Source::None)
-      fetch(step.sources[0], step.indices[0], a);
+      a = fetch(step.sources[0], step.indices[0]);
     if (step.sources[1] != Source::None)
-      fetch(step.sources[1], step.indices[1], b);
+      b = fetch(step.sources[1], step.indices[1]);
     if (step.sources[2] != Source::None)
-      fetch(step.sources[2], step.indices[2], c);
+      c = fetch(step.sources[2], step.indices[2]);
     const ElementwiseOp op = step.op;
     const auto each = [&](auto f) {
       for (int w = 0; w < width; ++w)
-        r[w] = f(w);
+        r.values[w] = f(a.values[w], b.values[w], c.values[w]);
+      return r;
     };
-    if (op == ElementwiseOp::Constant)
-      each([&](int) { return step.type == DType::Bool ? float(step.constant != 0) : float(step.constant); });
-    else if (op == ElementwiseOp::Select)
-      each([&](int w) { return a[w] != 0 ? b[w] : c[w]; });
-    else if (op == ElementwiseOp::Add)
-      each([&](int w) { return a[w] + b[w]; });
-    else if (op == ElementwiseOp::Mul)
-      each([&](int w) { return a[w] * b[w]; });
-    else if (isComparison(op))
-      each([&](int w) { return float(compared(op, a[w], b[w])); });
-    else if (isLogic(op))
-      each([&](int w) { return float(logical(op, a[w], b[w])); });
-    else if (op == ElementwiseOp::Not)
-      each([&](int w) { return float(a[w] == 0); });
-    else if (op == ElementwiseOp::IsNan)
-      each([&](int w) { return float(a[w] != a[w]); });
-    else if (op == ElementwiseOp::Cast && step.type == DType::Bool)
-      each([&](int w) { return float(a[w] != 0); });
-    else if (elementwiseArity(op) == 2)
-      each([&](int w) { return floatBinary(op, a[w], b[w]); });
-    else
-      each([&](int w) { return floatUnary(op, a[w]); }); // Copy and Cast too
-    for (int w = 0; w < width; ++w)
-      previous[w] = rounded(step.type, r[w]);
-    if (step.slot != noSlot)
-      for (int w = 0; w < width; ++w)
-        slots[step.slot][w] = previous[w];
+    if (op == ElementwiseOp::Constant) {
+      const float value = step.type == DType::Bool ? float(step.constant != 0) : float(step.constant);
+      return each([&](float, float, float) { return value; });
+    }
+    if (op == ElementwiseOp::Select)
+      return each([](float x, float y, float z) { return x != 0 ? y : z; });
+    if (op == ElementwiseOp::Add)
+      return each([](float x, float y, float) { return x + y; });
+    if (op == ElementwiseOp::Sub)
+      return each([](float x, float y, float) { return x - y; });
+    if (op == ElementwiseOp::Mul)
+      return each([](float x, float y, float) { return x * y; });
+    if (isComparison(op))
+      return each([&](float x, float y, float) { return float(compared(op, x, y)); });
+    if (isLogic(op))
+      return each([&](float x, float y, float) { return float(logical(op, x, y)); });
+    if (op == ElementwiseOp::Not)
+      return each([](float x, float, float) { return float(x == 0); });
+    if (op == ElementwiseOp::IsNan)
+      return each([](float x, float, float) { return float(x != x); });
+    if (op == ElementwiseOp::Cast && step.type == DType::Bool)
+      return each([](float x, float, float) { return float(x != 0); });
+    if (elementwiseArity(op) == 2)
+      return each([&](float x, float y, float) { return binary(op, x, y); });
+    return each([&](float x, float, float) { return unary(op, x); }); // Copy and Cast too
   }
+
+  /// Out of line: with four copies of every function of the library within, a thread would need all its registers.
+  DS_OUT_OF_LINE static float unary(ElementwiseOp op, float a) { return floatUnary(op, a); }
+  DS_OUT_OF_LINE static float binary(ElementwiseOp op, float a, float b) { return floatBinary(op, a, b); }
 
   /// Results are written at the end: one may be the memory of an input.
   DS_HOST_DEVICE void run() {
-    for (int k = 0; k < Base::arguments.steps; ++k)
-      evaluate(Base::arguments.step[k]);
-    float values[width];
+    for (int k = 0; k < Base::arguments.steps; ++k) {
+      const ElementwiseStep &step = Base::arguments.step[k];
+      previous = evaluate(step);
+      for (float &value : previous.values)
+        value = rounded(step.type, value);
+      if (step.slot != noSlot)
+        slots[step.slot] = previous;
+    }
     for (int r = 0; r < Base::arguments.results; ++r) {
       const ElementwiseResult &result = Base::arguments.result[r];
       void *to = Base::arguments.address[Base::arguments.inputs + r];
-      fetch(result.source, result.index, values);
+      const Floats values = fetch(result.source, result.index);
       if (result.type == DType::F32)
         storeAs<float>(to, values, [](float x) { return x; });
       else if (result.type == DType::BF16)

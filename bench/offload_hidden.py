@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""How much of the transfers of a step with optimizer state on NVMe is hidden: GPT-2 124M in fp32, one rank of one thread, a core left free for the host.
+
+hidden = 1 - (step with - step without) / alone. "with" keeps moments in a file and updates on the host, "without" keeps all in device memory;
+every round runs both, with clipping and without, in processes of their own. "alone" is what the transfers of a step take one after another: bytes
+of the plan by the speeds of this drive (`nvme-speed`, which writes and reads as ds-run does) and of a copy in memory, both measured first. The machine
+file names these speeds, so ds-opt plans for them. Prints a line of each round, and fails where losses differ.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import ranks
+import rounds
+from rounds import BIN, ROOT
+
+WORK = ROOT / "build" / "bench" / "offload-hidden"
+WORDS, SAMPLES = 2000, 32
+MIB = 1 << 20
+FILE = 1024 * MIB  # bytes by which the drive is measured
+LATENCY_US = {"device-host": 2, "host-nvme": 100}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ranks.add_arguments(parser)
+    parser.add_argument("--size", default="small", help="of GPT-2 (%(default)s)")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--seq", type=int, default=256)
+    parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step (%(default)s)")
+    parser.add_argument("--clipping", type=float, nargs="+", default=[0.0, 1.0])
+    parser.add_argument("--nvme", type=Path, default=WORK, help="folder on the drive (%(default)s)")
+    return parser.parse_args()
+
+
+def measure_links(args):
+    """Bytes a second: {"read", "write", "copy"}; the last of arrays larger than caches."""
+    import numpy
+    speeds = json.loads(subprocess.check_output([BIN / "nvme-speed", args.nvme, str(FILE), str(MIB), "8", str(16 * MIB), "huge"]))
+    source, target = numpy.ones(FILE // 8), numpy.zeros(FILE // 8)
+    seconds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        numpy.copyto(target, source)
+        seconds.append(time.perf_counter() - begin)
+    return {"read": speeds["read"], "write": speeds["write"], "copy": FILE / min(seconds)}
+
+
+def write_machine(speeds):
+    links = {"device-host": speeds["copy"], "host-nvme": min(speeds["read"], speeds["write"])}
+    machine = {**ranks.MACHINE, "links": [{"between": between, "bandwidth_gb_per_s": speed / 1e9, "latency_us": LATENCY_US[between]} for between, speed in links.items()]}
+    (WORK / "machine.json").write_text(json.dumps(machine))
+
+
+def ds_config(args, clipping, away):
+    there = {"zero_optimization": {"offload_optimizer": {"device": "nvme", "nvme_path": str(args.nvme)}}} if away else {}
+    return {"train_micro_batch_size_per_gpu": args.batch, "gradient_accumulation_steps": args.accumulation, "gradient_clipping": clipping,
+            "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}, **there}
+
+
+def alone_seconds(plan, speeds):
+    """Of all transfers of a step."""
+    report = json.loads(subprocess.check_output([BIN / "ds-opt", "report", plan, "--format", "json"]))
+    ways = report["ranks_detail"][0]["transfer_bytes_per_step"]
+    return ways["read"] / speeds["read"] + ways["write"] / speeds["write"] + (ways["out"] + ways["back"]) / speeds["copy"]
+
+
+def print_rounds(name, without, away, alone):
+    for first, second in zip(without, away, strict=True):
+        if first["losses"] != second["losses"]:
+            sys.exit(f"error: {name}: losses differ, {first['losses']} without and {second['losses']} with")
+    pairs = [(statistics.median(first["seconds"]), statistics.median(second["seconds"])) for first, second in zip(without, away)]
+    hidden = [1 - (second - first) / alone for first, second in pairs]
+    for (first, second), share in zip(pairs, hidden):
+        print(f"{name}: without {first:.3f} s, with {second:.3f} s, alone {alone:.3f} s ({alone / first:.2f} of it), hidden {100 * share:.0f} %")
+    print(f"{name}: hidden {100 * statistics.median(hidden):.0f} %, the median of {len(hidden)} rounds")
+
+
+def main():
+    args = parse()
+    args.nvme.mkdir(parents=True, exist_ok=True)
+    rounds.require_tools("nvme-speed")
+    ranks.make_work(WORK, ["gpt2", "--size", args.size, "--seq", str(args.seq)], WORDS, SAMPLES, args.seq)
+    speeds = measure_links(args)
+    print(", ".join(f"{way} {speed / 1e9:.2f} GB/s" for way, speed in speeds.items()))
+    write_machine(speeds)
+    plans = {(clipping, away): WORK / f"{clipping}-{'away' if away else 'here'}.dsplan" for clipping in args.clipping for away in (False, True)}
+    for (clipping, away), plan in plans.items():
+        ranks.compile_plan(WORK, ds_config(args, clipping, away), plan, ranks=1)
+    results, failures = rounds.interleave({case: partial(ranks.run_ours, args, WORK, False, plan, ranks=1) for case, plan in plans.items()}, args.rounds)
+    if failures:
+        sys.exit("error: " + "; ".join(f"{case} {why}" for case, why in failures.items()))
+    for clipping in args.clipping:
+        print_rounds(f"clipping {clipping:g}", results[clipping, False], results[clipping, True], alone_seconds(plans[clipping, True], speeds))
+
+
+if __name__ == "__main__":
+    main()
