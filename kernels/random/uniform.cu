@@ -1,6 +1,6 @@
-// uniform: numbers in [0, 1), drawn by Philox.h from (seed, step, micro-batch, op_id, element): those of the CPU, bit by
-// bit. A thread makes the four elements of a Philox block. The step is read from device memory, so that a captured launch
-// draws anew each step.
+// uniform: numbers in [0, 1), drawn by Philox.h from (seed, step, micro-batch, op_id, element): those of the CPU, bit
+// by bit. A thread makes the four elements of a Philox block. The step is read from device memory, so that a captured
+// launch draws anew each step.
 #include "kernels/cuda/Launch.cuh"
 #include "kernels/cuda/Number.cuh"
 #include "kernels/random/uniform_call.h"
@@ -10,9 +10,8 @@ namespace ds::kernels::cuda {
 namespace {
 
 template <typename T>
-__global__ void __launch_bounds__(blockThreads) uniformKernel(T *y, int64_t elements, uint64_t seed,
-                                                              const uint64_t *step, uint32_t microbatch,
-                                                              uint32_t opId) {
+__global__ void __launch_bounds__(blockThreads)
+    uniformKernel(T *y, int64_t elements, uint64_t seed, const uint64_t *step, uint32_t microbatch, uint32_t opId) {
   const uint64_t key = philoxStepKey(seed, *step);
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t block = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; block * 4 < elements; block += stride) {

@@ -7,12 +7,14 @@ import hashlib
 import json
 import math
 import os
+import sys
 
 import numpy
 import pytest
 from conftest import REPOSITORY, write_config
 from onnx import TensorProto
 from onnx_models import BATCH, Graph, central_difference
+from plan_files import read_plan, write_plan
 from safetensors.numpy import load_file, save_file
 from test_user_modules import MICRO, SAMPLES, STEPS, Trained, export, same_losses, trained  # noqa: F401
 
@@ -26,18 +28,18 @@ class Draws:
     def __init__(self, tools, folder):
         self.tools, self.folder, self.made = tools, folder, 0
 
-    def compile(self, *makers, accumulation=1):
-        """One parameter of zeros a maker, which gives the name of its draw."""
+    def compile(self, *makers, accumulation=1, ranks=1, first=0.0):
+        """One parameter a maker, which gives the name of its draw."""
         self.made += 1
         folder = self.folder / str(self.made)
         folder.mkdir()
         graph = Graph(dtype=TensorProto.FLOAT)
         graph.inputs = {"x": numpy.zeros((4 * BATCH, 1), numpy.float32)}
         for i, maker in enumerate(makers):
-            name = graph.parameter(f"p.{i}", numpy.zeros(SHAPE, numpy.float32))
+            name = graph.parameter(f"p.{i}", numpy.full(SHAPE, first, numpy.float32))
             graph.terms.append(graph.sum(graph.op("Mul", name, maker(graph, name))))
         config = write_config(folder / "c.json", BATCH, accumulation, SGD)
-        self.tools("ds-opt", "compile", graph.write(folder), "--config", config, "--ranks", 1, "-o", folder / "m.dsplan")
+        self.tools("ds-opt", "compile", graph.write(folder), "--config", config, "--ranks", ranks, "-o", folder / "m.dsplan")
         return folder
 
     def run(self, folder, *options, steps=1):
@@ -120,6 +122,13 @@ def test_bernoulli_follows_each_probability(draws):
     assert (drawn != integers).any()
 
 
+def test_in_16_bits_no_number_is_1(draws):
+    """Multiples of 2^-8, as torch.rand's; two in a thousand would be rounded up to 1."""
+    drawn, = draws(lambda graph, like: graph.op("Cast", graph.op("RandomUniformLike", like, dtype=TensorProto.BFLOAT16), to=1))
+    assert set(numpy.unique(drawn * 256)) == set(range(256))
+    near(drawn.mean(dtype=float), 0.5 - 1 / 512, 1 / math.sqrt(12), drawn.size)
+
+
 # ---- who draws the same
 
 def test_each_step_and_microbatch_has_its_own_numbers(draws):
@@ -131,6 +140,14 @@ def test_each_step_and_microbatch_has_its_own_numbers(draws):
     second = 2 * halves.astype(float) - one  # the mean over two micro-batches, the first of which draws as if alone
     assert second.min() > -1e-6 and second.max() < 1 + 1e-6
     require_independent(one, second)
+
+
+def test_ranks_draw_apart(draws):
+    """A rank's micro-batch is another; the checker knows that a sum over the ranks is no multiple of what one has."""
+    one, = draws.run(draws.compile(uniform, accumulation=2))
+    folder = draws.compile(uniform, ranks=2)
+    assert (draws.run(folder)[0] == one).all()
+    draws.tools("ds-opt", "verify", folder / "m.dsplan")
 
 
 def test_seeds(draws):
@@ -216,6 +233,27 @@ def evaluate(tools, plan, data) -> float:
     return json.loads(metrics.read_text().splitlines()[0])["eval_loss"]
 
 
+def in_bfloat16(graph, value):
+    return graph.op("Cast", value, to=TensorProto.BFLOAT16)
+
+
+@pytest.mark.parametrize("maker, mean", [
+    (lambda graph, like: graph.op("RandomUniformLike", like, low=2.0, high=3.0), 2.5),
+    (lambda graph, like: graph.op("RandomNormalLike", like, mean=2.0, scale=3.0), 2),
+    (lambda graph, like: graph.op("Bernoulli", graph.op("Mul", like, graph.constant(numpy.float32(0.25)))), 0.25),
+    (lambda graph, like: graph.op("Floor", graph.op("Add", graph.constant(numpy.float32(1.75)), uniform(graph, like))), 1.75),
+    (lambda graph, like: graph.op("Cast", graph.op("Floor", graph.op("Add", in_bfloat16(graph, graph.constant(numpy.float32(0.75))), graph.op(
+        "RandomUniformLike", like, dtype=TensorProto.BFLOAT16))), to=1), 0.75),
+    (lambda graph, like: graph.op("Cast", graph.op("Greater", graph.constant(numpy.float32(1.5)), uniform(graph, like)), to=1), 1),
+    (lambda graph, like: graph.op("Cast", graph.op("Greater", uniform(graph, like), graph.constant(numpy.float32(0.75))), to=1), 0.25),
+    (lambda graph, like: graph.op("Where", graph.op("Less", uniform(graph, like), graph.constant(numpy.float32(0.3))), graph.constant(
+        numpy.float32(5)), graph.constant(numpy.float32(7))), 7)],
+    ids=["uniform", "normal", "bernoulli", "floor", "floor in bfloat16", "always", "greater", "choice"])
+def test_evaluation_takes_means(maker, mean, draws):
+    folder = draws.compile(maker, first=1.0)
+    assert evaluate(draws.tools, folder / "m.dsplan", folder / "data.safetensors") == pytest.approx(mean * math.prod(SHAPE), rel=1e-6)
+
+
 @pytest.mark.parametrize("form", ["transformers", "timm"])
 def test_evaluation_drops_no_path(form, tools, tmp_path):
     """A mask's mean is its probability, so that a branch is handed on."""
@@ -268,12 +306,12 @@ class Cuts:
                   folder / "data.safetensors")
         self.expected = self.run(self.compile(**WHOLE))
 
-    def compile(self, ranks, microbatches=1, stage=0, stages=1, schedule="1f1b", recompute="none"):
+    def compile(self, ranks, microbatches=1, stage=0, stages=1, schedule="1f1b", recompute="none", **more):
         pipeline = {"stages": stages, **({"schedule": schedule} if stages > 1 else {})}
         config = write_config(self.folder / "c.json", 2, microbatches, gradient_clipping=0.5,
                               zero_optimization={"stage": stage, "stage3_param_persistence_threshold": 10},
-                              deepstatic={"pipeline": pipeline, "recompute": recompute})
-        name = hashlib.sha256(f"{ranks} {microbatches} {stage} {stages} {schedule} {recompute}".encode()).hexdigest()[:8]
+                              deepstatic={"pipeline": pipeline, "recompute": recompute}, **more)
+        name = hashlib.sha256(f"{ranks} {microbatches} {stage} {stages} {schedule} {recompute} {more}".encode()).hexdigest()[:8]
         plan = self.folder / f"{name}.dsplan"
         self.tools("ds-opt", "compile", self.folder / "model", "--config", config, "--ranks", ranks, "-o", plan)
         return plan
@@ -295,6 +333,27 @@ def test_weights_are_those_of_one_rank(cut, cuts):
     plan = cuts.compile(**CUTS[cut])
     assert cuts.run(plan) == cuts.expected
     cuts.tools("ds-opt", "verify", plan)
+
+
+@pytest.mark.parametrize("cut", ["zero 3", "stages 2, recompute"])
+def test_the_second_opinion_agrees(cut, cuts):
+    """ds-audit; and it refuses a plan in which one draw has the number of another."""
+    plan, tool = cuts.compile(**CUTS[cut]), [sys.executable, REPOSITORY / "tools" / "ds-audit" / "ds-audit"]
+    assert cuts.tools(*tool, plan).stdout.startswith("audited: ")
+    edited = read_plan(plan)
+    draw = [command for role in edited.roles for routine in role.routines for command in routine.commands if command.kernel.kernel == "uniform"][0]
+    next(attribute for attribute in draw.kernel.attributes if attribute.name == "op_id").integer += 1
+    broken = write_plan(cuts.folder / "broken.dsplan", edited)
+    assert "error: " in cuts.tools(*tool, broken, code=1).stderr
+    assert "attribute op_id is not that of train.uniform" in cuts.tools.refused("ds-opt", "verify", broken)
+
+
+def test_trains_in_bfloat16(cuts):
+    """Draws stay float32; losses are near those of float32."""
+    plan = cuts.compile(**WHOLE, bf16={"enabled": True})
+    losses = [list(run[1].values()) for run in (cuts.run(plan), cuts.expected)]
+    numpy.testing.assert_allclose(*losses, rtol=0.05)
+    assert losses[0] != losses[1]
 
 
 def test_recompute_draws_again(cuts):

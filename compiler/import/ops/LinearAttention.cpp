@@ -1,8 +1,8 @@
 //===- LinearAttention.cpp - LinearAttention, CausalConvWithState ---------------------------------------===//
 //
-// Linear attention keeps a matrix for each head, to which each step adds the product of its key and value, and which its
-// query reads. The steps are unrolled as those of an LSTM are. Katharopoulos et al., "Transformers are RNNs", 2020; the
-// delta rules: Yang et al., "Gated delta networks", 2024.
+// Linear attention keeps a matrix for each head, to which each step adds the product of its key and value, and which
+// its query reads. The steps are unrolled as those of an LSTM are. Katharopoulos et al., "Transformers are RNNs", 2020;
+// the delta rules: Yang et al., "Gated delta networks", 2024.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/import/ops/Algebra.h"
@@ -16,11 +16,11 @@ namespace {
 /// What a LinearAttention node says. Each value has its steps first: [steps, batch, heads of keys, ...].
 struct Recall {
   int64_t steps = 0, batch = 0, heads = 0, group = 0, keySize = 0, valueSize = 0; // group: queries of a head of keys
-  std::optional<Value> decay; // [.., key size or 1, 1], its exp
-  std::optional<Value> rate;  // [.., 1, 1], of one head or all
-  Value query;                // [.., group, key size], scaled
-  Value key;                  // [.., 1, key size]
-  Value value;                // [.., 1, value size]
+  std::optional<Value> decay;                                                     // [.., key size or 1, 1], its exp
+  std::optional<Value> rate;                                                      // [.., 1, 1], of one head or all
+  Value query;                                                                    // [.., group, key size], scaled
+  Value key;                                                                      // [.., 1, key size]
+  Value value;                                                                    // [.., 1, value size]
 };
 
 /// Input i, [batch, steps, heads * rest], as [steps, batch, heads, rest...].
@@ -153,9 +153,9 @@ void causalConvWithState(Node &node) {
   llvm::SmallVector<mlir::Value, 3> operands{node.operand(padded), node.operand(weight)};
   if (node.has(2))
     operands.push_back(node.operand(node.floatIn(2)));
-  auto op = node.create<train::ConvOp>(operands, {node.list("strides", {1}), node.list("dilations", {1}),
-                                                  node.list("low", {0}), node.list("high", {0}),
-                                                  node.number("groups", input.shape[1])});
+  auto op = node.create<train::ConvOp>(operands,
+                                       {node.list("strides", {1}), node.list("dilations", {1}), node.list("low", {0}),
+                                        node.list("high", {0}), node.number("groups", input.shape[1])});
   const Value result = Value::of(op.getResult());
   node.set(0, activation == "none" ? result : math.mul(result, math.sigmoid(result)));
   if (node.wants(1))

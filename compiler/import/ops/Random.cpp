@@ -1,7 +1,7 @@
 //===- Random.cpp - random numbers -----------------------------------------------===//
 //
-// All of them are made of train.uniform's, which a run's seed, step and micro-batch and the number of the draw decide. No
-// gradient flows into them.
+// All of them are made of train.uniform's, which a run's seed, step and micro-batch and the number of the draw decide.
+// No gradient flows into them.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/import/ops/Algebra.h"

@@ -14,8 +14,7 @@ CallContext contextOf(uint64_t seed, uint64_t step, uint64_t microbatch) {
 
 std::vector<float> draw(CallContext context, int64_t opId, int64_t count) {
   std::vector<Buffer> operands = {Buffer(type(DType::F32, {count}))};
-  EXPECT_TRUE(
-      runKernel(cpuKernels(), invocationOf("uniform", operands, {{"op_id", opId}}), operands, 2, context).ok());
+  EXPECT_TRUE(runKernel(cpuKernels(), invocationOf("uniform", operands, {{"op_id", opId}}), operands, 2, context).ok());
   return {operands[0].as<float>(), operands[0].as<float>() + count};
 }
 
