@@ -148,18 +148,21 @@ void causalConvWithState(Node &node) {
   const Shape pastShape{input.shape[0], input.shape[1], weight.shape[2] - 1};
   if (node.has(3) && node.floatIn(3).shape != pastShape)
     throw Failure("the past state " + toString(node.in(3).shape) + " must be " + toString(pastShape));
-  const Value past = node.has(3) ? node.in(3) : broadcastTo(node, floatScalar(input.dtype, 0), pastShape);
-  const Value padded = pastShape[2] == 0 ? input : join(node, {past, input}, 2);
-  llvm::SmallVector<mlir::Value, 3> operands{node.operand(padded), node.operand(weight)};
+  const bool hasPast = node.has(3) && pastShape[2] > 0;
+  llvm::SmallVector<mlir::Value, 3> operands{node.operand(hasPast ? join(node, {node.in(3), input}, 2) : input),
+                                             node.operand(weight)};
   if (node.has(2))
     operands.push_back(node.operand(node.floatIn(2)));
-  auto op = node.create<train::ConvOp>(operands,
-                                       {node.list("strides", {1}), node.list("dilations", {1}), node.list("low", {0}),
-                                        node.list("high", {0}), node.number("groups", input.shape[1])});
+  auto op = node.create<train::ConvOp>(operands, {node.list("strides", {1}), node.list("dilations", {1}),
+                                                  node.list("low", {hasPast ? 0 : pastShape[2]}),
+                                                  node.list("high", {0}), node.number("groups", input.shape[1])});
   const Value result = Value::of(op.getResult());
   node.set(0, activation == "none" ? result : math.mul(result, math.sigmoid(result)));
-  if (node.wants(1))
-    node.set(1, sliceAlong(node, padded, 2, input.shape[2], pastShape[2]));
+  if (!node.wants(1))
+    return;
+  const Value past = hasPast ? node.in(3) : broadcastTo(node, floatScalar(input.dtype, 0), pastShape);
+  const Value all = pastShape[2] > 0 ? join(node, {past, input}, 2) : input;
+  node.set(1, sliceAlong(node, all, 2, input.shape[2], pastShape[2]));
 }
 
 } // namespace ds::import::ops
