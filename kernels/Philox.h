@@ -49,4 +49,12 @@ constexpr DS_HOST_DEVICE PhiloxBlock philoxElements(uint64_t stepKey, uint32_t m
 /// An element is kept when its word is at least this: P(keep) = 1 - ratio to within 2^-32.
 constexpr DS_HOST_DEVICE uint64_t dropoutThreshold(double ratio) { return uint64_t(ratio * 4294967296.0); }
 
+/// A word as a number in [0, 1): a multiple of 2^-24 (float) or 2^-32 (double), which each type holds exactly.
+template <typename T> constexpr DS_HOST_DEVICE T uniformOf(uint32_t word) {
+  if constexpr (sizeof(T) == sizeof(float))
+    return T(word >> 8) * T(0x1p-24f);
+  else
+    return T(word) * T(0x1p-32);
+}
+
 } // namespace ds::kernels

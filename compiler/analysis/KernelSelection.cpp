@@ -232,6 +232,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
       .Case([&](DropoutOp o) {
         return writerOf(o).with("ratio", o.getRatio()).with("op_id", int64_t(o.getOpId())).call(o);
       })
+      .Case([&](UniformOp o) { return writerOf(o).with("op_id", int64_t(o.getOpId())).call(o); })
       .Case([&](BlockSumSquaresOp o) { return writerOf(o).with("block", int64_t(o.getBlock())).call(o); })
       .Case([&](GlobalNormOp o) { return select.globalNorm(o); })
       .Case([&](ClipFactorOp o) { return writerOf(o).with("max_norm", o.getMaxNorm()).call(o); })

@@ -12,7 +12,8 @@ namespace {
 
 /// Whether a kernel's numbers follow from the micro-batch, which every rank has another of.
 bool draws(const proto::Command &command) {
-  return command.has_kernel() && command.kernel().kernel() == kernels::kernel<"dropout">.name;
+  const std::string &kernel = command.kernel().kernel();
+  return kernel == kernels::kernel<"dropout">.name || kernel == kernels::kernel<"uniform">.name;
 }
 
 bool readsOwn(RankMemory &memory, const std::vector<Effect> &effects, uint64_t microbatch) {

@@ -12,7 +12,7 @@
 namespace ds::import {
 
 /// The opsets that the operators' versions are read from; outside, refused by name.
-constexpr int64_t oldestOpset = 1, newestOpset = 25;
+constexpr int64_t oldestOpset = 1, newestOpset = 27;
 
 struct FlatNode {
   const onnx::NodeProto *proto = nullptr;

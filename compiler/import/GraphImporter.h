@@ -53,7 +53,14 @@ public:
     auto found = uses_.find(name);
     return found != uses_.end() && found->second > 0 && !name.empty();
   }
-  int64_t nextDropoutId() { return dropouts_++; }
+  /// The number of a dropout or another draw, in graph order: it and the run's seed give the random numbers.
+  int64_t nextDrawId() { return draws_++; }
+  /// The number of a node's draw k where the node has a seed of its own: nodes with equal seeds draw equal numbers.
+  int64_t drawIdOf(float seed, int k) {
+    const auto [found, isNew] = seeds_.try_emplace({seed, k}, draws_);
+    draws_ += isNew;
+    return found->second;
+  }
 
   /// What a control-flow node's body makes of `inputs`; its nodes are imported once more for every call.
   std::vector<Value> importBody(const onnx::GraphProto &body, int64_t opset, std::vector<Value> inputs);
@@ -112,7 +119,8 @@ private:
   std::map<std::string, std::pair<Constant, Constant>> masks_;           // what foldMask was given -> its result
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   mlir::func::FuncOp function_;
-  int64_t dropouts_ = 0, resources_ = 0, bodies_ = 0, unrolled_ = 0;
+  std::map<std::pair<float, int>, int64_t> seeds_; // of nodes that have one -> the number of the draw
+  int64_t draws_ = 0, resources_ = 0, bodies_ = 0, unrolled_ = 0;
   uint64_t unrolledBytes_ = 0;
 };
 

@@ -9,9 +9,11 @@ using namespace mlir;
 
 namespace ds::import {
 
-/// Whether an operator computes nothing with elements, so that those of 16 bits stay as they are.
+/// Whether an operator computes nothing with elements of 16 bits, so that they stay as they are, or converts them
+/// itself.
 static bool movesOnly(const std::string &op) {
-  static const std::set<std::string> ops = {"Cast",
+  static const std::set<std::string> ops = {"Bernoulli",
+                                            "Cast",
                                             "CastLike",
                                             "Concat",
                                             "ConcatFromSequence",
@@ -20,6 +22,8 @@ static bool movesOnly(const std::string &op) {
                                             "Identity",
                                             "If",
                                             "Loop",
+                                            "RandomNormalLike",
+                                            "RandomUniformLike",
                                             "Reshape",
                                             "Scan",
                                             "SequenceConstruct",
@@ -206,7 +210,8 @@ Value Node::cast(const Value &input, DType to) {
 
 /// Outputs after the first whose type does not follow from input 0: float32 already.
 bool Node::isStatistic(size_t i) const {
-  return i > 0 && (op() == "LayerNormalization" || op() == "BatchNormalization");
+  const bool keepsState = op() == "LinearAttention" && has(3) && graph_.lookup(proto().input(3)).dtype == DType::F32;
+  return i > 0 && (op() == "LayerNormalization" || op() == "BatchNormalization" || keepsState);
 }
 
 void Node::set(size_t i, Value value) {

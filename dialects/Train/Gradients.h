@@ -15,6 +15,9 @@ inline mlir::RankedTensorType tensorType(mlir::Value value) {
 /// A rank-0 constant of `like`'s element type.
 mlir::Value scalar(mlir::ImplicitLocOpBuilder &builder, mlir::Value like, double value);
 
+/// The value of all elements of a float constant, if `value` is one and they are equal.
+std::optional<double> splatOf(mlir::Value value);
+
 /// The gradient of a broadcast: sums `gradient` over the dimensions along which a value of shape `shape` was repeated.
 mlir::Value sumTo(mlir::ImplicitLocOpBuilder &builder, mlir::Value gradient, llvm::ArrayRef<int64_t> shape);
 

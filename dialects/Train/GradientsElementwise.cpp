@@ -37,19 +37,18 @@ Value ds::train::sumTo(ImplicitLocOpBuilder &builder, Value gradient, ArrayRef<i
   return reshapeTo(builder, gradient, shape);
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) { return tensorType(value).getShape(); }
-static Value sub(ImplicitLocOpBuilder &b, Value x, Value y) { return SubOp::create(b, x, y); }
-static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) { return MulOp::create(b, x, y); }
-static Value div(ImplicitLocOpBuilder &b, Value x, Value y) { return DivOp::create(b, x, y); }
-static Value neg(ImplicitLocOpBuilder &b, Value x) { return NegOp::create(b, x); }
-
-/// The value of all elements of a constant, if `value` is one and they are equal.
-static std::optional<double> splatOf(Value value) {
+std::optional<double> ds::train::splatOf(Value value) {
   DenseElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat() || !isa<FloatType>(elements.getElementType()))
     return std::nullopt;
   return elements.getSplatValue<APFloat>().convertToDouble();
 }
+
+static ArrayRef<int64_t> shapeOf(Value value) { return tensorType(value).getShape(); }
+static Value sub(ImplicitLocOpBuilder &b, Value x, Value y) { return SubOp::create(b, x, y); }
+static Value mul(ImplicitLocOpBuilder &b, Value x, Value y) { return MulOp::create(b, x, y); }
+static Value div(ImplicitLocOpBuilder &b, Value x, Value y) { return DivOp::create(b, x, y); }
+static Value neg(ImplicitLocOpBuilder &b, Value x) { return NegOp::create(b, x); }
 
 //===-- two and three operands ------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- NormOps.td - softmax, norms, dropout -------------------------------===//
+//===- NormOps.td - softmax, norms, random numbers ------------------------===//
 #ifndef DS_TRAIN_NORM_OPS_TD
 #define DS_TRAIN_NORM_OPS_TD
 
@@ -140,6 +140,30 @@ def Train_DropoutOp : Train_PureOp<"dropout", [DeclareOpInterfaceMethods<Differe
   let arguments = (ins Train_FloatTensor:$input, F64Attr:$ratio, I64Attr:$op_id);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = "$input `ratio` $ratio `id` $op_id attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_UniformOp : Train_PureOp<"uniform"> {
+  let summary = "random numbers, uniform in [0, 1)";
+  let description = [{
+    torch.rand: each element is a multiple of 2^-24 (f32) or 2^-32 (f64) at least 0 and below 1. It is a function of (seed, step,
+    global micro-batch, `op_id`, element index), drawn by Philox 4x32-10 as a `train.dropout`'s mask: drawing it again gives the
+    same numbers on any rank, so the op is free to be computed again. It has no operands, and no gradient flows into it.
+
+    ```mlir
+    %u = train.uniform [4, 1] of f32 id 0 : tensor<4x1xf32>
+    ```
+
+    What is drawn otherwise is computed from it: a Bernoulli number is `u < p`, a normal one follows Box and Muller (1958). In
+    `@evaluate` means stand in its place.
+
+    **Constraints**
+    - (uniform_c1) `shape` has no negative dimension, and no more elements than an i64 counts.
+    - (uniform_c2) `element_type` is f32 or f64.
+    - (uniform_c3) `op_id` >= 0; two draws that must differ have different ones.
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$shape, TypeAttr:$element_type, I64Attr:$op_id);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$shape `of` $element_type `id` $op_id attr-dict `:` type($result)";
 }
 
 #endif // DS_TRAIN_NORM_OPS_TD

@@ -232,7 +232,7 @@ LogicalResult ReduceMaxOp::inferReturnTypes(MLIRContext *, Where location, Adapt
   return inferReduction(location, adaptor.getInput(), adaptor.getAxes(), /*wide=*/false, types);
 }
 
-//===-- softmax, norms, dropout -------------------------------------------------===//
+//===-- softmax, norms, random numbers -------------------------------------------------===//
 
 static LogicalResult inferSame(Where location, Value input, int64_t axis, Types &types) {
   if (failed(checkAxis(location, axis, input))) // softmax_c1
@@ -297,6 +297,21 @@ LogicalResult DropoutOp::inferReturnTypes(MLIRContext *, Where location, Adaptor
   if (signedAttr(adaptor.getOpId()) < 0) // dropout_c2
     return emitOptionalError(location, "op_id ", signedAttr(adaptor.getOpId()), " is negative");
   types.push_back(adaptor.getInput().getType());
+  return success();
+}
+
+LogicalResult UniformOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  int64_t count = 1;
+  for (int64_t dim : adaptor.getShape())
+    if (dim < 0 || llvm::MulOverflow(count, dim, count)) // uniform_c1
+      return emitOptionalError(location, "shape [", adaptor.getShape(),
+                               "] has a negative dimension or more elements than an i64 counts");
+  const Type element = adaptor.getElementType();
+  if (!element.isF32() && !element.isF64()) // uniform_c2
+    return emitOptionalError(location, "element_type ", element, " is neither f32 nor f64");
+  if (signedAttr(adaptor.getOpId()) < 0) // uniform_c3
+    return emitOptionalError(location, "op_id ", signedAttr(adaptor.getOpId()), " is negative");
+  types.push_back(RankedTensorType::get(adaptor.getShape(), element));
   return success();
 }
 

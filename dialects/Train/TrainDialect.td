@@ -20,7 +20,7 @@ def Train_Dialect : Dialect {
     - `@forward(inputs) -> loss`, as imported;
     - `@microbatch(inputs)`, forward and backward of one micro-batch, adds its gradients into accumulators;
     - `@update()`, one optimizer step from the accumulators;
-    - `@evaluate(inputs)`, the forward pass without dropout.
+    - `@evaluate(inputs)`, the forward pass without dropout and with means for random numbers.
 
     Everything that outlives a function is a `train.variable`: parameters, buffers, optimizer state, accumulators.
     Their values never enter the IR; a variable names where its first value comes from. Tensors are static: symbolic

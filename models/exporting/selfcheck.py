@@ -18,6 +18,7 @@ LOSS_CHECK_LIMIT = 200_000_000  # parameters; above, a second copy of weights an
 RELATIVE_TOLERANCE = 1e-5
 BATCH_NORM_TOLERANCE = 1e-4  # statistics of few values amplify rounding
 NARROW_TOLERANCE = 1e-2  # where the file computes with 16 bits, which are rounded after other steps
+RANDOM = ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")  # from a generator of the runtime's own
 FLOAT_TYPES = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
@@ -116,7 +117,9 @@ def _tolerance(proto) -> float:
 def check_loss(model: Model, proto, folder: Path) -> Losses:
     """ONNX Runtime's loss on the file equals torch's on the module, on another batch size than the example's."""
     parameters = sum(p.numel() for p in model.module.parameters())
-    reason = ("the file has no weights" if not model.has_weights else
+    drawn = sorted({node.op_type for part in (proto.graph, *proto.functions) for node in part.node} & set(RANDOM))
+    reason = (f"its {', '.join(drawn)} draw other numbers than PyTorch" if drawn else
+              "the file has no weights" if not model.has_weights else
               f"{parameters:,} parameters, checked up to {LOSS_CHECK_LIMIT:,}" if parameters > LOSS_CHECK_LIMIT else None)
     if reason:
         print(f"note: loss not compared with ONNX Runtime: {reason}", file=sys.stderr)

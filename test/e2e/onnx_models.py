@@ -123,12 +123,44 @@ class Softmax(LogSoftmax):
         return (numpy.exp(LogSoftmax._run(self, x, axis)[0]),)
 
 
+class LinearAttention(OpRun):
+    """The formulas of its documentation, in float64; the evaluator's own computes in float32."""
+
+    def _run(self, query, key, value, past_state=None, decay=None, beta=None, chunk_size=64, kv_num_heads=None, q_num_heads=None, scale=0.0,
+             update_rule="gated_delta"):
+        batch, steps, _ = query.shape
+        q, k, v = (x.reshape(batch, steps, heads, -1) for x, heads in ((query, q_num_heads), (key, kv_num_heads), (value, kv_num_heads)))
+        state = numpy.zeros((batch, kv_num_heads, k.shape[3], v.shape[3])) if past_state is None else past_state
+        outputs = []
+        for t in range(steps):
+            if update_rule.startswith("gated"):
+                state = numpy.exp(decay[:, t].reshape(batch, kv_num_heads, -1, 1)) * state
+            added = v[:, t]
+            if update_rule.endswith("delta"):
+                added = beta[:, t, :, None] * (added - numpy.einsum("bhkv,bhk->bhv", state, k[:, t]))
+            state = state + k[:, t, :, :, None] * added[:, :, None]
+            read = numpy.repeat(state, q_num_heads // kv_num_heads, 1)
+            outputs.append((scale or k.shape[3] ** -0.5) * numpy.einsum("bhkv,bhk->bhv", read, q[:, t]))
+        return numpy.stack(outputs, 1).reshape(batch, steps, -1), state
+
+
+class CausalConvWithState(OpRun):
+    """In float64, too."""
+
+    def _run(self, x, weight, bias=None, past_state=None, activation="none"):
+        k = weight.shape[2]
+        padded = numpy.concatenate([numpy.zeros((*x.shape[:2], k - 1)) if past_state is None else past_state, x], 2)
+        y = sum(padded[:, :, i:i + x.shape[2]] * weight[:, 0, i][:, None] for i in range(k))
+        y = y if bias is None else y + bias[:, None]
+        return y / (1 + numpy.exp(-y)) if activation != "none" else y, padded[:, :, x.shape[2]:]
+
+
 def evaluator(proto) -> ReferenceEvaluator:
     """ONNX's definition of every operator, in numpy."""
     opset = proto.opset_import[0].version
     changed = [LogSoftmax, Softmax] if opset < 13 else [GroupNormalization] if opset >= 21 else []
-    return ReferenceEvaluator(proto, new_ops=[AffineGrid, Erf, Gelu, GlobalMaxPool, GridSample, LRN, Mean, MeanVarianceNormalization,
-                                             Pad, *changed])
+    return ReferenceEvaluator(proto, new_ops=[AffineGrid, CausalConvWithState, Erf, Gelu, GlobalMaxPool, GridSample, LinearAttention, LRN, Mean,
+                                             MeanVarianceNormalization, Pad, *changed])
 
 
 class Graph:

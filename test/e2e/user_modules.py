@@ -385,3 +385,74 @@ def determinant():
         def forward(self, x):
             return torch.det(self.out(x).view(-1, CLASSES, 2, 2))
     return Classifier(Body()), features()
+
+
+class DropPath(nn.Module):
+    """Drops a sample's whole branch: in the form of transformers' models, or in that of torchvision's stochastic_depth and timm."""
+    def __init__(self, rate, form):
+        super().__init__()
+        self.keep, self.form = 1 - rate, form
+
+    def forward(self, x):
+        shape = (x.shape[0], *[1] * (x.ndim - 1))
+        if self.keep == 1:
+            return x
+        if self.form == "transformers":
+            return x.div(self.keep) * (self.keep + torch.rand(shape, dtype=x.dtype)).floor()
+        return x * x.new_empty(shape).bernoulli_(self.keep).div_(self.keep)
+
+
+def stochastic_depth(rate=0.25, form="transformers"):
+    """Residual blocks whose branches are dropped."""
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+            self.drop, self.out = DropPath(rate, form), nn.Linear(8, CLASSES)
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = x + self.drop(torch.tanh(layer(x)))
+            return self.out(x)
+    return Classifier(Body()), features()
+
+
+def drawing():
+    """Every random function that exporters know, one a block, and a layer that a number decides to skip."""
+    class Body(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.out = nn.ModuleList(nn.Linear(8, 8) for _ in range(8)), nn.Linear(8, CLASSES)
+            self.drops = nn.ModuleList([DropPath(0.25, "transformers"), DropPath(0.25, "timm"), nn.Dropout(0.25)])
+
+        def forward(self, x):
+            branches = [*self.drops, lambda y: y + 0.1 * torch.randn_like(y), lambda y: y * torch.rand_like(y),
+                        lambda y: y * torch.bernoulli(torch.sigmoid(y)), lambda y: y + 0.1 * torch.randn(y.shape[0], 8),
+                        lambda y: torch.where(torch.rand([]) < 0.3, torch.zeros_like(y), y)]
+            for layer, branch in zip(self.layers, branches, strict=True):
+                x = x + branch(torch.tanh(layer(x)))
+            return self.out(x)
+    return Classifier(Body()), features()
+
+
+def vision(name, **settings):
+    """A class of transformers for images at tiny size, in training mode."""
+    import transformers
+    config = getattr(transformers, f"{name}Config")(image_size=32, num_labels=CLASSES, **settings)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = getattr(transformers, f"{name}ForImageClassification")(config)
+
+        def forward(self, images, targets):
+            return F.cross_entropy(self.model(images).logits, targets)
+    return Net(), {"images": torch.randn(3, 3, 32, 32), "targets": torch.randint(CLASSES, (3,))}
+
+
+def convnext(rate=0.0):
+    return vision("ConvNext", hidden_sizes=[8, 16], depths=[2, 2], num_stages=2, patch_size=4, drop_path_rate=rate)
+
+
+def swin(rate=0.0):
+    return vision("Swin", attn_implementation="eager", embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=2, patch_size=4, drop_path_rate=rate)

@@ -26,6 +26,7 @@
 #include "kernels/optimizer/lion_call.h"
 #include "kernels/optimizer/sgd_call.h"
 #include "kernels/random/dropout_call.h"
+#include "kernels/random/uniform_call.h"
 #include "kernels/reduce/reduce_call.h"
 #include "kernels/reduce/softmax_call.h"
 #include "runtime/plan/Invocations.h"
@@ -87,6 +88,7 @@ constexpr CallCheck callChecks[] = {
     {"top_k", make<kernels::TopKCall>},
     {"cumsum", make<kernels::CumSumCall>},
     {"dropout", make<kernels::DropoutCall>},
+    {"uniform", make<kernels::UniformCall>},
     {"adamw", make<kernels::AdamWCall>},
     {"sgd", make<kernels::SgdCall>},
     {"lion", make<kernels::LionCall>},

@@ -94,7 +94,6 @@ static bool drops(Node &node, double ratio) {
                 saysMore("dropout-mode"));
 }
 
-/// Dropout in training is numbered in graph order: its number and the run's seed give the mask.
 void dropout(Node &node) {
   const Value input = node.floatIn(0);
   const double ratio = dropoutRatio(node);
@@ -106,7 +105,7 @@ void dropout(Node &node) {
     node.set(0, input);
     return node.set(1, cast(node, ones, maskType));
   }
-  const NamedAttrs attributes{node.real("ratio", ratio), node.number("op_id", node.graph().nextDropoutId())};
+  const NamedAttrs attributes{node.real("ratio", ratio), node.number("op_id", node.graph().nextDrawId())};
   auto drop = [&](const Value &value) {
     return Value::of(node.create<train::DropoutOp>({node.operand(value)}, attributes).getResult());
   };

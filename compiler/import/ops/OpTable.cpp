@@ -112,6 +112,8 @@ constexpr Row table[] = {
     {"Dropout", any, last, ops::dropout},
     {"Attention", 23, last, ops::attention},
     {"RotaryEmbedding", 23, last, ops::rotaryEmbedding},
+    {"LinearAttention", 27, last, ops::linearAttention},
+    {"CausalConvWithState", 27, last, ops::causalConvWithState},
     // reductions
     {"ReduceSum", any, last, ops::reduceSum},
     {"ReduceMean", any, last, ops::reduceMean},
@@ -164,6 +166,12 @@ constexpr Row table[] = {
     {"ReverseSequence", 10, last, ops::reverseSequence},
     {"AffineGrid", 20, last, ops::affineGrid},
     {"GridSample", 16, last, ops::gridSample},
+    // random numbers
+    {"RandomUniform", any, last, ops::randomUniform},
+    {"RandomUniformLike", any, last, ops::randomUniformLike},
+    {"RandomNormal", any, last, ops::randomNormal},
+    {"RandomNormalLike", any, last, ops::randomNormalLike},
+    {"Bernoulli", 15, last, ops::bernoulli},
     // recurrent, step by step
     {"LSTM", 7, last, ops::lstm},
     {"GRU", 7, last, ops::gru},

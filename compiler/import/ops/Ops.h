@@ -116,6 +116,10 @@ void cumSum(Node &node);
 void matMul(Node &node);
 void gemm(Node &node);
 
+// LinearAttention.cpp
+void linearAttention(Node &node);
+void causalConvWithState(Node &node);
+
 // Loss.cpp
 /// Of scores [rows, classes] and int64 labels [rows].
 Value meanCrossEntropy(Node &node, const Value &scores, const Value &labels, int64_t ignoreIndex);
@@ -146,6 +150,13 @@ void rmsNormalization(Node &node);
 void dropout(Node &node);
 void meanVarianceNormalization(Node &node);
 void lpNormalization(Node &node);
+
+// Random.cpp
+void randomUniform(Node &node);
+void randomUniformLike(Node &node);
+void randomNormal(Node &node);
+void randomNormalLike(Node &node);
+void bernoulli(Node &node);
 
 // Recurrent.cpp
 void rnn(Node &node);

@@ -210,7 +210,7 @@ def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::
     ```
     From `@forward(inputs) -> loss` makes `@microbatch(inputs)`, which adds the loss into the metric `loss` and the
     gradient of every trainable parameter that the loss reaches into its accumulator, and `@evaluate(inputs)`, the
-    forward pass with dropout removed and batch norms on their running statistics.
+    forward pass with dropout removed, batch norms on their running statistics, and means in place of random numbers.
 
     1. A forward walk marks the values that depend on a trainable parameter.
     2. A backward walk asks each op for its operands' gradients (DifferentiableOpInterface); several contributions to one

@@ -61,7 +61,7 @@ private:
         continue;
       }
       const bool reads = llvm::any_of(op.getOperands(), [](Value v) { return isa<BlockArgument>(v); });
-      if (reads || isa<train::DropoutOp>(op) || any(perBatch_))
+      if (reads || isa<train::DropoutOp, train::UniformOp>(op) || any(perBatch_))
         perBatch_.insert(&op);
       const bool fromGradient =
           llvm::any_of(op.getOperands(), [](Value v) { return isa_and_nonnull<train::GradientOp>(v.getDefiningOp()); });

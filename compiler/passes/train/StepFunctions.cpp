@@ -69,8 +69,8 @@ void ds::makeEvaluate(func::FuncOp forward, SymbolTable &symbols) {
   symbols.insert(evaluate);
   for (auto store : llvm::make_early_inc_range(evaluate.getOps<train::StoreOp>()))
     store.erase();
-  eraseDead(evaluate);
   makeEvaluationForm(evaluate);
+  eraseDead(evaluate);
   accumulateLoss(evaluate);
   OpBuilder builder = OpBuilder::atBlockEnd(&evaluate.getBody().front());
   func::ReturnOp::create(builder, evaluate.getLoc());

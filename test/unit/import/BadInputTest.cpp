@@ -38,8 +38,8 @@ TEST(BadInput, TextThatIsNoModel) {
 
 TEST(BadInput, OpsetsOutsideTheKnownRange) {
   onnx::ModelProto model = smallModel(add);
-  model.mutable_opset_import(0)->set_version(26);
-  expectRefusal(model, "(Add, opset 26): the operator is known in opsets 1 to 25; export with opset_version=20");
+  model.mutable_opset_import(0)->set_version(28);
+  expectRefusal(model, "(Add, opset 28): the operator is known in opsets 1 to 27; export with opset_version=20");
   model.mutable_opset_import(0)->set_version(-1);
   expectRefusal(model, "the model imports no opset of the default domain");
   model.clear_opset_import();
@@ -50,7 +50,7 @@ TEST(BadInput, OperatorsOfLaterOpsetsThanTheModelSays) {
   onnx::ModelProto model = smallModel(R"(node { op_type: "RMSNormalization" input: ["x", "w.0"] output: "y" })");
   model.mutable_opset_import(0)->set_version(18);
   expectRefusal(model, "node 'y' (RMSNormalization, opset 18): the model says opset 18, but the operator is known in "
-                       "opsets 23 to 25; torch.onnx.export writes such a file when it is asked for an opset above 25: "
+                       "opsets 23 to 27; torch.onnx.export writes such a file when it is asked for an opset above 25: "
                        "export with opset_version=20, or any from 18 to 25");
 }
 
@@ -74,7 +74,7 @@ TEST(BadInput, OperatorsThatAreUnknown) {
                     "node 'y' (Add, opset 20): operators of domain 'mine' are unknown");
   onnx::ModelProto old = smallModel(R"(node { op_type: "Gelu" input: "x" output: "y" })");
   old.mutable_opset_import(0)->set_version(17);
-  expectRefusal(old, "the operator is known in opsets 20 to 25; export with opset_version=20");
+  expectRefusal(old, "the operator is known in opsets 20 to 27; export with opset_version=20");
 }
 
 TEST(BadInput, ControlFlow) {

@@ -158,6 +158,10 @@ def dropout(algebra, inputs, attributes, results, place):
     return [algebra.rounded(algebra.mul(inputs[0].data, mask), results[0][0])]
 
 
+def uniform(algebra, inputs, attributes, results, place):
+    return [algebra.mask(("uniform", None, attributes["op_id"], place.step, place.microbatch), results[0][1])]
+
+
 def optimizer(name, states, normed=False):
     """Element by element: p, g, states, lr, step, clip and a momentum if it is cycled; g is multiplied by clip first. Or, if `normed`,
     by norms of all elements besides."""
@@ -220,7 +224,7 @@ ROWS = {
     "cumsum": Row(cumsum, ("axis", "exclusive", "reverse"), defaults=dict(exclusive=0, reverse=0)),
     "cross_entropy": Row(opaque("cross_entropy"), ("ignore_index", "reduction")),
     "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction"), over=(0,)),
-    "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)),
+    "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)), "uniform": Row(uniform, ("op_id",), ignored=("shape", "element_type")),
     "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"),
                  {"decoupled": "adam_w_mode"}, dict(cycled=0)),
     "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),

@@ -37,7 +37,8 @@ class Real:
         return numpy.random.default_rng(abs(hash(key[1:]))).normal(0, 1, count)
 
     def mask(self, key, shape):
-        return (numpy.random.default_rng(key[2:]).random(shape) >= key[1]) / (1 - key[1])
+        drawn = numpy.random.default_rng(key[2:]).random(shape)
+        return drawn if key[1] is None else (drawn >= key[1]) / (1 - key[1])
 
     def opaque(self, name, key, inputs, shapes):
         if name not in OPAQUE:

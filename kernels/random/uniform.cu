@@ -1,0 +1,41 @@
+// uniform: numbers in [0, 1), drawn by Philox.h from (seed, step, micro-batch, op_id, element): those of the CPU, bit
+// by bit. A thread makes the four elements of a Philox block. The step is read from device memory, so that a captured
+// launch draws anew each step.
+#include "kernels/cuda/Launch.cuh"
+#include "kernels/cuda/Number.cuh"
+#include "kernels/random/uniform_call.h"
+
+namespace ds::kernels::cuda {
+
+namespace {
+
+template <typename T>
+__global__ void __launch_bounds__(blockThreads)
+    uniformKernel(T *y, int64_t elements, uint64_t seed, const uint64_t *step, uint32_t microbatch, uint32_t opId) {
+  const uint64_t key = philoxStepKey(seed, *step);
+  const int64_t stride = int64_t(gridDim.x) * blockDim.x;
+  for (int64_t block = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; block * 4 < elements; block += stride) {
+    const PhiloxBlock words = philoxElements(key, microbatch, opId, uint64_t(block));
+    for (int j = 0; j < 4; ++j)
+      if (const int64_t i = block * 4 + j; i < elements)
+        y[i] = uniformOf<T>(words.words[j]);
+  }
+}
+
+template <typename T> std::unique_ptr<Kernel> make(const Invocation &invocation, const UniformCall &call) {
+  return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
+    if (call.elements > 0)
+      launch<uniformKernel<T>>(blocksFor((call.elements + 3) / 4), blockThreads, streamOf(context), at<T>(operands, 0),
+                               call.elements, context.seed, context.stream->step, uint32_t(context.microbatch),
+                               call.opId);
+  });
+}
+
+} // namespace
+
+std::unique_ptr<Kernel> makeUniform(const Invocation &invocation, const BuildOptions &) {
+  const UniformCall call{Call(invocation)};
+  return call.dtype == DType::F32 ? make<float>(invocation, call) : make<double>(invocation, call);
+}
+
+} // namespace ds::kernels::cuda
