@@ -55,7 +55,7 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
                  Option<"partition", "partition", "std::string", "\"\"",
                         "best, or what DeepSpeed balances: uniform, parameters, type:REGEX">,
                  Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-                 Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or zb-h1">,
+                 Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer">,
                  Option<"memory", "memory", "int64_t", "0", "bytes of a rank; 0: unknown">,
                  Option<"stateBytes", "state-bytes", "double", "4", "bytes that a rank holds for each byte of a parameter">];
 }
@@ -136,7 +136,7 @@ def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or zb-h1">];
+    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer">];
 }
 
 def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {
