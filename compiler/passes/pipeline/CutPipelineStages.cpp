@@ -111,10 +111,23 @@ private:
     // How far apart layers lie decides which positions are compared; it is found with the layers.
     problem.stages = std::min<int64_t>(2, int64_t(problem.units.size()));
     problem.stages = int64_t(scheduling::layerBegins(problem).size());
-    const std::vector<int64_t> begins = scheduling::layerBegins(problem);
+    const std::vector<int64_t> begins = joinShort(problem, scheduling::layerBegins(problem));
     stages_ = int64_t(begins.size());
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(begins, int64_t(index)) - begins.begin() - 1);
+  }
+
+  /// What takes less than a quarter of the mean layer's time (an embedding, a norm) is a part of the layer behind it;
+  /// behind the last one, of that before it. Nothing would be hidden beside it.
+  static std::vector<int64_t> joinShort(const scheduling::PartitionProblem &problem, ArrayRef<int64_t> begins) {
+    const auto units = int64_t(problem.units.size());
+    const auto secondsUpTo = [&](int64_t begin, int64_t end) { return scheduling::stageSeconds(problem, begin, end); };
+    const double least = secondsUpTo(0, units) / double(begins.size()) / 4;
+    std::vector<int64_t> kept{0};
+    for (const int64_t begin : begins.drop_front())
+      if (secondsUpTo(kept.back(), begin) >= least && secondsUpTo(begin, units) >= least)
+        kept.push_back(begin);
+    return kept;
   }
 
   static std::optional<scheduling::Partition> cutAtCandidates(scheduling::PartitionProblem problem) {
