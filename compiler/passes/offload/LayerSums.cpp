@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <optional>
+#include <set>
 
 using namespace mlir;
 using namespace ds;
@@ -24,33 +25,38 @@ public:
     if (groups_.empty())
       return;
     for (Operation *buffer : llvm::to_vector(moved))
-      if (const std::optional<size_t> group = makerOf(cast<plan::BufferOp>(buffer))) {
-        leave(cast<plan::BufferOp>(buffer), *group);
-        moved.remove(buffer);
+      if (const std::optional<Makers> makers = makersOf(cast<plan::BufferOp>(buffer))) {
+        leave(cast<plan::BufferOp>(buffer), *makers);
+        if (makers->alone)
+          moved.remove(buffer);
       }
   }
 
 private:
-  /// The only group that adds to a gradient; nothing where there are several, or its sum is not for the device to make.
-  std::optional<size_t> makerOf(plan::BufferOp gradient) const {
-    std::optional<size_t> maker;
-    for (Operation *user : gradient->getUsers()) {
-      const std::optional<size_t> group = groups_.find(user->getParentOp());
-      if (group && maker.value_or(*group) != *group)
-        return std::nullopt;
-      if (group)
-        maker = group;
+  /// Groups that add to a gradient.
+  struct Makers {
+    size_t first;
+    bool alone; // there is no other
+  };
+
+  /// Nothing where the first sum is not for the device to make.
+  std::optional<Makers> makersOf(plan::BufferOp gradient) const {
+    std::set<size_t> makers;
+    for (Operation *user : gradient->getUsers())
+      if (const std::optional<size_t> group = groups_.find(user->getParentOp()))
+        makers.insert(*group);
       else if (!isa<plan::KernelOp, plan::FillOp>(user))
         return std::nullopt;
-    }
-    if (!maker)
+    if (makers.empty())
       return std::nullopt;
-    const HostSums sums = findHostSums(groups_.routines()[*maker],
-                                       [&](Value buffer) { return buffer == gradient.getBuffer(); });
-    return sums.kernels.empty() ? maker : std::nullopt;
+    const size_t first = *makers.begin();
+    const HostSums sums =
+        findHostSums(groups_.routines()[first], [&](Value buffer) { return buffer == gradient.getBuffer(); });
+    return sums.kernels.empty() ? std::optional(Makers{first, makers.size() == 1}) : std::nullopt;
   }
 
-  void leave(plan::BufferOp gradient, size_t group) {
+  void leave(plan::BufferOp gradient, const Makers &makers) {
+    const size_t group = makers.first;
     members_.setInsertionPointAfter(gradient);
     const Value near =
         plan::BufferOp::create(members_, gradient.getLoc(), gradient.getName(), plan::MemorySpace::Device,
@@ -62,9 +68,9 @@ private:
       auto command = cast<plan::CommandOpInterface>(user);
       if (isa<plan::FillOp>(user))
         user->moveBefore(&before, before.end());
-      else if (groups_.find(user->getParentOp()))
+      else if (groups_.find(user->getParentOp()) == group)
         adds = command;
-      else if (isSquares(user))
+      else if (makers.alone && isSquares(user))
         takeSquares(command, behind);
       else {
         update = isUpdate(user) && user->getBlock() == &behind ? command : update;

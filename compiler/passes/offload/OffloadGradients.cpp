@@ -104,7 +104,7 @@ private:
     if (isUpdate(command))
       return isOnHost(command);
     return (isa<plan::KernelOp>(command) && phaseOf(command) == plan::Phase::Update) || zeroes(command) ||
-           madeThere_.contains(command);
+           madeThere_.contains(command) || isa<plan::CopyOp>(command); // of LayerSums.h
   }
 
   /// Sums of few rows are left to the host, where they lie.

@@ -12,6 +12,8 @@ using namespace ds;
 
 namespace {
 
+constexpr StringLiteral firstStart = "start_step";
+
 uint64_t lastMicrobatch(plan::ProgramOp program) {
   uint64_t last = 0;
   for (auto call : program.getOps<plan::CallOp>())
@@ -54,7 +56,7 @@ bool isPass(plan::RoutineOp routine) {
 
 } // namespace
 
-plan::RoutineOp ds::stepStart(plan::RoleOp role) { return startNamed(role, "start_step", {}); }
+plan::RoutineOp ds::stepStart(plan::RoleOp role) { return startNamed(role, firstStart, {}); }
 
 int64_t ds::callsIn(plan::ProgramOp program, Attribute routine) {
   return llvm::count_if(program.getOps<plan::CallOp>(),
@@ -92,6 +94,19 @@ plan::RoutineOp LayerGroups::startOf(size_t group) {
   SmallVector<plan::CallOp> calls(llvm::make_filter_range(
       step_.getOps<plan::CallOp>(), [&](plan::CallOp call) { return call.getRoutine() == routine.getSymName(); }));
   if (isLast)
-    return startNamed(role_, "start_update", calls.back()->getNextNode());
-  return startNamed(role_, ("start_" + routine.getSymName()).str(), calls.front());
+    return startNamed(role_, nameOf(group), calls.back()->getNextNode());
+  return startNamed(role_, nameOf(group), calls.front());
+}
+
+std::string LayerGroups::nameOf(size_t group) {
+  if (group == 0)
+    return firstStart.str();
+  return ("start_" + (group < routines_.size() ? routines_[group].getSymName() : "update")).str();
+}
+
+plan::RoutineOp LayerGroups::startBefore(plan::RoutineOp start) {
+  for (size_t group = 1; !empty() && group <= routines_.size(); ++group)
+    if (start.getSymName() == nameOf(group))
+      return startOf(group - 1);
+  return {};
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace ds {
@@ -34,10 +35,14 @@ public:
 
   /// The start in front of a group, or behind the last of them; made where there is none yet.
   plan::RoutineOp startOf(size_t group);
+  /// The start that a step calls before this one; null for the first and for what is no start.
+  plan::RoutineOp startBefore(plan::RoutineOp start);
   /// Where what a group needs is asked for: the start of the group before it, so that it comes beside that one's calls.
   plan::RoutineOp startAheadOf(size_t group) { return startOf(group == 0 ? 0 : group - 1); }
 
 private:
+  std::string nameOf(size_t group);
+
   plan::RoleOp role_;
   plan::ProgramOp step_;
   std::vector<plan::RoutineOp> routines_; // in the order of their calls
