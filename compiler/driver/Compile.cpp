@@ -386,6 +386,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
   options.offload.updateElements = config.updateElements;
   options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
+  options.hostMemory = machine.hostMemory;
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
   if (config.fp16)
@@ -493,7 +494,8 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
     planned = config.offloadAuto
                   ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options), options, diagnostics)
                   : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
-  }
+  } else if (options.offload.optimizer == "nvme" && machine.hostMemory > 0) // gradients may have to lie in files, too
+    planned = planWithinMemory(*module, std::numeric_limits<int64_t>::max(), false, options, diagnostics);
   if (config.offloadAuto)
     config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));
   const bool distributed = request.emit == Emit::Dist || request.emit == Emit::Schedule;

@@ -29,12 +29,12 @@ train::RecomputeSummaryAttr summaryOf(ModuleOp module) {
 }
 
 /// Of the rank that needs most.
-int64_t deviceBytes(ModuleOp planned) {
+int64_t bytesIn(plan::MemorySpace space, ModuleOp planned) {
   int64_t most = 0;
   for (auto role : planned.getOps<plan::RoleOp>()) {
     int64_t bytes = 0;
     for (auto arena : role.getOps<plan::ArenaOp>())
-      if (arena.getSpace() == plan::MemorySpace::Device)
+      if (arena.getSpace() == space)
         bytes += int64_t(arena.getBytes().value_or(0));
     most = std::max(most, bytes);
   }
@@ -81,10 +81,17 @@ public:
 
   Planned at(int64_t level) {
     options_.recompute.level = level;
-    OwningOpRef<ModuleOp> planned = module_.clone();
-    runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
-    runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);
-    return {summaryOf(*planned).getLevel(), deviceBytes(*planned), std::move(planned), options_.offload, level};
+    OwningOpRef<ModuleOp> planned = makePlan();
+    if (lacksHostMemory(*planned) && !options_.offload.gradientsInFiles) {
+      options_.offload.gradientsInFiles = true;
+      OwningOpRef<ModuleOp> other = makePlan();
+      if (hostBytes(*other) < hostBytes(*planned))
+        planned = std::move(other);
+      else // what is on its way takes more than the gradients
+        options_.offload.gradientsInFiles = false;
+    }
+    const int64_t bytes = bytesIn(plan::MemorySpace::Device, *planned);
+    return {summaryOf(*planned).getLevel(), bytes, std::move(planned), options_.offload, level};
   }
 
   /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
@@ -162,6 +169,20 @@ public:
   }
 
 private:
+  static int64_t hostBytes(ModuleOp planned) { return bytesIn(plan::MemorySpace::Host, planned); }
+
+  /// Where gradients in files may help.
+  bool lacksHostMemory(ModuleOp planned) const {
+    return options_.offload.optimizer == "nvme" && options_.hostMemory > 0 && hostBytes(planned) > options_.hostMemory;
+  }
+
+  OwningOpRef<ModuleOp> makePlan() {
+    OwningOpRef<ModuleOp> planned = module_.clone();
+    runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
+    runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);
+    return planned;
+  }
+
   Planned leaving(const Left &left, const std::vector<char> &leaves) {
     options_.offload.values.clear();
     for (size_t i = 0; i < leaves.size(); ++i)

@@ -49,6 +49,7 @@ struct OffloadOptions {
   std::vector<std::string> values;      ///< that leave beside these, by name; neither: all stay
   std::string optimizer;      ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
   int64_t updateElements = 0; ///< that an update reads from files at once, at most; 0: whole parameters
+  bool gradientsInFiles = false; ///< where moments are; else in host memory
 };
 
 struct CompileOptions {
@@ -65,6 +66,7 @@ struct CompileOptions {
   ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
   ZeroOptions zero;
   OffloadOptions offload;
+  int64_t hostMemory = 0;              ///< bytes of a rank; 0: unknown
   int64_t threads = 1;                 ///< compute workers of a rank
   int64_t workspaceBytesPerThread = 0; ///< of ds-select-kernels
   int64_t alignment = 1;               ///< bytes

@@ -176,7 +176,7 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
       addOptional(pm, options, createSplitUpdates({.elements = offload.updateElements}));
     // First what may be updated in the backward; then updates find gradients where they lie.
     addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer}));
-    pm.addPass(createOffloadGradients({.space = offload.optimizer}));
+    pm.addPass(createOffloadGradients({.space = offload.gradientsInFiles ? "nvme" : "host"}));
     pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
   }
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.

@@ -13,14 +13,25 @@ AWAY = {"activation_checkpointing": {"cpu_checkpointing": True}}
 
 
 def compile_plan(tools, folder, model, micro, case, keys, *more):
+    """The plan and its report."""
+    plan, command = compile_command(folder, model, micro, case, keys, *more)
+    tools(*command)
+    return plan, report_of(tools, plan)
+
+
+def report_of(tools, plan):
+    return json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
+
+
+def compile_command(folder, model, micro, case, keys, *more):
+    """The plan, and what makes it."""
     _, stage, ranks, stages, accumulation = case
     name = hashlib.sha256(f"{case} {keys} {more}".encode()).hexdigest()[:8]
     keys = {"gradient_clipping": 0.5, **keys, "zero_optimization": {"stage": stage, **keys.get("zero_optimization", {})},
             "deepstatic": {"pipeline": {"stages": stages}, **keys.get("deepstatic", {})}}
     config = write_config(folder / f"{name}.json", micro, accumulation, **keys)
     plan = folder / f"{name}.dsplan"
-    tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan, *more)
-    return plan, json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
+    return plan, ("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "-o", plan, *more)
 
 
 def updated_there(space, folder):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import FOLDERS, write_config
-from offload_plans import AWAY, BACKWARD, FORWARD, MODELS, UPDATE, compile_plan, kernels, updated_there, with_links
+from offload_plans import AWAY, BACKWARD, FORWARD, MODELS, UPDATE, compile_command, compile_plan, kernels, report_of, updated_there, with_links
 from plan_files import read_plan
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
@@ -77,6 +77,7 @@ def test_activations_in_host_memory(tools, tmp_path, prepared, case):
 
 
 SPACES = ["host", "nvme"]
+LITTLE = "nvme, little host memory"  # gradients lie in the file, too
 OPTIMIZERS = {"SGD": {"lr": 0.01, "momentum": 0.9}, "Adagrad": {"lr": 0.01}, "Lion": {"lr": 0.001}, "Lamb": {"lr": 0.01}}
 KINDS = {"clipping off": {"gradient_clipping": 0}, "schedule": {"scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 3, "warmup_max_lr": 0.01}}}, "bf16": {"bf16": {"enabled": True}}, "fp16": {"fp16": {"enabled": True, "initial_scale_power": 40}},
          "tokens": {"deepstatic": {"loss_normalization": "tokens"}}, "activations too": {"activation_checkpointing": {"cpu_checkpointing": True}}}
@@ -86,12 +87,28 @@ def require_equal(tools, folder, prepared, case, keys, space):
     """Of two plans, with moments in device memory and elsewhere, one trains as the other, to the same bits."""
     model, micro, data = prepared(case[0])
     plain, before = compile_plan(tools, folder, model, micro, case, {key: value for key, value in keys.items() if key != "activation_checkpointing"})
+    little, space = space == LITTLE, space.partition(",")[0]
     plan, after = compile_plan(tools, folder, model, micro, case, {**keys, **updated_there(space, folder)})
+    if little:
+        plan, after = with_less_host_memory(tools, arena(after, "host"), folder, model, micro, case, {**keys, **updated_there(space, folder)})
+        if not plan:
+            return
     assert arena(before, "host") == arena(before, "nvme") == 0 and arena(after) < arena(before)
     assert moments(after, space) > 0.9 * moments(before, "device")
     assert abs(moments(after, "device") + moments(after, space) - moments(before, "device")) < 64 * case[2]  # scalars live at one peak, not at the other
-    assert gradients(after, space) > gradients(after, "device")
+    assert gradients(after, "nvme" if little else "host") > gradients(after, "device")
     require_same_bits(tools, plain, plan, after, data, case[2])
+
+
+def with_less_host_memory(tools, bytes_in_use, *plan):
+    """The plan with a byte less than it uses so, and its report: gradients lie in the file. None where no plan needs less: what is on
+    its way to a file takes as much as the gradients."""
+    less, command = compile_command(*plan, "--host-memory", bytes_in_use - 1)
+    done = tools(*command, code=None)
+    if done.returncode == 0:
+        return less, report_of(tools, less)
+    assert done.returncode == 1 and "of host memory" in done.stderr
+    return None, None
 
 
 def gradients(report, space):
@@ -103,19 +120,19 @@ def moments(report, space):
     return sum(rank["memory"].get(space, {}).get("optimizer", 0) for rank in report["ranks_detail"])
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", [*SPACES, LITTLE])
 @pytest.mark.parametrize("case", ALL if WHOLE else SOME, ids=str)
 def test_optimizer_state_elsewhere(tools, tmp_path, prepared, case, space):
     require_equal(tools, tmp_path, prepared, case, {}, space)
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", [*SPACES, LITTLE])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_an_update_takes(tools, tmp_path, prepared, kind, space):
     require_equal(tools, tmp_path, prepared, ("gpt2", 1, 2, 1, 2), KINDS[kind], space)
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", [*SPACES, LITTLE])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_optimizer(tools, tmp_path, prepared, optimizer, space):
     require_equal(tools, tmp_path, prepared, ("gpt2", 0, 2, 1, 2), {"optimizer": {"type": optimizer, "params": OPTIMIZERS[optimizer]}}, space)

@@ -63,14 +63,13 @@ HIDDEN = [
     *(("small", 1, accumulation, "parameters too", clipping, speed, None) for accumulation in (1, 2) for clipping in BOTH for speed in (100, 20, 5)),
     *(("small", 1, 2, "optimizer", clipping, 1.5, None) for clipping in BOTH),
     *(("tiny", 8, 1, "optimizer in files", 0, speed, nvme) for speed, nvme in ((20, 2), (5, 1), (2, 0.5))),
-    *(("small", 1, 1, "optimizer in files", 0, speed, nvme) for speed, nvme in ((50, 10), (20, 5), (20, 4))),
-    ("small", 1, 1, "optimizer in files, by pieces", 0.5, 50, 10)]
+    *(("small", 1, accumulation, "optimizer in files", clipping, speed, nvme)
+      for accumulation in (1, 2) for clipping in BOTH for speed, nvme in ((50, 10), (20, 5), (20, 4)))]
 # What is not: parameters take longer than the forward that needs them; and updates from files that wait, for a norm or for the last
-# micro-batch, have nothing but each other to be hidden behind.
-PIECE = 262_144  # elements of a parameter
+# micro-batch, have nothing but each other to be hidden behind, where the drive takes longer than the host's processors.
 EXPOSED = [*(("small", 1, 1, "optimizer", clipping, 1.5, None) for clipping in BOTH),
-           *((size, micro, 1, "optimizer in files", 0.5, 20, nvme) for size, micro, nvme in (("tiny", 8, 2), ("small", 1, 5))),
-           *((size, micro, 2, "optimizer in files", clipping, 20, nvme) for clipping in BOTH for size, micro, nvme in (("tiny", 8, 2), ("small", 1, 5)))]
+           ("tiny", 8, 1, "optimizer in files", 0.5, 20, 2),
+           *((size, micro, 2, "optimizer in files", clipping, 20, 2) for clipping in BOTH for size, micro in (("tiny", 8), ("small", 1)))]
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +86,10 @@ def step_of(tools, exported, tmp_path_factory):
         links += [{"between": "host-nvme", "bandwidth_gb_per_s": nvme, "latency_us": 20}] if nvme else []
         machine.write_text(json.dumps({"name": "box", "device": "cpu", "links": links}))
         zero = {"offload_optimizer": {"device": "nvme", "nvme_path": str(folder)} if nvme else {"device": "cpu"},
-                **({"offload_param": {"device": "cpu"}} if what == "parameters too" else {}),
-                **({"sub_group_size": PIECE} if what == "optimizer in files, by pieces" else {})}
+                **({"offload_param": {"device": "cpu"}} if what == "parameters too" else {})}
         config = write_config(folder / f"{len(made)}.json", micro, accumulation, gradient_clipping=clipping, zero_optimization=zero)
-        tools("ds-opt", "compile", exported("gpt2", "--size", size, "--seq", 64, "--dropout", "0.1"), "--config", config, "--machine", machine, "-o", plan)
+        tools("ds-opt", "compile", exported("gpt2", "--size", size, "--seq", 64, "--dropout", "0.1"), "--config", config, "--machine", machine, "-o", plan,
+              *(["--without", "ds-split-updates"] if what == "optimizer in files, whole" else []))
         made[case], = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"]
         return made[case]
 
@@ -120,19 +119,19 @@ def test_what_is_not_hidden(step_of, case):
 @pytest.mark.parametrize("case", [("tiny", 8, 1, "optimizer", 5, None), ("small", 1, 1, "optimizer", 5, None), ("small", 1, 1, "parameters too", 20, None),
                                   ("tiny", 8, 1, "optimizer in files", 20, 2), ("small", 1, 1, "optimizer in files", 20, 5)], ids=str)
 def test_updates_begin_as_gradients_arrive(step_of, case):
-    """Without clipping a step ends earlier than with it: most updates are made beside the backward. In files less moves, too."""
+    """Without clipping a step ends earlier than with it: most updates are made beside the backward. As much moves."""
     clipped, free = (step_of((*case[:4], clipping, *case[4:])) for clipping in (0.5, 0))
     assert free["transfer_times"]["step_seconds"] < 0.99 * clipped["transfer_times"]["step_seconds"]
-    if case[-1]:
-        assert free["transfer_bytes_per_step"]["write"] < 0.7 * clipped["transfer_bytes_per_step"]["write"]
-    else:
-        assert free["transfer_bytes_per_step"] == pytest.approx(clipped["transfer_bytes_per_step"], rel=0.001)
+    assert free["transfer_bytes_per_step"] == pytest.approx(clipped["transfer_bytes_per_step"], rel=0.001)
 
 
-def test_pieces_need_less_of_the_host_and_hide_more(step_of):
-    whole, pieces = (step_of(("small", 1, 1, what, 0.5, 50, 10)) for what in ("optimizer in files", "optimizer in files, by pieces"))
-    assert pieces["transfer_times"]["hidden"] > 0.8 > whole["transfer_times"]["hidden"]
-    assert pieces["memory"]["host"]["arena_bytes"] < 0.7 * whole["memory"]["host"]["arena_bytes"]
+@pytest.mark.parametrize("clipping", BOTH)
+def test_pieces_need_less_of_the_host_and_hide_more(step_of, clipping):
+    whole, pieces = (step_of(("small", 1, 1, what, clipping, 50, 10)) for what in ("optimizer in files, whole", "optimizer in files"))
+    assert pieces["transfer_times"]["hidden"] > whole["transfer_times"]["hidden"] + 0.1
+    assert pieces["memory"]["host"]["arena_bytes"] <= whole["memory"]["host"]["arena_bytes"]
+    if clipping == 0:  # no gradient waits
+        assert pieces["memory"]["host"]["arena_bytes"] < 0.6 * whole["memory"]["host"]["arena_bytes"]
 
 
 def test_all_leaves_where_memory_asks_for_it(tools, plans, exported, tmp_path):

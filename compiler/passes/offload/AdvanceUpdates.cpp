@@ -24,6 +24,7 @@
 #include "compiler/passes/offload/StepStart.h"
 #include "dialects/Plan/Plan.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <algorithm>
@@ -154,32 +155,46 @@ private:
            });
   }
 
-  /// They leave one after another, and so do parameters; those that the host makes (HostSums.h) leave as what it takes.
+  /// They leave one after another, and so do parameters; those that the host makes (HostSums.h) leave as what it takes,
+  /// once for all pieces of a parameter.
   void letGradientsLeave(std::vector<Update> &updates) {
     struct Leaving {
       size_t behind;
       double bytes;
-      Update *update;
+      ArrayRef<Update *> updates; // that take it
     };
     std::vector<Leaving> leaving;
-    for (Update &update : updates) {
-      const HostSums sums = findHostSums(backward_, [&](Value buffer) {
-        return buffer.getDefiningOp<plan::BufferOp>().getCategory() == plan::Category::Gradients &&
-               llvm::is_contained(update.command.getBuffers(), buffer) &&
-               llvm::none_of(buffer.getUsers(), llvm::IsaPred<plan::CollectiveOp>);
+    llvm::MapVector<Value, SmallVector<Update *>> takers; // by gradient
+    for (Update &update : updates)
+      takers[gradientOf(update)].push_back(&update);
+    for (const auto &[gradient, pieces] : takers) {
+      const HostSums sums = findHostSums(backward_, [&, gradient = gradient](Value buffer) {
+        return buffer == gradient && llvm::none_of(buffer.getUsers(), llvm::IsaPred<plan::CollectiveOp>);
       });
       for (const LeavingSummand &one : leavingFor(sums))
-        leaving.push_back({times_->indexOf(one.behind) + 1, double(one.bytes), &update});
-      const double gradient =
-          sums.kernels.empty() ? bytesOf(update, plan::Category::Gradients, plan::MemorySpace::Device) : 0;
-      leaving.push_back({update.behind, gradient + update.parameter, &update});
+        leaving.push_back({times_->indexOf(one.behind) + 1, double(one.bytes), pieces});
+      for (Update *const &piece : pieces) {
+        const double own =
+            sums.kernels.empty() ? bytesOf(*piece, plan::Category::Gradients, plan::MemorySpace::Device) : 0;
+        leaving.push_back({piece->behind, own + piece->parameter, ArrayRef(piece)});
+      }
     }
     llvm::stable_sort(leaving, [](const Leaving &a, const Leaving &b) { return a.behind < b.behind; });
     double away = 0;
     for (const Leaving &one : leaving) {
       away = std::max(away, times_->begin(one.behind)) + (one.bytes > 0 ? link_.seconds(one.bytes) : 0);
-      one.update->there = std::max(one.update->there, away);
+      for (Update *update : one.updates)
+        update->there = std::max(update->there, away);
     }
+  }
+
+  /// Null where it has none.
+  static Value gradientOf(const Update &update) {
+    plan::CommandOpInterface command = update.command;
+    for (Value buffer : command.getBuffers())
+      if (buffer.getDefiningOp<plan::BufferOp>().getCategory() == plan::Category::Gradients)
+        return buffer;
+    return {};
   }
 
   /// The kernels of the update's routine that a command needs, if the step can begin with them.

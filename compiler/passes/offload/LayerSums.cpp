@@ -73,7 +73,8 @@ private:
       else if (makers.alone && isSquares(user))
         takeSquares(command, behind);
       else {
-        update = isUpdate(user) && user->getBlock() == &behind ? command : update;
+        if (isUpdate(user) && user->getBlock() == &behind && (!update || user->isBeforeInBlock(update)))
+          update = command; // the first, of several pieces
         continue;
       }
       for (auto [index, operand] : llvm::enumerate(command.getBuffers()))

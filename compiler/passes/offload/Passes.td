@@ -280,10 +280,12 @@ def SplitUpdates : DsPass<"ds-split-updates", ["::ds::plan::PlanDialect"]> {
     ```
     An update that `ds-offload-optimizer` will run on the host, and that is element by element (all but Lamb's), is cut into pieces.
     So of a large one less lies in host memory at once, and a piece is read from its file while others are computed and written.
+    A piece has so many elements that copying it takes 16 times the latency of the drive (`dist.links`; 2^20 where that is unknown),
+    and that a role has some 512 of them at most; a multiple of 2^16. `elements` may ask for less.
     Cf. sub_group_size of DeepSpeed (ZeRO-Infinity).
   }];
   let options = [
-    Option<"elements", "elements", "int64_t", "0", "most of a piece; no default">,
+    Option<"elements", "elements", "int64_t", "0", "most of a piece, whatever the drive; no default">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state stay">,
   ];
 }

@@ -1,16 +1,20 @@
 //===- SplitUpdates.cpp - large updates in pieces -------------------------===//
 //
-// An update of the host's whose state lies in a file is cut into pieces of so many elements, where it is element by
-// element. Then a piece is read while the one before is computed and the one before that is written (ds-order-queues),
-// as with DeepSpeed's sub_group_size, and host memory holds the operands of three pieces.
+// An update of the host's whose state lies in a file is cut into pieces, where it is element by element. Then a piece
+// is read while the one before is computed and the one before that is written (ds-order-queues), as with DeepSpeed's
+// sub_group_size, and host memory holds the operands of three pieces. A piece is as small as the drive's latency and
+// the number of commands allow.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/Cost.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "dialects/Plan/Plan.h"
 #include "kernels/KernelTable.h"
 
 #include "mlir/IR/Builders.h"
+
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -23,6 +27,13 @@ using namespace mlir;
 using namespace ds;
 
 namespace {
+
+/// A copy of a piece takes so many times the latency of the drive.
+constexpr double latencies = 16;
+/// Elements of a piece where the drive's speed is unknown, and what pieces are a multiple of: 256 KiB of float32.
+constexpr int64_t unknownSpeed = 1 << 20, granule = 1 << 16;
+/// Of a role, about: the commands around a piece are some nine.
+constexpr int64_t mostPieces = 512;
 
 /// Whether what becomes of an element depends on it alone.
 bool isByElement(plan::KernelOp kernel) {
@@ -54,23 +65,45 @@ struct SplitUpdates : ds::impl::SplitUpdatesBase<SplitUpdates> {
       getOperation().emitError() << "elements is " << elements.getValue() << "; it must be at least 1";
       return signalPassFailure();
     }
-    SmallVector<plan::KernelOp> updates;
-    getOperation().walk([&](plan::KernelOp kernel) {
+    for (auto role : getOperation().getOps<plan::RoleOp>()) {
+      const SmallVector<plan::CommandOpInterface> updates = updatesIn(role);
+      const int64_t piece = std::min<int64_t>(elements, elementsOfPiece(role, updates));
+      for (plan::CommandOpInterface update : updates)
+        split(update, piece);
+    }
+  }
+
+  /// Those that can be cut.
+  SmallVector<plan::CommandOpInterface> updatesIn(plan::RoleOp role) const {
+    SmallVector<plan::CommandOpInterface> updates;
+    role.walk([&](plan::KernelOp kernel) {
       if (isUpdate(kernel) && isByElement(kernel) && llvm::any_of(kernel->getOperands(), [&](Value operand) {
             return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes);
           }))
-        updates.push_back(kernel);
+        updates.push_back(cast<plan::CommandOpInterface>(kernel.getOperation()));
     });
-    for (plan::KernelOp update : updates)
-      split(cast<plan::CommandOpInterface>(update.getOperation()));
+    return updates;
   }
 
-  void split(plan::CommandOpInterface update) {
-    const int64_t all = update.getTensor(0).getNumElements();
-    if (all <= elements)
+  static int64_t elementsOfPiece(plan::RoleOp role, ArrayRef<plan::CommandOpInterface> updates) {
+    const LinkSpeed drive = linkSpeed(role, "host-nvme");
+    int64_t all = 0;
+    for (plan::CommandOpInterface update : updates)
+      all += elementsOf(update);
+    const int64_t least = drive.bytesPerSecond > 0
+                              ? int64_t(latencies * drive.latency * drive.bytesPerSecond / sizeof(float))
+                              : unknownSpeed;
+    return int64_t(llvm::alignTo(uint64_t(std::max({least, all / mostPieces, granule})), uint64_t(granule)));
+  }
+
+  static int64_t elementsOf(plan::CommandOpInterface update) { return update.getTensor(0).getNumElements(); }
+
+  static void split(plan::CommandOpInterface update, int64_t piece) {
+    const int64_t all = elementsOf(update);
+    if (all <= piece)
       return;
-    for (int64_t begin = 0; begin < all; begin += elements)
-      makePiece(update, begin, std::min<int64_t>(begin + elements, all));
+    for (int64_t begin = 0; begin < all; begin += piece)
+      makePiece(update, begin, std::min<int64_t>(begin + piece, all));
     update->erase();
   }
 };
