@@ -108,11 +108,13 @@ void readLayers(Resolver &resolver, Pipeline &pipeline, int64_t written) {
   if (written < 1)
     resolver.refuse(chunks, "it is the number of pieces of the model, and must be at least 1; 1 leaves it to ds-opt",
                     set(chunks, "1"));
-  if (pipeline.stages > 1)
-    resolver.refuse(schedule,
-                    "it orders the micro-batches of one rank along the pipe, and deepstatic.pipeline.stages is " +
-                        text(pipeline.stages),
-                    set(schedule, "1f1b"));
+  if (pipeline.stages == 1)
+    return;
+  resolver.refuse(schedule,
+                  "it orders the micro-batches of one rank along the pipe, and deepstatic.pipeline.stages is " +
+                      text(pipeline.stages),
+                  set(schedule, "1f1b"));
+  pipeline.schedule = PipelineSchedule::OneFOneB; // no more is said of it
 }
 
 /// The schedule and its chunks go together.
