@@ -81,7 +81,7 @@ def test_tied_weights(tools, tmp_path, exported, text_data, place):
         assert report["numerics"] == ("reassociated" if more else "bit-equal")
         weights.append(plan.with_suffix(".safetensors"))
         tools.train(plan, text_data(64), 10, "--threads", 1, "--export", weights[-1])
-    require_near(*map(read_weights, weights), REORDERED)
+    require_near(*(read_weights(path)[0] for path in weights), REORDERED)
 
 
 # ---- what moves, and when
@@ -164,9 +164,9 @@ def a_parameter_comes_for_the_first_micro_batch_alone(role):
 
 
 def a_layer_is_updated_before_its_last_micro_batch(role):
-    """A start is called one micro-batch early."""
+    """A start is called one micro-batch early: one that updates, and not the first, which computes the learning rate, too."""
     step = next(program for program in role.programs if program.name == "step")
-    number = next(i for i, call in enumerate(step.calls) if any(command.kernel.kernel == "adamw" for command in role.routines[call.routine].commands))
+    number = [i for i, call in enumerate(step.calls) if any(command.kernel.kernel == "adamw" for command in role.routines[call.routine].commands)][1]
     early = step.calls[number]
     calls = [*step.calls[:number - 1], early, step.calls[number - 1], *step.calls[number + 1:]]
     del step.calls[:]
@@ -191,9 +191,9 @@ def sums_do_not_begin_with_zeros(role):
 
 
 @pytest.mark.parametrize("edit, sentence", [
-    (a_parameter_is_used_before_it_has_come, "(race)"), (a_parameter_comes_for_the_first_micro_batch_alone, "error"),
+    (a_parameter_is_used_before_it_has_come, "nothing has written"), (a_parameter_comes_for_the_first_micro_batch_alone, "would wait for ever"),
     (a_layer_is_updated_before_its_last_micro_batch, "(coverage)"), (bytes_of_a_gradient_are_taken_while_it_leaves, "(race)"),
-    (sums_do_not_begin_with_zeros, "nothing has written")], ids=lambda case: getattr(case, "__name__", ""))
+    (sums_do_not_begin_with_zeros, "has taken")], ids=lambda case: getattr(case, "__name__", ""))
 def test_planted_defects_are_refused(planted, edit, sentence):
     assert sentence in verify(planted, edit)
 

@@ -123,7 +123,8 @@ private:
           written.insert(buffer);
     SmallVector<plan::CommandOpInterface> users;
     for (auto command : routine.getOps<plan::CommandOpInterface>())
-      if (llvm::any_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) && !isLeft(command))
+      if (llvm::any_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) && !isLeft(command) &&
+          !isa<plan::CopyOp>(command.getOperation())) // of a start
         users.push_back(command);
     const SmallVector<Operation *> latest = latestStarts(routine, users);
     Operation *before = &routine.getBody().front().front(), *last = before; // the users of the two parameters before
