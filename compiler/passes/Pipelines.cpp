@@ -231,7 +231,8 @@ private:
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
   Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
   Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};
-  Flag<std::string> schedule_{*this, "schedule", options_.pipeline.schedule, "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer"};
+  Flag<std::string> schedule_{*this, "schedule", options_.pipeline.schedule,
+                              "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer"};
   Flag<std::string> partition_{*this, "partition", options_.pipeline.partition,
                                "best, uniform, parameters or type:REGEX"};
   Flag<int64_t> stage_{*this, "stage", options_.zero.stage, "ZeRO stage"};

@@ -183,8 +183,7 @@ private:
 } // namespace
 
 const std::vector<std::string_view> &pipelineScheduleNames() {
-  static const std::vector<std::string_view> names{"gpipe", "1f1b", "interleaved", "zb-h1",
-                                                   "accumulate-by-layer"};
+  static const std::vector<std::string_view> names{"gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"};
   return names;
 }
 

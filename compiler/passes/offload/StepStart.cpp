@@ -33,8 +33,8 @@ plan::RoutineOp startNamed(plan::RoleOp role, StringRef name, Operation *before)
   if (auto known = SymbolTable::lookupSymbolIn(role, name))
     return cast<plan::RoutineOp>(known);
   OpBuilder builder(*role.getOps<plan::ProgramOp>().begin()); // behind all buffers
-  auto routine = plan::RoutineOp::create(builder, role.getLoc(), builder.getStringAttr(name), plan::Phase::Begin,
-                                         IntegerAttr());
+  auto routine =
+      plan::RoutineOp::create(builder, role.getLoc(), builder.getStringAttr(name), plan::Phase::Begin, IntegerAttr());
   routine.getBody().emplaceBlock();
   if (plan::ProgramOp step = stepOf(role)) {
     if (before)

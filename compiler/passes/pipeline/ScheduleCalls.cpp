@@ -1,7 +1,8 @@
 //===- ScheduleCalls.cpp - list the calls of every role ---------------------===//
 //
 // 1. A scheduling problem of ranks, chunks and micro-batches; its order of tasks comes from
-//    compiler/scheduling/PipelineSchedule.h (GPipe, 1F1B, interleaved 1F1B, ZB-H1, all micro-batches of a layer after another, with their papers).
+//    compiler/scheduling/PipelineSchedule.h (GPipe, 1F1B, interleaved 1F1B, ZB-H1, all micro-batches of a layer after
+//    another, with their papers).
 // 2. A role for each coordinate of axis pipe, whose ranks are those of the mesh. It calls its tasks in that order,
 //    feeds one micro-batch ahead of the forward that reads them, and receives one task ahead.
 // 3. For the report, the same order is played with the costs of the stages, which gives the bubble.

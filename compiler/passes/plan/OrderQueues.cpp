@@ -529,11 +529,11 @@ private:
   double clock_ = 0;                               // compute's, of the cost model
   llvm::StringMap<double> queueEnds_;              // of the last command of another queue
   llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
-  bool isStart_ = false; // of a step with several micro-batches
+  bool isStart_ = false;                           // of a step with several micro-batches
   // Of the role.
   llvm::DenseMap<Operation *, size_t> places_; // of the step's routines, in the order of their first calls; looked up
   int64_t lastMicrobatch_ = 0;
-  SmallVector<plan::RoutineOp> starts_; // in the order of their calls
+  SmallVector<plan::RoutineOp> starts_;                          // in the order of their calls
   llvm::DenseMap<Operation *, SmallVector<UnderWay>> fromStart_; // what is under way behind each; looked up
   llvm::StringMap<size_t> awaited_; // by event of what is carried: the place of the first that waits for it; looked up
 };

@@ -120,9 +120,10 @@ TEST(PipelineSettings, OneStageByLayer) {
   EXPECT_EQ(layers.pipeline.chunks, 1);
   EXPECT_TRUE(layers.pipeline.isCut());
   EXPECT_EQ(resolveOwn(R"("schedule": "accumulate-by-layer", "chunks": 6)", 1).pipeline.chunks, 6);
-  EXPECT_STREQ(refusalOfOwn(R"("schedule": "accumulate-by-layer", "chunks": 0)", 1).what(),
-               "ds_config.json:1: deepstatic.pipeline.chunks is 0; it is the number of pieces of the model, and must be "
-               "at least 1; 1 leaves it to ds-opt");
+  EXPECT_STREQ(
+      refusalOfOwn(R"("schedule": "accumulate-by-layer", "chunks": 0)", 1).what(),
+      "ds_config.json:1: deepstatic.pipeline.chunks is 0; it is the number of pieces of the model, and must be "
+      "at least 1; 1 leaves it to ds-opt");
   const ConfigError stages = refusalOfOwn(R"("stages": 2, "schedule": "accumulate-by-layer")", 2);
   EXPECT_STREQ(stages.what(),
                "ds_config.json:1: deepstatic.pipeline.schedule is \"accumulate-by-layer\"; it orders the micro-batches "

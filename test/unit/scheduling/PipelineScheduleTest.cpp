@@ -42,7 +42,8 @@ std::string printed(const ScheduleProblem &p, int64_t rank) {
 }
 
 TEST(PipelineSchedule, NamesReadBack) {
-  EXPECT_EQ(pipelineScheduleNames(), (std::vector<std::string_view>{"gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"}));
+  EXPECT_EQ(pipelineScheduleNames(),
+            (std::vector<std::string_view>{"gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"}));
   for (std::string_view each : pipelineScheduleNames())
     EXPECT_EQ(name(pipelineScheduleFromName(each).value()), each);
   EXPECT_EQ(pipelineScheduleFromName("1F1B"), std::nullopt);
@@ -166,8 +167,9 @@ TEST(PipelineSchedule, RefusesWhatMakesNoSense) {
             "the schedule interleaved needs at least 2 chunks a rank, not 1; with 1 it is 1f1b");
   EXPECT_EQ(problem(PipelineSchedule::ZeroBubbleH1, 4, 2, 8).check(),
             "the schedule zb-h1 runs 1 chunk a rank, not 2; interleaved runs several");
-  EXPECT_EQ(problem(PipelineSchedule::AccumulateByLayer, 2, 2, 8).check(),
-            "the schedule accumulate-by-layer runs on 1 rank along the pipe, not 2; the other schedules run on several");
+  EXPECT_EQ(
+      problem(PipelineSchedule::AccumulateByLayer, 2, 2, 8).check(),
+      "the schedule accumulate-by-layer runs on 1 rank along the pipe, not 2; the other schedules run on several");
   EXPECT_EQ(problem(PipelineSchedule::GPipe, 4, 1, 0).check(),
             "a pipeline of 4 ranks, 1 chunks and 0 micro-batches has nothing to run; each must be at least 1");
   EXPECT_EQ(problem(PipelineSchedule::GPipe, 0, 1, 1).check(),
