@@ -18,7 +18,7 @@
 // CHECK-NEXT:      dist.call @"backward::0" microbatch 1
 // CHECK-NEXT:      dist.call @update microbatch 1
 // CHECK-NEXT:    }
-// CHECK:       dist.pipeline "accumulate-by-layer"
+// CHECK:       dist.pipeline schedule "accumulate-by-layer" chunks 2 bubble 0.0
 dist.mesh @mesh ["data", "pipe", "tensor"] [1, 1, 1]
 dist.fragment @"feed::0" phase feed stage 0 {
 }
