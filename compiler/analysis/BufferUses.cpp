@@ -1,6 +1,8 @@
 //===- BufferUses.cpp - when a routine uses which buffers -------------------===//
 #include "compiler/analysis/BufferUses.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace ds;
 
@@ -76,21 +78,53 @@ struct RoutineEvents {
   int64_t commands = 0;
 };
 
+/// Whether it is under way beside compute, from an event to another.
+bool runsBeside(plan::CommandOpInterface command) {
+  return isa<plan::CollectiveOp, plan::CopyOp, plan::FillOp, plan::KernelOp>(command.getOperation()) &&
+         !isOnCompute(command);
+}
+
 } // namespace
 
 BufferUses::BufferUses(plan::RoleOp role) {
   for (auto routine : role.getOps<plan::RoutineOp>())
     addRoutine(routine);
+  for (auto program : role.getOps<plan::ProgramOp>())
+    if (program.getName() == "step")
+      addWaits(program);
+}
+
+/// Uses up to the waits of later routines.
+void BufferUses::addWaits(plan::ProgramOp step) {
+  llvm::SetVector<Operation *> routines; // in the order of their first calls
+  for (auto call : step.getOps<plan::CallOp>())
+    routines.insert(SymbolTable::lookupNearestSymbolFrom(step, call.getRoutineAttr()));
+  SmallVector<plan::CommandOpInterface> waiting; // of routines before
+  for (Operation *op : routines) {
+    auto routine = cast<plan::RoutineOp>(op);
+    const RoutineEvents events(routine);
+    llvm::erase_if(waiting, [&](plan::CommandOpInterface command) {
+      if (!events.awaits(command.getSignals()))
+        return false;
+      for (Value operand : command.getBuffers())
+        if (operand.getDefiningOp<plan::BufferOp>().getScope() != plan::Scope::Plan)
+          add(routine, operand.getDefiningOp(), {0, events.around(command).last});
+      return true;
+    });
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      if (runsBeside(command) && !events.awaits(command.getSignals()))
+        waiting.push_back(command);
+  }
 }
 
 void BufferUses::addRoutine(plan::RoutineOp routine) {
   const RoutineEvents events(routine);
-  Spans &spans = byRoutine_[routine];
+  byRoutine_[routine];
   for (auto [number, command] : llvm::enumerate(routine.getOps<plan::CommandOpInterface>())) {
     Operation *op = command;
     CommandSpan span{int64_t(number), int64_t(number)};
     bool known = true;
-    if (isa<plan::CollectiveOp, plan::CopyOp, plan::FillOp, plan::KernelOp>(op) && !isOnCompute(command))
+    if (runsBeside(command))
       span = events.around(command);
     if (isa<plan::SendOp>(op))
       if ((known = events.awaits(command.getSignals())))
@@ -103,9 +137,13 @@ void BufferUses::addRoutine(plan::RoutineOp routine) {
         messages_.insert(buffer);
       if (isa<plan::FeedOp>(op))
         fed_.insert(buffer);
-      CommandSpan &all = spans.try_emplace(buffer, span).first->second;
-      all.first = std::min(all.first, span.first);
-      all.last = std::max(all.last, span.last);
+      add(routine, buffer, span);
     }
   }
+}
+
+void BufferUses::add(plan::RoutineOp routine, Operation *buffer, const CommandSpan &span) {
+  CommandSpan &all = byRoutine_[routine].try_emplace(buffer, span).first->second;
+  all.first = std::min(all.first, span.first);
+  all.last = std::max(all.last, span.last);
 }

@@ -23,7 +23,8 @@ struct CommandSpan {
 /// a queue of its own runs at some time after the command that signals what it waits for and before the one that waits
 /// for its signal, and uses its buffers that long; both stand in its routine. So does a message, where these are known:
 /// a send whose end its routine waits for, and a receive that waits for compute of its own micro-batch, which is called
-/// before it.
+/// before it. What a routine of the step issues and does not wait for uses its buffers up to the wait of the first
+/// routine called behind it that does.
 class BufferUses {
 public:
   explicit BufferUses(plan::RoleOp role);
@@ -38,6 +39,8 @@ public:
 
 private:
   void addRoutine(plan::RoutineOp routine);
+  void addWaits(plan::ProgramOp step);
+  void add(plan::RoutineOp routine, mlir::Operation *buffer, const CommandSpan &span);
 
   llvm::DenseMap<mlir::Operation *, Spans> byRoutine_; // looked up
   llvm::DenseSet<mlir::Operation *> messages_, fed_;   // looked up

@@ -94,6 +94,9 @@ struct Pipeline {
   int64_t chunks = 1;
   scheduling::PipelineSchedule schedule = {};
   std::string partition; // what PartitionMethod::fromName reads
+
+  /// Whether a step runs more than one piece of the model.
+  bool isCut() const { return stages > 1 || schedule == scheduling::PipelineSchedule::AccumulateByLayer; }
 };
 
 /// What the backward computes again instead of keeping it (docs/memory.md).

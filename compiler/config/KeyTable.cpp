@@ -119,7 +119,8 @@ remainder, or three values that disagree, are rejected with the values.
 `deepstatic.pipeline.stages` (or `pipeline.stages`; not both with different values) is the number of ranks along the pipe; it
 divides `--ranks`, and `ranks` above is `--ranks` / stages. The micro-batches of a step are its accumulation steps. With
 `"schedule": "interleaved"`, each rank runs `chunks` stages, and the accumulation steps must be divisible by the ranks along the
-pipe. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
+pipe. `"accumulate-by-layer"` is of one stage: all micro-batches of a layer run before the next layer (`docs/pipeline.md`); with `chunks` above
+1, of as many pieces of the model. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
 `"type:REGEX"` layers whose name matches, without regard to case.
 
 ## Recompute

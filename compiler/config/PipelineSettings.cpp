@@ -102,6 +102,21 @@ void readPartition(Resolver &resolver, Pipeline &pipeline) {
   }
 }
 
+/// One rank runs all layers; with one chunk, the default, a stage is a layer.
+void readLayers(Resolver &resolver, Pipeline &pipeline, int64_t written) {
+  pipeline.chunks = std::max<int64_t>(1, written);
+  if (written < 1)
+    resolver.refuse(chunks, "it is the number of pieces of the model, and must be at least 1; 1 leaves it to ds-opt",
+                    set(chunks, "1"));
+  if (pipeline.stages == 1)
+    return;
+  resolver.refuse(schedule,
+                  "it orders the micro-batches of one rank along the pipe, and deepstatic.pipeline.stages is " +
+                      text(pipeline.stages),
+                  set(schedule, "1f1b"));
+  pipeline.schedule = PipelineSchedule::OneFOneB; // no more is said of it
+}
+
 /// The schedule and its chunks go together.
 void readSchedule(Resolver &resolver, Pipeline &pipeline) {
   if (const auto name = resolver.string(schedule))
@@ -109,6 +124,8 @@ void readSchedule(Resolver &resolver, Pipeline &pipeline) {
       pipeline.schedule = *known;
   const bool interleaved = pipeline.schedule == PipelineSchedule::Interleaved;
   const int64_t written = resolver.integerOrDefault(chunks);
+  if (pipeline.schedule == PipelineSchedule::AccumulateByLayer)
+    return readLayers(resolver, pipeline, written);
   pipeline.chunks = interleaved ? std::max<int64_t>(2, written) : 1;
   if (written == pipeline.chunks)
     return;
@@ -127,19 +144,25 @@ void resolvePipeline(Resolver &resolver, Config &config) {
   config.ranks = config.worldRanks / pipeline.stages;
   readPartition(resolver, pipeline);
   readSchedule(resolver, pipeline);
-  if (pipeline.stages > 1)
+  if (pipeline.isCut())
     return;
   pipeline = defaultPipeline(resolver);
   for (std::string_view path : {schedule, chunks, ownPartition, partition})
     resolver.subsume(path, "one stage: there is nothing to cut or to order");
 }
 
-void checkMicrobatches(Resolver &resolver, const Config &config) {
+void checkMicrobatches(Resolver &resolver, Config &config) {
   static constexpr std::string_view steps = "gradient_accumulation_steps";
-  const Pipeline &pipeline = config.pipeline;
+  Pipeline &pipeline = config.pipeline;
   const int64_t microbatches = config.accumulationSteps;
-  if (pipeline.stages == 1 || microbatches == 0) // refused before
+  if (!pipeline.isCut() || microbatches == 0) // refused before
     return;
+  if (pipeline.schedule == PipelineSchedule::AccumulateByLayer && microbatches == 1) {
+    pipeline = defaultPipeline(resolver);
+    for (std::string_view path : {schedule, chunks})
+      resolver.subsume(path, "one micro-batch a step: there is nothing to order");
+    return;
+  }
   if (pipeline.schedule == PipelineSchedule::Interleaved && microbatches % pipeline.stages != 0) {
     const int64_t above = (microbatches / pipeline.stages + 1) * pipeline.stages, below = above - pipeline.stages;
     const std::string reason = "the schedule interleaved takes micro-batches in groups of the " +

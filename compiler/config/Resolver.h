@@ -82,9 +82,9 @@ private:
 };
 
 /// The parts of a resolution, one file each.
-void resolvePipeline(Resolver &resolver, Config &config);         // sets the data-parallel width
-void resolveBatchSizes(Resolver &resolver, Config &config);       // after the pipeline
-void checkMicrobatches(Resolver &resolver, const Config &config); // of the pipeline; after the batch sizes
+void resolvePipeline(Resolver &resolver, Config &config);   // sets the data-parallel width
+void resolveBatchSizes(Resolver &resolver, Config &config); // after the pipeline
+void checkMicrobatches(Resolver &resolver, Config &config); // of the pipeline; after the batch sizes
 void resolveLoss(Resolver &resolver, Config &config);
 void resolveOptimizer(Resolver &resolver, Config &config);
 void resolveScheduler(Resolver &resolver, Config &config);

@@ -38,6 +38,8 @@ struct PipelineOptions {
   std::string schedule;          ///< of ds-schedule-calls
   std::string partition;         ///< of ds-cut-pipeline-stages
   int64_t memory = 0;            ///< bytes of a rank; 0: unknown
+
+  bool isCut() const { return ranks > 1 || schedule == "accumulate-by-layer"; }
 };
 
 /// What lies elsewhere while the device does not need it.

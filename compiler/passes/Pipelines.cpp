@@ -62,7 +62,7 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   addOptional(pm, options, createFoldTransposes());
   addOptional(pm, options, createConcatPads());
   // Not where stages may share a parameter: each adds its part of the gradient to the other's.
-  if (microbatches == 1 && options.pipeline.ranks == 1)
+  if (microbatches == 1 && !options.pipeline.isCut())
     addOptional(pm, options, createElideAccumulation());
   pm.addPass(createInferInputLimits());
   pm.addPass(createVerifyTrainForm());
@@ -82,7 +82,7 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createRecordReference());
   // Before anything is computed twice or fused: no chain leads from one stage into another.
   const PipelineOptions &pipeline = options.pipeline;
-  if (pipeline.ranks > 1)
+  if (pipeline.isCut())
     pm.addPass(createCutPipelineStages({.stages = pipeline.ranks * pipeline.chunks,
                                         .partition = pipeline.partition,
                                         .microbatches = options.microbatches,
@@ -90,7 +90,7 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
                                         .memory = pipeline.memory,
                                         .stateBytes = heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
-  addOptional(pm, options, createRepeatElementwise({.once = pipeline.ranks > 1}));
+  addOptional(pm, options, createRepeatElementwise({.once = pipeline.isCut()}));
   // What the backward still keeps may be computed again, by the same ops: what is fused or gathered follows from the
   // whole.
   if (const ChooseRecomputeOptions &recompute = options.recompute;
@@ -231,7 +231,8 @@ private:
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
   Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
   Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};
-  Flag<std::string> schedule_{*this, "schedule", options_.pipeline.schedule, "gpipe, 1f1b, interleaved or zb-h1"};
+  Flag<std::string> schedule_{*this, "schedule", options_.pipeline.schedule,
+                              "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer"};
   Flag<std::string> partition_{*this, "partition", options_.pipeline.partition,
                                "best, uniform, parameters or type:REGEX"};
   Flag<int64_t> stage_{*this, "stage", options_.zero.stage, "ZeRO stage"};

@@ -1,6 +1,6 @@
 //===- PipelineSchedule.cpp - an order of tasks for each rank -------------===//
 //
-// A schedule is a comparator: what comes before what on one rank. All four are one merge of up to three ascending
+// A schedule is a comparator: what comes before what on one rank. All are one merge of up to three ascending
 // sequences of tasks, and differ in how far the backwards trail the forwards, and the weight gradients both. A replay
 // in simulated time then gives each task its beginning.
 //
@@ -31,7 +31,8 @@ int64_t warmUp(const ScheduleProblem &problem, int64_t rank) {
   const int64_t after = problem.ranks - 1 - rank; // ranks behind this one
   switch (problem.kind) {
   case PipelineSchedule::GPipe:
-    return problem.microbatches;
+  case PipelineSchedule::AccumulateByLayer:
+    return problem.microbatches * problem.chunks;
   case PipelineSchedule::Interleaved:
     return 2 * after + (problem.chunks - 1) * problem.ranks;
   case PipelineSchedule::OneFOneB:
@@ -50,15 +51,16 @@ int64_t placeOfBackward(const ScheduleProblem &problem, int64_t rank, int64_t n)
 }
 int64_t placeOfWeight(const ScheduleProblem &problem, int64_t n) { return 3 * (n + problem.ranks - 1) + 2; }
 
-/// A rank's n-th forward or backward: groups of as many micro-batches as there are ranks go through one chunk after the
-/// other.
+/// A rank's n-th forward or backward: groups of micro-batches, as many as there are ranks or all of them, go through
+/// one chunk after the other.
 PipelineTask nthTask(const ScheduleProblem &problem, TaskKind kind, int64_t rank, int64_t n) {
-  const int64_t round = problem.ranks * problem.chunks;
+  const int64_t group = problem.kind == PipelineSchedule::AccumulateByLayer ? problem.microbatches : problem.ranks;
+  const int64_t round = group * problem.chunks;
   if (problem.chunks == 1)
     return {kind, rank, n};
-  const int64_t step = n % round / problem.ranks;
+  const int64_t step = n % round / group;
   const int64_t chunk = kind == TaskKind::Forward ? step : problem.chunks - 1 - step;
-  return {kind, chunk * problem.ranks + rank, n / round * problem.ranks + n % problem.ranks};
+  return {kind, chunk * problem.ranks + rank, n / round * group + n % group};
 }
 
 std::vector<PipelineTask> orderOf(const ScheduleProblem &problem, int64_t rank) {
@@ -181,7 +183,7 @@ private:
 } // namespace
 
 const std::vector<std::string_view> &pipelineScheduleNames() {
-  static const std::vector<std::string_view> names{"gpipe", "1f1b", "interleaved", "zb-h1"};
+  static const std::vector<std::string_view> names{"gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"};
   return names;
 }
 
@@ -212,7 +214,10 @@ std::optional<std::string> ScheduleProblem::check() const {
            " forwards that a schedule may hold; fewer micro-batches fit";
   if (kind == PipelineSchedule::Interleaved && chunks < 2)
     return "the schedule interleaved needs at least 2 chunks a rank, not " + text(chunks) + "; with 1 it is 1f1b";
-  if (kind != PipelineSchedule::Interleaved && chunks != 1)
+  if (kind == PipelineSchedule::AccumulateByLayer && ranks != 1)
+    return "the schedule accumulate-by-layer runs on 1 rank along the pipe, not " + text(ranks) +
+           "; the other schedules run on several";
+  if (kind != PipelineSchedule::Interleaved && kind != PipelineSchedule::AccumulateByLayer && chunks != 1)
     return "the schedule " + std::string(name(kind)) + " runs 1 chunk a rank, not " + text(chunks) +
            "; interleaved runs several";
   if (kind == PipelineSchedule::Interleaved && microbatches % ranks != 0)

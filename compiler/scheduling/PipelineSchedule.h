@@ -13,9 +13,10 @@ namespace ds::scheduling {
 /// OneFOneB (PipeDream-Flush, arXiv 2006.09503): a backward as soon as a rank has forwards enough to keep the others
 /// busy. Interleaved (Megatron-LM, arXiv 2104.04473): the same with several chunks of the model on each rank.
 /// ZeroBubbleH1 (arXiv 2401.10241): 1F1B whose weight gradients are split off and delayed into what was idle time.
-enum class PipelineSchedule { GPipe, OneFOneB, Interleaved, ZeroBubbleH1 };
+/// AccumulateByLayer (GreedySnake, arXiv 2512.17570): all micro-batches of a chunk before the next chunk, on one rank.
+enum class PipelineSchedule { GPipe, OneFOneB, Interleaved, ZeroBubbleH1, AccumulateByLayer };
 
-/// "gpipe", "1f1b", "interleaved", "zb-h1".
+/// "gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer".
 std::string_view name(PipelineSchedule schedule);
 std::optional<PipelineSchedule> pipelineScheduleFromName(std::string_view name);
 /// All names, in the enumeration's order.
@@ -66,6 +67,7 @@ struct TaskOrder : Timeline {
 /// stage takes F, B, W, the bubble's share of the whole step is
 ///   GPipe, 1F1B       (p-1) / (m+p-1)
 ///   interleaved       (p-1) / (v*m+p-1)
+///   accumulate by layer                             0, on its one rank
 ///   zero-bubble H1    (p-1) X / (m (F+B+W) + (p-1) X), X = max(F+B-W, F, B), for m >= p.
 /// X is F+B-W, the paper's, where W <= min(F, B); otherwise no order that keeps at most p micro-batches in flight
 /// reaches that: the first rank waits (p-1) B for its first backward, and the last begins (p-1) F late.

@@ -63,11 +63,11 @@ void checkPhases(const proto::Plan &plan, const proto::Role &role) {
 void checkPipeline(const proto::Plan &plan) {
   if (!plan.has_pipeline())
     return;
-  static const std::set<std::string> schedules{"gpipe", "1f1b", "interleaved", "zb-h1"};
+  static const std::set<std::string> schedules{"gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"};
   const proto::Pipeline &pipeline = plan.pipeline();
   const uint64_t ranks = axisSize(plan.world(), "pipe");
   if (!schedules.contains(pipeline.schedule()))
-    refuse("pipeline", "its schedule is none of gpipe, 1f1b, interleaved, zb-h1");
+    refuse("pipeline", "its schedule is none of gpipe, 1f1b, interleaved, zb-h1, accumulate-by-layer");
   if (uint64_t(pipeline.stages_size()) != ranks * pipeline.chunks() || pipeline.chunks() == 0)
     refuse("pipeline", "it has " + std::to_string(pipeline.stages_size()) + " stages, not " +
                            std::to_string(pipeline.chunks()) + " on each of " + std::to_string(ranks) +

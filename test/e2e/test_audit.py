@@ -38,7 +38,9 @@ def stages(count, schedule="1f1b", chunks=1):
 QUICK = [("gpt2", 1, 1, 0, {}, {}), ("llama", 1, 3, 0, {}, {}), ("gpt2", 2, 2, 0, {}, {}), ("llama", 3, 2, 1, {}, {}),
          ("gpt2", 2, 2, 2, {"overlap_comm": True}, {}), ("gpt2", 2, 2, 3, {"stage3_max_live_parameters": 0}, {}),
          ("gpt2", 2, 3, 0, {}, stages(2)), ("gpt2", 2, 4, 0, {}, stages(2, "interleaved", 2)), ("llama", 4, 4, 2, {}, stages(2, "zb-h1")),
-         ("gpt2", 4, 2, 1, {}, {**stages(2), "loss_normalization": "tokens"})]
+         ("gpt2", 4, 2, 1, {}, {**stages(2), "loss_normalization": "tokens"}),
+         ("llama", 2, 3, 2, {}, stages(1, "accumulate-by-layer")),
+         ("gpt2", 1, 2, 0, {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}, stages(1, "accumulate-by-layer"))]
 SLOW = [(model, ranks, 2, stage, {"overlap_comm": overlap}, {}) for model in ("gpt2", "llama") for ranks in (2, 4) for stage in range(4)
         for overlap in (False, True)]
 SLOW += [(model, ranks, 4, stage, {}, stages(2, schedule, 2 if schedule == "interleaved" else 1)) for model in ("gpt2", "llama")

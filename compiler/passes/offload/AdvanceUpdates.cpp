@@ -9,6 +9,8 @@
 //    before that goes back. So an update stands where the last but one should have ended.
 // 4. What could not be back by the end of the backward stays in the update; only the last two may stand at its end.
 //    Times are those of the cost model and of the machine's links; where these are unknown, nothing moves.
+// 5. Where all micro-batches go through a layer before the next one (StepStart.h), an update stands in the start behind
+//    the last layer that touches the same bytes, and is made beside the layers that follow.
 // Cf. optimizers that step in a backward hook (torch.Tensor.register_post_accumulate_grad_hook), and Lv et al., Full
 // Parameter Fine-tuning for Large Language Models with Limited Resources, ACL 2024.
 //
@@ -54,6 +56,8 @@ public:
         nvme_(linkSpeed(role, "host-nvme")) {}
 
   void run() {
+    if (LayerGroups groups(role_); !groups.empty())
+      return moveBehind(groups);
     if (link_.bytesPerSecond == 0 || (space_ == plan::MemorySpace::Nvme && nvme_.bytesPerSecond == 0) ||
         !findRoutines())
       return;
@@ -67,6 +71,33 @@ public:
   }
 
 private:
+  void moveBehind(LayerGroups &groups) {
+    findRoutines();
+    if (!update_)
+      return;
+    SmallVector<std::pair<size_t, Update>> updates; // and the group that it stands behind
+    for (auto command : update_.getOps<plan::CommandOpInterface>()) {
+      Update update{command, {}, 0, 0, 0, 0};
+      if (!isOnHost(command) || !collectNeeds(command, update.needs))
+        continue;
+      size_t last = 0;
+      for (size_t group = 0; group < groups.routines().size(); ++group)
+        if (plan::RoutineOp routine = groups.routines()[group];
+            llvm::any_of(routine.getOps<plan::CommandOpInterface>(),
+                         [&](plan::CommandOpInterface other) { return conflict(other, command); }))
+          last = group;
+      updates.push_back({last, std::move(update)});
+    }
+    llvm::stable_sort(updates, llvm::less_first());
+    for (auto &[group, update] : updates) {
+      plan::RoutineOp start = groups.startOf(group + 1);
+      for (Operation *need : update.needs)
+        if (need->getParentOp() == update_)
+          moveTo(need, start, start.getBody().front().end());
+      moveTo(update.command, start, start.getBody().front().end());
+    }
+  }
+
   /// Updates whose operands lie in host memory at once: one comes, one is computed, one goes back.
   static constexpr size_t underWay = 3;
 
@@ -103,11 +134,8 @@ private:
   std::vector<Update> findUpdates() {
     std::vector<Update> updates;
     for (auto command : update_.getOps<plan::CommandOpInterface>()) {
-      const bool isOnHost = llvm::any_of(command.getBuffers(), [&](Value operand) {
-        return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
-      });
       Update update{command, {}, 0, 0, 0, 0};
-      if (!isOnHost || !isUpdate(command) || !collectNeeds(command, update.needs))
+      if (!isOnHost(command) || !collectNeeds(command, update.needs))
         continue;
       for (Operation *op : times_->ops())
         if (auto other = dyn_cast<plan::CommandOpInterface>(op); other && conflict(other, command))
@@ -119,6 +147,12 @@ private:
       updates.push_back(std::move(update));
     }
     return updates;
+  }
+
+  bool isOnHost(plan::CommandOpInterface command) const {
+    return isUpdate(command) && llvm::any_of(command.getBuffers(), [&](Value operand) {
+             return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
+           });
   }
 
   /// They leave one after another, and so do parameters; those that the host makes (HostSums.h) leave as what it takes,
@@ -238,18 +272,18 @@ private:
   void move(const Update &update, size_t place) {
     for (Operation *need : update.needs)
       if (need->getParentOp() == update_)
-        moveTo(need, 0);
-    moveTo(update.command, place);
+        moveTo(need, backward_, times_->ops().front()->getIterator());
+    moveTo(update.command, backward_,
+           place < times_->ops().size() ? times_->ops()[place]->getIterator() : backward_.getBody().front().end());
   }
 
   /// With the buffers that it names, which outlive the call if the update names them, too.
-  void moveTo(Operation *op, size_t place) {
-    Block &body = backward_.getBody().front();
-    op->moveBefore(&body, place < times_->ops().size() ? times_->ops()[place]->getIterator() : body.end());
+  static void moveTo(Operation *op, plan::RoutineOp routine, Block::iterator before) {
+    op->moveBefore(&routine.getBody().front(), before);
     for (Value operand : op->getOperands()) {
       auto buffer = operand.getDefiningOp<plan::BufferOp>();
-      if (backward_->isBeforeInBlock(buffer))
-        buffer->moveBefore(backward_);
+      if (routine->isBeforeInBlock(buffer))
+        buffer->moveBefore(routine);
       if (buffer.getScope() == plan::Scope::Call)
         buffer.setScope(plan::Scope::Step);
     }

@@ -11,12 +11,14 @@
 //    the norm are taken there, before it leaves.
 // 5. What cannot be away by the end of that routine leaves while the host makes the other updates.
 // 6. What is made of few rows of a table leaves as these (HostSums.h).
+// 7. What one layer makes, for all micro-batches before the next layer, leaves once for all of them (LayerSums.h).
 // Ren et al., ZeRO-Offload, USENIX ATC 2021, section 4.1: gradients leave while the backward computes the next.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
 #include "compiler/passes/offload/GradientStays.h"
 #include "compiler/passes/offload/HostSums.h"
+#include "compiler/passes/offload/LayerSums.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/offload/RoutineTimes.h"
@@ -58,6 +60,7 @@ public:
       moved_.insert_range(moveBuffers(role_, plan::MemorySpace::Host, [&](plan::BufferOp buffer) {
         return isOffloaded(buffer) && isTakenAtOnce(buffer);
       }));
+    leaveByLayer(role_, moved_);
     for (auto routine : role_.getOps<plan::RoutineOp>())
       leaveSums(routine);
     llvm::MapVector<Operation *, SmallVector<GradientStay>> stays; // by routine
@@ -101,7 +104,7 @@ private:
     if (isUpdate(command))
       return isOnHost(command);
     return (isa<plan::KernelOp>(command) && phaseOf(command) == plan::Phase::Update) || zeroes(command) ||
-           madeThere_.contains(command);
+           madeThere_.contains(command) || isa<plan::CopyOp>(command); // of LayerSums.h
   }
 
   /// Sums of few rows are left to the host, where they lie.

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
+#include "compiler/passes/offload/StepStart.h"
 #include "dialects/Plan/Plan.h"
 
 #include "mlir/IR/Builders.h"
@@ -30,7 +31,7 @@ namespace {
 class StateMove {
 public:
   StateMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), groups_(role) {}
 
   void run() {
     moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isStateAway(buffer, leastBytes_); });
@@ -89,6 +90,13 @@ private:
           return copied.host;
     const Value host = same ? same : makeBuffer(members_, kernel, index, plan::MemorySpace::Host);
     OpBuilder before(leavesBefore(kernel, index)), after(kernel->getContext());
+    // Beside the layer whose gradient the update waits for.
+    if (plan::RoutineOp start = groups_.startBefore(cast<plan::RoutineOp>(kernel->getParentOp()));
+        start && spaceOf(away) == plan::MemorySpace::Nvme && !lastWriter(kernel, index)) {
+      before.setInsertionPointToEnd(&start.getBody().front());
+      if (start->isBeforeInBlock(host.getDefiningOp()))
+        host.getDefiningOp()->moveBefore(start);
+    }
     after.setInsertionPointAfter(kernel);
     if (kernel.reads(index))
       copyOperand(before, kernel, index, away, host);
@@ -121,6 +129,7 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
+  LayerGroups groups_;
   // Of one routine.
   SmallVector<Copied> copies_;
   Operation *before_ = nullptr; // its first op or the last update so far

@@ -7,8 +7,12 @@
 //    so is a lookup of few rows: they alone come to the device.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
 //    the parameters of two commands. What takes longer than that over the machine's link comes earlier.
-// 4. With for-step, what is read comes once a run of a program and stays for it (StepParameters below): beside
-//    the first routine that uses it or, where that is called for several micro-batches, from the start of the step on.
+// 4. Where all micro-batches go through a layer before the next one (StepStart.h), what its forwards read comes once
+//    for all of them, beside those of the layer before, and so does what its backwards read. Device memory then holds
+//    the parameters of two layers.
+// 5. With for-step, what is read comes once a run of a program and stays for it (StepParameters below): beside
+//    the first routine that uses it or, where that is called for several micro-batches, from the start of the step on;
+//    beside the layer before, where micro-batches go through layers one after another.
 // Rajbhandari et al., ZeRO-Infinity, SC 2021. Under ZeRO-3 a rank brings its slice, in front of the gather.
 //
 //===----------------------------------------------------------------------===//
@@ -31,22 +35,75 @@ using namespace ds;
 
 namespace {
 
+/// A buffer in device memory for what stays there for several calls of a step.
+plan::BufferOp makeNear(OpBuilder &members, plan::BufferOp away) {
+  return plan::BufferOp::create(members, away.getLoc(), away.getName(), plan::MemorySpace::Device, away.getBytes(),
+                                plan::Scope::Step, plan::Category::Weights);
+}
+
+/// All of the buffer of operand `index` of a command comes to `near`: from a file by way of host memory, for which
+/// `reads` says where its copy stands.
+void bringWhole(OpBuilder &members, plan::CommandOpInterface command, unsigned index, Value near, OpBuilder &reads,
+                OpBuilder &comes) {
+  auto away = command.getBuffers()[index].getDefiningOp<plan::BufferOp>();
+  const RankedTensorType type = command.getTensor(index);
+  const RankedTensorType all = type.clone({int64_t(away.getBytes()) * 8 / type.getElementTypeBitWidth()});
+  TensorPlace from{away};
+  if (spaceOf(away) == plan::MemorySpace::Nvme) {
+    from.buffer = plan::BufferOp::create(members, away.getLoc(), away.getName(), plan::MemorySpace::Host,
+                                         away.getBytes(), plan::Scope::Call, plan::Category::Communication);
+    copyTensor(reads, command, all, {away}, from);
+  }
+  copyTensor(comes, command, all, from, {near});
+}
+
 /// Moves the parameters of one role.
 class ParameterMove {
 public:
   ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates)
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates),
-        link_(linkSpeed(role, "device-host")) {}
+        link_(linkSpeed(role, "device-host")), groups_(role) {}
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) {
       return isStateOf(buffer, plan::Category::Weights, leastBytes_, llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
     });
+    for (size_t group = 0; group < groups_.routines().size(); ++group)
+      bringForGroup(group, groups_.routines()[group]);
     for (auto routine : role_.getOps<plan::RoutineOp>())
       bringParameters(routine);
   }
 
 private:
+  /// What all calls of a routine read. What the group before it read, too, is still there.
+  void bringForGroup(size_t group, plan::RoutineOp routine) {
+    llvm::DenseMap<Value, Value> near; // by buffer; looked up
+    for (auto command : routine.getOps<plan::CommandOpInterface>())
+      for (unsigned index = 0; index < command.getBuffers().size(); ++index) {
+        const Value away = command.getBuffers()[index];
+        if (!isMoved(away) || isLeft(command))
+          continue;
+        Value &there = near[away];
+        if (!there)
+          there = nearBefore_.lookup(away);
+        if (!there)
+          there = bringAhead(group, command, index);
+        TensorPlace place = placeOf(command, index);
+        place.buffer = there;
+        setOperand(command, index, place);
+      }
+    nearBefore_ = std::move(near);
+  }
+
+  Value bringAhead(size_t group, plan::CommandOpInterface command, unsigned index) {
+    auto away = command.getBuffers()[index].getDefiningOp<plan::BufferOp>();
+    members_.setInsertionPointAfter(away);
+    const Value near = makeNear(members_, away);
+    OpBuilder start = OpBuilder::atBlockEnd(&groups_.startAheadOf(group).getBody().front());
+    bringWhole(members_, command, index, near, start, start);
+    return near;
+  }
+
   bool isMoved(Value buffer) const { return moved_.contains(buffer.getDefiningOp()); }
 
   /// Whether the host runs it, where the parameter lies.
@@ -66,7 +123,8 @@ private:
           written.insert(buffer);
     SmallVector<plan::CommandOpInterface> users;
     for (auto command : routine.getOps<plan::CommandOpInterface>())
-      if (llvm::any_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) && !isLeft(command))
+      if (llvm::any_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) && !isLeft(command) &&
+          !isa<plan::CopyOp>(command.getOperation())) // of a start
         users.push_back(command);
     const SmallVector<Operation *> latest = latestStarts(routine, users);
     Operation *before = &routine.getBody().front().front(), *last = before; // the users of the two parameters before
@@ -135,7 +193,9 @@ private:
   const int64_t leastBytes_;
   const bool hostUpdates_;
   const LinkSpeed link_;
-  llvm::SetVector<Operation *> moved_; // buffers
+  LayerGroups groups_;
+  llvm::DenseMap<Value, Value> nearBefore_; // what the group before reads, by buffer; looked up
+  llvm::SetVector<Operation *> moved_;      // buffers
 };
 
 /// Parameters that lie elsewhere between steps: each comes to a buffer of scope step in front of its first use in a
@@ -143,18 +203,17 @@ private:
 class StepParameters {
 public:
   StepParameters(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes) {}
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), groups_(role) {}
 
   void run() {
     const llvm::SetVector<Operation *> moved =
         moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isOffloaded(buffer); });
     if (moved.empty())
       return;
-    members_.setInsertionPointAfter(moved.back());
     for (Operation *op : moved) {
       auto buffer = cast<plan::BufferOp>(op);
-      near_[buffer] = plan::BufferOp::create(members_, buffer.getLoc(), buffer.getName(), plan::MemorySpace::Device,
-                                             buffer.getBytes(), plan::Scope::Step, plan::Category::Weights);
+      members_.setInsertionPointAfter(buffer);
+      near_[buffer] = makeNear(members_, buffer);
     }
     for (auto routine : llvm::to_vector(role_.getOps<plan::RoutineOp>()))
       useNear(routine);
@@ -238,9 +297,11 @@ private:
         const bool starts = comesAtStart_.lookup(away.getDefiningOp()).contains(name);
         if ((starts || comesIn_.lookup(away.getDefiningOp()).contains(name)) && there.insert(away).second) {
           OpBuilder reads(before), comes(space_ == plan::MemorySpace::Host ? front : last);
-          if (starts)
+          if (const std::optional<size_t> group = groups_.find(routine); starts && group)
+            comes = OpBuilder::atBlockEnd(&groups_.startAheadOf(*group).getBody().front());
+          else if (starts)
             comes = OpBuilder::atBlockEnd(&stepStart(role_).getBody().front());
-          bring(command, index, near, reads, comes);
+          bringWhole(members_, command, index, near, reads, comes);
           before = last;
           last = command;
         }
@@ -264,23 +325,11 @@ private:
     return front;
   }
 
-  void bring(plan::CommandOpInterface command, unsigned index, Value near, OpBuilder &reads, OpBuilder &comes) {
-    auto away = command.getBuffers()[index].getDefiningOp<plan::BufferOp>();
-    const RankedTensorType type = command.getTensor(index);
-    const RankedTensorType all = type.clone({int64_t(away.getBytes()) * 8 / type.getElementTypeBitWidth()});
-    TensorPlace from{away};
-    if (space_ == plan::MemorySpace::Nvme) {
-      from.buffer = plan::BufferOp::create(members_, away.getLoc(), away.getName(), plan::MemorySpace::Host,
-                                           away.getBytes(), plan::Scope::Call, plan::Category::Communication);
-      copyTensor(reads, command, all, {away}, from);
-    }
-    copyTensor(comes, command, all, from, {near});
-  }
-
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
+  LayerGroups groups_;
   llvm::DenseMap<Operation *, Value> near_; // by buffer; looked up
   // Routines that use a buffer first, by buffer; looked up.
   llvm::DenseMap<Operation *, llvm::SmallDenseSet<Attribute>> comesIn_, comesAtStart_;

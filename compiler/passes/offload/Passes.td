@@ -57,6 +57,9 @@ def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect"]> {
     gradients, by which they are clipped or a step is left out. It stands behind the last command that touches the same bytes.
     Where operands have to come to the host, two updates are under way at once, three with a file.
 
+    Where several micro-batches go through each layer before the next one (accumulate-by-layer), it stands in a routine that the
+    step calls behind the last layer that touches the same bytes, whatever the links.
+
     What would not be back by the end of the backward stays, by the cost model and the links of the module (`dist.links`). Where
     it names none, nothing moves.
   }];
@@ -152,7 +155,8 @@ def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"
     Kernels of the update, and additions to sums of micro-batches, are left to `ds-offload-optimizer`, which runs them where the
     gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. The gradient of a
     lookup (gather_grad), where it is larger than the rows that it is made of, and the sums that it is a part of are left to it,
-    too. What is updated in the backward lies in host memory, also with space nvme. Cf. ZeRO-Offload.
+    too. Where all micro-batches go through a layer before the next one (accumulate-by-layer), the sum of them is made in device
+    memory, and leaves once, behind the layer. What is updated in the backward lies in host memory, also with space nvme. Cf. ZeRO-Offload.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where gradients lie: host or nvme">,
@@ -234,11 +238,12 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     ```
     Parameters of at least `least-bytes` that only kernels and collectives name lie in host memory, or in space nvme, from where
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
-    With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
+    Where all micro-batches go through a layer before the next one (accumulate-by-layer), it comes once for them, beside the layer
+    before. With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
     whose updates that pass will run on the host; each comes in front of its first use in a run of a program, and stays in device
     memory to the last one: so it goes one way in a step, beside the forward. Where a step calls the routine that uses it first
     several times, it comes at the start of the step, in a routine of its own, whose call is of the last micro-batch: its events
-    say at once that it is there for all. What reads few rows of a parameter in host memory (gather) is left to
+    say at once that it is there for all; by layers, at the start of the layer before. What reads few rows of a parameter in host memory (gather) is left to
     `ds-offload-optimizer` likewise, in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
     parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
     does not.

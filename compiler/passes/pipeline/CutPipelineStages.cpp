@@ -77,7 +77,7 @@ private:
       return completeByHand(chain);
     stages_ = stages;
     if (stages == 1)
-      return success();
+      return cutLayers(chain), success();
     scheduling::PartitionProblem problem = chain.problem();
     problem.stages = stages;
     if (failed(balance(problem, chain)))
@@ -99,6 +99,35 @@ private:
     for (auto [index, op] : llvm::enumerate(chain.units))
       setStage(op, llvm::upper_bound(cuts->cuts, int64_t(index)) - cuts->cuts.begin());
     return success();
+  }
+
+  /// Where one rank runs all micro-batches of a layer before the next, a stage a layer, unless chunks are asked for.
+  void cutLayers(const ForwardChain &chain) {
+    if (scheduling::pipelineScheduleFromName(schedule) != scheduling::PipelineSchedule::AccumulateByLayer)
+      return;
+    scheduling::PartitionProblem problem = chain.problem();
+    if (problem.check())
+      return; // nothing computes
+    // How far apart layers lie decides which positions are compared; it is found with the layers.
+    problem.stages = std::min<int64_t>(2, int64_t(problem.units.size()));
+    problem.stages = int64_t(scheduling::layerBegins(problem).size());
+    const std::vector<int64_t> begins = joinShort(problem, scheduling::layerBegins(problem));
+    stages_ = int64_t(begins.size());
+    for (auto [index, op] : llvm::enumerate(chain.units))
+      setStage(op, llvm::upper_bound(begins, int64_t(index)) - begins.begin() - 1);
+  }
+
+  /// What takes less than a quarter of the mean layer's time (an embedding, a norm) is a part of the layer behind it;
+  /// behind the last one, of that before it. Nothing would be hidden beside it.
+  static std::vector<int64_t> joinShort(const scheduling::PartitionProblem &problem, ArrayRef<int64_t> begins) {
+    const auto units = int64_t(problem.units.size());
+    const auto secondsUpTo = [&](int64_t begin, int64_t end) { return scheduling::stageSeconds(problem, begin, end); };
+    const double least = secondsUpTo(0, units) / double(begins.size()) / 4;
+    std::vector<int64_t> kept{0};
+    for (const int64_t begin : begins.drop_front())
+      if (secondsUpTo(kept.back(), begin) >= least && secondsUpTo(begin, units) >= least)
+        kept.push_back(begin);
+    return kept;
   }
 
   static std::optional<scheduling::Partition> cutAtCandidates(scheduling::PartitionProblem problem) {
@@ -245,6 +274,7 @@ private:
   }
 
   /// A sum over uses in several stages becomes one a stage.
+  /// Where one rank runs several stages, all of a step's gradients of one use are then added before those of another.
   LogicalResult splitTies(const ForwardChain &chain) {
     for (Operation *op : chain.backward) {
       StringAttr parameter = parameterOf(op);
@@ -263,6 +293,8 @@ private:
       }
       Operation *sum = op->getOperand(0).getDefiningOp();
       op->erase();
+      if (microbatches > 1)
+        train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
       while (sum && isa<train::AddOp>(sum) && sum->use_empty()) {
         Operation *next = sum->getOperand(0).getDefiningOp();
         sum->erase();

@@ -47,7 +47,8 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
     (`compiler/analysis/Cost.h`); no names are looked at. Where a rank has `memory` bytes, stages are cut so that parameters with their
     state, and what the schedule keeps in flight of activations, fit by an estimate, if there is such a cut. Backward ops follow their forward op. What follows from graph inputs and
     constants by a few operations has no stage: each stage that needs it computes it. A parameter that several stages read has a
-    gradient in each.
+    gradient in each. With the schedule accumulate-by-layer and one stage, the repeated blocks of the model are the stages, all on one
+    rank.
 
     A stage that the user has written on ops of the forward stays; ops between follow the one before.
   }];
@@ -55,7 +56,7 @@ def CutPipelineStages : DsPass<"ds-cut-pipeline-stages"> {
                  Option<"partition", "partition", "std::string", "\"\"",
                         "best, or what DeepSpeed balances: uniform, parameters, type:REGEX">,
                  Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-                 Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or zb-h1">,
+                 Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer">,
                  Option<"memory", "memory", "int64_t", "0", "bytes of a rank; 0: unknown">,
                  Option<"stateBytes", "state-bytes", "double", "4", "bytes that a rank holds for each byte of a parameter">];
 }
@@ -131,12 +132,13 @@ def ScheduleCalls : DsPass<"ds-schedule-calls", ["::ds::dist::DistDialect"]> {
       }
     ```
     A role for each coordinate of the mesh's axis pipe, with the programs `@step` and `@evaluate`. Feeds run one micro-batch
-    ahead of what reads them, receives one task ahead; the tasks' order is that of the schedule
+    ahead of what reads them, receives one task ahead; the tasks' order is that of the schedule: with accumulate-by-layer one
+    rank calls each fragment for all micro-batches before the next
     (`compiler/scheduling/PipelineSchedule.h`).
   }];
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1", "micro-batches of one rank and step">,
-    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved or zb-h1">];
+    Option<"schedule", "schedule", "std::string", "\"\"", "gpipe, 1f1b, interleaved, zb-h1 or accumulate-by-layer">];
 }
 
 def JoinStages : DsPass<"ds-join-stages", ["::ds::dist::DistDialect", "::ds::train::TrainDialect"]> {

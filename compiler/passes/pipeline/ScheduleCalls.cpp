@@ -1,7 +1,8 @@
 //===- ScheduleCalls.cpp - list the calls of every role ---------------------===//
 //
 // 1. A scheduling problem of ranks, chunks and micro-batches; its order of tasks comes from
-//    compiler/scheduling/PipelineSchedule.h (GPipe, 1F1B, interleaved 1F1B, ZB-H1, with their papers).
+//    compiler/scheduling/PipelineSchedule.h (GPipe, 1F1B, interleaved 1F1B, ZB-H1, all micro-batches of a layer after
+//    another, with their papers).
 // 2. A role for each coordinate of axis pipe, whose ranks are those of the mesh. It calls its tasks in that order,
 //    feeds one micro-batch ahead of the forward that reads them, and receives one task ahead.
 // 3. For the report, the same order is played with the costs of the stages, which gives the bubble.
@@ -72,7 +73,7 @@ struct ScheduleCalls : ds::impl::ScheduleCallsBase<ScheduleCalls> {
     const scheduling::TaskOrder order = scheduling::schedulePipeline(problem_);
     for (int64_t rank = 0; rank < problem_.ranks; ++rank)
       makeRole(rank, order.byRank[size_t(rank)]);
-    if (problem_.ranks > 1)
+    if (fragments.stages() > 1)
       describe(order);
   }
 
@@ -168,11 +169,14 @@ private:
     }
   }
 
-  /// Feeds run one micro-batch ahead of the compute that reads them, receives one task.
+  /// Feeds run one micro-batch ahead of the compute that reads them, receives one task. A stage's first feed is at the
+  /// start of the step or, where the stage begins when all micro-batches have left the one before, one task ahead: so
+  /// its routines follow each other.
   void scheduleStep(int64_t rank, ArrayRef<scheduling::PipelineTask> tasks) {
     OpBuilder::InsertionGuard guard(builder_);
     startProgram("step");
-    for (int64_t stage = rank; stage < fragments_->stages(); stage += problem_.ranks)
+    const bool byLayer = problem_.kind == scheduling::PipelineSchedule::AccumulateByLayer;
+    for (int64_t stage = rank; stage < (byLayer ? rank + 1 : fragments_->stages()); stage += problem_.ranks)
       call(fragments_->find(dist::Phase::Feed, stage), 0);
     if (!tasks.empty())
       receive(tasks.front());
@@ -180,6 +184,8 @@ private:
       const scheduling::PipelineTask &task = tasks[i];
       if (task.kind == scheduling::TaskKind::Forward && task.microbatch + 1 < microbatches)
         call(fragments_->find(dist::Phase::Feed, task.stage), task.microbatch + 1);
+      else if (task.kind == scheduling::TaskKind::Forward && byLayer && task.stage + 1 < fragments_->stages())
+        call(fragments_->find(dist::Phase::Feed, task.stage + 1), 0);
       if (i + 1 < tasks.size())
         receive(tasks[i + 1]);
       call(fragments_->find(phaseOf(task.kind), task.stage), task.microbatch);

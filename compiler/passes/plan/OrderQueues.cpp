@@ -18,6 +18,8 @@
 //     written, so that one is read while one is computed and one is written; compute waits for all at the end of the
 //     routine;
 //   - copies to device memory at the beginning of a step are waited for by who first uses them, in whatever routine;
+//   - where a step has several starts, between layers that all micro-batches go through (StepStart.h), so is all that a
+//     start issues; at the latest compute waits for it two starts later, or at the end of the update;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
 //     other routine that uses it.
 //
@@ -60,7 +62,11 @@ public:
         buffer.setSlots(inFlight_.slots(buffer));
     makeQueues();
     noteCalls();
-    const auto routines = llvm::to_vector(role_.getOps<plan::RoutineOp>());
+    auto routines = llvm::to_vector(role_.getOps<plan::RoutineOp>());
+    size_t start = 0; // one after another, as they are called
+    for (plan::RoutineOp &routine : routines)
+      if (llvm::is_contained(starts_, routine))
+        routine = starts_[start++];
     for (const bool begins : {true, false}) // what a step begins with is waited for in others
       for (plan::RoutineOp routine : routines)
         if ((routine.getPhase() == plan::Phase::Begin) == begins) {
@@ -76,7 +82,9 @@ private:
     std::string done; ///< event
     int64_t turn;     ///< of kernels on the host
     double end = 0;   ///< of a copy between memories, by the cost model: seconds from the start of the routine
+    size_t start = 0; ///< that issued it, of those of the step
 
+    bool isCarried() const { return turn == noTurn; }
     bool meets(plan::CommandOpInterface other) const { return conflict(command, other); }
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
   };
@@ -85,6 +93,7 @@ private:
                              readQueue = "nvme_read", writeQueue = "nvme_write";
   static constexpr StringRef transferQueues[] = {fetchQueue, evictQueue, hostQueue, readQueue, writeQueue};
   static constexpr int64_t copiesUnderWay = 2;
+  static constexpr size_t startsUnderWay = 2;
   static constexpr int64_t noTurn = std::numeric_limits<int64_t>::max();
 
   //===-- queues and events of the role -------------------------------------------===//
@@ -142,13 +151,15 @@ private:
     lastCompute_ = {};
     ready_.clear();
     underWay_.clear();
-    if (lastCalls_.contains(routine))
-      underWay_ = fromStart_;
+    isStart_ = llvm::is_contained(starts_, routine) && lastMicrobatch_ > 0;
+    underWay_ = carriedTo(routine);
     due_.clear();
     turn_ = 0;
     ranOnHost_ = false;
     clock_ = 0;
     queueEnds_.clear();
+    if (isStart_)
+      awaitStartsBefore(routine);
     Block &body = routine.getBody().front();
     SmallVector<plan::CollectiveOp> tokens;
     for (Operation &op : llvm::make_early_inc_range(body)) {
@@ -170,9 +181,10 @@ private:
         orderCompute(command);
     }
     for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (other.isOn(evictQueue) || other.isOn(writeQueue))
+      if (other.isCarried() ? phase_ == plan::Phase::Update
+                            : !isStart_ && (other.isOn(evictQueue) || other.isOn(writeQueue)))
         makeDue(other);
-    if (turn_ > 0 || ranOnHost_)
+    if (!isStart_ && (turn_ > 0 || ranOnHost_))
       awaitTurnsBefore(turn_ + 1);
     if (!due_.empty())
       join(body.end());
@@ -181,30 +193,67 @@ private:
     noteStart();
   }
 
-  /// The last micro-batch of each routine of the step.
+  /// The routines of the step, and its starts: those of phase begin whose events count all micro-batches at once.
   void noteCalls() {
+    llvm::MapVector<Operation *, int64_t> lastMicrobatches; // by routine, in the order of their first calls
     for (auto program : role_.getOps<plan::ProgramOp>())
       for (auto call : program.getOps<plan::CallOp>())
         if (program.getName() == "step") {
           const int64_t microbatch = int64_t(call.getMicrobatch());
           lastMicrobatch_ = std::max(lastMicrobatch_, microbatch);
-          lastCalls_[SymbolTable::lookupNearestSymbolFrom(program, call.getRoutineAttr())] = microbatch;
+          lastMicrobatches[SymbolTable::lookupNearestSymbolFrom(program, call.getRoutineAttr())] = microbatch;
         }
+    for (auto [place, call] : llvm::enumerate(lastMicrobatches)) {
+      places_[call.first] = place;
+      if (auto routine = cast<plan::RoutineOp>(call.first);
+          routine.getPhase() == plan::Phase::Begin && call.second == lastMicrobatch_)
+        starts_.push_back(routine);
+    }
   }
 
-  /// Copies that nobody in the routine has waited for: of a beginning whose events count all micro-batches, later
-  /// routines do.
+  /// What the starts before a routine of the step have issued, and nobody called before it waits for.
+  SmallVector<UnderWay> carriedTo(plan::RoutineOp routine) const {
+    const auto place = places_.find(routine);
+    if (place == places_.end())
+      return {};
+    SmallVector<UnderWay> carried;
+    for (plan::RoutineOp start : starts_)
+      if (places_.lookup(start) < place->second)
+        carried = fromStart_.lookup(start);
+    llvm::erase_if(carried, [&](const UnderWay &other) {
+      const auto waiter = awaited_.find(other.done);
+      return waiter != awaited_.end() && waiter->second < place->second;
+    });
+    return carried;
+  }
+
+  /// Compute waits for what the starts but the last have issued, so that memory holds what belongs to two.
+  void awaitStartsBefore(plan::RoutineOp routine) {
+    const size_t number = size_t(llvm::find(starts_, routine) - starts_.begin());
+    for (const UnderWay &other : llvm::to_vector(underWay_))
+      if (other.start + startsUnderWay <= number)
+        makeDue(other);
+  }
+
+  /// What nobody in a start has waited for later routines do. Its buffers live on: with one micro-batch a step that is
+  /// so of copies to device memory alone.
   void noteStart() {
-    const auto call = lastCalls_.find(routine_);
-    if (call == lastCalls_.end())
+    const auto start = llvm::find(starts_, routine_);
+    if (start == starts_.end())
       return;
-    const bool begins = phase_ == plan::Phase::Begin && call->second == lastMicrobatch_;
-    fromStart_.clear();
-    for (UnderWay other : underWay_)
-      if (other.turn == noTurn || (begins && other.isOn(fetchQueue))) {
-        other.turn = noTurn;
-        fromStart_.push_back(other);
-      }
+    SmallVector<UnderWay> &carried = fromStart_[routine_];
+    for (UnderWay other : underWay_) {
+      if (!other.isCarried() && !isStart_ && !other.isOn(fetchQueue))
+        continue;
+      if (!other.isCarried())
+        other.start = size_t(start - starts_.begin());
+      other.turn = noTurn;
+      other.end = std::numeric_limits<double>::infinity(); // this clock is no other routine's
+      carried.push_back(other);
+      for (Value operand : other.command.getBuffers())
+        if (auto buffer = operand.getDefiningOp<plan::BufferOp>(); buffer.getScope() == plan::Scope::Call)
+          buffer.setScope(plan::Scope::Step);
+    }
   }
 
   /// `command` stays on the compute queue; it waits for what is due, and for what touches the same bytes.
@@ -224,6 +273,11 @@ private:
 
   /// The next command on the compute queue waits.
   void makeDue(UnderWay other) {
+    if (other.isCarried()) {
+      const size_t place = places_.lookup(routine_);
+      const auto known = awaited_.try_emplace(other.done, place).first;
+      known->second = std::min(known->second, place);
+    }
     due_.push_back(other);
     llvm::erase_if(underWay_, [&](const UnderWay &one) { return one.done == due_.back().done; });
   }
@@ -263,7 +317,8 @@ private:
     if ((queue == evictQueue || queue == readQueue) && ranOnHost_ && takesTurns())
       beginTurn(copy);
     for (StringRef away : {evictQueue, writeQueue})
-      awaitCopies(away, queue == away ? copiesUnderWay - 1 : copiesUnderWay);
+      if (!isStart_)
+        awaitCopies(away, queue == away ? copiesUnderWay - 1 : copiesUnderWay);
     beside(command, queue);
     const double bytes = double(plan::tensorBytes(command.getTensor(0)));
     noteEnd(command, queue, (touchesFile(copy) ? nvme_ : host_).seconds(bytes));
@@ -281,6 +336,8 @@ private:
   /// Whether the clock, not a count, says when compute waits for a copy away or a kernel on the host. Updates have
   /// turns instead.
   bool isTimed(const UnderWay &other) const {
+    if (isStart_ || other.isCarried())
+      return false;
     if (takesTurns())
       return turn_ == 0 && !ranOnHost_ && knowsEnd(other);
     return knowsEnd(other) || (knowsLinks() && (other.isOn(hostQueue) || goesBack(other)));
@@ -299,7 +356,7 @@ private:
   /// Lookups of a forward have none: they are few and small.
   bool takesTurns() const {
     return phase_ == plan::Phase::Update ||
-           (!knowsLinks() && phase_ != plan::Phase::Forward && phase_ != plan::Phase::Evaluate);
+           (!knowsLinks() && !isStart_ && phase_ != plan::Phase::Forward && phase_ != plan::Phase::Evaluate);
   }
 
   static StringRef queueOf(plan::CopyOp copy) {
@@ -338,7 +395,7 @@ private:
   /// Compute waits for the oldest copies of a queue but for so many, unless the clock says when. Of kernels on the host
   /// the turns say when copies to a file are awaited.
   void awaitCopies(StringRef queue, int64_t left) {
-    const auto isCopy = [&](const UnderWay &other) { return other.isOn(queue); };
+    const auto isCopy = [&](const UnderWay &other) { return other.isOn(queue) && !other.isCarried(); };
     if (queue == writeQueue && takesTurns() && (turn_ > 0 || ranOnHost_))
       return;
     if (const auto first = llvm::find_if(underWay_, isCopy); first == underWay_.end() || isTimed(*first))
@@ -472,10 +529,13 @@ private:
   double clock_ = 0;                               // compute's, of the cost model
   llvm::StringMap<double> queueEnds_;              // of the last command of another queue
   llvm::DenseMap<Operation *, std::string> ready_; // what compute commands signal to other queues; looked up
+  bool isStart_ = false;                           // of a step with several micro-batches
   // Of the role.
-  llvm::DenseMap<Operation *, int64_t> lastCalls_; // of the step: the last micro-batch, by routine; looked up
+  llvm::DenseMap<Operation *, size_t> places_; // of the step's routines, in the order of their first calls; looked up
   int64_t lastMicrobatch_ = 0;
-  SmallVector<UnderWay> fromStart_; // what a step begins with, for which compute has not waited yet
+  SmallVector<plan::RoutineOp> starts_;                          // in the order of their calls
+  llvm::DenseMap<Operation *, SmallVector<UnderWay>> fromStart_; // what is under way behind each; looked up
+  llvm::StringMap<size_t> awaited_; // by event of what is carried: the place of the first that waits for it; looked up
 };
 
 struct OrderQueues : ds::impl::OrderQueuesBase<OrderQueues> {

@@ -115,7 +115,9 @@ def OrderQueues : DsPass<"ds-order-queues"> {
     Compute waits for a copy out of device memory, whose bytes it then has again, when the cost model says that it has ended.
     Where the module does not say how fast links are (`dist.links`), it waits for it when the next copy but one begins. Outside of
     the update the same holds of kernels on the host. What a step copies to the device at its beginning, in a call of the last
-    micro-batch, is waited for by who uses it first, in whatever routine.
+    micro-batch, is waited for by who uses it first, in whatever routine. Where it calls several such routines, between layers that
+    all micro-batches go through (accumulate-by-layer), so is all that these issue, host kernels and copies to files included;
+    compute waits for what is left two of them later, and at the end of the update.
   }];
 }
 

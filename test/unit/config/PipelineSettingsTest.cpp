@@ -113,6 +113,32 @@ TEST(PipelineSettings, Schedules) {
   EXPECT_EQ(config.pipeline.chunks, 3);
 }
 
+TEST(PipelineSettings, OneStageByLayer) {
+  const Config layers = resolveOwn(R"("schedule": "accumulate-by-layer")", 2);
+  EXPECT_EQ(layers.pipeline.schedule, PipelineSchedule::AccumulateByLayer);
+  EXPECT_EQ(layers.pipeline.stages, 1);
+  EXPECT_EQ(layers.pipeline.chunks, 1);
+  EXPECT_TRUE(layers.pipeline.isCut());
+  EXPECT_EQ(resolveOwn(R"("schedule": "accumulate-by-layer", "chunks": 6)", 1).pipeline.chunks, 6);
+  EXPECT_STREQ(
+      refusalOfOwn(R"("schedule": "accumulate-by-layer", "chunks": 0)", 1).what(),
+      "ds_config.json:1: deepstatic.pipeline.chunks is 0; it is the number of pieces of the model, and must be "
+      "at least 1; 1 leaves it to ds-opt");
+  const ConfigError stages = refusalOfOwn(R"("stages": 2, "schedule": "accumulate-by-layer")", 2);
+  EXPECT_STREQ(stages.what(),
+               "ds_config.json:1: deepstatic.pipeline.schedule is \"accumulate-by-layer\"; it orders the micro-batches "
+               "of one rank along the pipe, and deepstatic.pipeline.stages is 2");
+  EXPECT_EQ(stages.tryLine, "--set deepstatic.pipeline.schedule=1f1b");
+}
+
+TEST(PipelineSettings, OneMicrobatchNeedsNoOrder) {
+  const Config config = resolveConfig(
+      file(R"("train_micro_batch_size_per_gpu": 2, "deepstatic": {"pipeline": {"schedule": "accumulate-by-layer"}})"),
+      overridesOf(1, {}));
+  EXPECT_FALSE(config.pipeline.isCut());
+  EXPECT_EQ(answerOf(config, "deepstatic.pipeline.schedule").note, "one micro-batch a step: there is nothing to order");
+}
+
 TEST(PipelineSettings, PartitionMethods) {
   const auto method = [](const std::string &written) {
     return resolveOwn(R"("stages": 2, "partition": ")" + written + "\"", 2).pipeline.partition;
@@ -134,7 +160,7 @@ TEST(PipelineSettings, OneStageNeedsNoSchedule) {
 TEST(PipelineSettings, ResolvedJsonResolvesToItself) {
   for (const char *pipeline :
        {R"("stages": 2)", R"("stages": 4, "schedule": "interleaved", "chunks": 2, "partition": "parameters")",
-        R"("stages": 8, "schedule": "zb-h1", "partition": "type:Block")"}) {
+        R"("schedule": "accumulate-by-layer")", R"("stages": 8, "schedule": "zb-h1", "partition": "type:Block")"}) {
     const std::string once = resolvedJson(resolveOwn(pipeline, 8));
     EXPECT_EQ(resolvedJson(resolveConfig(once, overridesOf(8, {}))), once);
   }
@@ -209,7 +235,7 @@ TEST(PipelineSettings, RefusesNamesWithATypo) {
   const ConfigError schedule = refusalOfOwn(R"("stages": 2, "schedule": "1f1")", 2);
   EXPECT_STREQ(schedule.what(),
                "ds_config.json:1: deepstatic.pipeline.schedule is \"1f1\"; it takes one of [\"gpipe\", "
-               "\"1f1b\", \"interleaved\", \"zb-h1\"]; the nearest is \"1f1b\"");
+               "\"1f1b\", \"interleaved\", \"zb-h1\", \"accumulate-by-layer\"]; the nearest is \"1f1b\"");
   EXPECT_STREQ(refusalOfOwn(R"("stages": 2, "partition": "unifrom")", 2).what(),
                "ds_config.json:1: deepstatic.pipeline.partition is \"unifrom\"; it takes \"best\", \"uniform\", "
                "\"parameters\" or \"type:REGEX\"; the nearest is \"uniform\"");

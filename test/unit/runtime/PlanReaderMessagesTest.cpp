@@ -120,7 +120,7 @@ const std::vector<BadPlan> messageRules = {
         "ranks run a program together",
         p.mutable_machine()->set_device("cuda");
         steps(p, 0).set_captured(true)),
-    BAD(Schedule, "pipeline: its schedule is none of gpipe, 1f1b, interleaved, zb-h1",
+    BAD(Schedule, "pipeline: its schedule is none of gpipe, 1f1b, interleaved, zb-h1, accumulate-by-layer",
         p.mutable_pipeline()->set_schedule("1b1f")),
     BAD(Stages, "pipeline: it has 3 stages, not 1 on each of 2 ranks along axis pipe", stages(p, 3)),
     BAD(Chunks, "pipeline: it has 2 stages, not 0 on each of 2 ranks", stages(p, 2).set_chunks(0)),

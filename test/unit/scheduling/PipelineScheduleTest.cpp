@@ -42,7 +42,8 @@ std::string printed(const ScheduleProblem &p, int64_t rank) {
 }
 
 TEST(PipelineSchedule, NamesReadBack) {
-  EXPECT_EQ(pipelineScheduleNames(), (std::vector<std::string_view>{"gpipe", "1f1b", "interleaved", "zb-h1"}));
+  EXPECT_EQ(pipelineScheduleNames(),
+            (std::vector<std::string_view>{"gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"}));
   for (std::string_view each : pipelineScheduleNames())
     EXPECT_EQ(name(pipelineScheduleFromName(each).value()), each);
   EXPECT_EQ(pipelineScheduleFromName("1F1B"), std::nullopt);
@@ -132,6 +133,16 @@ TEST(PipelineSchedule, OneRankNeverWaits) {
     EXPECT_EQ(verified(problem(kind, 1, 1, 5, {1, 2, 1})).bubbleFraction, 0);
 }
 
+// All micro-batches of a chunk are in flight before the next chunk begins, and none waits.
+TEST(PipelineSchedule, OrderByLayer) {
+  const ScheduleProblem layers = problem(PipelineSchedule::AccumulateByLayer, 1, 3, 2);
+  EXPECT_EQ(printed(layers, 0), "F0.0 F1.0 F0.1 F1.1 F0.2 F1.2 B0.2 B1.2 B0.1 B1.1 B0.0 B1.0");
+  EXPECT_EQ(verified(layers).inFlight, (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(verified(layers).bubbleFraction, 0);
+  EXPECT_EQ(printed(problem(PipelineSchedule::AccumulateByLayer, 1, 1, 2), 0), "F0 F1 B0 B1");
+  verified(problem(PipelineSchedule::AccumulateByLayer, 1, 80, 64));
+}
+
 // One rank is twice as slow: the others wait for it, and the step takes its work and the way there and back.
 TEST(PipelineSchedule, UnequalCosts) {
   const ScheduleProblem p = problem(PipelineSchedule::OneFOneB, 2, 1, 4, {1, 2, 0});
@@ -156,6 +167,9 @@ TEST(PipelineSchedule, RefusesWhatMakesNoSense) {
             "the schedule interleaved needs at least 2 chunks a rank, not 1; with 1 it is 1f1b");
   EXPECT_EQ(problem(PipelineSchedule::ZeroBubbleH1, 4, 2, 8).check(),
             "the schedule zb-h1 runs 1 chunk a rank, not 2; interleaved runs several");
+  EXPECT_EQ(
+      problem(PipelineSchedule::AccumulateByLayer, 2, 2, 8).check(),
+      "the schedule accumulate-by-layer runs on 1 rank along the pipe, not 2; the other schedules run on several");
   EXPECT_EQ(problem(PipelineSchedule::GPipe, 4, 1, 0).check(),
             "a pipeline of 4 ranks, 1 chunks and 0 micro-batches has nothing to run; each must be at least 1");
   EXPECT_EQ(problem(PipelineSchedule::GPipe, 0, 1, 1).check(),
