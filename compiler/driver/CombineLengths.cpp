@@ -67,8 +67,9 @@ private:
       if (v >= own.size() || v >= largest.size() || own[v]->SerializeAsString() != largest[v]->SerializeAsString())
         refuse(i, "variable " + (v < own.size() ? own : largest)[v]->name() + " depends on it");
     const auto same = [](const auto &a, const auto &b) {
-      return std::ranges::equal(a, b, {}, [](const auto &x) { return x.SerializeAsString(); },
-                                [](const auto &x) { return x.SerializeAsString(); });
+      return std::ranges::equal(
+          a, b, {}, [](const auto &x) { return x.SerializeAsString(); },
+          [](const auto &x) { return x.SerializeAsString(); });
     };
     if (!same(one.weight_files(), all_.weight_files()) || !same(one.communicators(), all_.communicators()) ||
         !same(one.channels(), all_.channels()) || layoutOf(one) != layoutOf(all_))
@@ -150,9 +151,7 @@ private:
           if (buffer.arena() != uint32_t(a))
             continue;
           const bool resident = buffer.scope() == proto::Buffer::PLAN;
-          const uint64_t by = !resident                       ? constants - zones[i][1]
-                              : isConstant(plans_[i], buffer) ? before
-                                                              : 0;
+          const uint64_t by = !resident ? constants - zones[i][1] : isConstant(plans_[i], buffer) ? before : 0;
           buffer.set_offset(buffer.offset() + by);
           for (uint64_t &offset : *buffer.mutable_slot_offsets())
             offset += by;
@@ -170,7 +169,7 @@ private:
     proto::Role &role = *all_.mutable_roles(r);
     role.clear_buffers();
     std::map<std::tuple<bool, uint32_t, uint64_t>, uint32_t> shared; // by what they hold
-    for (size_t i = plans_.size(); i-- > 0;)                          // state is alike in all
+    for (size_t i = plans_.size(); i-- > 0;)                         // state is alike in all
       for (const proto::Buffer &buffer : plans_[i].roles(r).buffers())
         if (buffer.scope() == proto::Buffer::PLAN && shared.try_emplace(held(i, buffer), shared.size()).second) {
           *role.add_buffers() = buffer;

@@ -12,7 +12,7 @@ namespace ds::runtime {
 
 /// The sizes of a dimension that a plan has programs for.
 struct Sizes {
-  std::string dimension = {};     ///< "seq"
+  std::string dimension = {};      ///< "seq"
   std::vector<uint64_t> each = {}; ///< ascending; none: samples have one shape
 };
 

@@ -32,9 +32,7 @@ std::string programOfSize(const std::string &program, const proto::Plan &plan, u
   return size == plan.size() ? program : program + "@" + std::to_string(size);
 }
 
-bool isProgram(std::string_view name, std::string_view program) {
-  return name.substr(0, name.find('@')) == program;
-}
+bool isProgram(std::string_view name, std::string_view program) { return name.substr(0, name.find('@')) == program; }
 
 proto::Plan planOfSize(const proto::Plan &plan, uint64_t size) {
   proto::Plan one = plan;
@@ -221,8 +219,8 @@ void checkLengths(const proto::Plan &plan) {
   checkName(plan.dimension(), "dimension");
   constexpr int mostSizes = 64;
   if (plan.shorter_size() >= mostSizes)
-    refuse("shorter", "there are " + std::to_string(plan.shorter_size() + 1) + " sizes, more than " +
-                          std::to_string(mostSizes));
+    refuse("shorter",
+           "there are " + std::to_string(plan.shorter_size() + 1) + " sizes, more than " + std::to_string(mostSizes));
   uint64_t before = 0;
   for (int i = 0; i < plan.shorter_size(); ++i) {
     const proto::Length &length = plan.shorter(i);

@@ -1,7 +1,7 @@
 //===- Lengths.h - plans for several sizes of one dimension ----------------===//
 //
-// `ds-opt compile --dim seq=128,512` writes one plan: the one for 512, and in Plan.shorter what differs for 128. State and
-// arenas are shared by the form of the file: a Length has none of its own.
+// `ds-opt compile --dim seq=128,512` writes one plan: the one for 512, and in Plan.shorter what differs for 128. State
+// and arenas are shared by the form of the file: a Length has none of its own.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -31,8 +31,8 @@ std::string programOfSize(const std::string &program, const proto::Plan &plan, u
 bool isProgram(std::string_view name, std::string_view program);
 
 /// For execution: a plan whose roles have the programs of every size, called as programOfSize says, with inputs and
-/// reference programs one after another. Sizes stay as they are in Plan.dimension and Plan.shorter, of which only `size`
-/// is kept. `plan` must have passed validatePlan.
+/// reference programs one after another. Sizes stay as they are in Plan.dimension and Plan.shorter, of which only
+/// `size` is kept. `plan` must have passed validatePlan.
 proto::Plan withProgramsOfAllSizes(const proto::Plan &plan);
 
 /// What is added to each number of a kind. `buffers` and `variables` say the new number of each old one; empty: the
