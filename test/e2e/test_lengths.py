@@ -158,7 +158,7 @@ def test_losses_are_those_of_pytorch_with_the_same_padding(make, models, samples
         parts = []
         for micro in range(2):
             first = (step * 2 + micro) * MICRO % len(LENGTHS)
-            loss = trained(**{name: tensor[first:first + MICRO, :size] for name, tensor in samples.items()}) / 2
+            loss = trained(**{name: tensor[first:first + MICRO, :size].contiguous() for name, tensor in samples.items()}) / 2
             loss.backward()
             parts.append(loss.item())
         torch.nn.utils.clip_grad_norm_(trained.parameters(), 1.0)
@@ -336,7 +336,7 @@ def test_import_and_bisect_take_one_size(models, samples, compiler, tools, tmp_p
     assert "which only a plan can have" in tools.refused("ds-opt", "import", model, "--dim", "batch=2", "--dim", "seq=16,32")
     plan = compiler(model, SIZES[:2])
     save_file(samples, tmp_path / "data.safetensors")
-    assert "a plan for several sizes of seq" in tools.refused("ds-run", "bisect", plan, plan, "--data", tmp_path / "data.safetensors")
+    assert "a plan for several sizes of seq" in tools.refused("ds-run", "--bisect", plan, plan, "--data", tmp_path / "data.safetensors")
 
 
 @pytest.mark.parametrize("change, words", [
