@@ -308,9 +308,9 @@ module attributes {plan.state_first} {
     plan.arena @device space device
     plan.queue @compute kind compute
     %s = plan.buffer "scratch" in @device bytes 256 scope call category activations slots 1
-    %c = plan.buffer "a constant" in @device bytes 4 scope plan category constants slots 1
-    %w = plan.buffer "weight" in @device bytes 64 scope plan category weights slots 1
-    %m = plan.buffer "moment" in @device bytes 4 scope plan category optimizer slots 1
+    %c = plan.buffer "a constant" in @device bytes 4 scope plan category constants slots 1 of @c
+    %w = plan.buffer "weight" in @device bytes 64 scope plan category weights slots 1 of @w
+    %m = plan.buffer "moment" in @device bytes 4 scope plan category optimizer slots 1 of @m
     plan.routine @forward phase forward stage 0 {
       plan.fill (%s) : [tensor<64xf32>] access [2] at [0] on @compute
       plan.fill (%w) : [tensor<16xf32>] access [2] at [0] on @compute
