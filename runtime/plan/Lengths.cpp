@@ -29,7 +29,7 @@ int sharedBuffers(const proto::Role &role) {
 }
 
 std::string programOfSize(const std::string &program, const proto::Plan &plan, uint64_t size) {
-  return size == plan.size() ? program : program + "@" + std::to_string(size);
+  return size == plan.size() || plan.shorter_size() == 0 ? program : program + "@" + std::to_string(size);
 }
 
 bool isProgram(std::string_view name, std::string_view program) { return name.substr(0, name.find('@')) == program; }
@@ -217,6 +217,8 @@ void checkRole(const proto::Role &own, const std::string &place) {
 
 void checkLengths(const proto::Plan &plan) {
   checkName(plan.dimension(), "dimension");
+  if (plan.shorter_size() == 0 && (!plan.dimension().empty() || plan.size() > 0))
+    refuse("dimension", "it has a size, but no other; then the plan need not say it");
   constexpr int mostSizes = 64;
   if (plan.shorter_size() >= mostSizes)
     refuse("shorter",

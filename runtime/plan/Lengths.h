@@ -24,7 +24,7 @@ proto::Plan planOfSize(const proto::Plan &plan, uint64_t size);
 /// Buffers of a role that all sizes share: those of scope PLAN, which stand first.
 int sharedBuffers(const proto::Role &role);
 
-/// "step" for the largest size of the plan, "step@128" for another.
+/// "step" for the largest size of the plan or the only one, "step@128" for another.
 std::string programOfSize(const std::string &program, const proto::Plan &plan, uint64_t size);
 
 /// Whether a program of withProgramsOfAllSizes is `program` for some size.

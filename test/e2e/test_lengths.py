@@ -258,10 +258,10 @@ def test_verify_and_ds_audit_look_at_every_size(models, compiler, tools, tmp_pat
     tools(sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", plan, "--orders", 1, "--model", model, "--config", tmp_path / "c.json")
 
 
-def tampered(plan, change, path):
-    """The plan's file with one thing changed in what is said of its first size."""
+def tampered(plan, change, path, whole=False):
+    """The plan's file with one thing changed, in what is said of its smallest size unless in the `whole`."""
     message = read_plan(plan)
-    change(message.shorter[0])
+    change(message if whole else message.shorter[0])
     body = message.SerializeToString(deterministic=True)
     path.write_bytes(b"DSPLAN\r\n" + struct.pack("<QII", len(body), crc32c(body), 0) + body)
     return path
@@ -298,6 +298,12 @@ def test_a_defect_in_one_size_is_refused(change, rules, models, compiler, tools,
     plan = tampered(compiler(model, SIZES[:2], accumulation=1), change, tmp_path / "bad.dsplan")
     sentence = tools.refused("ds-opt", "verify", plan)
     assert any(f"refused by the checker ({rule}): seq=16: " in sentence or "seq=16: " in sentence for rule in rules), sentence
+
+
+def test_a_size_alone_says_nothing(models, compiler, tools, tmp_path):
+    _, model = models(gpt2)
+    plan = tampered(compiler(model, (16,)), lambda plan: setattr(plan, "size", 16), tmp_path / "bad.dsplan", whole=True)
+    assert "dimension: it has a size, but no other" in tools.refused("ds-run", plan, "--data", "none.safetensors")
 
 
 @pytest.mark.parametrize("change, words", [
