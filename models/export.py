@@ -44,6 +44,7 @@ def export(args) -> None:
     transformers.logging.disable_progress_bar()
 
     model = open_source(args)
+    model.any_of = args.seq if args.any_seq else None
     with staged(args.out) as folder:
         program, proto = export_graph(model, folder)
         losses = check_export(model, program, proto, folder)
@@ -56,7 +57,8 @@ def report(args, model, proto, losses) -> None:
     dtypes = ", ".join(sorted({str(p.dtype).removeprefix("torch.") for p in parameters}))
     print(f"{model.name}{' ' + model.size if model.size else ''}: {sum(p.numel() for p in parameters):,} parameters in "
           f"{len(parameters)} tensors, {dtypes}{'' if model.has_weights else ', without weights'}")
-    shapes = ", ".join(f"{name} [batch{''.join(f', {d}' for d in value.shape[1:])}]" for name, value in model.inputs.items())
+    shapes = ", ".join(f"{name} [batch{''.join(f', {model.symbol_of(value, d) or size}' for d, size in enumerate(value.shape) if d > 0)}]"
+                       for name, value in model.inputs.items())
     print(f"inputs: {shapes}; nodes: {len(proto.graph.node)}; opset {proto.opset_import[0].version}")
     if losses.onnxruntime is not None:
         print(f"loss: {losses.torch:.8g} in PyTorch, {losses.onnxruntime:.8g} in ONNX Runtime, relative difference "
@@ -90,6 +92,8 @@ def parse(arguments) -> argparse.Namespace:
     parser.add_argument("--size", help="; ".join(f"{name}: {', '.join(sizes)}" for name, sizes in SIZES.items())
                         + " (default small; of resnet50 50)")
     parser.add_argument("--seq", type=positive, help="tokens a sample (default 128)")
+    parser.add_argument("--any-seq", action="store_true", help="leave the tokens of a sample open, at most --seq of them: the dimension seq, for "
+                        "ds-opt --dim seq=64,128")
     parser.add_argument("--dtype", choices=DTYPES, help="of the weights (default float32)")
     parser.add_argument("--dropout", type=probability, metavar="P", help="residual, embedding and attention dropout (default 0, "
                         "whatever a saved config says); P > 0 needs eager attention")
@@ -126,6 +130,9 @@ def _refuse_idle_options(parser, args) -> None:
     own = ":" in args.source and not os.path.isdir(args.source)
     if args.packed and (own or args.source in IMAGE_MODELS or args.source == "bert"):
         parser.error(f"--packed has no meaning for {args.source}; it is for gpt2, llama, moe and saved ones")
+    if args.any_seq and (own or args.source in IMAGE_MODELS or args.packed):
+        parser.error("--any-seq is for models of tokens, whose samples may be of any length; your own modules say it by dynamic_shapes, and "
+                     "packed samples are full")
     ours = args.source in SIZES
     if not ours and args.size:
         parser.error(f"--size belongs to {', '.join(SIZES)}; {args.source} has its own")

@@ -2,11 +2,14 @@
 #include "compiler/certify/Verdict.h"
 
 #include "compiler/sources/Sources.h"
+#include "core/Error.h"
 #include "core/Sha256.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -75,6 +78,25 @@ Json digestsOf(const plan::proto::Plan &plan) {
           {"weight_headers_sha256", headers}};
 }
 
+/// The claims are those of the largest size; what is compared of another one must hold alike.
+std::vector<Claim> compareSources(const plan::proto::Plan &plan, const sources::Places &places) {
+  const std::vector<uint64_t> sizes = plan::sizesOf(plan);
+  if (sizes.empty())
+    return sources::requireSources(plan, places);
+  std::vector<Claim> claims;
+  std::string all;
+  for (const uint64_t size : sizes) {
+    all += (all.empty() ? "" : ", ") + std::to_string(size);
+    try {
+      claims = sources::requireSources(plan::planOfSize(plan, size), places);
+    } catch (const Error &error) {
+      throw Error(plan.dimension() + "=" + std::to_string(size) + ": " + error.what(), error.tryLine);
+    }
+  }
+  claims.push_back({"sizes", "all of this holds for " + plan.dimension() + " " + all, byPlan});
+  return claims;
+}
+
 } // namespace
 
 Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
@@ -83,7 +105,7 @@ Verdict judge(const plan::proto::Plan &plan, const sources::Places &places) {
     return {.rule = finding->rule, .place = finding->place, .sentence = finding->sentence};
   Verdict verdict{
       .proven = true, .claims = checkedClaims(), .trusted = sources::trustedWithout(places), .unknown = unknown};
-  for (Claim &claim : sources::requireSources(plan, places))
+  for (Claim &claim : compareSources(plan, places))
     verdict.claims.push_back(std::move(claim));
   return verdict;
 }

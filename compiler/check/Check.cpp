@@ -11,6 +11,7 @@
 #include "compiler/check/schedule/Residents.h"
 #include "compiler/check/schedule/ShortenSchedule.h"
 #include "compiler/check/schedule/Timeline.h"
+#include "runtime/plan/Lengths.h"
 
 #include <set>
 
@@ -90,28 +91,56 @@ std::set<std::string> programsOf(const proto::Plan &plan) {
   return programs;
 }
 
-} // namespace
-
-std::optional<Finding> checkWholePlan(const proto::Plan &plan, World world, Unknown *unknown) {
+std::optional<Finding> checkOneWhole(const proto::Plan &plan, World world, Unknown *unknown) {
   Unknown counts;
   return check(plan, programsOf(plan), world, unknown ? *unknown : counts);
 }
 
-std::optional<Finding> checkPlan(const proto::Plan &plan, World world, Unknown *unknown) {
+std::optional<Finding> checkOne(const proto::Plan &plan, World world, Unknown *unknown) {
   const std::optional<proto::Plan> shorter = shortenSchedule(plan);
   if (!shorter)
-    return checkWholePlan(plan, world, unknown);
-  std::optional<Finding> finding = checkWholePlan(*shorter, world, unknown);
+    return checkOneWhole(plan, world, unknown);
+  std::optional<Finding> finding = checkOneWhole(*shorter, world, unknown);
   Unknown ofTurned;
   if (const auto turned = finding ? std::nullopt : turnSlots(plan, *shorter))
     finding = check(*turned, {"step"}, world, ofTurned);
   // Where slots share bytes with what begins or ends a step, the shorter run may meet what the whole one does not.
-  if (!finding || !checkWholePlan(plan, world, unknown))
+  if (!finding || !checkOneWhole(plan, world, unknown))
     return std::nullopt;
   finding->sentence += " (with " + std::to_string(shorter->training().accumulation_steps()) + " of " +
                        std::to_string(plan.training().accumulation_steps()) + " micro-batches, in the same order)";
   finding->places.clear(); // of the shorter plan
   return finding;
+}
+
+/// The plan of each size by itself: what all of them share stands in each.
+std::optional<Finding> checkEach(const proto::Plan &plan, World world, Unknown *unknown, auto &&checkIt) {
+  const std::vector<uint64_t> sizes = plan::sizesOf(plan);
+  if (sizes.empty())
+    return checkIt(plan, world, unknown);
+  for (const uint64_t size : sizes) {
+    Unknown own;
+    std::optional<Finding> finding = checkIt(plan::planOfSize(plan, size), world, &own);
+    if (finding) {
+      finding->sentence = plan.dimension() + "=" + std::to_string(size) + ": " + finding->sentence;
+      if (size != plan.size())
+        finding->places.clear(); // of another than people see
+      return finding;
+    }
+    if (unknown)
+      *unknown = {unknown->commands + own.commands, unknown->bytes + own.bytes};
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<Finding> checkWholePlan(const proto::Plan &plan, World world, Unknown *unknown) {
+  return checkEach(plan, world, unknown, checkOneWhole);
+}
+
+std::optional<Finding> checkPlan(const proto::Plan &plan, World world, Unknown *unknown) {
+  return checkEach(plan, world, unknown, checkOne);
 }
 
 } // namespace ds::check

@@ -3,6 +3,7 @@
 
 #include "compiler/analysis/Cost.h"
 #include "compiler/config/Hjson.h"
+#include "compiler/driver/CombineLengths.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/ModelFacts.h"
 #include "compiler/driver/PlanWithinMemory.h"
@@ -10,6 +11,7 @@
 #include "compiler/export/Export.h"
 #include "compiler/import/files/Files.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/plan/RoleSteps.h"
 #include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
 #include "core/Files.h"
@@ -445,6 +447,15 @@ static OwningOpRef<ModuleOp> importModel(const CompileRequest &request, const co
   return module;
 }
 
+/// What decides where state lies must decide the same for every length.
+static void requireSharable(const Lengths &lengths, const config::Config &config) {
+  const std::string several = ", but --dim " + lengths.dimension + " has several sizes; give one";
+  if (config.pipeline.stages > 1)
+    throw Error("deepstatic.pipeline.stages is " + std::to_string(config.pipeline.stages) + several);
+  if (config.offloadAuto)
+    throw Error("deepstatic.offload is \"auto\"" + several + ", or say what is to leave");
+}
+
 /// The plan says which loss it has, also where the model's class said it.
 static void noteAttachedLoss(ModuleOp module, config::Config &config) {
   const auto kind = module->getAttrOfType<StringAttr>("train.attached_loss");
@@ -455,15 +466,16 @@ static void noteAttachedLoss(ModuleOp module, config::Config &config) {
   config.loss->logits = module->getAttrOfType<StringAttr>("train.attached_logits").str();
 }
 
-CompileResult ds::driver::compile(const CompileRequest &request) {
+static CompileResult compileOne(const CompileRequest &request, MLIRContext &context,
+                                const DiagnosticCollector &diagnostics) {
   request.progress("reading the configuration");
   const std::string configuration = readText(request.configPath);
   config::ConfigOverrides overrides = overridesOf(request, configuration);
   config::Config config = config::resolveConfig(configuration, overrides);
   const config::Machine machine = loadMachine(request, config);
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  loadDialects(context);
-  DiagnosticCollector diagnostics(context);
+  const bool sharesState = !request.lengths.sizes.empty();
+  if (sharesState)
+    requireSharable(request.lengths, config);
   CompileOptions options = compileOptions(request, config, machine);
 
   request.progress("importing the model");
@@ -484,6 +496,8 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   if (request.emit == Emit::Grad)
     return {print(*module), {}};
   setRates(*module, machine.rates, config.tf32);
+  if (sharesState)
+    (*module)->setAttr(stateFirstAttribute, UnitAttr::get(&context));
   const bool leaves = !options.offload.activations.empty() || !options.offload.optimizer.empty() || config.offloadAuto;
   if (leaves)
     setLinks(*module, machine);
@@ -520,6 +534,29 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   if (failed(exporting::exportPlan(*module, {folder}, result.plan)))
     diagnostics.raise("export");
   recordSources(request, overrides.sets, modelDigest, configuration, folder, result.plan);
+  if (request.emit == Emit::PlanText)
+    google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
+  return result;
+}
+
+CompileResult ds::driver::compile(const CompileRequest &request) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  const DiagnosticCollector diagnostics(context);
+  const Lengths &lengths = request.lengths;
+  if (lengths.sizes.empty())
+    return compileOne(request, context, diagnostics);
+  if (request.emit != Emit::PlanFile && request.emit != Emit::PlanText)
+    throw Error("--emit prints one program, but --dim " + lengths.dimension + " has several sizes; give one");
+  CompileResult result;
+  std::vector<plan::proto::Plan> plans;
+  for (const int64_t size : lengths.sizes) {
+    CompileRequest one = request;
+    one.model.dims[lengths.dimension] = size;
+    result = compileOne(one, context, diagnostics);
+    plans.push_back(std::move(result.plan));
+  }
+  result.plan = combineLengths(lengths.dimension, lengths.sizes, std::move(plans));
   if (request.emit == Emit::PlanText)
     google::protobuf::TextFormat::PrintToString(result.plan, &result.text);
   return result;

@@ -23,9 +23,16 @@ enum class Emit { Train, Grad, Dist, Schedule, Plan, PlanText, PlanFile };
 /// Throws ds::Error for a word that is none of them.
 Emit emitFromName(std::string_view name);
 
+/// Several sizes of one symbolic dimension, ascending; one plan has programs for each. Nothing: none was asked for.
+struct Lengths {
+  std::string dimension;
+  std::vector<int64_t> sizes;
+};
+
 struct CompileRequest {
   import::ImportOptions model; // `dims["batch"]` is set from the configuration
-  std::string configPath;      // ds_config.json
+  Lengths lengths;
+  std::string configPath; // ds_config.json
   config::ConfigOverrides overrides;
   std::string machine;              // name or path; empty: the built-in cpu
   std::vector<std::string> without; // passes to leave out, of ds::optionalPasses

@@ -12,6 +12,7 @@
 #include "compiler/report/WireBytes.h"
 #include "runtime/plan/CommandWork.h"
 #include "runtime/plan/Flops.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -134,6 +135,13 @@ std::string capturedText(const Plan &plan) {
   return text;
 }
 
+std::string sizesText(const Plan &plan) {
+  std::string text;
+  for (const uint64_t size : plan::sizesOf(plan))
+    text += (text.empty() ? plan.dimension() + " " : ", ") + grouped(size);
+  return text.empty() ? text : text + "; arenas are of all, and what else stands here of the largest";
+}
+
 double secondsOf(const std::vector<plan::CommandTotals> &totals) {
   double seconds = 0;
   for (const plan::CommandTotals &one : totals)
@@ -153,6 +161,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
                     plural(world.data, "data rank")},
       {"work", workText(plan)}};
+  if (const std::string text = sizesText(plan); !text.empty())
+    lines.emplace_back("sizes", text);
   if (const std::string text = stepText(plan); !text.empty())
     lines.emplace_back("step", text);
   if (plan.has_recompute())

@@ -123,8 +123,10 @@ bool isLeftOut(const onnx::ValueInfoProto &input) {
 
 GraphInput inputOf(const onnx::ValueInfoProto &proto) {
   GraphInput input{.dtype = dtypeOf(proto.type().tensor_type().elem_type())};
-  for (const auto &dim : proto.type().tensor_type().shape().dim())
+  for (const auto &dim : proto.type().tensor_type().shape().dim()) {
     input.shape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+    input.names.push_back(dim.dim_param());
+  }
   return input;
 }
 

@@ -30,8 +30,9 @@ struct Drawn {
 
 struct GraphInput {
   std::optional<DType> dtype;
-  std::vector<int64_t> shape; ///< -1: symbolic
-  std::string tokens;         ///< "", "same", "next"
+  std::vector<int64_t> shape;     ///< -1: symbolic
+  std::vector<std::string> names; ///< of symbolic dimensions; "" of the others
+  std::string tokens;             ///< "", "same", "next"
 };
 
 struct ModelFile {

@@ -150,7 +150,9 @@ Claim inputs(const proto::Plan &plan, const ModelFile &model) {
     std::vector<int64_t> shape = found->second.shape;
     for (size_t i = 0; i < shape.size() && i < size_t(input.shape_size()); ++i)
       if (shape[i] < 0) // the micro-batch, or --dim
-        shape[i] = i == 0 ? int64_t(plan.training().micro_batch_size()) : input.shape(int(i));
+        shape[i] = i == 0 ? int64_t(plan.training().micro_batch_size())
+                   : plan.size() > 0 && found->second.names[i] == plan.dimension() ? int64_t(plan.size())
+                                                                                   : input.shape(int(i));
     requireType("input " + input.name(), input, found->second.dtype, shape);
     requireTokens(input, found->second.tokens.empty() ? tokensByLoss(plan, model, input) : found->second.tokens);
   }

@@ -42,13 +42,15 @@ def export_graph(model: Model, folder: Path):
 def _trace(model: Model, path):
     """torch.onnx.export; every parameter stays an initializer under its own name with `optimize=False` only."""
     batch = torch.export.Dim(BATCH)  # one object for all inputs, so that the file says "batch" everywhere
+    tokens = torch.export.Dim("seq", min=2, max=model.any_of) if model.any_of else None
+    shapes = {name: {0: batch} | {d: tokens for d in range(1, value.dim()) if model.symbol_of(value, d)} for name, value in model.inputs.items()}
     names = list(model.inputs)
     try:
         with quiet():
             return torch.onnx.export(
                 model.module, (), path, kwargs=model.inputs, dynamo=True, optimize=False, external_data=True,
                 opset_version=OPSET, input_names=names, output_names=[LOSS],
-                dynamic_shapes={name: {0: batch} for name in names}, verbose=False,
+                dynamic_shapes=shapes, verbose=False,
                 custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: _batch_norm})
     except Exception as error:
         raise Refusal(f"torch.onnx cannot export {model.name}: {_root_cause(error)}") from error

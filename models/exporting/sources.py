@@ -35,6 +35,11 @@ class Model:
     init: dict                       # parameter -> initializer rule, see initializers.py
     has_weights: bool = True
     buffers: dict = dataclasses.field(default_factory=dict)  # real values, where the module itself is on meta
+    any_of: int | None = None        # tokens of an example, where samples may have fewer
+
+    def symbol_of(self, example, dimension) -> str | None:
+        """The name of an input's dimension behind the batch, where it stays open."""
+        return "seq" if dimension == 1 and example.shape[1] == self.any_of else None
 
 
 def open_source(args) -> Model:

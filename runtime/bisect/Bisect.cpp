@@ -49,7 +49,12 @@ public:
   Bisection(const std::string &pathA, const std::string &pathB, const TrainingOptions &options,
             const kernels::KernelRegistry &kernels, const std::atomic<bool> &stop)
       : paths_{pathA, pathB}, options_(options), kernels_(kernels), stop_(stop),
-        plans_{plan::readPlan(pathA), plan::readPlan(pathB)}, names_(plans_[0], plans_[1]) {}
+        plans_{plan::readPlan(pathA), plan::readPlan(pathB)}, names_(plans_[0], plans_[1]) {
+    for (const int plan : {0, 1})
+      if (plans_[plan].shorter_size() > 0)
+        throw Error(paths_[plan] + " is a plan for several sizes of " + plans_[plan].dimension() +
+                    ", and bisect compares plans for one; compile it for one");
+  }
 
   BisectResult result() {
     TensorPieces tensors;

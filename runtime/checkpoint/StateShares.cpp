@@ -9,6 +9,7 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/StateGate.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -70,7 +71,7 @@ std::set<uint32_t> carriedScalars(const plan::proto::Plan &plan) {
   std::set<uint32_t> carried;
   for (const plan::proto::Role &role : plan.roles())
     for (const plan::proto::Program &program : role.programs()) {
-      if (program.name() != "step")
+      if (!plan::isProgram(program.name(), "step"))
         continue;
       const std::set<uint32_t> anew = madeAnew(role, program);
       for (int i = 0; i < role.buffers_size(); ++i)

@@ -28,7 +28,7 @@ std::optional<ArrivingData::Samples> ArrivingData::next(const std::function<bool
       return std::nullopt;
     if (path->empty())
       continue;
-    auto data = std::make_unique<Dataset>(inputs_, std::vector{*path}, Dataset::Order{});
+    auto data = std::make_unique<Dataset>(inputs_, std::vector{*path}, Dataset::Order{}, sizes_);
     if (data->samples() % samplesPerStep_ != 0)
       throw Error(*path + " has " + std::to_string(data->samples()) + " samples; a file that --data - is told of has " +
                   std::to_string(samplesPerStep_) + ", those of a step, or a multiple");

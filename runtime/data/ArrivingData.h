@@ -3,6 +3,7 @@
 
 #include "runtime/data/Dataset.h"
 #include "runtime/data/InputSpec.h"
+#include "runtime/data/SampleLengths.h"
 
 #include <cstdint>
 #include <functional>
@@ -19,8 +20,8 @@ namespace ds::runtime {
 class ArrivingData {
 public:
   /// `lines` stays open for as long as this lives.
-  ArrivingData(std::vector<InputSpec> inputs, uint64_t samplesPerStep, int lines)
-      : inputs_(std::move(inputs)), samplesPerStep_(samplesPerStep), lines_(lines) {}
+  ArrivingData(std::vector<InputSpec> inputs, uint64_t samplesPerStep, int lines, Sizes sizes = {})
+      : inputs_(std::move(inputs)), sizes_(std::move(sizes)), samplesPerStep_(samplesPerStep), lines_(lines) {}
 
   struct Samples {
     const Dataset *data;
@@ -34,6 +35,7 @@ private:
   std::optional<std::string> nextLine(const std::function<bool()> &ended);
 
   const std::vector<InputSpec> inputs_;
+  const Sizes sizes_;
   const uint64_t samplesPerStep_;
   const int lines_;
   std::string text_; // read, and not a whole line yet

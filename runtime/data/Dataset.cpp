@@ -45,9 +45,9 @@ int64_t integerAt(const std::byte *values, DType dtype, uint64_t index) noexcept
 
 /// Tensors of different inputs must tell of the same samples.
 uint64_t commonSamples(const std::vector<InputSpec> &inputs, const std::vector<std::unique_ptr<Column>> &columns,
-                       bool tokens) {
+                       bool tokens, size_t count) {
   uint64_t samples = columns.empty() ? 0 : columns[0]->samples();
-  for (size_t i = 1; i < columns.size(); ++i) {
+  for (size_t i = 1; i < count; ++i) {
     const bool differ = tokens ? inputs[i].sampleShape != inputs[0].sampleShape : columns[i]->samples() != samples;
     if (differ)
       throw Error("the data has " + std::to_string(samples) + " samples of input " + inputs[0].name + " and " +
@@ -59,8 +59,8 @@ uint64_t commonSamples(const std::vector<InputSpec> &inputs, const std::vector<s
 
 } // namespace
 
-Dataset::Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &paths, Order order)
-    : inputs_(std::move(inputs)), order_(order) {
+Dataset::Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &paths, Order order, Sizes sizes)
+    : inputs_(std::move(inputs)), order_(order), sizes_(std::move(sizes)) {
   if (inputs_.empty())
     return; // the plan computes from its variables alone
   if (paths.empty())
@@ -76,10 +76,26 @@ Dataset::Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &
       files_.emplace_back(path);
   for (const InputSpec &input : inputs_)
     columns_.push_back(tokens ? makeTokenColumn(input, *stream_) : makeTensorColumn(input, files_));
-  samples_ = commonSamples(inputs_, columns_, tokens);
+  samples_ = commonSamples(inputs_, columns_, tokens, inputsOfSize());
+  if (!tokens && !sizes_.each.empty())
+    lengths_ = sampleLengths(files_, inputs_, sizes_);
   if (samples_ == 0)
     throw Error(paths[0] + (paths.size() > 1 ? " and the rest hold" : " holds") + " not a single sample" +
                 (tokens ? " of " + std::to_string(inputs_[0].sampleElements()) + " tokens" : ""));
+}
+
+uint64_t Dataset::sampleAt(uint64_t position) const noexcept {
+  const uint64_t epoch = position / samples_, within = position % samples_;
+  return order_.shuffle ? shuffled(within, samples_, order_.seed, epoch) : within;
+}
+
+uint64_t Dataset::sizeFor(uint64_t position, uint64_t count) const noexcept {
+  if (sizes_.each.empty() || lengths_.empty()) // a stream is cut into samples of the largest
+    return sizes_.each.empty() ? 0 : sizes_.each.back();
+  uint64_t longest = 0;
+  for (uint64_t i = 0; i < count; ++i)
+    longest = std::max<uint64_t>(longest, lengths_[sampleAt(position + i)]);
+  return *std::ranges::lower_bound(sizes_.each, longest); // sampleLengths refuses longer ones
 }
 
 uint64_t Dataset::digest() const {
@@ -92,8 +108,7 @@ uint64_t Dataset::digest() const {
 Status Dataset::read(uint32_t input, uint64_t position, uint64_t count, std::byte *target) const noexcept {
   const InputSpec &spec = inputs_[input];
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t epoch = (position + i) / samples_, within = (position + i) % samples_;
-    const uint64_t sample = order_.shuffle ? shuffled(within, samples_, order_.seed, epoch) : within;
+    const uint64_t sample = sampleAt(position + i);
     std::byte *place = target + i * spec.sampleBytes();
     if (Status status = columns_[input]->read(sample, place); !status.ok())
       return status;
@@ -105,16 +120,17 @@ Status Dataset::read(uint32_t input, uint64_t position, uint64_t count, std::byt
 
 void Dataset::check(uint64_t position, uint64_t count, uint64_t mostBytes) const {
   uint64_t sampleBytes = 0, largest = 0;
-  for (const InputSpec &input : inputs_) {
-    sampleBytes += input.sampleBytes();
-    largest = std::max(largest, input.sampleBytes());
+  const size_t inputs = inputsOfSize(); // of the largest size, which has what the others have
+  for (size_t i = 0; i < inputs; ++i) {
+    sampleBytes += inputs_[i].sampleBytes();
+    largest = std::max(largest, inputs_[i].sampleBytes());
   }
   if (sampleBytes == 0)
     return;
   std::vector<std::byte> sample(largest);
   const uint64_t looked = std::min({count, samples_, mostBytes / sampleBytes});
   for (uint64_t i = 0; i < looked; ++i)
-    for (uint32_t input = 0; input < inputs_.size(); ++input)
+    for (uint32_t input = 0; input < inputs; ++input)
       if (const Status status = read(input, position + i, 1, sample.data()); !status.ok())
         throw Error(status.message());
 }

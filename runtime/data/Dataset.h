@@ -5,8 +5,10 @@
 #include "runtime/data/Column.h"
 #include "runtime/data/InputSpec.h"
 #include "runtime/data/SafetensorsFile.h"
+#include "runtime/data/SampleLengths.h"
 #include "runtime/data/TokenStream.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,7 +28,8 @@ public:
   };
 
   /// Opens and checks the files: all safetensors (one tensor per input), or all token files. Throws ds::Error.
-  Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &paths, Order order);
+  /// `sizes`: `inputs` are those of the largest size, and then those of each of the others, ascending.
+  Dataset(std::vector<InputSpec> inputs, const std::vector<std::string> &paths, Order order, Sizes sizes = {});
   Dataset(const Dataset &) = delete;
   Dataset &operator=(const Dataset &) = delete;
 
@@ -39,19 +42,26 @@ public:
   /// input does not allow, naming the sample. Allocates nothing; may be called from several threads.
   Status read(uint32_t input, uint64_t position, uint64_t count, std::byte *target) const noexcept;
 
+  /// The smallest size that holds `count` samples from a position of the stream on; 0: samples have one shape.
+  uint64_t sizeFor(uint64_t position, uint64_t count) const noexcept;
+
   /// Reads the samples that a run of `count` samples from `position` on will read, each once, all inputs of a sample
   /// together, until `mostBytes` were looked at; 0: nothing is. Throws ds::Error for the first that read refuses.
   void check(uint64_t position, uint64_t count, uint64_t mostBytes) const;
 
 private:
+  size_t inputsOfSize() const noexcept { return inputs_.size() / std::max<size_t>(sizes_.each.size(), 1); }
+  uint64_t sampleAt(uint64_t position) const noexcept;
   Status checkValues(const InputSpec &input, uint64_t sample, const std::byte *values) const noexcept;
 
   const std::vector<InputSpec> inputs_;
   std::vector<SafetensorsFile> files_;
   std::optional<TokenStream> stream_;
   std::vector<std::unique_ptr<Column>> columns_; // one an input
+  std::vector<uint32_t> lengths_;                // one a sample, where there are sizes and no stream
   uint64_t samples_ = 0;
   Order order_;
+  const Sizes sizes_;
 };
 
 } // namespace ds::runtime

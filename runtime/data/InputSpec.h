@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -20,6 +21,9 @@ struct InputSpec {
   Tokens tokens = Tokens::None;
   uint64_t limit = 0; ///< values v must have 0 <= v < limit; 0: any
   std::optional<int64_t> ignored = std::nullopt;
+  /// Of each dimension of a sample, whether files may have another size: what is longer is cut, and what is shorter
+  /// padded with `ignored`, or 0. Empty: none.
+  std::vector<bool> varies = {};
 
   uint64_t sampleElements() const { return uint64_t(elementCount(sampleShape)); }
   uint64_t sampleBytes() const { return sampleElements() * uint64_t(byteSize(dtype)); }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,12 +23,12 @@ namespace {
 
 class TensorColumn final : public Column {
 public:
-  explicit TensorColumn(const InputSpec &input) : input_(input) {}
+  explicit TensorColumn(const InputSpec &input) : input_(input), lastThatVaries_(lastThatVaries(input)) {}
 
   void append(const SafetensorsFile &file, const SafetensorsFile::Tensor &tensor) {
     const uint64_t elementBytes = safetensorsElementBytes(tensor.dtype);
     parts_.push_back({&file.file(), tensor.offset, elementBytes, widening(tensor.dtype, input_.dtype), samples_,
-                      uint64_t(tensor.shape[0])});
+                      uint64_t(tensor.shape[0]), Shape(tensor.shape.begin() + 1, tensor.shape.end())});
     samples_ += uint64_t(tensor.shape[0]);
   }
 
@@ -37,8 +38,60 @@ public:
     const auto after = std::upper_bound(parts_.begin(), parts_.end(), sample,
                                         [](uint64_t number, const Part &part) { return number < part.first; });
     const Part &part = *(after - 1);
-    const uint64_t elements = input_.sampleElements();
-    uint64_t offset = part.offset + (sample - part.first) * elements * part.elementBytes;
+    const uint64_t offset =
+        part.offset + (sample - part.first) * uint64_t(elementCount(part.sampleShape)) * part.elementBytes;
+    return readDimension(part, 0, offset, target);
+  }
+
+private:
+  struct Part {
+    const ReadOnlyFile *file;
+    uint64_t offset;       // of the tensor's data in the file
+    uint64_t elementBytes; // in the file
+    WidenFunction widen;
+    uint64_t first; // sample that it begins with
+    uint64_t samples;
+    Shape sampleShape; // in the file
+  };
+
+  /// Of a sample, all from dimension `d` on at one index of those before it: from `offset` of the file.
+  Status readDimension(const Part &part, size_t d, uint64_t offset, std::byte *target) const noexcept {
+    const uint64_t fileStride = elementsFrom(part.sampleShape, d + 1), stride = elementsFrom(input_.sampleShape, d + 1);
+    if (d >= lastThatVaries_) {
+      const uint64_t wanted = elementsFrom(input_.sampleShape, d);
+      const uint64_t there = std::min(wanted, elementsFrom(part.sampleShape, d));
+      if (Status status = readElements(part, there, offset, target); !status.ok())
+        return status;
+      pad(target + there * elementBytes(), wanted - there);
+      return Status::success();
+    }
+    for (int64_t i = 0; i < input_.sampleShape[d]; ++i, target += stride * elementBytes())
+      if (i >= part.sampleShape[d])
+        pad(target, stride);
+      else if (Status status =
+                   readDimension(part, d + 1, offset + uint64_t(i) * fileStride * part.elementBytes, target);
+               !status.ok())
+        return status;
+    return Status::success();
+  }
+
+  static uint64_t elementsFrom(const Shape &shape, size_t d) noexcept {
+    uint64_t elements = 1;
+    for (; d < shape.size(); ++d)
+      elements *= uint64_t(shape[d]);
+    return elements;
+  }
+
+  uint64_t elementBytes() const noexcept { return uint64_t(byteSize(input_.dtype)); }
+
+  /// Only integers have a value that is ignored, and are of little-endian bytes that continue its sign.
+  void pad(std::byte *target, uint64_t elements) const noexcept {
+    const int64_t value = input_.ignored.value_or(0);
+    for (uint64_t i = 0; i < elements; ++i)
+      std::memcpy(target + i * elementBytes(), &value, elementBytes());
+  }
+
+  Status readElements(const Part &part, uint64_t elements, uint64_t offset, std::byte *target) const noexcept {
     std::array<std::byte, 16384> buffer;
     const uint64_t most = buffer.size() / part.elementBytes;
     for (uint64_t done = 0; done < elements; done += most) {
@@ -51,16 +104,15 @@ public:
     return Status::success();
   }
 
-private:
-  struct Part {
-    const ReadOnlyFile *file;
-    uint64_t offset;       // of the tensor's data in the file
-    uint64_t elementBytes; // in the file
-    WidenFunction widen;
-    uint64_t first; // sample that it begins with
-    uint64_t samples;
-  };
+  static size_t lastThatVaries(const InputSpec &input) {
+    size_t last = 0;
+    for (size_t d = 0; d < input.varies.size(); ++d)
+      last = input.varies[d] ? d : last;
+    return last;
+  }
+
   const InputSpec &input_;
+  const size_t lastThatVaries_;
   std::vector<Part> parts_;
   uint64_t samples_ = 0;
 };
@@ -76,9 +128,17 @@ std::string namesIn(const SafetensorsFile &file) {
   return names.empty() ? "nothing" : names;
 }
 
+/// Whether the shape of a sample in a file is the input's, where that does not vary.
+bool fits(const InputSpec &input, const Shape &shape) {
+  bool fits = shape.size() == input.sampleShape.size();
+  for (size_t d = 0; fits && d < shape.size(); ++d)
+    fits = shape[d] == input.sampleShape[d] || (d < input.varies.size() && input.varies[d]);
+  return fits;
+}
+
 void checkTensor(const InputSpec &input, const SafetensorsFile &file, const SafetensorsFile::Tensor &tensor) {
   const Shape rest(tensor.shape.begin() + (tensor.shape.empty() ? 0 : 1), tensor.shape.end());
-  if (tensor.shape.empty() || rest != input.sampleShape)
+  if (tensor.shape.empty() || !fits(input, rest))
     throw Error(file.path() + ": tensor " + input.name + " has shape " + toString(tensor.shape) +
                 ", but the plan wants [samples" + (input.sampleShape.empty() ? "" : ", ") +
                 toString(input.sampleShape).substr(1) + "; prepare the data for this plan");

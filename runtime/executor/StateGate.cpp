@@ -6,6 +6,7 @@
 #include "runtime/device/Task.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/WrittenOperands.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -44,7 +45,7 @@ std::vector<HeldPart> inOrderOfWrites(const plan::proto::Plan &plan, uint32_t ra
     for (const plan::proto::Call &call : program.calls())
       for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
         for (const plan::proto::Operand *operand : writtenBy(command))
-          if (program.name() == "step" && written[operand->buffer()] == SIZE_MAX)
+          if (plan::isProgram(program.name(), "step") && written[operand->buffer()] == SIZE_MAX)
             written[operand->buffer()] = next++;
   std::ranges::stable_sort(parts, {}, [&](const HeldPart &part) { return written[part.buffer]; });
   return parts;

@@ -4,6 +4,7 @@
 #include "core/DType.h"
 #include "core/Error.h"
 #include "core/Files.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/RolePeers.h"
@@ -70,7 +71,9 @@ proto::Plan readPlan(const std::string &path) {
   }
 }
 
-void validatePlan(const proto::Plan &plan) {
+namespace {
+
+void validateOne(const proto::Plan &plan) {
   checkSetup(plan);
   checkVariables(plan);
   checkReference(plan);
@@ -90,6 +93,19 @@ void validatePlan(const proto::Plan &plan) {
   checkCollectiveOrder(plan, peers);
   checkMessagesAgree(plan, peers);
   checkProgress(plan, peers);
+}
+
+} // namespace
+
+void validatePlan(const proto::Plan &plan) {
+  validateOne(plan);
+  checkLengths(plan);
+  for (const proto::Length &length : plan.shorter())
+    try {
+      validateOne(planOfSize(plan, length.size()));
+    } catch (const Error &error) {
+      throw Error(plan.dimension() + "=" + std::to_string(length.size()) + ": " + error.what());
+    }
 }
 
 std::string describe(const char *kind, int64_t index, const std::string &name) {

@@ -6,6 +6,7 @@
 #include "runtime/flight/FlightFile.h"
 #include "runtime/plan/CommandName.h"
 #include "runtime/plan/Groups.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -52,8 +53,8 @@ double Standing::seconds() const {
 std::string Standing::when() const {
   const plan::proto::Program &program = role_.programs(int(entry_.program));
   const uint32_t microbatch = program.calls(int(entry_.call)).microbatch();
-  return (program.name() == "evaluate" ? "the evaluation after step " + std::to_string(entry_.step)
-                                       : "step " + std::to_string(entry_.step + 1)) +
+  return (plan::isProgram(program.name(), "evaluate") ? "the evaluation after step " + std::to_string(entry_.step)
+                                                      : "step " + std::to_string(entry_.step + 1)) +
          ", micro-batch " + std::to_string(microbatch);
 }
 

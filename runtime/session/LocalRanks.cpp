@@ -9,6 +9,7 @@
 #include "runtime/executor/Run.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/StepReport.h"
@@ -60,7 +61,7 @@ void LocalRanks::initialize(const VariableSources &sources) {
 }
 
 Status LocalRanks::execute(std::string_view program, const Run &run) noexcept {
-  const bool isStep = program == "step";
+  const bool isStep = plan::isProgram(program, "step");
   for (LocalRank &local : ranks_) {
     if (isStep)
       local.stepTraffic = local.executor->traffic();

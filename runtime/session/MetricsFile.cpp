@@ -198,6 +198,8 @@ Status MetricsFile::write(const StepReport &report) noexcept {
     append(", \"targets\": ");
     append(report.targets);
   }
+  if (report.length > 0)
+    append(", \"length\": ", report.length);
   append(", \"loss_scale\": ");
   append(report.lossScale ? report.lossScale : Scalar{.dtype = DType::F64, .number = 1});
   append(", \"skipped\": ");

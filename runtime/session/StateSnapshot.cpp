@@ -6,6 +6,7 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Storage.h"
 #include "runtime/executor/WrittenOperands.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -18,10 +19,12 @@ namespace ds::runtime {
 StateSnapshot::StateSnapshot(const Executor &executor, std::string_view program) : executor_(executor) {
   const plan::proto::Role &role = executor.role();
   std::set<uint32_t> written;
-  for (const plan::proto::Call &call : role.programs(int(*executor.program(program))).calls())
-    for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
-      for (const plan::proto::Operand *operand : writtenBy(command))
-        written.insert(operand->buffer());
+  for (const plan::proto::Program &one : role.programs())
+    for (const plan::proto::Call &call : one.calls())
+      for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
+        for (const plan::proto::Operand *operand : writtenBy(command))
+          if (plan::isProgram(one.name(), program))
+            written.insert(operand->buffer());
   uint64_t bytes = 0;
   for (const uint32_t buffer : written)
     bytes += role.buffers(int(buffer)).scope() == plan::proto::Buffer::PLAN ? role.buffers(int(buffer)).bytes() : 0;

@@ -15,6 +15,7 @@ struct StepReport {
   std::optional<Scalar> loss, gradientNorm, learningRate;
   std::optional<Scalar> lossScale; ///< of fp16, used in this step
   std::optional<Scalar> targets;   ///< labels that count, where the loss is weighed by them
+  uint64_t length = 0;             ///< size of the plan's dimension, where it has several
   double seconds = 0;
   double samplesPerSecond = 0;
   double tokensPerSecond = 0; ///< 0: no input of the plan is a row of tokens

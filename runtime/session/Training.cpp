@@ -20,6 +20,7 @@
 #include "runtime/flight/FlightFile.h"
 #include "runtime/flight/FlightRecorder.h"
 #include "runtime/plan/Flops.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/PlanFile.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Ranks.h"
@@ -51,6 +52,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,6 +78,13 @@ std::vector<InputSpec> inputSpecs(const plan::proto::Plan &plan) {
     if (input.has_ignored())
       spec.ignored = input.ignored();
   }
+  // Of a plan for several sizes, those of each size stand one behind the other; what differs between them varies.
+  const size_t sizes = size_t(plan.shorter_size()) + 1, inputs = specs.size() / sizes;
+  for (size_t i = 0; i < specs.size() && sizes > 1; ++i)
+    for (size_t d = 0; d < specs[i].sampleShape.size(); ++d)
+      specs[i].varies.push_back(std::ranges::any_of(std::views::iota(size_t(1), sizes), [&](size_t size) {
+        return specs[size * inputs + i % inputs].sampleShape[d] != specs[i % inputs].sampleShape[d];
+      }));
   return specs;
 }
 
@@ -131,9 +140,23 @@ static Profile *profileOf(const TrainingOptions &options, const plan::proto::Pla
   return options.profile && !local.empty() && local[0] == 0 ? options.profile(plan) : nullptr;
 }
 
+Training::Work Training::workOf(const plan::proto::Plan &plan) {
+  Work work{.modelFlops = plan::matmulFlopsPerStep(plan) * plan::positionOfRank(plan, 0).dataRanks};
+  for (const plan::proto::Input &input : plan.inputs())
+    if (work.tokens == 0 && !input.tokens().empty())
+      work.tokens = std::accumulate(input.shape().begin() + 1, input.shape().end(), uint64_t(1), std::multiplies<>());
+  return work;
+}
+
 Training::Training(const TrainingOptions &options, const kernels::KernelRegistry &kernels)
     : options_(options), plan_(std::make_unique<plan::proto::Plan>(plan::readPlan(options.planPath))),
       transport_(chooseTransport(*plan_, options)) {
+  const std::vector<uint64_t> each = plan::sizesOf(*plan_);
+  for (const uint64_t size : each)
+    work_[size] = workOf(plan::planOfSize(*plan_, size));
+  if (each.empty())
+    work_[0] = workOf(*plan_);
+  *plan_ = plan::withProgramsOfAllSizes(*plan_);
   transport_->setTimeout(options.collectiveTimeout);
   beginFlight();
   now(HostState::Awaits, "compares its plan, flags and program with the other processes");
@@ -148,7 +171,6 @@ Training::Training(const TrainingOptions &options, const kernels::KernelRegistry
     requireWritableFolder(options.trace);
     trace_ = std::make_unique<Trace>();
   }
-  modelFlops_ = plan::matmulFlopsPerStep(*plan_) * plan::positionOfRank(*plan_, 0).dataRanks;
   const DeviceChoice device =
       options.makeDevice ? DeviceChoice{options.makeDevice, kernels}
                          : chooseDevice(*plan_, options.device, options.nvme, kernels, transport_->localRanks());
@@ -281,6 +303,8 @@ void Training::requireEqualInputs(uint64_t weights) const {
   transport_->requireEqual("what --eval-data names", evaluationData);
 }
 
+Sizes Training::sizes() const { return {.dimension = plan_->dimension(), .each = plan::sizesOf(*plan_)}; }
+
 void Training::openData() {
   const Dataset::Order order{.shuffle = beginning_.manifest.shuffle && !options_.evaluateOnly,
                              .seed = beginning_.manifest.seed};
@@ -296,13 +320,13 @@ void Training::openData() {
     throw Error("checkpoint " + beginning_.checkpoint +
                 " is of a run that shuffles its data, which --data - cannot; name the files after --data");
   if (dataArrives(options_))
-    arriving_ = std::make_unique<ArrivingData>(inputSpecs(*plan_), samplesPerStep(), STDIN_FILENO);
+    arriving_ = std::make_unique<ArrivingData>(inputSpecs(*plan_), samplesPerStep(), STDIN_FILENO, sizes());
   else if (!options_.evaluateOnly)
-    data_ = std::make_unique<Dataset>(inputSpecs(*plan_), options_.data, order);
+    data_ = std::make_unique<Dataset>(inputSpecs(*plan_), options_.data, order, sizes());
   if (evaluates)
     evaluationData_ = std::make_unique<Dataset>(
-        inputSpecs(*plan_), options_.evaluationData.empty() ? options_.data : options_.evaluationData,
-        Dataset::Order{});
+        inputSpecs(*plan_), options_.evaluationData.empty() ? options_.data : options_.evaluationData, Dataset::Order{},
+        sizes());
   if (evaluates && evaluationData_->samples() < evaluationBatch(*plan_, ranks_->first()))
     throw Error("the evaluation data has " + std::to_string(evaluationData_->samples()) + " samples, fewer than the " +
                 std::to_string(evaluationBatch(*plan_, ranks_->first())) + " of one evaluation batch");
@@ -556,32 +580,27 @@ bool Training::evaluationIsDue(uint64_t stepsDone) const {
   return stepsDone == steps_ || (options_.evaluationInterval > 0 && stepsDone % options_.evaluationInterval == 0);
 }
 
-/// Of the inputs that a stream of tokens may be cut into; 0: there are none.
-static uint64_t tokensPerSample(const plan::proto::Plan &plan) {
-  for (const plan::proto::Input &input : plan.inputs())
-    if (!input.tokens().empty())
-      return std::accumulate(input.shape().begin() + 1, input.shape().end(), uint64_t(1), std::multiplies<>());
-  return 0;
-}
-
 void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObserver &observer) {
   for (StateSnapshot &snapshot : snapshots_)
     snapshot.take();
   const auto begin = std::chrono::steady_clock::now();
   now(HostState::Queues, "step", number);
+  const uint64_t size = samples.data->sizeFor(samples.first, samplesPerStep()); // every process reads the same data
+  const std::string name = plan::programOfSize("step", *plan_, size);
   throwIfError(ranks_->execute(
-      "step",
+      name,
       {.seed = beginning_.manifest.seed, .step = number - 1, .data = samples.data, .firstSample = samples.first}));
   if (!hasRankZero())
     return;
   const Executor &executor = ranks_->first();
-  const uint32_t program = *executor.program("step");
+  const uint32_t program = *executor.program(name);
   StepReport report{.step = number,
                     .loss = executor.metric(program, "loss"),
                     .gradientNorm = executor.metric(program, "grad_norm"),
                     .learningRate = executor.metric(program, "lr"),
                     .lossScale = executor.metric(program, "loss_scale"),
-                    .targets = executor.metric(program, "targets")};
+                    .targets = executor.metric(program, "targets"),
+                    .length = size};
   const std::optional<Scalar> skipped = executor.metric(program, "skipped"); // 2: at the least scale
   report.skipped = skipped && skipped->asDouble() >= 1;
   report.scaleIsLeast = skipped && skipped->asDouble() >= 2;
@@ -589,9 +608,9 @@ void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObse
   report.skipped = report.skipped || (nonFinite_.found() && !snapshots_.empty());
   report.seconds = secondsSince(begin);
   report.samplesPerSecond = report.seconds > 0 ? double(samplesPerStep()) / report.seconds : 0;
-  report.tokensPerSecond = double(tokensPerSample(*plan_)) * report.samplesPerSecond;
+  report.tokensPerSecond = double(work_.at(size).tokens) * report.samplesPerSecond;
   // What is computed again does not count: the MFU of PaLM (Chowdhery et al., arXiv 2204.02311).
-  report.modelFlopsPerSecond = report.seconds > 0 ? double(modelFlops_) / report.seconds : 0;
+  report.modelFlopsPerSecond = report.seconds > 0 ? double(work_.at(size).modelFlops) / report.seconds : 0;
   if (options_.peakTflops > 0)
     report.modelFlopsUtilization =
         report.modelFlopsPerSecond / (options_.peakTflops * 1e12 * double(plan::worldSize(*plan_)));
@@ -606,13 +625,15 @@ void Training::evaluate(uint64_t stepsDone, TrainingObserver &observer, const st
   double sum = 0, weights = 0; // of batches: their targets where the plan counts them, else 1 each
   for (uint64_t i = 0; i < runs; ++i) {
     now(HostState::Queues, "the evaluation after step", stepsDone);
-    throwIfError(ranks_->execute("evaluate", {.seed = beginning_.manifest.seed,
-                                              .step = stepsDone,
-                                              .data = evaluationData_.get(),
-                                              .firstSample = i * batch}));
+    const std::string name = plan::programOfSize("evaluate", *plan_, evaluationData_->sizeFor(i * batch, batch));
+    throwIfError(ranks_->execute(name, {.seed = beginning_.manifest.seed,
+                                        .step = stepsDone,
+                                        .data = evaluationData_.get(),
+                                        .firstSample = i * batch}));
     const Executor &executor = ranks_->first();
-    const auto targets = executor.metric(*executor.program("evaluate"), "targets");
-    report.loss = executor.metric(*executor.program("evaluate"), "loss");
+    const uint32_t program = *executor.program(name);
+    const auto targets = executor.metric(program, "targets");
+    report.loss = executor.metric(program, "loss");
     sum += report.loss ? report.loss->asDouble() : 0;
     weights += targets ? targets->asDouble() : 1;
     if (settle(stepsDone, (stop || timeIsUp()) && i + 1 < runs, observer))

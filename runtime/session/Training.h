@@ -25,6 +25,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -146,6 +147,13 @@ public:
   std::string epochs() const;
 
 private:
+  /// Of a step: of its products, by all ranks, none twice; and of a sample of the inputs that a stream of tokens may be
+  /// cut into, 0: there are none.
+  struct Work {
+    uint64_t modelFlops = 0, tokens = 0;
+  };
+  static Work workOf(const plan::proto::Plan &plan);
+
   void requireEqualEverywhere() const;
   void beginFlight() const;
   /// For the flight recorder: what this process is about, and whether it waits for others in it.
@@ -157,6 +165,7 @@ private:
   void endOfData(uint64_t stepsDone, TrainingObserver &observer, const std::atomic<bool> &stop);
   std::string place(uint64_t stepsDone) const;
   void checkData() const;
+  Sizes sizes() const;
   uint64_t stepsLeft() const;
   std::vector<SummaryReport> summaries() const;
   void runAll(TrainingObserver &observer, const std::atomic<bool> &stop);
@@ -197,7 +206,7 @@ private:
   std::vector<std::string> unusedWeights_, notes_;
   static constexpr uint64_t untilDataEnds = UINT64_MAX;
   uint64_t steps_ = 0;
-  uint64_t modelFlops_ = 0; // of a step's products, by all ranks; none twice
+  std::map<uint64_t, Work> work_; // by size of the plan's dimension; 0: it has one
 };
 
 } // namespace ds::runtime

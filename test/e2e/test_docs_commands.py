@@ -75,6 +75,7 @@ SCENES = {
     "docs/faults.md": GPT2 + "ds-opt compile gpt2 --config ds_config.json -o p.dsplan; mv data.safetensors d.safetensors",
     "docs/gallery.md": "",
     "docs/hugging-face.md": LLAMA,
+    "docs/lengths.md": "",
     "docs/loss.md": "head -c 3000 /usr/share/common-licenses/GPL-2 >a.txt; head -c 200 /usr/share/common-licenses/GPL-3 >b.txt; head -c 700 a.txt >c.txt",
     "docs/runs.md": SMALLER + """
 ds-opt compile gpt2 --config ds_config.json --set optimizer.params.lr=1e30 --set gradient_clipping=0 -o llama.dsplan

@@ -147,6 +147,17 @@ def test_file_holds_the_module(name, attention, tmp_path):
         assert loss == pytest.approx(module(input_ids=ids, labels=ids).loss.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_the_length_of_a_sample_stays_open(name, tmp_path):
+    proto = run([name, "--size=tiny", "--seq=16", "--any-seq", "--seed=3", *ONE_LAYER[name]], tmp_path / "m")
+    assert [[d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in proto.graph.input] == [["batch", "seq"]] * 2
+    session, module = onnxruntime.InferenceSession(tmp_path / "m" / "model.onnx"), reference_module(name, "sdpa")
+    for tokens in (5, 16):
+        ids = torch.randint(50, (2, tokens))
+        loss = session.run(None, {"input_ids": ids.numpy(), "labels": ids.numpy()})[0]
+        assert loss == pytest.approx(module(input_ids=ids, labels=ids).loss.item(), rel=1e-5)
+
+
 def reference_module(name, attention):
     """The tiny one-layer model of seed 3, built without the exporter's help."""
     torch.manual_seed(3)
@@ -299,7 +310,8 @@ def test_refused(arguments, says, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("arguments", [
     ["gpt2"], ["gpt2", "--out=m", "--dropout=1"], ["gpt2", "--out=m", "--set=key"], ["gpt2", "--out=m", "--bogus"],
     ["gpt2", "--out=m", "--tokens=labels=next"], ["a.b:c", "--out=m", "--seq=3"], [".", "--out=m", "--size=tiny"],
-    ["vit", "--out=m", "--seq=3"], ["resnet50", "--out=m", "--dropout=0.1"],
+    ["vit", "--out=m", "--seq=3"], ["vit", "--out=m", "--any-seq"], ["gpt2", "--out=m", "--any-seq", "--packed"], ["a.b:c", "--out=m", "--any-seq"],
+    ["resnet50", "--out=m", "--dropout=0.1"],
 ])
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit:

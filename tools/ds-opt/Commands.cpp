@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -102,25 +103,55 @@ std::string readableBytes(uint64_t bytes) {
   return text;
 }
 
-/// `--dim batch=4` and the like.
-std::map<std::string, int64_t> parseDims(const std::vector<std::string> &texts) {
-  std::map<std::string, int64_t> dims;
-  for (const std::string &text : texts) {
-    const size_t equals = text.find('=');
-    size_t used = 0;
+/// The sizes of `--dim NAME=SIZE[,SIZE...]`; empty: it is none.
+std::vector<int64_t> parseSizes(const std::string &text) {
+  std::vector<int64_t> sizes;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
     int64_t size = 0;
-    try {
-      if (equals != std::string::npos)
-        size = std::stoll(text.substr(equals + 1), &used);
-    } catch (const std::exception &) {
-      used = 0;
-    }
-    if (equals == std::string::npos || equals == 0 || used == 0 || used != text.size() - equals - 1 || size < 1)
-      throw Error("--dim " + text + " is not NAME=SIZE with a size of at least 1; try --dim seq=128");
-    dims[text.substr(0, equals)] = size;
+    const auto [last, error] = std::from_chars(text.data() + begin, text.data() + end, size);
+    if (error != std::errc() || last != text.data() + end || size < 1)
+      return {};
+    sizes.push_back(size);
+    begin = end + 1;
   }
-  return dims;
+  return sizes;
 }
+
+/// `--dim batch=4`, `--dim seq=128,512` and the like. Several sizes are for a plan, and of one dimension.
+struct Dims {
+  explicit Dims(const std::vector<std::string> &texts) {
+    for (const std::string &text : texts) {
+      const size_t equals = text.find('=');
+      const std::string name = text.substr(0, equals);
+      const std::vector<int64_t> sizes =
+          equals == std::string::npos ? std::vector<int64_t>() : parseSizes(text.substr(equals + 1));
+      if (name.empty() || sizes.empty())
+        throw Error("--dim " + text + " is not NAME=SIZE with a size of at least 1; try --dim seq=128");
+      if (sizes.size() == 1)
+        each[name] = sizes[0];
+      else
+        addLengths(text, name, sizes);
+    }
+    if (each.contains(lengths.dimension))
+      throw Error("--dim " + lengths.dimension + " is given twice; give all of its sizes at once");
+  }
+
+  std::map<std::string, int64_t> each; // of one size
+  driver::Lengths lengths;
+
+private:
+  void addLengths(const std::string &text, const std::string &name, const std::vector<int64_t> &sizes) {
+    if (name == "batch")
+      throw Error("--dim " + text + ": the micro-batch has one size in all steps; give one");
+    if (!lengths.sizes.empty())
+      throw Error("--dim " + text + ": dimension " + lengths.dimension +
+                  " has several sizes, too, and a plan can have them for one; give one of " + name);
+    if (!std::ranges::is_sorted(sizes, std::ranges::less_equal()))
+      throw Error("--dim " + text + ": sizes are to ascend, each of them once; try --dim " + name + "=128,512");
+    lengths = {name, sizes};
+  }
+};
 
 /// `--loss lm_loss` and `--loss aux_loss=0.01`.
 std::vector<std::pair<std::string, double>> parseLosses(const std::vector<std::string> &texts) {
@@ -157,7 +188,9 @@ struct ModelArguments {
 
   void add(CLI::App &app) {
     app.add_option("MODEL", path, "MODEL.onnx, or the folder that models/export.py wrote")->required();
-    app.add_option("--dim", dims, "NAME=SIZE of a symbolic dimension; batch is the micro-batch");
+    app.add_option("--dim", dims,
+                   "NAME=SIZE of a symbolic dimension; batch is the micro-batch; NAME=128,512: one plan for several "
+                   "sizes, of which ds-run takes the smallest that holds the samples of a step");
     app.add_option("--trainable", trainable, "train the initializers that match this regular expression, too");
     app.add_option("--frozen", frozen, "do not train those that match");
     app.add_option("--loss", losses,
@@ -175,7 +208,7 @@ struct ModelArguments {
   import::ImportOptions options() const {
     import::ImportOptions result;
     result.path = path;
-    result.dims = parseDims(dims);
+    result.dims = Dims(dims).each;
     result.trainable = trainable;
     result.frozen = frozen;
     result.losses = parseLosses(losses);
@@ -215,6 +248,7 @@ struct PlanningArguments {
   driver::CompileRequest request() const {
     driver::CompileRequest result;
     result.model = model.options();
+    result.lengths = Dims(model.dims).lengths;
     result.configPath = config;
     result.overrides.fileName = config;
     result.overrides.sets = sets;
@@ -442,7 +476,11 @@ int ds::tool::runCommand(int argc, char **argv) {
   CLI::App *importCommand = app.add_subcommand("import", "print a model in the train dialect");
   importArguments.add(*importCommand);
   importCommand->add_option("-o,--output", importOutput, "file; default: stdout");
-  importCommand->callback([&] { deliver(driver::importToText(importArguments.options()), importOutput); });
+  importCommand->callback([&] {
+    if (const driver::Lengths lengths = Dims(importArguments.dims).lengths; !lengths.sizes.empty())
+      throw Error("--dim " + lengths.dimension + " has several sizes, which only a plan can have; give one");
+    deliver(driver::importToText(importArguments.options()), importOutput);
+  });
 
   CompileArguments compileArguments;
   CLI::App *compileCommand = app.add_subcommand("compile", "turn a model and a configuration into a plan");

@@ -2,6 +2,7 @@
 #include "tools/ds-run/Postmortem.h"
 
 #include "core/AtomicFile.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/postmortem/FlightTimeline.h"
@@ -14,7 +15,7 @@
 namespace ds::run {
 
 void postmortem(const PostmortemArguments &arguments) {
-  const plan::proto::Plan plan = plan::readPlan(arguments.planPath);
+  const plan::proto::Plan plan = plan::withProgramsOfAllSizes(plan::readPlan(arguments.planPath));
   const runtime::Records records = runtime::readRecords(arguments.folder, plan);
   std::fputs(runtime::postmortemText(plan, records).c_str(), stdout);
   if (!arguments.trace.empty())

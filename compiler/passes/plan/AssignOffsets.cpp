@@ -139,10 +139,11 @@ private:
   }
 
   LogicalResult place(plan::ArenaOp arena) {
-    FailureOr<ArenaLayout> layout = layOutRoutines(arena);
+    const bool stateFirst = role_->getParentOp()->hasAttr(stateFirstAttribute);
+    FailureOr<ArenaLayout> layout = layOutRoutines(arena, stateFirst);
     if (failed(layout))
       return failure();
-    if (overlapping_)
+    if (overlapping_ && !stateFirst)
       if (std::optional<ArenaLayout> bySlot =
               SlotLayout(role_, commands_, arena, alignmentOf(arena)).find(layout->bytes))
         layout = std::move(*bySlot);
@@ -163,14 +164,38 @@ private:
                                                  : DenseI64ArrayAttr());
   }
 
-  /// On the axis that has every routine once; slots lie side by side.
-  FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena) {
+  /// One behind another, by name: all constants last.
+  ArenaLayout layOutState(plan::ArenaOp arena) {
+    SmallVector<plan::BufferOp> state;
+    for (auto &[op, spans] : uses_)
+      if (auto buffer = cast<plan::BufferOp>(op);
+          buffer.getScope() == plan::Scope::Plan && buffer.getArenaAttr().getAttr() == arena.getSymNameAttr())
+        state.push_back(buffer);
+    llvm::sort(state, [](plan::BufferOp a, plan::BufferOp b) {
+      const auto rank = [](plan::BufferOp one) {
+        return std::pair(one.getCategory() == plan::Category::Constants, one.getName());
+      };
+      return rank(a) < rank(b);
+    });
+    ArenaLayout layout{};
+    for (plan::BufferOp buffer : state) {
+      layout.offsets[buffer].push_back(layout.bytes);
+      layout.bytes += int64_t(llvm::alignTo(buffer.getBytes(), uint64_t(alignmentOf(arena))));
+      layout.peak += int64_t(buffer.getBytes());
+    }
+    return layout;
+  }
+
+  /// On the axis that has every routine once; slots lie side by side. `stateFirst`: see stateFirstAttribute.
+  FailureOr<ArenaLayout> layOutRoutines(plan::ArenaOp arena, bool stateFirst) {
+    ArenaLayout layout = stateFirst ? layOutState(arena) : ArenaLayout{};
+    const int64_t stateBytes = layout.bytes;
     scheduling::OffsetProblem problem;
     problem.alignment = alignmentOf(arena);
     SmallVector<plan::BufferOp> buffers;
     for (auto &[op, spans] : uses_) {
       auto buffer = cast<plan::BufferOp>(op);
-      if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr())
+      if (buffer.getArenaAttr().getAttr() != arena.getSymNameAttr() || layout.offsets.contains(buffer))
         continue;
       const int64_t bytes =
           buffer.getSlots() > 1 ? strideOf(buffer, problem.alignment) * int64_t(buffer.getSlots()) : buffer.getBytes();
@@ -183,12 +208,11 @@ private:
     std::vector<int64_t> offsets = scheduling::assignOffsets(problem);
     if (auto reason = problem.verify(offsets))
       return arena.emitOpError() << "was laid out wrongly: " << *reason;
-    ArenaLayout layout;
-    layout.bytes = int64_t(llvm::alignTo(problem.arenaBytes(offsets), problem.alignment));
-    layout.peak = problem.lowerBound();
+    layout.bytes += int64_t(llvm::alignTo(problem.arenaBytes(offsets), problem.alignment));
+    layout.peak += problem.lowerBound();
     for (auto [buffer, offset] : llvm::zip(buffers, offsets))
       for (int64_t slot = 0; slot < int64_t(buffer.getSlots()); ++slot)
-        layout.offsets[buffer].push_back(offset + slot * strideOf(buffer, problem.alignment));
+        layout.offsets[buffer].push_back(stateBytes + offset + slot * strideOf(buffer, problem.alignment));
     return layout;
   }
 

@@ -10,6 +10,10 @@ namespace ds {
 /// ds-order-queues: commands on their queues, ordered by events; slots of values are counted.
 void orderQueues(plan::RoleOp role);
 
+/// Unit attribute of a module: what lives for good lies at the start of each arena, constants behind the rest of it, so
+/// that plans of one model for several lengths have their state in one place.
+inline constexpr llvm::StringLiteral stateFirstAttribute = "plan.state_first";
+
 /// ds-assign-offsets: offsets and lives of buffers, bytes of arenas. `alignment` is a power of two.
 mlir::LogicalResult assignOffsets(plan::RoleOp role, int64_t alignment);
 

@@ -14,6 +14,7 @@
 #include "runtime/device/cpu/CpuDevice.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/VariableSources.h"
+#include "runtime/plan/Lengths.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/session/LocalRanks.h"
@@ -141,9 +142,11 @@ void readAll(const proto::Plan &plan, const LocalRanks &ranks, uint64_t count) {
     }
 }
 
-void run(const proto::Plan &plan) {
+void run(const proto::Plan &one) {
+  const proto::Plan plan = plan::withProgramsOfAllSizes(one);
   const uint64_t count = plan::worldSize(plan);
-  const Dataset data(inputSpecs(plan), {writeData(plan)}, {});
+  const Dataset data(inputSpecs(plan), {writeData(one)}, {},
+                     {.dimension = plan.dimension(), .each = plan::sizesOf(plan)});
   const VariableSources sources(plan, {.planFolder = "", .weightsPath = "", .seed = 3});
   InProcessTransport transport{uint32_t(count)};
   transport.setTimeout(patience);
@@ -151,7 +154,10 @@ void run(const proto::Plan &plan) {
                    kernels::cpuReferenceKernels(), {.threads = 1, .patience = patience});
   const Redzones redzones(ranks, count);
   ranks.initialize(sources);
-  for (const char *program : {"step", "step", "evaluate"}) {
+  std::vector<std::string> programs{"step"};
+  for (const proto::Program &program : ranks.first().role().programs())
+    programs.push_back(program.name());
+  for (const std::string &program : programs) {
     if (!ranks.first().program(program))
       continue;
     const Status status = ranks.execute(program, {.seed = 3, .data = &data});
@@ -179,7 +185,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   } catch (const Error &) {
     return refused;
   }
-  if (!isSmall(plan))
+  if (!isSmall(plan::withProgramsOfAllSizes(plan)))
     return refused;
   try {
     run(plan);

@@ -293,3 +293,30 @@ plan.role @messages ranks [1, 1] {
     plan.call @update microbatch 0
   }
 }
+
+// -----
+
+// Tests that what lives for good comes first where plans of several sizes share it: by name, constants last.
+// CHECK-LABEL: plan.role @state_first
+// CHECK-NEXT:  plan.arena @device space device bytes 448 peak 328
+// CHECK:       plan.buffer "scratch" {{.*}} at 192 lives
+// CHECK-NEXT:  plan.buffer "a constant" {{.*}} at 128
+// CHECK-NEXT:  plan.buffer "weight" {{.*}} at 64
+// CHECK-NEXT:  plan.buffer "moment" {{.*}} at 0
+module attributes {plan.state_first} {
+  plan.role @state_first ranks [0, 0] {
+    plan.arena @device space device
+    plan.queue @compute kind compute
+    %s = plan.buffer "scratch" in @device bytes 256 scope call category activations slots 1
+    %c = plan.buffer "a constant" in @device bytes 4 scope plan category constants slots 1 of @c
+    %w = plan.buffer "weight" in @device bytes 64 scope plan category weights slots 1 of @w
+    %m = plan.buffer "moment" in @device bytes 4 scope plan category optimizer slots 1 of @m
+    plan.routine @forward phase forward stage 0 {
+      plan.fill (%s) : [tensor<64xf32>] access [2] at [0] on @compute
+      plan.fill (%w) : [tensor<16xf32>] access [2] at [0] on @compute
+    }
+    plan.program "step" {
+      plan.call @forward microbatch 0
+    }
+  }
+}

@@ -67,6 +67,48 @@ TEST(Dataset, ReadsSamplesLargerThanItsBuffer) {
   EXPECT_EQ(sample.back(), 40001);
 }
 
+/// Samples of two rows and four columns: 0 to 7, 8 to 15.
+void writeRows(const std::string &path) {
+  std::vector<int64_t> values(16);
+  std::iota(values.begin(), values.end(), 0);
+  writeFile(path, safetensors(R"({"x":{"dtype":"I64","shape":[2,2,4],"data_offsets":[0,128]}})", bytesOf(values)));
+}
+
+InputSpec varying(int64_t rows, int64_t columns) {
+  return {.name = "x", .dtype = DType::I64, .sampleShape = {rows, columns}, .ignored = -100, .varies = {true, true}};
+}
+
+TEST(Dataset, CutsAndPadsWhatVaries) {
+  const TemporaryFolder folder;
+  writeRows(folder / "a");
+  const auto second = [&](int64_t rows, int64_t columns) {
+    const Dataset data({varying(rows, columns)}, {folder / "a"}, {});
+    return read<int64_t>(data, 0, 1, 1, size_t(rows * columns));
+  };
+  EXPECT_EQ(second(2, 4), (std::vector<int64_t>{8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(second(2, 3), (std::vector<int64_t>{8, 9, 10, 12, 13, 14}));
+  EXPECT_EQ(second(1, 4), (std::vector<int64_t>{8, 9, 10, 11}));
+  EXPECT_EQ(second(2, 5), (std::vector<int64_t>{8, 9, 10, 11, -100, 12, 13, 14, 15, -100}));
+  EXPECT_EQ(second(3, 3), (std::vector<int64_t>{8, 9, 10, 12, 13, 14, -100, -100, -100}));
+}
+
+/// Inputs of sizes 4 and 2, and samples of lengths 1, 2, 4, 2.
+TEST(Dataset, TakesTheSmallestSizeThatHoldsTheSamples) {
+  const TemporaryFolder folder;
+  const std::vector<int64_t> x(16, 7), lengths{1, 2, 4, 2};
+  writeFile(folder / "a", safetensors(R"({"x":{"dtype":"I64","shape":[4,4],"data_offsets":[0,128]},)"
+                                      R"("lengths":{"dtype":"I64","shape":[4],"data_offsets":[128,160]}})",
+                                      bytesOf(x) + bytesOf(lengths)));
+  std::vector<InputSpec> inputs{integers("x", 4), integers("x", 2)};
+  for (InputSpec &input : inputs)
+    input.varies = {true};
+  const Dataset data(inputs, {folder / "a"}, {}, {.dimension = "seq", .each = {2, 4}});
+  EXPECT_EQ(data.sizeFor(0, 2), 2u);
+  EXPECT_EQ(data.sizeFor(1, 2), 4u);
+  EXPECT_EQ(data.sizeFor(3, 2), 2u) << "round the end";
+  EXPECT_EQ(read<int64_t>(data, 1, 0, 2, 2), (std::vector<int64_t>{7, 7, 7, 7}));
+}
+
 TEST(Dataset, CutsTokenStreamsIntoWindows) {
   const TemporaryFolder folder;
   writeFile(folder / "a.bin", bytesOf(std::vector<uint16_t>{0, 1, 2, 3, 4}));

@@ -5,7 +5,7 @@ import numpy
 from .data import CONSTANT, Data
 from .execution import Run
 from .field import Field
-from .plans import DTYPES, Refusal
+from .plans import DTYPES, Refusal, of_sizes
 from .ranks import World, make_ranks
 from .reference import Reference
 
@@ -104,5 +104,5 @@ class Audit:
 
 def audit(plan, folder, orders, seed):
     """Counts over all orders, or a Refusal."""
-    counts = [Audit(plan, folder, order, seed).run() for order in range(orders)]
+    counts = [Audit(one, folder, order, seed).run() for one in of_sizes(plan) for order in range(orders)]
     return {name: sum(count[name] for count in counts) for name in counts[0]}

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from .comparison import audit
-from .plans import Refusal, Unusable, read_plan
+from .plans import Refusal, Unusable, of_sizes, read_plan
 from .sources import compare_sources
 
 
@@ -32,7 +32,7 @@ def main(arguments):
         options = parse(arguments)
         plan = read_plan(options.plan)
         counts = audit(plan, Path(options.plan).parent, options.orders, options.seed)
-        compared = compare_sources(plan, Path(options.plan).parent, options.model, options.config)
+        compared = [compare_sources(one, Path(options.plan).parent, options.model, options.config) for one in of_sizes(plan)][0]
         print(f"audited: {sum(last - first + 1 for role in plan.roles for first, last in zip(role.ranks[::2], role.ranks[1::2]))} ranks, "
               f"{counts['runs']} runs in {options.orders} orders, {counts['commands']} commands; {counts['elements']} elements of variables "
               f"and {counts['metrics']} metrics are the reference program's" + f"; {', '.join(compared)} are the sources'" * bool(compared))

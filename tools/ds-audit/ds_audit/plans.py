@@ -93,6 +93,20 @@ def read_plan(path):
     return plan
 
 
+def of_sizes(plan):
+    """The plan of each size of its dimension, as if it were for that alone; the largest first."""
+    yield plan
+    for length in plan.shorter:
+        one = type(plan).FromString(plan.SerializeToString())
+        del one.inputs[:], one.shorter[:]
+        one.inputs.extend(length.inputs)
+        one.reference.CopyFrom(length.reference)
+        for role, own in zip(one.roles, length.roles):
+            del role.buffers[sum(buffer.scope == 1 for buffer in role.buffers):], role.events[:], role.routines[:], role.programs[:]  # 1: PLAN
+            role.MergeFrom(own)
+        yield one
+
+
 def dtype_of(message) -> DType:
     if message.dtype not in DTYPES:
         raise Refusal(f"an element type has the number {message.dtype}, which is none")
