@@ -496,10 +496,9 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
   if (roomOf(machine) > 0 && (searches || leaves)) {
     request.progress("fitting it into memory");
-    planned = config.offloadAuto
-                  ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options), describedMachine(machine),
-                                  options, diagnostics)
-                  : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
+    planned = config.offloadAuto ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options),
+                                                 describedMachine(machine), options, diagnostics)
+                                 : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
   }
   if (config.offloadAuto)
     config.autos.push_back(chosenOffload(options.offload, roomOf(machine)));

@@ -3,6 +3,7 @@
 
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/passes/Passes.h"
+#include "dialects/Train/Train.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -10,6 +11,8 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace ds::driver {
@@ -46,9 +49,9 @@ public:
   /// the one that needs least.
   Planned below(int64_t room, Planned top);
 
-  /// The lowest level that is found to fit into `room`, or the one that needs least. Where level 0 does not fit, all that
-  /// is to leave does, however long compute waits: the module loses `linksAttribute`. Levels are tried in an order such
-  /// that more room never means a higher level, even where a higher level needs more.
+  /// The lowest level that is found to fit into `room`, or the one that needs least. Where level 0 does not fit, all
+  /// that is to leave does, however long compute waits: the module loses `linksAttribute`. Levels are tried in an order
+  /// such that more room never means a higher level, even where a higher level needs more.
   Planned within(int64_t room);
 
   /// The first of some levels from 0 up that needs at most `room` bytes, or a lower one that does. Also where neither

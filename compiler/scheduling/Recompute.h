@@ -71,11 +71,11 @@ struct RecomputeStep {
 };
 
 /// What a link to host memory has to do with a layer. What the backward needs and is not made again is kept in device
-/// memory, or it is away in host memory, which is the same to whoever reads it. So what is made again is chosen for both
-/// alike, and what is away follows.
+/// memory, or it is away in host memory, which is the same to whoever reads it. So what is made again is chosen for
+/// both alike, and what is away follows.
 struct LinkedLayer {
   int64_t fixedBytes = 0; // that the backward needs of the layer and its problem does not decide about
-  int64_t linkBytes = 0;  // that the link moves from the layer's begin to the end of the forward: no more than before it
+  int64_t linkBytes = 0; // that the link moves from the layer's begin to the end of the forward: no more than before it
 
   bool operator==(const LinkedLayer &) const = default;
 };

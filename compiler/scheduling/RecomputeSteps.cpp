@@ -1,11 +1,11 @@
 //===- RecomputeSteps.cpp - which layer computes more again, in which order ---===//
 //
 // At the end of the forward each layer has provided its bytes b, and the link has taken C(l) at most since layer l
-// began. What stays in device memory is the largest sum of b over the layers from some l on, less C(l): tensors leave in
-// the order of the layers, so of sets of layers that the link limits each holds the next. Only work in those from the
-// largest such l on lowers that maximum, and there the cheapest comes first. In prices: a byte of a late layer costs as
-// much as one of device memory, and one of an early layer as much as one on the link, which is nothing as long as it
-// hides. Greedy steps are best for such nested limits (A. Federgruen and H. Groenevelt, "The greedy procedure for
+// began. What stays in device memory is the largest sum of b over the layers from some l on, less C(l): tensors leave
+// in the order of the layers, so of sets of layers that the link limits each holds the next. Only work in those from
+// the largest such l on lowers that maximum, and there the cheapest comes first. In prices: a byte of a late layer
+// costs as much as one of device memory, and one of an early layer as much as one on the link, which is nothing as long
+// as it hides. Greedy steps are best for such nested limits (A. Federgruen and H. Groenevelt, "The greedy procedure for
 // resource allocation problems", 1986).
 //
 //===----------------------------------------------------------------------===//
@@ -75,8 +75,8 @@ std::optional<std::string> verifyAway(std::span<const LinkedLayer> layers, std::
       return "layer " + std::to_string(l) + " has " + std::to_string(provided[l]) + " bytes, of which " +
              std::to_string(away[l]) + " cannot leave";
     if (left > layers[l].linkBytes)
-      return "from layer " + std::to_string(l) + " on " + std::to_string(left) + " bytes leave, but the link moves only " +
-             std::to_string(layers[l].linkBytes);
+      return "from layer " + std::to_string(l) + " on " + std::to_string(left) +
+             " bytes leave, but the link moves only " + std::to_string(layers[l].linkBytes);
   }
   return std::nullopt;
 }

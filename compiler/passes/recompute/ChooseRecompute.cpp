@@ -132,7 +132,8 @@ private:
     llvm::DenseMap<Value, int32_t> index;
     for (int64_t i = layer.begin; i < layer.end; ++i) {
       Operation *op = chain.units[size_t(i)];
-      scheduling::RecomputeProblem::Op repeated{std::llround(seconds(op) * picoseconds), mayRepeat(op, layer, chain), {}};
+      scheduling::RecomputeProblem::Op repeated{
+          std::llround(seconds(op) * picoseconds), mayRepeat(op, layer, chain), {}};
       for (Value operand : op->getOperands())
         if (auto known = index.find(underView(operand)); known != index.end())
           repeated.operands.push_back(known->second);
@@ -207,9 +208,9 @@ private:
       return std::any_of(chain.units.begin() + layer.begin, chain.units.begin() + layer.end,
                          [](Operation *op) { return op->hasAttr(recomputeAttribute); });
     });
-    getOperation()->setAttr(recomputeSummaryAttribute,
-                            train::RecomputeSummaryAttr::get(&getContext(), levels.taken, levels.all, again,
-                                                             int64_t(layers.size())));
+    getOperation()->setAttr(
+        recomputeSummaryAttribute,
+        train::RecomputeSummaryAttr::get(&getContext(), levels.taken, levels.all, again, int64_t(layers.size())));
   }
 
   //===-- by name ------------------------------------------------------------------===//

@@ -50,6 +50,9 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
     For every layer, minimum cuts find the choices that keep the fewest bytes for some price of a byte in time
     (`compiler/scheduling/Recompute.h`). A level takes one step of one layer from a choice to the next; steps come in the order of bytes
     freed for the time of the cost model, earlier layers first, so that each level repeats all that the one below repeats, and more.
+    With `away` and the module's `dist.links`, what is kept may leave device memory for the host. Then a step comes first in those layers
+    from which on most is kept: what layers provide, less what the link moves from their begin to the end of the forward. No step is taken
+    that costs more time for a byte than `dearest`.
     `full` repeats whole layers instead, as module-level checkpointing does, and with `checkpoints` that many runs of layers.
 
     With `rules`, REGEX=save or REGEX=recompute, the first that an op's name matches decides instead.
