@@ -17,6 +17,7 @@ using namespace ds::driver;
 namespace {
 
 constexpr double worthPlans = 0.01; // of a step: what compute waits for transfers
+constexpr int64_t waitingTries = 4; // levels, evenly from the dearest that is worth its time down
 
 /// Of the rank whose step is longest, in seconds.
 struct StepTime {
@@ -92,14 +93,17 @@ public:
   }
 
   /// Both decisions at once, of the choice that `inTurn` took: what costs less than to wait for its bytes is computed
-  /// again, and of the rest as little leaves as fits, however long compute waits. Nothing where that does not fit, or
-  /// is no level below `level`.
+  /// again, or where that does not fit a part of it, and of the rest as little leaves as fits, however long compute
+  /// waits. Nothing where nothing fits, or the level is not below `level`.
   std::optional<Planned> waiting(const plan::proto::Machine &machine, int64_t level) {
     CompileOptions options = optionsOf(chosen_);
     options.recompute.dearest = 1 / report::linkOf(machine, report::Transfer::Out)->bytes_per_second();
     module_->removeAttr(linksAttribute);
     LevelSearch search(module_, std::move(options), diagnostics_);
     Planned planned = search.at(LevelSearch::highest);
+    const int64_t dearest = planned.level;
+    for (int64_t part = waitingTries - 1; part > 0 && planned.bytes > room_; --part)
+      planned = search.at(dearest * part / waitingTries);
     if (planned.bytes > room_ || planned.level >= level)
       return std::nullopt;
     return search.fewest(room_, std::move(planned));
