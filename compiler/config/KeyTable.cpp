@@ -125,7 +125,8 @@ pipe. `"accumulate-by-layer"` is of one stage: all micro-batches of a layer run 
 
 ## Recompute
 `deepstatic.recompute` says which results the backward computes again instead of keeping them; it changes no bit of the result. `"auto"` is
-the least recompute whose plan fits into the device's memory, and none where that is not known. `docs/memory.md` explains `"none"`,
+the least recompute whose plan fits into the device's memory, and none where that is not known. Beside `"offload": "auto"` it is one decision
+with what leaves that memory (`docs/offload.md`). `docs/memory.md` explains `"none"`,
 `"full"` and a number, the level. `{"REGEX": "recompute"}` chooses ops by name, and `"save"` keeps their results; the first rule that
 matches decides. `activation_checkpointing.number_checkpoints` k belongs to `"full"`: k runs of layers are recomputed, each as a whole.
 

@@ -6,6 +6,7 @@
 #include "compiler/driver/CombineLengths.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/ModelFacts.h"
+#include "compiler/driver/PlanOffloaded.h"
 #include "compiler/driver/PlanWithinMemory.h"
 #include "compiler/driver/RunPipeline.h"
 #include "compiler/export/Export.h"
@@ -166,12 +167,8 @@ static void loadDialects(MLIRContext &context) {
 }
 
 /// The parts of a plan that come from configuration and machine.
-static void describe(const CompileRequest &request, const config::Config &config, const config::Machine &machine,
-                     ModuleOp module, plan::proto::Plan &plan) {
-  plan.set_format_version(plan::formatVersion);
-  plan.set_compiler_revision(DS_VERSION);
-  plan.set_model(module.getSymName().value_or(fs::path(request.model.path).stem().string()).str());
-  plan::proto::Machine &to = *plan.mutable_machine();
+static plan::proto::Machine describedMachine(const config::Machine &machine) {
+  plan::proto::Machine to;
   to.set_name(machine.name);
   to.set_device(machine.device);
   to.set_isa(machine.isa);
@@ -195,6 +192,15 @@ static void describe(const CompileRequest &request, const config::Config &config
     line.set_bfloat16_flops(rates.bfloat16);
     line.set_attention_flops(rates.attention);
   }
+  return to;
+}
+
+static void describe(const CompileRequest &request, const config::Config &config, const config::Machine &machine,
+                     ModuleOp module, plan::proto::Plan &plan) {
+  plan.set_format_version(plan::formatVersion);
+  plan.set_compiler_revision(DS_VERSION);
+  plan.set_model(module.getSymName().value_or(fs::path(request.model.path).stem().string()).str());
+  *plan.mutable_machine() = describedMachine(machine);
   if (config.nvme) {
     plan.mutable_nvme()->set_folder(config.nvme->folder);
     plan.mutable_nvme()->set_block_bytes(config.nvme->blockBytes);
@@ -505,9 +511,9 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   const bool searches = config.recompute.mode == config::Recompute::Mode::Auto;
   if (roomOf(machine) > 0 && (searches || leaves)) {
     request.progress("fitting it into memory");
-    planned = config.offloadAuto
-                  ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options), options, diagnostics)
-                  : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
+    planned = config.offloadAuto ? planOffloaded(*module, roomOf(machine), searches, offloadChoices(options),
+                                                 describedMachine(machine), options, diagnostics)
+                                 : planWithinMemory(*module, roomOf(machine), searches, options, diagnostics);
   } else if (options.offload.optimizer == "nvme" && machine.hostMemory > 0) // gradients may have to lie in files, too
     planned = planWithinMemory(*module, std::numeric_limits<int64_t>::max(), false, options, diagnostics);
   if (config.offloadAuto)

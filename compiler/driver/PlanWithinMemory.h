@@ -10,7 +10,6 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <cstdint>
-#include <vector>
 
 namespace ds::driver {
 
@@ -24,14 +23,6 @@ ChooseRecomputeOptions recomputeOptions(const config::Recompute &recompute);
 /// never means a higher level, even where a higher level needs more.
 mlir::OwningOpRef<mlir::ModuleOp> planWithinMemory(mlir::ModuleOp module, int64_t room, bool searches,
                                                    CompileOptions &options, const DiagnosticCollector &diagnostics);
-
-/// The same of the first of `choices` of what leaves device memory whose plan fits into `room`, or the last; writes it
-/// into `options`. With the first, nothing is computed again to make it fit: others may cost less. `searches`: levels
-/// of recompute are tried, else that of `options` is taken. Where a last rule takes all activations, as few of them
-/// leave as are found to do.
-mlir::OwningOpRef<mlir::ModuleOp> planOffloaded(mlir::ModuleOp module, int64_t room, bool searches,
-                                                const std::vector<OffloadOptions> &choices, CompileOptions &options,
-                                                const DiagnosticCollector &diagnostics);
 
 /// Notes in `plan` what a planned module computes again. Throws ds::Error for a level that was asked for and that the
 /// model does not have.

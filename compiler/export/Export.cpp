@@ -108,12 +108,28 @@ LogicalResult Exporter::run() {
   exportInputs();
   if (failed(exportReference()))
     return failure();
+  return exportEachRole();
+}
+
+LogicalResult Exporter::exportEachRole() {
   for (auto role : module_.getOps<plan::RoleOp>())
     if (failed(exportRole(role)))
       return failure();
   return success();
 }
 
+LogicalResult Exporter::runRoles() {
+  exportWorld();
+  exportBuckets();
+  exportChannels();
+  return exportEachRole();
+}
+
 LogicalResult ds::exporting::exportPlan(ModuleOp module, const ExportContext &context, plan::proto::Plan &plan) {
   return Exporter(module, context, plan).run();
+}
+
+LogicalResult ds::exporting::exportRoles(ModuleOp module, plan::proto::Plan &plan) {
+  const ExportContext context;
+  return Exporter(module, context, plan).runRoles();
 }

@@ -17,9 +17,11 @@ public:
       : module_(module), context_(context), plan_(plan) {}
 
   llvm::LogicalResult run();
+  llvm::LogicalResult runRoles();
 
 private:
   void exportWorld();
+  llvm::LogicalResult exportEachRole();
   void exportBuckets();
   void exportChannels();
   void exportPipeline();

@@ -67,11 +67,13 @@ std::string ratioText(const MovedBytes &moved) {
 
 } // namespace
 
-const Link *linkOf(const Plan &plan, Transfer::Direction direction) {
-  const auto &links = plan.machine().links();
+const Link *linkOf(const plan::proto::Machine &machine, Transfer::Direction direction) {
+  const auto &links = machine.links();
   const auto found = std::ranges::find(links, linkName(direction), &Link::between);
   return found == links.end() ? nullptr : &*found;
 }
+
+const Link *linkOf(const Plan &plan, Transfer::Direction direction) { return linkOf(plan.machine(), direction); }
 
 std::vector<TimedCommand> timeStep(const Plan &plan, const Role &role) { return timeStepOver(plan, role, true); }
 

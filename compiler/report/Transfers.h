@@ -17,6 +17,7 @@ namespace ds::report {
 
 /// What the machine says of the link that a transfer takes, or nullptr.
 const plan::proto::Link *linkOf(const plan::proto::Plan &plan, Transfer::Direction direction);
+const plan::proto::Link *linkOf(const plan::proto::Machine &machine, Transfer::Direction direction);
 
 /// One transfer in one run of the program `step`.
 struct TimedTransfer {

@@ -70,9 +70,30 @@ struct RecomputeStep {
   bool operator==(const RecomputeStep &) const = default;
 };
 
-/// The steps of all layers, those that free most bytes for their time first and earlier layers before later ones: the
-/// first k of them, for any k, free their bytes in the least time (a knapsack that is filled greedily, which is exact
-/// between its items since every frontier is convex; G. Dantzig, "Discrete-variable extremum problems", 1957).
-std::vector<RecomputeStep> recomputeSteps(std::span<const std::vector<RecomputeChoice>> frontiers);
+/// What a link to host memory has to do with a layer. What the backward needs and is not made again is kept in device
+/// memory, or it is away in host memory, which is the same to whoever reads it. So what is made again is chosen for
+/// both alike, and what is away follows.
+struct LinkedLayer {
+  int64_t fixedBytes = 0; // that the backward needs of the layer and its problem does not decide about
+  int64_t linkBytes = 0; // that the link moves from the layer's begin to the end of the forward: no more than before it
+
+  bool operator==(const LinkedLayer &) const = default;
+};
+
+/// Why so many bytes of each layer cannot be away by the end of the forward, if `provided` are not made again; or
+/// nothing. Knows no algorithm.
+std::optional<std::string> verifyAway(std::span<const LinkedLayer> layers, std::span<const int64_t> provided,
+                                      std::span<const int64_t> away);
+
+/// The least bytes that are kept at the end of the forward, if `provided`, by layer, are not made again.
+int64_t keptBytes(std::span<const LinkedLayer> layers, std::span<const int64_t> provided);
+
+/// The steps of all layers. The first k of them, for any k, need their `keptBytes` in the least time: of the layers
+/// from which on most is kept, the step is taken that frees most bytes for its time, earlier layers before later ones.
+/// Without a link that is a knapsack filled greedily, which is exact between its items since every frontier is convex
+/// (G. Dantzig, "Discrete-variable extremum problems", 1957); with one it is so for every nested set of layers.
+/// `links`: by layer; empty: there is none.
+std::vector<RecomputeStep> recomputeSteps(std::span<const std::vector<RecomputeChoice>> frontiers,
+                                          std::span<const LinkedLayer> links = {});
 
 } // namespace ds::scheduling

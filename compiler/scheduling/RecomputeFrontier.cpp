@@ -16,9 +16,7 @@
 #include "compiler/scheduling/MinCut.h"
 #include "compiler/scheduling/Recompute.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <tuple>
 
 namespace ds::scheduling {
 namespace {
@@ -94,27 +92,5 @@ private:
 } // namespace
 
 std::vector<RecomputeChoice> recomputeFrontier(const RecomputeProblem &problem) { return Frontier(problem).run(); }
-
-std::vector<RecomputeStep> recomputeSteps(std::span<const std::vector<RecomputeChoice>> frontiers) {
-  struct Priced {
-    RecomputeStep step;
-    int64_t bytes, time;
-  };
-  std::vector<Priced> steps;
-  for (size_t layer = 0; layer < frontiers.size(); ++layer)
-    for (size_t choice = 1; choice < frontiers[layer].size(); ++choice) {
-      const RecomputeChoice &to = frontiers[layer][choice], &from = frontiers[layer][choice - 1];
-      steps.push_back({{int32_t(layer), int32_t(choice)}, from.bytes - to.bytes, to.time - from.time});
-    }
-  // Within a layer these quotients fall, so that its steps stay in order.
-  std::stable_sort(steps.begin(), steps.end(), [](const Priced &a, const Priced &b) {
-    return MinCut::Capacity(a.bytes) * b.time > MinCut::Capacity(b.bytes) * a.time;
-  });
-  std::vector<RecomputeStep> order;
-  order.reserve(steps.size());
-  for (const Priced &priced : steps)
-    order.push_back(priced.step);
-  return order;
-}
 
 } // namespace ds::scheduling

@@ -1,4 +1,4 @@
-"""What deepstatic.offload "auto" moves, beside the least that any schedule of the same commands could move in that memory."""
+"""What deepstatic.offload "auto" moves if nothing is computed again, beside the least that any schedule of the same commands could move in that memory."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def reports(tools, exported, tmp_path_factory):
 
     for name, (options, shares) in CASES.items():
         model = exported(name, *options)
-        config = write_config(folder / f"{name}.json", MICRO, gradient_clipping=0.5, deepstatic={"offload": "auto"})
+        config = write_config(folder / f"{name}.json", MICRO, gradient_clipping=0.5, deepstatic={"offload": "auto", "recompute": "none"})
         whole, _ = compiled(model, config)
         for share in shares:
             rank, told = compiled(model, config, "--device-memory", int(share * whole["memory"]["device"]["arena_bytes"]))

@@ -46,6 +46,8 @@ void llvm::cl::parser<RecomputeRule>::print(raw_ostream &stream, const Recompute
 
 namespace {
 
+constexpr double picoseconds = 1e12; // in which problems of scheduling have their times
+
 struct ChooseRecompute : ds::impl::ChooseRecomputeBase<ChooseRecompute> {
   using ChooseRecomputeBase::ChooseRecomputeBase;
 
@@ -67,7 +69,7 @@ struct ChooseRecompute : ds::impl::ChooseRecomputeBase<ChooseRecompute> {
     if (full)
       for (const Layer &layer : layers)
         markWhole(layer, chain);
-    const int64_t levels = full ? 0 : followLevel(layers, chain);
+    const Levels levels = full ? Levels{} : followLevel(layers, chain);
     summarize(layers, levels, chain);
   }
 
@@ -130,7 +132,8 @@ private:
     llvm::DenseMap<Value, int32_t> index;
     for (int64_t i = layer.begin; i < layer.end; ++i) {
       Operation *op = chain.units[size_t(i)];
-      scheduling::RecomputeProblem::Op repeated{std::llround(seconds(op) * 1e12), mayRepeat(op, layer, chain), {}};
+      scheduling::RecomputeProblem::Op repeated{
+          std::llround(seconds(op) * picoseconds), mayRepeat(op, layer, chain), {}};
       for (Value operand : op->getOperands())
         if (auto known = index.find(underView(operand)); known != index.end())
           repeated.operands.push_back(known->second);
@@ -144,8 +147,37 @@ private:
     return problem;
   }
 
-  /// Marks what the level repeats; returns how many levels there are.
-  int64_t followLevel(const std::vector<Layer> &layers, const ForwardChain &chain) {
+  /// What a link to host memory has to do with each layer; nothing where what is kept stays in device memory.
+  std::vector<scheduling::LinkedLayer> linksOf(const std::vector<Layer> &layers, const ForwardChain &chain) {
+    const LinkSpeed link = linkSpeed(getOperation(), "device-host");
+    if (!away || link.bytesPerSecond <= 0)
+      return {};
+    std::vector<scheduling::LinkedLayer> linked(layers.size());
+    double left = 0; // seconds to the end of the forward
+    size_t layer = layers.size();
+    for (int64_t i = int64_t(chain.units.size()); i-- > 0 && layer > 0;) {
+      Operation *op = chain.units[size_t(i)];
+      left += seconds(op);
+      for (Value result : op->getResults())
+        if (chain.isReadLater(result) && (i >= layers[layer - 1].end || leaves(result, layers[layer - 1], chain)))
+          linked[layer - 1].fixedBytes += bytesOf(result);
+      if (i == layers[layer - 1].begin)
+        linked[--layer].linkBytes = std::llround(left * link.bytesPerSecond);
+    }
+    return linked;
+  }
+
+  struct Levels {
+    int64_t taken = 0, all = 0;
+  };
+
+  /// Whether a step from one choice to the next costs more than is asked for.
+  bool isDear(const scheduling::RecomputeChoice &from, const scheduling::RecomputeChoice &to) const {
+    return dearest > 0 && double(to.time - from.time) / picoseconds > dearest * double(from.bytes - to.bytes);
+  }
+
+  /// Marks what the level repeats.
+  Levels followLevel(const std::vector<Layer> &layers, const ForwardChain &chain) {
     std::vector<std::vector<scheduling::RecomputeChoice>> frontiers;
     std::vector<scheduling::RecomputeProblem> problems;
     for (const Layer &layer : layers) {
@@ -154,25 +186,31 @@ private:
       frontiers.push_back(same != problems.end() - 1 ? frontiers[size_t(same - problems.begin())]
                                                      : scheduling::recomputeFrontier(problems.back()));
     }
-    const std::vector<scheduling::RecomputeStep> steps = scheduling::recomputeSteps(frontiers);
+    const std::vector<scheduling::RecomputeStep> steps = scheduling::recomputeSteps(frontiers, linksOf(layers, chain));
     std::vector<size_t> taken(layers.size()); // the choice of each layer
-    for (size_t i = 0; i < steps.size() && int64_t(i) < level; ++i)
-      taken[size_t(steps[i].layer)] = size_t(steps[i].choice);
+    Levels levels{0, int64_t(steps.size())};
+    for (const scheduling::RecomputeStep &step : steps) {
+      const std::vector<scheduling::RecomputeChoice> &frontier = frontiers[size_t(step.layer)];
+      if (levels.taken == level || isDear(frontier[size_t(step.choice) - 1], frontier[size_t(step.choice)]))
+        break;
+      taken[size_t(step.layer)] = size_t(step.choice);
+      ++levels.taken;
+    }
     for (auto [layer, frontier, choice] : llvm::zip(layers, frontiers, taken))
       for (auto [offset, again] : llvm::enumerate(frontier[choice].again))
         if (again)
           mark(chain.units[size_t(layer.begin) + offset]);
-    return int64_t(steps.size());
+    return levels;
   }
 
-  void summarize(const std::vector<Layer> &layers, int64_t levels, const ForwardChain &chain) {
+  void summarize(const std::vector<Layer> &layers, Levels levels, const ForwardChain &chain) {
     const auto again = llvm::count_if(layers, [&](const Layer &layer) {
       return std::any_of(chain.units.begin() + layer.begin, chain.units.begin() + layer.end,
                          [](Operation *op) { return op->hasAttr(recomputeAttribute); });
     });
-    getOperation()->setAttr(recomputeSummaryAttribute,
-                            train::RecomputeSummaryAttr::get(&getContext(), std::min(level.getValue(), levels), levels,
-                                                             again, int64_t(layers.size())));
+    getOperation()->setAttr(
+        recomputeSummaryAttribute,
+        train::RecomputeSummaryAttr::get(&getContext(), levels.taken, levels.all, again, int64_t(layers.size())));
   }
 
   //===-- by name ------------------------------------------------------------------===//

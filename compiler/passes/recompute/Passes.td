@@ -50,11 +50,16 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
     For every layer, minimum cuts find the choices that keep the fewest bytes for some price of a byte in time
     (`compiler/scheduling/Recompute.h`). A level takes one step of one layer from a choice to the next; steps come in the order of bytes
     freed for the time of the cost model, earlier layers first, so that each level repeats all that the one below repeats, and more.
+    With `away` and the module's `dist.links`, what is kept may leave device memory for the host. Then a step comes first in those layers
+    from which on most is kept: what layers provide, less what the link moves from their begin to the end of the forward. No step is taken
+    that costs more time for a byte than `dearest`.
     `full` repeats whole layers instead, as module-level checkpointing does, and with `checkpoints` that many runs of layers.
 
     With `rules`, REGEX=save or REGEX=recompute, the first that an op's name matches decides instead.
   }];
   let options = [Option<"level", "level", "int64_t", "0", "how much">,
+                 Option<"away", "away", "bool", "false", "what is kept may leave device memory, over the link of the module">,
+                 Option<"dearest", "dearest", "double", "0", "seconds of work for a byte, above which no step is taken; 0: all steps are">,
                  Option<"full", "full", "bool", "false", "whole layers">,
                  Option<"checkpoints", "checkpoints", "int64_t", "0", "with full: runs of layers that are repeated together; 0: each by itself">,
                  ListOption<"rules", "rules", "::ds::scheduling::RecomputeRule", "REGEX=save or REGEX=recompute, in order">];

@@ -4,11 +4,13 @@
 // RUN: ds-opt %s --ds-choose-recompute=level=99 | FileCheck %s --check-prefix=ALL
 // RUN: ds-opt %s --ds-choose-recompute=full | FileCheck %s --check-prefix=FULL
 // RUN: ds-opt %s --ds-choose-recompute="full checkpoints=1" | FileCheck %s --check-prefix=ONCE
+// RUN: ds-opt %s --ds-choose-recompute="level=99 dearest=2e-10" | FileCheck %s --check-prefix=DEAREST
 // RUN: ds-opt %s --ds-choose-recompute="rules=a.log=save,log$=recompute" | FileCheck %s --check-prefix=RULES
 
 // Tests that a level is a step of one layer: level 2 of 6 repeats what is cheap in two of three layers, level 4 what is cheap in all and the
 // product of the first; that there is no level above the highest; that `full` repeats whole layers, but for what later ones read; that one
-// checkpoint keeps nothing between layers; that the first rule wins.
+// checkpoint keeps nothing between layers; that no step is taken which costs
+// more for a byte than is asked for, here any that repeats a product; that the first rule wins.
 // NONE: train.recompute_summary = #train.recompute_summary<level 0 of 6, layers 0 of 3>
 // NONE-NOT: {train.recompute}
 // CHEAP: train.recompute_summary = #train.recompute_summary<level 2 of 6, layers 2 of 3>
@@ -71,6 +73,8 @@
 // ONCE: train.tanh %{{[^{]*}}{train.recompute} : (
 // ONCE: train.log %{{[^{]*}}: (
 // ONCE-NOT: {train.recompute}
+// DEAREST: train.recompute_summary = #train.recompute_summary<level 3 of 6, layers 3 of 3>
+// DEAREST-NOT: train.matmul {{.*}}{train.recompute}
 // RULES-LABEL: func.func @microbatch
 // RULES: train.matmul %{{[^{]*}}: (
 // RULES: train.tanh %{{[^{]*}}: (

@@ -1,0 +1,197 @@
+//===- LevelSearch.cpp - whole plans at one level of recompute after another -===//
+#include "compiler/driver/LevelSearch.h"
+
+#include "compiler/analysis/Cost.h"
+#include "compiler/driver/RunPipeline.h"
+#include "compiler/passes/recompute/Recompute.h"
+#include "dialects/Plan/Plan.h"
+#include "dialects/Train/Train.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace ds;
+using namespace ds::driver;
+
+namespace {
+
+constexpr int64_t maxTries = 32;  // levels above the one that needs as little as the highest
+constexpr int64_t maxReturns = 8; // activations that are tried to stay after all
+constexpr int64_t firstTries = 8; // levels, evenly from the lowest to the highest
+
+/// Of the rank that needs most.
+int64_t bytesIn(plan::MemorySpace space, ModuleOp planned) {
+  int64_t most = 0;
+  for (auto role : planned.getOps<plan::RoleOp>()) {
+    int64_t bytes = 0;
+    for (auto arena : role.getOps<plan::ArenaOp>())
+      if (arena.getSpace() == space)
+        bytes += int64_t(arena.getBytes().value_or(0));
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+int64_t hostBytes(ModuleOp planned) { return bytesIn(plan::MemorySpace::Host, planned); }
+
+/// What left by the rule that takes all activations, what is away longest first.
+struct Left {
+  explicit Left(ModuleOp planned) {
+    const auto left = planned->getAttrOfType<DictionaryAttr>(leftAttribute);
+    if (!left)
+      return;
+    for (auto name : left.getAs<ArrayAttr>("values").getAsRange<StringAttr>())
+      values.push_back(name.str());
+    const ArrayRef<int64_t> own = left.getAs<DenseI64ArrayAttr>("bytes").asArrayRef();
+    bytes.assign(own.begin(), own.end());
+  }
+
+  /// Of those that leave, the largest of at most some bytes, and of such the one that is away shortest; else the end.
+  size_t largest(const std::vector<char> &leaves, int64_t atMost) const {
+    size_t best = leaves.size();
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i] && bytes[i] <= atMost && (best == leaves.size() || bytes[i] >= bytes[best]))
+        best = i;
+    return best;
+  }
+
+  std::vector<std::string> values;
+  std::vector<int64_t> bytes;
+};
+
+} // namespace
+
+train::RecomputeSummaryAttr ds::driver::summaryOf(ModuleOp module) {
+  auto summary = module->getAttrOfType<train::RecomputeSummaryAttr>(recomputeSummaryAttribute);
+  return summary ? summary : train::RecomputeSummaryAttr::get(module.getContext(), 0, 0, 0, 0);
+}
+
+LevelSearch::Planned LevelSearch::at(int64_t level) {
+  options_.recompute.level = level;
+  OwningOpRef<ModuleOp> planned = makePlan();
+  if (lacksHostMemory(*planned) && !options_.offload.gradientsInFiles) {
+    options_.offload.gradientsInFiles = true;
+    OwningOpRef<ModuleOp> other = makePlan();
+    if (hostBytes(*other) < hostBytes(*planned))
+      planned = std::move(other);
+    else // what is on its way takes more than the gradients
+      options_.offload.gradientsInFiles = false;
+  }
+  return {.level = summaryOf(*planned).getLevel(),
+          .bytes = bytesIn(plan::MemorySpace::Device, *planned),
+          .module = std::move(planned),
+          .recompute = options_.recompute,
+          .offload = options_.offload,
+          .links = module_->getAttr(linksAttribute)};
+}
+
+OwningOpRef<ModuleOp> LevelSearch::makePlan() {
+  OwningOpRef<ModuleOp> planned = module_.clone();
+  runPipeline(*planned, "distribution", buildDistributePipeline, options_, diagnostics_);
+  runPipeline(*planned, "planning", buildPlanPipeline, options_, diagnostics_);
+  return planned;
+}
+
+bool LevelSearch::lacksHostMemory(ModuleOp planned) const {
+  return options_.offload.optimizer == "nvme" && options_.hostMemory > 0 && hostBytes(planned) > options_.hostMemory;
+}
+
+LevelSearch::Planned LevelSearch::smallest() {
+  Planned least = at(highest);
+  while (least.level > 0) {
+    Planned next = at(least.level - 1);
+    if (next.bytes > least.bytes)
+      break;
+    least = std::move(next);
+  }
+  return least;
+}
+
+LevelSearch::Planned LevelSearch::lowest(int64_t room, Planned top, int64_t tooLow) {
+  while (top.level - tooLow > 1) {
+    const int64_t middle = tooLow + (top.level - tooLow) / 2;
+    if (Planned planned = at(middle); planned.bytes <= room)
+      top = std::move(planned);
+    else
+      tooLow = middle;
+  }
+  return top;
+}
+
+LevelSearch::Planned LevelSearch::below(int64_t room, Planned top) {
+  const int64_t last = top.level;
+  Planned least = lowest(top.bytes, std::move(top));
+  const int64_t step = std::max<int64_t>(1, (last - least.level) / maxTries);
+  for (int64_t level = least.level + step; level <= last && least.bytes > room; level += step)
+    if (Planned planned = at(level); planned.bytes < least.bytes)
+      least = std::move(planned);
+  return least;
+}
+
+LevelSearch::Planned LevelSearch::within(int64_t room) {
+  Planned best = at(0);
+  if (best.bytes > room && best.links) {
+    module_->removeAttr(linksAttribute);
+    best = at(0);
+  }
+  if (best.bytes <= room)
+    return best;
+  best = smallest();
+  return best.bytes <= room ? lowest(room, std::move(best)) : below(room, std::move(best));
+}
+
+std::optional<LevelSearch::Planned> LevelSearch::first(int64_t room) {
+  Planned top = at(highest);
+  const int64_t levels = top.level;
+  for (int64_t part = 0, tooLow = 0; part <= firstTries; ++part) {
+    const int64_t level = levels * part / firstTries;
+    if (part > 0 && level == tooLow)
+      continue;
+    if (Planned planned = level == levels ? std::move(top) : at(level); planned.bytes <= room)
+      return lowest(room, std::move(planned), tooLow);
+    tooLow = level;
+  }
+  return std::nullopt;
+}
+
+LevelSearch::Planned LevelSearch::fewest(int64_t room, Planned best) {
+  const Left left(*best.module);
+  if (left.values.empty())
+    return best;
+  options_.offload.activations.pop_back(); // the rule that takes all
+  options_.recompute = best.recompute;
+  std::vector<char> leaves(left.values.size(), 1);
+  for (int64_t tooFew = -1, enough = int64_t(leaves.size()); enough - tooFew > 1;) {
+    const int64_t middle = tooFew + (enough - tooFew) / 2;
+    std::vector<char> fewer(leaves.size(), 0);
+    std::fill_n(fewer.begin(), middle, 1);
+    if (Planned planned = leaving(left.values, fewer); planned.bytes <= room) {
+      best = std::move(planned);
+      leaves = fewer;
+      enough = middle;
+    } else
+      tooFew = middle;
+  }
+  int64_t atMost = highest; // bytes; of those tensors whose staying did not fit there are more of that size
+  for (int64_t tries = 0; tries < maxReturns; ++tries) {
+    const size_t next = left.largest(leaves, std::min(atMost, room - best.bytes));
+    if (next == leaves.size())
+      break;
+    leaves[next] = 0;
+    if (Planned planned = leaving(left.values, leaves); planned.bytes <= room)
+      best = std::move(planned);
+    else {
+      leaves[next] = 1;
+      atMost = left.bytes[next] - 1;
+    }
+  }
+  return best;
+}
+
+LevelSearch::Planned LevelSearch::leaving(const std::vector<std::string> &values, const std::vector<char> &leaves) {
+  options_.offload.values.clear();
+  for (size_t i = 0; i < leaves.size(); ++i)
+    if (leaves[i])
+      options_.offload.values.push_back(values[i]);
+  return at(options_.recompute.level);
+}

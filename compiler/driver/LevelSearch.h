@@ -1,0 +1,79 @@
+//===- LevelSearch.h - whole plans at one level of recompute after another ---===//
+#pragma once
+
+#include "compiler/driver/Diagnostics.h"
+#include "compiler/passes/Passes.h"
+#include "dialects/Train/Train.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ds::driver {
+
+/// Plans a differentiated module again and again; nothing is estimated.
+class LevelSearch {
+public:
+  /// `module` stays as it is, and what it says of links is read anew for each plan. Both outlive the search.
+  LevelSearch(mlir::ModuleOp module, CompileOptions options, const DiagnosticCollector &diagnostics)
+      : module_(module), options_(std::move(options)), diagnostics_(diagnostics) {}
+
+  /// ds-choose-recompute takes what there is.
+  static constexpr int64_t highest = std::numeric_limits<int64_t>::max();
+
+  struct Planned {
+    int64_t level = 0, bytes = 0; // of device memory, on the rank that needs most
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    ChooseRecomputeOptions recompute; // as ds-choose-recompute took it
+    OffloadOptions offload;
+    mlir::Attribute links; // by which it was planned
+  };
+
+  Planned at(int64_t level);
+
+  /// From the highest level down as long as that takes fewer bytes: a layer whose backward comes soon may cost more to
+  /// repeat than to keep.
+  Planned smallest();
+
+  /// The lowest level that halving finds above `tooLow` to need at most `room` bytes, as `top` does.
+  Planned lowest(int64_t room, Planned top, int64_t tooLow = 0);
+
+  /// For less room than `top` needs, which is what `smallest` found. No level below the one that is chosen for its
+  /// bytes may be taken, for more room would then mean more recompute; from there up, the first of some that fits, or
+  /// the one that needs least.
+  Planned below(int64_t room, Planned top);
+
+  /// The lowest level that is found to fit into `room`, or the one that needs least. Where level 0 does not fit, all
+  /// that is to leave does, however long compute waits: the module loses `linksAttribute`. Levels are tried in an order
+  /// such that more room never means a higher level, even where a higher level needs more.
+  Planned within(int64_t room);
+
+  /// The first of some levels from 0 up that needs at most `room` bytes, or a lower one that does. Also where neither
+  /// the highest level fits nor the lowest.
+  std::optional<Planned> first(int64_t room);
+
+  /// Of a plan that fits, in which all activations leave: with as few of them as are found to do. First the least
+  /// number of those that are away longest; then the largest of these stay for which there is room.
+  Planned fewest(int64_t room, Planned best);
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> makePlan();
+  /// Where gradients in files may help.
+  bool lacksHostMemory(mlir::ModuleOp planned) const;
+  Planned leaving(const std::vector<std::string> &values, const std::vector<char> &leaves);
+
+  mlir::ModuleOp module_;
+  CompileOptions options_;
+  const DiagnosticCollector &diagnostics_;
+};
+
+/// What ds-choose-recompute has chosen for a planned module; nothing where it was not asked.
+train::RecomputeSummaryAttr summaryOf(mlir::ModuleOp module);
+
+} // namespace ds::driver
