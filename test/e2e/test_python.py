@@ -298,7 +298,8 @@ def test_an_interrupt_ends_a_run_after_its_step_and_saves(plan, samples, tmp_pat
     """Ctrl-C reaches the Python that waits; ds-run saves, and then KeyboardInterrupt comes."""
     kept = plan.save(tmp_path / "kept")
     save_file(samples, tmp_path / "d.safetensors")
-    program = (f"import deepstatic\ntry:\n  deepstatic.Plan({str(kept)!r}).run({str(tmp_path / 'd.safetensors')!r}, 10**9, save={str(tmp_path / 'saved')!r}, "
+    # Who starts tests in the background may have them ignore SIGINT; Python takes that over.
+    program = (f"import deepstatic, signal\nsignal.signal(2, signal.default_int_handler)\ntry:\n  deepstatic.Plan({str(kept)!r}).run({str(tmp_path / 'd.safetensors')!r}, 10**9, save={str(tmp_path / 'saved')!r}, "
                "verbose=True)\nexcept KeyboardInterrupt: print('interrupted')")
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "PYTHONPATH": str(REPOSITORY / "python")})
