@@ -3,8 +3,9 @@
 
 hidden = 1 - (step with - step without) / alone. "with" keeps moments in a file and updates on the host, "without" keeps all in device memory;
 every round runs both, with clipping and without, in processes of their own. "alone" is what the transfers of a step take one after another: bytes
-of the plan by the speeds of this drive (`nvme-speed`, which writes and reads as ds-run does) and of a copy in memory, both measured first. The machine
-file names these speeds, so ds-opt plans for them. Prints a line of each round, and fails where losses differ.
+of the plan by the speeds of this drive (`nvme-speed`, which writes and reads as ds-run does) and of a copy in memory, both measured first. ds-opt
+plans for a machine file with what was measured: of the drive the slower way while both are under way, and the rates of the model's products and of a copy.
+Prints a line of each round, and fails where losses differ.
 """
 
 import argparse
@@ -24,7 +25,8 @@ WORK = ROOT / "build" / "bench" / "offload-hidden"
 WORDS, SAMPLES = 2000, 32
 MIB = 1 << 20
 FILE = 1024 * MIB  # bytes by which the drive is measured
-LATENCY_US = {"device-host": 2, "host-nvme": 100}
+LATENCY_US, COMMAND_US = {"device-host": 2, "host-nvme": 100}, 2
+GUESSED_FLOPS = 1e11
 
 
 def parse():
@@ -39,22 +41,29 @@ def parse():
     return parser.parse_args()
 
 
+def best_of(times, work):
+    """Of some runs, the shortest, in seconds."""
+    seconds = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
 def measure_links(args):
-    """Bytes a second: {"read", "write", "copy"}; the last of arrays larger than caches."""
+    """Bytes a second: {"read", "write", "at_once", "copy"}; the last of arrays larger than caches."""
     import numpy
     speeds = json.loads(subprocess.check_output([BIN / "nvme-speed", args.nvme, str(FILE), str(MIB), "8", str(16 * MIB), "huge"]))
     source, target = numpy.ones(FILE // 8), numpy.zeros(FILE // 8)
-    seconds = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        numpy.copyto(target, source)
-        seconds.append(time.perf_counter() - begin)
-    return {"read": speeds["read"], "write": speeds["write"], "copy": FILE / min(seconds)}
+    return {**{way: speeds[way] for way in ("read", "write", "at_once")}, "copy": FILE / best_of(3, lambda: numpy.copyto(target, source))}
 
 
-def write_machine(speeds):
-    links = {"device-host": speeds["copy"], "host-nvme": min(speeds["read"], speeds["write"])}
-    machine = {**ranks.MACHINE, "links": [{"between": between, "bandwidth_gb_per_s": speed / 1e9, "latency_us": LATENCY_US[between]} for between, speed in links.items()]}
+def write_machine(speeds, flops):
+    links = {"device-host": speeds["copy"], "host-nvme": speeds["at_once"]}
+    products = {f"{kind}_tflops": flops / 1e12 for kind in ("float32", "tf32", "bfloat16", "attention")}
+    machine = {**ranks.MACHINE, "links": [{"between": between, "bandwidth_gb_per_s": speed / 1e9, "latency_us": LATENCY_US[between]} for between, speed in links.items()],
+               "rates": {"memory_gb_per_s": 2 * speeds["copy"] / 1e9, "command_us": COMMAND_US, **products}}
     (WORK / "machine.json").write_text(json.dumps(machine))
 
 
@@ -62,6 +71,17 @@ def ds_config(args, clipping, away):
     there = {"zero_optimization": {"offload_optimizer": {"device": "nvme", "nvme_path": str(args.nvme)}}} if away else {}
     return {"train_micro_batch_size_per_gpu": args.batch, "gradient_accumulation_steps": args.accumulation, "gradient_clipping": clipping,
             "optimizer": {"type": "AdamW", "params": {"lr": 1e-4, "weight_decay": 0.1}}, **there}
+
+
+def measure_products(args, speeds):
+    """FLOP a second of this model's products: those of a step without offload, over what the rest of it leaves at the rate of a copy."""
+    plan = WORK / "rates.dsplan"
+    write_machine(speeds, GUESSED_FLOPS)
+    ranks.compile_plan(WORK, ds_config(args, 0, away=False), plan, ranks=1)
+    kernels = json.loads(subprocess.check_output([BIN / "ds-opt", "report", plan, "--format", "json"]))["ranks_detail"][0]["commands_of_step"]
+    rest = sum(kernel["bytes"] for kernel in kernels if not kernel["flops"]) / (2 * speeds["copy"])
+    step = statistics.median(ranks.run_ours(args, WORK, False, plan, ranks=1)["seconds"])
+    return sum(kernel["flops"] for kernel in kernels) / (step - rest)
 
 
 def alone_seconds(plan, speeds):
@@ -88,8 +108,9 @@ def main():
     rounds.require_tools("nvme-speed")
     ranks.make_work(WORK, ["gpt2", "--size", args.size, "--seq", str(args.seq)], WORDS, SAMPLES, args.seq)
     speeds = measure_links(args)
-    print(", ".join(f"{way} {speed / 1e9:.2f} GB/s" for way, speed in speeds.items()))
-    write_machine(speeds)
+    products = measure_products(args, speeds)
+    print(", ".join(f"{way} {speed / 1e9:.2f} GB/s" for way, speed in speeds.items()) + f", products {products / 1e9:.0f} GFLOP/s")
+    write_machine(speeds, products)
     plans = {(clipping, away): WORK / f"{clipping}-{'away' if away else 'here'}.dsplan" for clipping in args.clipping for away in (False, True)}
     for (clipping, away), plan in plans.items():
         ranks.compile_plan(WORK, ds_config(args, clipping, away), plan, ranks=1)
