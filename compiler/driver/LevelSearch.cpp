@@ -8,6 +8,7 @@
 #include "dialects/Train/Train.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace mlir;
 using namespace ds;
@@ -69,13 +70,15 @@ train::RecomputeSummaryAttr ds::driver::summaryOf(ModuleOp module) {
 LevelSearch::Planned LevelSearch::at(int64_t level) {
   options_.recompute.level = level;
   OwningOpRef<ModuleOp> planned = makePlan();
-  if (lacksHostMemory(*planned) && !options_.offload.gradientsInFiles) {
-    options_.offload.gradientsInFiles = true;
-    OwningOpRef<ModuleOp> other = makePlan();
-    if (hostBytes(*other) < hostBytes(*planned))
+  for (bool OffloadOptions::*saves : {&OffloadOptions::sparesHostMemory, &OffloadOptions::gradientsInFiles}) {
+    if (!lacksHostMemory(*planned))
+      break;
+    if (std::exchange(options_.offload.*saves, true))
+      continue;
+    if (OwningOpRef<ModuleOp> other = makePlan(); hostBytes(*other) < hostBytes(*planned))
       planned = std::move(other);
-    else // what is on its way takes more than the gradients
-      options_.offload.gradientsInFiles = false;
+    else // what is on its way may take more than the gradients
+      options_.offload.*saves = false;
   }
   return {.level = summaryOf(*planned).getLevel(),
           .bytes = bytesIn(plan::MemorySpace::Device, *planned),

@@ -178,14 +178,18 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer}));
     pm.addPass(createOffloadGradients({.space = offload.gradientsInFiles ? "nvme" : "host"}));
     pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
+    if (!offload.sparesHostMemory) // what is read early waits there
+      addOptional(pm, options, createReadAhead());
   }
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.
   const bool reorders = !llvm::is_contained(options.without, "ds-order-for-memory");
-  addOptional(pm, options, createReuseDyingOperands({.alignment = options.alignment, .reorders = reorders}));
+  const double patience = offload.sparesHostMemory ? 1 : 8;
+  addOptional(pm, options,
+              createReuseDyingOperands({.alignment = options.alignment, .reorders = reorders, .patience = patience}));
   // Last: events order what buffers are used for, and nothing may use them otherwise from here on.
-  pm.addPass(createOrderQueues());
+  pm.addPass(createOrderQueues({.patience = patience}));
 }
 
 void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {

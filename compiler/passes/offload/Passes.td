@@ -207,6 +207,69 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
   ];
 }
 
+def ReadAhead : DsPass<"ds-read-ahead", ["::ds::plan::PlanDialect"]> {
+  let summary = "files are read before the backward ends";
+  let description = [{
+    ```mlir
+    module attributes {dist.links = {"host-nvme" = array<f64: 1.0e8, 0.0>}} {
+      plan.role @r ranks [0, 0] {
+        plan.arena @device space device
+        plan.arena @host space host
+        plan.arena @nvme space nvme
+        plan.queue @compute kind compute
+        %m = plan.buffer "m" in @nvme bytes 4096 scope plan category optimizer slots 1 of @m
+        %here = plan.buffer "m" in @host bytes 4096 scope call category communication slots 1
+        %x = plan.buffer "x" in @device bytes 4000000 scope call category activations slots 1
+        plan.routine @backward phase backward stage 0 {
+          plan.kernel "exp" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "neg" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.routine @update phase update {
+          plan.copy(%m, %here) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "neg" {}(%here, %here) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.program "step" {
+          plan.call @backward microbatch 0
+          plan.call @update microbatch 0
+        }
+      }
+    }
+    // becomes
+    module attributes {dist.links = {"host-nvme" = array<f64: 1.000000e+08, 0.000000e+00>}} {
+      plan.role @r ranks [0, 0] {
+        plan.arena @device space device
+        plan.arena @host space host
+        plan.arena @nvme space nvme
+        plan.queue @compute kind compute
+        %m = plan.buffer "m" in @nvme bytes 4096 scope plan category optimizer slots 1 of @m
+        %here = plan.buffer "m" in @host bytes 4096 scope step category communication slots 1
+        %x = plan.buffer "x" in @device bytes 4000000 scope call category activations slots 1
+        plan.routine @backward phase backward stage 0 {
+          plan.kernel "exp" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+          plan.copy(%m, %here) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+          plan.kernel "neg" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.routine @update phase update {
+          plan.kernel "neg" {}(%here, %here) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        }
+        plan.program "step" {
+          plan.call @backward microbatch 0
+          plan.call @update microbatch 0
+        }
+      }
+    }
+    ```
+    What the update reads from files is read while the backward goes on, as late as the drive allows (`dist.links`): the last read
+    ends with the backward, those in front of it and those that the backward has itself go one after another. At most `bytes` are
+    read so, of the first updates. They lie in host memory until their updates. Where the backward is called for several
+    micro-batches, they are read in front of its last call. Cf. pipeline_read of DeepSpeed's ZeRO-Infinity, which reads beside other
+    updates alone.
+  }];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", "1073741824", "read so at most">,
+  ];
+}
+
 def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialect"]> {
   let summary = "keep parameters in host memory until a command reads them";
   let description = [{

@@ -12,7 +12,8 @@ using namespace ds;
 /// Whether compute has nothing to do with it.
 static bool runsBeside(Operation &op) {
   auto copy = dyn_cast<plan::CopyOp>(op);
-  return isa<plan::CollectiveOp>(op) || (copy && spaceOf(copy.getBuffers()[0]) != spaceOf(copy.getBuffers()[1]));
+  return isa<plan::CollectiveOp>(op) || (copy && spaceOf(copy.getBuffers()[0]) != spaceOf(copy.getBuffers()[1])) ||
+         (isUpdate(&op) && spaceOf(op.getOperand(0)) == plan::MemorySpace::Host);
 }
 
 RoutineTimes::RoutineTimes(plan::RoutineOp routine) {

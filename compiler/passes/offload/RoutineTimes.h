@@ -11,7 +11,7 @@
 namespace ds {
 
 /// When the ops of a routine begin on the compute queue, by the cost model (compiler/analysis/Cost.h), in seconds from
-/// its start. Collectives and copies between memories count as nothing: they run beside.
+/// its start. Collectives, copies between memories and updates by the host count as nothing: they run beside.
 class RoutineTimes {
 public:
   explicit RoutineTimes(plan::RoutineOp routine);

@@ -58,6 +58,10 @@ bool isPass(plan::RoutineOp routine) {
 
 plan::RoutineOp ds::stepStart(plan::RoleOp role) { return startNamed(role, firstStart, {}); }
 
+plan::RoutineOp ds::startBefore(plan::CallOp call) {
+  return startNamed(call->getParentOfType<plan::RoleOp>(), ("start_" + call.getRoutine()).str(), call);
+}
+
 int64_t ds::callsIn(plan::ProgramOp program, Attribute routine) {
   return llvm::count_if(program.getOps<plan::CallOp>(),
                         [&](plan::CallOp call) { return call.getRoutineAttr().getAttr() == routine; });

@@ -17,6 +17,10 @@ namespace ds {
 /// micro-batch: its events say at once that it has run for all.
 plan::RoutineOp stepStart(plan::RoleOp role);
 
+/// A routine that the step calls in front of one of its calls, `start_` and that one's name; made where there is none
+/// yet. Its call is of the last micro-batch, too.
+plan::RoutineOp startBefore(plan::CallOp call);
+
 /// How many calls of a routine a program has.
 int64_t callsIn(plan::ProgramOp program, mlir::Attribute routine);
 

@@ -13,11 +13,13 @@
 //     that the slot is free, for which the feed or receive of a later micro-batch waits (InFlight.h);
 //   - compute waits for a copy out of device memory when it should have ended, so that the bytes it reads are free
 //     again; where that is unknown, when the next but one begins; and for all of a routine's at its end;
-//   - compute waits for a kernel on the host likewise; in an update, with the copies around each, they are two at once:
-//     copies for the next begin when the last but one is back in device memory; three, where a file is read and
-//     written, so that one is read while one is computed and one is written; compute waits for all at the end of the
-//     routine;
-//   - copies to device memory at the beginning of a step are waited for by who first uses them, in whatever routine;
+//   - compute waits for a kernel on the host and for a copy to a file likewise, but when it should have ended were it
+//     many times slower (`patience`): they hold host memory alone, and drives now and then are much slower than on
+//     average; in an update, with the copies around each, they are two at once: copies for the next begin when the last
+//     but one is back in device memory; three, where a file is read and written, so that one is read while one is
+//     computed and one is written; compute waits for all at the end of the routine;
+//   - copies to device memory at the beginning of a step are waited for by who first uses them, in whatever routine; so
+//     is what the backward reads from a file for the update (ReadAhead.cpp);
 //   - where a step has several starts, between layers that all micro-batches go through (StepStart.h), so is all that a
 //     start issues; at the latest compute waits for it two starts later, or at the end of the update;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
@@ -36,6 +38,7 @@
 
 #include "mlir/IR/Builders.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <limits>
@@ -52,9 +55,9 @@ namespace {
 
 class RoleQueues {
 public:
-  explicit RoleQueues(plan::RoleOp role)
-      : role_(role), inFlight_(role), members_(role.getContext()), host_(linkSpeed(role, "device-host")),
-        nvme_(linkSpeed(role, "host-nvme")) {}
+  RoleQueues(plan::RoleOp role, double patience)
+      : role_(role), patience_(patience), inFlight_(role), members_(role.getContext()),
+        host_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")) {}
 
   void run() {
     for (auto buffer : role_.getOps<plan::BufferOp>())
@@ -79,11 +82,14 @@ private:
   /// A command on another queue than compute, which compute has not waited for yet.
   struct UnderWay {
     plan::CommandOpInterface command;
-    std::string done; ///< event
-    int64_t turn;     ///< of kernels on the host
-    double end = 0;   ///< of a copy between memories, by the cost model: seconds from the start of the routine
-    size_t start = 0; ///< that issued it, of those of the step
+    std::string done;           ///< event
+    int64_t turn;               ///< of kernels on the host
+    double issued = 0, end = 0; ///< by the cost model: seconds from the start of the routine
+    size_t start = 0;           ///< that issued it, of those of the step
 
+    /// When compute waits for it, where the clock says. What leaves the device frees its memory; the rest holds host
+    /// memory alone, and has time to be `patience` times slower than the model says.
+    double awaited(double patience) const { return isOn(evictQueue) ? end : issued + patience * (end - issued); }
     bool isCarried() const { return turn == noTurn; }
     bool meets(plan::CommandOpInterface other) const { return conflict(command, other); }
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
@@ -190,7 +196,7 @@ private:
       join(body.end());
     for (plan::CollectiveOp collective : tokens)
       dropToken(collective);
-    noteStart();
+    noteLeft();
   }
 
   /// The routines of the step, and its starts: those of phase begin whose events count all micro-batches at once.
@@ -211,7 +217,7 @@ private:
     }
   }
 
-  /// What the starts before a routine of the step have issued, and nobody called before it waits for.
+  /// What routines called before one of the step have left, and nobody called before it waits for.
   SmallVector<UnderWay> carriedTo(plan::RoutineOp routine) const {
     const auto place = places_.find(routine);
     if (place == places_.end())
@@ -219,7 +225,10 @@ private:
     SmallVector<UnderWay> carried;
     for (plan::RoutineOp start : starts_)
       if (places_.lookup(start) < place->second)
-        carried = fromStart_.lookup(start);
+        carried = left_.lookup(start);
+    for (const auto &[before, left] : left_)
+      if (!llvm::is_contained(starts_, before) && places_.lookup(before) < place->second)
+        llvm::append_range(carried, left);
     llvm::erase_if(carried, [&](const UnderWay &other) {
       const auto waiter = awaited_.find(other.done);
       return waiter != awaited_.end() && waiter->second < place->second;
@@ -236,16 +245,15 @@ private:
   }
 
   /// What nobody in a start has waited for later routines do. Its buffers live on: with one micro-batch a step that is
-  /// so of copies to device memory alone.
-  void noteStart() {
+  /// so of copies to device memory alone. Other routines leave what they have carried out for later ones.
+  void noteLeft() {
     const auto start = llvm::find(starts_, routine_);
-    if (start == starts_.end())
-      return;
-    SmallVector<UnderWay> &carried = fromStart_[routine_];
+    SmallVector<UnderWay> &carried = left_[routine_];
     for (UnderWay other : underWay_) {
-      if (!other.isCarried() && !isStart_ && !other.isOn(fetchQueue))
+      if (start == starts_.end() ? !isForLater(other.command)
+                                 : !other.isCarried() && !isStart_ && !other.isOn(fetchQueue))
         continue;
-      if (!other.isCarried())
+      if (other.command->getParentOp() == routine_)
         other.start = size_t(start - starts_.begin());
       other.turn = noTurn;
       other.end = std::numeric_limits<double>::infinity(); // this clock is no other routine's
@@ -259,7 +267,7 @@ private:
   /// `command` stays on the compute queue; it waits for what is due, and for what touches the same bytes.
   void orderCompute(plan::CommandOpInterface command) {
     for (const UnderWay &other : llvm::to_vector(underWay_))
-      if (isTimed(other) && other.end <= clock_)
+      if (isTimed(other) && other.awaited(patience_) <= clock_)
         makeDue(other);
     clock_ += seconds(command);
     for (const UnderWay &other : llvm::to_vector(underWay_))
@@ -320,6 +328,8 @@ private:
       if (!isStart_)
         awaitCopies(away, queue == away ? copiesUnderWay - 1 : copiesUnderWay);
     beside(command, queue);
+    if (isForLater(copy))
+      underWay_.back().turn = noTurn;
     const double bytes = double(plan::tensorBytes(command.getTensor(0)));
     noteEnd(command, queue, (touchesFile(copy) ? nvme_ : host_).seconds(bytes));
   }
@@ -330,6 +340,7 @@ private:
     for (const UnderWay &other : underWay_)
       if (other.command != command && other.meets(command))
         begin = std::max(begin, other.end);
+    underWay_.back().issued = clock_;
     underWay_.back().end = queueEnds_[queue] = begin + duration;
   }
 
@@ -357,6 +368,14 @@ private:
   bool takesTurns() const {
     return phase_ == plan::Phase::Update ||
            (!knowsLinks() && !isStart_ && phase_ != plan::Phase::Forward && phase_ != plan::Phase::Evaluate);
+  }
+
+  /// Whether it is a copy of this routine that reads a file for other routines alone.
+  bool isForLater(Operation *command) const {
+    auto copy = dyn_cast<plan::CopyOp>(command);
+    return copy && copy->getParentOp() == routine_ && changesSpace(copy) && queueOf(copy) == readQueue &&
+           llvm::all_of(copy.getBuffers()[1].getUsers(),
+                        [&](Operation *user) { return user == copy || user->getParentOp() != routine_; });
   }
 
   static StringRef queueOf(plan::CopyOp copy) {
@@ -514,6 +533,7 @@ private:
   }
 
   plan::RoleOp role_;
+  const double patience_;
   InFlight inFlight_;
   OpBuilder members_; // where queues and events go
   const LinkSpeed host_, nvme_;
@@ -533,18 +553,20 @@ private:
   // Of the role.
   llvm::DenseMap<Operation *, size_t> places_; // of the step's routines, in the order of their first calls; looked up
   int64_t lastMicrobatch_ = 0;
-  SmallVector<plan::RoutineOp> starts_;                          // in the order of their calls
-  llvm::DenseMap<Operation *, SmallVector<UnderWay>> fromStart_; // what is under way behind each; looked up
+  SmallVector<plan::RoutineOp> starts_;                      // in the order of their calls
+  llvm::MapVector<Operation *, SmallVector<UnderWay>> left_; // by routine: what is under way behind it
   llvm::StringMap<size_t> awaited_; // by event of what is carried: the place of the first that waits for it; looked up
 };
 
 struct OrderQueues : ds::impl::OrderQueuesBase<OrderQueues> {
+  using OrderQueuesBase::OrderQueuesBase;
+
   void runOnOperation() override {
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      orderQueues(role);
+      orderQueues(role, patience);
   }
 };
 
 } // namespace
 
-void ds::orderQueues(plan::RoleOp role) { RoleQueues(role).run(); }
+void ds::orderQueues(plan::RoleOp role, double patience) { RoleQueues(role, patience).run(); }

@@ -89,7 +89,8 @@ def ReuseDyingOperands : DsPass<"ds-reuse-dying-operands"> {
     ```
   }];
   let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">,
-                 Option<"reorders", "reorders", "bool", "true", "ds-order-for-memory follows">];
+                 Option<"reorders", "reorders", "bool", "true", "ds-order-for-memory follows">,
+                 Option<"patience", "patience", "double", "8", "of ds-order-queues">];
 }
 
 def OrderQueues : DsPass<"ds-order-queues"> {
@@ -114,11 +115,15 @@ def OrderQueues : DsPass<"ds-order-queues"> {
 
     Compute waits for a copy out of device memory, whose bytes it then has again, when the cost model says that it has ended.
     Where the module does not say how fast links are (`dist.links`), it waits for it when the next copy but one begins. Outside of
-    the update the same holds of kernels on the host. What a step copies to the device at its beginning, in a call of the last
-    micro-batch, is waited for by who uses it first, in whatever routine. Where it calls several such routines, between layers that
+    the update the same holds of kernels on the host and of copies to files, which hold no device memory: compute waits for them when
+    `patience` times as long has passed. What a step copies to the device at its beginning, in a call of the last micro-batch, is waited
+    for by who uses it first, in whatever routine; so is what the backward reads from files for the update alone. Where it calls several such routines, between layers that
     all micro-batches go through (accumulate-by-layer), so is all that these issue, host kernels and copies to files included;
     compute waits for what is left two of them later, and at the end of the update.
   }];
+  let options = [
+    Option<"patience", "patience", "double", "8", "compute waits for the host and for files as if they were so many times slower">,
+  ];
 }
 
 def AssignOffsets : DsPass<"ds-assign-offsets"> {

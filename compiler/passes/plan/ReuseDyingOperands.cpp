@@ -203,7 +203,7 @@ private:
   FailureOr<int64_t> tryOut(plan::RoleOp role) {
     OpBuilder builder(role);
     auto trial = cast<plan::RoleOp>(builder.clone(*role));
-    orderQueues(trial);
+    orderQueues(trial, patience);
     const bool done =
         succeeded(assignOffsets(trial, alignment)) && (!reorders || succeeded(orderForMemory(trial, alignment)));
     const std::optional<int64_t> bytes = arenaBytes(trial);

@@ -7,8 +7,9 @@
 
 namespace ds {
 
-/// ds-order-queues: commands on their queues, ordered by events; slots of values are counted.
-void orderQueues(plan::RoleOp role);
+/// ds-order-queues: commands on their queues, ordered by events; slots of values are counted. Compute waits for the
+/// host and for files as if they were `patience` times slower than the model says.
+void orderQueues(plan::RoleOp role, double patience);
 
 /// Unit attribute of a module: what lives for good lies at the start of each arena, constants behind the rest of it, so
 /// that plans of one model for several lengths have their state in one place.

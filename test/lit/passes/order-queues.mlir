@@ -129,8 +129,9 @@ plan.role @starts ranks [0, 0] {
 
 // -----
 
-// Tests a kernel on the host in a backward: compute waits for it, for the copy that it needs and for the copy of what it makes when they
-// should have ended, which is after the first product of 1.28 s: each copy takes 0.4 s, the kernel 0.001 s.
+// Tests a kernel on the host in a backward. Each copy takes 0.32 s, the kernel 0.001 s. Compute waits for the copy that the kernel needs when
+// it should have ended, which is after the first product of 1.6 s. For the kernel and for the copy of what it makes it waits when eight times
+// as long is over: after the second product and after the fourth.
 // CHECK-LABEL: plan.role @beside
 // CHECK:         plan.routine @backward
 // CHECK-NEXT:      plan.kernel "neg" {{.*}} on @compute signal [@[[READY:.*]]]
@@ -138,9 +139,12 @@ plan.role @starts ranks [0, 0] {
 // CHECK-NEXT:      plan.kernel "sgd"{{.*}} on @host_compute wait [@[[READY]], @[[AWAY]]] [0, 0] signal [@[[MADE:.*]]]
 // CHECK-NEXT:      plan.copy{{.*}} on @fetch wait [@[[READY]], @[[MADE]]] [0, 0] signal [@[[BACK:.*]]]
 // CHECK-NEXT:      plan.kernel "matmul"{{.*}} on @compute{{$}}
-// CHECK-NEXT:      plan.kernel "neg"{{.*}} on @compute wait [@[[AWAY]], @[[MADE]], @[[BACK]]] [0, 0, 0]{{$}}
+// CHECK-NEXT:      plan.kernel "matmul"{{.*}} on @compute wait [@[[AWAY]]] [0]{{$}}
+// CHECK-NEXT:      plan.kernel "matmul"{{.*}} on @compute wait [@[[MADE]]] [0]{{$}}
+// CHECK-NEXT:      plan.kernel "matmul"{{.*}} on @compute{{$}}
+// CHECK-NEXT:      plan.kernel "neg"{{.*}} on @compute wait [@[[BACK]]] [0]{{$}}
 // CHECK-NEXT:    }
-module attributes {dist.links = {"device-host" = array<f64: 1.0e7, 0.0>}} {
+module attributes {dist.links = {"device-host" = array<f64: 1.25e7, 0.0>}} {
 plan.role @beside ranks [0, 0] {
   plan.arena @device space device
   plan.arena @host space host
@@ -157,6 +161,9 @@ plan.role @beside ranks [0, 0] {
     plan.copy(%g, %there) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
     plan.kernel "sgd" {}(%v, %there, %m) : [tensor<1000000xf32>, tensor<1000000xf32>, tensor<1000000xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
     plan.copy(%v, %w) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
+    plan.kernel "matmul" {bias = 0 : i64, pieces = 1 : i64, trans_a = 0 : i64, trans_b = 0 : i64} (%a, %a, %a) : [tensor<4000x4000xf32>, tensor<4000x4000xf32>, tensor<4000x4000xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "matmul" {bias = 0 : i64, pieces = 1 : i64, trans_a = 0 : i64, trans_b = 0 : i64} (%a, %a, %a) : [tensor<4000x4000xf32>, tensor<4000x4000xf32>, tensor<4000x4000xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
+    plan.kernel "matmul" {bias = 0 : i64, pieces = 1 : i64, trans_a = 0 : i64, trans_b = 0 : i64} (%a, %a, %a) : [tensor<4000x4000xf32>, tensor<4000x4000xf32>, tensor<4000x4000xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
     plan.kernel "matmul" {bias = 0 : i64, pieces = 1 : i64, trans_a = 0 : i64, trans_b = 0 : i64} (%a, %a, %a) : [tensor<4000x4000xf32>, tensor<4000x4000xf32>, tensor<4000x4000xf32>] access [1, 1, 2] at [0, 0, 0] on @compute
     plan.kernel "neg" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
   }
