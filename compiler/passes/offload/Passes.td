@@ -259,8 +259,8 @@ def ReadAhead : DsPass<"ds-read-ahead", ["::ds::plan::PlanDialect"]> {
       }
     }
     ```
-    What the update reads from files is read while the backward goes on, as late as the drive allows (`dist.links`): the last read
-    ends with the backward, those in front of it and those that the backward has itself go one after another. At most `bytes` are
+    What the update reads from files is read while the backward goes on, as late as the drive allows (`dist.links`): one read after
+    another, those among them that the backward has itself; the last would end with the backward if the drive were half as fast. At most `bytes` are
     read so, of the first updates. They lie in host memory until their updates. Where the backward is called for several
     micro-batches, they are read in front of its last call. Cf. pipeline_read of DeepSpeed's ZeRO-Infinity, which reads beside other
     updates alone.

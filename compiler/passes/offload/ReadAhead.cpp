@@ -2,8 +2,8 @@
 //
 // 1. What the routine of the update reads from files, for gradients that are clipped or come last, is read while the
 //    backward goes on: nothing in between writes it. Host memory holds it until its update.
-// 2. Reads stand as late as the drive allows: one after another, the last ends with the backward. The drive's other
-//    reads of the backward keep their places.
+// 2. Reads stand as late as the drive allows: one after another, the last ends with the backward even if the drive is
+//    half as fast as it should be. Other reads of the backward keep their places.
 // 3. A backward of several micro-batches is one routine that is called for each. Then reads stand in front of the last
 //    call.
 // 4. Of so many bytes at most: the first updates', since the others' are read while these are made.
@@ -29,15 +29,17 @@ using namespace ds;
 
 namespace {
 
+/// Reads have so many times as long as the drive should take: it is slower now and then, and reads of the backward's
+/// own updates go before.
+constexpr double slack = 2;
+
 bool isRead(Operation *op) {
   auto copy = dyn_cast<plan::CopyOp>(op);
   return copy && spaceOf(copy.getBuffers()[0]) == plan::MemorySpace::Nvme &&
          spaceOf(copy.getBuffers()[1]) == plan::MemorySpace::Host;
 }
 
-double bytesOf(Operation *read) {
-  return double(plan::tensorBytes(cast<plan::CommandOpInterface>(read).getTensor(0)));
-}
+double bytesOf(Operation *read) { return double(plan::tensorBytes(cast<plan::CommandOpInterface>(read).getTensor(0))); }
 
 /// Moves the reads of one role.
 class Reads {
@@ -113,8 +115,8 @@ private:
     double next = times.end(); // when the drive must be free for what it reads next
     for (size_t i = times.ops().size(); i-- > 0;) {
       Operation *op = times.ops()[i], *before = op;
-      while (!reads.empty() && next - secondsOf(reads.back()) >= times.begin(i)) {
-        next -= secondsOf(reads.back());
+      while (!reads.empty() && next - slack * secondsOf(reads.back()) >= times.begin(i)) {
+        next -= slack * secondsOf(reads.back());
         moveTo(reads.back(), backward_, before->getIterator());
         before = reads.pop_back_val();
       }

@@ -2,7 +2,7 @@
 // RUN: ds-opt %s --ds-read-ahead=bytes=4096 --split-input-file | FileCheck %s --check-prefix=LITTLE
 // RUN: ds-opt %s --ds-read-ahead --ds-order-queues --split-input-file | FileCheck %s --check-prefix=ORDERED
 
-// Tests reads of 1 s each. The update's two end with the backward, whose products take 1.6 s each; one that the backward has itself keeps its
+// Tests reads of 0.5 s each, which have twice as long. The update's two end with the backward, whose products take 1.6 s each; one of its own keeps its
 // place, and so does one of bytes that are written before it. Of 4,096 bytes, the first alone comes earlier. Who uses it waits for it.
 // CHECK-LABEL: plan.role @once
 // CHECK:         %[[M:.*]] = plan.buffer "m" in @host bytes 4096 scope step
@@ -43,7 +43,7 @@
 // ORDERED-NOT:       @[[FIRST]]
 // ORDERED:         plan.routine @update
 // ORDERED:           plan.kernel "add"{{.*}} on @host_compute wait [@{{.*}}, @[[FIRST]], @[[SECOND]]]
-module attributes {dist.links = {"host-nvme" = array<f64: 4096.0, 0.0>}} {
+module attributes {dist.links = {"host-nvme" = array<f64: 8192.0, 0.0>}} {
 plan.role @once ranks [0, 0] {
   plan.arena @device space device
   plan.arena @host space host
@@ -96,7 +96,7 @@ plan.role @once ranks [0, 0] {
 // ORDERED:           plan.kernel "neg"{{.*}} on @host_compute wait [@{{.*}}, @[[READ:.*]]] [0, 0]
 // ORDERED:         plan.routine @start_backward
 // ORDERED:           plan.copy{{.*}} on @nvme_read {{.*}}signal [@[[READ]]]
-module attributes {dist.links = {"host-nvme" = array<f64: 4096.0, 0.0>}} {
+module attributes {dist.links = {"host-nvme" = array<f64: 8192.0, 0.0>}} {
 plan.role @several ranks [0, 0] {
   plan.arena @device space device
   plan.arena @host space host
