@@ -68,7 +68,8 @@ bool saysAuto(const Node &node) { return node.kind == Node::Kind::String && node
 std::span<const AutoRule> autoRules() { return rules; }
 
 bool isAuto(const Node &value, const KnownKey &key) {
-  const bool ownsIt = key.fallback == R"("auto")" || key.path == "deepstatic.offload";
+  const bool ownsIt =
+      key.fallback == R"("auto")" || key.path == "deepstatic.offload" || key.path == "deepstatic.pipeline.schedule";
   return saysAuto(value) && !key.removed && !ownsIt && (key.type != "str" || !key.values.empty());
 }
 

@@ -145,7 +145,7 @@ Config resolveConfig(std::string_view hjsonText, const ConfigOverrides &override
   try {
     Resolver resolver(hjsonText, overrides);
     resolver.answerKeys();
-    resolvePipeline(resolver, config);
+    resolvePipeline(resolver, overrides, config);
     resolveBatchSizes(resolver, config);
     checkMicrobatches(resolver, config);
     resolvePrecision(resolver, config);

@@ -93,7 +93,8 @@ struct Pipeline {
   int64_t stages = 1; // ranks along the pipe, each of which runs `chunks` stages of the model
   int64_t chunks = 1;
   scheduling::PipelineSchedule schedule = {};
-  std::string partition; // what PartitionMethod::fromName reads
+  bool scheduleAuto = false; // of one stage: ds-opt plans in several orders, and takes the one whose step is shortest
+  std::string partition;     // what PartitionMethod::fromName reads
 
   /// Whether a step runs more than one piece of the model.
   bool isCut() const { return stages > 1 || schedule == scheduling::PipelineSchedule::AccumulateByLayer; }
@@ -221,6 +222,7 @@ struct ConfigOverrides {
   std::vector<std::string> sets;           // --set key.path=value, in order
   std::optional<int64_t> deviceMemory;     // --device-memory, bytes
   std::optional<int64_t> hostMemory;       // --host-memory, bytes
+  bool byLayer = false;                    // what deepstatic.pipeline.schedule "auto" stands for: accumulate-by-layer
   std::optional<ModelFacts> model;         // none: not read yet, so what it would say is DeepSpeed's default
 };
 

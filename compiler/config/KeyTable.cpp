@@ -120,7 +120,7 @@ remainder, or three values that disagree, are rejected with the values.
 divides `--ranks`, and `ranks` above is `--ranks` / stages. The micro-batches of a step are its accumulation steps. With
 `"schedule": "interleaved"`, each rank runs `chunks` stages, and the accumulation steps must be divisible by the ranks along the
 pipe. `"accumulate-by-layer"` is of one stage: all micro-batches of a layer run before the next layer (`docs/pipeline.md`); with `chunks` above
-1, of as many pieces of the model. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
+1, of as many pieces of the model. `"auto"` is of one stage, too: that order where its step is shorter, else one micro-batch after another. `partition` says what the stages share evenly: `"best"` time, `"uniform"` layers, `"parameters"` their bytes,
 `"type:REGEX"` layers whose name matches, without regard to case.
 
 ## Recompute

@@ -33,7 +33,7 @@ constexpr KnownKey ownKeys[] = {
     {"deepstatic.pipeline.chunks", "int", "1", "", "", false},
     {"deepstatic.pipeline.partition", "str", R"("best")", "", "", false},
     {"deepstatic.pipeline.schedule", "str", R"("1f1b")",
-     R"(["gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer"])", "", false},
+     R"(["gpipe", "1f1b", "interleaved", "zb-h1", "accumulate-by-layer", "auto"])", "", false},
     {"deepstatic.pipeline.stages", "int", "1", "", "", false},
     {"deepstatic.recompute", "str|int|object", R"("auto")", "", "", false},
     {"deepstatic.tensor_parallel", "int", "1", "", "", false},

@@ -115,17 +115,26 @@ void readLayers(Resolver &resolver, Pipeline &pipeline, int64_t written) {
                       text(pipeline.stages),
                   set(schedule, "1f1b"));
   pipeline.schedule = PipelineSchedule::OneFOneB; // no more is said of it
+  pipeline.scheduleAuto = false;
 }
 
 /// The schedule and its chunks go together.
-void readSchedule(Resolver &resolver, Pipeline &pipeline) {
-  if (const auto name = resolver.string(schedule))
+void readSchedule(Resolver &resolver, bool byLayer, Pipeline &pipeline) {
+  if (const auto name = resolver.string(schedule)) {
+    pipeline.scheduleAuto = lower(*name) == "auto";
     if (const auto known = scheduling::pipelineScheduleFromName(lower(*name))) // the table of keys has refused others
       pipeline.schedule = *known;
+    if (pipeline.scheduleAuto && byLayer)
+      pipeline.schedule = PipelineSchedule::AccumulateByLayer;
+  }
   const bool interleaved = pipeline.schedule == PipelineSchedule::Interleaved;
   const int64_t written = resolver.integerOrDefault(chunks);
-  if (pipeline.schedule == PipelineSchedule::AccumulateByLayer)
-    return readLayers(resolver, pipeline, written);
+  if (pipeline.schedule == PipelineSchedule::AccumulateByLayer || pipeline.scheduleAuto) {
+    readLayers(resolver, pipeline, written);
+    if (pipeline.schedule != PipelineSchedule::AccumulateByLayer) // the other order, of one piece
+      pipeline.chunks = 1;
+    return;
+  }
   pipeline.chunks = interleaved ? std::max<int64_t>(2, written) : 1;
   if (written == pipeline.chunks)
     return;
@@ -137,14 +146,14 @@ void readSchedule(Resolver &resolver, Pipeline &pipeline) {
 
 } // namespace
 
-void resolvePipeline(Resolver &resolver, Config &config) {
+void resolvePipeline(Resolver &resolver, const ConfigOverrides &overrides, Config &config) {
   Pipeline &pipeline = config.pipeline;
   pipeline = defaultPipeline(resolver);
   pipeline.stages = readStages(resolver, config.worldRanks).value_or(pipeline.stages);
   config.ranks = config.worldRanks / pipeline.stages;
   readPartition(resolver, pipeline);
-  readSchedule(resolver, pipeline);
-  if (pipeline.isCut())
+  readSchedule(resolver, overrides.byLayer, pipeline);
+  if (pipeline.isCut() || pipeline.scheduleAuto)
     return;
   pipeline = defaultPipeline(resolver);
   for (std::string_view path : {schedule, chunks, ownPartition, partition})
@@ -155,9 +164,9 @@ void checkMicrobatches(Resolver &resolver, Config &config) {
   static constexpr std::string_view steps = "gradient_accumulation_steps";
   Pipeline &pipeline = config.pipeline;
   const int64_t microbatches = config.accumulationSteps;
-  if (!pipeline.isCut() || microbatches == 0) // refused before
+  if ((!pipeline.isCut() && !pipeline.scheduleAuto) || microbatches == 0) // refused before
     return;
-  if (pipeline.schedule == PipelineSchedule::AccumulateByLayer && microbatches == 1) {
+  if ((pipeline.schedule == PipelineSchedule::AccumulateByLayer || pipeline.scheduleAuto) && microbatches == 1) {
     pipeline = defaultPipeline(resolver);
     for (std::string_view path : {schedule, chunks})
       resolver.subsume(path, "one micro-batch a step: there is nothing to order");

@@ -82,7 +82,8 @@ private:
 };
 
 /// The parts of a resolution, one file each.
-void resolvePipeline(Resolver &resolver, Config &config);   // sets the data-parallel width
+/// Sets the data-parallel width.
+void resolvePipeline(Resolver &resolver, const ConfigOverrides &overrides, Config &config);
 void resolveBatchSizes(Resolver &resolver, Config &config); // after the pipeline
 void checkMicrobatches(Resolver &resolver, Config &config); // of the pipeline; after the batch sizes
 void resolveLoss(Resolver &resolver, Config &config);

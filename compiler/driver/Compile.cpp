@@ -1,6 +1,8 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
+#include "compiler/driver/ChooseSchedule.h"
+
 #include "compiler/analysis/Cost.h"
 #include "compiler/config/Hjson.h"
 #include "compiler/driver/CombineLengths.h"
@@ -460,6 +462,8 @@ static void requireSharable(const Lengths &lengths, const config::Config &config
     throw Error("deepstatic.pipeline.stages is " + std::to_string(config.pipeline.stages) + several);
   if (config.offloadAuto)
     throw Error("deepstatic.offload is \"auto\"" + several + ", or say what is to leave");
+  if (config.pipeline.scheduleAuto)
+    throw Error("deepstatic.pipeline.schedule is \"auto\"" + several + ", or name the schedule");
 }
 
 /// The plan says which loss it has, also where the model's class said it.
@@ -545,13 +549,20 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   return result;
 }
 
+/// Where the configuration leaves the order of micro-batches to us.
+static bool choosesOrder(const CompileRequest &request) {
+  const std::string configuration = readText(request.configPath);
+  return config::resolveConfig(configuration, overridesOf(request, configuration)).pipeline.scheduleAuto;
+}
+
 CompileResult ds::driver::compile(const CompileRequest &request) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadDialects(context);
   const DiagnosticCollector diagnostics(context);
   const Lengths &lengths = request.lengths;
+  const auto planOne = [&](const CompileRequest &one) { return compileOne(one, context, diagnostics); };
   if (lengths.sizes.empty())
-    return compileOne(request, context, diagnostics);
+    return choosesOrder(request) ? compileShortest(request, planOne) : planOne(request);
   if (request.emit != Emit::PlanFile && request.emit != Emit::PlanText)
     throw Error("--emit prints one program, but --dim " + lengths.dimension + " has several sizes; give one");
   CompileResult result;
@@ -559,7 +570,7 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   for (const int64_t size : lengths.sizes) {
     CompileRequest one = request;
     one.model.dims[lengths.dimension] = size;
-    result = compileOne(one, context, diagnostics);
+    result = planOne(one);
     plans.push_back(std::move(result.plan));
   }
   result.plan = combineLengths(lengths.dimension, lengths.sizes, std::move(plans));

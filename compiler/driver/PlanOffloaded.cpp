@@ -3,9 +3,9 @@
 
 #include "compiler/analysis/Cost.h"
 #include "compiler/driver/LevelSearch.h"
+#include "compiler/driver/StepTime.h"
 #include "compiler/export/Export.h"
 #include "compiler/report/Transfers.h"
-#include "runtime/plan/StepClock.h"
 
 #include <limits>
 #include <optional>
@@ -19,25 +19,10 @@ namespace {
 constexpr double worthPlans = 0.01; // of a step: what compute waits for transfers
 constexpr int64_t waitingTries = 4; // levels, evenly from the dearest that is worth its time down
 
-/// Of the rank whose step is longest, in seconds.
-struct StepTime {
-  double step = 0, waits = 0; // waits: for transfers
-};
-
-/// Nothing where a link is unknown.
-std::optional<StepTime> stepTime(ModuleOp planned, const plan::proto::Machine &machine) {
+std::optional<StepTime> timeOf(ModuleOp planned, const plan::proto::Machine &machine) {
   plan::proto::Plan plan;
   *plan.mutable_machine() = machine;
-  if (failed(exporting::exportRoles(planned, plan)) || !report::unknownLink(plan).empty())
-    return std::nullopt;
-  StepTime longest;
-  for (const plan::proto::Role &role : plan.roles()) {
-    const auto times = report::transferTimes(plan, role);
-    const double step = times ? times->step : plan::lastEnd(report::timeStep(plan, role));
-    if (step > longest.step)
-      longest = {step, times ? times->exposed() : 0};
-  }
-  return longest;
+  return failed(exporting::exportRoles(planned, plan)) ? std::nullopt : stepTime(plan);
 }
 
 class OffloadSearch {
@@ -82,7 +67,7 @@ public:
     double shortest = 0;
     for (size_t next = 1; next <= chosen_; ++next)
       if (std::optional<Planned> planned = searchOf(next, true).first(room_))
-        if (const auto time = stepTime(*planned->module, machine); time && (!best || time->step < shortest)) {
+        if (const auto time = timeOf(*planned->module, machine); time && (!best || time->step < shortest)) {
           best = std::move(planned);
           shortest = time->step;
           choice = next;
@@ -141,10 +126,10 @@ OwningOpRef<ModuleOp> ds::driver::planOffloaded(ModuleOp module, int64_t room, b
                                                 const DiagnosticCollector &diagnostics) {
   OffloadSearch search(module, room, choices, options, diagnostics);
   LevelSearch::Planned best = search.inTurn(searches);
-  std::optional<StepTime> shortest = searches ? stepTime(*best.module, machine) : std::nullopt;
+  std::optional<StepTime> shortest = searches ? timeOf(*best.module, machine) : std::nullopt;
   const auto waits = [&] { return best.bytes > room || shortest->waits > worthPlans * shortest->step; };
   const auto consider = [&](std::optional<LevelSearch::Planned> other) {
-    const std::optional<StepTime> time = other ? stepTime(*other->module, machine) : std::nullopt;
+    const std::optional<StepTime> time = other ? timeOf(*other->module, machine) : std::nullopt;
     if (!time || (best.bytes <= room && time->step >= shortest->step))
       return;
     best = *std::move(other);

@@ -132,6 +132,48 @@ def test_updates_are_hidden(layered, case):
     assert times["hidden"] >= 0.8, times["hidden"]
 
 
+# ---- chosen by cost
+
+
+def choose(tools, folder, model, keys, *options, micro=1, microbatches=2, **own):
+    """The order that "auto" stands for, why, and the report."""
+    config = write_config(folder / "auto.json", micro, microbatches, **keys, deepstatic={"pipeline": {"schedule": "auto"}, **own})
+    plan = folder / "auto.dsplan"
+    said = tools("ds-opt", "compile", model, "--config", config, "-o", plan, *options).stdout
+    order, why = next(line for line in said.splitlines() if line.startswith("auto: deepstatic.pipeline.schedule is ")).removeprefix("auto: deepstatic.pipeline.schedule is ").split(" ", 1)
+    return json.loads(order), why, json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)
+
+
+SLOW = (20, 2)  # GB/s of the host's link and of the drive
+
+
+@pytest.mark.parametrize("microbatches, place", [(2, "optimizer in files"), (4, "both in files")])
+def test_auto_takes_the_shorter_step(tools, tmp_path, exported, layered, microbatches, place):
+    """What the last micro-batch would leave exposed is hidden by layer; the plan says which order it has."""
+    order, why, report = choose(tools, tmp_path, exported("gpt2", "--size", "small", "--seq", 64, "--no-weights"), keys_of(place, 0, tmp_path, gradient_clipping=0),
+                                *with_links(tmp_path, *SLOW), microbatches=microbatches)
+    assert order == report["pipeline"]["schedule"] == "accumulate-by-layer" and "shorter than with one micro-batch after another" in why
+    times = report["ranks_detail"][0]["transfer_times"]
+    assert times["hidden"] >= 0.8
+    assert times["step_seconds"] < 0.99 * layered("small", microbatches, place, False, SLOW)["transfer_times"]["step_seconds"]
+
+
+def test_auto_keeps_one_micro_batch_after_another(tools, tmp_path, exported):
+    """Where nothing is gained, where nobody says how fast links are, and where by layer activations need more memory than there is."""
+    tiny, small = (exported("gpt2", "--size", size, "--seq", 64, *more) for size, more in (("tiny", []), ("small", ["--no-weights"])))
+    order, why, report = choose(tools, tmp_path, tiny, {}, *with_links(tmp_path, *SLOW))
+    assert order == "1f1b" and report["pipeline"]["schedule"] == "none" and why.startswith("(by layer a step would take ")
+    keys = keys_of("optimizer in files", 0, tmp_path, gradient_clipping=0)
+    (tmp_path / "unknown.json").write_text(json.dumps({"name": "box", "device": "cpu"}))
+    order, why, _ = choose(tools, tmp_path, tiny, keys, "--machine", tmp_path / "unknown.json")
+    assert order == "1f1b" and why.startswith("(the machine file does not say how fast links are")
+    links = with_links(tmp_path, *SLOW)
+    _, _, report = choose(tools, tmp_path, small, keys, *links, recompute=0)
+    order, why, less = choose(tools, tmp_path, small, keys, *links, "--device-memory", arena(report) - 1, recompute=0)
+    assert order == "1f1b" and arena(less) < arena(report)
+    assert why == "(the other order needs more memory than there is)"
+
+
 # ---- planted defects
 
 

@@ -138,7 +138,7 @@ TEST(ConfigError, RemovedAndMistypedKeys) {
             "ds_config.json:1: prescale_gradients is \"no\"; it takes a bool");
   EXPECT_EQ(sentence(R"("train_batch_size": 1, "deepstatic": {"pipeline": {"schedule": "gpip"}})"),
             "ds_config.json:1: deepstatic.pipeline.schedule is \"gpip\"; it takes one of [\"gpipe\", \"1f1b\", "
-            "\"interleaved\", \"zb-h1\", \"accumulate-by-layer\"]; the nearest is \"gpipe\"");
+            "\"interleaved\", \"zb-h1\", \"accumulate-by-layer\", \"auto\"]; the nearest is \"gpipe\"");
 }
 
 TEST(ConfigError, Optimizers) {

@@ -131,6 +131,35 @@ TEST(PipelineSettings, OneStageByLayer) {
   EXPECT_EQ(stages.tryLine, "--set deepstatic.pipeline.schedule=1f1b");
 }
 
+TEST(PipelineSettings, AutoIsOfOneStage) {
+  const Config config = resolveOwn(R"("schedule": "auto", "chunks": 6)", 2);
+  EXPECT_TRUE(config.pipeline.scheduleAuto);
+  EXPECT_EQ(config.pipeline.schedule, PipelineSchedule::OneFOneB);
+  EXPECT_EQ(config.pipeline.chunks, 1);
+  EXPECT_TRUE(config.autos.empty()); // ds-opt says it, once it has planned both
+  const ConfigError stages = refusalOfOwn(R"("stages": 2, "schedule": "auto")", 2);
+  EXPECT_STREQ(stages.what(), "ds_config.json:1: deepstatic.pipeline.schedule is \"auto\"; it orders the micro-batches "
+                              "of one rank along the pipe, and deepstatic.pipeline.stages is 2");
+}
+
+TEST(PipelineSettings, AutoByLayer) {
+  ConfigOverrides overrides = overridesOf(1, {});
+  overrides.byLayer = true;
+  const auto resolve = [&](const std::string &more) {
+    return resolveConfig(file(R"("train_micro_batch_size_per_gpu": 2, )" + more), overrides).pipeline;
+  };
+  const Pipeline layers =
+      resolve(R"("gradient_accumulation_steps": 2, "deepstatic": {"pipeline": {"schedule": "auto", "chunks": 6}})");
+  EXPECT_EQ(layers.schedule, PipelineSchedule::AccumulateByLayer);
+  EXPECT_EQ(layers.chunks, 6);
+  const Pipeline one = resolve(R"("deepstatic": {"pipeline": {"schedule": "auto"}})");
+  EXPECT_EQ(one.schedule, PipelineSchedule::OneFOneB);
+  EXPECT_FALSE(one.scheduleAuto);
+  const Pipeline named =
+      resolve(R"("gradient_accumulation_steps": 2, "deepstatic": {"pipeline": {"schedule": "1f1b"}})");
+  EXPECT_EQ(named.schedule, PipelineSchedule::OneFOneB);
+}
+
 TEST(PipelineSettings, OneMicrobatchNeedsNoOrder) {
   const Config config = resolveConfig(
       file(R"("train_micro_batch_size_per_gpu": 2, "deepstatic": {"pipeline": {"schedule": "accumulate-by-layer"}})"),
@@ -235,7 +264,7 @@ TEST(PipelineSettings, RefusesNamesWithATypo) {
   const ConfigError schedule = refusalOfOwn(R"("stages": 2, "schedule": "1f1")", 2);
   EXPECT_STREQ(schedule.what(),
                "ds_config.json:1: deepstatic.pipeline.schedule is \"1f1\"; it takes one of [\"gpipe\", "
-               "\"1f1b\", \"interleaved\", \"zb-h1\", \"accumulate-by-layer\"]; the nearest is \"1f1b\"");
+               "\"1f1b\", \"interleaved\", \"zb-h1\", \"accumulate-by-layer\", \"auto\"]; the nearest is \"1f1b\"");
   EXPECT_STREQ(refusalOfOwn(R"("stages": 2, "partition": "unifrom")", 2).what(),
                "ds_config.json:1: deepstatic.pipeline.partition is \"unifrom\"; it takes \"best\", \"uniform\", "
                "\"parameters\" or \"type:REGEX\"; the nearest is \"uniform\"");

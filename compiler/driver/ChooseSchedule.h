@@ -1,0 +1,17 @@
+//===- ChooseSchedule.h - in which order micro-batches go through the model ---===//
+#pragma once
+
+#include "compiler/driver/Compile.h"
+
+#include <functional>
+
+namespace ds::driver {
+
+/// What deepstatic.pipeline.schedule "auto" stands for, of one stage with several micro-batches: the plan whose step is
+/// shortest by the clock of reports (runtime/plan/StepClock.h), of one micro-batch after another (1f1b) and
+/// accumulate-by-layer. A plan for which there is no memory is not taken where there is for the other, nor one by layer
+/// whose gain is below a hundredth of the step or cannot be known. `compileOne` plans a request and throws ds::Error.
+CompileResult compileShortest(const CompileRequest &request,
+                              const std::function<CompileResult(const CompileRequest &)> &compileOne);
+
+} // namespace ds::driver
