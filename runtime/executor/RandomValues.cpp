@@ -4,11 +4,15 @@
 #include "core/DType.h"
 #include "kernels/Philox.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <numbers>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -28,7 +32,25 @@ void RandomValues::draw(uint64_t block, double (&values)[4]) const {
   }
 }
 
-void RandomValues::write(DType dtype, uint64_t first, uint64_t count, std::byte *target) const {
+void RandomValues::write(DType dtype, uint64_t first, uint64_t count, std::byte *target, unsigned threads) const {
+  constexpr uint64_t worthThread = 1 << 14; // elements; some 50 ns each
+  const uint64_t parts = std::clamp<uint64_t>(count / worthThread, 1, threads);
+  std::vector<std::jthread> others;
+  for (uint64_t part = 1; part < parts; ++part) {
+    const uint64_t begin = count * part / parts, end = count * (part + 1) / parts;
+    const auto work = [=, this] {
+      writePart(dtype, first + begin, end - begin, target + begin * uint64_t(byteSize(dtype)));
+    };
+    try {
+      others.emplace_back(work);
+    } catch (const std::system_error &) { // no more threads are to be had
+      work();
+    }
+  }
+  writePart(dtype, first, count / parts, target);
+}
+
+void RandomValues::writePart(DType dtype, uint64_t first, uint64_t count, std::byte *target) const {
   double values[4];
   uint64_t drawn = UINT64_MAX;
   for (uint64_t i = 0; i < count; ++i) {

@@ -18,10 +18,11 @@ struct RandomValues {
   uint64_t seed = 0;
   uint32_t variable = 0; ///< index in the plan
 
-  /// Writes elements [first, first + count) as float32 or float64.
-  void write(DType dtype, uint64_t first, uint64_t count, std::byte *target) const;
+  /// Writes elements [first, first + count) as float32 or float64. `threads` share the work, and change no bit.
+  void write(DType dtype, uint64_t first, uint64_t count, std::byte *target, unsigned threads = 1) const;
 
 private:
+  void writePart(DType dtype, uint64_t first, uint64_t count, std::byte *target) const;
   /// Elements [4 * block, 4 * block + 4).
   void draw(uint64_t block, double (&values)[4]) const;
 };

@@ -312,7 +312,7 @@ void VariableSources::generate(const plan::proto::Variable &variable, uint32_t i
   } else if (source.has_random()) {
     const RandomValues random{source.random().distribution() == "normal", source.random().mean(),
                               source.random().deviation(), options_.seed, index};
-    random.write(dtype, first, target.size() / elementBytes, target.data());
+    random.write(dtype, first, target.size() / elementBytes, target.data(), options_.threads);
   } else {
     fillElements(source.fill(), dtype, target);
   }

@@ -46,6 +46,7 @@ public:
     std::string weightsPath; ///< --weights: a safetensors file or a folder of some; empty: none
     uint64_t seed = 0;
     const StoredVariables *stored = nullptr; ///< of --resume; outlives this; nullptr: none
+    unsigned threads = 1;                    ///< that draw random values
   };
 
   /// Throws ds::Error.

@@ -56,6 +56,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -225,7 +226,8 @@ void Training::loadVariables() {
   const VariableSources sources(*plan_, {.planFolder = std::filesystem::path(options_.planPath).parent_path().string(),
                                          .weightsPath = options_.weights,
                                          .seed = beginning_.manifest.seed,
-                                         .stored = stored ? &stored->variables() : nullptr});
+                                         .stored = stored ? &stored->variables() : nullptr,
+                                         .threads = std::thread::hardware_concurrency()});
   requireEqualInputs(sources.weightsDigest());
   now(HostState::Works, "reads first values from " + from);
   ranks_->initialize(sources);

@@ -232,5 +232,17 @@ TEST(RandomValues, UniformStaysInItsRange) {
   EXPECT_GT(*high, 3.49f);
 }
 
+TEST(RandomValues, ThreadsChangeNoBit) {
+  const runtime::RandomValues random{.normal = true, .mean = 0, .deviation = 1, .seed = 1, .variable = 2};
+  const auto drawn = [&](unsigned threads, uint64_t first, size_t count) {
+    std::vector<double> values(count);
+    random.write(DType::F64, first, count, reinterpret_cast<std::byte *>(values.data()), threads);
+    return values;
+  };
+  for (const size_t count : {1U, 100U, (3U << 14) + 1, 100003U})
+    for (const unsigned threads : {2U, 3U, 8U})
+      EXPECT_EQ(drawn(threads, 5, count), drawn(1, 5, count)) << count << ", " << threads << " threads";
+}
+
 } // namespace
 } // namespace ds::test
