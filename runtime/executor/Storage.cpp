@@ -90,15 +90,19 @@ Storage::Storage(Device &device, const plan::proto::Plan &plan, uint32_t rank, u
     : role_(plan::roleOfRank(plan, rank)) {
   for (int i = 0; i < plan.communicators_size(); ++i)
     coordinates_.push_back(plan::groupCoordinate(plan, uint32_t(i), rank));
-  uint64_t needed = promisedBytes;
-  for (const plan::proto::Arena &arena : role_.arenas())
+  uint64_t needed = promisedBytes, host = 0;
+  for (const plan::proto::Arena &arena : role_.arenas()) {
     needed += device.isMainMemory(arena.space()) ? arena.bytes() : 0;
+    host += arena.space() == "host" ? arena.bytes() : 0;
+  }
   const uint64_t available = device.executes() ? availableMemory() : UINT64_MAX;
   if (needed > available)
     throw Error("the plan's arenas" + std::string(device.isMainMemory("device") ? "" : " in main memory") +
                 std::string(promisedBytes > 0 ? " of the ranks of this host up to " + std::to_string(rank) : "") +
                 " need " + std::to_string(needed) + " bytes, but this machine has " + std::to_string(available) +
-                " available; compile for a smaller micro-batch or use a larger machine");
+                " available; compile for a smaller micro-batch" +
+                (host > 0 ? ", or with less than " + std::to_string(host) + " by --host-memory," : "") +
+                " or use a larger machine");
   for (const plan::proto::Arena &arena : role_.arenas())
     arenas_.push_back(device.createArena(arena.space(), arena.bytes(), plan.machine().alignment()));
 }

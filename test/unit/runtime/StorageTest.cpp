@@ -1,6 +1,8 @@
 //===- StorageTest.cpp - how much memory there is -------------------------===//
 #include "runtime/executor/Storage.h"
 
+#include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/plan/plan.pb.h"
 #include "test/unit/runtime/Files.h"
 
 #include <cstdint>
@@ -52,6 +54,24 @@ TEST_F(CgroupMemory, TheFirstVersionHasItsOwnNames) {
   writeFile(folder / "memory/job/memory.stat", "total_inactive_file 100\n");
   EXPECT_EQ(left("5:cpu,cpuacct:/other\n4:memory:/job/step\n0::/\n"), 500u);
   EXPECT_EQ(left("5:cpu:/job\n"), UINT64_MAX);
+}
+
+TEST(Storage, SaysWhatWouldTakeLess) {
+  plan::proto::Plan plan;
+  plan.mutable_machine()->set_alignment(64);
+  plan::proto::Role &role = *plan.add_roles();
+  role.add_ranks(0);
+  role.add_ranks(0);
+  const auto add = [&](const char *space, uint64_t bytes) {
+    role.add_arenas()->set_space(space);
+    role.mutable_arenas()->rbegin()->set_bytes(bytes);
+  };
+  add("device", uint64_t(1) << 50);
+  runtime::CpuDevice device;
+  EXPECT_ERROR(runtime::Storage(device, plan, 0, 0), "compile for a smaller micro-batch or use a larger machine");
+  add("host", 4096);
+  EXPECT_ERROR(runtime::Storage(device, plan, 0, 0),
+               "compile for a smaller micro-batch, or with less than 4096 by --host-memory, or use a larger machine");
 }
 
 } // namespace
