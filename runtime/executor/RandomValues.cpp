@@ -35,7 +35,7 @@ void RandomValues::draw(uint64_t block, double (&values)[4]) const {
 void RandomValues::write(DType dtype, uint64_t first, uint64_t count, std::byte *target, unsigned threads) const {
   constexpr uint64_t worthThread = 1 << 14; // elements; some 50 ns each
   const uint64_t parts = std::clamp<uint64_t>(count / worthThread, 1, threads);
-  std::vector<std::jthread> others;
+  std::vector<std::thread> others;
   for (uint64_t part = 1; part < parts; ++part) {
     const uint64_t begin = count * part / parts, end = count * (part + 1) / parts;
     const auto work = [=, this] {
@@ -48,6 +48,8 @@ void RandomValues::write(DType dtype, uint64_t first, uint64_t count, std::byte 
     }
   }
   writePart(dtype, first, count / parts, target);
+  for (std::thread &other : others)
+    other.join();
 }
 
 void RandomValues::writePart(DType dtype, uint64_t first, uint64_t count, std::byte *target) const {
