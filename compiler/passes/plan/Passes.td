@@ -90,7 +90,7 @@ def ReuseDyingOperands : DsPass<"ds-reuse-dying-operands"> {
   }];
   let options = [Option<"alignment", "alignment", "int64_t", "1", "bytes; a power of two">,
                  Option<"reorders", "reorders", "bool", "true", "ds-order-for-memory follows">,
-                 Option<"patience", "patience", "double", "8", "of ds-order-queues">];
+                 Option<"patience", "patience", "double", "1", "of ds-order-queues">];
 }
 
 def OrderQueues : DsPass<"ds-order-queues"> {
@@ -122,7 +122,7 @@ def OrderQueues : DsPass<"ds-order-queues"> {
     compute waits for what is left two of them later, and at the end of the update.
   }];
   let options = [
-    Option<"patience", "patience", "double", "8", "compute waits for the host and for files as if they were so many times slower">,
+    Option<"patience", "patience", "double", "1", "compute waits for the host and for files as if they were so many times slower">,
   ];
 }
 

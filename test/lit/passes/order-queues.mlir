@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-order-queues --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-order-queues=patience=8 --split-input-file | FileCheck %s
 
 // Tests a collective beside compute: it waits for the command before it; what stands behind its await waits for it.
 // CHECK-LABEL: plan.role @main
