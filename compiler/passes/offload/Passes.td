@@ -259,9 +259,8 @@ def ReadAhead : DsPass<"ds-read-ahead", ["::ds::plan::PlanDialect"]> {
       }
     }
     ```
-    What the update reads from files is read while the backward goes on, as late as the drive allows (`dist.links`): one read after
-    another, those among them that the backward has itself; the last would end with the backward if the drive were half as fast. At most `bytes` are
-    read so, of the first updates. They lie in host memory until their updates. Where the backward is called for several
+    What the update reads from files is read while the backward goes on. Reads follow one another, as late as the drive allows
+    (`dist.links`): if it were half as fast, the last would end with the backward. At most `bytes` are read so, of the first updates. They lie in host memory until their updates. Where the backward is called for several
     micro-batches, they are read in front of its last call. Cf. pipeline_read of DeepSpeed's ZeRO-Infinity, which reads beside other
     updates alone.
   }];
