@@ -11,7 +11,7 @@ void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Arguments &...
 #ifdef __CUDACC__
   kernel<<<blocks, threads, 0, stream>>>(arguments...);
 #else
-  shim::launch<kernel>(blocks, threads, arguments...);
+  shim::launch<kernel>(blocks, threads, stream, arguments...);
 #endif
 }
 

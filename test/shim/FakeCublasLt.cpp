@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
 #include "kernels/matmul/GeluTanh.h"
+#include "test/shim/FakeRuntime.h"
 #include "test/shim/Machine.h"
 #include "test/shim/cublasLt.h"
 
@@ -271,7 +272,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cublasLtMatrixLayout_t aLayout, const void *b, cublasLtMatrixLayout_t bLayout,
                               const void *, const void *c, cublasLtMatrixLayout_t, void *d,
                               cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t *algorithm, void *workspace,
-                              size_t workspaceBytes, cudaStream_t) {
+                              size_t workspaceBytes, cudaStream_t stream) {
   const Described p(*description, *aLayout, *bLayout, *dLayout);
   if (!p.fits() || workspaceBytes < algorithm->workspaceBytes)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -280,20 +281,29 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   for (const void *address : {a, b, c, static_cast<const void *>(d)})
     if (uintptr_t(address) % algorithm->alignment != 0)
       return CUBLAS_STATUS_INVALID_VALUE;
-  if (algorithm->workspaceBytes > 0) {
-    if (uintptr_t(workspace) % 256 != 0)
-      return CUBLAS_STATUS_INVALID_VALUE;
-    if (!shim::isUsable(workspace, algorithm->workspaceBytes))
-      return executionFailed;
-    std::memset(workspace, 0xff, algorithm->workspaceBytes);
-  }
+  const size_t scratch = algorithm->workspaceBytes;
+  if (scratch > 0 && uintptr_t(workspace) % 256 != 0)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (scratch > 0 && !shim::isUsable(workspace, scratch))
+    return executionFailed;
   const FakeLtLayout aux{cudaDataType_t(p.auxType()), dLayout->rows,    dLayout->cols,
                          description->auxLeading,     dLayout->batches, description->auxStride};
   if (!isUsable(a, *aLayout) || !isUsable(b, *bLayout) || !isUsable(d, *dLayout) ||
       (p.has(biasBit | biasGradBit) && !shim::isUsable(description->bias, size_t(p.m) * bytesOf(p.biasType()))) ||
       (p.has(auxBit) && !isUsable(description->aux, aux)))
     return executionFailed;
-  for (int32_t batch = 0; batch < dLayout->batches; ++batch)
-    description->compute == CUBLAS_COMPUTE_64F ? compute<double>(p, a, b, d, batch) : compute<float>(p, a, b, d, batch);
-  return CUBLAS_STATUS_SUCCESS;
+  const auto product = [op = *description, left = *aLayout, right = *bLayout, result = *dLayout, a, b, d, workspace,
+                        scratch] {
+    if (scratch > 0)
+      std::memset(workspace, 0xff, scratch);
+    const Described p(op, left, right, result);
+    for (int32_t batch = 0; batch < result.batches; ++batch)
+      op.compute == CUBLAS_COMPUTE_64F ? compute<double>(p, a, b, d, batch) : compute<float>(p, a, b, d, batch);
+  };
+  std::vector<const void *> touched{a, b, d};
+  for (const void *more : {static_cast<const void *>(workspace), static_cast<const void *>(description->bias),
+                           static_cast<const void *>(description->aux)})
+    if (more != nullptr)
+      touched.push_back(more);
+  return shim::submit(stream, {"a product", product, touched}) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : executionFailed;
 }

@@ -91,3 +91,5 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               cublasLtMatrixLayout_t cLayout, void *d, cublasLtMatrixLayout_t dLayout,
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspaceBytes,
                               cudaStream_t stream);
+
+inline size_t cublasLtGetVersion() { return 0; }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "test/shim/FakeRuntime.h"
 #include "test/shim/cuda_runtime_api.h"
 
 #include <bit>
@@ -54,13 +55,19 @@ template <typename... Parameters> struct ParametersOf<void (*)(Parameters...)> {
   using Type = std::tuple<Parameters...>;
 };
 
-/// kernel<<<blocks, threads>>>(arguments...).
-template <auto kernel, typename... Arguments> void launch(dim3 blocks, dim3 threads, const Arguments &...arguments) {
+/// kernel<<<blocks, threads, 0, stream>>>(arguments...).
+template <auto kernel, typename... Arguments>
+void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Arguments &...arguments) {
   using Parameters = typename ParametersOf<decltype(kernel)>::Type;
   static_assert(sizeof(Parameters) <= 32764, "a launch takes 32,764 bytes of parameters");
   const Parameters parameters(arguments...);
+  const char *name = __PRETTY_FUNCTION__;
   const auto thread = [](const void *own) { std::apply(kernel, *static_cast<const Parameters *>(own)); };
-  run({__PRETTY_FUNCTION__, blocks, threads, thread, &parameters, sizeof(Parameters)});
+  std::vector<const void *> touched;
+  std::apply([&](const auto &...own) { (addAddresses(touched, &own, sizeof own), ...); }, parameters);
+  (void)submit(stream, {name,
+                        [=] { run({name, blocks, threads, thread, &parameters, sizeof(Parameters)}); },
+                        touched});
 }
 
 template <typename T> __attribute__((always_inline)) inline T shuffled(unsigned mask, T value, int source) {

@@ -1,7 +1,8 @@
-//===- cuda_runtime_api.h - what kernels need of CUDA, on a host ----------===//
+//===- cuda_runtime_api.h - CUDA's runtime, on a host ---------------------===//
 //
-// Stands in for the toolkit's header of this name where kernels are compiled as C++ (docs/gpu-shim.md). Streams are
-// ignored: a launch has ended when it returns. What a kernel does wrong is the next cudaGetLastError().
+// Stands in for the toolkit's header of this name (docs/gpu-shim.md). What a stream is given runs late and in any legal
+// order (FakeRuntime.h); the null stream alone does its work at once. Only what the product calls is here, with the
+// toolkit's numbers and names.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -9,9 +10,47 @@
 #include <cstddef>
 #include <cstdint>
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorLaunchFailure = 719 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureMerge = 902,
+  cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905,
+  cudaErrorCapturedEvent = 907,
+  cudaErrorStreamCaptureWrongThread = 908,
+  cudaErrorTimeout = 909,
+};
 
 using cudaStream_t = struct CUstream_st *;
+using cudaEvent_t = struct CUevent_st *;
+using cudaGraph_t = struct CUgraph_st *;
+using cudaGraphExec_t = struct CUgraphExec_st *;
+
+enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2,
+};
+
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2;
+
+struct cudaDeviceProp {
+  char name[256];
+  int major, minor;
+};
 
 struct dim3 {
   unsigned x, y, z;
@@ -22,9 +61,47 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
-/// Of the launches since the last question.
+/// The last error of this thread's calls, or of a launch since the last question; an error that ends a device stays.
 cudaError_t cudaGetLastError();
-/// The sentence that says what the last failed launch did wrong.
+/// Of an error that a kernel or a misuse left: the sentence that says what was wrong.
 const char *cudaGetErrorString(cudaError_t error);
+const char *cudaGetErrorName(cudaError_t error);
+
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
+cudaError_t cudaMalloc(void **address, size_t bytes);
+cudaError_t cudaFree(void *address);
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *address);
+cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t stream);
+/// As the toolkit's header has it for C++.
+template <typename T> cudaError_t cudaMalloc(T **address, size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void **>(address), bytes);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);

@@ -35,7 +35,12 @@ template <typename T>
 cudaError_t launch(const Addends &addends, uint32_t n, std::byte *target, uint64_t count, bool accumulate,
                    cudaStream_t stream) noexcept {
   const auto blocks = uint32_t(std::min(maxBlocks, (count + blockThreads - 1) / blockThreads));
-  sumInOrder<T><<<blocks, blockThreads, 0, stream>>>(addends, n, reinterpret_cast<T *>(target), count, accumulate);
+  auto *out = reinterpret_cast<T *>(target);
+#ifdef __CUDACC__
+  sumInOrder<T><<<blocks, blockThreads, 0, stream>>>(addends, n, out, count, accumulate);
+#else // test/shim
+  shim::launch<sumInOrder<T>>(blocks, blockThreads, stream, addends, n, out, count, accumulate);
+#endif
   return cudaGetLastError();
 }
 

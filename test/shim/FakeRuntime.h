@@ -1,0 +1,43 @@
+//===- FakeRuntime.h - streams that run late, in any legal order ----------===//
+//
+// What a GPU's streams leave open is drawn: nothing that a stream is given runs before somebody waits for it or the seed
+// says so, and of all that may run next the seed takes one. A stream keeps its order, and events order streams, so work
+// that needs an order which nobody asked for goes wrong under some seed. DS_FAKE_CUDA_SEED is the first seed of a
+// process, DS_FAKE_CUDA_GPUS the number of its GPUs (1).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "test/shim/cuda_runtime_api.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace shim {
+
+/// 0: what came last runs first; 1: what came first; odd ones above run a little at every call, even ones nothing before
+/// a wait.
+void setSchedule(uint64_t seed);
+
+/// Forgets the errors that ended devices, so that a test may go on after it has seen one.
+void reviveDevices();
+
+struct Work {
+  const char *what;                      ///< "adamwKernel", for errors
+  std::function<void()> run;             ///< on the processor
+  std::vector<const void *> touched;     ///< addresses that must be of live memory when it runs
+  bool onAnyDevice = false;              ///< copies may be on streams of any device
+};
+
+/// Gives the work to a stream, or does it at once where that is null.
+cudaError_t submit(cudaStream_t stream, Work work);
+
+/// Whether all of the bytes are of one allocation of cudaMalloc's or cudaHostAlloc's.
+bool isAllocated(const void *begin, size_t bytes);
+
+/// Adds those of the words of a kernel's parameter that are addresses of CUDA's memory.
+void addAddresses(std::vector<const void *> &found, const void *parameter, size_t bytes);
+
+} // namespace shim

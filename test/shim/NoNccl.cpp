@@ -1,0 +1,18 @@
+//===- NoNccl.cpp - an NCCL that connects nobody --------------------------===//
+//
+// Ranks of one process do without it.
+//
+//===----------------------------------------------------------------------===//
+#include "core/Error.h"
+#include "runtime/comm/nccl/NcclTransport.h"
+#include "runtime/comm/nccl/NcclVersion.h"
+
+namespace ds::runtime {
+
+int ncclVersion() noexcept { return 0; }
+
+std::unique_ptr<Transport> makeNcclTransport(std::unique_ptr<ControlPlane>, int) {
+  throw Error("there is no NCCL here; run all ranks in one process");
+}
+
+} // namespace ds::runtime

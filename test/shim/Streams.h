@@ -1,0 +1,99 @@
+//===- Streams.h - the fake runtime's own objects -------------------------===//
+#pragma once
+
+#include "test/shim/FakeRuntime.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace shim {
+
+/// Something that runs once all that it is behind has run.
+struct Node {
+  std::shared_ptr<const Work> work; ///< nullptr: a place in a stream
+  int device;
+  size_t unmet = 0;
+  bool done = false;
+  std::vector<std::shared_ptr<Node>> next{};
+};
+using NodePointer = std::shared_ptr<Node>;
+
+struct Captured {
+  std::shared_ptr<const Work> work;
+  int device;
+  std::set<size_t> after;
+};
+
+struct Capture {
+  cudaStream_t origin;
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;
+  bool ended = false, invalid = false;
+  std::string why{}; ///< it is invalid
+  std::vector<Captured> nodes{};
+};
+
+struct Allocation {
+  size_t bytes;
+  int device; ///< -1: pinned memory of the host
+  bool freed = false;
+};
+
+/// All of it is guarded by one mutex, which work holds while it runs.
+struct Runtime {
+  Runtime();
+
+  std::mutex mutex;
+  std::map<uintptr_t, Allocation> allocations; ///< also those that were freed: no address is used twice
+  std::set<cudaStream_t> streams;
+  std::set<cudaEvent_t> events;
+  std::vector<std::shared_ptr<Capture>> captures; ///< under way
+  std::vector<NodePointer> ready;
+  std::set<std::pair<int, int>> peers;
+  uint64_t seed;
+  std::mt19937_64 random;
+  cudaError_t broken = cudaSuccess; ///< an error of a kernel or a copy, which ends all devices
+  std::string sentence;
+};
+Runtime &runtime();
+
+/// Remembers the error for cudaGetLastError.
+cudaError_t told(cudaError_t error);
+/// The same, of a misuse that the sentence explains.
+cudaError_t told(cudaError_t error, const std::string &sentence);
+inline cudaError_t toldInvalid(const Capture &capture) {
+  return told(cudaErrorStreamCaptureInvalidated, capture.why);
+}
+
+// With the mutex held.
+NodePointer add(std::shared_ptr<const Work> work, int device, const std::vector<NodePointer> &after);
+void runUntil(const NodePointer &node);
+/// As many as the seed says.
+void runSome();
+/// Where the call may not stand beside a capture that is under way: the error, and that capture is invalid.
+cudaError_t unsafe(const char *call);
+cudaError_t invalidate(Capture &capture, cudaError_t error, const std::string &sentence);
+
+} // namespace shim
+
+struct CUstream_st {
+  int device;
+  shim::NodePointer tail; ///< nullptr or done: idle
+  std::shared_ptr<shim::Capture> capture;
+  std::set<size_t> ends; ///< of the capture: what the next thing is behind
+};
+
+struct CUevent_st {
+  int device;
+  shim::NodePointer node;
+  std::shared_ptr<shim::Capture> capture;
+  std::set<size_t> ends;
+};
