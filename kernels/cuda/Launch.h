@@ -36,8 +36,10 @@ public:
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
     if constexpr (std::is_void_v<decltype(enqueue_(context, operands))>)
       enqueue_(context, operands);
-    else if (Status status = enqueue_(context, operands); !status.ok())
+    else if (Status status = enqueue_(context, operands); !status.ok()) {
+      (void)cudaGetLastError(); // else it would be the next launch's
       return status;
+    }
     return launchStatus(name_.c_str());
   }
 

@@ -64,6 +64,7 @@ public:
   virtual Status beginRecording() noexcept {
     return Status::failure("%s records no runs", std::string(name()).c_str());
   }
+  /// Where it fails, the device is as it was before the recording began.
   virtual Status endRecording(std::unique_ptr<RecordedRun> &run) noexcept { return beginRecording(); }
 
   /// The first failure of any queue, or success. Once there is one, queues drop everything.

@@ -21,6 +21,11 @@ public:
     failed_ = true;
     return true;
   }
+  /// The next one is the first again.
+  void forget() noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failed_ = false;
+  }
   bool failed() const noexcept { return failed_; }
   Status get() const noexcept {
     if (!failed_)

@@ -19,8 +19,8 @@ namespace ds::runtime {
 ///   if (!arrivals.wait([&] { return value >= 3; }))
 ///     return; // something failed; nothing may rely on the value
 ///
-/// Failure is a part of every wait's condition and is never taken back, so nothing that is reset between runs can lose
-/// it.
+/// Failure is a part of every wait's condition, so nothing that is reset between runs can lose it. Only a recording
+/// that failed takes its own back (forget).
 class RunGuard {
 public:
   class Wait;
@@ -31,6 +31,8 @@ public:
 
   /// Ends every wait. Returns whether this failure was the first, which alone is kept.
   bool report(const Status &status) noexcept;
+  /// While nothing waits.
+  void forget() noexcept { failure_.forget(); }
   bool failed() const noexcept { return failure_.failed(); }
   Status get() const noexcept { return failure_.get(); }
 

@@ -34,6 +34,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -251,6 +252,8 @@ void Executor::submit(const Run &run) noexcept {
       status = record(program); // its commands stage their data while they are recorded
     if (status.ok())
       status = recorded_.run(run.program).launch();
+    else if (plan::worldSize(plan_) == 1) // else the others launch theirs
+      status = enqueueInstead(program, status);
     break;
   case RecordedPrograms::Form::Launch:
     if (status.ok())
@@ -282,6 +285,18 @@ Status Executor::record(const plan::proto::Program &program) noexcept {
     return status;
   recorded_.recorded(run_.program, std::move(run));
   return device_.failure(); // of a command
+}
+
+Status Executor::enqueueInstead(const plan::proto::Program &program, const Status &why) noexcept {
+  if (!device_.failure().ok())
+    return why;
+  std::fprintf(stderr, "note: program %s is enqueued command by command, since it could not be recorded: %s\n",
+               program.name().c_str(), why.message());
+  recorded_.giveUp(run_.program);
+  for (Event *event : events_)
+    event->reset();
+  enqueueCalls(program);
+  return Status::success();
 }
 
 Status Executor::launch(const plan::proto::Program &program) noexcept {

@@ -113,6 +113,8 @@ private:
   Rendezvous *rendezvousOf(const plan::proto::Command &command) const;
   void tellWhoWaitsForWhom();
   void enqueueCalls(const plan::proto::Program &program) noexcept;
+  /// After a recording that failed.
+  Status enqueueInstead(const plan::proto::Program &program, const Status &why) noexcept;
   Status launch(const plan::proto::Program &program) noexcept;
   Status record(const plan::proto::Program &program) noexcept;
   void zeroPadding(std::span<const HeldPart> parts) const;

@@ -32,6 +32,8 @@ public:
   }
   void enqueued(uint32_t program) noexcept { states_[program].hasRun = true; }
   void recorded(uint32_t program, std::unique_ptr<RecordedRun> run) noexcept { states_[program].run = std::move(run); }
+  /// It cannot be recorded: its runs are enqueued from here on.
+  void giveUp(uint32_t program) noexcept { states_[program].recordable = false; }
   RecordedRun &run(uint32_t program) const noexcept { return *states_[program].run; }
 
 private:

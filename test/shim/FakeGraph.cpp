@@ -1,6 +1,7 @@
 //===- FakeGraph.cpp - captures of streams, and graphs --------------------===//
 //
-// By the rules of cudaStreamBeginCapture() and cudaThreadExchangeStreamCaptureMode() in CUDA's reference of its runtime.
+// By the rules of cudaStreamBeginCapture() and cudaThreadExchangeStreamCaptureMode() in CUDA's reference of its
+// runtime.
 //
 //===----------------------------------------------------------------------===//
 #include "test/shim/Streams.h"
@@ -31,7 +32,8 @@ cudaError_t unsafe(const char *call) {
   for (const auto &capture : runtime().captures)
     if (capture->mode == cudaStreamCaptureModeGlobal ||
         (capture->mode == cudaStreamCaptureModeThreadLocal && capture->thread == std::this_thread::get_id()))
-      return invalidate(*capture, cudaErrorStreamCaptureUnsupported, std::string(call) + " while a stream is capturing");
+      return invalidate(*capture, cudaErrorStreamCaptureUnsupported,
+                        std::string(call) + " while a stream is capturing");
   return cudaSuccess;
 }
 
@@ -106,6 +108,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long) {
   if (graph == nullptr)
     return told(cudaErrorInvalidValue);
+  if (shim::hasFault("graph"))
+    return told(cudaErrorMemoryAllocation);
   *executable = new CUgraphExec_st{graph->nodes, nullptr};
   return cudaSuccess;
 }
@@ -135,6 +139,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     nodes.push_back(shim::add(node.work, node.device, after));
   }
   nodes.push_back(first);
+  ++runtime().graphs;
   stream->tail = executable->last = shim::add(nullptr, stream->device, nodes);
   shim::runSome();
   return cudaSuccess;

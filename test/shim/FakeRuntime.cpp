@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <sys/mman.h>
 #include <utility>
 
@@ -66,6 +67,7 @@ void run(const Node &node) {
                                                        std::to_string(allocation->device) + " without peer access");
   }
   node.work->run();
+  ++runtime().done;
   if (const char *failure = shim::failure())
     breakDevices(cudaErrorLaunchFailure, failure);
 }
@@ -134,16 +136,29 @@ bool isLive(cudaStream_t stream) { return runtime().streams.contains(stream); }
 
 } // namespace
 
-Runtime::Runtime() : seed(numberOf("DS_FAKE_CUDA_SEED", 2)), random(seed) {}
+Runtime::Runtime() : seed(numberOf("DS_FAKE_CUDA_SEED", 2)), random(seed) {
+  const char *loading = std::getenv("CUDA_MODULE_LOADING");
+  moduleLoading = loading != nullptr ? loading : "lazily";
+  if (numberOf("DS_FAKE_CUDA_REPORT", 0) != 0)
+    std::atexit([] {
+      std::fprintf(stderr, "the fake CUDA ran %zu commands and %zu graphs\n", size_t(runtime().done),
+                   size_t(runtime().graphs));
+    });
+}
+
+std::string moduleLoading() { return runtime().moduleLoading; }
+
+bool hasFault(const char *name) {
+  const char *named = std::getenv("DS_FAKE_CUDA_FAULT");
+  return named != nullptr && std::string_view(named) == name;
+}
 
 Runtime &runtime() {
   static auto *const all = new Runtime; // outlives whatever ends with the process
   return *all;
 }
 
-cudaError_t told(cudaError_t error) {
-  return error == cudaSuccess ? error : told(error, "");
-}
+cudaError_t told(cudaError_t error) { return error == cudaSuccess ? error : told(error, ""); }
 
 cudaError_t told(cudaError_t error, const std::string &sentence) {
   lastSentence = sentence;
@@ -205,10 +220,14 @@ cudaError_t submit(cudaStream_t stream, Work work) {
   if (stream->capture) {
     if (stream->capture->invalid)
       return toldInvalid(*stream->capture);
+    if (stream->capture->nodes.size() == 9 && hasFault("capture"))
+      return invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported,
+                        kernelName(shared->what) + " cannot be captured");
     stream->capture->nodes.push_back({std::move(shared), stream->device, std::move(stream->ends)});
     stream->ends = {stream->capture->nodes.size() - 1};
     return cudaSuccess;
   }
+  stream->before = stream->tail;
   stream->tail = add(std::move(shared), stream->device, {stream->tail});
   runSome();
   return cudaSuccess;
@@ -287,6 +306,7 @@ const char *cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
+  (void)runtime(); // the first call of a process
   *version = 13000;
   return cudaSuccess;
 }
@@ -335,9 +355,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void **address, size_t bytes) {
-  return shim::give(address, bytes, shim::device, "cudaMalloc");
-}
+cudaError_t cudaMalloc(void **address, size_t bytes) { return shim::give(address, bytes, shim::device, "cudaMalloc"); }
 cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned) {
   return shim::give(address, bytes, -1, "cudaHostAlloc");
 }
@@ -385,13 +403,13 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t stream) {
   if (bytes == 0)
     return cudaSuccess;
-  return shim::submit(
-      stream, {"a fill", [address, value, bytes] { std::memset(address, value, bytes); }, rangeOf(address, bytes), true});
+  return shim::submit(stream, {"a fill", [address, value, bytes] { std::memset(address, value, bytes); },
+                               rangeOf(address, bytes), true});
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
   const std::lock_guard lock(runtime().mutex);
-  *stream = new CUstream_st{shim::device, nullptr, nullptr, {}};
+  *stream = new CUstream_st{shim::device, nullptr, nullptr, nullptr, {}};
   runtime().streams.insert(*stream);
   return cudaSuccess;
 }
@@ -457,7 +475,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
                                                     std::to_string(stream->device));
   if (stream->capture && stream->capture->invalid)
     return shim::toldInvalid(*stream->capture);
-  event->node = stream->capture ? nullptr : stream->tail;
+  event->node = stream->capture ? nullptr : shim::hasFault("early") ? stream->before : stream->tail;
   event->capture = stream->capture;
   event->ends = stream->ends;
   shim::runSome();
@@ -483,7 +501,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (stream->capture && event->node)
     return shim::invalidate(*stream->capture, cudaErrorStreamCaptureIsolation,
                             "a stream that is capturing waits for an event that was recorded outside");
-  if (!stream->capture && event->node && !event->node->done)
+  if (!stream->capture && event->node && !event->node->done && !shim::hasFault("waits"))
     stream->tail = shim::add(nullptr, stream->device, {stream->tail, event->node});
   shim::runSome();
   return told(runtime().broken);

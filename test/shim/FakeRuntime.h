@@ -1,9 +1,11 @@
 //===- FakeRuntime.h - streams that run late, in any legal order ----------===//
 //
-// What a GPU's streams leave open is drawn: nothing that a stream is given runs before somebody waits for it or the seed
-// says so, and of all that may run next the seed takes one. A stream keeps its order, and events order streams, so work
-// that needs an order which nobody asked for goes wrong under some seed. DS_FAKE_CUDA_SEED is the first seed of a
-// process, DS_FAKE_CUDA_GPUS the number of its GPUs (1).
+// What a GPU's streams leave open is drawn: nothing that a stream is given runs before somebody waits for it or the
+// seed says so, and of all that may run next the seed takes one. A stream keeps its order, and events order streams, so
+// work that needs an order which nobody asked for goes wrong under some seed. DS_FAKE_CUDA_SEED is the first seed of a
+// process, DS_FAKE_CUDA_GPUS the number of its GPUs (1). DS_FAKE_CUDA_FAULT plants one: `capture`, the tenth thing that
+// is captured cannot be; `graph`, there is no memory for graphs; `waits`, no stream waits for an event; `early`, an
+// event leaves out the last thing of its stream. DS_FAKE_CUDA_REPORT=1 ends a process with a line that says what ran.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -13,22 +15,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace shim {
 
-/// 0: what came last runs first; 1: what came first; odd ones above run a little at every call, even ones nothing before
-/// a wait.
+/// 0: what came last runs first; 1: what came first; odd ones above run a little at every call, even ones nothing
+/// before a wait.
 void setSchedule(uint64_t seed);
+
+/// CUDA_MODULE_LOADING at the first call of the process, or "lazily".
+std::string moduleLoading();
 
 /// Forgets the errors that ended devices, so that a test may go on after it has seen one.
 void reviveDevices();
 
 struct Work {
-  const char *what;                      ///< "adamwKernel", for errors
-  std::function<void()> run;             ///< on the processor
-  std::vector<const void *> touched;     ///< addresses that must be of live memory when it runs
-  bool onAnyDevice = false;              ///< copies may be on streams of any device
+  const char *what;                  ///< "adamwKernel", for errors
+  std::function<void()> run;         ///< on the processor
+  std::vector<const void *> touched; ///< addresses that must be of live memory when it runs
+  bool onAnyDevice = false;          ///< copies may be on streams of any device
 };
 
 /// Gives the work to a stream, or does it at once where that is null.

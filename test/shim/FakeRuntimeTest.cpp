@@ -386,8 +386,7 @@ TEST(FakeRuntime, AKernelRunsOnTheGpuThatIsCurrent) {
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
   launch<addOne>(1, 1, world.streams[0], world.device[0]);
   const cudaError_t error = cudaGetLastError();
-  EXPECT_STREQ(cudaGetErrorString(error),
-               "addOne is launched on a stream of GPU 0 while GPU 1 is current");
+  EXPECT_STREQ(cudaGetErrorString(error), "addOne is launched on a stream of GPU 0 while GPU 1 is current");
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 

@@ -61,17 +61,19 @@ struct Runtime {
   uint64_t seed;
   std::mt19937_64 random;
   cudaError_t broken = cudaSuccess; ///< an error of a kernel or a copy, which ends all devices
-  std::string sentence;
+  std::string sentence{};
+  std::string moduleLoading; ///< at the first call
+  uint64_t done = 0, graphs = 0;
 };
 Runtime &runtime();
+/// Whether DS_FAKE_CUDA_FAULT is it.
+bool hasFault(const char *name);
 
 /// Remembers the error for cudaGetLastError.
 cudaError_t told(cudaError_t error);
 /// The same, of a misuse that the sentence explains.
 cudaError_t told(cudaError_t error, const std::string &sentence);
-inline cudaError_t toldInvalid(const Capture &capture) {
-  return told(cudaErrorStreamCaptureInvalidated, capture.why);
-}
+inline cudaError_t toldInvalid(const Capture &capture) { return told(cudaErrorStreamCaptureInvalidated, capture.why); }
 
 // With the mutex held.
 NodePointer add(std::shared_ptr<const Work> work, int device, const std::vector<NodePointer> &after);
@@ -86,7 +88,8 @@ cudaError_t invalidate(Capture &capture, cudaError_t error, const std::string &s
 
 struct CUstream_st {
   int device;
-  shim::NodePointer tail; ///< nullptr or done: idle
+  shim::NodePointer tail;   ///< nullptr or done: idle
+  shim::NodePointer before; ///< the tail before it
   std::shared_ptr<shim::Capture> capture;
   std::set<size_t> ends; ///< of the capture: what the next thing is behind
 };

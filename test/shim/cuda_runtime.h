@@ -65,9 +65,7 @@ void launch(dim3 blocks, dim3 threads, cudaStream_t stream, const Arguments &...
   const auto thread = [](const void *own) { std::apply(kernel, *static_cast<const Parameters *>(own)); };
   std::vector<const void *> touched;
   std::apply([&](const auto &...own) { (addAddresses(touched, &own, sizeof own), ...); }, parameters);
-  (void)submit(stream, {name,
-                        [=] { run({name, blocks, threads, thread, &parameters, sizeof(Parameters)}); },
-                        touched});
+  (void)submit(stream, {name, [=] { run({name, blocks, threads, thread, &parameters, sizeof(Parameters)}); }, touched});
 }
 
 template <typename T> __attribute__((always_inline)) inline T shuffled(unsigned mask, T value, int source) {

@@ -14,12 +14,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cuda_runtime_api.h>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace ds::runtime {
@@ -141,6 +143,11 @@ std::optional<kernels::RefusedValue> CudaDevice::refused() const noexcept {
   return refused_->caller == 0 ? std::nullopt : std::optional(*refused_);
 }
 
+bool CudaDevice::records() const noexcept {
+  const char *graph = std::getenv("DS_CUDA_GRAPH");
+  return rank_.ranks == 1 && !shared_ && (graph == nullptr || std::string_view(graph) != "0");
+}
+
 Status CudaDevice::beginRecording() noexcept {
   enter();
   // Relaxed: other threads may call CUDA meanwhile, and the queues' threads themselves take part.
@@ -150,6 +157,9 @@ Status CudaDevice::beginRecording() noexcept {
   for (size_t i = 1; i < queues_.size() && error == cudaSuccess; ++i)
     error = queues_[i]->joinRecording(begun_);
   recording_ = error == cudaSuccess;
+  cudaGraph_t none = nullptr;
+  if (error != cudaSuccess && cudaStreamEndCapture(queues_[0]->handle(), &none) == cudaSuccess)
+    (void)cudaGraphDestroy(none);
   return checked(error, "the beginning of a CUDA graph");
 }
 
@@ -179,12 +189,17 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream, std::chrono::millisecon
 }
 
 void CudaDevice::fail(const Status &status) noexcept {
-  if (!guard_.failed())
+  if (recording_) // ends the recording alone, which other ranks need not know
+    (void)guard_.report(status);
+  else if (!guard_.failed())
     (void)guard_.report(agree_ ? agree_(status) : status);
 }
 
 Status CudaDevice::checked(cudaError_t error, const char *place) const noexcept {
-  return error == cudaSuccess ? Status::success() : cudaFailure(error, rank_.rank, place);
+  if (error == cudaSuccess)
+    return Status::success();
+  (void)cudaGetLastError(); // else it would be the next launch's
+  return cudaFailure(error, rank_.rank, place);
 }
 
 } // namespace ds::runtime

@@ -50,8 +50,9 @@ public:
 
   Status beginRun(uint64_t step) noexcept override;
   std::optional<kernels::RefusedValue> refused() const noexcept override;
-  /// Not where ranks share the process or the GPU: they meet on the host, which a graph does not repeat.
-  bool records() const noexcept override { return rank_.ranks == 1 && !shared_; }
+  /// Not where ranks share the process or the GPU: they meet on the host, which a graph does not repeat. Nor where
+  /// DS_CUDA_GRAPH is 0.
+  bool records() const noexcept override;
   Status beginRecording() noexcept override;
   Status endRecording(std::unique_ptr<RecordedRun> &run) noexcept override;
 

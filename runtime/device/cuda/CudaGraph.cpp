@@ -53,6 +53,12 @@ Status CudaDevice::endRecording(std::unique_ptr<RecordedRun> &run) noexcept {
   cudaGraph_t graph = nullptr;
   const cudaError_t end = cudaStreamEndCapture(origin, &graph);
   recording_ = false;
+  if (const Status inside = guard_.get(); !inside.ok()) { // of a command
+    guard_.forget();
+    (void)cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    return inside;
+  }
   error = error == cudaSuccess ? end : error;
   cudaGraphExec_t executable = nullptr;
   if (error == cudaSuccess)

@@ -83,7 +83,10 @@ cudaError_t CudaQueue::leaveRecording(cudaStream_t origin) noexcept {
 }
 
 Status CudaQueue::checked(cudaError_t error) const noexcept {
-  return error == cudaSuccess ? Status::success() : cudaFailure(error, device_.rank(), place_.c_str());
+  if (error == cudaSuccess)
+    return Status::success();
+  (void)cudaGetLastError(); // else it would be the next launch's
+  return cudaFailure(error, device_.rank(), place_.c_str());
 }
 
 void CudaQueue::orFail(cudaError_t error) noexcept {

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -88,6 +89,9 @@ MakeByteMover makeMovers(const std::vector<CudaRank> &ranks) {
 }
 
 std::unique_ptr<Transport> makeNccl(std::unique_ptr<ControlPlane> control, const CudaRank &rank) {
+  // Loading a kernel at its first launch may wait for all that runs on the GPU, so for NCCL's kernels, which wait for
+  // other ranks. Before the first call of CUDA, which reads it.
+  (void)::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const GpuChoice choice = gpuOf(rank);
   if (choice.shared)
     throw Error("rank " + std::to_string(rank.rank) + " shares GPU " + std::to_string(choice.gpu) +

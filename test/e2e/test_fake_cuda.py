@@ -1,0 +1,126 @@
+"""Plans for device cuda train on a machine without a GPU: the device, its kernels and its communication over a fake CUDA runtime whose
+streams run late and in an order that a seed draws (docs/gpu-shim.md)."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import BUILD
+from pipeline_trainer import Cut, trainer  # noqa: F401
+
+DS_RUN = BUILD / "fake-cuda" / "bin" / "ds-run"
+STEPS = 4
+WHOLE = Cut(microbatches=2)
+CUTS = {"zero0": Cut(data=2, microbatches=2), "zero2": Cut(data=2, zero=2), "zero3": Cut(data=2, zero=3, microbatches=2),
+        "pipe": Cut(stages=2, microbatches=4)}
+
+
+class Runs:
+    def __init__(self, trainer, folder):
+        self.trainer, self.folder, self.plans, self.losses_on_cpu, self.done = trainer, folder, {}, {}, {}
+
+    def plan(self, name, cut, machine, *options):
+        key = (name, cut, machine, *options)
+        if key not in self.plans:
+            made = self.trainer.compile(name, cut, "--machine", machine, *options)
+            self.plans[key] = made.rename(made.with_suffix(f".{len(self.plans)}.dsplan"))
+        return self.plans[key]
+
+    def on_cpu(self, name, cut, *options):
+        key = (name, cut, *options)
+        if key not in self.losses_on_cpu:
+            self.losses_on_cpu[key] = self.trainer.run(name, self.plan(name, cut, "cpu", *options), cut.ranks, steps=STEPS)[1]
+        return self.losses_on_cpu[key]
+
+    def on_cuda(self, name, cut, *options, **environment):
+        """Losses, the bytes of the weights, and what ds-run wrote on its standard error."""
+        key = (name, cut, *options, *environment.items())
+        if key not in self.done:
+            self.done[key] = self.train(name, cut, *options, **environment)
+            assert self.done[key][0] == 0, self.done[key][3]
+        return self.done[key][1:]
+
+    def train(self, name, cut, *options, **environment):
+        """The exit code, losses, the bytes of the weights and the standard error."""
+        weights, metrics = self.folder / "weights.safetensors", self.folder / "metrics.jsonl"
+        plan = self.plan(name, cut, "h100x8", *options)
+        done = subprocess.run([DS_RUN, plan, "--data", self.trainer.data(name), "--steps", str(STEPS), "--export", weights,
+                               "--metrics", metrics, "--quiet"], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "DS_FAKE_CUDA_REPORT": "1", **environment})
+        if done.returncode != 0:
+            return done.returncode, [], b"", done.stderr
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        return 0, [line["loss"] for line in lines if "loss" in line], weights.read_bytes(), done.stderr
+
+
+@pytest.fixture(scope="module")
+def runs(trainer, tmp_path_factory):  # noqa: F811
+    return Runs(trainer, tmp_path_factory.mktemp("fake-cuda"))
+
+
+def graphs(stderr):
+    return int(re.search(r"the fake CUDA ran [\d]+ commands and (\d+) graphs", stderr)[1])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_losses_are_the_cpus(name, runs):
+    losses, _, stderr = runs.on_cuda(name, WHOLE)
+    assert losses == pytest.approx(runs.on_cpu(name, WHOLE), rel=1e-5)
+    assert graphs(stderr) == STEPS - 1, "all steps but the first are launched as one graph"
+
+
+def test_bf16(runs):
+    options = ("--set", "bf16.enabled=true")
+    losses, _, stderr = runs.on_cuda("gpt2", WHOLE, *options)
+    assert losses == pytest.approx(runs.on_cpu("gpt2", WHOLE, *options), rel=2e-3)
+    assert graphs(stderr) == STEPS - 1
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "3", "5"])
+@pytest.mark.parametrize("name, cut", [("gpt2", WHOLE), ("gpt2", CUTS["zero3"])])
+def test_no_order_of_streams_changes_a_bit(name, cut, seed, runs):
+    first = runs.on_cuda(name, cut, DS_FAKE_CUDA_GPUS="1")  # under seed 2
+    again = runs.on_cuda(name, cut, DS_FAKE_CUDA_SEED=seed)
+    assert again[:2] == first[:2]
+
+
+def test_a_graph_has_the_bits_of_its_commands(runs):
+    recorded = runs.on_cuda("gpt2", WHOLE)
+    without = runs.on_cuda("gpt2", WHOLE, "--without", "ds-choose-captured-programs")
+    off = runs.on_cuda("gpt2", WHOLE, DS_CUDA_GRAPH="0")
+    assert [graphs(one[2]) for one in (recorded, without, off)] == [STEPS - 1, 0, 0]
+    assert recorded[:2] == without[:2] == off[:2]
+
+
+@pytest.mark.parametrize("fault", ["waits", "early"])
+def test_a_device_that_forgets_is_found(fault, runs):
+    """So that the bits of `test_no_order_of_streams_changes_a_bit` say something."""
+    losses, weights, _ = runs.on_cuda("gpt2", WHOLE, DS_CUDA_GRAPH="0")
+    assert any(runs.train("gpt2", WHOLE, DS_CUDA_GRAPH="0", DS_FAKE_CUDA_FAULT=fault, DS_FAKE_CUDA_SEED=seed)[:3] != (0, losses, weights)
+               for seed in ("0", "1", "3", "4"))
+
+
+@pytest.mark.parametrize("refused, why", [("capture", " cannot be captured (cudaErrorStreamCaptureUnsupported)"),
+                                          ("graph", "the end of a CUDA graph: CUDA says cudaErrorMemoryAllocation")])
+def test_a_step_that_cannot_be_recorded_is_enqueued(refused, why, runs):
+    recorded = runs.on_cuda("gpt2", WHOLE)
+    enqueued = runs.on_cuda("gpt2", WHOLE, DS_FAKE_CUDA_FAULT=refused)
+    assert graphs(enqueued[2]) == 0 and enqueued[:2] == recorded[:2]
+    notes = [line for line in enqueued[2].splitlines() if "could not be recorded" in line]
+    assert len(notes) == 1 and notes[0].startswith("note: program step is enqueued command by command"), enqueued[2]
+    assert why in notes[0]
+
+
+@pytest.mark.parametrize("gpus", ["1", "2"])
+@pytest.mark.parametrize("cut", CUTS)
+def test_ranks_of_one_process(cut, gpus, runs):
+    losses, _, stderr = runs.on_cuda("gpt2", CUTS[cut], DS_FAKE_CUDA_GPUS=gpus)
+    assert losses == pytest.approx(runs.on_cpu("gpt2", CUTS[cut]), rel=1e-5)
+    assert graphs(stderr) == 0, "ranks that share a process meet on the host"
+
+
+def test_info_names_it():
+    done = subprocess.run([DS_RUN, "info"], capture_output=True, text=True)
+    assert done.returncode == 0 and "a processor in place of a GPU" in done.stdout, done.stdout + done.stderr

@@ -1,0 +1,119 @@
+// What of device cuda no other device has, over the fake runtime.
+#include "core/Error.h"
+#include "core/Status.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/Event.h"
+#include "runtime/device/Queue.h"
+#include "runtime/device/RecordedRun.h"
+#include "runtime/device/Task.h"
+#include "runtime/plugins/LoadCuda.h"
+
+#include <cstdlib>
+#include <functional>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace ds::runtime {
+namespace {
+
+class FunctionTask final : public Task {
+public:
+  explicit FunctionTask(std::function<Status(Queue &)> function) : function_(std::move(function)) {}
+  Status run(const Call &, Queue &queue) noexcept override { return function_(queue); }
+
+private:
+  std::function<Status(Queue &)> function_;
+};
+
+/// Two queues: one fills a row, the other copies it behind an event. Ten fills, so that DS_FAKE_CUDA_FAULT has its
+/// tenth thing.
+class FakeCuda : public testing::Test {
+protected:
+  void submit(uint8_t value) {
+    value_ = value;
+    written_.reset();
+    b_->submit(second_, {});
+    a_->submit(first_, {});
+  }
+  void finish() {
+    a_->finish();
+    b_->finish();
+  }
+  std::vector<std::byte> copied() {
+    std::vector<std::byte> read(32);
+    device_->read(read, arena_->base() + 32);
+    return read;
+  }
+  /// Submits a run and records it; the failure, if there is one.
+  Status recorded(uint8_t value, std::unique_ptr<RecordedRun> &run) {
+    if (const Status status = device_->beginRecording(); !status.ok())
+      return status;
+    submit(value);
+    finish();
+    return device_->endRecording(run);
+  }
+
+  const std::unique_ptr<Device> device_ = loadCuda().makeDevice({});
+  const std::unique_ptr<Arena> arena_ = device_->createArena("device", 64, 64);
+  const std::unique_ptr<Queue> a_ = device_->createQueue({.name = "a"}), b_ = device_->createQueue({.name = "b"});
+  uint8_t value_ = 0;
+  FunctionTask fill_{[this](Queue &queue) {
+    for (int i = 0; i < 10; ++i)
+      queue.fill(arena_->base(), value_, 32);
+    return device_->failure();
+  }};
+  FunctionTask copy_{[this](Queue &queue) { return queue.copy(arena_->base() + 32, arena_->base(), 32); }};
+  Event &written_ = device_->createEvent();
+  const CommandList first_ = {{&fill_, {}, {&written_}}}, second_ = {{&copy_, {{&written_, 0}}, {}}};
+};
+
+TEST_F(FakeCuda, ARunThatCannotBeRecordedIsEnqueued) {
+  for (const auto &[refused, why] : {std::pair{"capture", "a fill cannot be captured"},
+                                     std::pair{"graph", "the end of a CUDA graph: CUDA says cudaErrorMemoryAllocation"}}) {
+    ::setenv("DS_FAKE_CUDA_FAULT", refused, 1);
+    std::unique_ptr<RecordedRun> run;
+    const Status status = recorded(3, run);
+    ::unsetenv("DS_FAKE_CUDA_FAULT");
+    EXPECT_NE(std::string(status.message()).find(why), std::string::npos) << status.message();
+    EXPECT_EQ(run, nullptr);
+    EXPECT_TRUE(device_->failure().ok()) << device_->failure().message();
+    submit(5);
+    finish();
+    EXPECT_EQ(copied(), std::vector<std::byte>(32, std::byte(5))) << refused;
+    EXPECT_TRUE(device_->failure().ok()) << device_->failure().message();
+    ASSERT_TRUE(recorded(7, run).ok());
+    ASSERT_TRUE(run->launch().ok());
+    finish();
+    EXPECT_EQ(copied(), std::vector<std::byte>(32, std::byte(7))) << "the next one can";
+  }
+}
+
+TEST_F(FakeCuda, GraphsCanBeTurnedOff) {
+  EXPECT_TRUE(device_->records());
+  ::setenv("DS_CUDA_GRAPH", "0", 1);
+  EXPECT_FALSE(device_->records());
+  ::unsetenv("DS_CUDA_GRAPH");
+}
+
+/// In a process of its own, whose first call of CUDA it makes.
+void connectByNccl() {
+  try {
+    (void)loadCuda().makeNccl(nullptr, {});
+  } catch (const Error &error) {
+    std::fputs(error.what(), stderr);
+    std::exit(3);
+  }
+}
+
+TEST(FakeCudaProcess, NcclsKernelsDoNotMeetModulesThatAreLoadedLazily) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ::unsetenv("CUDA_MODULE_LOADING");
+  EXPECT_EXIT(connectByNccl(), testing::ExitedWithCode(3), "modules are loaded EAGER");
+  ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+  EXPECT_EXIT(connectByNccl(), testing::ExitedWithCode(3), "modules are loaded LAZY") << "the user's word is the last";
+  ::unsetenv("CUDA_MODULE_LOADING");
+}
+
+} // namespace
+} // namespace ds::runtime
