@@ -99,7 +99,7 @@ def test_a_device_that_forgets_is_found(fault, runs):
     """So that the bits of `test_no_order_of_streams_changes_a_bit` say something."""
     losses, weights, _ = runs.on_cuda("gpt2", WHOLE, DS_CUDA_GRAPH="0")
     assert any(runs.train("gpt2", WHOLE, DS_CUDA_GRAPH="0", DS_FAKE_CUDA_FAULT=fault, DS_FAKE_CUDA_SEED=seed)[:3] != (0, losses, weights)
-               for seed in ("0", "1", "3", "4"))
+               for seed in ("0", "4", "6", "8"))
 
 
 @pytest.mark.parametrize("refused, why", [("capture", " cannot be captured (cudaErrorStreamCaptureUnsupported)"),

@@ -69,8 +69,9 @@ protected:
 };
 
 TEST_F(FakeCuda, ARunThatCannotBeRecordedIsEnqueued) {
-  for (const auto &[refused, why] : {std::pair{"capture", "a fill cannot be captured"},
-                                     std::pair{"graph", "the end of a CUDA graph: CUDA says cudaErrorMemoryAllocation"}}) {
+  for (const auto &[refused, why] :
+       {std::pair{"capture", "a fill cannot be captured"},
+        std::pair{"graph", "the end of a CUDA graph: CUDA says cudaErrorMemoryAllocation"}}) {
     ::setenv("DS_FAKE_CUDA_FAULT", refused, 1);
     std::unique_ptr<RecordedRun> run;
     const Status status = recorded(3, run);

@@ -188,6 +188,7 @@ NodePointer add(std::shared_ptr<const Work> work, int gpu, const std::vector<Nod
     }
   if (node->unmet == 0)
     runtime().ready.push_back(node);
+  runtime().idleQueries = 0;
   return node;
 }
 
@@ -445,6 +446,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
                             "cudaStreamQuery of a stream that is capturing");
   if (runtime().broken != cudaSuccess || !stream->tail || stream->tail->done)
     return told(runtime().broken);
+  constexpr uint64_t patience = 20; // so that what other threads are about to enqueue is there to choose from
+  if (runtime().seed % 2 == 0 && ++runtime().idleQueries < patience)
+    return told(cudaErrorNotReady);
   for (uint64_t left = 1 + runtime().random() % 8; left > 0 && shim::runOne(); --left)
     continue;
   return told(cudaErrorNotReady);

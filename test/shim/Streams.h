@@ -64,6 +64,7 @@ struct Runtime {
   std::string sentence{};
   std::string moduleLoading; ///< at the first call
   uint64_t done = 0, graphs = 0;
+  uint64_t idleQueries = 0; ///< since a stream was given something
 };
 Runtime &runtime();
 /// Whether DS_FAKE_CUDA_FAULT is it.
