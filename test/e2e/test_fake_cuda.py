@@ -42,12 +42,13 @@ class Runs:
             assert self.done[key][0] == 0, self.done[key][3]
         return self.done[key][1:]
 
-    def train(self, name, cut, *options, **environment):
-        """The exit code, losses, the bytes of the weights and the standard error."""
+    def train(self, name, cut, *options, run=(), **environment):
+        """The exit code, losses, the bytes of the weights and the standard error. `run`: more of ds-run's arguments."""
         weights, metrics = self.folder / "weights.safetensors", self.folder / "metrics.jsonl"
         plan = self.plan(name, cut, "h100x8", *options)
-        done = subprocess.run([DS_RUN, plan, "--data", self.trainer.data(name), "--steps", str(STEPS), "--export", weights,
-                               "--metrics", metrics, "--quiet"], capture_output=True, text=True, timeout=300,
+        steps = () if "--steps" in run else ("--steps", str(STEPS))
+        done = subprocess.run([DS_RUN, plan, "--data", self.trainer.data(name), *steps, "--export", weights,
+                               "--metrics", metrics, "--quiet", *run], capture_output=True, text=True, timeout=300,
                               env={**os.environ, "DS_FAKE_CUDA_REPORT": "1", **environment})
         if done.returncode != 0:
             return done.returncode, [], b"", done.stderr
@@ -110,7 +111,7 @@ def test_a_step_that_cannot_be_recorded_is_enqueued(refused, why, runs):
     assert graphs(enqueued[2]) == 0 and enqueued[:2] == recorded[:2]
     notes = [line for line in enqueued[2].splitlines() if "could not be recorded" in line]
     assert len(notes) == 1 and notes[0].startswith("note: program step is enqueued command by command"), enqueued[2]
-    assert why in notes[0]
+    assert why in notes[0] and "DS_CUDA_GRAPH=0" in notes[0]
 
 
 @pytest.mark.parametrize("gpus", ["1", "2"])
@@ -119,6 +120,23 @@ def test_ranks_of_one_process(cut, gpus, runs):
     losses, _, stderr = runs.on_cuda("gpt2", CUTS[cut], DS_FAKE_CUDA_GPUS=gpus)
     assert losses == pytest.approx(runs.on_cpu("gpt2", CUTS[cut]), rel=1e-5)
     assert graphs(stderr) == 0, "ranks that share a process meet on the host"
+
+
+@pytest.mark.parametrize("check", ["--check-memory", "--check-numerics", "--trace", "--save"])
+def test_what_looks_at_a_run_changes_no_bit(check, runs, tmp_path):
+    more = {"--trace": (tmp_path / "trace.json",), "--save": (tmp_path / "saved",)}.get(check, ())
+    losses, weights, _ = runs.on_cuda("gpt2", WHOLE)
+    code, again, same, stderr = runs.train("gpt2", WHOLE, run=(check, *more))
+    assert (code, again, same) == (0, losses, weights), stderr
+    assert graphs(stderr) == (STEPS - 1 if check == "--save" else 0)
+
+
+def test_a_saved_run_is_resumed(runs, tmp_path):
+    losses, weights, _ = runs.on_cuda("gpt2", WHOLE)
+    code, first, *_ = runs.train("gpt2", WHOLE, run=("--save", tmp_path / "saved", "--steps", str(STEPS // 2)))
+    assert (code, first) == (0, losses[:STEPS // 2])
+    code, all_steps, same, stderr = runs.train("gpt2", WHOLE, run=("--resume", tmp_path / "saved"))
+    assert (code, all_steps, same) == (0, losses, weights), stderr
 
 
 def test_info_names_it():

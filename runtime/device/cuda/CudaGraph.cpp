@@ -32,6 +32,12 @@ private:
   const cudaStream_t stream_;
 };
 
+/// A failure, with what would work.
+Status orWithout(const Status &status) noexcept {
+  return status.ok() ? status
+                     : Status::failure("%s; DS_CUDA_GRAPH=0, on all ranks alike, leaves graphs out", status.message());
+}
+
 /// An executable graph of what was recorded; the plain one is not needed any more.
 cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t &executable) noexcept {
   cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
@@ -56,8 +62,8 @@ Status CudaDevice::endRecording(std::unique_ptr<RecordedRun> &run) noexcept {
   if (const Status inside = guard_.get(); !inside.ok()) { // of a command
     guard_.forget();
     (void)cudaGraphDestroy(graph);
-    (void)cudaGetLastError();
-    return inside;
+    (void)cudaGetLastError(); // else it would be the next launch's
+    return orWithout(inside);
   }
   error = error == cudaSuccess ? end : error;
   cudaGraphExec_t executable = nullptr;
@@ -65,7 +71,7 @@ Status CudaDevice::endRecording(std::unique_ptr<RecordedRun> &run) noexcept {
     error = instantiate(graph, origin, executable);
   if (error == cudaSuccess)
     run = std::make_unique<CudaGraph>(*this, executable, origin);
-  return checked(error, "the end of a CUDA graph");
+  return orWithout(checked(error, "the end of a CUDA graph"));
 }
 
 } // namespace ds::runtime
