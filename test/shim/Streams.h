@@ -76,8 +76,18 @@ cudaError_t told(cudaError_t error);
 cudaError_t told(cudaError_t error, const std::string &sentence);
 inline cudaError_t toldInvalid(const Capture &capture) { return told(cudaErrorStreamCaptureInvalidated, capture.why); }
 
+/// Of the variable of the environment.
+uint64_t numberOf(const char *variable, uint64_t otherwise);
+/// Of the calling thread.
+int &currentDevice();
+
 // With the mutex held.
+bool isLive(cudaStream_t stream);
+/// The allocation that the address lies in, or nullptr.
+const Allocation *allocationAt(const void *address);
 NodePointer add(std::shared_ptr<const Work> work, int device, const std::vector<NodePointer> &after);
+/// One of those that may run next. False: there is none.
+bool runOne();
 void runUntil(const NodePointer &node);
 /// As many as the seed says.
 void runSome();

@@ -1,0 +1,110 @@
+//===- FakeStreams.cpp - streams and events -------------------------------===//
+#include "test/shim/Streams.h"
+
+#include <string>
+
+using shim::runtime;
+using shim::told;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+  const std::lock_guard lock(runtime().mutex);
+  *stream = new CUstream_st{shim::currentDevice(), nullptr, nullptr, nullptr, {}};
+  runtime().streams.insert(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(runtime().mutex);
+  if (runtime().streams.erase(stream) == 0)
+    return told(cudaErrorInvalidResourceHandle);
+  if (stream->capture)
+    (void)shim::invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported,
+                           "cudaStreamDestroy of a stream that is capturing");
+  delete stream; // what it was given still runs
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const std::lock_guard lock(runtime().mutex);
+  if (!shim::isLive(stream))
+    return told(cudaErrorInvalidResourceHandle);
+  if (stream->capture)
+    return shim::invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported,
+                            "cudaStreamSynchronize of a stream that is capturing");
+  shim::runUntil(stream->tail);
+  return told(runtime().broken);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard lock(runtime().mutex);
+  if (!shim::isLive(stream))
+    return told(cudaErrorInvalidResourceHandle);
+  if (stream->capture)
+    return shim::invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported,
+                            "cudaStreamQuery of a stream that is capturing");
+  if (runtime().broken != cudaSuccess || !stream->tail || stream->tail->done)
+    return told(runtime().broken);
+  constexpr uint64_t patience = 20; // so that what other threads are about to enqueue is there to choose from
+  if (runtime().seed % 2 == 0 && ++runtime().idleQueries < patience)
+    return told(cudaErrorNotReady);
+  for (uint64_t left = 1 + runtime().random() % 8; left > 0 && shim::runOne(); --left)
+    continue;
+  return told(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+  const std::lock_guard lock(runtime().mutex);
+  *event = new CUevent_st{shim::currentDevice(), nullptr, nullptr, {}};
+  runtime().events.insert(*event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::lock_guard lock(runtime().mutex);
+  if (runtime().events.erase(event) == 0)
+    return told(cudaErrorInvalidResourceHandle);
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(runtime().mutex);
+  if (!runtime().events.contains(event) || !shim::isLive(stream))
+    return told(cudaErrorInvalidResourceHandle);
+  if (event->device != stream->device)
+    return told(cudaErrorInvalidResourceHandle, "an event of GPU " + std::to_string(event->device) +
+                                                    " is recorded on a stream of GPU " +
+                                                    std::to_string(stream->device));
+  if (stream->capture && stream->capture->invalid)
+    return shim::toldInvalid(*stream->capture);
+  event->node = stream->capture ? nullptr : shim::hasFault("early") ? stream->before : stream->tail;
+  event->capture = stream->capture;
+  event->ends = stream->ends;
+  shim::runSome();
+  return told(runtime().broken);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard lock(runtime().mutex);
+  if (!runtime().events.contains(event) || !shim::isLive(stream))
+    return told(cudaErrorInvalidResourceHandle);
+  const auto &from = event->capture;
+  if (from && from->ended)
+    return told(cudaErrorCapturedEvent, "a wait for an event that was last recorded in a capture, which has ended");
+  if (from && stream->capture && from != stream->capture)
+    return shim::invalidate(*from, cudaErrorStreamCaptureMerge, "a wait that would join two captures");
+  if (from && from->invalid)
+    return shim::toldInvalid(*from);
+  if (from) { // a fork, or a join
+    stream->capture = from;
+    stream->ends.insert(event->ends.begin(), event->ends.end());
+    return cudaSuccess;
+  }
+  if (stream->capture && event->node)
+    return shim::invalidate(*stream->capture, cudaErrorStreamCaptureIsolation,
+                            "a stream that is capturing waits for an event that was recorded outside");
+  if (!stream->capture && event->node && !event->node->done && !shim::hasFault("waits"))
+    stream->tail = shim::add(nullptr, stream->device, {stream->tail, event->node});
+  shim::runSome();
+  return told(runtime().broken);
+}
