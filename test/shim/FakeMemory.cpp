@@ -123,7 +123,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   const std::lock_guard lock(runtime().mutex);
   if (peer < 0 || peer >= shim::gpus() || peer == shim::currentDevice())
     return told(cudaErrorInvalidDevice);
-  return runtime().peers.insert({shim::currentDevice(), peer}).second ? cudaSuccess : told(cudaErrorPeerAccessAlreadyEnabled);
+  return runtime().peers.insert({shim::currentDevice(), peer}).second ? cudaSuccess
+                                                                      : told(cudaErrorPeerAccessAlreadyEnabled);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
@@ -133,7 +134,9 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void **address, size_t bytes) { return shim::give(address, bytes, shim::currentDevice(), "cudaMalloc"); }
+cudaError_t cudaMalloc(void **address, size_t bytes) {
+  return shim::give(address, bytes, shim::currentDevice(), "cudaMalloc");
+}
 cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned) {
   return shim::give(address, bytes, -1, "cudaHostAlloc");
 }

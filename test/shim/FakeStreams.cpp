@@ -1,7 +1,10 @@
 //===- FakeStreams.cpp - streams and events -------------------------------===//
 #include "test/shim/Streams.h"
 
+#include <chrono>
+#include <mutex>
 #include <string>
+#include <thread>
 
 using shim::runtime;
 using shim::told;
@@ -36,7 +39,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  const std::lock_guard lock(runtime().mutex);
+  std::unique_lock lock(runtime().mutex);
   if (!shim::isLive(stream))
     return told(cudaErrorInvalidResourceHandle);
   if (stream->capture)
@@ -44,9 +47,12 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
                             "cudaStreamQuery of a stream that is capturing");
   if (runtime().broken != cudaSuccess || !stream->tail || stream->tail->done)
     return told(runtime().broken);
-  constexpr uint64_t patience = 20; // so that what other threads are about to enqueue is there to choose from
-  if (runtime().seed % 2 == 0 && ++runtime().idleQueries < patience)
+  constexpr uint64_t patience = 20;
+  if (runtime().seed % 2 == 0 && ++runtime().idleQueries < patience) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1)); // what other threads are about to enqueue may come first
     return told(cudaErrorNotReady);
+  }
   for (uint64_t left = 1 + runtime().random() % 8; left > 0 && shim::runOne(); --left)
     continue;
   return told(cudaErrorNotReady);
