@@ -21,7 +21,7 @@
 namespace shim {
 
 /// 0: what came last runs first; 1: what came first; odd ones above run a little at every call, even ones nothing
-/// before a wait, nor at a query while other threads enqueue.
+/// before a wait.
 void setSchedule(uint64_t seed);
 
 /// CUDA_MODULE_LOADING at the first call of the process, or "lazily".
