@@ -237,8 +237,7 @@ void Executor::submit(const Run &run) noexcept {
     flight_->run().step = run.step;
     flight_->run().program = run.program;
   }
-  for (Event *event : events_)
-    event->reset();
+  resetEvents();
   const plan::proto::Program &program = role_.programs(int(run.program));
   Status status = device_.beginRun(run.step);
   switch (recorded_.next(run.program)) {
@@ -262,6 +261,11 @@ void Executor::submit(const Run &run) noexcept {
   }
   if (!status.ok())
     device_.fail(status);
+}
+
+void Executor::resetEvents() noexcept {
+  for (Event *event : events_)
+    event->reset();
 }
 
 void Executor::enqueueCalls(const plan::proto::Program &program) noexcept {
@@ -293,8 +297,7 @@ Status Executor::enqueueInstead(const plan::proto::Program &program, const Statu
   std::fprintf(stderr, "note: program %s is enqueued command by command, since it could not be recorded: %s\n",
                program.name().c_str(), why.message());
   recorded_.giveUp(run_.program);
-  for (Event *event : events_)
-    event->reset();
+  resetEvents();
   enqueueCalls(program);
   return Status::success();
 }

@@ -112,6 +112,7 @@ private:
   void makeQueues(const ExecutorOptions &options);
   Rendezvous *rendezvousOf(const plan::proto::Command &command) const;
   void tellWhoWaitsForWhom();
+  void resetEvents() noexcept;
   void enqueueCalls(const plan::proto::Program &program) noexcept;
   /// After a recording that failed.
   Status enqueueInstead(const plan::proto::Program &program, const Status &why) noexcept;
