@@ -17,6 +17,7 @@ BUILD = Path(os.environ.get("DS_BUILD_DIR", REPOSITORY / "build" / "release"))
 ON_GPU = os.environ.get("DS_TEST_DEVICE") == "cuda"
 BINARIES = Path(os.environ.get("DS_BINARIES", BUILD / "bin"))
 FOLDERS = {"ds-opt": BINARIES, "ds-run": REPOSITORY / "build" / "cuda" / "bin" if ON_GPU else BINARIES}
+FAKE_CUDA = BUILD / "fake-cuda" / "bin"  # tools that have device cuda without a GPU (test/shim)
 GPU = REPOSITORY / "test" / "e2e" / "gpu.json"
 
 

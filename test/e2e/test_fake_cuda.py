@@ -7,10 +7,10 @@ import re
 import subprocess
 
 import pytest
-from conftest import BUILD
+from conftest import FAKE_CUDA
 from pipeline_trainer import Cut, trainer  # noqa: F401
 
-DS_RUN = BUILD / "fake-cuda" / "bin" / "ds-run"
+DS_RUN = FAKE_CUDA / "ds-run"
 STEPS = 4
 WHOLE = Cut(microbatches=2)
 CUTS = {"zero0": Cut(data=2, microbatches=2), "zero2": Cut(data=2, zero=2), "zero3": Cut(data=2, zero=3, microbatches=2),
