@@ -130,7 +130,6 @@ NodePointer add(std::shared_ptr<const Work> work, int gpu, const std::vector<Nod
     }
   if (node->unmet == 0)
     runtime().ready.push_back(node);
-  runtime().idleQueries = 0;
   return node;
 }
 
@@ -170,7 +169,6 @@ cudaError_t submit(cudaStream_t stream, Work work) {
     stream->ends = {stream->capture->nodes.size() - 1};
     return cudaSuccess;
   }
-  stream->before = stream->tail;
   stream->tail = add(std::move(shared), stream->device, {stream->tail});
   runSome();
   return cudaSuccess;

@@ -1,17 +1,15 @@
 //===- FakeStreams.cpp - streams and events -------------------------------===//
 #include "test/shim/Streams.h"
 
-#include <chrono>
 #include <mutex>
 #include <string>
-#include <thread>
 
 using shim::runtime;
 using shim::told;
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
   const std::lock_guard lock(runtime().mutex);
-  *stream = new CUstream_st{shim::currentDevice(), nullptr, nullptr, nullptr, {}};
+  *stream = new CUstream_st{shim::currentDevice(), nullptr, nullptr, {}};
   runtime().streams.insert(*stream);
   return cudaSuccess;
 }
@@ -39,7 +37,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  std::unique_lock lock(runtime().mutex);
+  const std::lock_guard lock(runtime().mutex);
   if (!shim::isLive(stream))
     return told(cudaErrorInvalidResourceHandle);
   if (stream->capture)
@@ -47,13 +45,6 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
                             "cudaStreamQuery of a stream that is capturing");
   if (runtime().broken != cudaSuccess || !stream->tail || stream->tail->done)
     return told(runtime().broken);
-  // A planted fault shows on a busy machine, too: what other threads are about to enqueue is there to choose from.
-  const uint64_t patience = shim::hasFault("waits") || shim::hasFault("early") ? 200 : 0;
-  if (++runtime().idleQueries < patience) {
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return told(cudaErrorNotReady);
-  }
   for (uint64_t left = 1 + runtime().random() % 8; left > 0 && shim::runOne(); --left)
     continue;
   return told(cudaErrorNotReady);
@@ -84,7 +75,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
                                                     std::to_string(stream->device));
   if (stream->capture && stream->capture->invalid)
     return shim::toldInvalid(*stream->capture);
-  event->node = stream->capture ? nullptr : shim::hasFault("early") ? stream->before : stream->tail;
+  event->node = stream->capture ? nullptr : stream->tail;
   event->capture = stream->capture;
   event->ends = stream->ends;
   shim::runSome();
@@ -110,7 +101,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (stream->capture && event->node)
     return shim::invalidate(*stream->capture, cudaErrorStreamCaptureIsolation,
                             "a stream that is capturing waits for an event that was recorded outside");
-  if (!stream->capture && event->node && !event->node->done && !shim::hasFault("waits"))
+  if (!stream->capture && event->node && !event->node->done)
     stream->tail = shim::add(nullptr, stream->device, {stream->tail, event->node});
   shim::runSome();
   return told(runtime().broken);

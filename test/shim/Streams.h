@@ -64,7 +64,6 @@ struct Runtime {
   std::string sentence{};
   std::string moduleLoading; ///< at the first call
   uint64_t done = 0, graphs = 0;
-  uint64_t idleQueries = 0; ///< since a stream was given something
 };
 Runtime &runtime();
 /// Whether DS_FAKE_CUDA_FAULT is it.
@@ -99,8 +98,7 @@ cudaError_t invalidate(Capture &capture, cudaError_t error, const std::string &s
 
 struct CUstream_st {
   int device;
-  shim::NodePointer tail;   ///< nullptr or done: idle
-  shim::NodePointer before; ///< the tail before it
+  shim::NodePointer tail; ///< nullptr or done: idle
   std::shared_ptr<shim::Capture> capture;
   std::set<size_t> ends; ///< of the capture: what the next thing is behind
 };
