@@ -1,4 +1,4 @@
-//===- CheckPrograms.cpp - calls, metrics, and the lives of buffers -------===//
+//===- CheckPrograms.cpp - calls, tails, metrics, and lives of buffers ------===//
 #include "core/DType.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
@@ -36,23 +36,48 @@ void checkCalls(const proto::Plan &plan, const proto::Role &role, const proto::P
                       std::to_string(program.calls_size()) + " calls, more than 2^26 or 2^20");
 }
 
-void checkMetric(const proto::Role &role, const proto::Metric &metric, const std::string &place) {
-  checkIndex(metric.source().buffer(), role.buffers_size(), "buffer", place);
-  const proto::Buffer &buffer = role.buffers(int(metric.source().buffer()));
-  const uint64_t bytes = checkTensorBytes(metric.source().dtype(), metric.source().shape(), place);
-  const DType dtype = checkDType(metric.source().dtype(), place);
-  if (!isWideFloat(dtype) && dtype != DType::I64)
-    refuse(place, "it is " + std::string(name(dtype)) + ", not float32, float64 or int64");
+/// What the host reads between commands. `types`: "float32"; `isOne`: whether a type is one of them.
+void checkScalar(const proto::Role &role, const proto::Operand &scalar, const char *types, bool (*isOne)(DType),
+                 const std::string &place) {
+  checkIndex(scalar.buffer(), role.buffers_size(), "buffer", place);
+  const proto::Buffer &buffer = role.buffers(int(scalar.buffer()));
+  const uint64_t bytes = checkTensorBytes(scalar.dtype(), scalar.shape(), place);
+  const DType dtype = checkDType(scalar.dtype(), place);
+  if (!isOne(dtype))
+    refuse(place, "it is " + std::string(name(dtype)) + ", not " + types);
   if (bytes != uint64_t(byteSize(dtype)))
-    refuse(place, "its shape " + shapeText(metric.source().shape()) + " is no scalar");
-  if (bytes > buffer.bytes() || metric.source().byte_offset() > buffer.bytes() - bytes)
-    refuse(place, "it passes the end of " + describe("buffer", metric.source().buffer(), buffer.name()));
-  if (metric.source().access() != proto::Operand::READ)
+    refuse(place, "its shape " + shapeText(scalar.shape()) + " is no scalar");
+  if (bytes > buffer.bytes() || scalar.byte_offset() > buffer.bytes() - bytes)
+    refuse(place, "it passes the end of " + describe("buffer", scalar.buffer(), buffer.name()));
+  if (scalar.access() != proto::Operand::READ)
     refuse(place, "its access must be READ");
+}
+
+bool isMetricType(DType dtype) { return isWideFloat(dtype) || dtype == DType::I64; }
+
+void checkMetric(const proto::Role &role, const proto::Metric &metric, const std::string &place) {
+  checkScalar(role, metric.source(), "float32, float64 or int64", isMetricType, place);
   if (metric.source().rank_stride() != 0)
     refuse(place, "it has a rank_stride, but rank 0's value is the metric");
+  const proto::Buffer &buffer = role.buffers(int(metric.source().buffer()));
   if (buffer.scope() != proto::Buffer::PLAN && buffer.scope() != proto::Buffer::STEP)
     refuse(place, "its buffer must have scope PLAN or STEP to be there when the run has ended");
+}
+
+void checkTail(const proto::Role &role, const proto::Program &program, const std::string &place) {
+  const proto::Tail &tail = program.tail();
+  if (program.captured())
+    refuse(place, "it is captured and has a tail, but a record is launched whole");
+  if (tail.first_call() == 0 || tail.first_call() >= uint32_t(program.calls_size()))
+    refuse(place, "its tail begins at call " + std::to_string(tail.first_call()) + ", but must begin behind call 0 " +
+                      "and before the end, which is at " + std::to_string(program.calls_size()));
+  const std::string here = place + ", unless_one of the tail";
+  checkScalar(role, tail.unless_one(), "float32", [](DType dtype) { return dtype == DType::F32; }, here);
+  if (tail.unless_one().rank_stride() != 0)
+    refuse(here, "it has a rank_stride, but every rank must find the same value");
+  const proto::Buffer &buffer = role.buffers(int(tail.unless_one().buffer()));
+  if (buffer.scope() != proto::Buffer::PLAN && buffer.scope() != proto::Buffer::STEP)
+    refuse(here, "its buffer must have scope PLAN or STEP to be there when the calls before the tail have ended");
 }
 
 /// A record of a run holds what a device does by itself: no cpu keeps one, and no file of an nvme arena is part of one.
@@ -69,6 +94,8 @@ void checkProgram(const proto::Plan &plan, const proto::Role &role, const proto:
   checkCalls(plan, role, program, place);
   if (program.captured())
     checkCaptured(plan, role, place);
+  if (program.has_tail())
+    checkTail(role, program, place);
   OwnNames names("metric");
   for (int i = 0; i < program.metrics_size(); ++i) {
     const proto::Metric &metric = program.metrics(i);
@@ -121,10 +148,12 @@ namespace {
 struct Shared {
   uint32_t microbatches; // of a run
   bool captured;         // a rank that launches a record cannot meet one that does not (NCCL)
+  bool tail;             // likewise one that makes its tail and one that has ended
   bool operator==(const Shared &) const = default;
 
   std::string text() const {
-    return "of " + std::to_string(microbatches) + " micro-batches" + (captured ? " that is captured" : "");
+    return "of " + std::to_string(microbatches) + " micro-batches" + (captured ? " that is captured" : "") +
+           (tail ? " that has a tail" : "");
   }
 };
 
@@ -135,14 +164,15 @@ std::optional<Shared> sharedOf(const proto::Role &role, const std::string &name)
       uint32_t count = 0;
       for (const proto::Call &call : program.calls())
         count = std::max(count, call.microbatch() + 1);
-      return Shared{count, program.captured()};
+      return Shared{count, program.captured(), program.has_tail()};
     }
   return std::nullopt;
 }
 
 } // namespace
 
-/// Every rank runs the same program at the same time, over as many micro-batches, and recorded or not.
+/// Every rank runs the same program at the same time, over as many micro-batches, recorded or not, and with a tail or
+/// not.
 void checkSamePrograms(const proto::Plan &plan) {
   const proto::Role &first = plan.roles(0);
   const auto text = [](const std::optional<Shared> &shared) { return shared ? shared->text() : "that it has not"; };

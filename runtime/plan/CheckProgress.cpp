@@ -28,7 +28,8 @@ std::string meetingPoint(const proto::Plan &plan, const proto::Command &command)
   return describe("channel", channel, plan.channels(int(channel)).name());
 }
 
-[[noreturn]] void refuseDeadlock(const proto::Plan &plan, const std::string &program, const Deadlock &deadlock) {
+[[noreturn]] void refuseDeadlock(const proto::Plan &plan, const std::string &program, const Deadlock &deadlock,
+                                 bool withTail) {
   const Instance &instance = deadlock.instance;
   const proto::Role &role = plan.roles(int(instance.role));
   const auto queueName = [&](const Instance &one) { return plan.roles(int(one.role)).queues(int(one.queue)).name(); };
@@ -42,15 +43,18 @@ std::string meetingPoint(const proto::Plan &plan, const proto::Command &command)
   if (deadlock.heldBack)
     what += note("queue " + queueName(*deadlock.heldBack) + ", which could end that, stands before " +
                  text(plan, program, *deadlock.heldBack));
-  refuse(text(plan, program, instance), "queue " + queueName(instance) + " would wait for ever for " + what);
+  refuse(text(plan, program, instance), "queue " + queueName(instance) + " would wait for ever " +
+                                            (withTail ? "for " : "where the tail is not run, for ") + what);
 }
 
 } // namespace
 
 void checkProgress(const proto::Plan &plan, RolePeers &peers) {
   for (const proto::Program &program : plan.roles(0).programs()) // all have the same
-    if (const std::optional<Deadlock> deadlock = simulate(plan, program.name(), peers, nullptr))
-      refuseDeadlock(plan, program.name(), *deadlock);
+    for (const bool withTail : {false, true})
+      if (withTail || program.has_tail())
+        if (const std::optional<Deadlock> deadlock = simulate(plan, program.name(), peers, nullptr, withTail))
+          refuseDeadlock(plan, program.name(), *deadlock, withTail);
 }
 
 } // namespace ds::plan

@@ -5,6 +5,7 @@
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace ds::plan {
@@ -79,6 +80,36 @@ void checkBucketPart(const proto::Plan &plan, const proto::Buffer &buffer, const
                       std::to_string(bytes) + " from element 0 on");
 }
 
+/// The two must be places of one kind in one file, and one of them must say what both are for.
+void checkNext(const proto::Role &role, const proto::Buffer &buffer, const std::string &place) {
+  checkIndex(buffer.next_of(), role.buffers_size(), "buffer", place);
+  const proto::Buffer &other = role.buffers(int(buffer.next_of()));
+  const std::string of = "the next of " + describe("buffer", buffer.next_of(), other.name());
+  if (buffer.scope() != proto::Buffer::PLAN || role.arenas(int(buffer.arena())).space() != "nvme")
+    refuse(place, "it is " + of + ", so its scope must be PLAN and its space nvme, but they are " +
+                      proto::Buffer::Scope_Name(buffer.scope()) + " and " + role.arenas(int(buffer.arena())).space());
+  if (buffer.has_variable() || buffer.has_bucket())
+    refuse(place, "it is " + of + ", and takes over what that holds, so it cannot hold a variable or bucket itself");
+  if (!other.has_variable() && !other.has_bucket())
+    refuse(place, "it is " + of + ", which holds no variable or bucket that it could take over");
+  if (other.arena() != buffer.arena() || other.bytes() != buffer.bytes())
+    refuse(place, "it is " + of + ", but has " + std::to_string(buffer.bytes()) + " bytes in arena " +
+                      std::to_string(buffer.arena()) + ", and that " + std::to_string(other.bytes()) + " in arena " +
+                      std::to_string(other.arena()) + "; to exchange what they hold they must agree");
+}
+
+/// A run that wrote two next states would not know which of them it left.
+void checkNexts(const proto::Role &role) {
+  std::map<uint32_t, int> first; // by buffer: its next
+  for (int i = 0; i < role.buffers_size(); ++i)
+    if (const proto::Buffer &buffer = role.buffers(i); buffer.has_next_of())
+      if (const auto [known, isNew] = first.try_emplace(buffer.next_of(), i); !isNew)
+        refuse(describe("buffer", i, buffer.name()),
+               "it is the next of " + describe("buffer", buffer.next_of(), role.buffers(int(buffer.next_of())).name()) +
+                   ", but " + describe("buffer", known->second, role.buffers(known->second).name()) +
+                   " is that already");
+}
+
 void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
   const proto::Buffer &buffer = role.buffers(index);
   const std::string place = describe("buffer", index, buffer.name());
@@ -98,6 +129,8 @@ void checkBuffer(const proto::Plan &plan, const proto::Role &role, int index) {
     checkBucketPart(plan, buffer, place);
   else if (buffer.shard())
     refuse(place, "it is a shard, but of no bucket");
+  if (buffer.has_next_of())
+    checkNext(role, buffer, place);
   if (buffer.scope() == proto::Buffer::PLAN && buffer.lives_size() > 0)
     refuse(place, "its scope is PLAN, so it lives always and has no list of lives");
 }
@@ -108,6 +141,7 @@ void checkStorage(const proto::Plan &plan, const proto::Role &role) {
   checkArenas(plan, role);
   for (int i = 0; i < role.buffers_size(); ++i)
     checkBuffer(plan, role, i);
+  checkNexts(role);
 }
 
 } // namespace ds::plan

@@ -67,6 +67,8 @@ public:
     for (proto::Buffer &buffer : *role.mutable_buffers()) {
       if (buffer.has_variable() && !numbers_.variables.empty())
         buffer.set_variable(numbers_.variables[buffer.variable()]);
+      if (buffer.has_next_of() && !numbers_.buffers.empty())
+        buffer.set_next_of(numbers_.buffers[buffer.next_of()]);
       for (proto::Life &life : *buffer.mutable_lives()) {
         life.set_program(life.program() + numbers_.programs);
         life.set_birth_routine(life.birth_routine() + numbers_.routines);
@@ -81,6 +83,8 @@ public:
         call.set_routine(call.routine() + numbers_.routines);
       for (proto::Metric &metric : *program.mutable_metrics())
         change(*metric.mutable_source());
+      if (program.has_tail())
+        change(*program.mutable_tail()->mutable_unless_one());
     }
   }
 

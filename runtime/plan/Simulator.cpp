@@ -2,6 +2,7 @@
 #include "runtime/plan/Simulator.h"
 
 #include "runtime/plan/RolePeers.h"
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ struct Cursor {
 struct RoleRun {
   const proto::Role *role = nullptr;
   const proto::Program *program = nullptr;
+  int calls = 0;                          // of the program, that are made
   std::vector<std::vector<Listed>> lists; // by routine and queue
   std::vector<Cursor> cursors;            // by queue
   std::vector<uint64_t> events;
@@ -62,10 +64,10 @@ struct RoleRun {
 
 class Simulator {
 public:
-  Simulator(const proto::Plan &plan, const std::string &program, RolePeers &peers, RunObserver *observer)
+  Simulator(const proto::Plan &plan, const std::string &program, RolePeers &peers, RunObserver *observer, bool withTail)
       : plan_(plan), peers_(peers), observer_(observer), roles_(size_t(plan.roles_size())) {
     for (uint32_t r = 0; r < roles_.size(); ++r)
-      prepare(r, program);
+      prepare(r, program, withTail);
     findPeers();
   }
 
@@ -85,12 +87,14 @@ public:
   }
 
 private:
-  void prepare(uint32_t r, const std::string &name) {
+  void prepare(uint32_t r, const std::string &name, bool withTail) {
     RoleRun &run = roles_[r];
     run.role = &plan_.roles(int(r));
     for (const proto::Program &program : run.role->programs())
-      if (program.name() == name)
+      if (program.name() == name) {
         run.program = &program;
+        run.calls = withTail ? program.calls_size() : int(callsBeforeTail(program).size());
+      }
     run.lists.resize(size_t(run.role->routines_size()) * size_t(run.role->queues_size()));
     run.cursors.resize(size_t(run.role->queues_size()));
     run.events.resize(size_t(run.role->events_size()));
@@ -178,7 +182,7 @@ private:
   void advance(QueueId id) {
     RoleRun &run = roles_[id.role];
     Cursor &cursor = run.cursors[id.queue];
-    for (; cursor.call < run.program->calls_size(); ++cursor.call, cursor.next = 0)
+    for (; cursor.call < run.calls; ++cursor.call, cursor.next = 0)
       while (cursor.next < run.list(run.program->calls(cursor.call).routine(), id.queue).size()) {
         const Instance instance = instanceAt(id);
         if (const proto::Wait *wait = blocker(instance)) {
@@ -229,7 +233,7 @@ private:
 
   bool isStuck(QueueId id) const {
     const RoleRun &run = roles_[id.role];
-    return run.program != nullptr && run.cursors[id.queue].call < run.program->calls_size();
+    return run.program != nullptr && run.cursors[id.queue].call < run.calls;
   }
 
   /// A stuck queue of a role that has a command for which `holds`, or nothing.
@@ -301,8 +305,8 @@ private:
 } // namespace
 
 std::optional<Deadlock> simulate(const proto::Plan &plan, const std::string &program, RolePeers &peers,
-                                 RunObserver *observer) {
-  return Simulator(plan, program, peers, observer).run();
+                                 RunObserver *observer, bool withTail) {
+  return Simulator(plan, program, peers, observer, withTail).run();
 }
 
 } // namespace ds::plan

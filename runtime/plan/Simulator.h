@@ -47,10 +47,11 @@ struct Deadlock {
   std::optional<Instance> heldBack; ///< what could end the wait, and stands behind this or before it in its own queue
 };
 
-/// Simulates `program`, which every role has, from its first call to its last. Returns why it cannot end, or nothing.
-/// Of several queues that are stuck, the one that the others wait for; of a circle of them one at a rendezvous, if
-/// there is any. Without an observer it passes over commands that neither wait, signal nor meet other roles.
+/// Simulates `program`, which every role has, from its first call to its last, or to its tail. Returns why it cannot
+/// end, or nothing. Of several queues that are stuck, the one that the others wait for; of a circle of them one at a
+/// rendezvous, if there is any. Without an observer it passes over commands that neither wait, signal nor meet other
+/// roles.
 std::optional<Deadlock> simulate(const proto::Plan &plan, const std::string &program, RolePeers &peers,
-                                 RunObserver *observer);
+                                 RunObserver *observer, bool withTail = true);
 
 } // namespace ds::plan

@@ -120,6 +120,10 @@ const std::vector<BadPlan> messageRules = {
         "ranks run a program together",
         p.mutable_machine()->set_device("cuda");
         steps(p, 0).set_captured(true)),
+    BAD(OtherTail,
+        "program step: role stage1 has one of 4 micro-batches, but role stage0 one of 4 micro-batches that has a tail",
+        proto::Tail &tail = *steps(p, 0).mutable_tail();
+        tail.set_first_call(1); *tail.mutable_unless_one() = steps(p, 0).metrics(0).source()),
     BAD(Schedule, "pipeline: its schedule is none of gpipe, 1f1b, interleaved, zb-h1, accumulate-by-layer",
         p.mutable_pipeline()->set_schedule("1b1f")),
     BAD(Stages, "pipeline: it has 3 stages, not 1 on each of 2 ranks along axis pipe", stages(p, 3)),

@@ -64,6 +64,44 @@ proto::Arena &inFile(proto::Plan &plan) {
   return arena;
 }
 
+/// Makes the variable, weight, live in a file, and adds a place for its next value behind it.
+proto::Buffer &nextOfWeight(proto::Plan &plan) {
+  inFile(plan);
+  role(plan).add_queues()->set_name("file");
+  role(plan).mutable_queues(2)->set_kind(proto::Queue::IO);
+  role(plan).add_arenas()->set_space("host");
+  role(plan).mutable_arenas(2)->set_bytes(64);
+  buffer(plan, 0).set_arena(1);
+  buffer(plan, 0).set_offset(0);
+  proto::Command &store = command(plan, 2); // instead of a fill
+  const proto::Operand weight = store.fill().target();
+  store.set_queue(2);
+  *store.mutable_copy()->mutable_target() = weight;
+  *store.mutable_copy()->mutable_source() = weight;
+  store.mutable_copy()->mutable_source()->set_access(proto::Operand::READ);
+  store.mutable_copy()->mutable_source()->set_buffer(4);
+  proto::Buffer &near = *role(plan).add_buffers();
+  near = buffer(plan, 0);
+  near.set_name("near");
+  near.set_arena(2);
+  near.clear_variable();
+  proto::Buffer &next = *role(plan).add_buffers();
+  next = buffer(plan, 0);
+  next.set_name("weight::next");
+  next.set_offset(4096);
+  next.clear_variable();
+  next.set_next_of(0);
+  return next;
+}
+
+/// Makes the last call of the program its tail.
+proto::Tail &tail(proto::Plan &plan) {
+  proto::Tail &tail = *program(plan).mutable_tail();
+  tail.set_first_call(2);
+  *tail.mutable_unless_one() = program(plan).metrics(0).source();
+  return tail;
+}
+
 proto::Operand &operand(proto::Plan &plan, int i) { return *command(plan, 1).mutable_kernel()->mutable_operands(i); }
 proto::Life &life(proto::Plan &plan) { return *buffer(plan, 1).mutable_lives(0); }
 
@@ -264,6 +302,27 @@ const std::vector<BadPlan> storageRules = {
     BAD(Space, "none of device, host, nvme", role(p).mutable_arenas(0)->set_space("tape")),
     BAD(FileNowhere, "arena 1: it is in space nvme, but the plan does not say where its files lie", inFile(p);
         p.clear_nvme()),
+    BAD(NextIndex, "buffer 5 (weight::next): it names buffer 8, but there are 6", nextOfWeight(p).set_next_of(8)),
+    BAD(NextScope,
+        "it is the next of buffer 0 (weight), so its scope must be PLAN and its space nvme, but they are STEP and nvme",
+        nextOfWeight(p).set_scope(proto::Buffer::STEP)),
+    BAD(NextSpace, "so its scope must be PLAN and its space nvme, but they are PLAN and host",
+        nextOfWeight(p).set_arena(2);
+        buffer(p, 5).set_offset(0)),
+    BAD(NextHolds, "and takes over what that holds, so it cannot hold a variable or bucket itself",
+        nextOfWeight(p).set_variable(0)),
+    BAD(NextOfNothing, "it is the next of buffer 4 (near), which holds no variable or bucket that it could take over",
+        nextOfWeight(p).set_next_of(4)),
+    BAD(NextOfANext, "it is the next of buffer 5 (weight::next), which holds no variable or bucket", nextOfWeight(p);
+        *role(p).add_buffers() = buffer(p, 5); buffer(p, 6).set_offset(8192); buffer(p, 6).set_next_of(5)),
+    BAD(NextBytes, "but has 8 bytes in arena 1, and that 16 in arena 1; to exchange what they hold they must agree",
+        nextOfWeight(p).set_bytes(8)),
+    BAD(NextArena, "but has 16 bytes in arena 1, and that 16 in arena 0; to exchange", nextOfWeight(p);
+        buffer(p, 0).set_arena(0)),
+    BAD(NextTwice,
+        "buffer 6 (weight::next): it is the next of buffer 0 (weight), but buffer 5 (weight::next) is that already",
+        nextOfWeight(p);
+        *role(p).add_buffers() = buffer(p, 5); buffer(p, 6).set_offset(8192)),
     BAD(SharedPage, "no multiple of 4096, the page of a file", inFile(p); buffer(p, 0).set_arena(1);
         buffer(p, 0).set_offset(64)),
     BAD(ArenaHuge, "more than 2^46", role(p).mutable_arenas(0)->set_bytes(UINT64_MAX)),
@@ -386,6 +445,32 @@ const std::vector<BadPlan> programRules = {
     BAD(CapturedFile, "program step: it is captured, but arena 1 is in space nvme, which the host reads",
         program(p).set_captured(true);
         p.mutable_machine()->set_device("cuda"); inFile(p)),
+    BAD(TailOfARecord, "program step: it is captured and has a tail, but a record is launched whole", tail(p);
+        p.mutable_machine()->set_device("cuda"); program(p).set_captured(true)),
+    BAD(TailIsAll,
+        "program step: its tail begins at call 0, but must begin behind call 0 and before the end, which is at 3",
+        tail(p).set_first_call(0)),
+    BAD(TailBehindTheEnd, "its tail begins at call 3, but must begin behind call 0 and before the end",
+        tail(p).set_first_call(3)),
+    BAD(TailBuffer, "program step, unless_one of the tail: it names buffer 9",
+        tail(p).mutable_unless_one()->set_buffer(9)),
+    BAD(TailDType, "unless_one of the tail: it is int32, not float32",
+        tail(p).mutable_unless_one()->set_dtype(proto::DTYPE_I32)),
+    BAD(TailShape, "unless_one of the tail: its shape [2] is no scalar", tail(p).mutable_unless_one()->add_shape(2)),
+    BAD(TailEnd, "unless_one of the tail: it passes the end of buffer 2",
+        tail(p).mutable_unless_one()->set_byte_offset(4)),
+    BAD(TailAccess, "unless_one of the tail: its access must be READ",
+        tail(p).mutable_unless_one()->set_access(proto::Operand::WRITE)),
+    BAD(TailStride, "unless_one of the tail: it has a rank_stride, but every rank must find the same value",
+        tail(p).mutable_unless_one()->set_rank_stride(4)),
+    BAD(TailScope, "its buffer must have scope PLAN or STEP to be there when the calls before the tail have ended",
+        tail(p).mutable_unless_one()->set_buffer(3)),
+    // What the sum waits for is only fed in the tail.
+    BAD(TailSignals, "queue compute would wait for ever where the tail is not run, for event 0 (fed) to reach 1",
+        tail(p).set_first_call(1);
+        *role(p).add_routines() = routine(p); role(p).mutable_routines(1)->mutable_commands()->DeleteSubrange(1, 3);
+        command(p, 0).clear_signals(); program(p).mutable_calls()->RemoveLast();
+        program(p).mutable_calls(1)->set_routine(1); program(p).mutable_calls(1)->set_microbatch(0)),
     // Nothing raises event fed any more.
     BAD(NeverSignalled, "queue compute would wait for ever for event 0 (fed) to reach 1; it stays at 0",
         command(p, 0).clear_signals()),
@@ -413,6 +498,18 @@ TEST(PlanReader, TakesACapturedProgram) {
   plan.mutable_machine()->set_device("cuda");
   plan.mutable_machine()->set_isa("sm_90");
   program(plan).set_captured(true);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
+TEST(PlanReader, TakesATail) {
+  proto::Plan plan = soundPlan();
+  tail(plan);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
+TEST(PlanReader, TakesANextValue) {
+  proto::Plan plan = soundPlan();
+  nextOfWeight(plan);
   EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 
