@@ -8,6 +8,7 @@
 #include "core/CostModel.h"
 #include "runtime/plan/CommandWork.h"
 #include "runtime/plan/StepClock.h"
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -115,7 +116,7 @@ double computeSeconds(const Plan &plan, const Role &role) {
     routines.push_back(sum);
   }
   double sum = 0;
-  for (const plan::proto::Call &call : stepOf(role).calls())
+  for (const plan::proto::Call &call : plan::callsBeforeTail(stepOf(role)))
     sum += routines[call.routine()];
   return sum;
 }

@@ -4,6 +4,7 @@
 #include "compiler/report/Facts.h"
 #include "core/DType.h"
 #include "runtime/plan/Groups.h"
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstddef>
@@ -65,7 +66,7 @@ void add(const plan::proto::Plan &plan, const CollectiveCommand &collective, uin
 WireBytes wireBytesPerStep(const plan::proto::Plan &plan, const plan::proto::Role &role, uint64_t rank) {
   std::vector<uint64_t> calls(size_t(role.routines_size()));
   for (const plan::proto::Program &program : role.programs())
-    for (const plan::proto::Call &call : program.calls())
+    for (const plan::proto::Call &call : plan::callsBeforeTail(program))
       calls[call.routine()] += program.name() == "step";
   WireBytes sum;
   for (int i = 0; i < role.routines_size(); ++i) {

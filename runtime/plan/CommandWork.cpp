@@ -4,6 +4,7 @@
 #include "core/CostModel.h"
 #include "core/DType.h"
 #include "runtime/plan/Flops.h"
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -117,7 +118,7 @@ Work workOf(const Command &command) {
 std::vector<CommandTotals> commandsOfStep(const Plan &plan, const Role &role) {
   const Rates rates = ratesOf(plan);
   std::map<std::string, CommandTotals> byName;
-  for (const proto::Call &call : std::ranges::find(role.programs(), "step", &proto::Program::name)->calls())
+  for (const proto::Call &call : callsBeforeTail(*std::ranges::find(role.programs(), "step", &proto::Program::name)))
     for (const Command &command : role.routines(int(call.routine())).commands()) {
       CommandTotals &totals = byName[nameOf(command)];
       const Work work = workOf(command);

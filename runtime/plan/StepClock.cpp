@@ -1,6 +1,7 @@
 //===- StepClock.cpp - when each command of a step runs, on a simulated clock ===//
 #include "runtime/plan/StepClock.h"
 
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ class Clock {
 public:
   explicit Clock(const Role &role) : queues_(size_t(role.queues_size())), events_(size_t(role.events_size())) {
     for (const Program &program : role.programs())
-      for (int call = 0; program.name() == "step" && call < program.calls_size(); ++call)
+      for (int call = 0; program.name() == "step" && call < int(callsBeforeTail(program).size()); ++call)
         add(role, program.calls(call), call);
   }
 

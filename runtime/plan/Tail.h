@@ -10,8 +10,8 @@ namespace ds::plan {
 /// What every run makes: all calls of a program but those of its tail, which are the last.
 inline auto callsBeforeTail(const proto::Program &program) {
   const auto &calls = program.calls();
-  return std::ranges::subrange(
-      calls.begin(), program.has_tail() ? calls.begin() + int(program.tail().first_call()) : calls.end());
+  return std::ranges::subrange(calls.begin(),
+                               program.has_tail() ? calls.begin() + int(program.tail().first_call()) : calls.end());
 }
 
 } // namespace ds::plan

@@ -1,6 +1,7 @@
 //===- Transfer.cpp - copies between memories -------------------------------===//
 #include "compiler/report/movement/Transfer.h"
 
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ std::optional<Transfer> transferOf(const Role &role, const Command &command) {
 TransferBytes transferBytesPerStep(const Role &role) {
   TransferBytes sum;
   for (const plan::proto::Program &program : role.programs())
-    for (const plan::proto::Call &call : program.calls())
+    for (const plan::proto::Call &call : plan::callsBeforeTail(program))
       for (const Command &command : role.routines(int(call.routine())).commands())
         if (const auto moved = transferOf(role, command); moved && program.name() == "step")
           bytesIn(sum, moved->direction) += moved->bytes;
