@@ -16,6 +16,12 @@ public:
   virtual uint64_t bytes() const noexcept = 0;
   /// Its bytes in pages that were ever touched, as the operating system counts them; 0 where nobody counts.
   virtual uint64_t touchedBytes() const noexcept = 0;
+
+  /// Lets the `bytes` from offset `first` on and those from `second` on exchange what they hold, later and often, while
+  /// no queue has anything to do. Offsets are of pages of a file (core/FilePage.h), and no read or write but within one
+  /// of the two. Of space "nvme" alone.
+  virtual void pair(uint64_t first, uint64_t second, uint64_t bytes) {}
+  virtual void exchange(uint64_t first, uint64_t second) noexcept {}
 };
 
 } // namespace ds::runtime

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <string>
 #include <sys/mman.h>
+#include <utility>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -30,6 +32,26 @@ NvmeArena::NvmeArena(const NvmePlace &place, uint64_t bytes, uint64_t alignment,
 NvmeArena::~NvmeArena() {
   counter_ -= bytes_;
   ::munmap(mapping_, mappingBytes_);
+}
+
+void NvmeArena::pair(uint64_t first, uint64_t second, uint64_t bytes) {
+  for (const uint64_t begin : {first, second})
+    moved_.insert(std::ranges::upper_bound(moved_, begin, {}, &Moved::begin), {begin, begin + bytes, begin});
+}
+
+void NvmeArena::exchange(uint64_t first, uint64_t second) noexcept {
+  std::swap(rangeAt(first)->place, rangeAt(second)->place);
+}
+
+std::vector<NvmeArena::Moved>::iterator NvmeArena::rangeAt(uint64_t offset) noexcept {
+  const auto next = std::ranges::upper_bound(moved_, offset, {}, &Moved::begin);
+  return next == moved_.begin() ? moved_.end() : next - 1;
+}
+
+uint64_t NvmeArena::placeOf(const void *address) noexcept {
+  const auto offset = uint64_t(static_cast<const std::byte *>(address) - base_);
+  const auto range = rangeAt(offset);
+  return range == moved_.end() || offset >= range->end ? offset : range->place + (offset - range->begin);
 }
 
 } // namespace ds::runtime

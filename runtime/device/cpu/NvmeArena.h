@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ds::runtime {
 
@@ -27,20 +28,29 @@ public:
   std::byte *base() const noexcept override { return base_; }
   uint64_t bytes() const noexcept override { return bytes_; }
   uint64_t touchedBytes() const noexcept override { return 0; }
+  void pair(uint64_t first, uint64_t second, uint64_t bytes) override;
+  /// Moves no byte: the addresses of each stand for the other's place in the file then.
+  void exchange(uint64_t first, uint64_t second) noexcept override;
 
   /// How its file is read and written.
   const std::string &note() const noexcept { return file_.note(); }
   bool holds(const void *address) const noexcept { return address >= base_ && address < base_ + bytes_; }
   // `source` and `target`: addresses that it holds.
-  Status read(std::span<std::byte> target, const void *source) noexcept { return file_.read(offsetOf(source), target); }
+  Status read(std::span<std::byte> target, const void *source) noexcept { return file_.read(placeOf(source), target); }
   Status write(void *target, std::span<const std::byte> source) noexcept {
-    return file_.write(offsetOf(target), source);
+    return file_.write(placeOf(target), source);
   }
 
 private:
-  uint64_t offsetOf(const void *address) const noexcept {
-    return uint64_t(static_cast<const std::byte *>(address) - base_);
-  }
+  /// Bytes that do not lie where their addresses say, or will not.
+  struct Moved {
+    uint64_t begin, end; // addresses, from base_ on
+    uint64_t place;      // of the first, in the file
+  };
+
+  /// The last range that begins at an offset or before it; the end of `moved_` where there is none.
+  std::vector<Moved>::iterator rangeAt(uint64_t offset) noexcept;
+  uint64_t placeOf(const void *address) noexcept;
 
   NvmeFile file_;
   const uint64_t bytes_;
@@ -48,6 +58,7 @@ private:
   size_t mappingBytes_;
   void *mapping_;
   std::byte *base_;
+  std::vector<Moved> moved_; // ascending, apart
 };
 
 } // namespace ds::runtime

@@ -131,6 +131,41 @@ TEST(NvmeArena, ReadingForAnExportFailsTheDevice) {
   EXPECT_NE(std::string_view(run.device.failure().message()).find("read of "), std::string_view::npos);
 }
 
+/// Six pages of which 1, 2 and 4, 5 are a pair, and 0 and 3 another. Byte i is i / 512, so each page has eight.
+TEST(NvmeArena, PairsExchangeTheirBytes) {
+  CpuDevice device(runtime::NvmePlace{.folder = std::filesystem::current_path(), .options = {.checksums = true}});
+  constexpr uint64_t page = 4096;
+  const auto arena = device.createArena("nvme", 6 * page, 64);
+  arena->pair(page, 4 * page, 2 * page);
+  arena->pair(3 * page, 0, page - 1);
+  std::vector<std::byte> bytes(6 * page);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = std::byte(i / 512);
+  const auto write = [&](uint64_t first, uint64_t count) {
+    device.write(arena->base() + first, std::span(bytes).subspan(first, count));
+  };
+  const auto at = [&](uint64_t offset) {
+    std::byte byte;
+    device.read({&byte, 1}, arena->base() + offset);
+    return int(byte);
+  };
+  for (uint64_t i = 0; i < 6; ++i)
+    write(i * page, page - 1);
+  arena->exchange(page, 4 * page);
+  for (const auto &[offset, value] : {std::pair(page, 32), {3 * page - 2, 47}, {4 * page, 8}, {6 * page - 2, 23}})
+    EXPECT_EQ(at(offset), value) << offset;
+  EXPECT_EQ(at(0), 0);
+  EXPECT_EQ(at(3 * page + 1000), 25) << "of the other pair";
+  arena->exchange(0, 3 * page);
+  EXPECT_EQ(at(0), 24);
+  write(2 * page + 100, 1000); // of what lies elsewhere now
+  arena->exchange(4 * page, page);
+  EXPECT_EQ(at(5 * page + 99), 40);
+  EXPECT_EQ(at(5 * page + 100), 16);
+  EXPECT_EQ(at(2 * page + 700), 17);
+  EXPECT_TRUE(device.failure().ok()) << device.failure().message();
+}
+
 TEST(NvmeArena, NeedsAFolderAndTakesOneArena) {
   const proto::Plan plan = doubledInAFile();
   CpuDevice nowhere;
