@@ -9,6 +9,7 @@
 #include "runtime/data/SafetensorsWriter.h"
 #include "runtime/executor/HeldParts.h"
 #include "runtime/executor/StateGate.h"
+#include "runtime/executor/WrittenOperands.h"
 #include "runtime/plan/Lengths.h"
 #include "runtime/plan/Ranks.h"
 #include "runtime/plan/plan.pb.h"
@@ -41,8 +42,9 @@ bool isWhole(const plan::proto::Plan &plan, const HeldPart &part) {
 std::set<uint32_t> madeAnew(const plan::proto::Role &role, const plan::proto::Program &step) {
   std::set<uint32_t> seen, anew;
   const auto use = [&](const Operand &operand, bool writes) {
-    if (seen.insert(operand.buffer()).second && writes)
-      anew.insert(operand.buffer());
+    const uint32_t buffer = stateOf(role, operand.buffer());
+    if (seen.insert(buffer).second && writes)
+      anew.insert(buffer);
   };
   for (const plan::proto::Call &call : step.calls())
     for (const plan::proto::Command &command : role.routines(int(call.routine())).commands()) {

@@ -23,9 +23,11 @@
 #include "runtime/executor/TracedTask.h"
 #include "runtime/executor/VariableSources.h"
 #include "runtime/executor/WriteObserver.h"
+#include "runtime/executor/WrittenOperands.h"
 #include "runtime/flight/FlightRank.h"
 #include "runtime/plan/CommandName.h"
 #include "runtime/plan/Ranks.h"
+#include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/profile/ProfiledTask.h"
 #include "runtime/trace/Trace.h"
@@ -38,6 +40,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,6 +82,7 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
   makeCommands(kernels, options);
   makeQueues(options);
   tellWhoWaitsForWhom();
+  pairNexts();
 }
 
 Executor::~Executor() = default;
@@ -182,6 +186,22 @@ void Executor::tellWhoWaitsForWhom() {
     }
 }
 
+void Executor::pairNexts() {
+  for (const plan::proto::Buffer &buffer : role_.buffers())
+    if (buffer.has_next_of())
+      storage_.arenas()[buffer.arena()]->pair(role_.buffers(int(buffer.next_of())).offset(), buffer.offset(),
+                                              buffer.bytes());
+  for (const plan::proto::Program &program : role_.programs()) {
+    std::set<uint32_t> written;
+    for (const plan::proto::Call &call : program.calls())
+      for (const plan::proto::Command &command : role_.routines(int(call.routine())).commands())
+        for (const plan::proto::Operand *operand : writtenBy(command))
+          if (role_.buffers(int(operand->buffer())).has_next_of())
+            written.insert(operand->buffer());
+    nexts_.emplace_back(written.begin(), written.end());
+  }
+}
+
 void Executor::initialize(const VariableSources &sources) {
   if (!device_.executes())
     return;
@@ -233,6 +253,7 @@ void Executor::submit(const Run &run) noexcept {
   if (!device_.failure().ok())
     return;
   run_ = run;
+  exchanged_ = {};
   if (flight_ != nullptr) {
     flight_->run().step = run.step;
     flight_->run().program = run.program;
@@ -269,7 +290,11 @@ void Executor::resetEvents() noexcept {
 }
 
 void Executor::enqueueCalls(const plan::proto::Program &program) noexcept {
-  for (int i = 0; i < program.calls_size(); ++i) {
+  enqueueCalls(program, 0, int(plan::callsBeforeTail(program).size()));
+}
+
+void Executor::enqueueCalls(const plan::proto::Program &program, int first, int end) noexcept {
+  for (int i = first; i < end; ++i) {
     const plan::proto::Call &call = program.calls(i);
     const std::vector<CommandList> &lists = lists_[call.routine()];
     for (size_t queue = 0; queue < queues_.size(); ++queue)
@@ -310,6 +335,48 @@ Status Executor::launch(const plan::proto::Program &program) noexcept {
         return status;
   }
   return recorded_.run(run_.program).launch();
+}
+
+bool Executor::wantsTail() const noexcept {
+  const plan::proto::Program &program = role_.programs(int(run_.program));
+  if (!program.has_tail() || !device_.executes())
+    return false;
+  float scalar = 0;
+  device_.read(std::as_writable_bytes(std::span(&scalar, 1)), storage_.operand(program.tail().unless_one()).base);
+  return scalar != 1; // NaN is not 1
+}
+
+/// Events keep what the calls before have left in them: to waits and signals the tail is more of the same run.
+void Executor::submitTail() noexcept {
+  const plan::proto::Program &program = role_.programs(int(run_.program));
+  if (device_.failure().ok())
+    enqueueCalls(program, int(program.tail().first_call()), program.calls_size());
+}
+
+void Executor::exchange(std::span<const uint32_t> nexts) noexcept {
+  for (const uint32_t next : nexts) {
+    const plan::proto::Buffer &buffer = role_.buffers(int(next));
+    storage_.arenas()[buffer.arena()]->exchange(role_.buffers(int(buffer.next_of())).offset(), buffer.offset());
+  }
+}
+
+void Executor::exchangeNexts() noexcept {
+  exchanged_ = nexts_[run_.program];
+  exchange(exchanged_);
+}
+
+void Executor::exchangeBack() noexcept { exchange(std::exchange(exchanged_, {})); }
+
+Status Executor::execute(const Run &run) noexcept {
+  submit(run);
+  Status status = finish();
+  if (status.ok() && wantsTail()) {
+    submitTail();
+    status = finish();
+  }
+  if (status.ok())
+    exchangeNexts();
+  return status;
 }
 
 Status Executor::finish() noexcept {

@@ -77,14 +77,21 @@ public:
   /// The program's index, or nothing.
   std::optional<uint32_t> program(std::string_view name) const;
 
-  /// Enqueues a program from its first call to its last; `finish` awaits it. The first failure of any queue is returned
-  /// and ends all running. Collectives and messages of several ranks need all of them submitted before one is awaited.
+  /// Enqueues a program from its first call to its last, or to its tail; `finish` awaits it. The first failure of any
+  /// queue is returned and ends all running. Collectives and messages of several ranks need all of them submitted
+  /// before one is awaited.
   void submit(const Run &run) noexcept;
   Status finish() noexcept;
-  Status execute(const Run &run) noexcept {
-    submit(run);
-    return finish();
-  }
+  /// Whether what was submitted last, and has ended, left a scalar that asks for the program's tail.
+  bool wantsTail() const noexcept;
+  /// Enqueues the tail behind the rest of its program, for `finish` too.
+  void submitTail() noexcept;
+  /// When all of a run has ended: what it wrote for the next run takes the place of what it read.
+  void exchangeNexts() noexcept;
+  /// Takes the exchange after the last run back; afterwards there is none to take back.
+  void exchangeBack() noexcept;
+  /// All of the above for a rank that is alone.
+  Status execute(const Run &run) noexcept;
 
   /// A metric of a program that has just run; nothing where the plan has none of that name or the device executes
   /// nothing.
@@ -113,12 +120,16 @@ private:
   Rendezvous *rendezvousOf(const plan::proto::Command &command) const;
   void tellWhoWaitsForWhom();
   void resetEvents() noexcept;
+  void enqueueCalls(const plan::proto::Program &program, int first, int end) noexcept;
+  /// All of them, or those before its tail.
   void enqueueCalls(const plan::proto::Program &program) noexcept;
   /// After a recording that failed.
   Status enqueueInstead(const plan::proto::Program &program, const Status &why) noexcept;
   Status launch(const plan::proto::Program &program) noexcept;
   Status record(const plan::proto::Program &program) noexcept;
   void zeroPadding(std::span<const HeldPart> parts) const;
+  void pairNexts();
+  void exchange(std::span<const uint32_t> nexts) noexcept;
 
   const plan::proto::Plan &plan_;
   const plan::proto::Role &role_;
@@ -138,6 +149,8 @@ private:
   std::vector<std::vector<CommandList>> lists_; // by routine and queue
   Run run_;                                     // what the queues read
   RecordedPrograms recorded_;
+  std::vector<std::vector<uint32_t>> nexts_;   // by program: buffers that it writes and that are the next of another
+  std::span<const uint32_t> exchanged_;        // of nexts_: after the last run
   std::vector<std::unique_ptr<Queue>> queues_; // last: their threads end before anything they use
 };
 

@@ -141,6 +141,8 @@ MemoryCheck::MemoryCheck(const CommandContext &context) : context_(context) {
     std::vector<bool> &metrics = metrics_.emplace_back(size_t(context.role.buffers_size()));
     for (const plan::proto::Metric &metric : program.metrics())
       metrics[metric.source().buffer()] = true;
+    if (program.has_tail())
+      metrics[program.tail().unless_one().buffer()] = true;
   }
 }
 

@@ -48,7 +48,8 @@ private:
 
   const CommandContext context_;
   std::vector<std::vector<CallPosition>> places_; // by program and call
-  std::vector<std::vector<bool>> metrics_; // by program and buffer: read after the run's end, so not filled at death
+  std::vector<std::vector<bool>>
+      metrics_; // by program and buffer: the host reads it behind all commands, so not filled at death
 };
 
 } // namespace ds::runtime

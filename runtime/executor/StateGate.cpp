@@ -45,8 +45,9 @@ std::vector<HeldPart> inOrderOfWrites(const plan::proto::Plan &plan, uint32_t ra
     for (const plan::proto::Call &call : program.calls())
       for (const plan::proto::Command &command : role.routines(int(call.routine())).commands())
         for (const plan::proto::Operand *operand : writtenBy(command))
-          if (plan::isProgram(program.name(), "step") && written[operand->buffer()] == SIZE_MAX)
-            written[operand->buffer()] = next++;
+          if (size_t &first = written[stateOf(role, operand->buffer())];
+              plan::isProgram(program.name(), "step") && first == SIZE_MAX)
+            first = next++;
   std::ranges::stable_sort(parts, {}, [&](const HeldPart &part) { return written[part.buffer]; });
   return parts;
 }
@@ -55,6 +56,8 @@ StateGate::StateGate(const plan::proto::Role &role, std::span<const HeldPart> pa
     : needed_(size_t(role.buffers_size()), 0) {
   for (size_t i = 0; i < parts.size(); ++i)
     needed_[parts[i].buffer] = i + 1;
+  for (uint32_t buffer = 0; buffer < needed_.size(); ++buffer)
+    needed_[buffer] = needed_[stateOf(role, buffer)];
 }
 
 Task *StateGate::around(const plan::proto::Command &command, Task &inner,

@@ -23,7 +23,7 @@ std::vector<HeldPart> inOrderOfWrites(const plan::proto::Plan &plan, uint32_t ra
 
 /// State of one rank is constant from the end of an update to the next write of it, so it may be copied elsewhere while
 /// the forward and backward of the next step run. The gate holds a command that writes a buffer until all parts in it
-/// are copied.
+/// are copied; likewise one that writes the buffer's next, with which the buffer exchanges its place behind the run.
 class StateGate {
 public:
   /// `parts`: in the order in which they are copied.

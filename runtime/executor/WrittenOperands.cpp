@@ -3,6 +3,7 @@
 
 #include "runtime/plan/plan.pb.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace ds::runtime {
@@ -23,6 +24,11 @@ std::vector<const plan::proto::Operand *> writtenBy(const plan::proto::Command &
   for (const plan::proto::Operand &operand : command.receive().targets())
     written.push_back(&operand);
   return written;
+}
+
+uint32_t stateOf(const plan::proto::Role &role, uint32_t buffer) {
+  const plan::proto::Buffer &written = role.buffers(int(buffer));
+  return written.has_next_of() ? written.next_of() : buffer;
 }
 
 } // namespace ds::runtime

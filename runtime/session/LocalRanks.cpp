@@ -15,6 +15,7 @@
 #include "runtime/session/StepReport.h"
 #include "runtime/trace/ProcessMemory.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -69,14 +70,28 @@ Status LocalRanks::execute(std::string_view program, const Run &run) noexcept {
     mine.program = *local.executor->program(program);
     local.executor->submit(mine);
   }
-  Status status;
+  Status status = finish();
+  const auto wantsTail = [](const LocalRank &local) { return local.executor->wantsTail(); };
+  if (status.ok() && std::ranges::any_of(ranks_, wantsTail)) { // the scalar is alike on all
+    for (const LocalRank &local : ranks_)
+      local.executor->submitTail();
+    status = finish();
+    stepsRedone_ += isStep;
+  }
   for (LocalRank &local : ranks_) {
-    const Status own = local.executor->finish();
-    if (!own.ok() && status.ok())
-      status = own;
+    if (status.ok())
+      local.executor->exchangeNexts();
     if (isStep)
       local.stepTraffic = local.executor->traffic() - local.stepTraffic;
   }
+  return status;
+}
+
+Status LocalRanks::finish() noexcept {
+  Status status;
+  for (const LocalRank &local : ranks_)
+    if (const Status own = local.executor->finish(); !own.ok() && status.ok())
+      status = own;
   return status;
 }
 
@@ -96,6 +111,7 @@ SummaryReport LocalRanks::summary(uint32_t rank) const noexcept {
                          .deviceBytes = local.device->allocatedBytes("device"),
                          .hostBytes = local.device->allocatedBytes("host"),
                          .nvmeBytes = local.device->allocatedBytes("nvme"),
+                         .stepsRedone = stepsRedone_,
                          .trafficPerStep = local.stepTraffic,
                          .anonymousResidentBytes = anonymousResidentBytes()};
     for (int i = 0; i < executor.role().arenas_size(); ++i)

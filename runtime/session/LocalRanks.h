@@ -38,7 +38,7 @@ public:
 
   void initialize(const VariableSources &sources);
 
-  /// Runs a program on every rank. `run.program` is filled in.
+  /// Runs a program on every rank, its tail included where that is due. `run.program` is filled in.
   Status execute(std::string_view program, const Run &run) noexcept;
 
   /// The first failure of any rank, or success.
@@ -54,6 +54,9 @@ public:
   /// What a rank of this process used, its traffic being that of the last run of the program `step`.
   SummaryReport summary(uint32_t rank) const noexcept;
 
+  /// How many runs of the program `step` made their tail.
+  uint64_t stepsRedone() const noexcept { return stepsRedone_; }
+
 private:
   struct LocalRank {
     std::unique_ptr<Device> device;
@@ -61,8 +64,12 @@ private:
     Traffic stepTraffic; // of the last step
   };
 
+  /// The first failure of any.
+  Status finish() noexcept;
+
   Transport &transport_;
   std::vector<LocalRank> ranks_;
+  uint64_t stepsRedone_ = 0;
 };
 
 } // namespace ds::runtime

@@ -204,6 +204,7 @@ Status MetricsFile::write(const StepReport &report) noexcept {
   append(report.lossScale ? report.lossScale : Scalar{.dtype = DType::F64, .number = 1});
   append(", \"skipped\": ");
   append(report.skipped ? "true" : "false");
+  append(report.redone ? ", \"redone\": true" : "");
   append(", \"step_seconds\": ");
   append(Scalar{.dtype = DType::F64, .number = report.seconds});
   append(", \"samples_per_second\": ");
@@ -250,6 +251,8 @@ Status MetricsFile::write(std::span<const SummaryReport> ranks) {
     add(", \"device_touched_bytes\": ", report.deviceTouchedBytes);
     add(", \"host_bytes\": ", report.hostBytes);
     add(", \"nvme_bytes\": ", report.nvmeBytes);
+    if (report.stepsRedone > 0)
+      add(", \"steps_redone\": ", report.stepsRedone);
     add(", \"wire_bytes_per_step\": {\"all_gather\": ", wire(CollectiveKind::AllGather));
     add(", \"reduce_scatter\": ", wire(CollectiveKind::ReduceScatter));
     add(", \"all_reduce\": ", wire(CollectiveKind::AllReduce));

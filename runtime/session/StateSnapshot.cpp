@@ -16,7 +16,16 @@
 #include <string_view>
 
 namespace ds::runtime {
-StateSnapshot::StateSnapshot(const Executor &executor, std::string_view program) : executor_(executor) {
+namespace {
+
+/// What a run writes over, so that a copy must be kept.
+bool isOverwritten(const plan::proto::Buffer &buffer) {
+  return buffer.scope() == plan::proto::Buffer::PLAN && !buffer.has_next_of();
+}
+
+} // namespace
+
+StateSnapshot::StateSnapshot(Executor &executor, std::string_view program) : executor_(executor) {
   const plan::proto::Role &role = executor.role();
   std::set<uint32_t> written;
   for (const plan::proto::Program &one : role.programs())
@@ -27,13 +36,13 @@ StateSnapshot::StateSnapshot(const Executor &executor, std::string_view program)
             written.insert(operand->buffer());
   uint64_t bytes = 0;
   for (const uint32_t buffer : written)
-    bytes += role.buffers(int(buffer)).scope() == plan::proto::Buffer::PLAN ? role.buffers(int(buffer)).bytes() : 0;
+    bytes += isOverwritten(role.buffers(int(buffer))) ? role.buffers(int(buffer)).bytes() : 0;
   if (const uint64_t available = availableMemory(); bytes > available)
     throw Error("--on-nonfinite skip keeps the state before each step, " + std::to_string(bytes) +
                 " bytes of main memory for rank " + std::to_string(executor.position().rank) + ", but there are " +
                 std::to_string(available) + " available; leave it out, which stops the run at such a step");
   for (const uint32_t buffer : written)
-    if (role.buffers(int(buffer)).scope() == plan::proto::Buffer::PLAN)
+    if (isOverwritten(role.buffers(int(buffer))))
       kept_.push_back(
           {executor.storage().buffer(buffer).base, std::vector<std::byte>(role.buffers(int(buffer)).bytes())});
 }
@@ -44,6 +53,7 @@ void StateSnapshot::take() noexcept {
 }
 
 void StateSnapshot::restore() const noexcept {
+  executor_.exchangeBack();
   for (const Kept &kept : kept_)
     executor_.device().write(kept.place, kept.bytes);
 }

@@ -23,6 +23,7 @@ struct StepReport {
   double modelFlopsPerSecond = 0, modelFlopsUtilization = 0;
   bool skipped = false;      ///< changed nothing: undone, or left out by the plan since a gradient overflowed
   bool scaleIsLeast = false; ///< skipped by the plan at the least loss scale
+  bool redone = false;       ///< made its program's tail
 };
 
 /// One pass over the evaluation data.
@@ -38,6 +39,7 @@ struct SummaryReport {
   uint64_t deviceTouchedBytes = 0; ///< of deviceBytes, those in pages that were ever touched
   uint64_t hostBytes = 0;
   uint64_t nvmeBytes = 0;
+  uint64_t stepsRedone = 0;            ///< that made their program's tail
   Traffic trafficPerStep;              ///< of the last step
   uint64_t anonymousResidentBytes = 0; ///< of its process, which may have other ranks too
 };

@@ -589,6 +589,7 @@ void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObse
   now(HostState::Queues, "step", number);
   const uint64_t size = samples.data->sizeFor(samples.first, samplesPerStep()); // every process reads the same data
   const std::string name = plan::programOfSize("step", *plan_, size);
+  const uint64_t redone = ranks_->stepsRedone();
   throwIfError(ranks_->execute(
       name,
       {.seed = beginning_.manifest.seed, .step = number - 1, .data = samples.data, .firstSample = samples.first}));
@@ -602,7 +603,8 @@ void Training::step(uint64_t number, ArrivingData::Samples samples, TrainingObse
                     .learningRate = executor.metric(program, "lr"),
                     .lossScale = executor.metric(program, "loss_scale"),
                     .targets = executor.metric(program, "targets"),
-                    .length = size};
+                    .length = size,
+                    .redone = ranks_->stepsRedone() > redone};
   const std::optional<Scalar> skipped = executor.metric(program, "skipped"); // 2: at the least scale
   report.skipped = skipped && skipped->asDouble() >= 1;
   report.scaleIsLeast = skipped && skipped->asDouble() >= 2;
