@@ -63,7 +63,7 @@ public:
       run(plan, options_.steps.value_or(1), [&](const TensorKey &key, Piece piece, const std::byte *bytes) {
         piece.digest = digestOf(bytes, uint64_t(byteSize(piece.dtype)), piece.first, piece.count);
         const std::lock_guard lock(mutex);
-        tensors[key][size_t(plan)].push_back(piece);
+        addPiece(piece, tensors[key][size_t(plan)]);
       });
     const Comparison comparison = compare(tensors);
     BisectResult result{comparison.difference.has_value(), textOf(comparison), noteText()};

@@ -75,6 +75,14 @@ bool isCut(const Sides &sides) {
 
 } // namespace
 
+void addPiece(const Piece &piece, std::vector<Piece> &pieces) {
+  std::erase_if(pieces, [&](const Piece &other) {
+    return piece.isAgain && !other.isAgain && other.writer.rank == piece.writer.rank &&
+           other.first < piece.first + piece.count && piece.first < other.first + other.count;
+  });
+  pieces.push_back(piece);
+}
+
 Comparison compare(const TensorPieces &tensors) {
   Comparison comparison;
   for (const auto &[key, sides] : tensors) {

@@ -31,6 +31,10 @@ struct Comparison {
   std::optional<Difference> difference;
 };
 
+/// To the pieces of one tensor of one plan. What the tail of a run writes is the rank's tensor, and what the calls
+/// before it wrote there was an attempt.
+void addPiece(const Piece &piece, std::vector<Piece> &pieces);
+
 /// Compares in the order of keys and ends at the first difference. Elements that several ranks, or several commands of
 /// a rank, have written must all be alike.
 Comparison compare(const TensorPieces &tensors);

@@ -39,6 +39,7 @@ struct Piece {
   uint64_t first = 0, count = 0, elements = 0;
   DType dtype = DType::F32;
   Writer writer;
+  bool isAgain = false; ///< by the tail of a run, instead of what the calls before it wrote
   uint64_t digest = 0;
 };
 

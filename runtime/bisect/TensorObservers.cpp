@@ -45,13 +45,15 @@ public:
     for (const WrittenTensor &tensor : tensors_[index]) {
       TensorKey key = tensor.key;
       key.step = call.run->step + 1;
+      const plan::proto::Program &program = command_.role.programs(int(call.run->program));
       key.microbatch = key.phase == TensorKey::Microbatch ? microbatchOf(command_, call.microbatch) : 0;
       sink_(key,
             {.first = tensor.first,
              .count = tensor.count,
              .elements = tensor.elements,
              .dtype = DType(command_.written[index]->dtype()),
-             .writer = {command_.position.rank, command_.routine, command_.index, call.microbatch}},
+             .writer = {command_.position.rank, command_.routine, command_.index, call.microbatch},
+             .isAgain = program.has_tail() && call.index >= program.tail().first_call()},
             bytes + tensor.byteOffset);
     }
     return Status::success();

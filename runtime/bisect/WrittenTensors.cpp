@@ -6,6 +6,7 @@
 #include "kernels/ElementwiseProgram.h"
 #include "runtime/executor/Command.h"
 #include "runtime/executor/HeldParts.h"
+#include "runtime/executor/WrittenOperands.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -38,7 +39,7 @@ public:
           {{.op = TensorKey::input, .index = command_.feed().input()}, 0, elementsOf(operand), elementsOf(operand)}};
     if (command_.reference_size() == 0)
       return {};
-    if (const proto::Buffer &buffer = observed_.role.buffers(int(operand.buffer()));
+    if (const proto::Buffer &buffer = observed_.role.buffers(int(stateOf(observed_.role, operand.buffer())));
         buffer.scope() == proto::Buffer::PLAN && (buffer.has_variable() || buffer.has_bucket()))
       return ofHeld(operand);
     if (command_.has_collective())
@@ -74,7 +75,8 @@ private:
       const auto size = uint64_t(byteSize(DType(variable.dtype())));
       const uint64_t from = std::max(begin, part.byteOffset), to = std::min(end, part.byteOffset + part.count * size);
       const auto key = keyOf(part.variable);
-      if (part.buffer == operand.buffer() && from < to && key && isComparable(variable, observed_.position.dataRanks))
+      if (part.buffer == stateOf(observed_.role, operand.buffer()) && from < to && key &&
+          isComparable(variable, observed_.position.dataRanks))
         tensors.push_back({*key, part.first + (from - part.byteOffset) / size, (to - from) / size, elementsOf(variable),
                            from - begin});
     }

@@ -74,6 +74,17 @@ TEST(Comparison, OfWhatOnePlanHas) {
   }
 }
 
+TEST(Comparison, LooksAtWhatATailWritesInsteadOfWhatWasBefore) {
+  Piece again = piece({1, 3}, 0, 2, 0);
+  again.isAgain = true;
+  std::vector<Piece> pieces;
+  for (const Piece &each : {piece({1}, 0, 2, 0), piece({2}, 1, 2, 0), piece({1, 2}, 0, 2, 1), again})
+    addPiece(each, pieces);
+  ASSERT_EQ(pieces.size(), 2U);
+  EXPECT_EQ(pieces[0].writer.rank, 1U) << "of another rank, whose tail is still to come";
+  EXPECT_TRUE(pieces[1].isAgain);
+}
+
 TEST(Comparison, EndsAtTheFirstDifference) {
   TensorKey later = key, update = key;
   later.microbatch = 1;
