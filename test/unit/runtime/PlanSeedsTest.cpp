@@ -4,6 +4,7 @@
 #include "test/unit/runtime/PipelinePlan.h"
 #include "test/unit/runtime/PlanBuilder.h"
 #include "test/unit/runtime/ShardedPlan.h"
+#include "test/unit/runtime/TailPlan.h"
 
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ TEST(PlanSeeds, ArePlansOfToday) {
                                                        {"sharded-accumulated", shardedPlan(2, 3)},
                                                        {"pipeline", pipelinePlan(1)},
                                                        {"pipeline-accumulated", pipelinePlan(3)},
-                                                       {"pipeline-sharded", pipelinePlan(2, 2)}};
+                                                       {"pipeline-sharded", pipelinePlan(2, 2)},
+                                                       {"sharded-tail", shardedTailPlan()}};
   for (const auto &[name, builder] : seeds) {
     plan::validatePlan(builder.plan);
     const std::string path = std::string(DS_PLAN_SEEDS) + "/" + name + ".message";
