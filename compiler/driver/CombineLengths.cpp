@@ -92,11 +92,20 @@ private:
       std::map<uint64_t, std::string> state; // by place
       for (const proto::Buffer &buffer : role.buffers())
         if (buffer.scope() == proto::Buffer::PLAN && !isConstant(plan, buffer))
-          state[uint64_t(buffer.arena()) << 48 | buffer.offset()] = buffer.SerializeAsString();
+          state[uint64_t(buffer.arena()) << 48 | buffer.offset()] = textOf(role, buffer);
       for (auto &[place, text] : state)
         layout.push_back(std::move(text));
     }
     return layout;
+  }
+
+  /// Without the number of the buffer that it is the next of, which is the plan's own.
+  static std::string textOf(const proto::Role &role, proto::Buffer buffer) {
+    if (!buffer.has_next_of())
+      return buffer.SerializeAsString();
+    const uint64_t place = role.buffers(int(buffer.next_of())).offset();
+    buffer.set_next_of(0);
+    return buffer.SerializeAsString() + std::to_string(place);
   }
 
   //===-- what is added up ----------------------------------------------------===//
@@ -168,14 +177,19 @@ private:
     placeRole(r);
     proto::Role &role = *all_.mutable_roles(r);
     role.clear_buffers();
-    std::map<std::tuple<bool, uint32_t, uint64_t>, uint32_t> shared; // by what they hold
-    for (size_t i = plans_.size(); i-- > 0;)                         // state is alike in all
+    std::map<Held, uint32_t> shared;
+    for (size_t i = plans_.size(); i-- > 0;) // state is alike in all
       for (const proto::Buffer &buffer : plans_[i].roles(r).buffers())
-        if (buffer.scope() == proto::Buffer::PLAN && shared.try_emplace(held(i, buffer), shared.size()).second) {
+        if (buffer.scope() == proto::Buffer::PLAN && shared.try_emplace(held(i, r, buffer), shared.size()).second) {
           *role.add_buffers() = buffer;
           if (buffer.has_variable())
             role.mutable_buffers()->rbegin()->set_variable(variableOf(i, buffer));
         }
+    const proto::Role &largest = plans_.back().roles(r);
+    for (const proto::Buffer &buffer : largest.buffers())
+      if (buffer.has_next_of())
+        role.mutable_buffers(int(shared.at(held(plans_.size() - 1, r, buffer))))
+            ->set_next_of(shared.at(held(plans_.size() - 1, r, largest.buffers(int(buffer.next_of())))));
     for (size_t i = 0; i < plans_.size(); ++i) {
       proto::Role own = takeOwn(i, r, shared);
       if (i + 1 < plans_.size()) {
@@ -192,20 +206,29 @@ private:
     return i < variables_.size() ? variables_[i][buffer.variable()] : buffer.variable();
   }
 
-  std::tuple<bool, uint32_t, uint64_t> held(size_t i, const proto::Buffer &buffer) const {
-    return {buffer.has_bucket(), buffer.has_bucket() ? buffer.bucket() : variableOf(i, buffer),
+  /// What a buffer is for: whether it is the next of another, holds a bucket; then of which, and which part of it.
+  using Held = std::tuple<bool, bool, uint32_t, uint64_t>;
+
+  Held held(size_t i, int r, const proto::Buffer &buffer) const {
+    if (buffer.has_next_of()) {
+      Held next = held(i, r, plans_[i].roles(r).buffers(int(buffer.next_of())));
+      std::get<0>(next) = true;
+      return next;
+    }
+    return {false, buffer.has_bucket(), buffer.has_bucket() ? buffer.bucket() : variableOf(i, buffer),
             buffer.has_bucket() ? uint64_t(buffer.arena()) << 1 | buffer.shard()
                                 : uint64_t(buffer.arena()) << 48 | buffer.first_element()};
   }
 
   /// What is not shared of a role, with its buffers numbered on from those that are.
-  proto::Role takeOwn(size_t i, int r, const std::map<std::tuple<bool, uint32_t, uint64_t>, uint32_t> &shared) const {
+  proto::Role takeOwn(size_t i, int r, const std::map<Held, uint32_t> &shared) const {
     const proto::Role &from = plans_[i].roles(r);
     proto::Role own;
     plan::Renumbering numbers;
     for (const proto::Buffer &buffer : from.buffers()) {
       const bool resident = buffer.scope() == proto::Buffer::PLAN;
-      numbers.buffers.push_back(resident ? shared.at(held(i, buffer)) : uint32_t(shared.size()) + own.buffers_size());
+      numbers.buffers.push_back(resident ? shared.at(held(i, r, buffer))
+                                         : uint32_t(shared.size()) + own.buffers_size());
       if (!resident)
         *own.add_buffers() = buffer;
     }
