@@ -12,8 +12,15 @@
 #include "compiler/check/schedule/ShortenSchedule.h"
 #include "compiler/check/schedule/Timeline.h"
 #include "runtime/plan/Lengths.h"
+#include "runtime/plan/RolePeers.h"
+#include "runtime/plan/Simulator.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace ds::check {
 
@@ -46,15 +53,82 @@ void checkHeld(const proto::Plan &plan) {
       throw Refusal{"coverage", "parameter " + name + " is trained, but no role holds it"};
 }
 
+void checkLivesOf(const proto::Plan &plan, const std::string &name, const JointTimeline &joint) {
+  for (int r = 0; r < plan.roles_size(); ++r)
+    for (int program = 0; program < plan.roles(r).programs_size(); ++program)
+      if (plan.roles(r).programs(program).name() == name)
+        checkLives(plan, plan.roles(r), program, joint.timelines[size_t(r)]);
+}
+
+/// Where what the tail of a program asks for lies in the first role, or nothing.
+std::optional<std::string> askedOf(const proto::Plan &plan, const std::string &name) {
+  const proto::Role &role = plan.roles(0);
+  for (const proto::Program &program : role.programs())
+    if (program.name() == name && program.has_tail()) {
+      const uint32_t buffer = program.tail().unless_one().buffer();
+      return "buffer " + std::to_string(buffer) + " (" + role.buffers(int(buffer)).name() + ")";
+    }
+  return std::nullopt;
+}
+
+/// What `check` refuses, it refuses in one case alone.
+auto inCase(const std::string &when, auto &&check) {
+  try {
+    return check();
+  } catch (Refusal &refusal) {
+    refusal.sentence = "where " + when + ": " + refusal.sentence;
+    throw;
+  }
+}
+
+/// The plan whose program `name` ends where its tail begins.
+proto::Plan withoutTail(proto::Plan plan, const std::string &name) {
+  for (proto::Role &role : *plan.mutable_roles())
+    for (proto::Program &program : *role.mutable_programs())
+      if (program.name() == name && program.has_tail()) {
+        const int first = int(program.tail().first_call());
+        program.mutable_calls()->DeleteSubrange(first, program.calls_size() - first);
+        program.clear_tail();
+      }
+  return plan;
+}
+
+/// The calls before the tail come to their end without it. So what they do can be followed first.
+void putTailLast(const proto::Plan &plan, const std::string &name, JointTimeline &joint) {
+  std::vector<uint32_t> firstCalls(size_t(plan.roles_size()), UINT32_MAX);
+  for (int r = 0; r < plan.roles_size(); ++r)
+    for (const proto::Program &program : plan.roles(r).programs())
+      if (program.name() == name && program.has_tail())
+        firstCalls[size_t(r)] = program.tail().first_call();
+  std::ranges::stable_partition(joint.order, [&](const Step &step) {
+    return joint.timelines[step.role].instances[step.instance].call < firstCalls[step.role];
+  });
+}
+
+/// A program with a tail has two runs: without it, where what it asks for is 1, and with it.
+void checkBothEnds(const proto::Plan &plan, const std::string &name, const std::string &asked, Meaning &meaning) {
+  const proto::Plan before = withoutTail(plan, name);
+  const JointTimeline early = inCase(asked + " is 1", [&] { return recordTimeline(before, name); });
+  const auto factor = inCase(asked + " is not 1", [&] {
+    JointTimeline whole = recordTimeline(plan, name);
+    putTailLast(plan, name, whole);
+    auto found = replay(plan, meaning, name, whole);
+    checkLivesOf(plan, name, whole);
+    return found;
+  });
+  inCase(asked + " is 1", [&] { return replay(plan, meaning, name, early, factor); });
+}
+
 Unknown checkPrograms(const proto::Plan &plan, const std::set<std::string> &programs, World world) {
   Meaning meaning(plan, world == World::Closed);
   for (const std::string &name : programs) {
+    if (const std::optional<std::string> asked = askedOf(plan, name)) {
+      checkBothEnds(plan, name, *asked, meaning);
+      continue;
+    }
     const JointTimeline joint = recordTimeline(plan, name);
     replay(plan, meaning, name, joint);
-    for (int r = 0; r < plan.roles_size(); ++r)
-      for (int program = 0; program < plan.roles(r).programs_size(); ++program)
-        if (plan.roles(r).programs(program).name() == name)
-          checkLives(plan, plan.roles(r), program, joint.timelines[size_t(r)]);
+    checkLivesOf(plan, name, joint);
   }
   return {meaning.unknownCommands(), meaning.unknownBytes()};
 }
@@ -96,9 +170,19 @@ std::optional<Finding> checkOneWhole(const proto::Plan &plan, World world, Unkno
   return check(plan, programsOf(plan), world, unknown ? *unknown : counts);
 }
 
+/// Whether every program with a tail comes to its end without it. That the others do, and with it, was simulated when
+/// the plan was read.
+bool endsWithoutTails(const proto::Plan &plan) {
+  plan::RolePeers peers(plan);
+  for (const std::string &name : programsOf(plan))
+    if (askedOf(plan, name) && plan::simulate(withoutTail(plan, name), name, peers, nullptr))
+      return false;
+  return true;
+}
+
 std::optional<Finding> checkOne(const proto::Plan &plan, World world, Unknown *unknown) {
   const std::optional<proto::Plan> shorter = shortenSchedule(plan);
-  if (!shorter)
+  if (!shorter || !endsWithoutTails(plan))
     return checkOneWhole(plan, world, unknown);
   std::optional<Finding> finding = checkOneWhole(*shorter, world, unknown);
   Unknown ofTurned;

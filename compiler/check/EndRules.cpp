@@ -6,6 +6,8 @@
 #include "compiler/check/schedule/Layout.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
 
 namespace ds::check {
@@ -18,14 +20,23 @@ struct Piece {
   uint64_t byte; ///< of the variable, where it begins
 };
 
+/// Why what lies there is not what was written into the buffer, or empty.
+std::string absentIn(const RankMemory &memory, uint32_t buffer, const Content &content) {
+  if (content.kind == Content::Initial || content.buffer == buffer)
+    return {};
+  return "whose bytes " +
+         (content.buffer == UINT32_MAX ? "nothing has written" : memory.nameOf(content.buffer) + " has taken");
+}
+
 /// Why it does not hold what it should, or empty.
 std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content &content) {
   const proto::Plan &plan = memory.plan();
   const std::string &name = plan.variables(int(piece.variable)).name();
   const StateChanges::Change change = memory.context.changes.of(piece.variable);
-  if (content.kind != Content::Initial && content.buffer != piece.buffer)
-    return "holds elements of " + name + " whose bytes " +
-           (content.buffer == UINT32_MAX ? "something" : memory.nameOf(content.buffer)) + " has taken";
+  if (const std::string absent = absentIn(memory, piece.buffer, content); !absent.empty())
+    return "holds elements of " + name + " " + absent;
+  if (content.value == memory.values().undone())
+    return "holds of " + name + " " + memory.values().name(content.value);
   if (change.how == StateChanges::Updated && !content.updated)
     return "holds elements of " + name + " that no optimizer has updated";
   if (!memory.context.changes.isKnown())
@@ -46,13 +57,12 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
   return {};
 }
 
-/// The byte of `buffer`'s arena that the piece begins at is `begin`.
-void requireMember(RankMemory &memory, uint32_t index, const Member &member) {
+/// Bytes [first, last) of a buffer, each with nothing wrong in it: `wrong(byte, content)` says why.
+void requireBytes(RankMemory &memory, uint32_t index, uint64_t first, uint64_t last, auto &&wrong) {
   const proto::Buffer &buffer = memory.role().buffers(int(index));
-  const uint64_t first = buffer.offset() + member.begin;
-  memory.shadow(buffer.arena()).over(first, buffer.offset() + member.end, [&](uint64_t begin, const Segment &segment) {
-    const Piece piece{index, member.variable, member.firstByte + begin - first};
-    if (const std::string why = wrongIn(memory, piece, segment.content); !why.empty())
+  const uint64_t start = buffer.offset();
+  memory.shadow(buffer.arena()).over(start + first, start + last, [&](uint64_t begin, const Segment &segment) {
+    if (const std::string why = wrong(begin - start, segment.content); !why.empty())
       throw Refusal{"coverage",
                     "program " + memory.context.program.name() + ", rank " + std::to_string(memory.rank) +
                         ": at its end " + memory.nameOf(index) + (why.starts_with(",") ? "" : " ") + why,
@@ -60,22 +70,55 @@ void requireMember(RankMemory &memory, uint32_t index, const Member &member) {
   });
 }
 
+/// What lies between the members of a bucket, of which nothing was there before the run.
+void requirePadding(RankMemory &memory, uint32_t index, uint64_t first, uint64_t last) {
+  if (first == last)
+    return;
+  requireBytes(memory, index, first, last, [&](uint64_t, const Content &content) -> std::string {
+    if (const std::string absent = absentIn(memory, index, content); !absent.empty())
+      return "has zeros between variables " + absent;
+    Values &values = memory.values();
+    const bool isUnknown = content.value == Values::unknown && !memory.followsAll();
+    if (isUnknown || content.value == values.padding() || content.value == values.zero())
+      return {};
+    return "holds " + values.name(content.value) + " between variables, where zeros are";
+  });
+}
+
+/// What lies in buffer `place` when the run has ended is what buffer `index` holds when the next one begins.
+void requireHeld(RankMemory &memory, uint32_t index, uint32_t place) {
+  const proto::Buffer &buffer = memory.role().buffers(int(index));
+  uint64_t end = 0;
+  for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(0, buffer.bytes())) {
+    if (place != index)
+      requirePadding(memory, place, end, member.begin);
+    requireBytes(memory, place, member.begin, member.end, [&](uint64_t byte, const Content &content) {
+      return wrongIn(memory, {place, member.variable, member.firstByte + byte - member.begin}, content);
+    });
+    end = member.end;
+  }
+  if (place != index)
+    requirePadding(memory, place, end, buffer.bytes());
+}
+
 } // namespace
 
 void requireEnds(RankMemory &memory) {
-  for (int b = 0; b < memory.role().buffers_size(); ++b) {
-    const proto::Buffer &buffer = memory.role().buffers(b);
-    if (buffer.scope() == proto::Buffer::PLAN &&
-        memory.isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
-      for (const Member &member : Layout(memory.plan(), buffer, memory.rank).within(0, buffer.bytes()))
-        requireMember(memory, uint32_t(b), member);
+  const std::map<uint32_t, uint32_t> &nexts = memory.context.schedule.nexts;
+  for (uint32_t b = 0; b < uint32_t(memory.role().buffers_size()); ++b) {
+    const auto next = nexts.find(b);
+    const uint32_t place = next == nexts.end() ? b : next->second;
+    const proto::Buffer &buffer = memory.role().buffers(int(place));
+    const bool holds = memory.role().buffers(int(b)).has_variable() || memory.role().buffers(int(b)).has_bucket();
+    if (holds && memory.isFollowed({buffer.arena(), buffer.offset(), buffer.offset() + buffer.bytes()}))
+      requireHeld(memory, b, place);
   }
 }
 
 void requireKept(const RankMemory &memory, const proto::Operand &written, size_t index) {
   if (memory.context.program.name() == "step" || byteCount(written) == 0)
     return;
-  const Layout layout(memory.plan(), memory.bufferOf(written), memory.rank);
+  const Layout layout(memory.plan(), heldIn(memory.role(), memory.bufferOf(written)), memory.rank);
   const std::vector<Member> members = layout.within(memory.offsetIn(written), byteCount(written));
   if (std::ranges::any_of(members, [&](const Member &member) {
         return memory.context.changes.of(member.variable).how == StateChanges::Kept;

@@ -147,6 +147,16 @@ void requireWhole(const RankMemory &memory, const proto::Command &command, const
                    " takes norms of a parameter, which is whole and alone in a call"};
 }
 
+/// What stands for an update's factor where it has the constant 1: the factor of a run without the tail, which is 1;
+/// or, before the tail of a run with it, something that the tail makes good.
+Meaning::Factor factorOf(const RankMemory &memory, const Instance &instance) {
+  const RoleContext &context = memory.context;
+  if (context.one)
+    return *context.one;
+  const bool isBeforeTail = context.program.has_tail() && !context.isInTail(instance.call);
+  return {isBeforeTail ? Meaning::Factor::Undone : Meaning::Factor::Refused};
+}
+
 } // namespace
 
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index) {
@@ -156,11 +166,14 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
   const proto::Operand &parameter = operands[Row::parameter], &gradient = operands[Row::gradient];
   const uint64_t microbatch = memory.instance(index).microbatch;
   const uint64_t begin = memory.offsetIn(parameter);
+  const Meaning::Factor factor = factorOf(memory, memory.instance(index));
   const std::vector<Member> members = membersIn(memory, parameter, 0, byteCount(parameter), microbatch);
   requireWhole(memory, command, members);
   for (const Member &member : members) {
     const uint64_t skip = member.begin - begin, bytes = member.end - member.begin;
-    const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values);
+    const Meaning::Update update = memory.context.meaning.requireUpdate(command, member.variable, values, factor);
+    if (update.isUndone)
+      memory.context.messages.undone.insert({memory.context.index, index});
     for (size_t i = 0; i < update.state.size() && Row::state + i < size_t(operands.size()); ++i)
       requireState(memory, operands[int(Row::state + i)], update.state[i], member, skip, microbatch);
     for (const OperandSegment &segment : memory.segmentsOf(parameter, skip, bytes, microbatch))

@@ -39,14 +39,26 @@ bool isWithin(const RoleSchedule &schedule, const proto::Buffer &buffer, const p
          instance.call <= schedule.lastCall.at(life.death_routine());
 }
 
-/// The life that holds an instance's use of an operand, or nullptr. Of a buffer that does not live always.
+/// Whether a life begins and ends in calls of an instance's own micro-batch.
+bool isOfMicrobatch(const RoleSchedule &schedule, const proto::Life &life, const Instance &instance) {
+  return schedule.calls.contains({life.birth_routine(), instance.microbatch}) &&
+         schedule.calls.contains({life.death_routine(), instance.microbatch});
+}
+
+/// The life that holds an instance's use of an operand, or nullptr. Of a buffer that does not live always. The last
+/// micro-batch may have a backward of its own, and lives that end there.
 const proto::Life *lifeOf(const RankMemory &memory, const proto::Operand &operand, size_t index) {
+  const RoleSchedule &schedule = memory.context.schedule;
   const proto::Buffer &buffer = memory.bufferOf(operand);
+  const proto::Life *found = nullptr;
   for (const proto::Life &life : buffer.lives())
     if (&memory.role().programs(int(life.program())) == &memory.context.program &&
-        isWithin(memory.context.schedule, buffer, life, memory.instance(index)))
-      return &life;
-  return nullptr;
+        isWithin(schedule, buffer, life, memory.instance(index))) {
+      if (buffer.scope() != proto::Buffer::SLOT || isOfMicrobatch(schedule, life, memory.instance(index)))
+        return &life;
+      found = found ? found : &life;
+    }
+  return found;
 }
 
 } // namespace

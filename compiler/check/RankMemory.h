@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,9 @@ struct Messages {
   /// By role and buffer, and by kernel that rounds what lies there: what a reduce_scatter has made, in all slices.
   std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;
   std::map<Step, Scattered> rounded;
+  /// Updates that took 1 for a factor that may be another. Of other ranks than the first of a role not all scalars are
+  /// followed; they run the same commands.
+  std::set<Step> undone;
 };
 
 class RankMemory;
@@ -77,9 +81,12 @@ struct RoleContext {
   uint32_t index;                                           ///< of the role
   const proto::Program &program;
   const RoleSchedule &schedule;
+  const std::optional<Meaning::Factor> &one; ///< the factor that is 1, so that the program's tail does not run
 
   const proto::Role &role() const { return plan.roles(int(index)); }
   const Timeline &timeline() const { return joint.timelines[index]; }
+  /// Whether a call belongs to the program's tail.
+  bool isInTail(uint32_t call) const { return program.has_tail() && call >= program.tail().first_call(); }
 };
 
 /// The arenas of one rank: what is known of each byte while the rank's run is followed.

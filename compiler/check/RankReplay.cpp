@@ -21,7 +21,7 @@ void RankReplay::execute(size_t index) {
   const Instance &instance = memory_.instance(index);
   const std::vector<Effect> &effects = memory_.context.schedule.effects[index];
   for (const Effect &effect : effects)
-    if (memory_.followsAll()) // lives are those of all ranks
+    if (isWhole())
       requireAlive(memory_, *effect.operand, index);
   for (const Effect &effect : effects)
     if (effect.reads)
@@ -47,20 +47,19 @@ void RankReplay::execute(size_t index) {
   countUnknown(written, index);
 }
 
-/// Of the first rank of a role, in which every byte is followed.
 void RankReplay::countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index) {
   uint64_t bytes = 0;
   for (const std::vector<OperandSegment> &segments : written)
     for (const OperandSegment &segment : segments)
       bytes += segment.value == Values::unknown && !segment.updated ? segment.end - segment.begin : 0;
-  if (bytes > 0 && memory_.followsAll())
+  if (bytes > 0 && isWhole())
     memory_.context.meaning.addUnknown(*memory_.instance(index).command, bytes);
 }
 
 void RankReplay::finish() {
   requireMetrics(memory_);
   requireEnds(memory_);
-  if (!memory_.followsAll())
+  if (!isWhole())
     return;
   for (size_t i = 0; i < memory_.timeline().instances.size(); ++i)
     for (const Effect &effect : memory_.context.schedule.effects[i])

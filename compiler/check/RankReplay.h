@@ -23,6 +23,9 @@ public:
   const std::map<uint32_t, uint64_t> &effects() const { return effects_; }
 
 private:
+  /// Of the first rank of a role, in which every byte is followed, and of a run with the program's tail, if it has one,
+  /// in which some lives end: what is asked once.
+  bool isWhole() const { return memory_.followsAll() && !memory_.context.one; }
   void countUnknown(const std::vector<std::vector<OperandSegment>> &written, size_t index);
 
   RankMemory &memory_;

@@ -3,6 +3,7 @@
 
 #include "compiler/check/EffectRules.h"
 #include "compiler/check/RankReplay.h"
+#include "compiler/check/TailRules.h"
 #include "compiler/check/schedule/Layout.h"
 #include "runtime/plan/Groups.h"
 
@@ -11,7 +12,9 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
 
 namespace ds::check {
 
@@ -58,7 +61,8 @@ std::map<uint32_t, Slices> slicedBuffers(const proto::Plan &plan, const proto::R
       }
   for (auto &[index, slices] : buffers) {
     slices.ends = ends[index];
-    for (const Member &member : Layout(plan, role.buffers(int(index)), 0).within(0, role.buffers(int(index)).bytes()))
+    const proto::Buffer &held = heldIn(role, role.buffers(int(index)));
+    for (const Member &member : Layout(plan, held, 0).within(0, held.bytes()))
       slices.ends.insert({member.begin, member.end});
   }
   return buffers;
@@ -121,13 +125,16 @@ std::vector<std::set<uint32_t>> copiesOfSlices(const proto::Role &role, const st
   return joined;
 }
 
-/// Buffers between which bytes of a rank's slice pass: the two ends of each such copy; and of an update on the host the
-/// operands that are such ends, and state.
+/// Buffers between which bytes of a rank's slice pass: the two ends of each such copy; of an update on the host the
+/// operands that are such ends, and state; and a buffer and its next, in which the slice lies when a run has ended.
 std::vector<std::set<uint32_t>> passages(const proto::Role &role, const std::map<uint32_t, Slices> &sliced) {
   std::vector<std::set<uint32_t>> joined = copiesOfSlices(role, sliced);
   std::set<uint32_t> ends;
   for (const std::set<uint32_t> &both : joined)
     ends.insert(both.begin(), both.end());
+  for (uint32_t buffer = 0; buffer < uint32_t(role.buffers_size()); ++buffer)
+    if (role.buffers(int(buffer)).has_next_of())
+      joined.push_back({buffer, role.buffers(int(buffer)).next_of()});
   std::vector<const proto::Command *> updates;
   for (const proto::Routine &routine : role.routines())
     for (const proto::Command &command : routine.commands())
@@ -224,7 +231,8 @@ const proto::Program *programOf(const proto::Role &role, const std::string &name
 
 } // namespace
 
-void replay(const proto::Plan &plan, Meaning &meaning, const std::string &program, const JointTimeline &joint) {
+std::optional<Meaning::Factor> replay(const proto::Plan &plan, Meaning &meaning, const std::string &program,
+                                      const JointTimeline &joint, const std::optional<Meaning::Factor> &one) {
   const StateChanges changes(plan, meaning.values(), program);
   Messages messages;
   std::vector<RoleSchedule> schedules;
@@ -239,17 +247,24 @@ void replay(const proto::Plan &plan, Meaning &meaning, const std::string &progra
       throw Refusal{"progress", "role " + role.name() + " has no program " + program +
                                     ", but other roles have; ranks run a program together"};
     schedules.emplace_back(role, *own, joint.timelines[r]);
-    contexts.push_back({plan, meaning, changes, joint, messages, memories, r, *own, schedules.back()});
+    contexts.push_back({plan, meaning, changes, joint, messages, memories, r, *own, schedules.back(), one});
     memories.push_back(std::make_unique<RankMemory>(contexts.back(), role.ranks(0), nullptr));
     replays.emplace_back(*memories.back());
   }
-  for (const Step &step : joint.order)
-    replays[step.role].execute(step.instance);
+  const auto tail = std::ranges::find_if(joint.order, [&](const Step &step) {
+    return contexts[step.role].isInTail(joint.timelines[step.role].instances[step.instance].call);
+  });
+  for (auto step = joint.order.begin(); step != tail; ++step)
+    replays[step->role].execute(step->instance);
+  const std::optional<Meaning::Factor> factor = one ? one : requireFactor(memories);
+  for (auto step = tail; step != joint.order.end(); ++step)
+    replays[step->role].execute(step->instance);
   requireEffects(plan, program, replays);
   for (RankReplay &replay : replays)
     replay.finish();
   for (const RoleContext &context : contexts)
     replaySlices(context);
+  return factor;
 }
 
 } // namespace ds::check

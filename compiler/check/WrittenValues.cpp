@@ -222,6 +222,8 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return memory.isFollowed(memory.rangeOf(command.copy().source(), instance.microbatch))
                ? memory.segmentsOf(command.copy().source(), 0, byteCount(target), instance.microbatch)
                : std::vector<OperandSegment>{{0, byteCount(target)}};
+  if (isOptimizer(command) && memory.context.messages.undone.contains({memory.context.index, index}))
+    return {{0, byteCount(target), {}, false, memory.values().undone()}};
   if (isOptimizer(command))
     return updated(memory.segmentsOf(target, instance.microbatch));
   if (const auto sums = result.added == Values::unknown ? copyOrSumOfSums(memory, index) : std::nullopt)

@@ -4,8 +4,12 @@
 #include "compiler/check/meaning/AttributeRules.h"
 #include "compiler/check/meaning/OperandRules.h"
 #include "compiler/check/meaning/ReferenceOps.h"
+#include "compiler/check/schedule/Effects.h"
 #include "kernels/KernelRows.h"
 
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace ds::check {
@@ -82,7 +86,7 @@ std::vector<Meaning::Result> Meaning::resultsOf(const proto::Command &command, s
 }
 
 Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t parameter,
-                                       std::span<const uint32_t> held) const {
+                                       std::span<const uint32_t> held, const Factor &one) {
   if (plan_.reference().ops_size() == 0)
     return {}; // by hand
   const std::string &name = plan_.variables(int(parameter)).name();
@@ -91,14 +95,14 @@ Meaning::Update Meaning::requireUpdate(const proto::Command &command, uint32_t p
   const auto updates = updates_.find(parameter);
   for (size_t u = 0; updates != updates_.end() && u < updates->second.size(); ++u)
     if (runs(command.kernel(), *updates->second[u]))
-      return updateOf(command, parameter, *updates->second[u], held);
+      return updateOf(command, parameter, *updates->second[u], held, one);
   throw Mismatch{"the reference program has no " + command.kernel().kernel() + " of " + name};
 }
 
 /// An update has its op's settings and scalars. Its operands that hold variables are of their types; that they hold the
 /// same elements of them is asked byte by byte (GradientRules.h).
 Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
-                                  std::span<const uint32_t> held) const {
+                                  std::span<const uint32_t> held, const Factor &one) {
   const proto::KernelCommand &kernel = command.kernel();
   const std::string &name = plan_.variables(int(parameter)).name();
   requireAttributes(plan_, kernel, op);
@@ -114,17 +118,48 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
     if (kernel.operands(i).dtype() != plan_.variables(int(parameter)).dtype())
       throw Mismatch{"operand " + std::to_string(i) + " has another element type than " + name};
   }
-  for (int i = 0; i < op.operands_size(); ++i)
-    if (const uint32_t scalar = held[size_t(variables + i)]; !mayBe(scalar, values_.of(op.operands(i))))
-      throw Mismatch{"operand " + std::to_string(variables + i) + " holds " + values_.name(scalar) +
-                     ", but the update of " + name + " takes " + values_.name(values_.of(op.operands(i)))};
   Update update;
+  update.isUndone = requireScalars(kernel, parameter, op, held.subspan(size_t(variables)), one);
   for (uint32_t variable : op.variables())
     if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
       update.added = contributionTo(variable);
     else if (variable != parameter)
       update.state.push_back(variable);
   return update;
+}
+
+/// Whether the update takes 1 for the factor of its gradient, and is undone by that. A kernel takes the factor in the
+/// parameter's own arithmetic, so what is 1 as a float32 is 1 for all but float64.
+bool Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parameter, const proto::ReferenceOp &op,
+                             std::span<const uint32_t> held, const Factor &one) {
+  bool isUndone = false;
+  for (int i = 0; i < op.operands_size(); ++i) {
+    const uint32_t scalar = held[size_t(i)], expected = values_.of(op.operands(i));
+    if (mayBe(scalar, expected))
+      continue;
+    const bool isRight = one.use == Factor::Right && one.value == expected &&
+                         !(one.isRounded && plan_.variables(int(parameter)).dtype() == proto::DTYPE_F64);
+    const bool mayBeOne = i == clipOperandOf(op) && (isRight || one.use == Factor::Undone) &&
+                          scalar == values_.constant(1, values_.type(expected).dtype);
+    if (!mayBeOne)
+      throw Mismatch{"operand " + std::to_string(kernel.operands_size() - op.operands_size() + i) + " holds " +
+                     values_.name(scalar) + ", but the update of " + plan_.variables(int(parameter)).name() +
+                     " takes " + values_.name(expected)};
+    isUndone |= one.use == Factor::Undone;
+  }
+  return isUndone;
+}
+
+std::optional<Meaning::Factor> Meaning::factorIn(uint32_t value) {
+  for (const proto::ReferenceOp &op : plan_.reference().ops()) {
+    if (!isOptimizer(op) || clipOperandOf(op) >= op.operands_size())
+      continue;
+    const uint32_t factor = values_.of(op.operands(clipOperandOf(op)));
+    const bool isRounded = values_.type(factor).dtype != proto::DTYPE_F32;
+    if (value > Values::other && value == values_.converted(factor, proto::DTYPE_F32))
+      return Factor{Factor::Right, factor, isRounded};
+  }
+  return std::nullopt;
 }
 
 uint32_t Meaning::gradientOf(uint32_t parameter) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -47,11 +48,26 @@ public:
   struct Update {
     uint32_t added = Values::unknown; ///< what each micro-batch adds to the gradient
     std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands from KernelRow::state on
+    bool isUndone = false;            ///< it took 1 for the factor of its gradient (Factor::Undone)
+  };
+  /// The factor of gradients, where an update has the constant 1 in its place.
+  struct Factor {
+    enum Use {
+      Refused,
+      Right, ///< the factor is 1 in this run
+      Undone ///< what the update writes is none of the reference program's values
+    };
+    Use use = Refused;
+    uint32_t value = Values::unknown; ///< Right: which one is 1; of others nothing is known
+    bool isRounded = false;           ///< known to be 1 as a float32 alone
   };
   /// What each micro-batch adds to the gradient of a parameter; unknown where nothing updates it.
   uint32_t gradientOf(uint32_t parameter) const;
   /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
-  Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held) const;
+  Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held,
+                       const Factor &one);
+  /// The factor of gradients that a float32 is, if it is one of an update's.
+  std::optional<Factor> factorIn(uint32_t value);
 
 private:
   /// Whether an elementwise program is this one instruction.
@@ -60,7 +76,9 @@ private:
   uint32_t contributionTo(uint32_t variable) const;
   void requireOp(const proto::Command &command, const proto::ReferenceOp &op, std::span<const uint32_t> held) const;
   Update updateOf(const proto::Command &command, uint32_t parameter, const proto::ReferenceOp &op,
-                  std::span<const uint32_t> held) const;
+                  std::span<const uint32_t> held, const Factor &one);
+  bool requireScalars(const proto::KernelCommand &kernel, uint32_t parameter, const proto::ReferenceOp &op,
+                      std::span<const uint32_t> held, const Factor &one);
   std::vector<Result> elementwise(const proto::Command &command, std::span<const uint32_t> held);
   std::vector<Result> runProgram(const proto::Command &command, std::span<const uint32_t> held);
   Result accumulated(const proto::KernelCommand &kernel, const proto::ReferenceOp &op, std::span<const uint32_t> held);

@@ -136,6 +136,8 @@ uint32_t Values::constant(double value, proto::DType dtype) {
 
 uint32_t Values::padding() { return number("padding", "padding", {}); }
 
+uint32_t Values::undone() { return number("undone", "what an update by the factor 1 wrote", {}); }
+
 std::optional<uint32_t> Values::variableIn(uint32_t value) const {
   for (const auto &[variable, number] : variables_)
     if (number == value)

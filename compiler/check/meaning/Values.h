@@ -48,6 +48,7 @@ public:
   uint32_t constant(double value, proto::DType dtype);
   uint32_t zero() { return constant(0, proto::DTYPE_UNSPECIFIED); }
   uint32_t padding(); ///< what of a bucket belongs to no variable
+  uint32_t undone();  ///< what an update wrote that took 1 for the factor of its gradient, where that is another
   uint32_t incremented(uint32_t value);
   /// A value's elements as another type holds them: what train.cast makes of them.
   uint32_t converted(uint32_t value, proto::DType dtype);

@@ -19,6 +19,11 @@ struct Member {
   uint64_t firstByte; ///< of the variable, at `begin`
 };
 
+/// The buffer whose variables are written into `buffer`: itself, or the one that it is the next of.
+inline const proto::Buffer &heldIn(const proto::Role &role, const proto::Buffer &buffer) {
+  return buffer.has_next_of() ? role.buffers(int(buffer.next_of())) : buffer;
+}
+
 /// What a PLAN buffer holds on one rank: a part of a variable, or a bucket's members, whole or the rank's slice.
 class Layout {
 public:

@@ -21,6 +21,9 @@ struct RoleSchedule {
   std::vector<std::vector<size_t>> instanceOf;      ///< by call and command
   std::vector<std::vector<Effect>> effects;         ///< by instance
   std::map<uint32_t, uint32_t> firstCall, lastCall; ///< by routine
+  /// By buffer that holds a variable or a bucket: its next, where the program writes that. Its tail counts, whether it
+  /// runs or not, for the two exchange what they hold in any case.
+  std::map<uint32_t, uint32_t> nexts;
   /// By routine and micro-batch: its first and its last call.
   std::map<std::pair<uint32_t, uint64_t>, std::pair<uint32_t, uint32_t>> calls;
 };

@@ -144,19 +144,30 @@ std::vector<const proto::Command *> repeated(const proto::Role &role, const prot
   return commands;
 }
 
-/// Micro-batches of a repetition after which the role has seen all that can happen in it: every wait reaches back to
-/// one of them, and every slot has been used again. Where slots share bytes with other buffers, so has every slot
-/// beside every one of theirs, whether these are of the repetition or what begins or ends the step.
+/// How far back waits of a program reach.
+uint64_t longestDelay(const proto::Role &role, const proto::Program &program, uint64_t microbatches) {
+  std::set<uint32_t> routines;
+  for (const proto::Call &call : program.calls())
+    routines.insert(call.routine());
+  uint64_t delay = 0;
+  for (uint32_t routine : routines)
+    for (const proto::Command &command : role.routines(int(routine)).commands())
+      for (const proto::Wait &wait : command.waits())
+        delay = std::max<uint64_t>(delay, wait.delay() < microbatches ? wait.delay() : 0); // else it never holds
+  return delay;
+}
+
+/// Micro-batches of a repetition after which the role has seen all that can happen in it: every wait, of what is
+/// repeated or comes behind it, reaches back to one of them, and every slot has been used again. Where slots share
+/// bytes with other buffers, so has every slot beside every one of theirs, whether these are of the repetition or what
+/// begins or ends the step.
 uint64_t neededMicrobatches(const proto::Role &role, const std::vector<const proto::Command *> &commands,
-                            uint64_t microbatches) {
-  uint64_t needed = 0, delay = 0;
+                            uint64_t microbatches, uint64_t delay) {
+  uint64_t needed = 0;
   std::set<uint32_t> buffers;
-  for (const proto::Command *command : commands) {
-    for (const proto::Wait &wait : command->waits())
-      delay = std::max<uint64_t>(delay, wait.delay() < microbatches ? wait.delay() : 0); // else it never holds
+  for (const proto::Command *command : commands)
     for (const Effect &effect : effectsOf(*command))
       buffers.insert(effect.operand->buffer());
-  }
   std::map<uint32_t, std::set<uint32_t>> shared = sharing(role);
   for (uint32_t index : buffers) {
     const proto::Buffer &buffer = role.buffers(int(index));
@@ -174,7 +185,7 @@ uint64_t neededMicrobatches(const proto::Role &role, const std::vector<const pro
   return std::max(needed, delay) + 4;
 }
 
-/// The program without `left` micro-batches of every repetition.
+/// The program without `left` micro-batches of every repetition. Its tail, if it has one, stands behind them all.
 void shorten(proto::Program &program, const std::vector<Repetition> &repetitions, uint64_t left) {
   const uint64_t half = (std::ranges::max(program.calls(), {}, &proto::Call::microbatch).microbatch() + 1) / 2;
   std::map<uint32_t, size_t> behind; // by routine of a repetition: the call from which its micro-batches move up
@@ -186,7 +197,10 @@ void shorten(proto::Program &program, const std::vector<Repetition> &repetitions
       behind[program.calls(int(c)).routine()] = end;
   }
   google::protobuf::RepeatedPtrField<proto::Call> calls;
+  int first = 0; // of the tail
   for (size_t c = 0; c < size_t(program.calls_size()); ++c) {
+    if (program.has_tail() && c == program.tail().first_call())
+      first = calls.size();
     if (std::ranges::any_of(gone, [&](const auto &range) { return c >= range.first && c < range.second; }))
       continue;
     proto::Call call = program.calls(int(c));
@@ -196,9 +210,12 @@ void shorten(proto::Program &program, const std::vector<Repetition> &repetitions
     *calls.Add() = call;
   }
   program.mutable_calls()->Swap(&calls);
+  if (program.has_tail())
+    program.mutable_tail()->set_first_call(uint32_t(first));
 }
 
-/// Whether every routine that is called often is called for micro-batches 0, 1, ... of `microbatches`, in this order.
+/// Whether every routine that is called often is called for micro-batches 0, 1, ... of `microbatches`, in this order;
+/// for the last of them another routine may be called instead.
 bool isWhole(const proto::Program &program, uint64_t microbatches) {
   std::map<uint32_t, uint64_t> next;
   std::map<uint32_t, uint64_t> times;
@@ -207,7 +224,9 @@ bool isWhole(const proto::Program &program, uint64_t microbatches) {
   for (const proto::Call &call : program.calls())
     if (times[call.routine()] > 4 && call.microbatch() != next[call.routine()]++)
       return false;
-  return std::ranges::all_of(times, [&](const auto &one) { return one.second <= 4 || one.second == microbatches; });
+  return std::ranges::all_of(times, [&](const auto &one) {
+    return one.second <= 4 || one.second == microbatches || one.second == microbatches - 1;
+  });
 }
 
 } // namespace
@@ -240,8 +259,11 @@ std::optional<proto::Plan> shortenSchedule(const proto::Plan &plan) {
     const auto found = Repetitions(*step).find();
     if (!found || found->empty())
       return std::nullopt;
-    const uint64_t needed = neededMicrobatches(role, repeated(role, *step, *found), microbatches);
+    const uint64_t needed =
+        neededMicrobatches(role, repeated(role, *step, *found), microbatches, longestDelay(role, *step, microbatches));
     for (const Repetition &one : *found) {
+      if (step->has_tail() && one.begin + one.length * one.count > step->tail().first_call())
+        return std::nullopt;
       left = std::min(left, one.microbatches() - std::min(one.microbatches(), needed + one.advance));
       together = together > microbatches ? together : std::lcm(together, one.advance);
     }

@@ -139,11 +139,11 @@ TEST(Meaning, AccumulatesWhatTheReferenceAccumulates) {
 TEST(Meaning, VerifiesUpdates) {
   Case one(update);
   const uint32_t half = one.meaning.values().constant(0.5, proto::DTYPE_F32);
-  EXPECT_EQ(one.meaning.requireUpdate(one.command, 0, std::vector<uint32_t>{0, 0, half, half, half}).added,
+  EXPECT_EQ(one.meaning.requireUpdate(one.command, 0, std::vector<uint32_t>{0, 0, half, half, half}, {}).added,
             one.value(3));
   const auto refusal = [&](uint32_t parameter, std::vector<uint32_t> held) -> std::string {
     try {
-      one.meaning.requireUpdate(one.command, parameter, held);
+      one.meaning.requireUpdate(one.command, parameter, held, {});
     } catch (const Mismatch &mismatch) {
       return mismatch.sentence;
     }

@@ -1,0 +1,57 @@
+//===- TailRules.cpp - what decides whether a tail runs -------------------===//
+#include "compiler/check/TailRules.h"
+
+#include <cstdint>
+#include <string>
+
+namespace ds::check {
+
+namespace {
+
+/// Throws unless every byte of what the tail asks for is there, and is what every rank has.
+void requireThere(RankMemory &memory, const proto::Operand &asked, const std::string &what) {
+  const Range range = memory.rangeOf(asked, 0);
+  memory.shadow(range.arena).over(range.begin, range.end, [&](uint64_t, const Segment &segment) {
+    const Content &content = segment.content;
+    const std::string note = segment.written ? memory.placeOf(segment.writer.instance) + " wrote it" : "";
+    if (content.kind == Content::Undefined || content.kind == Content::Reduced || content.buffer != asked.buffer())
+      throw Refusal{"value", what + " is not there when the calls before the tail have ended", note};
+    if (content.ownOfRank)
+      throw Refusal{"meaning", what + " is " + memory.values().name(content.value) + ", which each rank has its own of",
+                    note};
+  });
+}
+
+std::optional<Meaning::Factor> factorOf(RankMemory &memory) {
+  const proto::Operand &asked = memory.context.program.tail().unless_one();
+  const std::string what = "program " + memory.context.program.name() + ": what its tail asks for in " +
+                           memory.nameOf(asked.buffer()) + " of role " + memory.role().name();
+  requireThere(memory, asked, what);
+  const uint32_t value = memory.valueIn(asked, 0);
+  if (const std::optional<Meaning::Factor> factor = memory.context.meaning.factorIn(value))
+    return factor;
+  if (value == Values::unknown && !memory.context.meaning.isClosed())
+    return Meaning::Factor{Meaning::Factor::Right};
+  throw Refusal{"meaning", what + " is " + memory.values().name(value) +
+                               ", by which no update of the reference program multiplies its gradient"};
+}
+
+} // namespace
+
+std::optional<Meaning::Factor> requireFactor(const std::vector<std::unique_ptr<RankMemory>> &memories) {
+  std::optional<Meaning::Factor> factor;
+  for (const std::unique_ptr<RankMemory> &memory : memories) {
+    if (!memory->context.program.has_tail())
+      continue;
+    const std::optional<Meaning::Factor> own = factorOf(*memory);
+    if (factor && factor->value != own->value)
+      throw Refusal{"meaning", "program " + memory->context.program.name() + ": the tail of role " +
+                                   memory->role().name() + " asks for " + memory->values().name(own->value) +
+                                   ", that of role " + memories.front()->role().name() + " for " +
+                                   memory->values().name(factor->value)};
+    factor = own;
+  }
+  return factor;
+}
+
+} // namespace ds::check
