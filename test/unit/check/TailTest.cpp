@@ -1,0 +1,589 @@
+//===- TailTest.cpp - plans whose step may end early ----------------------===//
+//
+// A step of two micro-batches that updates a and c beside the backward of the last one as if no gradient had to be
+// clipped, and makes both again in its tail where one has to be.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/check/Check.h"
+#include "compiler/check/schedule/Effects.h"
+#include "compiler/check/schedule/ShortenSchedule.h"
+#include "kernels/ElementwiseProgram.h"
+#include "runtime/plan/PlanReader.h"
+#include "test/unit/runtime/PlanBuilder.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ds::check {
+namespace {
+
+using namespace ds::test;
+using Tensor = PlanBuilder::Tensor;
+using Collective = proto::CollectiveCommand;
+
+constexpr int64_t rows = 64, columns = 16;
+const Shape matrix = {rows, columns};
+
+/// The program for one device: h = x a, loss = sum h, da = x^T dh, dc = x^T dg; then SGD with momentum and clipping.
+class TailReference {
+public:
+  explicit TailReference(PlanBuilder &b) : b_(b) {
+    value("x", proto::DTYPE_F32, {1, rows});
+    op("a", "train.read", {}, {"a"}, matrix);
+    op("h", "train.matmul", {"x", "a"}, {}, {1, columns});
+    op("sum", "train.reduce_sum", {"h"}, {}, {});
+    proto::Integers &axes = *attribute("axes").mutable_integers();
+    for (int64_t axis : {0, 1})
+      axes.add_values(axis);
+    for (const auto &[name, number] : {std::pair{"dh", 1.0}, {"dg", 2.0}}) {
+      op(name, "train.constant", {}, {}, {1, columns});
+      attribute("value").set_number(number);
+    }
+    effect("loss", "train.accumulate", {"sum"}, {"loss"});
+    for (const auto &[name, gradient] : {std::pair{"a", "dh"}, {"c", "dg"}}) {
+      op(std::string("d") + name, "train.matmul", {"x", gradient}, {}, matrix);
+      attribute("transpose_lhs").set_integer(1);
+      effect(std::string("accumulate ") + name, "train.accumulate", {std::string("d") + name},
+             {name + std::string("::gradient")});
+    }
+    function_ = "update";
+    op("rate", "train.read", {}, {"rate"}, {}, proto::DTYPE_F64);
+    op("step", "train.read", {}, {"step"}, {}, proto::DTYPE_I64);
+    for (const std::string name : {"a", "c"}) {
+      op("gradient " + name, "train.read", {}, {name + "::gradient"}, matrix);
+      op("part " + name, "train.block_sum_squares", {"gradient " + name}, {}, {1}, proto::DTYPE_F64);
+    }
+    op("norm", "train.global_norm", {"part a", "part c"}, {}, {}, proto::DTYPE_F64);
+    op("clip", "train.clip_factor", {"norm"}, {}, {}, proto::DTYPE_F64);
+    attribute("max_norm").set_number(1);
+    for (const std::string name : {"a", "c"}) {
+      effect("sgd " + name, "train.sgd", {"rate", "step", "clip"}, {name, name + "::gradient", name + "::momentum"});
+      attribute("momentum").set_number(0.9);
+      attribute("weight_decay").set_number(0.01);
+    }
+    effect("increment", "train.increment", {}, {"step"});
+  }
+
+  void describe(proto::Command &command, const std::string &name) const {
+    for (int i = 0; i < b_.plan.reference().ops_size(); ++i)
+      if (b_.plan.reference().ops(i).name() == name)
+        return command.add_reference(uint32_t(i));
+    throw std::runtime_error("no op " + name);
+  }
+
+private:
+  uint32_t variableNamed(const std::string &name) const {
+    for (int i = 0; i < b_.plan.variables_size(); ++i)
+      if (b_.plan.variables(i).name() == name)
+        return uint32_t(i);
+    throw std::runtime_error("no variable " + name);
+  }
+
+  uint32_t value(const std::string &name, proto::DType dtype, const Shape &shape) {
+    proto::ReferenceValue &value = *b_.plan.mutable_reference()->add_values();
+    value.set_name(name);
+    value.set_dtype(dtype);
+    value.mutable_shape()->Assign(shape.begin(), shape.end());
+    return values_[name] = uint32_t(b_.plan.reference().values_size() - 1);
+  }
+
+  /// An op without results.
+  proto::ReferenceOp &effect(const std::string &name, const std::string &kind, const std::vector<std::string> &operands,
+                             const std::vector<std::string> &variables) {
+    proto::ReferenceOp &op = *b_.plan.mutable_reference()->add_ops();
+    op.set_op(kind);
+    op.set_name(name);
+    op.set_function(function_);
+    for (const std::string &operand : operands)
+      op.add_operands(values_.at(operand));
+    for (const std::string &variable : variables)
+      op.add_variables(variableNamed(variable));
+    return op;
+  }
+  /// An op whose result has its name.
+  void op(const std::string &name, const std::string &kind, const std::vector<std::string> &operands,
+          const std::vector<std::string> &variables, const Shape &shape, proto::DType dtype = proto::DTYPE_F32) {
+    effect(name, kind, operands, variables).add_results(value(name, dtype, shape));
+  }
+
+  proto::Attribute &attribute(const char *name) {
+    proto::Reference &reference = *b_.plan.mutable_reference();
+    proto::Attribute &attribute = *reference.mutable_ops(reference.ops_size() - 1)->add_attributes();
+    attribute.set_name(name);
+    return attribute;
+  }
+
+  PlanBuilder &b_;
+  const char *function_ = "microbatch";
+  std::map<std::string, uint32_t> values_; // by name
+};
+
+/// A parameter and what its update takes, in device memory, host memory and a file.
+struct Trained {
+  Tensor parameter, gradient, term;
+  Tensor kept, fresh, hostGradient, momentum;
+  Tensor file, next;
+};
+
+class TailPlan {
+public:
+  explicit TailPlan(uint32_t ranks = 1, uint32_t microbatches = 2) : builder(1, microbatches) {
+    builder.ranks(ranks);
+    addStorage();
+    for (const char *name : {"begin", "backward", "last", "update", "redo", "evaluate"})
+      builder.routine(name);
+    const TailReference reference(builder);
+    addBegin();
+    addBackward(reference, backward);
+    addBackward(reference, last);
+    builder.copy(last, out, rate, hostRate);
+    builder.copy(last, out, step, hostStep);
+    named(last, "step");
+    for (Trained *one : {&a, &c})
+      addEarlyUpdate(reference, *one);
+    addUpdate(reference);
+    addRedo(reference);
+    builder.copy(evaluate, io, a.file, looked);
+    const uint32_t step = builder.program("step");
+    builder.call(step, begin);
+    for (uint32_t k = 0; k + 1 < microbatches; ++k)
+      builder.call(step, backward, k);
+    for (const uint32_t routine : {last, update, redo})
+      builder.call(step, routine, microbatches - 1);
+    builder.metric(step, "loss", loss);
+    proto::Tail &tail = *program().mutable_tail();
+    tail.set_first_call(uint32_t(program().calls_size() - 1));
+    *tail.mutable_unless_one() = operandOf(asked, proto::Operand::READ);
+    builder.call(builder.program("evaluate"), evaluate);
+  }
+
+  /// With lives as the plan's commands use its buffers.
+  std::string verdict() {
+    addLives();
+    const std::optional<Finding> finding = checkPlan(builder.plan);
+    return finding ? finding->rule + ": " + finding->sentence : "proven";
+  }
+
+  proto::Program &program() { return *builder.role().mutable_programs(0); }
+  proto::Routine &routine(uint32_t index) { return *builder.role().mutable_routines(int(index)); }
+  proto::Buffer &bufferOf(const Tensor &tensor) { return *builder.role().mutable_buffers(int(tensor.buffer)); }
+  proto::Command &commandOf(uint32_t routine, const std::string &name) {
+    return *this->routine(routine).mutable_commands(int(places_.at({routine, name})));
+  }
+  /// Leaves a command of a routine's end out.
+  void drop(uint32_t routine, const std::string &name) {
+    this->routine(routine).mutable_commands()->DeleteSubrange(int(places_.at({routine, name})), 1);
+  }
+  /// By name: the event that the command of that name signals.
+  uint32_t event(const std::string &name) {
+    const auto [known, isNew] = events_.try_emplace(name);
+    if (isNew)
+      known->second = builder.event(name);
+    return known->second;
+  }
+
+  static constexpr uint32_t begin = 0, backward = 1, last = 2, update = 3, redo = 4, evaluate = 5;
+
+  PlanBuilder builder;
+  uint32_t compute, host, out, in, io;
+  Trained a, c;
+  Tensor x, h, sum, loss, partials, norm, clip, asked, dh, dg, rate, step;
+  Tensor one, hostRate, hostStep, hostClip, looked;
+
+private:
+  /// In another space than the device's.
+  Tensor place(const Tensor &tensor, int arena, uint64_t alignment) {
+    proto::Arena &space = *builder.role().mutable_arenas(arena);
+    proto::Buffer &buffer = bufferOf(tensor);
+    buffer.set_arena(uint32_t(arena));
+    buffer.set_offset((space.bytes() + alignment - 1) / alignment * alignment);
+    space.set_bytes(buffer.offset() + buffer.bytes());
+    return tensor;
+  }
+  Tensor onHost(const Tensor &tensor) { return place(tensor, 1, 64); }
+  Tensor inFile(const Tensor &tensor) { return place(tensor, 2, 4096); }
+  Tensor floats(const std::string &name, const Shape &shape, proto::Buffer::Scope scope) {
+    return builder.tensor(name, DType::F32, shape, scope);
+  }
+
+  Trained trained(const std::string &name) {
+    constexpr auto runs = proto::Buffer::STEP;
+    Trained one;
+    one.parameter = builder.variable(name, DType::F32, matrix, 0.5);
+    builder.gradientOf(uint32_t(builder.plan.variables_size() - 1));
+    one.file =
+        inFile(builder.variable(name + "::momentum", DType::F32, matrix, 0, proto::Variable::OPTIMIZER));
+    one.next = inFile(floats(name + "::momentum next", matrix, proto::Buffer::PLAN));
+    bufferOf(one.next).set_next_of(one.file.buffer);
+    one.gradient = floats(name + " gradient", matrix, runs);
+    one.term = floats(name + " term", matrix, proto::Buffer::CALL);
+    for (const Tensor &sums : {one.gradient, one.term})
+      bufferOf(sums).set_category(proto::Buffer::GRADIENTS);
+    one.hostGradient = onHost(floats(name + " gradient on the host", matrix, runs));
+    bufferOf(one.hostGradient).set_category(proto::Buffer::GRADIENTS);
+    one.kept = onHost(floats(name + " kept", matrix, runs));
+    one.fresh = onHost(floats(name + " fresh", matrix, runs));
+    one.momentum = onHost(floats(name + " momentum on the host", matrix, runs));
+    return one;
+  }
+
+  void addStorage() {
+    constexpr auto runs = proto::Buffer::STEP;
+    constexpr auto constant = proto::Variable::CONSTANT;
+    builder.role().add_arenas()->set_space("host");
+    builder.role().add_arenas()->set_space("nvme");
+    builder.plan.mutable_nvme()->set_folder("/tmp");
+    builder.plan.mutable_nvme()->set_block_bytes(4096);
+    builder.plan.mutable_nvme()->set_queue_depth(1);
+    compute = builder.queue("compute");
+    host = builder.queue("host", proto::Queue::HOST);
+    out = builder.queue("out", proto::Queue::COPY_OUT);
+    in = builder.queue("in", proto::Queue::COPY_IN);
+    io = builder.queue("io", proto::Queue::IO);
+    a = trained("a");
+    c = trained("c");
+    rate = builder.variable("rate", DType::F64, {}, 0.01, constant);
+    step = builder.variable("step", DType::I64, {}, 0, proto::Variable::OPTIMIZER);
+    builder.bareVariable("loss", DType::F32, {}, 0, proto::Variable::OPTIMIZER);
+    dh = builder.variable("dh", DType::F32, {1, columns}, 1, constant);
+    dg = builder.variable("dg", DType::F32, {1, columns}, 2, constant);
+    one = onHost(builder.variable("one", DType::F64, {}, 1, constant));
+    x = floats("x", {1, rows}, proto::Buffer::CALL);
+    h = floats("h", {1, columns}, proto::Buffer::CALL);
+    sum = floats("sum", {}, runs);
+    loss = floats("loss", {}, runs);
+    partials = builder.tensor("partials", DType::F64, {2}, runs);
+    norm = builder.tensor("norm", DType::F64, {}, runs);
+    clip = builder.tensor("clip", DType::F64, {}, runs);
+    asked = floats("asked", {}, runs);
+    hostRate = onHost(builder.tensor("rate on the host", DType::F64, {}, runs));
+    hostStep = onHost(builder.tensor("step on the host", DType::I64, {}, runs));
+    looked = onHost(floats("what an evaluation reads", matrix, proto::Buffer::CALL));
+    hostClip = onHost(builder.tensor("clip on the host", DType::F64, {}, runs));
+  }
+
+  /// The last command of a routine gets a name, by which others of its micro-batch wait for it.
+  proto::Command &named(uint32_t index, const std::string &name, const std::vector<std::string> &after = {}) {
+    proto::Routine &routine = this->routine(index);
+    places_[{index, name}] = uint32_t(routine.commands_size() - 1);
+    proto::Command &command = *routine.mutable_commands(routine.commands_size() - 1);
+    signal(command, event(routine.name() + " " + name));
+    for (const std::string &other : after)
+      wait(command, event(other));
+    return command;
+  }
+
+  void addBegin() {
+    for (const Tensor &zero : {a.gradient, c.gradient, loss})
+      builder.fill(begin, compute, zero);
+  }
+
+  proto::Command &matmul(uint32_t routine, const std::vector<Tensor> &operands, bool transA) {
+    proto::Command &command = builder.kernel(routine, compute, "matmul", "rrw", operands);
+    attribute(command, "trans_a").set_integer(transA ? 1 : 0);
+    attribute(command, "trans_b").set_integer(0);
+    attribute(command, "bias").set_integer(0);
+    attribute(command, "pieces").set_integer(2); // PlanBuilder's machine has two threads
+    return command;
+  }
+
+  proto::Command &addTo(uint32_t routine, const Tensor &total, const Tensor &term) {
+    proto::Command &command = builder.collective(routine, compute, Collective::ALL_REDUCE, term, total);
+    accumulate(command);
+    return command;
+  }
+
+  void addBackward(const TailReference &reference, uint32_t routine) {
+    builder.feed(routine, compute, routine == backward ? builder.input("x", DType::F32, {1, rows}) : 0, x);
+    reference.describe(matmul(routine, {x, a.parameter, h}, false), "h");
+    named(routine, "h");
+    proto::Command &total = builder.kernel(routine, compute, "reduce_sum", "rw", {h, sum});
+    proto::Integers &axes = *attribute(total, "axes").mutable_integers();
+    for (int64_t axis : {0, 1})
+      axes.add_values(axis);
+    reference.describe(total, "sum");
+    reference.describe(addTo(routine, loss, sum), "loss");
+    for (const auto &[trained, upper, name] :
+         {std::tuple{&a, &dh, std::string("a")}, {&c, &dg, std::string("c")}}) {
+      reference.describe(matmul(routine, {x, *upper, trained->term}, true), "d" + name);
+      reference.describe(addTo(routine, trained->gradient, trained->term), "accumulate " + name);
+      named(routine, "gradient " + name);
+    }
+  }
+
+  void sgd(const TailReference &reference, uint32_t routine, const std::string &name, const Tensor &parameter,
+           const Trained &of, const Tensor &factor) {
+    proto::Command &command = builder.kernel(routine, host, "sgd", "mrmrrr",
+                                             {parameter, of.hostGradient, of.momentum, hostRate, hostStep, factor});
+    attribute(command, "momentum").set_number(0.9);
+    attribute(command, "weight_decay").set_number(0.01);
+    attribute(command, "nesterov").set_integer(0);
+    reference.describe(command, "sgd " + name);
+  }
+
+  void addEarlyUpdate(const TailReference &reference, const Trained &of) {
+    const std::string name = &of == &a ? "a" : "c";
+    builder.copy(last, out, of.gradient, of.hostGradient);
+    named(last, "take " + name, {"last gradient " + name});
+    builder.copy(last, out, of.parameter, of.kept);
+    named(last, "keep " + name);
+    builder.copy(last, out, of.parameter, of.fresh);
+    named(last, "fetch " + name);
+    builder.copy(last, io, of.file, of.momentum);
+    named(last, "read " + name);
+    sgd(reference, last, name, of.fresh, of, one);
+    named(last, "sgd " + name, {"last fetch " + name, "last read " + name});
+    builder.copy(last, in, of.fresh, of.parameter);
+    named(last, "return " + name, {"last sgd " + name, "last h"});
+    builder.copy(last, io, of.momentum, of.next);
+    named(last, "write " + name, {"last sgd " + name});
+  }
+
+  void addUpdate(const TailReference &reference) {
+    for (int i : {0, 1}) {
+      proto::Command &squares =
+          builder.kernel(update, compute, "block_sum_squares", "rw", {i == 0 ? a.gradient : c.gradient, partials});
+      attribute(squares, "block").set_integer(1024);
+      squares.mutable_kernel()->mutable_operands(1)->set_shape(0, 1);
+      squares.mutable_kernel()->mutable_operands(1)->set_byte_offset(8ul * uint64_t(i));
+      wait(squares, event(i == 0 ? "last take a" : "last take c")); // of the gradient, which lives on until here
+      reference.describe(squares, i == 0 ? "part a" : "part c");
+    }
+    proto::Command &root = builder.kernel(update, compute, "global_norm", "rrw", {partials, partials, norm});
+    proto::Integers &blocks = *attribute(root, "blocks").mutable_integers();
+    for (int i : {0, 1}) {
+      root.mutable_kernel()->mutable_operands(i)->set_shape(0, 1);
+      root.mutable_kernel()->mutable_operands(i)->set_byte_offset(8ul * uint64_t(i));
+      blocks.add_values(1024);
+    }
+    reference.describe(root, "norm");
+    proto::Command &factor = builder.kernel(update, compute, "clip_factor", "rw", {norm, clip});
+    attribute(factor, "max_norm").set_number(1);
+    reference.describe(factor, "clip");
+    named(update, "clip");
+    setInstruction(builder.kernel(update, compute, "elementwise", "rw", {clip, asked}),
+                   int64_t(kernels::ElementwiseOp::Cast), {0});
+    named(update, "asked");
+    reference.describe(builder.kernel(update, compute, "increment", "m", {step}), "increment");
+    named(update, "increment", {"last step"});
+  }
+
+  void addRedo(const TailReference &reference) {
+    builder.copy(redo, out, clip, hostClip);
+    named(redo, "clip", {"update asked"});
+    for (const Trained *of : {&a, &c}) {
+      const std::string name = of == &a ? "a" : "c";
+      builder.copy(redo, io, of->file, of->momentum);
+      named(redo, "read " + name);
+      sgd(reference, redo, name, of->kept, *of, hostClip);
+      named(redo, "sgd " + name, {"redo clip", "redo read " + name, "last keep " + name});
+      builder.copy(redo, in, of->kept, of->parameter);
+      named(redo, "return " + name, {"redo sgd " + name});
+      builder.copy(redo, io, of->momentum, of->next);
+      named(redo, "write " + name, {"redo sgd " + name});
+    }
+  }
+
+  /// From the first command that uses a buffer to the last; routines are called in their order.
+  void addLives() {
+    struct Use {
+      uint32_t buffer, routine, command;
+    };
+    std::vector<Use> uses;
+    for (uint32_t r = 0; r <= evaluate; ++r)
+      for (int i = 0; i < routine(r).commands_size(); ++i)
+        for (const Effect &effect : effectsOf(routine(r).commands(i)))
+          uses.push_back({effect.operand->buffer(), r, uint32_t(i)});
+    for (uint32_t b = 0; b < uint32_t(builder.role().buffers_size()); ++b) {
+      proto::Buffer &buffer = *builder.role().mutable_buffers(int(b));
+      buffer.clear_lives();
+      for (const Use &use : uses) {
+        if (use.buffer != b || buffer.scope() == proto::Buffer::PLAN)
+          continue;
+        const int lives = buffer.lives_size();
+        if (lives == 0 || (buffer.scope() == proto::Buffer::CALL && buffer.lives(lives - 1).birth_routine() != use.routine)) {
+          buffer.add_lives()->set_birth_routine(use.routine);
+          buffer.mutable_lives(lives)->set_program(use.routine == evaluate ? 1 : 0);
+          buffer.mutable_lives(lives)->set_birth_command(use.command);
+        }
+        buffer.mutable_lives(buffer.lives_size() - 1)->set_death_routine(use.routine);
+        buffer.mutable_lives(buffer.lives_size() - 1)->set_death_command(use.command);
+      }
+    }
+  }
+
+  std::map<std::string, uint32_t> events_;
+  std::map<std::pair<uint32_t, std::string>, uint32_t> places_;
+};
+
+#define EXPECT_REFUSED(plan, TEXT)                                                                                     \
+  do {                                                                                                                 \
+    const std::string said = (plan).verdict();                                                                         \
+    EXPECT_NE(said.find(TEXT), std::string::npos) << said;                                                             \
+  } while (false)
+
+TEST(Tail, AcceptsAPlanThatIsRight) {
+  TailPlan one;
+  EXPECT_EQ(one.verdict(), "proven");
+  EXPECT_NO_THROW(plan::validatePlan(one.builder.plan));
+  EXPECT_EQ(TailPlan(2).verdict(), "proven");
+}
+
+constexpr const char *unclipped = "where buffer 30 (asked) is 1: program step", *clipped = "where buffer 30 (asked) is not 1: program step";
+
+TEST(Tail, MakesEveryEarlyUpdateAgain) {
+  for (const char *left : {"return a", "write c"}) {
+    TailPlan plan;
+    plan.drop(TailPlan::redo, left);
+    EXPECT_REFUSED(plan, std::string("coverage: ") + clipped);
+    EXPECT_REFUSED(plan, "what an update by the factor 1 wrote\n  note: program step, call 2 (routine last");
+  }
+}
+
+TEST(Tail, RefusesAnUpdateAgainOfNewState) {
+  TailPlan plan;
+  plan.commandOf(TailPlan::redo, "read a").mutable_copy()->mutable_source()->set_buffer(plan.a.next.buffer);
+  EXPECT_REFUSED(plan, "(a momentum on the host) holds what an update by the factor 1 wrote, neither a parameter nor state");
+  TailPlan early;
+  early.commandOf(TailPlan::redo, "sgd a").mutable_kernel()->mutable_operands(0)->set_buffer(early.a.fresh.buffer);
+  EXPECT_REFUSED(early, "(a fresh) holds what an update by the factor 1 wrote, neither a parameter nor state");
+}
+
+TEST(Tail, MayNotTakeTheFactorForOne) {
+  TailPlan plan;
+  plan.commandOf(TailPlan::redo, "sgd c").mutable_kernel()->mutable_operands(5)->set_buffer(plan.one.buffer);
+  EXPECT_REFUSED(plan, "operand 5 holds the constant 1.000000, but the update of c takes train.clip_factor clip");
+}
+
+TEST(Tail, LeavesTheOldStateWhereItIs) {
+  TailPlan plan; // in place: where one clips, the old state is gone
+  plan.commandOf(TailPlan::last, "write a").mutable_copy()->mutable_target()->set_buffer(plan.a.file.buffer);
+  EXPECT_REFUSED(plan, std::string("meaning: ") + clipped);
+  EXPECT_REFUSED(plan, "(a momentum on the host) holds what an update by the factor 1 wrote");
+  TailPlan both;
+  for (const uint32_t routine : {TailPlan::last, TailPlan::redo})
+    both.commandOf(routine, "write a").mutable_copy()->mutable_target()->set_buffer(both.a.file.buffer);
+  EXPECT_REFUSED(both, std::string("meaning: ") + clipped);
+}
+
+TEST(Tail, WritesTheNewStateWhole) {
+  for (const std::vector<uint32_t> &routines :
+       {std::vector{TailPlan::last, TailPlan::redo}, std::vector{TailPlan::last}, std::vector{TailPlan::redo}}) {
+    TailPlan plan;
+    for (const uint32_t routine : routines) {
+      proto::CopyCommand &copy = *plan.commandOf(routine, "write a").mutable_copy();
+      copy.mutable_source()->set_shape(0, rows / 2);
+      copy.mutable_target()->set_shape(0, rows / 2);
+    }
+    EXPECT_REFUSED(plan, "coverage: where");
+    EXPECT_REFUSED(plan, routines.size() == 1 && routines[0] == TailPlan::redo ? "by the factor 1 wrote"
+                                                                               : "nothing has written");
+  }
+  TailPlan late; // the two exchange in any case
+  late.drop(TailPlan::last, "write a");
+  EXPECT_REFUSED(late, std::string("coverage: ") + unclipped);
+  EXPECT_REFUSED(late, "(a::momentum next) holds elements of a::momentum whose bytes nothing has written");
+}
+
+TEST(Tail, NewStateIsThereForTheNextRunAlone) {
+  TailPlan plan;
+  plan.commandOf(TailPlan::last, "read a").mutable_copy()->mutable_source()->set_buffer(plan.a.next.buffer);
+  EXPECT_REFUSED(plan, "value: where");
+  EXPECT_REFUSED(plan, "(a::momentum next), parts of which nothing has written");
+  TailPlan read; // an evaluation exchanges nothing
+  read.routine(TailPlan::evaluate).mutable_commands(0)->mutable_copy()->mutable_source()->set_buffer(read.a.next.buffer);
+  EXPECT_REFUSED(read, "value: program evaluate");
+  TailPlan written;
+  written.builder.copy(TailPlan::evaluate, written.io, written.looked, written.a.next);
+  EXPECT_REFUSED(written, "(a::momentum next); program evaluate leaves weights and state as they are");
+}
+
+TEST(Tail, AsksForTheFactor) {
+  TailPlan norm;
+  norm.commandOf(TailPlan::update, "asked").mutable_kernel()->mutable_operands(0)->set_buffer(norm.norm.buffer);
+  EXPECT_REFUSED(norm, "meaning: where buffer 30 (asked) is not 1: program step: what its tail asks for in buffer 30 (asked)");
+  EXPECT_REFUSED(norm, "by which no update of the reference program multiplies its gradient");
+  TailPlan own(2);
+  *own.program().mutable_tail()->mutable_unless_one() = operandOf(own.sum, proto::Operand::READ);
+  EXPECT_REFUSED(own, "(sum) of role all is train.reduce_sum sum, which each rank has its own of");
+  TailPlan zeroed;
+  zeroed.builder.fill(TailPlan::update, zeroed.compute, zeroed.asked);
+  EXPECT_REFUSED(zeroed, "is the constant 0.000000, by which no update");
+  TailPlan never;
+  never.drop(TailPlan::update, "asked");
+  EXPECT_TRUE(never.verdict().starts_with("progress") || never.verdict().starts_with("value")) << never.verdict();
+}
+
+TEST(Tail, EndsWithoutItsTail) {
+  TailPlan plan;
+  wait(plan.commandOf(TailPlan::update, "increment"), plan.event("redo clip"));
+  EXPECT_REFUSED(plan, std::string("progress: ") + unclipped);
+  EXPECT_REFUSED(plan, "waits for ever for event redo clip to reach 2; it stays at 0");
+}
+
+TEST(Tail, FindsWhatItNeeds) {
+  TailPlan kept;
+  wait(kept.builder.fill(TailPlan::update, kept.host, kept.a.kept), kept.event("last keep a"));
+  EXPECT_REFUSED(kept, "(a kept) holds the constant 0.000000, neither a parameter nor state");
+  TailPlan gradient;
+  gradient.builder.fill(TailPlan::update, gradient.host, gradient.c.hostGradient);
+  EXPECT_REFUSED(gradient, std::string("coverage: ") + clipped);
+  EXPECT_REFUSED(gradient, "(c gradient on the host) lacks micro-batch 0");
+  TailPlan race;
+  race.commandOf(TailPlan::redo, "return a").clear_waits();
+  EXPECT_REFUSED(race, std::string("race: ") + clipped);
+  TailPlan sums; // beside the copy for the host, of which one was not enough
+  sums.builder.fill(TailPlan::update, sums.compute, sums.a.gradient);
+  wait(sums.builder.copy(TailPlan::update, sums.out, sums.a.gradient, sums.a.hostGradient), sums.event("update increment"));
+  EXPECT_NE(sums.verdict(), "proven");
+}
+
+TEST(Tail, EarlyUpdatesTakeWholeGradients) {
+  TailPlan never;
+  never.drop(TailPlan::backward, "gradient a");
+  EXPECT_REFUSED(never, "(a gradient on the host) lacks micro-batch 0");
+  TailPlan early;
+  proto::Command &take = early.commandOf(TailPlan::last, "take a");
+  take.clear_waits();
+  wait(take, early.event("last h"));
+  wait(early.commandOf(TailPlan::last, "gradient a"), early.event("last take a"));
+  EXPECT_REFUSED(early, "(a gradient on the host) lacks micro-batch 1");
+}
+
+TEST(Tail, NothingReadsAnEarlyUpdate) {
+  TailPlan plan; // as a backward does that comes behind an update
+  proto::Command again = plan.commandOf(TailPlan::last, "h");
+  again.clear_signals();
+  again.clear_waits();
+  wait(again, plan.event("last return a"));
+  *plan.routine(TailPlan::last).add_commands() = again;
+  EXPECT_REFUSED(plan, "holds what an update by the factor 1 wrote, but train.matmul h takes a");
+}
+
+// The last micro-batch has a routine of its own.
+TEST(Tail, StaysWhereMicrobatchesAreLeftOut) {
+  TailPlan plan(1, 60);
+  EXPECT_EQ(plan.verdict(), "proven");
+  const std::optional<proto::Plan> shorter = shortenSchedule(plan.builder.plan);
+  ASSERT_TRUE(shorter.has_value());
+  const proto::Program &step = shorter->roles(0).programs(0);
+  EXPECT_LT(step.calls_size(), 16);
+  ASSERT_EQ(int(step.tail().first_call()), step.calls_size() - 1);
+  EXPECT_EQ(step.calls(step.calls_size() - 1).routine(), TailPlan::redo);
+  EXPECT_EQ(step.calls(step.calls_size() - 1).microbatch() + 1, shorter->training().accumulation_steps());
+  EXPECT_EQ(step.calls(step.calls_size() - 3).routine(), TailPlan::last);
+  TailPlan left(1, 60);
+  left.drop(TailPlan::redo, "return a");
+  EXPECT_REFUSED(left, "what an update by the factor 1 wrote");
+  EXPECT_REFUSED(left, "of 60 micro-batches");
+}
+
+} // namespace
+} // namespace ds::check
