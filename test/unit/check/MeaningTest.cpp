@@ -3,6 +3,9 @@
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace ds::check {
 namespace {
@@ -155,6 +158,54 @@ TEST(Meaning, VerifiesUpdates) {
   EXPECT_EQ(refusal(1, {0, 0, half, half, half}), "it updates w::gradient, which is no parameter");
   one.command.mutable_kernel()->mutable_attributes(0)->set_number(0.2);
   EXPECT_NE(refusal(0, {0, 0, half, half, half}).find("attribute weight_decay"), std::string::npos);
+}
+
+/// SGD of w, of `dtype`, by a factor that follows from a norm.
+std::string clippedProgram(const std::string &dtype) {
+  return R"(
+  variables { name: "w" dtype: )" +
+         dtype + R"( shape: [4, 4] kind: PARAMETER }
+  variables { name: "w::gradient" dtype: )" +
+         dtype + R"( shape: [4, 4] kind: GRADIENT }
+  reference {
+    values { name: "rate" dtype: DTYPE_F64 } values { name: "norm" dtype: DTYPE_F64 } values { name: "clip" dtype: DTYPE_F64 }
+    ops { op: "train.clip_factor" operands: 1 results: 2 function: "update" attributes { name: "max_norm" number: 1 } }
+    ops { op: "train.sgd" operands: [0, 0, 2] variables: [0, 1] function: "update"
+          attributes { name: "weight_decay" number: 0.1 } }
+  })";
+}
+
+TEST(Meaning, TakesTheConstantOneForAFactorThatIsOne) {
+  for (const std::string dtype : {"DTYPE_F32", "DTYPE_F64"}) {
+    Case one(update, clippedProgram(dtype).c_str());
+    for (int i : {0, 1})
+      one.command.mutable_kernel()->mutable_operands(i)->set_dtype(one.plan.variables(0).dtype());
+    Values &values = one.meaning.values();
+    const uint32_t rounded = values.converted(one.value(2), proto::DTYPE_F32);
+    const std::optional<Meaning::Factor> factor = one.meaning.factorIn(rounded);
+    ASSERT_TRUE(factor.has_value());
+    EXPECT_EQ(factor->value, one.value(2));
+    EXPECT_FALSE(one.meaning.factorIn(values.converted(one.value(1), proto::DTYPE_F32)).has_value());
+    EXPECT_FALSE(one.meaning.factorIn(one.value(2)).has_value()); // no float32
+    const auto verdict = [&](uint32_t held, const Meaning::Factor &allowed) -> std::string {
+      try {
+        const std::vector<uint32_t> operands = {0, 0, one.value(0), one.value(0), held};
+        return one.meaning.requireUpdate(one.command, 0, operands, allowed).isUndone ? "undone" : "right";
+      } catch (const Mismatch &mismatch) {
+        return mismatch.sentence;
+      }
+    };
+    const uint32_t number = values.constant(1, proto::DTYPE_F64), half = values.constant(0.5, proto::DTYPE_F64);
+    const std::string refused = "operand 4 holds the constant 1.000000, but the update of w takes train.clip_factor";
+    EXPECT_EQ(verdict(one.value(2), {}), "right");
+    EXPECT_EQ(verdict(number, {}), refused);
+    EXPECT_EQ(verdict(number, *factor), dtype == "DTYPE_F32" ? "right" : refused); // the float32 is rounded
+    EXPECT_EQ(verdict(number, {Meaning::Factor::Right, one.value(1), false}), refused);
+    EXPECT_EQ(verdict(number, {Meaning::Factor::Undone}), "undone");
+    EXPECT_EQ(verdict(one.value(2), {Meaning::Factor::Undone}), "right");
+    EXPECT_NE(verdict(half, {Meaning::Factor::Undone}), "undone");
+    EXPECT_NE(verdict(half, *factor), "right");
+  }
 }
 
 TEST(Meaning, RefusesAKernelThatNamesNoOpOrSeveral) {

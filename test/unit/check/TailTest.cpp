@@ -218,8 +218,7 @@ private:
     Trained one;
     one.parameter = builder.variable(name, DType::F32, matrix, 0.5);
     builder.gradientOf(uint32_t(builder.plan.variables_size() - 1));
-    one.file =
-        inFile(builder.variable(name + "::momentum", DType::F32, matrix, 0, proto::Variable::OPTIMIZER));
+    one.file = inFile(builder.variable(name + "::momentum", DType::F32, matrix, 0, proto::Variable::OPTIMIZER));
     one.next = inFile(floats(name + "::momentum next", matrix, proto::Buffer::PLAN));
     bufferOf(one.next).set_next_of(one.file.buffer);
     one.gradient = floats(name + " gradient", matrix, runs);
@@ -310,8 +309,7 @@ private:
       axes.add_values(axis);
     reference.describe(total, "sum");
     reference.describe(addTo(routine, loss, sum), "loss");
-    for (const auto &[trained, upper, name] :
-         {std::tuple{&a, &dh, std::string("a")}, {&c, &dg, std::string("c")}}) {
+    for (const auto &[trained, upper, name] : {std::tuple{&a, &dh, std::string("a")}, {&c, &dg, std::string("c")}}) {
       reference.describe(matmul(routine, {x, *upper, trained->term}, true), "d" + name);
       reference.describe(addTo(routine, trained->gradient, trained->term), "accumulate " + name);
       named(routine, "gradient " + name);
@@ -408,7 +406,8 @@ private:
         if (use.buffer != b || buffer.scope() == proto::Buffer::PLAN)
           continue;
         const int lives = buffer.lives_size();
-        if (lives == 0 || (buffer.scope() == proto::Buffer::CALL && buffer.lives(lives - 1).birth_routine() != use.routine)) {
+        if (lives == 0 ||
+            (buffer.scope() == proto::Buffer::CALL && buffer.lives(lives - 1).birth_routine() != use.routine)) {
           buffer.add_lives()->set_birth_routine(use.routine);
           buffer.mutable_lives(lives)->set_program(use.routine == evaluate ? 1 : 0);
           buffer.mutable_lives(lives)->set_birth_command(use.command);
@@ -436,7 +435,8 @@ TEST(Tail, AcceptsAPlanThatIsRight) {
   EXPECT_EQ(TailPlan(2).verdict(), "proven");
 }
 
-constexpr const char *unclipped = "where buffer 30 (asked) is 1: program step", *clipped = "where buffer 30 (asked) is not 1: program step";
+constexpr const char *unclipped = "where buffer 30 (asked) is 1: program step",
+                     *clipped = "where buffer 30 (asked) is not 1: program step";
 
 TEST(Tail, MakesEveryEarlyUpdateAgain) {
   for (const char *left : {"return a", "write c"}) {
@@ -450,7 +450,8 @@ TEST(Tail, MakesEveryEarlyUpdateAgain) {
 TEST(Tail, RefusesAnUpdateAgainOfNewState) {
   TailPlan plan;
   plan.commandOf(TailPlan::redo, "read a").mutable_copy()->mutable_source()->set_buffer(plan.a.next.buffer);
-  EXPECT_REFUSED(plan, "(a momentum on the host) holds what an update by the factor 1 wrote, neither a parameter nor state");
+  EXPECT_REFUSED(plan,
+                 "(a momentum on the host) holds what an update by the factor 1 wrote, neither a parameter nor state");
   TailPlan early;
   early.commandOf(TailPlan::redo, "sgd a").mutable_kernel()->mutable_operands(0)->set_buffer(early.a.fresh.buffer);
   EXPECT_REFUSED(early, "(a fresh) holds what an update by the factor 1 wrote, neither a parameter nor state");
@@ -498,7 +499,11 @@ TEST(Tail, NewStateIsThereForTheNextRunAlone) {
   EXPECT_REFUSED(plan, "value: where");
   EXPECT_REFUSED(plan, "(a::momentum next), parts of which nothing has written");
   TailPlan read; // an evaluation exchanges nothing
-  read.routine(TailPlan::evaluate).mutable_commands(0)->mutable_copy()->mutable_source()->set_buffer(read.a.next.buffer);
+  read.routine(TailPlan::evaluate)
+      .mutable_commands(0)
+      ->mutable_copy()
+      ->mutable_source()
+      ->set_buffer(read.a.next.buffer);
   EXPECT_REFUSED(read, "value: program evaluate");
   TailPlan written;
   written.builder.copy(TailPlan::evaluate, written.io, written.looked, written.a.next);
@@ -508,7 +513,8 @@ TEST(Tail, NewStateIsThereForTheNextRunAlone) {
 TEST(Tail, AsksForTheFactor) {
   TailPlan norm;
   norm.commandOf(TailPlan::update, "asked").mutable_kernel()->mutable_operands(0)->set_buffer(norm.norm.buffer);
-  EXPECT_REFUSED(norm, "meaning: where buffer 30 (asked) is not 1: program step: what its tail asks for in buffer 30 (asked)");
+  EXPECT_REFUSED(
+      norm, "meaning: where buffer 30 (asked) is not 1: program step: what its tail asks for in buffer 30 (asked)");
   EXPECT_REFUSED(norm, "by which no update of the reference program multiplies its gradient");
   TailPlan own(2);
   *own.program().mutable_tail()->mutable_unless_one() = operandOf(own.sum, proto::Operand::READ);
@@ -541,7 +547,8 @@ TEST(Tail, FindsWhatItNeeds) {
   EXPECT_REFUSED(race, std::string("race: ") + clipped);
   TailPlan sums; // beside the copy for the host, of which one was not enough
   sums.builder.fill(TailPlan::update, sums.compute, sums.a.gradient);
-  wait(sums.builder.copy(TailPlan::update, sums.out, sums.a.gradient, sums.a.hostGradient), sums.event("update increment"));
+  wait(sums.builder.copy(TailPlan::update, sums.out, sums.a.gradient, sums.a.hostGradient),
+       sums.event("update increment"));
   EXPECT_NE(sums.verdict(), "proven");
 }
 
