@@ -28,8 +28,10 @@ using namespace ds::test;
 using Tensor = PlanBuilder::Tensor;
 using Collective = proto::CollectiveCommand;
 
-constexpr int64_t rows = 64, columns = 16;
+constexpr int64_t rows = 63, columns = 16;
 const Shape matrix = {rows, columns};
+/// Of two ranks that share updates out, each has 512 elements; the last 16 of the second are padding.
+constexpr int64_t sliceElements = 512;
 
 /// The program for one device: h = x a, loss = sum h, da = x^T dh, dc = x^T dg; then SGD with momentum and clipping.
 class TailReference {
@@ -134,7 +136,9 @@ struct Trained {
 
 class TailPlan {
 public:
-  explicit TailPlan(uint32_t ranks = 1, uint32_t microbatches = 2) : builder(1, microbatches) {
+  /// If `isSharded`, each of two ranks updates its slice of each parameter.
+  explicit TailPlan(uint32_t ranks = 1, uint32_t microbatches = 2, bool isSharded = false)
+      : builder(1, microbatches), isSharded_(isSharded) {
     builder.ranks(ranks);
     addStorage();
     for (const char *name : {"begin", "backward", "last", "update", "redo", "evaluate"})
@@ -213,24 +217,63 @@ private:
     return builder.tensor(name, DType::F32, shape, scope);
   }
 
+  /// What a file holds of a variable: all, or this rank's slice; and the device, which has it whole.
+  Tensor held(const std::string &name, double value, proto::Variable::Kind kind) {
+    if (!isSharded_)
+      return builder.variable(name, DType::F32, matrix, value, kind);
+    const uint32_t variable = builder.bareVariable(name, DType::F32, matrix, value, kind);
+    const uint32_t bucket = builder.bucket("bucket of " + name, {variable}, sliceElements);
+    return builder.bucketTensor(bucket, /*shard=*/kind == proto::Variable::OPTIMIZER);
+  }
+
   Trained trained(const std::string &name) {
     constexpr auto runs = proto::Buffer::STEP;
+    const Shape some = isSharded_ ? Shape{sliceElements} : matrix;
     Trained one;
-    one.parameter = builder.variable(name, DType::F32, matrix, 0.5);
+    one.parameter = held(name, 0.5, proto::Variable::PARAMETER);
     builder.gradientOf(uint32_t(builder.plan.variables_size() - 1));
-    one.file = inFile(builder.variable(name + "::momentum", DType::F32, matrix, 0, proto::Variable::OPTIMIZER));
-    one.next = inFile(floats(name + "::momentum next", matrix, proto::Buffer::PLAN));
+    one.file = inFile(held(name + "::momentum", 0, proto::Variable::OPTIMIZER));
+    one.next = inFile(floats(name + "::momentum next", some, proto::Buffer::PLAN));
     bufferOf(one.next).set_next_of(one.file.buffer);
-    one.gradient = floats(name + " gradient", matrix, runs);
+    one.gradient = floats(name + " gradient", one.parameter.shape, runs);
     one.term = floats(name + " term", matrix, proto::Buffer::CALL);
     for (const Tensor &sums : {one.gradient, one.term})
       bufferOf(sums).set_category(proto::Buffer::GRADIENTS);
-    one.hostGradient = onHost(floats(name + " gradient on the host", matrix, runs));
+    one.hostGradient = onHost(floats(name + " gradient on the host", some, runs));
     bufferOf(one.hostGradient).set_category(proto::Buffer::GRADIENTS);
-    one.kept = onHost(floats(name + " kept", matrix, runs));
-    one.fresh = onHost(floats(name + " fresh", matrix, runs));
-    one.momentum = onHost(floats(name + " momentum on the host", matrix, runs));
+    one.kept = onHost(floats(name + " kept", some, runs));
+    one.fresh = onHost(floats(name + " fresh", some, runs));
+    one.momentum = onHost(floats(name + " momentum on the host", some, runs));
     return one;
+  }
+
+  /// The elements of a parameter or gradient, without padding.
+  static Tensor viewed(Tensor tensor) {
+    tensor.shape = matrix;
+    return tensor;
+  }
+
+  void stride(proto::Operand &operand) const {
+    if (!isSharded_)
+      return;
+    operand.clear_shape();
+    operand.add_shape(sliceElements);
+    operand.set_rank_stride(4ul * sliceElements);
+    operand.set_communicator(0);
+  }
+  /// Copies between host memory and what is updated of a parameter or gradient of the device.
+  void copyOut(uint32_t routine, const Tensor &source, const Tensor &target) {
+    stride(*builder.copy(routine, out, source, target).mutable_copy()->mutable_source());
+  }
+  void copyIn(uint32_t routine, const Tensor &source, const Tensor &target) {
+    stride(*builder.copy(routine, in, source, target).mutable_copy()->mutable_target());
+  }
+  void gather(uint32_t routine, const Tensor &parameter, const std::string &after) {
+    if (!isSharded_)
+      return;
+    proto::Command &command = builder.collective(routine, compute, Collective::ALL_GATHER, parameter, parameter);
+    stride(*command.mutable_collective()->mutable_parts(0)->mutable_source());
+    wait(command, event(after));
   }
 
   void addStorage() {
@@ -264,7 +307,7 @@ private:
     asked = floats("asked", {}, runs);
     hostRate = onHost(builder.tensor("rate on the host", DType::F64, {}, runs));
     hostStep = onHost(builder.tensor("step on the host", DType::I64, {}, runs));
-    looked = onHost(floats("what an evaluation reads", matrix, proto::Buffer::CALL));
+    looked = onHost(floats("what an evaluation reads", a.file.shape, proto::Buffer::CALL));
     hostClip = onHost(builder.tensor("clip on the host", DType::F64, {}, runs));
   }
 
@@ -301,7 +344,7 @@ private:
 
   void addBackward(const TailReference &reference, uint32_t routine) {
     builder.feed(routine, compute, routine == backward ? builder.input("x", DType::F32, {1, rows}) : 0, x);
-    reference.describe(matmul(routine, {x, a.parameter, h}, false), "h");
+    reference.describe(matmul(routine, {x, viewed(a.parameter), h}, false), "h");
     named(routine, "h");
     proto::Command &total = builder.kernel(routine, compute, "reduce_sum", "rw", {h, sum});
     proto::Integers &axes = *attribute(total, "axes").mutable_integers();
@@ -311,7 +354,10 @@ private:
     reference.describe(addTo(routine, loss, sum), "loss");
     for (const auto &[trained, upper, name] : {std::tuple{&a, &dh, std::string("a")}, {&c, &dg, std::string("c")}}) {
       reference.describe(matmul(routine, {x, *upper, trained->term}, true), "d" + name);
-      reference.describe(addTo(routine, trained->gradient, trained->term), "accumulate " + name);
+      proto::Command &total = addTo(routine, viewed(trained->gradient), trained->term);
+      reference.describe(total, "accumulate " + name);
+      if (isSharded_) // as that of a bucket names all members: of other ranks' slices it is not known which this is
+        reference.describe(total, name == "a" ? "accumulate c" : "accumulate a");
       named(routine, "gradient " + name);
     }
   }
@@ -328,26 +374,27 @@ private:
 
   void addEarlyUpdate(const TailReference &reference, const Trained &of) {
     const std::string name = &of == &a ? "a" : "c";
-    builder.copy(last, out, of.gradient, of.hostGradient);
+    copyOut(last, of.gradient, of.hostGradient);
     named(last, "take " + name, {"last gradient " + name});
-    builder.copy(last, out, of.parameter, of.kept);
+    copyOut(last, of.parameter, of.kept);
     named(last, "keep " + name);
-    builder.copy(last, out, of.parameter, of.fresh);
+    copyOut(last, of.parameter, of.fresh);
     named(last, "fetch " + name);
     builder.copy(last, io, of.file, of.momentum);
     named(last, "read " + name);
     sgd(reference, last, name, of.fresh, of, one);
     named(last, "sgd " + name, {"last fetch " + name, "last read " + name});
-    builder.copy(last, in, of.fresh, of.parameter);
+    copyIn(last, of.fresh, of.parameter);
     named(last, "return " + name, {"last sgd " + name, "last h"});
+    gather(last, of.parameter, "last return " + name);
     builder.copy(last, io, of.momentum, of.next);
     named(last, "write " + name, {"last sgd " + name});
   }
 
   void addUpdate(const TailReference &reference) {
     for (int i : {0, 1}) {
-      proto::Command &squares =
-          builder.kernel(update, compute, "block_sum_squares", "rw", {i == 0 ? a.gradient : c.gradient, partials});
+      proto::Command &squares = builder.kernel(update, compute, "block_sum_squares", "rw",
+                                               {viewed(i == 0 ? a.gradient : c.gradient), partials});
       attribute(squares, "block").set_integer(1024);
       squares.mutable_kernel()->mutable_operands(1)->set_shape(0, 1);
       squares.mutable_kernel()->mutable_operands(1)->set_byte_offset(8ul * uint64_t(i));
@@ -382,8 +429,9 @@ private:
       named(redo, "read " + name);
       sgd(reference, redo, name, of->kept, *of, hostClip);
       named(redo, "sgd " + name, {"redo clip", "redo read " + name, "last keep " + name});
-      builder.copy(redo, in, of->kept, of->parameter);
+      copyIn(redo, of->kept, of->parameter);
       named(redo, "return " + name, {"redo sgd " + name});
+      gather(redo, of->parameter, "redo return " + name);
       builder.copy(redo, io, of->momentum, of->next);
       named(redo, "write " + name, {"redo sgd " + name});
     }
@@ -418,6 +466,7 @@ private:
     }
   }
 
+  const bool isSharded_;
   std::map<std::string, uint32_t> events_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> places_;
 };
@@ -480,8 +529,8 @@ TEST(Tail, WritesTheNewStateWhole) {
     TailPlan plan;
     for (const uint32_t routine : routines) {
       proto::CopyCommand &copy = *plan.commandOf(routine, "write a").mutable_copy();
-      copy.mutable_source()->set_shape(0, rows / 2);
-      copy.mutable_target()->set_shape(0, rows / 2);
+      copy.mutable_source()->set_shape(0, rows - 1);
+      copy.mutable_target()->set_shape(0, rows - 1);
     }
     EXPECT_REFUSED(plan, "coverage: where");
     EXPECT_REFUSED(plan, routines.size() == 1 && routines[0] == TailPlan::redo ? "by the factor 1 wrote"
@@ -572,6 +621,22 @@ TEST(Tail, NothingReadsAnEarlyUpdate) {
   wait(again, plan.event("last return a"));
   *plan.routine(TailPlan::last).add_commands() = again;
   EXPECT_REFUSED(plan, "holds what an update by the factor 1 wrote, but train.matmul h takes a");
+}
+
+TEST(Tail, IsOfEveryRanksSlice) {
+  TailPlan plan(2, 2, true);
+  EXPECT_EQ(plan.verdict(), "proven");
+  EXPECT_NO_THROW(plan::validatePlan(plan.builder.plan));
+  TailPlan returned(2, 2, true);
+  returned.commandOf(TailPlan::redo, "return a").mutable_copy()->mutable_target()->set_rank_stride(0);
+  EXPECT_REFUSED(returned, clipped);
+  EXPECT_REFUSED(returned, "rank 1");
+  TailPlan zeroed(2, 2, true); // the padding of the second slice
+  for (const uint32_t routine : {TailPlan::last, TailPlan::redo})
+    for (proto::Operand *end : {zeroed.commandOf(routine, "write a").mutable_copy()->mutable_source(),
+                                zeroed.commandOf(routine, "write a").mutable_copy()->mutable_target()})
+      end->set_shape(0, sliceElements - 16);
+  EXPECT_REFUSED(zeroed, "nothing has written");
 }
 
 // The last micro-batch has a routine of its own.

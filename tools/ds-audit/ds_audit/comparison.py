@@ -10,6 +10,7 @@ from .ranks import World, make_ranks
 from .reference import Reference
 
 RUNS = ("step", "step", "evaluate", "step")
+UNCLIPPED = {1}  # steps of a plan with tails whose gradients are not clipped
 EVALUATED = 1 << 20  # number of the first sample that is evaluated
 METRICS = {"loss", "grad_norm", "lr", "loss_scale", "skipped", "targets"}  # names of variables that are metrics
 
@@ -19,7 +20,8 @@ class Audit:
 
     def __init__(self, plan, folder, order, seed):
         self.plan, self.order = plan, order
-        self.algebra = Field(seed + order, plan.numerics == "lossy")
+        tails = any(program.HasField("tail") for role in plan.roles for program in role.programs)
+        self.algebra = Field(seed + order, plan.numerics == "lossy", UNCLIPPED if tails else ())
         self.world = World(plan)
         self.data = Data(plan, self.algebra, folder, seed + order)
         self.reference = Reference(plan, self.algebra, self.data, self.world.data_ranks)

@@ -32,8 +32,9 @@ class Run:
         self.commands = 0
         for rank in ranks:
             rank.forget()
-            self.issue(rank)
+            self.issue(rank, tail=False)
         self.priority = {key: self.priority_of(key, order) for key in self.queues}
+        self.order = order
 
     def program_of(self, rank):
         for program in rank.role.programs:
@@ -41,8 +42,13 @@ class Run:
                 return program
         raise Refusal(f"role {rank.role.name} has no program {self.name}")
 
-    def issue(self, rank):
-        for number, one in enumerate(self.program_of(rank).calls):
+    def issue(self, rank, tail):
+        """The calls of a program's tail, or those before it."""
+        program = self.program_of(rank)
+        first = program.tail.first_call if program.HasField("tail") else len(program.calls)
+        for number, one in enumerate(program.calls):
+            if (number >= first) != tail:
+                continue
             routine = rank.role.routines[one.routine]
             for index, command in enumerate(routine.commands):
                 text = (f"program {self.name}, rank {rank.number}, call {number} (routine {routine.name}, micro-batch {one.microbatch}), "
@@ -65,6 +71,25 @@ class Run:
     # ---- order
 
     def run(self):
+        self.execute_all()
+        if self.goes_on():
+            for rank in self.ranks:
+                self.issue(rank, tail=True)
+            self.priority |= {key: self.priority_of(key, self.order) for key in self.queues if key not in self.priority}
+            self.execute_all()
+        for rank in self.ranks:
+            commands = (command for one in self.program_of(rank).calls for command in rank.role.routines[one.routine].commands)
+            rank.exchange({command.copy.target.buffer for command in commands if command.HasField("copy")})
+
+    def goes_on(self):
+        """Whether the program has a tail, and what that asks for is not 1; all ranks have the same there."""
+        tails = [(rank, self.program_of(rank).tail) for rank in self.ranks if self.program_of(rank).HasField("tail")]
+        asked = {int(rank.read(tail.unless_one, 0).data.item()) for rank, tail in tails}
+        if len(asked) > 1 or len(tails) not in (0, len(self.ranks)):
+            raise Refusal(f"not all ranks run the tail of program {self.name}, or none of them")
+        return bool(asked - {1})
+
+    def execute_all(self):
         while any(self.queues.values()):
             keys = sorted((key for key, left in self.queues.items() if left), key=self.priority.get, reverse=True)
             if self.random.random() < WHIMS:

@@ -32,8 +32,8 @@ def centered(data):
 class Field:
     """One of the two number types that kernels.py computes with; the other is real.py's."""
 
-    def __init__(self, seed: int, lossy=False):
-        self.seed, self.lossy = seed, lossy
+    def __init__(self, seed: int, lossy=False, unclipped=()):
+        self.seed, self.lossy, self.unclipped = seed, lossy, unclipped
 
     # ---- where numbers come from
 

@@ -193,6 +193,13 @@ def scalar(name):
     return lambda algebra, inputs, attributes, results, place: [algebra.hashed(name, tuple(sorted(attributes.items())), [inputs[0].data])]
 
 
+def clip_factor(algebra, inputs, attributes, results, place):
+    """A hash is never 1, but a plan may do without its tail where the factor is; so it is 1 in some steps."""
+    if place.step in algebra.unclipped:
+        return [numpy.ones_like(inputs[0].data)]
+    return scalar("clip_factor")(algebra, inputs, attributes, results, place)
+
+
 WINDOW = ("strides", "dilations", "low")
 FROM_SHAPES = ("high", "shape", "wide")
 
@@ -233,7 +240,7 @@ ROWS = {
     "lamb": Row(optimizer("lamb", 2, normed=True), ("beta1", "beta2", "epsilon", "weight_decay", "max_coeff", "min_coeff", "bias_correction",
                                                     "cycled"), defaults=dict(cycled=0)),
     "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)), "global_norm": Row(global_norm, ignored=("blocks",)),
-    "clip_factor": Row(scalar("clip_factor"), ("max_norm",)),
+    "clip_factor": Row(clip_factor, ("max_norm",)),
     **{name: Row(scalar(name), None) for name in ("learning_rate", "cycled_momentum")},
     "increment": Row(lambda algebra, inputs, *_: [inputs[0].data + 1]),
 }

@@ -74,13 +74,25 @@ class Rank:
         self.kept = [numpy.zeros(arena.bytes, bool) for arena in self.role.arenas]
         self.log = ["the first values"]  # who wrote, by number
         for buffer in self.role.buffers:
-            if buffer.scope == PLAN_SCOPE:
+            if buffer.scope == PLAN_SCOPE and not buffer.HasField("next_of"):
                 self.kept[buffer.arena][buffer.offset:buffer.offset + buffer.bytes] = True
 
     def forget(self):
         """Between runs only buffers of scope plan keep their bytes."""
         for memory, kept in zip(self.memories, self.kept):
             memory.tags[~kept] = UNWRITTEN
+
+    def exchange(self, written):
+        """What buffers and their nexts hold, where a run has written these."""
+        for buffer in (self.role.buffers[index] for index in sorted(written)):
+            if not buffer.HasField("next_of"):
+                continue
+            memory, other = self.memories[buffer.arena], self.role.buffers[buffer.next_of]
+            if (other.arena, other.bytes) != (buffer.arena, buffer.bytes):
+                raise Refusal(f"buffer {buffer.name} cannot take the place of buffer {other.name}, which is of another size or arena")
+            a, b = (slice(one.offset, one.offset + one.bytes) for one in (buffer, other))
+            for array in (memory.values, memory.tags, memory.writers):
+                array[a], array[b] = array[b].copy(), array[a].copy()
 
     # ---- addresses
 
