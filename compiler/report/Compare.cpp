@@ -261,9 +261,12 @@ Facts commandFacts(const Plan &plan) {
       for (const auto &[kind, count] : counts)
         facts.emplace_back("role " + role.name() + ", routine " + routine.name() + ": " + kind, grouped(count));
     }
-    for (const plan::proto::Program &program : role.programs())
-      facts.emplace_back("role " + role.name() + ", program " + program.name() + ": calls",
-                         grouped(uint64_t(program.calls_size())));
+    for (const plan::proto::Program &program : role.programs()) {
+      const std::string place = "role " + role.name() + ", program " + program.name() + ": calls";
+      facts.emplace_back(place, grouped(uint64_t(program.calls_size())));
+      if (program.has_tail())
+        facts.emplace_back(place + " before the tail", grouped(program.tail().first_call()));
+    }
   }
   return facts;
 }

@@ -79,6 +79,9 @@ class Walk {
 public:
   Walk(const Plan &plan, const Role &role) : plan_(plan), role_(role), cuts_(size_t(role.buffers_size())) {
     cut();
+    for (uint32_t buffer = 0; buffer < uint32_t(role.buffers_size()); ++buffer)
+      if (role.buffers(int(buffer)).has_next_of())
+        nexts_[role.buffers(int(buffer)).next_of()] = buffer;
     for (const plan::TimedCommand &timed : plan::timeStep(role, [](const plan::TimedCommand &) { return 1.0; }))
       run(*timed.command, stepOf(role).calls(timed.call).microbatch());
     joinSteps();
@@ -216,6 +219,14 @@ private:
     });
   }
 
+  /// What the next step finds in a piece. A buffer takes over what its next holds.
+  size_t foundNext(const Piece &piece) const {
+    if (const auto buffer = nexts_.find(piece.buffer); buffer != nexts_.end())
+      if (const auto next = holds_.find({buffer->second, piece.slot, piece.begin}); next != holds_.end())
+        return next->second;
+    return holds_.at(piece);
+  }
+
   /// Where a step ends with another tensor than it began with, the next one begins with that.
   void joinSteps() {
     std::set<size_t> keep; // found by the step
@@ -223,7 +234,7 @@ private:
       keep.insert(tensor);
     std::set<size_t> joined;
     for (const auto &[piece, first] : foundFirst_) {
-      const size_t last = holds_.at(piece);
+      const size_t last = foundNext(piece);
       UsedTensor &found = result_.tensors[first];
       const bool isKept = role_.buffers(int(piece.buffer)).scope() == Buffer::PLAN;
       if (isKept && last == first)
@@ -242,6 +253,7 @@ private:
   std::vector<std::set<uint64_t>> cuts_; // by buffer
   std::map<Piece, size_t> holds_;        // tensors
   std::map<Piece, size_t> foundFirst_;   // tensors, where nothing was written before
+  std::map<uint32_t, uint32_t> nexts_;   // buffers, by what they are the next of
   StepTensors result_;
 };
 

@@ -60,6 +60,14 @@ public:
     return uint32_t(role().buffers_size() - 1);
   }
 
+  /// Another buffer, which takes turns with `of`.
+  uint32_t nextOf(uint32_t of) {
+    Buffer &next = *role().add_buffers();
+    next = role().buffers(int(of));
+    next.set_next_of(of);
+    return uint32_t(role().buffers_size() - 1);
+  }
+
   void kernel(std::initializer_list<Part> parts, uint32_t queue = compute) {
     KernelCommand &kernel = *command(queue).mutable_kernel();
     for (const Part &part : parts)
@@ -157,6 +165,16 @@ TEST(StepTensors, WhatIsWrittenInPlaceIsAnotherTensor) {
   EXPECT_EQ(described(step), (std::vector<std::string>{"4 kept: 0 2", "8: 1 0 1"}))
       << "made by 1, read by the next step";
   EXPECT_EQ(step.used, (std::vector<int64_t>{12, 8, 4})) << "in place: once";
+}
+
+TEST(StepTensors, ANextValueIsFoundByTheNextStep) {
+  PlanWriter writer;
+  const uint32_t moments = writer.buffer("host", 8, Buffer::PLAN), next = writer.nextOf(moments),
+                 near = writer.buffer("device", 8);
+  writer.copy(moments, near, 8);
+  writer.kernel({{near, 8, Operand::READ_WRITE}});
+  writer.copy(near, next, 8);
+  EXPECT_EQ(described(writer.tensors()), (std::vector<std::string>{"8: 0 0"})) << "made, and read by the next step";
 }
 
 TEST(StepTensors, PartsOfABufferAreTensorsOfTheirOwn) {
