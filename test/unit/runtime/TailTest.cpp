@@ -1,15 +1,12 @@
 //===- TailTest.cpp - steps that are made again, and next values ----------===//
-#include "core/Status.h"
-#include "kernels/KernelRegistry.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/StateShares.h"
+#include "runtime/comm/inprocess/InProcessTransport.h"
 #include "runtime/device/cpu/CpuDevice.h"
+#include "runtime/device/null/NullDevice.h"
 #include "runtime/executor/Executor.h"
-#include "runtime/executor/StateGate.h"
-#include "runtime/executor/VariableSources.h"
 #include "runtime/plan/Lengths.h"
 #include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanReader.h"
 #include "runtime/plan/StepClock.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/session/Training.h"
@@ -216,6 +213,15 @@ TEST(Tail, StateIsSavedInTheOrderOfWrites) {
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].variable, 1u);
   EXPECT_EQ(parts[1].variable, 0u);
+}
+
+TEST(Tail, ANullDeviceMakesNone) {
+  const PlanBuilder builder = tailPlan(1);
+  runtime::NullDevice device;
+  runtime::InProcessTransport transport(1);
+  Executor executor(builder.plan, device, testKernels(), {.transport = &transport});
+  EXPECT_TRUE(executor.execute({}).ok());
+  EXPECT_EQ(device.walkedTasks(), 9u);
 }
 
 TEST(Tail, AStepOfTheClockIsWithoutIt) {
