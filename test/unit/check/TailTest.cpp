@@ -66,9 +66,10 @@ public:
     op("clip", "train.clip_factor", {"norm"}, {}, {}, proto::DTYPE_F64);
     attribute("max_norm").set_number(1);
     for (const std::string name : {"a", "c"}) {
-      effect("sgd " + name, "train.sgd", {"rate", "step", "clip"}, {name, name + "::gradient", name + "::momentum"});
+      effect("sgd " + name, "train.sgd", {"rate", "step", "clip"}, {name + "::gradient", name + "::momentum", name});
       attribute("momentum").set_number(0.9);
       attribute("weight_decay").set_number(0.01);
+      attribute("nesterov").set_integer(0);
     }
     effect("increment", "train.increment", {}, {"step"});
   }

@@ -55,7 +55,7 @@ class Run:
                         f"command {index} ({self.describe(command)})")
                 self.queues.setdefault((rank.number, command.queue), []).append(Instance(rank, command.queue, text, one.microbatch, command))
         for instances in self.queues.values():
-            if instances[0].rank is rank:
+            if instances and instances[0].rank is rank:
                 instances.reverse()
 
     def describe(self, command):
