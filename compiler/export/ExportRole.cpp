@@ -9,6 +9,14 @@ using namespace ds;
 using namespace ds::exporting;
 namespace proto = ds::plan::proto;
 
+/// The buffer whose contents a `next` one takes over.
+static Operation *heldBefore(plan::BufferOp next) {
+  for (auto other : cast<plan::RoleOp>(next->getParentOp()).getOps<plan::BufferOp>())
+    if (!other.getNext() && other.getVariableAttr() == next.getVariableAttr())
+      return other;
+  return nullptr;
+}
+
 void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
   message.set_name(buffer.getName().str());
   message.set_arena(members_.lookup(symbols_.lookupNearestSymbolFrom(buffer, buffer.getArenaAttr())));
@@ -19,6 +27,8 @@ void Exporter::exportBuffer(plan::BufferOp buffer, proto::Buffer &message) {
   message.set_slots(buffer.getSlots());
   if (auto offsets = buffer.getSlotOffsets())
     message.mutable_slot_offsets()->Assign(offsets->begin(), offsets->end());
+  if (buffer.getNext())
+    return message.set_next_of(members_.lookup(heldBefore(buffer)));
   if (auto holds = buffer.getVariableAttr()) {
     if (auto variable = variables_.find(holds.getAttr()); variable != variables_.end())
       message.set_variable(variable->second);
@@ -46,6 +56,12 @@ void Exporter::exportOperand(plan::CommandOpInterface op, unsigned index, proto:
     message.set_rank_stride(stride);
     message.set_communicator(communicators_.lookup(op.getCommunicatorAttr().getAttr()));
   }
+}
+
+void Exporter::exportScalar(Value buffer, Type type, proto::Operand &message) {
+  message.set_buffer(members_.lookup(buffer.getDefiningOp()));
+  exportType(type, message);
+  message.set_access(proto::Operand::READ);
 }
 
 void Exporter::exportCommandBase(plan::CommandOpInterface op, proto::Command &message) {
@@ -170,12 +186,15 @@ LogicalResult Exporter::exportRole(plan::RoleOp role) {
       item.set_routine(members_.lookup(symbols_.lookupNearestSymbolFrom(call, call.getRoutineAttr())));
       item.set_microbatch(call.getMicrobatch());
     }
+    for (auto tail : program.getOps<plan::TailOp>()) {
+      proto::Tail &item = *field.mutable_tail();
+      item.set_first_call(uint32_t(program.getCallsBeforeTail().size()));
+      exportScalar(tail.getUnlessOne(), tail.getType(), *item.mutable_unless_one());
+    }
     for (auto metric : program.getOps<plan::MetricOp>()) {
       proto::Metric &item = *field.add_metrics();
       item.set_name(metric.getName().str());
-      item.mutable_source()->set_buffer(members_.lookup(metric.getBuffer().getDefiningOp()));
-      exportType(metric.getType(), *item.mutable_source());
-      item.mutable_source()->set_access(proto::Operand::READ);
+      exportScalar(metric.getBuffer(), metric.getType(), *item.mutable_source());
     }
   }
   return success();

@@ -36,6 +36,8 @@ private:
   llvm::LogicalResult exportCommand(mlir::Operation &op, plan::proto::Command &message);
   void exportCommandBase(plan::CommandOpInterface op, plan::proto::Command &message);
   void exportOperand(plan::CommandOpInterface op, unsigned index, plan::proto::Operand &message);
+  /// That the host reads when commands have ended.
+  void exportScalar(mlir::Value buffer, mlir::Type type, plan::proto::Operand &message);
 
   mlir::ModuleOp module_;
   const ExportContext &context_;

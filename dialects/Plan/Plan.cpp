@@ -79,7 +79,8 @@ void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name, 
   build(builder, state, BufferType::get(context), builder.getStringAttr(name),
         FlatSymbolRefAttr::get(context, stringifyMemorySpace(space)), builder.getI64IntegerAttr(bytes),
         ScopeAttr::get(context, scope), CategoryAttr::get(context, category), builder.getI64IntegerAttr(1), holds,
-        shard ? builder.getUnitAttr() : UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(), DenseI64ArrayAttr());
+        shard ? builder.getUnitAttr() : UnitAttr(), /*next=*/UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(),
+        DenseI64ArrayAttr());
 }
 
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -96,6 +97,10 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (others != (getOffsetAttr() ? slots - 1 : 0)) // buffer_c4
     return emitOpError() << "has " << slots << " slots, " << (getOffsetAttr() ? "an offset" : "no offset") << " and "
                          << others << " offsets of further slots";
+  if (getNext() && (getScope() != Scope::Plan ||
+                    symbols.lookupNearestSymbolFrom<ArenaOp>(*this, getArenaAttr()).getSpace() != MemorySpace::Nvme))
+    return emitOpError() << "in " << getArenaAttr() << " of scope " << stringifyScope(getScope()) // buffer_c5
+                         << " is next; only what outlives a step in space nvme is";
   return success();
 }
 
@@ -208,11 +213,39 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) { // call
   return success();
 }
 
+SmallVector<CallOp> ProgramOp::getCallsBeforeTail() {
+  SmallVector<CallOp> calls;
+  for (Operation &op : getBody().front()) {
+    if (isa<TailOp>(op))
+      break;
+    if (auto call = dyn_cast<CallOp>(op))
+      calls.push_back(call);
+  }
+  return calls;
+}
+
+/// The scalar that the host reads.
+static bool isFloatScalar(Value operand, Type read) {
+  auto type = dyn_cast<RankedTensorType>(read);
+  auto buffer = operand.getDefiningOp<BufferOp>();
+  return buffer && type && type.getRank() == 0 && isa<FloatType>(type.getElementType()) &&
+         tensorBytes(type) <= static_cast<int64_t>(buffer.getBytes());
+}
+
+LogicalResult TailOp::verify() {
+  if (!isFloatScalar(getUnlessOne(), getType())) // tail_c1
+    return emitOpError() << "must read a float scalar in a plan.buffer, not " << getType();
+  auto program = cast<ProgramOp>((*this)->getParentOp());
+  const auto isCallBefore = [&](CallOp call) { return call->isBeforeInBlock(*this); };
+  if (llvm::range_size(program.getOps<TailOp>()) > 1 || llvm::none_of(program.getOps<CallOp>(), isCallBefore) ||
+      llvm::all_of(program.getOps<CallOp>(), isCallBefore)) // tail_c2
+    return emitOpError() << "must be the only one of program \"" << program.getName()
+                         << "\", with calls before it and behind it";
+  return success();
+}
+
 LogicalResult MetricOp::verify() {
-  auto type = dyn_cast<RankedTensorType>(getType());
-  auto buffer = getBuffer().getDefiningOp<BufferOp>();
-  if (!buffer || !type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()) ||
-      tensorBytes(type) > static_cast<int64_t>(buffer.getBytes())) // metric_c1
+  if (!isFloatScalar(getBuffer(), getType())) // metric_c1
     return emitOpError() << "\"" << getName() << "\" must be a float scalar in a plan.buffer, not " << getType();
   return success();
 }

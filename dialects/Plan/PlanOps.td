@@ -87,7 +87,8 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
   let summary = "bytes at an offset of an arena";
   let description = [{
     `lives` holds five numbers per program in which the buffer is used: program, routine and command of its birth, routine
-    and command of its death, all counted in the role's order.
+    and command of its death, all counted in the role's order. Of scope `slot` there are several where micro-batches do not all
+    run the same routines.
 
     **Constraints**
     - (buffer_c1) `arena` names a plan.arena of the role.
@@ -95,10 +96,12 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
     - (buffer_c3) exactly a buffer of scope `plan` names what it holds: a variable, or a bucket, which it holds whole or
       as a `shard`.
     - (buffer_c4) where there is an offset, each slot but the first has one of `slot_offsets`.
+    - (buffer_c5) what is `next` lies in space nvme: what a step writes there is what the buffer of the same variable holds
+      from the end of the step on, and the other way round.
   }];
   let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$arena, I64Attr:$bytes, Plan_Scope:$scope,
                        Plan_Category:$category, I64Attr:$slots, OptionalAttr<FlatSymbolRefAttr>:$variable, UnitAttr:$shard,
-                       OptionalAttr<I64Attr>:$offset, OptionalAttr<DenseI64ArrayAttr>:$slot_offsets,
+                       UnitAttr:$next, OptionalAttr<I64Attr>:$offset, OptionalAttr<DenseI64ArrayAttr>:$slot_offsets,
                        OptionalAttr<DenseI64ArrayAttr>:$lives);
   let results = (outs Plan_Buffer:$buffer);
   let builders = [
@@ -107,7 +110,7 @@ def Plan_BufferOp : Plan_RoleMember<"buffer", [DeclareOpInterfaceMethods<SymbolU
                    CArg<"::mlir::FlatSymbolRefAttr", "{}">:$holds, CArg<"bool", "false">:$shard)>];
   let assemblyFormat = [{
     $name `in` $arena `bytes` $bytes `scope` $scope `category` $category `slots` $slots (`of` $variable^)? (`shard` $shard^)?
-    (`at` $offset^)? (`then` $slot_offsets^)? (`lives` $lives^)? attr-dict
+    (`next` $next^)? (`at` $offset^)? (`then` $slot_offsets^)? (`lives` $lives^)? attr-dict
   }];
 }
 
@@ -298,6 +301,10 @@ def Plan_ProgramOp : Plan_RoleMember<"program", [NoTerminator, SingleBlock]> {
   let arguments = (ins StrAttr:$name, UnitAttr:$captured);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$name (`captured` $captured^)? attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    /// The calls of every run, in order: those in front of the tail.
+    ::llvm::SmallVector<CallOp> getCallsBeforeTail();
+  }];
 }
 
 def Plan_CallOp : Plan_Op<"call", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -308,6 +315,26 @@ def Plan_CallOp : Plan_Op<"call", [HasParent<"ProgramOp">, DeclareOpInterfaceMet
   }];
   let arguments = (ins FlatSymbolRefAttr:$routine, I64Attr:$microbatch);
   let assemblyFormat = "$routine `microbatch` $microbatch attr-dict";
+}
+
+def Plan_TailOp : Plan_Op<"tail", [HasParent<"ProgramOp">]> {
+  let summary = "the calls behind it are made unless a scalar is 1";
+  let description = [{
+    ```mlir
+    plan.program "step" {
+      plan.call @backward microbatch 0
+      plan.call @update microbatch 0
+      plan.tail unless_one %factor : tensor<f64>
+      plan.call @redo microbatch 0
+    }
+    ```
+    **Constraints**
+    - (tail_c1) `type` is a float tensor of rank 0 that fits into the buffer.
+    - (tail_c2) a program has one at most, with calls before it and behind it.
+  }];
+  let arguments = (ins Plan_Buffer:$unless_one, TypeAttr:$type);
+  let assemblyFormat = "`unless_one` $unless_one `:` $type attr-dict";
+  let hasVerifier = 1;
 }
 
 def Plan_MetricOp : Plan_Op<"metric", [HasParent<"ProgramOp">]> {
