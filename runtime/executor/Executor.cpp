@@ -341,9 +341,7 @@ bool Executor::wantsTail() const noexcept {
   const plan::proto::Program &program = role_.programs(int(run_.program));
   if (!program.has_tail() || !device_.executes())
     return false;
-  float scalar = 0;
-  device_.read(std::as_writable_bytes(std::span(&scalar, 1)), storage_.operand(program.tail().unless_one()).base);
-  return scalar != 1; // NaN is not 1
+  return readScalar(program.tail().unless_one()).asDouble() != 1; // NaN is not 1
 }
 
 /// Events keep what the calls before have left in them: to waits and signals the tail is more of the same run.
@@ -391,13 +389,16 @@ std::optional<Scalar> Executor::metric(uint32_t program, std::string_view name) 
   if (!device_.executes())
     return std::nullopt;
   for (const plan::proto::Metric &metric : role_.programs(int(program)).metrics())
-    if (metric.name() == name) {
-      std::array<std::byte, 8> bytes{};
-      const DType dtype = DType(metric.source().dtype());
-      device_.read(std::span(bytes).first(size_t(byteSize(dtype))), storage_.operand(metric.source()).base);
-      return Scalar::fromBytes(dtype, bytes.data());
-    }
+    if (metric.name() == name)
+      return readScalar(metric.source());
   return std::nullopt;
+}
+
+Scalar Executor::readScalar(const plan::proto::Operand &operand) const noexcept {
+  std::array<std::byte, 8> bytes{};
+  const DType dtype = DType(operand.dtype());
+  device_.read(std::span(bytes).first(size_t(byteSize(dtype))), storage_.operand(operand).base);
+  return Scalar::fromBytes(dtype, bytes.data());
 }
 
 void Executor::read(const HeldPart &part, uint64_t first, std::span<std::byte> bytes) const noexcept {

@@ -120,6 +120,7 @@ private:
   Rendezvous *rendezvousOf(const plan::proto::Command &command) const;
   void tellWhoWaitsForWhom();
   void resetEvents() noexcept;
+  Scalar readScalar(const plan::proto::Operand &operand) const noexcept;
   void enqueueCalls(const plan::proto::Program &program, int first, int end) noexcept;
   /// All of them, or those before its tail.
   void enqueueCalls(const plan::proto::Program &program) noexcept;

@@ -124,6 +124,12 @@ const std::string &spaceOf(const proto::Role &role, const proto::Operand &operan
   return role.arenas(int(role.buffers(int(operand.buffer())).arena())).space();
 }
 
+bool mayRunOnHost(const proto::Role &role, const proto::Command &command) {
+  if (command.has_copy())
+    return spaceOf(role, command.copy().source()) == "host" && spaceOf(role, command.copy().target()) == "host";
+  return command.has_kernel() || command.has_fill();
+}
+
 /// Whether a copy is between a file and host memory, by queues of kind IO alone.
 void checkFileCopy(const proto::Role &role, const proto::Command &command, const std::string &place) {
   const std::array ends{&command.copy().source(), &command.copy().target()};
@@ -216,9 +222,9 @@ void checkCommand(const proto::Plan &plan, const proto::Role &role, const proto:
     checkIndex(event, role.events_size(), "event", place);
   for (uint32_t op : command.reference())
     checkIndex(op, plan.reference().ops_size(), "reference op", place);
-  if (role.queues(int(command.queue())).kind() == proto::Queue::HOST && !command.has_kernel() && !command.has_fill())
-    refuse(place, "it is neither kernel nor fill, but queue " + role.queues(int(command.queue())).name() +
-                      " is of kind HOST, which runs kernels and fills alone");
+  if (role.queues(int(command.queue())).kind() == proto::Queue::HOST && !mayRunOnHost(role, command))
+    refuse(place, "it is no kernel, fill or copy within host memory, but queue " +
+                      role.queues(int(command.queue())).name() + " is of kind HOST, which runs these alone");
   if (role.queues(int(command.queue())).kind() == proto::Queue::IO && !command.has_copy())
     refuse(place, "it is no copy, but queue " + role.queues(int(command.queue())).name() +
                       " is of kind IO, which copies to and from space nvme alone");

@@ -36,7 +36,7 @@ void checkCalls(const proto::Plan &plan, const proto::Role &role, const proto::P
                       std::to_string(program.calls_size()) + " calls, more than 2^26 or 2^20");
 }
 
-/// What the host reads between commands. `types`: "float32"; `isOne`: whether a type is one of them.
+/// What the host reads between commands. `types`: "float32 or float64"; `isOne`: whether a type is one of them.
 void checkScalar(const proto::Role &role, const proto::Operand &scalar, const char *types, bool (*isOne)(DType),
                  const std::string &place) {
   checkIndex(scalar.buffer(), role.buffers_size(), "buffer", place);
@@ -72,7 +72,7 @@ void checkTail(const proto::Role &role, const proto::Program &program, const std
     refuse(place, "its tail begins at call " + std::to_string(tail.first_call()) + ", but must begin behind call 0 " +
                       "and before the end, which is at " + std::to_string(program.calls_size()));
   const std::string here = place + ", unless_one of the tail";
-  checkScalar(role, tail.unless_one(), "float32", [](DType dtype) { return dtype == DType::F32; }, here);
+  checkScalar(role, tail.unless_one(), "float32 or float64", isWideFloat, here);
   if (tail.unless_one().rank_stride() != 0)
     refuse(here, "it has a rank_stride, but every rank must find the same value");
   const proto::Buffer &buffer = role.buffers(int(tail.unless_one().buffer()));

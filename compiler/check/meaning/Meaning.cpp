@@ -128,8 +128,7 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   return update;
 }
 
-/// Whether the update takes 1 for the factor of its gradient, and is undone by that. A kernel takes the factor in the
-/// parameter's own arithmetic, so what is 1 as a float32 is 1 for all but float64.
+/// Whether the update takes 1 for the factor of its gradient, and is undone by that.
 bool Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parameter, const proto::ReferenceOp &op,
                              std::span<const uint32_t> held, const Factor &one) {
   bool isUndone = false;
@@ -137,8 +136,7 @@ bool Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parame
     const uint32_t scalar = held[size_t(i)], expected = values_.of(op.operands(i));
     if (mayBe(scalar, expected))
       continue;
-    const bool isRight = one.use == Factor::Right && one.value == expected &&
-                         !(one.isRounded && plan_.variables(int(parameter)).dtype() == proto::DTYPE_F64);
+    const bool isRight = one.use == Factor::Right && one.value == expected;
     const bool mayBeOne = i == clipOperandOf(op) && (isRight || one.use == Factor::Undone) &&
                           scalar == values_.constant(1, values_.type(expected).dtype);
     if (!mayBeOne)
@@ -150,15 +148,11 @@ bool Meaning::requireScalars(const proto::KernelCommand &kernel, uint32_t parame
   return isUndone;
 }
 
-std::optional<Meaning::Factor> Meaning::factorIn(uint32_t value) {
-  for (const proto::ReferenceOp &op : plan_.reference().ops()) {
-    if (!isOptimizer(op) || clipOperandOf(op) >= op.operands_size())
-      continue;
-    const uint32_t factor = values_.of(op.operands(clipOperandOf(op)));
-    const bool isRounded = values_.type(factor).dtype != proto::DTYPE_F32;
-    if (value > Values::other && value == values_.converted(factor, proto::DTYPE_F32))
-      return Factor{Factor::Right, factor, isRounded};
-  }
+std::optional<Meaning::Factor> Meaning::factorIn(uint32_t value) const {
+  for (const proto::ReferenceOp &op : plan_.reference().ops())
+    if (isOptimizer(op) && clipOperandOf(op) < op.operands_size() && value > Values::other &&
+        value == values_.of(op.operands(clipOperandOf(op))))
+      return Factor{Factor::Right, value};
   return std::nullopt;
 }
 

@@ -59,15 +59,14 @@ public:
     };
     Use use = Refused;
     uint32_t value = Values::unknown; ///< Right: which one is 1; of others nothing is known
-    bool isRounded = false;           ///< known to be 1 as a float32 alone
   };
   /// What each micro-batch adds to the gradient of a parameter; unknown where nothing updates it.
   uint32_t gradientOf(uint32_t parameter) const;
   /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held,
                        const Factor &one);
-  /// The factor of gradients that a float32 is, if it is one of an update's.
-  std::optional<Factor> factorIn(uint32_t value);
+  /// The factor of gradients that a value is, if it is one of an update's.
+  std::optional<Factor> factorIn(uint32_t value) const;
 
 private:
   /// Whether an elementwise program is this one instruction.

@@ -31,14 +31,16 @@ std::map<uint32_t, std::vector<Live>> liveCopies(const proto::Role &role, const 
     if (const proto::Buffer &buffer = role.buffers(b);
         buffer.scope() == proto::Buffer::PLAN && plan::isIn(role, buffer, space))
       copies[buffer.arena()].push_back({uint32_t(b), buffer.offset(), buffer.bytes(), -1, lives.instants()});
-  std::set<uint32_t> metrics; // which stay alive to the end
+  std::set<uint32_t> readByHost; // which stay alive to the end
   for (const proto::Metric &metric : role.programs(program).metrics())
-    metrics.insert(metric.source().buffer());
+    readByHost.insert(metric.source().buffer());
+  if (role.programs(program).has_tail())
+    readByHost.insert(role.programs(program).tail().unless_one().buffer());
   lives.forEachStretch([&](const plan::Stretch &stretch) {
     const proto::Buffer &buffer = role.buffers(stretch.buffer);
     const auto index = uint32_t(stretch.buffer);
     copies[buffer.arena()].push_back({index, plan::slotOffset(buffer, stretch.slot), buffer.bytes(), stretch.first,
-                                      metrics.contains(index) ? lives.instants() : stretch.last});
+                                      readByHost.contains(index) ? lives.instants() : stretch.last});
   });
   return copies;
 }

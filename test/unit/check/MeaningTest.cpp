@@ -181,12 +181,11 @@ TEST(Meaning, TakesTheConstantOneForAFactorThatIsOne) {
     for (int i : {0, 1})
       one.command.mutable_kernel()->mutable_operands(i)->set_dtype(one.plan.variables(0).dtype());
     Values &values = one.meaning.values();
-    const uint32_t rounded = values.converted(one.value(2), proto::DTYPE_F32);
-    const std::optional<Meaning::Factor> factor = one.meaning.factorIn(rounded);
+    const std::optional<Meaning::Factor> factor = one.meaning.factorIn(one.value(2));
     ASSERT_TRUE(factor.has_value());
     EXPECT_EQ(factor->value, one.value(2));
-    EXPECT_FALSE(one.meaning.factorIn(values.converted(one.value(1), proto::DTYPE_F32)).has_value());
-    EXPECT_FALSE(one.meaning.factorIn(one.value(2)).has_value()); // no float32
+    EXPECT_FALSE(one.meaning.factorIn(one.value(1)).has_value());
+    EXPECT_FALSE(one.meaning.factorIn(values.converted(one.value(2), proto::DTYPE_F32)).has_value()); // may be rounded
     const auto verdict = [&](uint32_t held, const Meaning::Factor &allowed) -> std::string {
       try {
         const std::vector<uint32_t> operands = {0, 0, one.value(0), one.value(0), held};
@@ -199,8 +198,8 @@ TEST(Meaning, TakesTheConstantOneForAFactorThatIsOne) {
     const std::string refused = "operand 4 holds the constant 1.000000, but the update of w takes train.clip_factor";
     EXPECT_EQ(verdict(one.value(2), {}), "right");
     EXPECT_EQ(verdict(number, {}), refused);
-    EXPECT_EQ(verdict(number, *factor), dtype == "DTYPE_F32" ? "right" : refused); // the float32 is rounded
-    EXPECT_EQ(verdict(number, {Meaning::Factor::Right, one.value(1), false}), refused);
+    EXPECT_EQ(verdict(number, *factor), "right");
+    EXPECT_EQ(verdict(number, {Meaning::Factor::Right, one.value(1)}), refused);
     EXPECT_EQ(verdict(number, {Meaning::Factor::Undone}), "undone");
     EXPECT_EQ(verdict(one.value(2), {Meaning::Factor::Undone}), "right");
     EXPECT_NE(verdict(half, {Meaning::Factor::Undone}), "undone");

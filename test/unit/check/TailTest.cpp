@@ -305,7 +305,7 @@ private:
     partials = builder.tensor("partials", DType::F64, {2}, runs);
     norm = builder.tensor("norm", DType::F64, {}, runs);
     clip = builder.tensor("clip", DType::F64, {}, runs);
-    asked = floats("asked", {}, runs);
+    asked = builder.tensor("asked", DType::F64, {}, runs);
     hostRate = onHost(builder.tensor("rate on the host", DType::F64, {}, runs));
     hostStep = onHost(builder.tensor("step on the host", DType::I64, {}, runs));
     looked = onHost(floats("what an evaluation reads", a.file.shape, proto::Buffer::CALL));
@@ -415,7 +415,7 @@ private:
     reference.describe(factor, "clip");
     named(update, "clip");
     setInstruction(builder.kernel(update, compute, "elementwise", "rw", {clip, asked}),
-                   int64_t(kernels::ElementwiseOp::Cast), {0});
+                   int64_t(kernels::ElementwiseOp::Copy), {0}, proto::DTYPE_F64);
     named(update, "asked");
     reference.describe(builder.kernel(update, compute, "increment", "m", {step}), "increment");
     named(update, "increment", {"last step"});

@@ -289,10 +289,11 @@ proto::Attribute &attribute(proto::Command &kernel, const char *name) {
   return attribute;
 }
 
-void setInstruction(proto::Command &elementwise, int64_t opcode, const std::vector<int64_t> &operands) {
+void setInstruction(proto::Command &elementwise, int64_t opcode, const std::vector<int64_t> &operands,
+                    proto::DType type) {
   proto::Integers &program = *attribute(elementwise, "program").mutable_integers();
   program.add_values(opcode);
-  program.add_values(proto::DTYPE_F32);
+  program.add_values(type);
   for (size_t i = 0; i < 3; ++i)
     program.add_values(i < operands.size() ? operands[i] : -1);
   attribute(elementwise, "constants").mutable_numbers();

@@ -95,7 +95,8 @@ void accumulate(proto::Command &collective);
 /// An attribute of a kernel, to be given its value.
 proto::Attribute &attribute(proto::Command &kernel, const char *name);
 /// Makes the program of an elementwise command one instruction on float32; `operands` are registers of its inputs.
-void setInstruction(proto::Command &elementwise, int64_t opcode, const std::vector<int64_t> &operands);
+void setInstruction(proto::Command &elementwise, int64_t opcode, const std::vector<int64_t> &operands,
+                    proto::DType type = proto::DTYPE_F32);
 
 proto::Operand operandOf(const PlanBuilder::Tensor &tensor, proto::Operand::Access access);
 

@@ -398,7 +398,7 @@ const std::vector<BadPlan> commandRules = {
         role(p).mutable_queues(int(command(p, 2).queue()))->set_kind(proto::Queue::HOST);
         role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 2)),
     BAD(HostRunsKernels,
-        "it is neither kernel nor fill, but queue compute is of kind HOST, which runs kernels and fills alone",
+        "it is no kernel, fill or copy within host memory, but queue compute is of kind HOST, which runs these alone",
         role(p).mutable_queues(int(command(p, 2).queue()))->set_kind(proto::Queue::HOST);
         role(p).mutable_routines(0)->mutable_commands()->SwapElements(0, 3)),
     BAD(OperandShape, "negative dimension", operand(p, 0).set_shape(0, -1)),
@@ -454,7 +454,7 @@ const std::vector<BadPlan> programRules = {
         tail(p).set_first_call(3)),
     BAD(TailBuffer, "program step, unless_one of the tail: it names buffer 9",
         tail(p).mutable_unless_one()->set_buffer(9)),
-    BAD(TailDType, "unless_one of the tail: it is int32, not float32",
+    BAD(TailDType, "unless_one of the tail: it is int32, not float32 or float64",
         tail(p).mutable_unless_one()->set_dtype(proto::DTYPE_I32)),
     BAD(TailShape, "unless_one of the tail: its shape [2] is no scalar", tail(p).mutable_unless_one()->add_shape(2)),
     BAD(TailEnd, "unless_one of the tail: it passes the end of buffer 2",
