@@ -377,6 +377,13 @@ static std::string memorySpace(const std::string &device) {
   return device == "cpu" ? "host" : device == "nvme" ? "nvme" : "device";
 }
 
+/// Whether updates from files are made before the norm is known by which gradients are clipped. In float16 steps are
+/// left out, and losses that are weighed by targets divide gradients by these, so the factor is not mostly 1.
+static bool speculates(const config::Config &config) {
+  return config.offloadOptimizer == "nvme" && config.gradientClipping.value_or(0) > 0 && !config.fp16 &&
+         !config.lossByTokens && config.pipeline.stages == 1;
+}
+
 static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
                                      const config::Machine &machine) {
   CompileOptions options;
@@ -396,6 +403,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
   options.offload.updateElements = config.updateElements;
   options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
+  options.offload.speculates = speculates(config);
   options.hostMemory = machine.hostMemory;
   options.tf32 = config.tf32;
   options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";

@@ -8,6 +8,7 @@
 #include "dialects/Train/Train.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 using namespace mlir;
@@ -70,15 +71,19 @@ train::RecomputeSummaryAttr ds::driver::summaryOf(ModuleOp module) {
 LevelSearch::Planned LevelSearch::at(int64_t level) {
   options_.recompute.level = level;
   OwningOpRef<ModuleOp> planned = makePlan();
-  for (bool OffloadOptions::*saves : {&OffloadOptions::sparesHostMemory, &OffloadOptions::gradientsInFiles}) {
+  constexpr std::array<std::pair<bool OffloadOptions::*, bool>, 3> savings = {
+      std::pair{&OffloadOptions::speculates, false}, // old parameters, and all gradients, wait for the norm
+      {&OffloadOptions::sparesHostMemory, true},
+      {&OffloadOptions::gradientsInFiles, true}};
+  for (const auto &[option, saves] : savings) {
     if (!lacksHostMemory(*planned))
       break;
-    if (std::exchange(options_.offload.*saves, true))
+    if (std::exchange(options_.offload.*option, saves) == saves)
       continue;
     if (OwningOpRef<ModuleOp> other = makePlan(); hostBytes(*other) < hostBytes(*planned))
       planned = std::move(other);
     else // what is on its way may take more than the gradients
-      options_.offload.*saves = false;
+      options_.offload.*option = !saves;
   }
   return {.level = summaryOf(*planned).getLevel(),
           .bytes = bytesIn(plan::MemorySpace::Device, *planned),

@@ -64,7 +64,7 @@ public:
 
 private:
   mlir::OwningOpRef<mlir::ModuleOp> makePlan();
-  /// Where later reads or gradients in files may help.
+  /// Where updates that wait, later reads or gradients in files may help.
   bool lacksHostMemory(mlir::ModuleOp planned) const;
   Planned leaving(const std::vector<std::string> &values, const std::vector<char> &leaves);
 

@@ -49,6 +49,7 @@ struct OffloadOptions {
   std::vector<std::string> values;      ///< that leave beside these, by name; neither: all stay
   std::string optimizer;      ///< moments, which the host's processors update: in "host", "nvme"; "": in device memory
   int64_t updateElements = 0; ///< that an update reads from files at once, at most; 0: whole parameters
+  bool speculates = false;    ///< updates from files do not wait for the norm by which gradients are clipped
   bool sparesHostMemory = false; ///< files are read late, and compute waits early for what they take
   bool gradientsInFiles = false; ///< where moments are; else in host memory
 };
@@ -75,10 +76,11 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 22> optionalPasses = {
+inline constexpr std::array<std::string_view, 23> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-regroup-rms-norm", "ds-concat-pads",
     "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-elide-copies",
-    "ds-reuse-dying-operands", "ds-order-for-memory", "ds-advance-updates", "ds-split-updates", "ds-read-ahead",
+    "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates", "ds-split-updates",
+    "ds-read-ahead",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",

@@ -174,10 +174,15 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (!offload.optimizer.empty()) {
     if (offload.updateElements > 0)
       addOptional(pm, options, createSplitUpdates({.elements = offload.updateElements}));
+    // Files take long: there is more to do beside the last micro-batch's backward than what its update leaves.
+    if (offload.optimizer == "nvme" && options.microbatches > 1 && !offload.gradientsInFiles)
+      addOptional(pm, options, createPeelBackward());
     // First what may be updated in the backward; then updates find gradients where they lie.
-    addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer}));
+    addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer, .speculates = offload.speculates}));
     pm.addPass(createOffloadGradients({.space = offload.gradientsInFiles ? "nvme" : "host"}));
     pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
+    if (offload.speculates) // the tail of a step finds old state in the files
+      pm.addPass(createKeepOldState());
     if (!offload.sparesHostMemory) // what is read early waits there
       addOptional(pm, options, createReadAhead());
   }

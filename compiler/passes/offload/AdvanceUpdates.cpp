@@ -9,7 +9,9 @@
 //    before that goes back. So an update stands where the last but one should have ended.
 // 4. What could not be back by the end of the backward stays in the update; only the last two may stand at its end.
 //    Times are those of the cost model and of the machine's links; where these are unknown, nothing moves.
-// 5. Where all micro-batches go through a layer before the next one (StepStart.h), an update stands in the start behind
+// 5. With `speculates`, it does not wait for the norm: it is made as if nothing were clipped, and again behind the step
+//    where something is (SpeculativeUpdates.h).
+// 6. Where all micro-batches go through a layer before the next one (StepStart.h), an update stands in the start behind
 //    the last layer that touches the same bytes, and is made beside the layers that follow.
 // Cf. optimizers that step in a backward hook (torch.Tensor.register_post_accumulate_grad_hook), and Lv et al., Full
 // Parameter Fine-tuning for Large Language Models with Limited Resources, ACL 2024.
@@ -21,6 +23,7 @@
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/offload/RoutineTimes.h"
+#include "compiler/passes/offload/SpeculativeUpdates.h"
 #include "compiler/passes/offload/StepStart.h"
 #include "dialects/Plan/Plan.h"
 
@@ -51,9 +54,9 @@ struct QueueEnds {
 /// Moves the updates of one role.
 class UpdateAdvance {
 public:
-  UpdateAdvance(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
-      : role_(role), space_(space), leastBytes_(leastBytes), link_(linkSpeed(role, "device-host")),
-        nvme_(linkSpeed(role, "host-nvme")) {}
+  UpdateAdvance(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool speculates)
+      : role_(role), space_(space), leastBytes_(leastBytes), speculates_(speculates),
+        link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")) {}
 
   void run() {
     if (LayerGroups groups(role_); !groups.empty())
@@ -68,6 +71,8 @@ public:
     for (size_t i = 0; i < updates.size(); ++i)
       if (const std::optional<size_t> place = placeOf(updates[i], updates.size() - i))
         move(updates[i], *place);
+      else if (updates[i].isGuess)
+        speculation_->takeBack(updates[i].command);
   }
 
 private:
@@ -77,8 +82,8 @@ private:
       return;
     SmallVector<std::pair<size_t, Update>> updates; // and the group that it stands behind
     for (auto command : update_.getOps<plan::CommandOpInterface>()) {
-      Update update{command, {}, 0, 0, 0, 0};
-      if (!isOnHost(command) || !collectNeeds(command, update.needs))
+      Update update{command};
+      if (!mayAdvance(update))
         continue;
       size_t last = 0;
       for (size_t group = 0; group < groups.routines().size(); ++group)
@@ -91,10 +96,10 @@ private:
     llvm::stable_sort(updates, llvm::less_first());
     for (auto &[group, update] : updates) {
       plan::RoutineOp start = groups.startOf(group + 1);
-      for (Operation *need : update.needs)
-        if (need->getParentOp() == update_)
-          moveTo(need, start, start.getBody().front().end());
+      moveNeeds(update, start, start.getBody().front().end());
       moveTo(update.command, start, start.getBody().front().end());
+      if (update.isGuess)
+        speculation_->keep(update.command, update.command, update.command);
     }
   }
 
@@ -103,8 +108,9 @@ private:
 
   struct Update {
     plan::CommandOpInterface command;
-    Commands needs;                  // in their order
-    size_t behind;                   // so many ops of the backward
+    Commands needs = {};             // in their order
+    bool isGuess = false;            // made as if nothing were clipped
+    size_t behind = 0;               // so many ops of the backward
     double parameter = 0, state = 0; // bytes that come to the host for it from the device, and from a file
     double there = 0;                // when its gradient is
   };
@@ -134,8 +140,8 @@ private:
   std::vector<Update> findUpdates() {
     std::vector<Update> updates;
     for (auto command : update_.getOps<plan::CommandOpInterface>()) {
-      Update update{command, {}, 0, 0, 0, 0};
-      if (!isOnHost(command) || !collectNeeds(command, update.needs))
+      Update update{command};
+      if (!mayAdvance(update))
         continue;
       for (Operation *op : times_->ops())
         if (auto other = dyn_cast<plan::CommandOpInterface>(op); other && conflict(other, command))
@@ -147,6 +153,25 @@ private:
       updates.push_back(std::move(update));
     }
     return updates;
+  }
+
+  /// Whether the host makes it, and nothing that it needs is computed by the update from other gradients.
+  bool mayAdvance(Update &update) {
+    if (!isOnHost(update.command))
+      return false;
+    if (collectNeeds(update.command, update.needs))
+      return true;
+    if (!speculates_)
+      return false;
+    if (!speculation_)
+      speculation_.emplace(role_, update_);
+    if (!speculation_->guess(update.command))
+      return false;
+    update.needs.clear();
+    update.isGuess = collectNeeds(update.command, update.needs);
+    if (!update.isGuess)
+      speculation_->takeBack(update.command);
+    return update.isGuess;
   }
 
   bool isOnHost(plan::CommandOpInterface command) const {
@@ -270,11 +295,20 @@ private:
   //===-- the move ----------------------------------------------------------------===//
 
   void move(const Update &update, size_t place) {
-    for (Operation *need : update.needs)
-      if (need->getParentOp() == update_)
-        moveTo(need, backward_, times_->ops().front()->getIterator());
+    Operation *first = times_->ops().front();
+    moveNeeds(update, backward_, first->getIterator());
     moveTo(update.command, backward_,
            place < times_->ops().size() ? times_->ops()[place]->getIterator() : backward_.getBody().front().end());
+    // Its parameter comes to the host while the update before waits for its gradient.
+    if (update.isGuess)
+      speculation_->keep(update.command, moved_ ? moved_ : first, first);
+    moved_ = update.command;
+  }
+
+  void moveNeeds(const Update &update, plan::RoutineOp routine, Block::iterator before) {
+    for (Operation *need : update.needs)
+      if (need->getParentOp() == update_)
+        moveTo(need, routine, before);
   }
 
   /// With the buffers that it names, which outlive the call if the update names them, too.
@@ -292,10 +326,13 @@ private:
   plan::RoleOp role_;
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
+  const bool speculates_;
   const LinkSpeed link_, nvme_;
   plan::RoutineOp backward_, update_;
-  llvm::DenseSet<Operation *> step_;  // routines; looked up
-  std::optional<RoutineTimes> times_; // of the backward
+  std::optional<SpeculativeUpdates> speculation_; // once there is an update that waits for the norm
+  Operation *moved_ = nullptr;                    // the last update so far
+  llvm::DenseSet<Operation *> step_;              // routines; looked up
+  std::optional<RoutineTimes> times_;             // of the backward
   QueueEnds queues_;
   size_t before_ = 0; // where the update before stands
   bool hasStayed_ = false;
@@ -310,7 +347,7 @@ struct AdvanceUpdates : ds::impl::AdvanceUpdatesBase<AdvanceUpdates> {
     if (failed(where))
       return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>())
-      UpdateAdvance(role, *where, leastBytes).run();
+      UpdateAdvance(role, *where, leastBytes, speculates).run();
   }
 };
 

@@ -17,8 +17,7 @@ plan::MemorySpace ds::spaceOf(Value buffer) {
   return *plan::symbolizeMemorySpace(buffer.getDefiningOp<plan::BufferOp>().getArena());
 }
 
-/// Behind those of the spaces before it, unless the role has one.
-static void makeArena(plan::RoleOp role, plan::MemorySpace space) {
+void ds::makeArena(plan::RoleOp role, plan::MemorySpace space) {
   OpBuilder members(role.getContext());
   for (auto arena : role.getOps<plan::ArenaOp>()) {
     if (arena.getSpace() == space)

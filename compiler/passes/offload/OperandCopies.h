@@ -20,6 +20,9 @@ llvm::FailureOr<plan::MemorySpace> spaceAway(mlir::ModuleOp module, llvm::String
 /// The space of a buffer's arena, which has its name until ds-assign-offsets.
 plan::MemorySpace spaceOf(mlir::Value buffer);
 
+/// Gives the role the arena of a space, behind those of the spaces before it, unless it has one.
+void makeArena(plan::RoleOp role, plan::MemorySpace space);
+
 /// Moves buffers to a space, with its arena and that of host memory, through which it is reached. Returns them.
 llvm::SetVector<mlir::Operation *> moveBuffers(plan::RoleOp role, plan::MemorySpace space,
                                                llvm::function_ref<bool(plan::BufferOp)> leaves);

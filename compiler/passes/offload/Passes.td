@@ -4,7 +4,7 @@
 
 include "compiler/passes/base/PassBase.td"
 
-def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect"]> {
+def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect", "::ds::train::TrainDialect"]> {
   let summary = "the host updates while the backward goes on";
   let description = [{
     ```mlir
@@ -60,13 +60,68 @@ def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect"]> {
     Where several micro-batches go through each layer before the next one (accumulate-by-layer), it stands in a routine that the
     step calls behind the last layer that touches the same bytes, whatever the links.
 
+    With `speculates`, an update that waits for the norm of all gradients alone, by which they are clipped, goes too: it is made with
+    the factor 1. Behind the step stands a tail that makes it again, from what is kept of its parameter, with the factor that
+    there is; it is called unless that is 1. State has to lie in files then, which keep the old beside the new (`ds-keep-old-state`).
+
     What would not be back by the end of the backward stays, by the cost model and the links of the module (`dist.links`). Where
     it names none, nothing moves.
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where state will lie: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state stay">,
+    Option<"speculates", "speculates", "bool", "false", "updates do not wait for the norm of gradients">,
   ];
+}
+
+def KeepOldState : DsPass<"ds-keep-old-state", ["::ds::plan::PlanDialect"]> {
+  let summary = "files keep old state beside new";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @host space host
+      plan.arena @nvme space nvme
+      plan.queue @compute kind compute
+      %m = plan.buffer "m" in @nvme bytes 4096 scope plan category optimizer slots 1 of @m
+      %f = plan.buffer "f" in @host bytes 8 scope step category activations slots 1
+      %new = plan.buffer "m" in @host bytes 4096 scope step category communication slots 1
+      plan.routine @update phase update {
+        plan.copy(%new, %m) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @redo phase update {
+        plan.copy(%new, %m) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.program "step" {
+        plan.call @update microbatch 0
+        plan.tail unless_one %f : tensor<f64>
+        plan.call @redo microbatch 0
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @host space host
+      plan.arena @nvme space nvme
+      plan.queue @compute kind compute
+      %m = plan.buffer "m" in @nvme bytes 4096 scope plan category optimizer slots 1 of @m
+      %next = plan.buffer "m" in @nvme bytes 4096 scope plan category optimizer slots 1 of @m next
+      %f = plan.buffer "f" in @host bytes 8 scope step category activations slots 1
+      %new = plan.buffer "m" in @host bytes 4096 scope step category communication slots 1
+      plan.routine @update phase update {
+        plan.copy(%new, %next) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @redo phase update {
+        plan.copy(%new, %next) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.program "step" {
+        plan.call @update microbatch 0
+        plan.tail unless_one %f : tensor<f64>
+        plan.call @redo microbatch 0
+      }
+    }
+    ```
+    Optimizer state in space nvme that the tail of a step writes has two places. A step reads one and writes the other, and the next
+    step finds there what this one wrote. So the tail can update again from what there was before the step.
+  }];
 }
 
 def OffloadActivations : DsPass<"ds-offload-activations", ["::ds::dist::DistDialect"]> {
@@ -205,6 +260,53 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
     Option<"space", "space", "std::string", "\"host\"", "where state lies: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller state stays">,
   ];
+}
+
+def PeelBackward : DsPass<"ds-peel-backward", ["::ds::plan::PlanDialect"]> {
+  let summary = "the last micro-batch has a backward of its own";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      plan.routine @backward phase backward stage 0 {
+        plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [2, 3] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+      }
+      plan.program "step" {
+        plan.call @backward microbatch 0
+        plan.call @backward microbatch 1
+        plan.call @update microbatch 1
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      %x = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      plan.routine @backward phase backward stage 0 {
+        plan.kernel "neg" {}(%x, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [2, 3] at [0, 0] on @compute
+      }
+      %own = plan.buffer "x" in @device bytes 4096 scope call category activations slots 1
+      plan.routine @backward_last phase backward stage 0 {
+        plan.kernel "neg" {}(%own, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [2, 3] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+      }
+      plan.program "step" {
+        plan.call @backward microbatch 0
+        plan.call @backward_last microbatch 1
+        plan.call @update microbatch 1
+      }
+    }
+    ```
+    The last call of a step's backward is of a routine by itself: beside that one, sums of gradients are complete, so the host may
+    update. Not so where micro-batches go through each layer before the next one, nor where the backward sends or receives.
+  }];
 }
 
 def ReadAhead : DsPass<"ds-read-ahead", ["::ds::plan::PlanDialect"]> {

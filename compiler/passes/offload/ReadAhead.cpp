@@ -67,7 +67,7 @@ private:
       if (program.getName() != "step")
         continue;
       plan::CallOp before;
-      for (auto call : program.getOps<plan::CallOp>()) {
+      for (plan::CallOp call : program.getCallsBeforeTail()) {
         auto routine = SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(program, call.getRoutineAttr());
         step_.insert(routine);
         if (routine.getPhase() == plan::Phase::Update)

@@ -7,9 +7,9 @@
 //   scope slot   from its first to its last use; with several slots, the whole program, for then micro-batches overlap,
 //                and likewise where other routines run between the first use and the last one than do on the axis;
 //   scope call   from its first to its last use;
-// and a metric's buffer to the end of its program, where the host reads it. Time is the order of the compute queue
-// (BufferUses.h). What copy-in writes has slots, and messages of micro-batches, which are under way between calls, live
-// in no bytes but their own.
+// and a buffer of a metric, or of what a tail asks for, to the end of its program: the host reads it. Time is the order
+// of the compute queue (BufferUses.h). What copy-in writes has slots, and messages of micro-batches, which are under
+// way between calls, live in no bytes but their own.
 //
 // Where micro-batches overlap and much is lost on that axis, places are found on the axis of all calls (SlotLayout.h).
 //
@@ -26,6 +26,9 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <optional>
+#include <tuple>
 
 namespace ds {
 #define GEN_PASS_DEF_ASSIGNOFFSETS
@@ -53,6 +56,9 @@ struct Axis {
   int64_t begin, end;
   SmallVector<Segment> segments;
   std::vector<std::pair<size_t, int64_t>> calls; // segment and micro-batch
+  // Segments that a micro-batch runs, ascending: of each kind of micro-batch, of which there are few.
+  SmallVector<SmallVector<size_t>> kinds;
+  std::vector<size_t> kindOf; // by micro-batch
 };
 
 struct Use {
@@ -66,6 +72,25 @@ struct Span {
   Use first, last;  // on the axis, which has every routine once
   int64_t lastCall; // that uses it
 };
+
+void findKinds(Axis &axis) {
+  std::vector<SmallVector<size_t>> segments; // by micro-batch
+  for (const auto &[segment, microbatch] : axis.calls) {
+    if (segments.size() <= size_t(microbatch))
+      segments.resize(size_t(microbatch) + 1);
+    if (!llvm::is_contained(segments[size_t(microbatch)], segment))
+      segments[size_t(microbatch)].push_back(segment);
+  }
+  for (SmallVector<size_t> &own : segments) {
+    llvm::sort(own);
+    auto known = llvm::find(axis.kinds, own);
+    if (known == axis.kinds.end()) {
+      axis.kinds.push_back(std::move(own));
+      known = std::prev(axis.kinds.end());
+    }
+    axis.kindOf.push_back(size_t(known - axis.kinds.begin()));
+  }
+}
 
 SmallVector<Axis> layOut(plan::RoleOp role) {
   SmallVector<Axis> axes;
@@ -85,6 +110,7 @@ SmallVector<Axis> layOut(plan::RoleOp role) {
       time += commands;
     }
     axis.end = time = std::max(time, axis.begin + 1);
+    findKinds(axis);
     axes.push_back(std::move(axis));
   }
   return axes;
@@ -173,7 +199,7 @@ private:
         state.push_back(buffer);
     llvm::sort(state, [](plan::BufferOp a, plan::BufferOp b) {
       const auto rank = [](plan::BufferOp one) {
-        return std::pair(one.getCategory() == plan::Category::Constants, one.getName());
+        return std::tuple(one.getCategory() == plan::Category::Constants, one.getName(), one.getNext());
       };
       return rank(a) < rank(b);
     });
@@ -228,13 +254,13 @@ private:
       if (buffer.getScope() == plan::Scope::Step)
         std::tie(first, last) = stepLife(axis, span);
       const bool overlaps =
-          buffer.getScope() == plan::Scope::Slot && (buffer.getSlots() > 1 || isInterleaved(axis, span));
+          buffer.getScope() == plan::Scope::Slot && (buffer.getSlots() > 1 || isInterleaved(buffer, axis));
       overlapping_ |= overlaps && !commands_.isMessage(buffer) && !commands_.isFed(buffer);
       if (overlaps || commands_.isMessage(buffer)) {
         first = axis.begin;
         last = axis.end;
       }
-      if (isMetric(buffer, axis.program))
+      if (isReadByHost(buffer, axis.program))
         last = axis.end;
       begin = std::min(begin, first);
       end = std::max(end, last);
@@ -242,18 +268,41 @@ private:
     return {begin, end};
   }
 
+  /// First and last use of a buffer in a micro-batch of a kind; nothing where none of its routines uses it.
+  std::optional<std::pair<Use, Use>> usesIn(plan::BufferOp buffer, const Axis &axis, size_t kind) const {
+    std::optional<std::pair<Use, Use>> uses;
+    for (const size_t number : axis.kinds[kind]) {
+      const Segment &segment = axis.segments[number];
+      const auto span = commands_.of(segment.routine).find(buffer);
+      if (span == commands_.of(segment.routine).end())
+        continue;
+      if (!uses)
+        uses.emplace(Use{&segment, span->second.first}, Use{});
+      uses->second = {&segment, span->second.last};
+    }
+    return uses;
+  }
+
   /// Whether compute that stands elsewhere on the axis runs between the first use of a micro-batch's buffer and the
   /// last one.
-  bool isInterleaved(const Axis &axis, const Span &span) const {
-    const auto first = size_t(span.first.segment - axis.segments.begin()),
-               last = size_t(span.last.segment - axis.segments.begin());
-    if (first == last)
-      return false;
-    llvm::SmallDenseSet<int64_t> open; // micro-batches between the two
+  bool isInterleaved(plan::BufferOp buffer, const Axis &axis) const {
+    SmallVector<std::pair<size_t, size_t>> ends; // by kind: the first segment that uses it and the last
+    for (size_t kind = 0; kind < axis.kinds.size(); ++kind) {
+      const auto uses = usesIn(buffer, axis, kind);
+      ends.push_back(uses ? std::pair(size_t(uses->first.segment - axis.segments.begin()),
+                                      size_t(uses->second.segment - axis.segments.begin()))
+                          : std::pair(SIZE_MAX, SIZE_MAX));
+    }
+    llvm::SmallDenseMap<int64_t, std::pair<size_t, size_t>> open; // micro-batches between the two
     for (const auto &[segment, microbatch] : axis.calls) {
+      const auto &[first, last] = ends[axis.kindOf[size_t(microbatch)]];
+      if (first == last)
+        continue;
       if (segment == first)
-        open.insert(microbatch);
-      if (!open.empty() && (segment < first || segment > last) && computes(axis.segments[segment].routine))
+        open[microbatch] = {first, last};
+      if (computes(axis.segments[segment].routine) && llvm::any_of(open, [&, segment = segment](const auto &one) {
+            return segment < one.second.first || segment > one.second.second;
+          }))
         return true;
       if (segment == last)
         open.erase(microbatch);
@@ -280,9 +329,10 @@ private:
     return life;
   }
 
-  static bool isMetric(plan::BufferOp buffer, plan::ProgramOp program) {
+  /// Whether the host reads it when a program, or what comes before its tail, has ended.
+  static bool isReadByHost(plan::BufferOp buffer, plan::ProgramOp program) {
     return llvm::any_of(buffer->getUsers(), [&](Operation *user) {
-      return isa<plan::MetricOp>(user) && user->getParentOp() == program.getOperation();
+      return isa<plan::MetricOp, plan::TailOp>(user) && user->getParentOp() == program.getOperation();
     });
   }
 
@@ -292,6 +342,23 @@ private:
     while (last->commands == 0)
       --last;
     return {last, last->commands - 1};
+  }
+
+  /// Where the lives of a buffer begin and end in a program. Where micro-batches do not run the same routines, as with
+  /// ds-peel-backward, there are several.
+  SmallVector<std::pair<Use, Use>> endsOf(plan::BufferOp buffer, const Axis &axis, const Span &span) const {
+    if (isReadByHost(buffer, axis.program))
+      return {{span.first, lastCommand(axis)}};
+    SmallVector<std::pair<Use, Use>> ends;
+    for (size_t kind = 0; buffer.getScope() == plan::Scope::Slot && kind < axis.kinds.size(); ++kind)
+      if (const auto uses = usesIn(buffer, axis, kind))
+        if (llvm::none_of(ends, [&](const auto &known) {
+              return known.first.time() == uses->first.time() && known.second.time() == uses->second.time();
+            }))
+          ends.push_back(*uses);
+    if (ends.size() < 2)
+      return {{span.first, span.last}};
+    return ends;
   }
 
   /// Writes births and deaths as (program, routine, command, routine, command).
@@ -304,11 +371,10 @@ private:
       if (buffer.getScope() == plan::Scope::Plan)
         continue;
       SmallVector<int64_t> lives;
-      for (auto &[program, span] : spans) {
-        const Use last = isMetric(buffer, axes_[program].program) ? lastCommand(axes_[program]) : span.last;
-        lives.append({program, numbers[span.first.segment->routine], span.first.command, numbers[last.segment->routine],
-                      last.command});
-      }
+      for (auto &[program, span] : spans)
+        for (const auto &[first, last] : endsOf(buffer, axes_[program], span))
+          lives.append(
+              {program, numbers[first.segment->routine], first.command, numbers[last.segment->routine], last.command});
       buffer.setLives(lives);
     }
   }

@@ -3,8 +3,8 @@
 // Before, all commands of a routine run one after another on the compute queue. Feeds go to the copy-in queue, each
 // message to its channel's, a collective that has a token to the collective queue, a copy to device memory to queue
 // "fetch" and one out of it to queue "evict", a copy between host memory and NVMe to queue "nvme_read" or "nvme_write",
-// a kernel or a fill that names host memory to queue "host_compute". What was the order of the routine becomes events,
-// one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
+// a kernel, a fill or a copy within host memory to queue "host_compute". What was the order of the routine becomes
+// events, one pair at a time, as CUDA programs order streams (cudaEventRecord, cudaStreamWaitEvent):
 //
 //   - a command of another queue waits for the compute command before it;
 //   - compute waits for a collective where it is awaited, for a message of what has one copy at once, and for either
@@ -428,7 +428,8 @@ private:
     return SymbolTable::lookupNearestSymbolFrom<plan::ArenaOp>(buffer, buffer.getArenaAttr());
   }
   static bool computesInHostMemory(plan::CommandOpInterface command) {
-    return isa<plan::KernelOp, plan::FillOp>(command.getOperation()) &&
+    auto copy = dyn_cast<plan::CopyOp>(command.getOperation());
+    return (isa<plan::KernelOp, plan::FillOp>(command.getOperation()) || (copy && !changesSpace(copy))) &&
            llvm::any_of(command.getBuffers(),
                         [](Value operand) { return arenaOf(operand).getSpace() == plan::MemorySpace::Host; });
   }

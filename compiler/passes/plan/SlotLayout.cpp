@@ -72,10 +72,15 @@ void SlotLayout::addProgram(plan::ProgramOp program) {
     end_ += int64_t(llvm::range_size(routine.getBody().front()));
   }
   end_ = std::max(end_, begin + 1);
-  for (auto metric : program.getOps<plan::MetricOp>())
-    if (const auto index = indexOf_.find(metric.getBuffer().getDefiningOp()); index != indexOf_.end())
+  const auto livesOn = [&](Value readByHost) {
+    if (const auto index = indexOf_.find(readByHost.getDefiningOp()); index != indexOf_.end())
       for (Life &life : lives[index->second])
         life.end = end_;
+  };
+  for (auto metric : program.getOps<plan::MetricOp>())
+    livesOn(metric.getBuffer());
+  for (auto tail : program.getOps<plan::TailOp>())
+    livesOn(tail.getUnlessOne());
   for (auto [copies, own] : llvm::zip(copies_, lives)) {
     llvm::erase_if(own, [](const Life &life) { return life.end == 0; }); // micro-batches that do not have it
     addLives(copies, own);
