@@ -224,11 +224,11 @@ def host_kernels(plan, phase, *kernels):
                for command in routine.commands if role.queues[command.queue].kind == 7)
 
 
-def require_equal_beside(tools, folder, prepared, case, keys, space, speeds=(5, 2), micro=None):
+def require_equal_beside(tools, folder, prepared, case, keys, space, speeds=(5, 2), micro=None, flags=()):
     """The same bits with state elsewhere, over links of these speeds, as in device memory; returns the plan and its report."""
     model, samples, data = prepared(case[0])
     plain, _ = compile_plan(tools, folder, model, micro or samples, case, {key: value for key, value in keys.items() if key != "activation_checkpointing"})
-    plan, report = compile_plan(tools, folder, model, micro or samples, case, {**keys, **updated_there(space, folder)}, *with_links(folder, *speeds))
+    plan, report = compile_plan(tools, folder, model, micro or samples, case, {**keys, **updated_there(space, folder)}, *with_links(folder, *speeds), *flags)
     require_same_bits(tools, plain, plan, report, data, case[2])
     return plan, report
 
@@ -274,11 +274,47 @@ def test_without_the_pass(tools, tmp_path, prepared):
 
 @pytest.mark.parametrize("case", ALL if WHOLE else SOME, ids=str)
 def test_reads_ahead_of_the_update(tools, tmp_path, prepared, case):
-    """What clipped updates read from the file is in host memory when they begin."""
-    plan, _ = require_equal_beside(tools, tmp_path, prepared, case, {}, "nvme")
+    """What waiting updates read from the file is in host memory when they begin."""
+    plan, _ = require_equal_beside(tools, tmp_path, prepared, case, {}, "nvme", flags=("--without", "ds-advance-updates"))
     for role in read_plan(plan).roles:
         reads = {phase: sum(role.queues[command.queue].name == "nvme_read" for _, _, command in in_routines(role, phase)) for phase in (BEGIN, BACKWARD, UPDATE)}
-        assert reads[UPDATE] == 0 < reads[BEGIN if case[4] > 1 else BACKWARD]
+        assert reads[UPDATE] == 0 < reads[BEGIN] + reads[BACKWARD]
+        assert case[3] > 1 or reads[BEGIN] == 0  # the last micro-batch has a backward of its own
+
+
+def ahead_and_again(plan):
+    """Updates of rank 0 beside the backward, behind it, and in the tail."""
+    role = read_plan(plan).roles[0]
+    step = next(program for program in role.programs if program.name == "step")
+    first = step.tail.first_call if step.HasField("tail") else len(step.calls)
+    routines = list(dict.fromkeys(call.routine for call in step.calls[:first]))
+    updates = lambda routine: sum(command.kernel.kernel == "adamw" and role.queues[command.queue].kind == 7 for command in role.routines[routine].commands)
+    behind = sum(updates(routine) for routine in routines if role.routines[routine].phase == UPDATE)
+    return sum(map(updates, routines)) - behind, behind, sum(updates(call.routine) for call in step.calls[first:])
+
+
+# What clipped updates from files are tried with: (case, keys, whether none of them waits for the norm).
+AHEAD = {"one": (("gpt2", 0, 1, 1, 1), {}, True), "several": (("gpt2", 0, 1, 1, 3), {}, True), "llama": (("llama", 0, 1, 1, 2), {}, True),
+         "by layer": (("gpt2", 0, 1, 1, 2), {"deepstatic": {"pipeline": {"schedule": "accumulate-by-layer"}}}, True),
+         "bf16": (("gpt2", 0, 1, 1, 1), KINDS["bf16"], True), "schedule": (("gpt2", 0, 1, 1, 1), KINDS["schedule"], True),
+         "ranks": (("gpt2", 3, 2, 1, 2), {}, False), "gathered": (("gpt2", 1, 2, 1, 1), {}, False)}
+
+
+@pytest.mark.parametrize("clipping, redone", [(0.01, "always"), (2.5, "sometimes"), (1e9, "never")])
+@pytest.mark.parametrize("what", AHEAD)
+def test_clipped_updates_run_ahead(tools, tmp_path, prepared, what, clipping, redone):
+    """They are made beside the backward as if nothing were clipped, and again in the tail of a step in which something is: to the same bits."""
+    case, keys, all_of_them = AHEAD[what]
+    plan, _ = require_equal_beside(tools, tmp_path, prepared, case, {"gradient_clipping": clipping, **keys}, "nvme", speeds=(20, 5))
+    ahead, behind, again = ahead_and_again(plan)
+    assert ahead == again
+    if what == "gathered":  # the update gathers what it has updated
+        assert ahead == 0
+    elif all_of_them:
+        assert ahead > 10 * behind
+    steps, _ = tools.train(plan, prepared(case[0])[2], STEPS, "-n", case[2], "--threads", 1)
+    made_again = sum("redone" in step for step in steps)
+    assert ahead == 0 or {"always": made_again == len(steps), "never": made_again == 0, "sometimes": True}[redone]
 
 
 def test_clipped_gradients_are_waited_for(tools, tmp_path, prepared):

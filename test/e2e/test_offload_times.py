@@ -62,15 +62,17 @@ HIDDEN = [
     *(("small", 1, accumulation, "optimizer", clipping, speed, None) for accumulation in (1, 2) for clipping in BOTH for speed in (100, 20, 5, 2)),
     *(("small", 1, accumulation, "parameters too", clipping, speed, None) for accumulation in (1, 2) for clipping in BOTH for speed in (100, 20, 5)),
     *(("small", 1, 2, "optimizer", clipping, 1.5, None) for clipping in BOTH),
-    *(("tiny", 8, 1, "optimizer in files", 0, speed, nvme) for speed, nvme in ((20, 2), (5, 1), (2, 0.5))),
+    *(("tiny", 8, accumulation, "optimizer in files", clipping, speed, nvme)
+      for accumulation in (1, 2) for clipping in BOTH for speed, nvme in ((20, 2), (5, 1), (2, 0.5))),
     *(("small", 1, accumulation, "optimizer in files", clipping, speed, nvme)
-      for accumulation in (1, 2) for clipping in BOTH for speed, nvme in ((50, 10), (20, 5), (20, 4), (20, 3.3)))]
-WITHOUT = {"optimizer in files, whole": "ds-split-updates", "optimizer in files, read late": "ds-read-ahead"}
-# What is not: parameters take longer than the forward that needs them; and updates from files that wait, for a norm or for the last
-# micro-batch, have nothing but each other to be hidden behind, where the drive takes longer than the host's processors.
+      for accumulation in (1, 2) for clipping in BOTH for speed, nvme in ((50, 10), (20, 5), (20, 4), (20, 3.3))),
+    *(("small", 1, 2, "optimizer in files", clipping, 20, 2) for clipping in BOTH),
+    *(("small", 1, 2, "optimizer in files, by layer", clipping, 20, 1.65) for clipping in BOTH)]
+WITHOUT = {"optimizer in files, whole": ["ds-split-updates"], "optimizer in files, behind the backward": ["ds-advance-updates"],
+           "optimizer in files, behind the backward, read late": ["ds-advance-updates", "ds-read-ahead"]}
+# What is not: parameters take longer than the forward that needs them, and two micro-batches one after another leave too little to hide the last updates behind.
 EXPOSED = [*(("small", 1, 1, "optimizer", clipping, 1.5, None) for clipping in BOTH),
-           ("tiny", 8, 1, "optimizer in files", 0.5, 20, 2),
-           *((size, micro, 2, "optimizer in files", clipping, 20, 2) for clipping in BOTH for size, micro in (("tiny", 8), ("small", 1)))]
+           *(("small", 1, 2, "optimizer in files", clipping, 20, 1.65) for clipping in BOTH)]
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +90,10 @@ def step_of(tools, exported, tmp_path_factory):
         machine.write_text(json.dumps({"name": "box", "device": "cpu", "links": links}))
         zero = {"offload_optimizer": {"device": "nvme", "nvme_path": str(folder)} if nvme else {"device": "cpu"},
                 **({"offload_param": {"device": "cpu"}} if what == "parameters too" else {})}
-        config = write_config(folder / f"{len(made)}.json", micro, accumulation, gradient_clipping=clipping, zero_optimization=zero)
+        order = {"deepstatic": {"pipeline": {"schedule": "accumulate-by-layer"}}} if what.endswith("by layer") else {}
+        config = write_config(folder / f"{len(made)}.json", micro, accumulation, gradient_clipping=clipping, zero_optimization=zero, **order)
         tools("ds-opt", "compile", exported("gpt2", "--size", size, "--seq", 64, "--dropout", "0.1"), "--config", config, "--machine", machine, "-o", plan,
-              *(["--without", WITHOUT[what]] if what in WITHOUT else []))
+              *(flag for name in WITHOUT.get(what, []) for flag in ("--without", name)))
         made[case], = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"]
         return made[case]
 
@@ -117,13 +120,22 @@ def test_what_is_not_hidden(step_of, case):
     assert times["hidden"] < 0.8, times["hidden"]
 
 
-@pytest.mark.parametrize("case", [("tiny", 8, 1, "optimizer", 5, None), ("small", 1, 1, "optimizer", 5, None), ("small", 1, 1, "parameters too", 20, None),
-                                  ("tiny", 8, 1, "optimizer in files", 20, 2), ("small", 1, 1, "optimizer in files", 20, 5)], ids=str)
+@pytest.mark.parametrize("case", [("tiny", 8, 1, "optimizer", 5, None), ("small", 1, 1, "optimizer", 5, None), ("small", 1, 1, "parameters too", 20, None)], ids=str)
 def test_updates_begin_as_gradients_arrive(step_of, case):
     """Without clipping a step ends earlier than with it: most updates are made beside the backward. As much moves."""
     clipped, free = (step_of((*case[:4], clipping, *case[4:])) for clipping in (0.5, 0))
     assert free["transfer_times"]["step_seconds"] < 0.99 * clipped["transfer_times"]["step_seconds"]
     assert free["transfer_bytes_per_step"] == pytest.approx(clipped["transfer_bytes_per_step"], rel=0.001)
+
+
+@pytest.mark.parametrize("case", [("tiny", 8, 1, 20, 2), ("small", 1, 1, 20, 5), ("small", 1, 2, 20, 5)], ids=str)
+def test_updates_from_files_do_not_wait_for_the_norm(step_of, case):
+    """Made as if nothing were clipped, they end a step as early as where nothing is; waiting for the norm takes longer. As much moves."""
+    ahead, free, late = (step_of((*case[:3], what, clipping, *case[3:]))
+                         for what, clipping in (("optimizer in files", 0.5), ("optimizer in files", 0), ("optimizer in files, behind the backward", 0.5)))
+    steps = [one["transfer_times"]["step_seconds"] for one in (ahead, free, late)]
+    assert steps[0] == pytest.approx(steps[1], rel=0.01) and steps[0] < 0.99 * steps[2]
+    assert ahead["transfer_bytes_per_step"] == pytest.approx(late["transfer_bytes_per_step"], rel=0.001)
 
 
 @pytest.mark.parametrize("clipping", BOTH)
@@ -135,10 +147,10 @@ def test_pieces_need_less_of_the_host_and_hide_more(step_of, clipping):
         assert pieces["memory"]["host"]["arena_bytes"] < 0.9 * whole["memory"]["host"]["arena_bytes"]
 
 
-@pytest.mark.parametrize("clipping, accumulation", [(0.5, 1), (0.5, 2), (0, 2)])
-def test_reading_ahead_shortens_the_step(step_of, clipping, accumulation):
-    """What waits for the norm or for the last micro-batch finds its state in host memory, at most 1 GiB of it."""
-    late, ahead = (step_of(("small", 1, accumulation, what, clipping, 20, 5)) for what in ("optimizer in files, read late", "optimizer in files"))
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_reading_ahead_shortens_the_step(step_of, accumulation):
+    """What is updated behind the backward finds its state in host memory, at most 1 GiB of it."""
+    late, ahead = (step_of(("small", 1, accumulation, "optimizer in files, behind the backward" + how, 0.5, 20, 5)) for how in (", read late", ""))
     assert ahead["transfer_times"]["step_seconds"] < late["transfer_times"]["step_seconds"]
     assert 0 < ahead["memory"]["host"]["arena_bytes"] - late["memory"]["host"]["arena_bytes"] <= 1 << 30
 
