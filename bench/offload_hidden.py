@@ -36,7 +36,7 @@ def parse():
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seq", type=int, default=256)
     parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step (%(default)s)")
-    parser.add_argument("--clipping", type=float, nargs="+", default=[0.0, 1.0])
+    parser.add_argument("--clipping", type=float, nargs="+", default=[0.0, 100.0], help="0: off; a norm that is seldom passed; 0.5: every step is clipped, and redone (%(default)s)")
     parser.add_argument("--nvme", type=Path, default=WORK, help="folder on the drive (%(default)s)")
     return parser.parse_args()
 
@@ -97,8 +97,8 @@ def print_rounds(name, without, away, alone):
             sys.exit(f"error: {name}: losses differ, {first['losses']} without and {second['losses']} with")
     pairs = [(statistics.median(first["seconds"]), statistics.median(second["seconds"])) for first, second in zip(without, away)]
     hidden = [1 - (second - first) / alone for first, second in pairs]
-    for (first, second), share in zip(pairs, hidden):
-        print(f"{name}: without {first:.3f} s, with {second:.3f} s, alone {alone:.3f} s ({alone / first:.2f} of it), hidden {100 * share:.0f} %")
+    for (first, second), share, steps in zip(pairs, hidden, away):
+        print(f"{name}, {steps['redone']} of {len(steps['seconds'])} steps redone: without {first:.3f} s, with {second:.3f} s, alone {alone:.3f} s ({alone / first:.2f} of it), hidden {100 * share:.0f} %")
     print(f"{name}: hidden {100 * statistics.median(hidden):.0f} %, the median of {len(hidden)} rounds")
 
 

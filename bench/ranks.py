@@ -44,7 +44,7 @@ def compile_plan(work, config, plan, ranks=RANKS):
 
 
 def run_ours(args, work, by_mpi, plan, *more, ranks=RANKS, threads=1):
-    """Step seconds and losses of ds-run, ranks as threads of one process or as processes under mpirun."""
+    """Step seconds and losses of ds-run, and how many of its steps were redone; ranks as threads of one process or as processes under mpirun."""
     metrics = work / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
     # Unbound: a rank's communication has a thread of its own, as gloo's has.
@@ -53,7 +53,8 @@ def run_ours(args, work, by_mpi, plan, *more, ranks=RANKS, threads=1):
                "--threads", threads, "--steps", args.warmup + args.steps, "--metrics", metrics, *more]
     rounds.run([command], args.timeout, environments=[OPEN_MPI]).require()
     steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "loss" in line]
-    return {"seconds": [step["step_seconds"] for step in steps[args.warmup:]], "losses": [step["loss"] for step in steps]}
+    measured = steps[args.warmup:]
+    return {"seconds": [step["step_seconds"] for step in measured], "losses": [step["loss"] for step in steps], "redone": sum("redone" in step for step in measured)}
 
 
 def run_peer(args, script, contender, *more, ranks=RANKS, threads=1):

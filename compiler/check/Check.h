@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "runtime/plan/CommandPlace.h"
+#include "runtime/plan/CommandName.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <cstdint>

@@ -202,6 +202,23 @@ void sumOverRanks(RankMemory &memory, std::vector<OperandSegment> &segments, con
   }
 }
 
+/// What is summed, on what was there before. Of another rank the replay may follow one micro-batch's part and not
+/// another's, which lies elsewhere; then nothing is known of the sum.
+std::vector<OperandSegment> addedTo(RankMemory &memory, const std::vector<OperandSegment> &before,
+                                    const std::vector<OperandSegment> &segments) {
+  std::vector<OperandSegment> sums = sumOf(segments, before);
+  if (memory.followsAll())
+    return sums;
+  Values &values = memory.values();
+  for (OperandSegment &sum : sums)
+    for (const std::vector<OperandSegment> *parts : {&before, &segments})
+      for (const OperandSegment &part : *parts)
+        if (part.begin < sum.end && sum.begin < part.end && part.contributions.empty() && part.value != values.zero() &&
+            part.value != values.padding())
+          sum = {sum.begin, sum.end};
+  return sums;
+}
+
 /// All slices of a sum, for ranks of which not every byte is followed.
 void rememberWhole(RankMemory &memory, const proto::CollectivePart &part, size_t index) {
   const uint32_t communicator = memory.instance(index).command->collective().communicator();
@@ -241,7 +258,7 @@ std::vector<OperandSegment> resultOfCollective(RankMemory &memory, const proto::
   sumOverRanks(memory, segments, part, index);
   if (scatters && memory.followsAll() && roundsSums(memory.plan()))
     rememberWhole(memory, part, index);
-  return part.accumulate() ? sumOf(segments, memory.segmentsOf(target, instance.microbatch)) : segments;
+  return part.accumulate() ? addedTo(memory, memory.segmentsOf(target, instance.microbatch), segments) : segments;
 }
 
 } // namespace ds::check

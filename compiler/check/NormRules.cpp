@@ -60,6 +60,19 @@ bool beginsAndEndsBlocks(const Values &values, const OperandSegment &segment, ui
          (segment.end % bytes == 0 || segment.valueByte + segment.end - segment.begin == all);
 }
 
+/// Segments of one value that follow each other are one, by whatever commands they were written.
+std::vector<OperandSegment> joined(const std::vector<OperandSegment> &segments) {
+  std::vector<OperandSegment> whole;
+  for (const OperandSegment &segment : segments)
+    if (!whole.empty() && whole.back().value == segment.value && segment.value > Values::other &&
+        whole.back().end == segment.begin &&
+        whole.back().valueByte + (segment.begin - whole.back().begin) == segment.valueByte)
+      whole.back().end = segment.end;
+    else
+      whole.push_back(segment);
+  return whole;
+}
+
 /// What all ranks' sums are: of each member of the bucket its own, and 0 of what lies between.
 std::vector<OperandSegment> layoutOf(const RankMemory &memory, const proto::Bucket &bucket, uint64_t block) {
   std::vector<OperandSegment> sums;
@@ -128,7 +141,7 @@ std::vector<OperandSegment> sumsOfSquares(RankMemory &memory, size_t index) {
   const uint64_t bytes = block * size;
   Values &values = memory.values();
   std::vector<OperandSegment> sums;
-  for (const OperandSegment &segment : memory.segmentsOf(input, instance.microbatch)) {
+  for (const OperandSegment &segment : joined(memory.segmentsOf(input, instance.microbatch))) {
     const uint64_t end = (segment.end + bytes - 1) / bytes, begin = std::min((segment.begin + bytes - 1) / bytes, end);
     if (isZero(values, segment.value)) {
       const uint64_t left = std::min(sumsLeft(values, sums), end - begin);

@@ -8,7 +8,6 @@
 
 #include "compiler/report/Html.h"
 #include "runtime/plan/CommandName.h"
-#include "runtime/plan/CommandPlace.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 //===- Counterexample.h - a refused plan as a timeline --------------------===//
 #pragma once
 
-#include "runtime/plan/CommandPlace.h"
+#include "runtime/plan/CommandName.h"
 #include "runtime/plan/plan.pb.h"
 
 #include <string>

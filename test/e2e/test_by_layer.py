@@ -147,7 +147,7 @@ def choose(tools, folder, model, keys, *options, micro=1, microbatches=2, **own)
 SLOW = (20, 2)  # GB/s of the host's link and of the drive
 
 
-@pytest.mark.parametrize("microbatches, place", [(2, "optimizer in files"), (4, "both in files")])
+@pytest.mark.parametrize("microbatches, place", [(2, "both in files"), (4, "both in files")])
 def test_auto_takes_the_shorter_step(tools, tmp_path, exported, layered, microbatches, place):
     """What the last micro-batch would leave exposed is hidden by layer; the plan says which order it has."""
     order, why, report = choose(tools, tmp_path, exported("gpt2", "--size", "small", "--seq", 64, "--no-weights"), keys_of(place, 0, tmp_path, gradient_clipping=0),
@@ -163,7 +163,7 @@ def test_auto_keeps_one_micro_batch_after_another(tools, tmp_path, exported):
     tiny, small = (exported("gpt2", "--size", size, "--seq", 64, *more) for size, more in (("tiny", []), ("small", ["--no-weights"])))
     order, why, report = choose(tools, tmp_path, tiny, {}, *with_links(tmp_path, *SLOW))
     assert order == "1f1b" and report["pipeline"]["schedule"] == "none" and why.startswith("(by layer a step would take ")
-    keys = keys_of("optimizer in files", 0, tmp_path, gradient_clipping=0)
+    keys = keys_of("both in files", 0, tmp_path, gradient_clipping=0)
     (tmp_path / "unknown.json").write_text(json.dumps({"name": "box", "device": "cpu"}))
     order, why, _ = choose(tools, tmp_path, tiny, keys, "--machine", tmp_path / "unknown.json")
     assert order == "1f1b" and why.startswith("(the machine file does not say how fast links are")

@@ -95,7 +95,7 @@ def require_equal(tools, folder, prepared, case, keys, space):
             return
     assert arena(before, "host") == arena(before, "nvme") == 0 and arena(after) < arena(before)
     assert moments(after, space) > 0.9 * moments(before, "device")
-    assert abs(moments(after, "device") + moments(after, space) - moments(before, "device")) < 64 * case[2]  # scalars live at one peak, not at the other
+    assert abs(moments(after, "device") + moments(after, space) - second_places(plan) - moments(before, "device")) < 64 * case[2]  # scalars live at one peak, not at the other
     assert gradients(after, "nvme" if little else "host") > gradients(after, "device")
     require_same_bits(tools, plain, plan, after, data, case[2])
 
@@ -122,6 +122,12 @@ def gradients(report, space):
 
 def moments(report, space):
     return sum(rank["memory"].get(space, {}).get("optimizer", 0) for rank in report["ranks_detail"])
+
+
+def second_places(plan):
+    """Bytes of all ranks for what a step writes in files beside the old."""
+    return sum((last - first + 1) * buffer.bytes for role in read_plan(plan).roles for first, last in zip(role.ranks[::2], role.ranks[1::2])
+               for buffer in role.buffers if buffer.HasField("next_of"))
 
 
 @pytest.mark.parametrize("space", [*SPACES, LITTLE])
@@ -241,7 +247,7 @@ def test_updates_beside_the_backward(tools, tmp_path, prepared, case, space):
     if case[1:4] == (0, 1, 1) and case[4] == 1:
         assert host_kernels(plan, BACKWARD, "adamw") > 10 * host_kernels(plan, UPDATE, "adamw")
         assert gradients(report, "nvme") == 0  # what is updated at once needs no place in the file
-    if case[4] > 1:
+    if case[4] > 1 and space == "host":  # with files the last micro-batch has a backward of its own
         assert host_kernels(plan, BACKWARD, "adamw") == 0
 
 

@@ -1,8 +1,8 @@
 //===- KeepOldState.cpp - files keep old state beside new -----------------===//
 //
 // Updates that are made beside the backward, as if nothing were clipped, may be made again in the tail of the step
-// (SpeculativeUpdates.h), from the state as it was. So state in a file gets a second place, and all that a step writes of it
-// goes there. At its end the two exchange what they hold (runtime/plan/FORMAT.md): nothing is copied.
+// (SpeculativeUpdates.h), from the state as it was. So state in a file gets a second place, and all that a step writes
+// of it goes there. At its end the two exchange what they hold (runtime/plan/FORMAT.md): nothing is copied.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/offload/OperandCopies.h"

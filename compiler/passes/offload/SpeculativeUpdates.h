@@ -21,11 +21,12 @@ namespace ds {
 ///                                        adamw(keep, g, m, factor); w = keep
 ///
 /// For moments in files, which keep their old values beside the new ones (ds-keep-old-state). Cf. Lian et al.,
-/// SuperOffload, ASPLOS 2026, section 4.2.
+/// SuperOffload, ASPLOS 2026 (speculation, then validation).
 class SpeculativeUpdates {
 public:
   /// `update`: the routine of the step's updates.
-  SpeculativeUpdates(plan::RoleOp role, plan::RoutineOp update) : role_(role), update_(update), members_(*role.getOps<plan::RoutineOp>().begin()) {}
+  SpeculativeUpdates(plan::RoleOp role, plan::RoutineOp update)
+      : role_(role), update_(update), members_(*role.getOps<plan::RoutineOp>().begin()) {}
 
   /// The update takes 1 instead of its factor, so that it need not wait for it. False, and nothing is changed, where it
   /// has no factor that the step computes, where its factor is not that of the others, or where another command of the

@@ -255,7 +255,8 @@ private:
         std::tie(first, last) = stepLife(axis, span);
       const bool overlaps =
           buffer.getScope() == plan::Scope::Slot && (buffer.getSlots() > 1 || isInterleaved(buffer, axis));
-      overlapping_ |= overlaps && !commands_.isMessage(buffer) && !commands_.isFed(buffer);
+      overlapping_ |= (overlaps || endsOf(buffer, axis, span).size() > 1) && !commands_.isMessage(buffer) &&
+                      !commands_.isFed(buffer);
       if (overlaps || commands_.isMessage(buffer)) {
         first = axis.begin;
         last = axis.end;
@@ -384,7 +385,8 @@ private:
   int64_t alignment_;
   llvm::MapVector<Operation *, Spans> uses_;
   BufferUses commands_;
-  bool overlapping_ = false; // whether values of several micro-batches are held at once
+  // Whether values of several micro-batches are held at once, or not all end in one routine.
+  bool overlapping_ = false;
 };
 
 } // namespace
