@@ -5,6 +5,8 @@
 #include "dialects/Train/Train.h"
 #include "kernels/KernelTable.h"
 
+#include <optional>
+
 using namespace mlir;
 using namespace ds;
 
