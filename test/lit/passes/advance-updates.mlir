@@ -189,11 +189,9 @@ plan.role @twice ranks [0, 0] {
 // GUESS-NEXT:      plan.kernel "neg" {}(%{{.*}}, %[[FACTOR]])
 // GUESS-NEXT:      plan.kernel "sgd"
 // GUESS-NEXT:      plan.kernel "relu"
-// GUESS-NEXT:    }
 // GUESS:         plan.routine @redo phase update {
 // GUESS-NEXT:      plan.kernel "sgd" {}(%[[KEPT]], %[[G]], %[[M]], %[[HOSTRATE]], %[[HOSTSTEP]], %[[FACTOR]])
 // GUESS-NEXT:      plan.copy(%[[KEPT]], %[[W]])
-// GUESS-NEXT:    }
 // GUESS:           plan.call @update microbatch 0
 // GUESS-NEXT:      plan.tail unless_one %[[FACTOR]] : tensor<f64>
 // GUESS-NEXT:      plan.call @redo microbatch 0
