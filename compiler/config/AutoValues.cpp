@@ -28,7 +28,7 @@ constexpr std::string_view whole = "train_batch_size", micro = "train_micro_batc
                            reduce = "zero_optimization.reduce_bucket_size",
                            prefetch = "zero_optimization.stage3_prefetch_bucket_size",
                            persist = "zero_optimization.stage3_param_persistence_threshold", bf16 = "bf16.enabled",
-                           fp16 = "fp16.enabled";
+                           fp16 = "fp16.enabled", offloadRatio = "zero_optimization.offload_optimizer.ratio";
 
 constexpr std::string_view trainersLr = "5e-5", trainersMicroBatch = "8";
 
@@ -46,6 +46,8 @@ constexpr AutoRule rules[] = {
     {persist, "10 x h"},
     {bf16, "whether the model's parameters are bfloat16"},
     {fp16, "whether the model's parameters are float16"},
+    {offloadRatio, "1, or less where a link cannot hide so much and the device has room: the share with which a step is "
+                   "shortest by the machine file (`docs/offload.md`)"},
 };
 
 bool isBySize(std::string_view path) { return path == reduce || path == prefetch || path == persist; }
@@ -85,7 +87,8 @@ AutoRefusal refusalOfAuto(std::string_view path) {
 }
 
 /// Nothing where nothing says it. Without a model, what it would say is DeepSpeed's default for now.
-std::optional<AutoValue> Resolver::valueOfAuto(std::string_view path, const std::optional<ModelFacts> &model) const {
+std::optional<AutoValue> Resolver::valueOfAuto(std::string_view path, const ConfigOverrides &overrides) const {
+  const std::optional<ModelFacts> &model = overrides.model;
   if (path == total || (path == micro && !number(whole)) || (model && isBySize(path) && model->hiddenSize == 0))
     return std::nullopt;
   if (path == whole)
@@ -106,6 +109,8 @@ std::optional<AutoValue> Resolver::valueOfAuto(std::string_view path, const std:
     return AutoValue{"", "0", "the Trainer's default"};
   if (path == stage)
     return AutoValue{"", "2", "Accelerate's default"};
+  if (path == offloadRatio && overrides.offloadRatio)
+    return overrides.offloadRatio;
   if (model && isBySize(path))
     return bySize(path, model->hiddenSize);
   if (model && (path == bf16 || path == fp16))
@@ -114,13 +119,13 @@ std::optional<AutoValue> Resolver::valueOfAuto(std::string_view path, const std:
   return AutoValue{"", toJson(defaultOf(path)), "DeepSpeed's default"};
 }
 
-void Resolver::replaceAutos(Node &object, const std::string &section, const std::optional<ModelFacts> &model) {
+void Resolver::replaceAutos(Node &object, const std::string &section, const ConfigOverrides &overrides) {
   for (Member &m : object.members) {
     const std::string path = section.empty() ? printable(m.key) : section + "." + printable(m.key);
     if (m.value.kind == Node::Kind::Object)
-      replaceAutos(m.value, path, model);
+      replaceAutos(m.value, path, overrides);
     const KnownKey *key = saysAuto(m.value) ? findKey(path) : nullptr;
-    std::optional<AutoValue> value = key && isAuto(m.value, *key) ? valueOfAuto(path, model) : std::nullopt;
+    std::optional<AutoValue> value = key && isAuto(m.value, *key) ? valueOfAuto(path, overrides) : std::nullopt;
     if (!value)
       continue;
     value->path = path;
@@ -136,6 +141,10 @@ void Resolver::nameAuto(std::string_view path, int64_t value) {
   for (AutoValue &one : autos_)
     if (one.path == path)
       one.valueJson = std::to_string(value);
+}
+
+bool Resolver::wasAuto(std::string_view path) const {
+  return std::ranges::find(autos_, path, &AutoValue::path) != autos_.end();
 }
 
 } // namespace ds::config

@@ -197,6 +197,8 @@ struct Config {
   std::string offloadParameters;    // zero_optimization.offload_param.device, likewise
   int64_t updateElements = 0;       // zero_optimization.sub_group_size, of an update whose state lies on NVMe
   std::string offloadOptimizer;     // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
+  double offloadRatio = 1;          // zero_optimization.offload_optimizer.ratio: share of that state that lies there
+  bool offloadRatioAuto = false;    // what the clock says, of steps that fit into memory
   std::optional<NvmeFiles> nvme;    // none: nothing lies on NVMe
   int64_t checkpointBuffer = 0;     // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;
@@ -223,6 +225,7 @@ struct ConfigOverrides {
   std::optional<int64_t> deviceMemory;     // --device-memory, bytes
   std::optional<int64_t> hostMemory;       // --host-memory, bytes
   bool byLayer = false;                    // what deepstatic.pipeline.schedule "auto" stands for: accumulate-by-layer
+  std::optional<AutoValue> offloadRatio;   // what zero_optimization.offload_optimizer.ratio "auto" stands for
   std::optional<ModelFacts> model;         // none: not read yet, so what it would say is DeepSpeed's default
 };
 

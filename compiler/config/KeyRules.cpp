@@ -129,6 +129,7 @@ constexpr KeyRule rules[] = {
     {"zero_optimization.offload_optimizer.pin_memory", Subsumed, "arenas in host memory begin at a page", ""},
     {"zero_optimization.offload_optimizer.pipeline_read", Subsumed, twoUpdates, ""},
     {"zero_optimization.offload_optimizer.pipeline_write", Subsumed, twoUpdates, ""},
+    {"zero_optimization.offload_optimizer.ratio", Honoured, "", ""},
     {"zero_optimization.offload_param.buffer_count", Subsumed, nextParameter, ""},
     {"zero_optimization.offload_param.buffer_size", Subsumed, nextParameter, ""},
     {"zero_optimization.offload_param.device", Honoured, "", ""},

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::string_view activations = "deepstatic.offload", anyFolder = "deepstatic.nvme_path",
                            optimizer = "zero_optimization.offload_optimizer.device",
+                           optimizerRatio = "zero_optimization.offload_optimizer.ratio",
                            optimizerFolder = "zero_optimization.offload_optimizer.nvme_path",
                            parameters = "zero_optimization.offload_param.device",
                            parametersFolder = "zero_optimization.offload_param.nvme_path", blockSize = "aio.block_size",
@@ -81,12 +82,23 @@ NvmeFiles readNvme(Resolver &resolver) {
   return files;
 }
 
+void resolveRatio(Resolver &resolver, Config &config) {
+  if (config.offloadOptimizer == "none")
+    return resolver.subsume(optimizerRatio, "optimizer state lies in device memory");
+  config.offloadRatio = resolver.numberOrDefault(optimizerRatio);
+  if (!(config.offloadRatio >= 0 && config.offloadRatio <= 1))
+    resolver.refuse(optimizerRatio, "it is the share of the optimizer state that leaves device memory; it takes 0 to 1",
+                    "--set " + std::string(optimizerRatio) + "=1.0");
+  config.offloadRatioAuto = resolver.wasAuto(optimizerRatio);
+}
+
 } // namespace
 
 void resolveOffload(Resolver &resolver, Config &config) {
   resolveActivations(resolver, config);
   config.offloadOptimizer = resolver.stringOrDefault(optimizer);
   config.offloadParameters = resolver.stringOrDefault(parameters);
+  resolveRatio(resolver, config);
   if (config.offloadOptimizer != "nvme")
     resolver.subsume(groupSize, "updates are made where their state lies, whole: no pieces of it are copied");
   else if (config.updateElements = resolver.integerOrDefault(groupSize); config.updateElements < 1)

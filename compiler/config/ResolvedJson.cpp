@@ -89,8 +89,11 @@ json offloadJson(const Config &config, const std::string &device) {
 
 json zeroJson(const Config &config) {
   const Zero &z = config.zero;
+  json optimizer = offloadJson(config, config.offloadOptimizer);
+  if (config.offloadRatio < 1)
+    optimizer["ratio"] = config.offloadRatio;
   return {{"stage", z.stage},
-          {"offload_optimizer", offloadJson(config, config.offloadOptimizer)},
+          {"offload_optimizer", optimizer},
           {"offload_param", offloadJson(config, config.offloadParameters)},
           {"reduce_bucket_size", z.reduceBucketSize},
           {"allgather_bucket_size", z.allgatherBucketSize},

@@ -106,7 +106,7 @@ Resolver::Resolver(std::string_view hjsonText, const ConfigOverrides &overrides)
   renameAliases(root_, "", fileName_);
   for (const std::string &set : overrides.sets)
     applySet(root_, set);
-  replaceAutos(root_, "", overrides.model);
+  replaceAutos(root_, "", overrides);
 }
 
 void Resolver::answerKeys() { answerMembers(root_, "", ""); }

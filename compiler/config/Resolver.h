@@ -51,6 +51,9 @@ public:
   /// Says what became of an "auto" at the path, where there is one.
   void nameAuto(std::string_view path, int64_t value);
 
+  /// Whether there is one.
+  bool wasAuto(std::string_view path) const;
+
   /// Throws what was refused, or writes all answers.
   void finish(Config &config);
 
@@ -60,8 +63,8 @@ private:
   void answerKnown(const Node &value, const KnownKey &key, const std::string &path, const std::string &written);
   void answerParameter(const Node &value, const std::string &path, const std::string &written);
   void answerUnknown(const Node &value, const std::string &path, const std::string &written);
-  std::optional<AutoValue> valueOfAuto(std::string_view path, const std::optional<ModelFacts> &model) const;
-  void replaceAutos(Node &object, const std::string &section, const std::optional<ModelFacts> &model);
+  std::optional<AutoValue> valueOfAuto(std::string_view path, const ConfigOverrides &overrides) const;
+  void replaceAutos(Node &object, const std::string &section, const ConfigOverrides &overrides);
   bool answerBySwitch(const Node &value, const std::string &path, const std::string &written);
   void suggest(const std::string &flag);
   bool wellTyped(const Node &value, const KnownKey &key, const std::string &written);

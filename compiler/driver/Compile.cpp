@@ -1,6 +1,7 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
+#include "compiler/driver/ChooseRatio.h"
 #include "compiler/driver/ChooseSchedule.h"
 
 #include "compiler/analysis/Cost.h"
@@ -403,6 +404,7 @@ static CompileOptions compileOptions(const CompileRequest &request, const config
   options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
   options.offload.updateElements = config.updateElements;
   options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
+  options.offload.optimizerStays = 1 - config.offloadRatio;
   options.offload.speculates = speculates(config);
   options.hostMemory = machine.hostMemory;
   options.tf32 = config.tf32;
@@ -472,6 +474,8 @@ static void requireSharable(const Lengths &lengths, const config::Config &config
     throw Error("deepstatic.offload is \"auto\"" + several + ", or say what is to leave");
   if (config.pipeline.scheduleAuto)
     throw Error("deepstatic.pipeline.schedule is \"auto\"" + several + ", or name the schedule");
+  if (config.offloadRatioAuto)
+    throw Error("zero_optimization.offload_optimizer.ratio is \"auto\"" + several + ", or write the ratio");
 }
 
 /// The plan says which loss it has, also where the model's class said it.
@@ -557,10 +561,16 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   return result;
 }
 
-/// Where the configuration leaves the order of micro-batches to us.
-static bool choosesOrder(const CompileRequest &request) {
+/// What is chosen by planning several times.
+struct Choices {
+  bool order = false; // of micro-batches
+  bool ratio = false; // of the optimizer state that leaves
+};
+
+static Choices choicesOf(const CompileRequest &request) {
   const std::string configuration = readText(request.configPath);
-  return config::resolveConfig(configuration, overridesOf(request, configuration)).pipeline.scheduleAuto;
+  const config::Config config = config::resolveConfig(configuration, overridesOf(request, configuration));
+  return {config.pipeline.scheduleAuto, config.offloadRatioAuto};
 }
 
 CompileResult ds::driver::compile(const CompileRequest &request) {
@@ -569,8 +579,13 @@ CompileResult ds::driver::compile(const CompileRequest &request) {
   const DiagnosticCollector diagnostics(context);
   const Lengths &lengths = request.lengths;
   const auto planOne = [&](const CompileRequest &one) { return compileOne(one, context, diagnostics); };
-  if (lengths.sizes.empty())
-    return choosesOrder(request) ? compileShortest(request, planOne) : planOne(request);
+  if (lengths.sizes.empty()) {
+    const Choices choices = choicesOf(request);
+    const auto withRatio = [&](const CompileRequest &one) {
+      return choices.ratio ? compileWithRatio(one, planOne) : planOne(one);
+    };
+    return choices.order ? compileShortest(request, withRatio) : withRatio(request);
+  }
   if (request.emit != Emit::PlanFile && request.emit != Emit::PlanText)
     throw Error("--emit prints one program, but --dim " + lengths.dimension + " has several sizes; give one");
   CompileResult result;

@@ -167,6 +167,8 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createAllocateBuffers({.device = options.device}));
   // While all runs on one queue: another is only a matter of events then.
   const OffloadOptions &offload = options.offload;
+  if (!offload.optimizer.empty() && offload.optimizerStays > 0)
+    pm.addPass(createKeepOptimizerState({.share = offload.optimizerStays}));
   if (!offload.parameters.empty())
     pm.addPass(createOffloadParameters({.space = offload.parameters, .hostUpdates = !offload.optimizer.empty()}));
   else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway

@@ -79,7 +79,7 @@ void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name, 
   build(builder, state, BufferType::get(context), builder.getStringAttr(name),
         FlatSymbolRefAttr::get(context, stringifyMemorySpace(space)), builder.getI64IntegerAttr(bytes),
         ScopeAttr::get(context, scope), CategoryAttr::get(context, category), builder.getI64IntegerAttr(1), holds,
-        shard ? builder.getUnitAttr() : UnitAttr(), /*next=*/UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(),
+        shard ? builder.getUnitAttr() : UnitAttr(), /*next=*/UnitAttr(), /*stays=*/UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(),
         DenseI64ArrayAttr());
 }
 
@@ -101,6 +101,9 @@ LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
                     symbols.lookupNearestSymbolFrom<ArenaOp>(*this, getArenaAttr()).getSpace() != MemorySpace::Nvme))
     return emitOpError() << "in " << getArenaAttr() << " of scope " << stringifyScope(getScope()) // buffer_c5
                          << " is next; only what outlives a step in space nvme is";
+  if (getStays() && (getScope() != Scope::Plan || getCategory() != Category::Optimizer)) // buffer_c6
+    return emitOpError() << "of scope " << stringifyScope(getScope()) << " and category "
+                         << stringifyCategory(getCategory()) << " stays; only optimizer state of scope plan does";
   return success();
 }
 

@@ -106,12 +106,18 @@ private:
 
   bool isMoved(Value buffer) const { return moved_.contains(buffer.getDefiningOp()); }
 
+  /// Whether the optimizer state of an update stays in device memory, where it is made then.
+  static bool stays(plan::CommandOpInterface update) {
+    return llvm::any_of(update.getBuffers(),
+                        [](Value operand) { return operand.getDefiningOp<plan::BufferOp>().getStays(); });
+  }
+
   /// Whether the host runs it, where the parameter lies.
   bool isLeft(plan::CommandOpInterface command) const {
     if (!hostUpdates_)
       return false;
     const std::optional<unsigned> table = lookedUpIn(command);
-    return isUpdate(command) || (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
+    return (isUpdate(command) && !stays(command)) || (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
   }
 
   void bringParameters(plan::RoutineOp routine) {

@@ -107,7 +107,8 @@ void ds::setBuffers(plan::CommandOpInterface command, ArrayRef<Value> buffers) {
 }
 
 bool ds::isStateAway(plan::BufferOp buffer, int64_t leastBytes) {
-  return isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
+  return !buffer.getStays() &&
+         isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
 }
 
 bool ds::isUpdate(Operation *op) {

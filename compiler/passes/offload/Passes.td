@@ -74,6 +74,67 @@ def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect", ":
   ];
 }
 
+def KeepOptimizerState : DsPass<"ds-keep-optimizer-state", ["::ds::plan::PlanDialect"]> {
+  let summary = "a share of the optimizer state stays in device memory";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %v = plan.buffer "v" in @device bytes 4096 scope plan category weights slots 1 of @v
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      %mv = plan.buffer "mv" in @device bytes 4096 scope plan category optimizer slots 1 of @mv
+      %mw = plan.buffer "mw" in @device bytes 4096 scope plan category optimizer slots 1 of @mw
+      plan.routine @forward phase forward stage 0 {
+        plan.kernel "neg" {}(%w, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "neg" {}(%v, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%v, %g, %mv) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.kernel "sgd" {}(%w, %g, %mw) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+      plan.program "step" {
+        plan.call @forward microbatch 0
+        plan.call @update microbatch 0
+      }
+    }
+    // becomes, with share=0.5
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.queue @compute kind compute
+      %v = plan.buffer "v" in @device bytes 4096 scope plan category weights slots 1 of @v
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %g = plan.buffer "g" in @device bytes 4096 scope step category gradients slots 1
+      %mv = plan.buffer "mv" in @device bytes 4096 scope plan category optimizer slots 1 of @mv
+      %mw = plan.buffer "mw" in @device bytes 4096 scope plan category optimizer slots 1 of @mw stays
+      plan.routine @forward phase forward stage 0 {
+        plan.kernel "neg" {}(%w, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "neg" {}(%v, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%v, %g, %mv) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.kernel "sgd" {}(%w, %g, %mw) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+      plan.program "step" {
+        plan.call @forward microbatch 0
+        plan.call @update microbatch 0
+      }
+    }
+    ```
+    Of the optimizer state that `ds-offload-optimizer` would move, at most `share` of the bytes of a role stays, and with it its
+    updates, on the device. Whole parameters stay, in the order in which a step first uses them, as far as they fit: the first layers'
+    parameters have no forward to come beside, and their gradients are the last of the backward. What is marked is left alone by
+    all passes that move optimizer state, gradients or parameters for the host's updates.
+
+    Cf. Twin-Flow of DeepSpeed (ZeRO-Offload++), key `offload_optimizer.ratio`.
+  }];
+  let options = [
+    Option<"share", "share", "double", "0", "of the bytes that stay at most, from 0 to 1">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller state stays anyway">,
+  ];
+}
+
 def KeepOldState : DsPass<"ds-keep-old-state", ["::ds::plan::PlanDialect"]> {
   let summary = "files keep old state beside new";
   let description = [{

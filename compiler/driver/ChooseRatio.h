@@ -1,0 +1,13 @@
+//===- ChooseRatio.h - how much optimizer state leaves device memory ------===//
+#pragma once
+
+#include "compiler/driver/TryPlan.h"
+
+namespace ds::driver {
+
+/// What zero_optimization.offload_optimizer.ratio "auto" stands for: of 1, 0.9, ... 0 the largest whose step is, by the
+/// clock of reports, at most a hundredth longer than the shortest of those whose plans fit into memory. 1 where nothing
+/// waits for transfers, or nothing says how long they take. Throws what `plan` throws.
+CompileResult compileWithRatio(const CompileRequest &request, const Planner &plan);
+
+} // namespace ds::driver
