@@ -46,8 +46,9 @@ constexpr AutoRule rules[] = {
     {persist, "10 x h"},
     {bf16, "whether the model's parameters are bfloat16"},
     {fp16, "whether the model's parameters are float16"},
-    {offloadRatio, "1, or less where a link cannot hide so much and the device has room: the share with which a step is "
-                   "shortest by the machine file (`docs/offload.md`)"},
+    {offloadRatio,
+     "1, or less where a link cannot hide so much and the device has room: the share with which a step is "
+     "shortest by the machine file (`docs/offload.md`)"},
 };
 
 bool isBySize(std::string_view path) { return path == reduce || path == prefetch || path == persist; }

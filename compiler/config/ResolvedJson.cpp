@@ -90,7 +90,7 @@ json offloadJson(const Config &config, const std::string &device) {
 json zeroJson(const Config &config) {
   const Zero &z = config.zero;
   json optimizer = offloadJson(config, config.offloadOptimizer);
-  if (config.offloadRatio < 1)
+  if (config.offloadOptimizer != "none")
     optimizer["ratio"] = config.offloadRatio;
   return {{"stage", z.stage},
           {"offload_optimizer", optimizer},

@@ -79,8 +79,8 @@ void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name, 
   build(builder, state, BufferType::get(context), builder.getStringAttr(name),
         FlatSymbolRefAttr::get(context, stringifyMemorySpace(space)), builder.getI64IntegerAttr(bytes),
         ScopeAttr::get(context, scope), CategoryAttr::get(context, category), builder.getI64IntegerAttr(1), holds,
-        shard ? builder.getUnitAttr() : UnitAttr(), /*next=*/UnitAttr(), /*stays=*/UnitAttr(), IntegerAttr(), DenseI64ArrayAttr(),
-        DenseI64ArrayAttr());
+        shard ? builder.getUnitAttr() : UnitAttr(), /*next=*/UnitAttr(), /*stays=*/UnitAttr(), IntegerAttr(),
+        DenseI64ArrayAttr(), DenseI64ArrayAttr());
 }
 
 LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {

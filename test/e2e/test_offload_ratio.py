@@ -118,5 +118,5 @@ def test_shares_are_from_0_to_1(tools, tmp_path, exported, ratio):
 
 def test_several_lengths_take_a_number(tools, tmp_path, exported):
     config = write_config(tmp_path / "c.json", 2, 1, zero_optimization=keys_of("host", tmp_path, "auto"))
-    done = tools("ds-opt", "compile", exported("gpt2", "--size", "tiny", "--seq", 64, "--dynamic-seq"), "--config", config, "--dim", "seq=32,64", "-o", tmp_path / "p.dsplan", code=1)
+    done = tools("ds-opt", "compile", exported("gpt2", "--size", "tiny", "--seq", 64), "--config", config, "--dim", "seq=32,64", "-o", tmp_path / "p.dsplan", code=1)
     assert 'ratio is "auto", but --dim seq has several sizes; give one, or write the ratio' in done.stderr

@@ -117,7 +117,8 @@ private:
     if (!hostUpdates_)
       return false;
     const std::optional<unsigned> table = lookedUpIn(command);
-    return (isUpdate(command) && !stays(command)) || (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
+    return (isUpdate(command) && !stays(command)) ||
+           (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
   }
 
   void bringParameters(plan::RoutineOp routine) {

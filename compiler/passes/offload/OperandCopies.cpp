@@ -107,8 +107,7 @@ void ds::setBuffers(plan::CommandOpInterface command, ArrayRef<Value> buffers) {
 }
 
 bool ds::isStateAway(plan::BufferOp buffer, int64_t leastBytes) {
-  return !buffer.getStays() &&
-         isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
+  return !buffer.getStays() && isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
 }
 
 bool ds::isUpdate(Operation *op) {

@@ -32,8 +32,8 @@ llvm::SetVector<mlir::Operation *> moveBuffers(plan::RoleOp role, plan::MemorySp
 bool isStateOf(plan::BufferOp buffer, plan::Category category, int64_t leastBytes,
                llvm::function_ref<bool(mlir::Operation *)> mayName);
 
-/// Whether a buffer is optimizer state that ds-offload-optimizer moves, whose updates the host makes: what is large, and
-/// does not stay (ds-keep-optimizer-state).
+/// Whether a buffer is optimizer state that ds-offload-optimizer moves, whose updates the host makes: what is large,
+/// and does not stay (ds-keep-optimizer-state).
 bool isStateAway(plan::BufferOp buffer, int64_t leastBytes);
 
 /// Of a kernel that reads and writes a parameter.

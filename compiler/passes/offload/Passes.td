@@ -99,7 +99,7 @@ def KeepOptimizerState : DsPass<"ds-keep-optimizer-state", ["::ds::plan::PlanDia
         plan.call @update microbatch 0
       }
     }
-    // becomes, with share=0.5
+    // becomes with share=0.5
     plan.role @r ranks [0, 0] {
       plan.arena @device space device
       plan.queue @compute kind compute

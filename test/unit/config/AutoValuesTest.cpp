@@ -93,6 +93,19 @@ TEST(AutoValues, BatchSizesLeaveTheThird) {
   EXPECT_EQ(valuesOf(config), (std::map<std::string, std::string>{{"train_micro_batch_size_per_gpu", "4"}}));
 }
 
+TEST(AutoValues, WhatPlansSayOfTheRatioStands) {
+  const std::string text = R"({train_batch_size: 2, optimizer: {type: "AdamW"},
+                               zero_optimization: {offload_optimizer: {device: "cpu", ratio: "auto"}}})";
+  const std::string path = "zero_optimization.offload_optimizer.ratio";
+  EXPECT_EQ(valuesOf(resolve(text, std::nullopt)), (std::map<std::string, std::string>{{path, "1.0"}}));
+  ConfigOverrides overrides;
+  overrides.ranks = 2;
+  overrides.offloadRatio = AutoValue{.path = path, .valueJson = "0.7", .why = "a step is shorter"};
+  const Config config = resolveConfig(text, overrides);
+  EXPECT_EQ(config.offloadRatio, 0.7);
+  EXPECT_EQ(config.autos, (std::vector<AutoValue>{*overrides.offloadRatio}));
+}
+
 TEST(AutoValues, AModelWithoutMatricesIsAsked) {
   try {
     resolve(R"({train_batch_size: 2, optimizer: {type: "AdamW"},

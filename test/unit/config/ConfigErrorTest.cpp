@@ -118,7 +118,6 @@ TEST(ConfigError, WhatIsNotBuiltIsRefusedByName) {
         R"("fp16": {"enabled": true, "fp16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true, "bf16_master_weights_and_grads": true})",
         R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"})",
-        R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "ratio": 0.5}})",
         R"("zero_optimization": {"zero_quantized_gradients": true})", R"("zero_optimization": {"cpu_offload": true})",
         R"("prescale_gradients": true)", R"("gradient_predivide_factor": 2)",
         R"("data_types": {"grad_accum_dtype": "fp16"})", R"("deepstatic": {"tensor_parallel": 2})",

@@ -66,6 +66,22 @@ TEST(OffloadSettings, PiecesAreForUpdatesFromFiles) {
   EXPECT_EQ(elementsOf("cpu"), 0);
 }
 
+TEST(OffloadSettings, AShareOfTheOptimizerStateLeaves) {
+  const auto withRatio = [](const std::string &device, const std::string &ratio) {
+    return resolve(R"("zero_optimization": {"offload_optimizer": {"device": ")" + device + R"(", "ratio": )" + ratio +
+                   "}}");
+  };
+  EXPECT_EQ(resolve(R"("zero_optimization": {"offload_optimizer": {"device": "cpu"}})").offloadRatio, 1);
+  const Config some = withRatio("cpu", "0.25");
+  EXPECT_EQ(some.offloadRatio, 0.25);
+  EXPECT_FALSE(some.offloadRatioAuto);
+  EXPECT_NE(resolvedJson(some).find(R"("offload_optimizer":{"device":"cpu","ratio":0.25})"), std::string::npos);
+  EXPECT_EQ(withRatio("none", "0.25").offloadRatio, 1); // nothing leaves
+  const Config chosen = withRatio("cpu", R"("auto")");
+  EXPECT_TRUE(chosen.offloadRatioAuto);
+  EXPECT_EQ(chosen.offloadRatio, 1); // until plans are compared
+}
+
 TEST(OffloadSettings, Refusals) {
   const std::string there = R"("deepstatic": {"offload": {"mlp": "nvme"}, "nvme_path": "/c"}, )";
   for (const auto &[members, sentence] : std::vector<std::pair<std::string, std::string>>{
@@ -76,6 +92,8 @@ TEST(OffloadSettings, Refusals) {
            {R"("deepstatic": {"offload": {"mlp": "nvme"}})", "no key nvme_path names a folder"},
            {R"("zero_optimization": {"sub_group_size": 0, "offload_optimizer": {"device": "nvme", "nvme_path": "/a"}})",
             "it takes 1 and more"},
+           {R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "ratio": 1.25}})", "it takes 0 to 1"},
+           {R"("zero_optimization": {"offload_optimizer": {"device": "cpu", "ratio": "most"}})", "it takes a float"},
            {there + R"("aio": {"block_size": 5000})", "must be a multiple of 4096"},
            {there + R"("aio": {"queue_depth": 0})", "it takes 1 to 1024"}})
     EXPECT_NE(refusal(members).find(sentence), std::string::npos) << refusal(members);

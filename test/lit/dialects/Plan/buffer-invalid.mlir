@@ -60,3 +60,12 @@ plan.role @buffer_c4_no_offset ranks [0, 0] {
   // expected-error @+1 {{op has 2 slots, no offset and 1 offsets of further slots}}
   %b = plan.buffer "b" in @device bytes 64 scope slot category activations slots 2 then [64]
 }
+
+// -----
+
+// Tests buffer_c6: what stays is optimizer state.
+plan.role @r ranks [0, 0] {
+  plan.arena @device space device
+  // expected-error@below {{of scope plan and category weights stays; only optimizer state of scope plan does}}
+  %w = plan.buffer "w" in @device bytes 8 scope plan category weights slots 1 of @w stays
+}
