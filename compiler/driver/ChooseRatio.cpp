@@ -1,7 +1,9 @@
 //===- ChooseRatio.cpp - how much optimizer state leaves device memory ----===//
 #include "compiler/driver/ChooseRatio.h"
 
-#include <optional>
+#include "dialects/Plan/Plan.h"
+
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,4 +52,18 @@ std::pair<int, std::string> choose(const CompileRequest &request, const Planner 
 CompileResult ds::driver::compileWithRatio(const CompileRequest &request, const Planner &plan) {
   const auto [leaves, why] = choose(request, plan);
   return plan(withRatio(request, leaves, why));
+}
+
+void ds::driver::noteRatio(mlir::ModuleOp planned, const config::Config &config) {
+  if (config.offloadRatio == 1 || config.offloadRatioAuto)
+    return;
+  bool stays = false;
+  planned.walk([&](plan::BufferOp buffer) { stays |= buffer.getStays(); });
+  std::ostringstream ratio;
+  ratio << config.offloadRatio;
+  if (!stays)
+    planned.emitRemark() << path << " is " << ratio.str() << ", but all of the state leaves: the smallest "
+                         << (config.ranks > 1 ? "bucket has more than the rest of it; --set "
+                                                "zero_optimization.reduce_bucket_size=N makes smaller ones"
+                                              : "parameter has more than the rest of it");
 }

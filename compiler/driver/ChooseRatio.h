@@ -1,7 +1,10 @@
 //===- ChooseRatio.h - how much optimizer state leaves device memory ------===//
 #pragma once
 
+#include "compiler/config/Config.h"
 #include "compiler/driver/TryPlan.h"
+
+#include "mlir/IR/BuiltinOps.h"
 
 namespace ds::driver {
 
@@ -9,5 +12,9 @@ namespace ds::driver {
 /// clock of reports, at most a hundredth longer than the shortest of those whose plans fit into memory. 1 where nothing
 /// waits for transfers, or nothing says how long they take. Throws what `plan` throws.
 CompileResult compileWithRatio(const CompileRequest &request, const Planner &plan);
+
+/// Tells the user where a ratio below 1 that was written changes nothing: the smallest part whose state can stay is
+/// larger than the share that may.
+void noteRatio(mlir::ModuleOp planned, const config::Config &config);
 
 } // namespace ds::driver

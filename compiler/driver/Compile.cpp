@@ -545,6 +545,7 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
     request.progress("planning");
     runPipeline(*module, "planning", buildPlanPipeline, options, diagnostics);
   }
+  noteRatio(*module, config);
   if (request.emit == Emit::Plan)
     return {print(*module), {}};
   request.progress("writing the plan");

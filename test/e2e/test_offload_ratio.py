@@ -21,9 +21,12 @@ CROSS = [((model, stage, ranks, stages, accumulation), space, ratio, clipping, p
          if stages <= ranks and (stage == 0 or ranks > stages)]
 
 
+BUCKETS = {"reduce_bucket_size": 20000}  # of elements: several, of which some can stay
+
+
 def keys_of(space, folder, ratio, parameters=False):
     where = {"device": "cpu"} if space == "host" else {"device": "nvme", "nvme_path": str(folder)}
-    return {"offload_optimizer": {**where, "ratio": ratio}, **(parameters_there(space, folder)["zero_optimization"] if parameters else {})}
+    return {**BUCKETS, "offload_optimizer": {**where, "ratio": ratio}, **(parameters_there(space, folder)["zero_optimization"] if parameters else {})}
 
 
 @pytest.mark.parametrize("case", CROSS if WHOLE else covering([(*case, *rest) for case, *rest in CROSS]), ids=str)
@@ -31,12 +34,24 @@ def test_a_share_leaves(tools, tmp_path, prepared, case):
     """At least the share that is asked for, and of whole parameters no more than that takes; the same bits."""
     shape, space, ratio, clipping, parameters = case if WHOLE else (case[:5], *case[5:])
     model, micro, data = prepared(shape[0])
-    plain, before = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping})
+    plain, before = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping, "zero_optimization": BUCKETS})
     plan, after = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping, "zero_optimization": keys_of(space, tmp_path, ratio, parameters)})
     away, all_moments = moments(after, space) - second_places(plan), moments(before, "device")
     assert 0.99 * ratio * all_moments < away < 0.95 * all_moments  # scalars stay anyway
     assert not parameters or weights(after, space) > 0.8 * weights(before, "device")
     require_same_bits(tools, plain, plan, after, data, shape[2])
+
+
+def test_a_bucket_that_is_too_large_is_said(tools, tmp_path, exported):
+    """ZeRO keeps or moves whole buckets: one of all parameters leaves, and ds-opt says so."""
+    model = exported("gpt2", "--size", "tiny", "--seq", 64)
+    for buckets, said in ((BUCKETS, False), ({}, True)):
+        zero = {"stage": 2, **keys_of("host", tmp_path, 0.5)}
+        if not buckets:
+            del zero["reduce_bucket_size"]
+        config = write_config(tmp_path / "c.json", 2, 1, zero_optimization=zero)
+        done = tools("ds-opt", "compile", model, "--config", config, "--ranks", 2, "-o", tmp_path / "p.dsplan")
+        assert ("offload_optimizer.ratio is 0.5" in done.stderr and "all of the state leaves: the smallest bucket has more than the rest of it" in done.stderr) == said
 
 
 @pytest.mark.parametrize("space", ["host", "nvme"])
