@@ -1,14 +1,15 @@
 //===- Compile.cpp - from a model and a configuration to a plan -----------===//
 #include "compiler/driver/Compile.h"
 
-#include "compiler/driver/ChooseRatio.h"
-#include "compiler/driver/ChooseSchedule.h"
-
 #include "compiler/analysis/Cost.h"
 #include "compiler/config/Hjson.h"
+#include "compiler/driver/ChooseRatio.h"
+#include "compiler/driver/ChooseSchedule.h"
 #include "compiler/driver/CombineLengths.h"
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/ModelFacts.h"
+#include "compiler/driver/PassOptions.h"
+#include "compiler/driver/PlanHeader.h"
 #include "compiler/driver/PlanOffloaded.h"
 #include "compiler/driver/PlanWithinMemory.h"
 #include "compiler/driver/RunPipeline.h"
@@ -16,7 +17,6 @@
 #include "compiler/import/files/Files.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/plan/RoleSteps.h"
-#include "compiler/scheduling/PipelineSchedule.h"
 #include "core/Error.h"
 #include "core/Files.h"
 #include "core/HeapReserve.h"
@@ -28,10 +28,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
 
 #include <cstring>
 #include <filesystem>
@@ -65,96 +62,6 @@ static std::vector<fs::path> machineFolders() {
           fs::path("models/machines")};
 }
 
-/// As ds-insert-optimizer takes them: `name = value, ...`.
-static std::string attributeList(const std::vector<config::ScheduleParameter> &parameters) {
-  std::string list;
-  llvm::raw_string_ostream out(list);
-  for (const config::ScheduleParameter &one : parameters) {
-    out << (&one == parameters.data() ? "" : ", ") << one.name << " = ";
-    if (const auto *number = std::get_if<double>(&one.value))
-      out << llvm::format("%.17e", *number); // reads back as the same number
-    else if (const auto *whole = std::get_if<int64_t>(&one.value))
-      out << *whole;
-    else
-      out << '"' << std::get<std::string_view>(one.value) << '"';
-  }
-  return list;
-}
-
-/// As ds-insert-optimizer takes them: `{match = "REGEX", ...}, ...`.
-static std::string groupList(const std::vector<config::ParameterGroup> &groups) {
-  std::string list;
-  llvm::raw_string_ostream out(list);
-  for (const config::ParameterGroup &group : groups) {
-    out << (&group == groups.data() ? "{match = \"" : ", {match = \"");
-    llvm::printEscapedString(group.match, out);
-    out << llvm::format("\", lr_factor = %.17e", group.lrFactor);
-    if (group.weightDecay)
-      out << llvm::format(", weight_decay = %.17e", *group.weightDecay);
-    out << "}";
-  }
-  return list;
-}
-
-static InsertOptimizerOptions optimizerOptions(const config::Config &config) {
-  InsertOptimizerOptions options;
-  const config::Optimizer &optimizer = config.optimizer;
-  options.optimizer = StringRef(config::name(optimizer.type)).lower();
-  options.lr = optimizer.lr;
-  options.beta1 = optimizer.beta1;
-  options.beta2 = optimizer.beta2;
-  options.epsilon = optimizer.epsilon;
-  options.weightDecay = optimizer.weightDecay;
-  options.decoupled = optimizer.adamWMode;
-  options.momentum = optimizer.momentum;
-  options.nesterov = optimizer.nesterov;
-  options.lrDecay = optimizer.lrDecay;
-  options.maxCoeff = optimizer.maxCoeff;
-  options.minCoeff = optimizer.minCoeff;
-  options.biasCorrection = optimizer.biasCorrection;
-  options.clip = config.gradientClipping.value_or(0);
-  options.parameterGroups = groupList(config.parameterGroups);
-  const config::Scheduler &scheduler = config.scheduler;
-  if (scheduler.type == config::Scheduler::Type::None)
-    return options;
-  options.schedule = std::string(config::name(scheduler.type));
-  options.scheduleParameters = attributeList(config::rateParameters(scheduler, optimizer));
-  if (config::cyclesMomentum(config)) {
-    options.momentumParameters = attributeList(config::momentumParameters(scheduler));
-    options.beta2 = config::cycledBeta2;
-  }
-  return options;
-}
-
-static ScaleLossOptions lossScaleOptions(const config::Fp16 &fp16) {
-  return {.initial = fp16.firstScale(),
-          .window = fp16.isDynamic() ? fp16.lossScaleWindow : 0,
-          .hysteresis = fp16.hysteresis,
-          .consecutive = fp16.consecutiveHysteresis,
-          .least = fp16.minLossScale};
-}
-
-static ZeroOptions zeroOptions(const config::Zero &zero) {
-  return {.stage = zero.stage,
-          .bucketElements = zero.bucketElements(),
-          .persistenceThreshold = zero.paramPersistenceThreshold,
-          .modelPersistenceThreshold = zero.modelPersistenceThreshold,
-          .maxLive = zero.maxLiveParameters,
-          .maxReuseDistance = zero.maxReuseDistance,
-          .prefetch = zero.prefetchBucketSize,
-          .overlap = zero.overlapComm,
-          .reductionType = zero.reductionType};
-}
-
-/// The passes that --without names, if a plan can be made without them.
-static const std::vector<std::string> &checkedWithout(const std::vector<std::string> &names) {
-  for (const std::string &name : names)
-    if (!llvm::is_contained(optionalPasses, name))
-      throw Error("--without " + name + " is no pass that can be left out; those are " +
-                  llvm::join(optionalPasses, ", "));
-  return names;
-}
-
 static std::string print(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -167,87 +74,6 @@ static std::string print(ModuleOp module) {
 static void loadDialects(MLIRContext &context) {
   reserveHeap(dialectBytes);
   context.loadDialect<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
-}
-
-/// The parts of a plan that come from configuration and machine.
-static plan::proto::Machine describedMachine(const config::Machine &machine) {
-  plan::proto::Machine to;
-  to.set_name(machine.name);
-  to.set_device(machine.device);
-  to.set_isa(machine.isa);
-  to.set_threads(machine.threads);
-  to.set_alignment(machine.alignment);
-  to.set_device_memory(machine.deviceMemory);
-  to.set_host_memory(machine.hostMemory);
-  to.set_reserve(machine.reserve);
-  for (const config::Link &link : machine.links) {
-    plan::proto::Link &line = *to.add_links();
-    line.set_between(link.between);
-    line.set_bytes_per_second(link.bytesPerSecond);
-    line.set_latency_seconds(link.latencySeconds);
-  }
-  if (const Rates &rates = machine.rates; rates.known()) {
-    plan::proto::Rates &line = *to.mutable_rates();
-    line.set_bytes_per_second(rates.bytes);
-    line.set_command_seconds(rates.commandSeconds);
-    line.set_float32_flops(rates.float32);
-    line.set_tf32_flops(rates.tf32);
-    line.set_bfloat16_flops(rates.bfloat16);
-    line.set_attention_flops(rates.attention);
-  }
-  return to;
-}
-
-static void describe(const CompileRequest &request, const config::Config &config, const config::Machine &machine,
-                     ModuleOp module, plan::proto::Plan &plan) {
-  plan.set_format_version(plan::formatVersion);
-  plan.set_compiler_revision(DS_VERSION);
-  plan.set_model(module.getSymName().value_or(fs::path(request.model.path).stem().string()).str());
-  *plan.mutable_machine() = describedMachine(machine);
-  if (config.nvme) {
-    plan.mutable_nvme()->set_folder(config.nvme->folder);
-    plan.mutable_nvme()->set_block_bytes(config.nvme->blockBytes);
-    plan.mutable_nvme()->set_queue_depth(config.nvme->queueDepth);
-  }
-  plan.set_config_json(config::resolvedJson(config));
-  for (const config::KeyAnswer &answer : config.answers) {
-    plan::proto::ConfigAnswer &line = *plan.add_config();
-    line.set_path(answer.path);
-    line.set_value_json(answer.valueJson);
-    line.set_status(answer.status);
-    line.set_note(answer.note);
-  }
-  if (config.ranks > 1)
-    plan.set_bucket_elements(uint64_t(config.zero.bucketElements()));
-  plan.mutable_training()->set_micro_batch_size(config.microBatchSize);
-  plan.mutable_training()->set_accumulation_steps(config.accumulationSteps);
-  plan.mutable_training()->set_train_batch_size(config.trainBatchSize);
-  plan.mutable_training()->set_checkpoint_buffer_bytes(config.checkpointBuffer);
-}
-
-[[noreturn]] static void refuseChanged(const fs::path &file) {
-  throw Error(file.string() + " was changed while it was read; compile it again");
-}
-
-/// What `ds-opt verify --model --config` compares later. `model`: the digest of its file before it was imported.
-static void recordSources(const CompileRequest &request, const std::vector<std::string> &sets, const std::string &model,
-                          const std::string &configuration, const fs::path &planFolder, plan::proto::Plan &plan) {
-  plan::proto::Sources &sources = *plan.mutable_sources();
-  if (sha256OfFile(import::modelFile(request.model.path)) != model)
-    refuseChanged(request.model.path);
-  sources.set_model_sha256(model);
-  sources.set_configuration_sha256(sha256(std::as_bytes(std::span(configuration))));
-  sources.mutable_overrides()->Assign(sets.begin(), sets.end());
-  sources.mutable_trainable()->Assign(request.model.trainable.begin(), request.model.trainable.end());
-  sources.mutable_frozen()->Assign(request.model.frozen.begin(), request.model.frozen.end());
-  for (plan::proto::WeightFile &file : *plan.mutable_weight_files()) {
-    const fs::path path = (planFolder / file.path()).lexically_normal(); // the plan's folder need not be there
-    const auto opened = import::InputFile::open(path);
-    if (opened->size() != file.size())
-      refuseChanged(path);
-    if (const std::string header = import::safetensorsHeader(*opened); !header.empty())
-      file.set_header_sha256(sha256(std::as_bytes(std::span(header))));
-  }
 }
 
 /// The optimizer is either the configuration's or the model's; returns whether it is the model's.
@@ -285,11 +111,6 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
   return true;
 }
 
-/// What a rank may fill; 0: unknown.
-static int64_t roomOf(const config::Machine &machine) {
-  return std::max<int64_t>(0, machine.deviceMemory - machine.reserve);
-}
-
 /// The machine with the memory that the user grants of it.
 static config::Machine loadMachine(const CompileRequest &request, const config::Config &config) {
   config::Machine machine = config::loadMachine(request.machine, machineFolders());
@@ -318,22 +139,6 @@ static config::Machine loadMachine(const CompileRequest &request, const config::
                     machine.name + " has device cuda",
                 "--set deepstatic.offload=none");
   return machine;
-}
-
-/// What deepstatic.offload "auto" tries: nothing but what other keys ask for, and then what costs more and more.
-static std::vector<OffloadOptions> offloadChoices(const CompileOptions &options) {
-  std::vector<OffloadOptions> choices{options.offload};
-  const auto add = [&](auto &&change) {
-    OffloadOptions next = choices.back();
-    change(next);
-    choices.push_back(next);
-  };
-  add([](OffloadOptions &next) { next.activations.push_back(".*=host"); });
-  if (options.device == kernels::Device::Cpu && options.offload.optimizer.empty())
-    add([](OffloadOptions &next) { next.optimizer = "host"; });
-  if (options.offload.parameters.empty())
-    add([](OffloadOptions &next) { next.parameters = "host"; });
-  return choices;
 }
 
 /// In words.
@@ -371,52 +176,6 @@ static void setLinks(ModuleOp module, const config::Machine &machine) {
       links.push_back(
           builder.getNamedAttr(link.between, builder.getDenseF64ArrayAttr({link.bytesPerSecond, link.latencySeconds})));
   module->setAttr(linksAttribute, builder.getDictionaryAttr(links));
-}
-
-/// The memory space of a `device` of DeepSpeed's.
-static std::string memorySpace(const std::string &device) {
-  return device == "cpu" ? "host" : device == "nvme" ? "nvme" : "device";
-}
-
-/// Whether updates from files are made before the norm is known by which gradients are clipped. In float16 steps are
-/// left out, and losses that are weighed by targets divide gradients by these, so the factor is not mostly 1.
-static bool speculates(const config::Config &config) {
-  return config.offloadOptimizer == "nvme" && config.gradientClipping.value_or(0) > 0 && !config.fp16 &&
-         !config.lossByTokens && config.pipeline.stages == 1;
-}
-
-static CompileOptions compileOptions(const CompileRequest &request, const config::Config &config,
-                                     const config::Machine &machine) {
-  CompileOptions options;
-  options.device = machine.device == "cuda" ? kernels::Device::Cuda : kernels::Device::Cpu;
-  options.optimizer = optimizerOptions(config);
-  options.microbatches = config.accumulationSteps;
-  options.dataParallel = config.ranks;
-  options.pipeline = {.ranks = config.pipeline.stages,
-                      .chunks = config.pipeline.chunks,
-                      .schedule = std::string(scheduling::name(config.pipeline.schedule)),
-                      .partition = config.pipeline.partition,
-                      .memory = roomOf(machine)};
-  options.recompute = recomputeOptions(config.recompute);
-  options.zero = zeroOptions(config.zero);
-  for (const config::OffloadRule &rule : config.offload)
-    options.offload.activations.push_back(rule.modules + "=" + memorySpace(rule.device));
-  options.offload.parameters = config.offloadParameters == "none" ? "" : memorySpace(config.offloadParameters);
-  options.offload.updateElements = config.updateElements;
-  options.offload.optimizer = config.offloadOptimizer == "none" ? "" : memorySpace(config.offloadOptimizer);
-  options.offload.optimizerStays = 1 - config.offloadRatio;
-  options.offload.speculates = speculates(config);
-  options.hostMemory = machine.hostMemory;
-  options.tf32 = config.tf32;
-  options.narrow = config.fp16 ? "f16" : config.bf16 ? "bf16" : "";
-  if (config.fp16)
-    options.lossScale = lossScaleOptions(*config.fp16);
-  options.countsTargets = config.lossByTokens;
-  options.threads = machine.threads;
-  options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
-  options.alignment = machine.alignment;
-  options.without = checkedWithout(request.without);
-  return options;
 }
 
 /// `--dim batch=N` is a micro-batch of N samples.

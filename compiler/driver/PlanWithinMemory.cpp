@@ -10,13 +10,6 @@ using namespace mlir;
 using namespace ds;
 using namespace ds::driver;
 
-ChooseRecomputeOptions ds::driver::recomputeOptions(const config::Recompute &recompute) {
-  return {.level = recompute.level,
-          .full = recompute.mode == config::Recompute::Mode::Full,
-          .checkpoints = recompute.checkpoints,
-          .rules = {recompute.rules.begin(), recompute.rules.end()}};
-}
-
 OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, bool searches,
                                                    CompileOptions &options, const DiagnosticCollector &diagnostics) {
   LevelSearch search(module, options, diagnostics);

@@ -13,9 +13,6 @@
 
 namespace ds::driver {
 
-/// What the passes are to do for a configuration; nothing for "auto", where `planWithinMemory` decides.
-ChooseRecomputeOptions recomputeOptions(const config::Recompute &recompute);
-
 /// Plans `module`, which is differentiated, for at most `room` bytes of device memory on every rank. It stays as it is
 /// but for `linksAttribute`, which it loses if what can be hidden is not enough: then all leaves that is to.
 /// `searches`: at a low level of recompute that fits, which is written into `options`, or, where none is found, at the

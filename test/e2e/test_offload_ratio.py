@@ -9,7 +9,7 @@ import os
 
 import pytest
 from conftest import write_config
-from offload_plans import compile_plan, report_of
+from offload_plans import compile_plan, report_of, with_links
 from pairwise import covering
 from test_offload import arena, moments, parameters_there, prepared, require_same_bits, second_places, weights
 
@@ -40,6 +40,26 @@ def test_a_share_leaves(tools, tmp_path, prepared, case):
     assert 0.99 * ratio * all_moments < away < 0.95 * all_moments  # scalars stay anyway
     assert not parameters or weights(after, space) > 0.8 * weights(before, "device")
     require_same_bits(tools, plain, plan, after, data, shape[2])
+
+
+BY_LAYER = {"deepstatic": {"pipeline": {"schedule": "accumulate-by-layer"}}}
+MORE = {"by layer": BY_LAYER, "by layer, not clipped": {**BY_LAYER, "gradient_clipping": 0}, "bf16": {"bf16": {"enabled": True}},
+        "fp16": {"fp16": {"enabled": True, "initial_scale_power": 40}}, "tokens": {"deepstatic": {"loss_normalization": "tokens"}},
+        "sgd": {"optimizer": {"type": "SGD", "params": {"lr": 0.01, "momentum": 0.9}}}, "lamb": {"optimizer": {"type": "Lamb", "params": {"lr": 0.01}}}}
+
+
+@pytest.mark.parametrize("space", ["host", "nvme"])
+@pytest.mark.parametrize("kind", MORE)
+def test_a_share_leaves_with(tools, tmp_path, prepared, kind, space):
+    """Beside links that let updates run ahead, and with two micro-batches."""
+    shape = ("llama", 0, 1, 1, 2)
+    model, micro, data = prepared("llama")
+    links = with_links(tmp_path, 20, 5)
+    plain, before = compile_plan(tools, tmp_path, model, micro, shape, MORE[kind], *links)
+    plan, after = compile_plan(tools, tmp_path, model, micro, shape, {**MORE[kind], "zero_optimization": keys_of(space, tmp_path, 0.5)}, *links)
+    away = moments(after, space) - second_places(plan)
+    assert 0.49 * moments(before, "device") < away < 0.95 * moments(before, "device")
+    require_same_bits(tools, plain, plan, after, data, 1)
 
 
 def test_a_bucket_that_is_too_large_is_said(tools, tmp_path, exported):
