@@ -279,7 +279,8 @@ static CompileResult compileOne(const CompileRequest &request, MLIRContext &cont
   setRates(*module, machine.rates, config.tf32);
   if (sharesState)
     (*module)->setAttr(stateFirstAttribute, UnitAttr::get(&context));
-  const bool leaves = !options.offload.activations.empty() || !options.offload.optimizer.empty() || config.offloadAuto;
+  const bool leaves = !options.offload.activations.empty() || !options.offload.optimizer.empty() ||
+                      !options.offload.parameters.empty() || config.offloadAuto;
   if (leaves)
     setLinks(*module, machine);
   OwningOpRef<ModuleOp> planned;

@@ -42,7 +42,7 @@ plan::proto::Machine ds::driver::describedMachine(const config::Machine &machine
 }
 
 void ds::driver::describe(const CompileRequest &request, const config::Config &config, const config::Machine &machine,
-                     ModuleOp module, plan::proto::Plan &plan) {
+                          ModuleOp module, plan::proto::Plan &plan) {
   plan.set_format_version(plan::formatVersion);
   plan.set_compiler_revision(DS_VERSION);
   plan.set_model(module.getSymName().value_or(fs::path(request.model.path).stem().string()).str());
@@ -72,8 +72,9 @@ void ds::driver::describe(const CompileRequest &request, const config::Config &c
   throw Error(file.string() + " was changed while it was read; compile it again");
 }
 
-void ds::driver::recordSources(const CompileRequest &request, const std::vector<std::string> &sets, const std::string &model,
-                          const std::string &configuration, const fs::path &planFolder, plan::proto::Plan &plan) {
+void ds::driver::recordSources(const CompileRequest &request, const std::vector<std::string> &sets,
+                               const std::string &model, const std::string &configuration, const fs::path &planFolder,
+                               plan::proto::Plan &plan) {
   plan::proto::Sources &sources = *plan.mutable_sources();
   if (sha256OfFile(import::modelFile(request.model.path)) != model)
     refuseChanged(request.model.path);

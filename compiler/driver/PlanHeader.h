@@ -23,7 +23,6 @@ void describe(const CompileRequest &request, const config::Config &config, const
 /// What `ds-opt verify --model --config` compares later. `model`: the digest of its file before it was imported. Throws
 /// ds::Error where a file was changed since.
 void recordSources(const CompileRequest &request, const std::vector<std::string> &sets, const std::string &model,
-                   const std::string &configuration, const std::filesystem::path &planFolder,
-                   plan::proto::Plan &plan);
+                   const std::string &configuration, const std::filesystem::path &planFolder, plan::proto::Plan &plan);
 
 } // namespace ds::driver

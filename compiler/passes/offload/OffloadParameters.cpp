@@ -6,7 +6,9 @@
 //    writes. An update that the host makes anyway is left to ds-offload-optimizer, which finds its parameter there, and
 //    so is a lookup of few rows: they alone come to the device.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
-//    the parameters of two commands. What takes longer than that over the machine's link comes earlier.
+//    the parameters of two commands. What takes longer than that over the machine's links comes earlier. The largest of
+//    the device's updates stands in the middle of them, so that others hide its ways; and what the forward of a
+//    micro-batch reads last and its backward first is held in between.
 // 4. Where all micro-batches go through a layer before the next one (StepStart.h), what its forwards read comes once
 //    for all of them, beside those of the layer before, and so does what its backwards read. Device memory then holds
 //    the parameters of two layers.
@@ -16,6 +18,7 @@
 // Rajbhandari et al., ZeRO-Infinity, SC 2021. Under ZeRO-3 a rank brings its slice, in front of the gather.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Cost.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
@@ -62,7 +65,7 @@ class ParameterMove {
 public:
   ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates)
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates),
-        link_(linkSpeed(role, "device-host")), groups_(role) {}
+        link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")), groups_(role) {}
 
   void run() {
     moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) {
@@ -70,8 +73,13 @@ public:
     });
     for (size_t group = 0; group < groups_.routines().size(); ++group)
       bringForGroup(group, groups_.routines()[group]);
-    for (auto routine : role_.getOps<plan::RoutineOp>())
+    if (groups_.empty())
+      findHeld();
+    for (auto routine : role_.getOps<plan::RoutineOp>()) {
+      if (routine.getPhase() == plan::Phase::Update)
+        centreLargest(routine);
       bringParameters(routine);
+    }
   }
 
 private:
@@ -121,48 +129,137 @@ private:
            (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
   }
 
-  void bringParameters(plan::RoutineOp routine) {
-    members_.setInsertionPoint(routine);
-    llvm::DenseSet<Value> written; // in this routine: what is read of it must be what is written
-    for (auto command : routine.getOps<plan::CommandOpInterface>())
-      for (auto [index, buffer] : llvm::enumerate(command.getBuffers()))
-        if (isMoved(buffer) && command.writes(unsigned(index)))
-          written.insert(buffer);
+  /// Commands that use a parameter in device memory.
+  SmallVector<plan::CommandOpInterface> usersIn(plan::RoutineOp routine) const {
     SmallVector<plan::CommandOpInterface> users;
     for (auto command : routine.getOps<plan::CommandOpInterface>())
       if (llvm::any_of(command.getBuffers(), [&](Value buffer) { return isMoved(buffer); }) && !isLeft(command) &&
           !isa<plan::CopyOp>(command.getOperation())) // of a start
         users.push_back(command);
-    const SmallVector<Operation *> latest = latestStarts(routine, users);
+    return users;
+  }
+
+  /// An operand of a command.
+  using Use = std::pair<Operation *, unsigned>;
+
+  /// What a forward reads last and the backward behind it first stays on the device in between, where the step needs
+  /// most memory anyway: the weight of the last layer, which is in use on both sides.
+  void findHeld() {
+    for (auto forward : role_.getOps<plan::RoutineOp>()) {
+      plan::RoutineOp backward = forward.getPhase() == plan::Phase::Forward ? followerOf(forward) : plan::RoutineOp();
+      const auto before = usersIn(forward), after = backward ? usersIn(backward) : before;
+      if (!backward || before.empty() || after.empty())
+        continue;
+      plan::CommandOpInterface last = before.back(), first = after.front();
+      for (unsigned index = 0; index < last.getBuffers().size(); ++index)
+        for (unsigned other = 0; other < first.getBuffers().size(); ++other)
+          if (isMoved(last.getBuffers()[index]) && isSame(last, index, first, other))
+            held_[{first, other}] = {last, index};
+    }
+  }
+
+  /// Whether two commands read the same of a buffer.
+  static bool isSame(plan::CommandOpInterface a, unsigned i, plan::CommandOpInterface b, unsigned j) {
+    return a.getBuffers()[i] == b.getBuffers()[j] && a.getByteRange(i) == b.getByteRange(j) &&
+           a.getRankStride(i) == 0 && b.getRankStride(j) == 0 && !a.writes(i) && !b.writes(j);
+  }
+
+  /// The routine that every call of a forward, in any program, has behind it, if that is a backward which is called
+  /// nowhere else; else null.
+  plan::RoutineOp followerOf(plan::RoutineOp forward) const {
+    llvm::SetVector<Operation *> behind, inFront;
+    for (auto program : plan::RoleOp(role_).getOps<plan::ProgramOp>())
+      for (Operation &op : program.getBody().front())
+        if (auto call = dyn_cast<plan::CallOp>(op)) {
+          auto next = dyn_cast_or_null<plan::CallOp>(op.getNextNode());
+          if (routineOf(call) == forward)
+            behind.insert(next ? routineOf(next).getOperation() : nullptr);
+          if (next && !behind.empty() && routineOf(next) == behind.front())
+            inFront.insert(routineOf(call));
+        }
+    if (behind.size() != 1 || inFront.size() != 1 || !behind.front() || inFront.front() != forward)
+      return {};
+    auto follower = cast<plan::RoutineOp>(behind.front());
+    return follower.getPhase() == plan::Phase::Backward ? follower : plan::RoutineOp();
+  }
+
+  static plan::RoutineOp routineOf(plan::CallOp call) {
+    return SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(call, call.getRoutineAttr());
+  }
+
+  /// The largest update stands in the middle of those that the device makes: then others hide how its parameter comes,
+  /// and how it goes back.
+  void centreLargest(plan::RoutineOp routine) {
+    SmallVector<plan::CommandOpInterface> updates = usersIn(routine);
+    llvm::erase_if(updates, [](plan::CommandOpInterface user) { return !isUpdate(user); });
+    if (updates.size() < 3)
+      return;
+    const auto elements = [](plan::CommandOpInterface update) { return update.getTensor(0).getNumElements(); };
+    auto largest = *llvm::max_element(updates, [&](const auto &a, const auto &b) { return elements(a) < elements(b); });
+    auto middle = updates[updates.size() / 2];
+    const bool isBehind = middle->isBeforeInBlock(largest);
+    Operation *first = isBehind ? middle : largest, *last = isBehind ? largest : middle;
+    for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode())
+      if (auto other = dyn_cast<plan::CommandOpInterface>(op); other && other != largest && conflict(other, largest))
+        return;
+    isBehind ? largest->moveBefore(middle) : largest->moveAfter(middle);
+  }
+
+  void bringParameters(plan::RoutineOp routine) {
+    members_.setInsertionPoint(routine);
+    const SmallVector<plan::CommandOpInterface> users = usersIn(routine);
+    const SmallVector<Starts> latest = latestStarts(routine, users);
     Operation *before = &routine.getBody().front().front(), *last = before; // the users of the two parameters before
-    for (auto [command, start] : llvm::zip(users, latest)) {
-      const bool isKnown = llvm::none_of(command.getBuffers(), [&](Value buffer) { return written.contains(buffer); });
-      Operation *come = start->isBeforeInBlock(last) ? start : last;
-      bring(command,
-            !isKnown                        ? command.getOperation()
-            : before->isBeforeInBlock(come) ? before
-                                            : come,
+    for (auto [user, starts] : llvm::zip(users, latest)) {
+      plan::CommandOpInterface command = user;
+      const bool isKnown = !readsWhatIsWritten(command);
+      Operation *come = earlier(starts.come, last);
+      bring(command, isKnown ? earlier(earlier(starts.read, before), come) : command.getOperation(),
             isKnown ? come : command.getOperation());
       before = last;
       last = command;
     }
   }
 
-  /// In front of which op the copy of what each command reads has to begin at the latest, one after another, by the
-  /// clock of the cost model; where the link is unknown, at its user.
-  SmallVector<Operation *> latestStarts(plan::RoutineOp routine, ArrayRef<plan::CommandOpInterface> users) const {
-    const RoutineTimes times(routine);
-    SmallVector<Operation *> starts(users.size());
-    double next = times.end(); // when the copy behind begins
+  /// Whether a command before it, in its routine, writes a parameter that it uses: then what it reads cannot come
+  /// earlier.
+  bool readsWhatIsWritten(plan::CommandOpInterface command) const {
+    return llvm::any_of(command.getBuffers(), [&](Value buffer) {
+      return isMoved(buffer) && llvm::any_of(buffer.getUses(), [&](OpOperand &use) {
+               auto other = dyn_cast<plan::CommandOpInterface>(use.getOwner());
+               return other && other->getBlock() == command->getBlock() && other->isBeforeInBlock(command) &&
+                      other.writes(use.getOperandNumber());
+             });
+    });
+  }
+
+  static Operation *earlier(Operation *a, Operation *b) { return a->isBeforeInBlock(b) ? a : b; }
+
+  /// In front of which ops the copies have to begin at the latest that bring what a command reads.
+  struct Starts {
+    Operation *read, *come; ///< from a file to host memory; from there to the device
+  };
+
+  /// Of each user, one after another, by the clock of the cost model; where a link is unknown, at its user.
+  SmallVector<Starts> latestStarts(plan::RoutineOp routine, ArrayRef<plan::CommandOpInterface> users) const {
+    const RoutineTimes times(routine, [&](plan::CommandOpInterface command) { return isLeft(command); });
+    const auto at = [&](double seconds, const LinkSpeed &link, Operation *user) {
+      return link.bytesPerSecond > 0 ? times.at(seconds) : user;
+    };
+    const auto secondsOf = [](const LinkSpeed &link, double bytes) {
+      return link.bytesPerSecond > 0 ? link.seconds(bytes) : 0;
+    };
+    SmallVector<Starts> starts(users.size());
+    double come = times.end(), read = come; // when the copies behind begin
     for (size_t i = users.size(); i-- > 0;) {
       plan::CommandOpInterface user = users[i];
       double bytes = 0;
       for (auto [index, buffer] : llvm::enumerate(user.getBuffers()))
         if (isMoved(buffer) && user.reads(unsigned(index)))
           bytes += double(plan::tensorBytes(user.getTensor(unsigned(index))));
-      next = std::min(next, times.begin(times.indexOf(user)));
-      next -= link_.bytesPerSecond > 0 ? link_.seconds(bytes) : 0;
-      starts[i] = link_.bytesPerSecond > 0 ? times.at(next) : user.getOperation();
+      come = std::min(come, times.begin(times.indexOf(user))) - secondsOf(link_, bytes);
+      read = std::min(read, come) - secondsOf(nvme_, bytes);
+      starts[i] = {.read = at(read, nvme_, user), .come = at(come, link_, user)};
     }
     return starts;
   }
@@ -177,8 +274,14 @@ private:
   }
 
   Value bring(plan::CommandOpInterface command, unsigned index, Operation *read, Operation *come) {
-    const Value away = command.getBuffers()[index],
-                near = makeBuffer(members_, command, index, plan::MemorySpace::Device);
+    const Value away = command.getBuffers()[index];
+    if (const auto held = held_.find({command, index}); held != held_.end())
+      if (const Value there = near_.lookup(held->second)) {
+        there.getDefiningOp<plan::BufferOp>().setScope(plan::Scope::Slot);
+        return there;
+      }
+    const Value near = makeBuffer(members_, command, index, plan::MemorySpace::Device);
+    near_[{command, index}] = near;
     const Value there =
         space_ == plan::MemorySpace::Nvme ? makeBuffer(members_, command, index, plan::MemorySpace::Host) : Value();
     OpBuilder reads(read), comes(come), leaves(command->getContext());
@@ -199,9 +302,11 @@ private:
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
   const bool hostUpdates_;
-  const LinkSpeed link_;
+  const LinkSpeed link_, nvme_;
   LayerGroups groups_;
   llvm::DenseMap<Value, Value> nearBefore_; // what the group before reads, by buffer; looked up
+  llvm::DenseMap<Use, Use> held_;           // by a backward's use, that of the forward; looked up
+  llvm::DenseMap<Use, Value> near_;         // where what is used lies in device memory; looked up
   llvm::SetVector<Operation *> moved_;      // buffers
 };
 

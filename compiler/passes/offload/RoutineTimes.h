@@ -4,6 +4,7 @@
 #include "dialects/Plan/Plan.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstddef>
 #include <vector>
@@ -14,7 +15,10 @@ namespace ds {
 /// its start. Collectives, copies between memories and updates by the host count as nothing: they run beside.
 class RoutineTimes {
 public:
-  explicit RoutineTimes(plan::RoutineOp routine);
+  explicit RoutineTimes(plan::RoutineOp routine)
+      : RoutineTimes(routine, [](plan::CommandOpInterface command) { return isHostUpdate(command); }) {}
+  /// For a routine of which the host will run other commands.
+  RoutineTimes(plan::RoutineOp routine, llvm::function_ref<bool(plan::CommandOpInterface)> runsOnHost);
 
   const std::vector<mlir::Operation *> &ops() const { return ops_; }
   size_t indexOf(mlir::Operation *op) const { return indices_.lookup(op); }
@@ -25,6 +29,9 @@ public:
   mlir::Operation *at(double seconds) const;
 
 private:
+  /// Of a parameter in host memory.
+  static bool isHostUpdate(plan::CommandOpInterface command);
+
   std::vector<mlir::Operation *> ops_;
   std::vector<double> begins_; // and the end
   llvm::DenseMap<mlir::Operation *, size_t> indices_;

@@ -5,7 +5,7 @@
 // RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 | FileCheck %s --check-prefix=HOST
 
 // Tests that parameters lie in host memory where they are large enough; that what a command reads of one comes while the
-// command before uses another, a slice's from the place of the rank; and that what is written goes back.
+// command before uses another, a slice's from the place of the rank, also what an update writes; and that what is written goes back.
 // CHECK-LABEL: plan.role @r
 // CHECK:         plan.arena @device space device
 // CHECK-NEXT:    plan.arena @host space host
@@ -19,8 +19,10 @@
 // CHECK-NEXT:    plan.kernel "relu" {}(%[[NV]], %{{.*}}) : {{.*}} at [0, 0] on @compute
 // CHECK:         plan.routine @update
 // CHECK:         plan.copy(%[[V]], %[[OLD:.*]]) :
+// CHECK-NEXT:    plan.copy(%{{.*}}, %[[NEXT:.*]]) :
 // CHECK-NEXT:    plan.kernel "sgd" {}(%[[OLD]], %{{.*}}, %{{.*}}) :
 // CHECK-NEXT:    plan.copy(%[[OLD]], %[[V]]) : [tensor<16xf32>, tensor<16xf32>] access [1, 2] at [0, 64] on @compute
+// CHECK-NEXT:    plan.kernel "sgd" {}(%[[NEXT]]
 
 // Tests parameters in a file: they are read into host memory while two others are used or on their way.
 // NVME:          %[[V:.*]] = plan.buffer "v" in @nvme bytes 128
