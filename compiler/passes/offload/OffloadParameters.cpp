@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Cost.h"
+#include "compiler/passes/offload/HeldOperands.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
 #include "compiler/passes/offload/RoutineTimes.h"
@@ -74,7 +75,9 @@ public:
     for (size_t group = 0; group < groups_.routines().size(); ++group)
       bringForGroup(group, groups_.routines()[group]);
     if (groups_.empty())
-      findHeld();
+      held_ = findHeld(
+          role_, [&](plan::RoutineOp routine) { return usersIn(routine); },
+          [&](Value buffer) { return isMoved(buffer); });
     for (auto routine : role_.getOps<plan::RoutineOp>()) {
       if (routine.getPhase() == plan::Phase::Update)
         centreLargest(routine);
@@ -137,54 +140,6 @@ private:
           !isa<plan::CopyOp>(command.getOperation())) // of a start
         users.push_back(command);
     return users;
-  }
-
-  /// An operand of a command.
-  using Use = std::pair<Operation *, unsigned>;
-
-  /// What a forward reads last and the backward behind it first stays on the device in between, where the step needs
-  /// most memory anyway: the weight of the last layer, which is in use on both sides.
-  void findHeld() {
-    for (auto forward : role_.getOps<plan::RoutineOp>()) {
-      plan::RoutineOp backward = forward.getPhase() == plan::Phase::Forward ? followerOf(forward) : plan::RoutineOp();
-      const auto before = usersIn(forward), after = backward ? usersIn(backward) : before;
-      if (!backward || before.empty() || after.empty())
-        continue;
-      plan::CommandOpInterface last = before.back(), first = after.front();
-      for (unsigned index = 0; index < last.getBuffers().size(); ++index)
-        for (unsigned other = 0; other < first.getBuffers().size(); ++other)
-          if (isMoved(last.getBuffers()[index]) && isSame(last, index, first, other))
-            held_[{first, other}] = {last, index};
-    }
-  }
-
-  /// Whether two commands read the same of a buffer.
-  static bool isSame(plan::CommandOpInterface a, unsigned i, plan::CommandOpInterface b, unsigned j) {
-    return a.getBuffers()[i] == b.getBuffers()[j] && a.getByteRange(i) == b.getByteRange(j) &&
-           a.getRankStride(i) == 0 && b.getRankStride(j) == 0 && !a.writes(i) && !b.writes(j);
-  }
-
-  /// The routine that every call of a forward, in any program, has behind it, if that is a backward which is called
-  /// nowhere else; else null.
-  plan::RoutineOp followerOf(plan::RoutineOp forward) const {
-    llvm::SetVector<Operation *> behind, inFront;
-    for (auto program : plan::RoleOp(role_).getOps<plan::ProgramOp>())
-      for (Operation &op : program.getBody().front())
-        if (auto call = dyn_cast<plan::CallOp>(op)) {
-          auto next = dyn_cast_or_null<plan::CallOp>(op.getNextNode());
-          if (routineOf(call) == forward)
-            behind.insert(next ? routineOf(next).getOperation() : nullptr);
-          if (next && !behind.empty() && routineOf(next) == behind.front())
-            inFront.insert(routineOf(call));
-        }
-    if (behind.size() != 1 || inFront.size() != 1 || !behind.front() || inFront.front() != forward)
-      return {};
-    auto follower = cast<plan::RoutineOp>(behind.front());
-    return follower.getPhase() == plan::Phase::Backward ? follower : plan::RoutineOp();
-  }
-
-  static plan::RoutineOp routineOf(plan::CallOp call) {
-    return SymbolTable::lookupNearestSymbolFrom<plan::RoutineOp>(call, call.getRoutineAttr());
   }
 
   /// The largest update stands in the middle of those that the device makes: then others hide how its parameter comes,
@@ -304,10 +259,10 @@ private:
   const bool hostUpdates_;
   const LinkSpeed link_, nvme_;
   LayerGroups groups_;
-  llvm::DenseMap<Value, Value> nearBefore_; // what the group before reads, by buffer; looked up
-  llvm::DenseMap<Use, Use> held_;           // by a backward's use, that of the forward; looked up
-  llvm::DenseMap<Use, Value> near_;         // where what is used lies in device memory; looked up
-  llvm::SetVector<Operation *> moved_;      // buffers
+  llvm::DenseMap<Value, Value> nearBefore_;     // what the group before reads, by buffer; looked up
+  llvm::DenseMap<OperandUse, OperandUse> held_; // looked up
+  llvm::DenseMap<OperandUse, Value> near_;      // where what is used lies in device memory; looked up
+  llvm::SetVector<Operation *> moved_;          // buffers
 };
 
 /// Parameters that lie elsewhere between steps: each comes to a buffer of scope step in front of its first use in a
