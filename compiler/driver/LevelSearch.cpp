@@ -75,16 +75,18 @@ LevelSearch::Planned LevelSearch::at(int64_t level) {
       std::pair{&OffloadOptions::speculates, false}, // old parameters, and all gradients, wait for the norm
       {&OffloadOptions::sparesHostMemory, true},
       {&OffloadOptions::gradientsInFiles, true}};
-  for (const auto &[option, saves] : savings) {
+  OffloadOptions best = options_.offload;
+  for (const auto &[option, saves] : savings) { // one on top of the other: one alone may need more
     if (!lacksHostMemory(*planned))
       break;
     if (std::exchange(options_.offload.*option, saves) == saves)
       continue;
-    if (OwningOpRef<ModuleOp> other = makePlan(); hostBytes(*other) < hostBytes(*planned))
+    if (OwningOpRef<ModuleOp> other = makePlan(); hostBytes(*other) < hostBytes(*planned)) {
       planned = std::move(other);
-    else // what is on its way may take more than the gradients
-      options_.offload.*option = !saves;
+      best = options_.offload;
+    }
   }
+  options_.offload = best;
   return {.level = summaryOf(*planned).getLevel(),
           .bytes = bytesIn(plan::MemorySpace::Device, *planned),
           .module = std::move(planned),

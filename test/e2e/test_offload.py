@@ -115,6 +115,23 @@ def with_less_host_memory(tools, bytes_in_use, *plan):
     return less, report
 
 
+def test_host_memory_decides_what_waits_there(tools, tmp_path, prepared):
+    """Clipped updates from files are ahead of the norm while there is room for it; with less they wait, then files are read later, and then
+    gradients lie in the file, too. Waiting alone needs more, since files are read early then."""
+    case = ("gpt2", 0, 1, 1, 1)
+    model, micro, data = prepared("gpt2")
+    plain, _ = compile_plan(tools, tmp_path, model, micro, case, {})
+    plan, report = compile_plan(tools, tmp_path, model, micro, case, updated_there("nvme", tmp_path))
+    seen = []
+    for _ in range(3):
+        ahead, _, again = ahead_and_again(plan)
+        seen.append((ahead == again > 0, second_places(plan) > 0, gradients(report, "nvme") > 0))
+        require_same_bits(tools, plain, plan, report, data, 1)
+        if len(seen) < 3:
+            plan, report = compile_plan(tools, tmp_path, model, micro, case, updated_there("nvme", tmp_path), "--host-memory", arena(report, "host") - 1)
+    assert seen == [(True, True, False), (False, False, False), (False, False, True)]
+
+
 def gradients(report, space):
     """Bytes of the buffers of gradients at the peaks of that space."""
     return sum(rank["memory"].get(space, {}).get("gradients", 0) for rank in report["ranks_detail"])

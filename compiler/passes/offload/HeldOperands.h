@@ -19,8 +19,7 @@ using OperandUse = std::pair<mlir::Operation *, unsigned>;
 /// step needs most memory: the device holds it on both sides. Nothing where anything but that backward is called behind
 /// the forward. `usersIn`: commands of a routine that parameters come for; `comes`: whether a buffer is one of those.
 llvm::DenseMap<OperandUse, OperandUse>
-findHeld(plan::RoleOp role,
-         llvm::function_ref<llvm::SmallVector<plan::CommandOpInterface>(plan::RoutineOp)> usersIn,
+findHeld(plan::RoleOp role, llvm::function_ref<llvm::SmallVector<plan::CommandOpInterface>(plan::RoutineOp)> usersIn,
          llvm::function_ref<bool(mlir::Value)> comes);
 
 } // namespace ds
