@@ -447,7 +447,53 @@ def test_planted_defects_of_files_are_refused(in_files, edit, sentence):
     assert sentence in verify(in_files, edit)
 
 
-@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files", "added_there", "brought_near", "beside", "beside_files", "once_a_step", "updated_early", "looked_up"])
+@pytest.fixture(scope="module")
+def held(tools, tmp_path_factory):
+    """Parameters come for each use of two micro-batches, but the weight of the last layer once for the forward and the backward of each."""
+    folder = tmp_path_factory.mktemp("held")
+    keys = {"zero_optimization": {"offload_param": {"device": "cpu"}}}
+    return compile_plan(tools, folder, REPOSITORY / "test/e2e/hazards/good-gpt2", 1, (None, 0, 1, 1, 2), keys, *with_links(folder, 20, 5))[0]
+
+
+def read_by(role, phase):
+    return {operand.buffer for _, _, command in in_routines(role, phase) for operand in command.kernel.operands}
+
+
+def copy_of_what_is_held(role):
+    """The forward's routine, and its copy into what the backward uses, too."""
+    both = read_by(role, FORWARD) & read_by(role, BACKWARD)
+    (routine, _, command), = [one for one in copies(role, "fetch") if one[0].phase == FORWARD and one[2].copy.target.buffer in both]
+    return routine, command
+
+
+def held_weight_comes_again_too_early(role):
+    """The next micro-batch's does not wait for this one's backward."""
+    _, command = copy_of_what_is_held(role)
+    del command.waits[:]
+
+
+def held_weight_is_used_before_it_comes(role):
+    routine, command = copy_of_what_is_held(role)
+    forget(waits_for(routine, command.signals[0]), command.signals[0])
+
+
+def what_is_held_gives_its_bytes_away(role):
+    """An activation of the backward lies where the weight still waits."""
+    _, command = copy_of_what_is_held(role)
+    place = role.buffers[command.copy.target.buffer]
+    routine = next(routine for routine, _, _ in in_routines(role, BACKWARD))
+    first = next(operand.buffer for one in routine.commands for operand in one.kernel.operands if operand.access == 2)
+    role.buffers[first].offset = place.offset
+
+
+@pytest.mark.parametrize("edit, sentence", [
+    (held_weight_comes_again_too_early, "(race)"), (held_weight_is_used_before_it_comes, "nothing has written"), (what_is_held_gives_its_bytes_away, "(cross_entropy_grad of node_cross_entropy_loss) wrote it")],
+    ids=lambda case: getattr(case, "__name__", ""))
+def test_planted_defects_of_what_is_held_are_refused(held, edit, sentence):
+    assert sentence in verify(held, edit)
+
+
+@pytest.mark.parametrize("plan", ["staged", "in_host_memory", "in_files", "added_there", "brought_near", "beside", "beside_files", "once_a_step", "updated_early", "looked_up", "held"])
 def test_an_unchanged_plan_is_accepted(plan, request):
     path = request.getfixturevalue(plan)
     verify(path, lambda role: None, code=0)
