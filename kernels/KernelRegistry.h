@@ -25,6 +25,8 @@ namespace ds::kernels {
 struct TensorType {
   DType dtype;
   Shape shape;
+
+  bool operator==(const TensorType &) const = default;
 };
 
 using AttributeValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>>;
@@ -38,6 +40,8 @@ struct Invocation {
   std::string kernel;
   std::vector<TensorType> operands;
   Attributes attributes;
+
+  bool operator==(const Invocation &) const = default;
 };
 
 /// Runs `pieces` independent pieces of one kernel on the workers of one compute queue. Which worker takes which piece

@@ -5,6 +5,7 @@
 #include "kernels/attention/plain_attention.h"
 #include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
+#include "kernels/cuda/SharedGraph.h"
 #include "kernels/cuda/SumBytes.h"
 
 namespace ds::kernels::cuda {
@@ -32,7 +33,7 @@ std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildO
   const AttentionCall call(checked);
   const CallWorkspace workspace = checked.workspace();
   const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
-  std::shared_ptr<CudnnGraph> graph = makeAttentionGraph(call, types, workspace.bytes);
+  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGraph(call, types, workspace.bytes); });
   noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))
@@ -53,7 +54,7 @@ std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const Bu
   checked.require(workspace.bytes >= needed,
                   "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace.bytes));
   const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
-  std::shared_ptr<CudnnGraph> graph = makeAttentionGradGraph(call, types, workspace.bytes);
+  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGradGraph(call, types, workspace.bytes); });
   noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
     if (graph && isAligned(operands))

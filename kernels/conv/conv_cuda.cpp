@@ -4,6 +4,7 @@
 #include "kernels/conv/plain_conv.h"
 #include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
+#include "kernels/cuda/SharedGraph.h"
 
 #include <array>
 #include <optional>
@@ -17,7 +18,7 @@ std::unique_ptr<Kernel> makeConvolution(const Invocation &invocation, ConvKind k
                                         size_t result, size_t bias) {
   const DType weightType = invocation.operands[kind == ConvKind::WeightGrad ? result : 1].dtype;
   const ConvPlan plan(kind, call, weightType);
-  std::shared_ptr<CudnnGraph> graph = makeConvGraph(plan, call.workspace.bytes);
+  const auto graph = sharedGraph(invocation, [&] { return makeConvGraph(plan, call.workspace.bytes); });
   if (!graph && !plan.empty && call.dtype != DType::F64)
     fallBack(invocation, "cuDNN");
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {

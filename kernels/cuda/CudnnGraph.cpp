@@ -3,6 +3,7 @@
 #include "kernels/cuda/CudnnGraphBuilder.h"
 
 #include <map>
+#include <unordered_map>
 
 namespace ds::kernels::cuda {
 
@@ -62,10 +63,12 @@ Status FrontendGraph::enqueue(std::span<void *const> addresses, void *workspace,
   const cudnnHandle_t handle = cudnnHandle();
   if (!handle || cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
     return Status::failure("cuDNN: no handle for the stream");
+  static thread_local std::unordered_map<int64_t, void *> byNumber; // kernels of several ranks may share the graph
+  byNumber.clear();
   for (size_t i = 0; i < addresses.size(); ++i)
-    byNumber_[int64_t(i) + 1] = addresses[i];
+    byNumber[int64_t(i) + 1] = addresses[i];
   try {
-    fe::error_t error = graph.execute(handle, byNumber_, workspace);
+    fe::error_t error = graph.execute(handle, byNumber, workspace);
     return error.is_good() ? Status::success() : Status::failure("cuDNN: %s", error.get_message().c_str());
   } catch (const std::exception &error) {
     return Status::failure("cuDNN: %s", error.what());

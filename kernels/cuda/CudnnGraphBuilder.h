@@ -8,7 +8,6 @@
 #include <cudnn_frontend.h>
 
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 namespace ds::kernels::cuda {
@@ -50,7 +49,6 @@ public:
 
 private:
   int64_t tensors_ = 0;
-  std::unordered_map<int64_t, void *> byNumber_; ///< addresses of the last execute
 };
 
 /// Row-major strides of all dimensions.
