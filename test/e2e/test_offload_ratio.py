@@ -37,7 +37,7 @@ def test_a_share_leaves(tools, tmp_path, prepared, case):
     plain, before = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping, "zero_optimization": BUCKETS})
     plan, after = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping, "zero_optimization": keys_of(space, tmp_path, ratio, parameters)})
     away, all_moments = moments(after, space) - second_places(plan), moments(before, "device")
-    assert 0.99 * ratio * all_moments < away < 0.95 * all_moments  # scalars stay anyway
+    assert 0.98 * ratio * all_moments < away < 0.95 * all_moments  # what is small stays anyway
     assert not parameters or weights(after, space) > 0.8 * weights(before, "device")
     require_same_bits(tools, plain, plan, after, data, shape[2])
 
