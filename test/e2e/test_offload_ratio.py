@@ -15,12 +15,9 @@ from test_offload import arena, moments, parameters_there, prepared, require_sam
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 # Model, ZeRO stage, ranks, stages, micro-batches; where state lies, share that leaves, clipping, whether parameters leave, too.
-CROSS = [((model, stage, ranks, stages, accumulation), space, ratio, clipping, parameters)
-         for model, stage, ranks, stages, accumulation, space, ratio, clipping, parameters in itertools.product(
+CROSS = [(model, stage, ranks, stages, accumulation, space, ratio, clipping, parameters) for model, stage, ranks, stages, accumulation, space, ratio, clipping, parameters in itertools.product(
              ("gpt2", "llama"), (0, 1, 2, 3), (1, 2), (1, 2), (1, 2), ("host", "nvme"), (0.8, 0.5), (0, 0.5), (False, True))
          if stages <= ranks and (stage == 0 or ranks > stages)]
-
-
 BUCKETS = {"reduce_bucket_size": 20000}  # of elements: several, of which some can stay
 
 
@@ -29,10 +26,10 @@ def keys_of(space, folder, ratio, parameters=False):
     return {**BUCKETS, "offload_optimizer": {**where, "ratio": ratio}, **(parameters_there(space, folder)["zero_optimization"] if parameters else {})}
 
 
-@pytest.mark.parametrize("case", CROSS if WHOLE else covering([(*case, *rest) for case, *rest in CROSS]), ids=str)
+@pytest.mark.parametrize("case", CROSS if WHOLE else covering(CROSS), ids=str)
 def test_a_share_leaves(tools, tmp_path, prepared, case):
     """At least the share that is asked for, and of whole parameters no more than that takes; the same bits."""
-    shape, space, ratio, clipping, parameters = case if WHOLE else (case[:5], *case[5:])
+    shape, (space, ratio, clipping, parameters) = case[:5], case[5:]
     model, micro, data = prepared(shape[0])
     plain, before = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping, "zero_optimization": BUCKETS})
     plan, after = compile_plan(tools, tmp_path, model, micro, shape, {"gradient_clipping": clipping, "zero_optimization": keys_of(space, tmp_path, ratio, parameters)})
