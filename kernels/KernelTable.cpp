@@ -56,6 +56,16 @@ double flopsOf(std::string_view kernel, const CallTypes &call) {
   return row ? costsOf(*row).flops(call) : 0;
 }
 
+double untouchedBytes(std::string_view kernel, const CallTypes &call) {
+  const std::string_view source = kernel == "slice"                                   ? "x"
+                                  : kernel == "gather" || kernel == "gather_elements" ? "data"
+                                                                                      : "";
+  if (source.empty())
+    return 0;
+  const int64_t untouched = call.elements(source) - call.elements("y");
+  return double(std::max<int64_t>(untouched, 0)) * double(byteSize(call[source].dtype));
+}
+
 //===-- CallTypes ----------------------------------------------------------===//
 
 CallTypes::CallTypes(const Invocation &invocation) : invocation_(&invocation) {

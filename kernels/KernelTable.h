@@ -93,6 +93,10 @@ int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limi
 /// names that are none.
 double flopsOf(std::string_view kernel, const CallTypes &call);
 
+/// Bytes of its operands that a call does not touch: a slice or a lookup of few rows reads what it writes, not all that
+/// it could.
+double untouchedBytes(std::string_view kernel, const CallTypes &call);
+
 /// What a row's columns of costs name. `call` has float32 where a CPU computes bfloat16 by it.
 using WorkspaceOf = int64_t(const CallTypes &call, const WorkspaceLimits &limits);
 using FlopsOf = double(const CallTypes &call);

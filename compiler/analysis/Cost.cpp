@@ -34,7 +34,9 @@ double secondsOf(const kernels::KernelRow *row, ArrayRef<kernels::TensorType> re
                  ArrayRef<kernels::TensorType> writes, double bytes, const Rates &rates) {
   Work work{.bytes = bytes};
   if (row) {
-    work.flops = kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes));
+    const kernels::CallTypes call(*row, reads, writes);
+    work.flops = kernels::flopsOf(row->name, call);
+    work.bytes -= kernels::untouchedBytes(row->name, call);
     const unsigned bits = reads.empty() ? 32 : unsigned(8 * byteSize(reads.front().dtype));
     work.kind = workKind(row->name.starts_with("attention"), bits, false);
   }

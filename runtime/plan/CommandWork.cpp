@@ -33,7 +33,7 @@ template <typename Operands> double sumOfBytes(const Operands &operands) {
 double bytesTouched(const Command &command) {
   switch (command.kind_case()) {
   case Command::kKernel:
-    return sumOfBytes(command.kernel().operands());
+    return sumOfBytes(command.kernel().operands()) - untouchedBytes(command.kernel());
   case Command::kFill:
     return double(bytesOf(command.fill().target()));
   case Command::kCopy:

@@ -44,9 +44,8 @@ uint64_t flopsPerStep(const proto::Plan &plan, const proto::ReferenceOp &op) {
   return times == 0 ? 0 : times * flopsOf(plan, op);
 }
 
-} // namespace
-
-double flopsOf(const proto::KernelCommand &kernel) {
+/// What a function of the kernel table says of a command; 0 of names that are no kernel's.
+double ofCall(const proto::KernelCommand &kernel, double (*count)(std::string_view, const kernels::CallTypes &)) {
   const kernels::KernelRow *row = kernels::findKernel(kernel.kernel());
   if (!row)
     return 0;
@@ -55,8 +54,14 @@ double flopsOf(const proto::KernelCommand &kernel) {
     if (operand.access() != proto::Operand::SCRATCH)
       (operand.access() == proto::Operand::WRITE ? writes : reads)
           .push_back({DType(operand.dtype()), Shape(operand.shape().begin(), operand.shape().end())});
-  return kernels::flopsOf(row->name, kernels::CallTypes(*row, reads, writes));
+  return count(row->name, kernels::CallTypes(*row, reads, writes));
 }
+
+} // namespace
+
+double flopsOf(const proto::KernelCommand &kernel) { return ofCall(kernel, kernels::flopsOf); }
+
+double untouchedBytes(const proto::KernelCommand &kernel) { return ofCall(kernel, kernels::untouchedBytes); }
 
 uint64_t matmulFlopsPerStep(const proto::Plan &plan) {
   uint64_t sum = 0;

@@ -169,6 +169,17 @@ TEST(KernelTable, CountsFlops) {
   EXPECT_EQ(flopsOf("softmax", CallTypes(*findKernel("softmax"), inputs, results)), 0);
 }
 
+TEST(KernelTable, CountsBytesThatCallsDoNotTouch) {
+  const TensorType table{DType::F32, {50, 8}}, few{DType::I64, {3}}, rows{DType::F32, {3, 8}};
+  const std::vector<TensorType> lookup = {table, few}, rowsAlone = {rows};
+  EXPECT_EQ(untouchedBytes("gather", CallTypes(*findKernel("gather"), lookup, rowsAlone)), 47 * 8 * 4);
+  const TensorType many{DType::I64, {60}}, more{DType::F32, {60, 8}};
+  const std::vector<TensorType> repeated = {table, many}, moreAlone = {more}, tableAlone = {table};
+  EXPECT_EQ(untouchedBytes("gather", CallTypes(*findKernel("gather"), repeated, moreAlone)), 0);
+  EXPECT_EQ(untouchedBytes("slice", CallTypes(*findKernel("slice"), tableAlone, rowsAlone)), 47 * 8 * 4);
+  EXPECT_EQ(untouchedBytes("transpose", CallTypes(*findKernel("transpose"), tableAlone, tableAlone)), 0);
+}
+
 } // namespace
 
 } // namespace ds::kernels::test
