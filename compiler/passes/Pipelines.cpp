@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <functional>
+#include <limits>
 
 using namespace mlir;
 
@@ -157,20 +158,17 @@ void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createVerifyOverlappedForm());
 }
 
-void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
-  // What is computed is settled, and what it needs of scratch; where it lies is not.
-  pm.addPass(createSelectKernels({.device = options.device,
-                                  .tf32 = options.tf32,
-                                  .threads = options.threads,
-                                  .workspaceBytesPerThread = options.workspaceBytesPerThread}));
-  // Right and slow: a buffer a value, a copy wherever a value is wanted in a certain place, one command after another.
-  pm.addPass(createAllocateBuffers({.device = options.device}));
-  // While all runs on one queue: another is only a matter of events then.
+/// State and parameters lie elsewhere.
+static void buildOffloadPipeline(OpPassManager &pm, const CompileOptions &options) {
   const OffloadOptions &offload = options.offload;
   if (!offload.optimizer.empty() && offload.optimizerStays > 0)
     pm.addPass(createKeepOptimizerState({.share = offload.optimizerStays}));
+  if (!offload.parameters.empty() && offload.optimizer.empty())
+    addOptional(pm, options, createSplitUpdates({.elements = std::numeric_limits<int64_t>::max(), .parameters = true}));
   if (!offload.parameters.empty())
-    pm.addPass(createOffloadParameters({.space = offload.parameters, .hostUpdates = !offload.optimizer.empty()}));
+    pm.addPass(createOffloadParameters({.space = offload.parameters,
+                                        .hostUpdates = !offload.optimizer.empty(),
+                                        .hostLookups = options.device == kernels::Device::Cpu}));
   else if (offload.optimizer == "host") // a file would be read twice a step; updates need them in host memory anyway
     pm.addPass(createOffloadParameters({.space = offload.optimizer, .forStep = true}));
   if (!offload.optimizer.empty()) {
@@ -183,16 +181,33 @@ void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
     addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer, .speculates = offload.speculates}));
     pm.addPass(createOffloadGradients({.space = offload.gradientsInFiles ? "nvme" : "host"}));
     pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
-    if (offload.speculates) // the tail of a step finds old state in the files
-      pm.addPass(createKeepOldState());
-    if (!offload.sparesHostMemory) // what is read early waits there
-      addOptional(pm, options, createReadAhead());
   }
+  // Where all lies is settled.
+  if (!offload.optimizer.empty() || !offload.parameters.empty())
+    pm.addPass(createRunOnHost());
+  if (offload.optimizer.empty())
+    return;
+  if (offload.speculates) // the tail of a step finds old state in the files
+    pm.addPass(createKeepOldState());
+  if (!offload.sparesHostMemory) // what is read early waits there
+    addOptional(pm, options, createReadAhead());
+}
+
+void buildLowerPipeline(OpPassManager &pm, const CompileOptions &options) {
+  // What is computed is settled, and what it needs of scratch; where it lies is not.
+  pm.addPass(createSelectKernels({.device = options.device,
+                                  .tf32 = options.tf32,
+                                  .threads = options.threads,
+                                  .workspaceBytesPerThread = options.workspaceBytesPerThread}));
+  // Right and slow: a buffer a value, a copy wherever a value is wanted in a certain place, one command after another.
+  pm.addPass(createAllocateBuffers({.device = options.device}));
+  // While all runs on one queue: another is only a matter of events then.
+  buildOffloadPipeline(pm, options);
   // Now less: while routines are straight lines, so that a look at two buffers' uses decides.
   addOptional(pm, options, createElideCopies());
   // What is stored has its place now; only what is read last anyway gives its bytes away.
   const bool reorders = !llvm::is_contained(options.without, "ds-order-for-memory");
-  const double patience = offload.sparesHostMemory ? 1 : 8;
+  const double patience = options.offload.sparesHostMemory ? 1 : 8;
   addOptional(pm, options,
               createReuseDyingOperands({.alignment = options.alignment, .reorders = reorders, .patience = patience}));
   // Last: events order what buffers are used for, and nothing may use them otherwise from here on.

@@ -111,7 +111,7 @@ def small(exported):
 def test_what_cannot_be_hidden_stays(tools, tmp_path, small, case):
     """As much as that takes: of the rest at least 80 % is hidden, and the step is shorter than where all leaves."""
     ratio, why, report = compile_auto(tools, tmp_path, small, *case)
-    assert 0.5 <= ratio < 1 and "shorter" in why
+    assert 0.4 <= ratio < 1 and "shorter" in why
     times = report["ranks_detail"][0]["transfer_times"]
     assert times["hidden"] >= 0.8, times["hidden"]
     assert times["alone_seconds"] <= times["compute_seconds"]

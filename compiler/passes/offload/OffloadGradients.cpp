@@ -1,12 +1,12 @@
 //===- OffloadGradients.cpp - gradients leave as soon as they are computed ---===//
 //
 // 1. A gradient whose update the host will make lies in host memory or on NVMe: the kernels of its update are left to
-//    ds-offload-optimizer, which runs them where it lies.
+//    ds-run-on-host, which runs them where it lies.
 // 2. What else names it uses a buffer in device memory: a copy takes back what it writes, another brings what it reads
 //    of micro-batches before. Commands of one routine that touch the same bytes share that buffer: contributions to a
 //    bucket and the reduction that follows them. A reduce_scatter adds rank by rank onto the owner's slice, so the
 //    slice comes, and keeps its order of sums.
-// 3. An addition that is alone is left to ds-offload-optimizer, too: what is added leaves, and the host adds it.
+// 3. An addition that is alone is left to ds-run-on-host, too: what is added leaves, and the host adds it.
 // 4. What one call of one routine makes needs neither: its sum begins with zeros in device memory, and its squares for
 //    the norm are taken there, before it leaves.
 // 5. What cannot be away by the end of that routine leaves while the host makes the other updates.

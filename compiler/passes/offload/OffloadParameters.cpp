@@ -3,12 +3,11 @@
 // 1. Buffers of weights move to the arena of host memory or NVMe; what is small, or named by another command than a
 //    kernel or a collective, stays.
 // 2. A command that names one uses a buffer in device memory: a copy brings what it reads, another takes back what it
-//    writes. An update that the host makes anyway is left to ds-offload-optimizer, which finds its parameter there, and
+//    writes. An update that the host makes anyway is left to ds-run-on-host, which finds its parameter there, and
 //    so is a lookup of few rows: they alone come to the device.
 // 3. What is read comes while the parameter before it is used: one is in use, one is on its way. So device memory holds
-//    the parameters of two commands. What takes longer than that over the machine's links comes earlier. The largest of
-//    the device's updates stands in the middle of them, so that others hide its ways; and what the forward of a
-//    micro-batch reads last and its backward first is held in between.
+//    the parameters of two commands. What takes longer than that over the machine's links comes earlier. What the
+//    forward of a micro-batch reads last and its backward first is held in between.
 // 4. Where all micro-batches go through a layer before the next one (StepStart.h), what its forwards read comes once
 //    for all of them, beside those of the layer before, and so does what its backwards read. Device memory then holds
 //    the parameters of two layers.
@@ -61,28 +60,39 @@ void bringWhole(OpBuilder &members, plan::CommandOpInterface command, unsigned i
   copyTensor(comes, command, all, from, {near});
 }
 
+/// The first op of a routine behind lookups on the host before which nothing that comes is used: their rows come first.
+Operation *behindLookups(plan::RoutineOp routine, llvm::function_ref<bool(Value)> isAway,
+                         llvm::function_ref<bool(plan::CommandOpInterface, Value)> isLeft) {
+  Operation *front = &routine.getBody().front().front();
+  for (auto command : routine.getOps<plan::CommandOpInterface>())
+    for (Value buffer : command.getBuffers()) {
+      if (!isAway(buffer))
+        continue;
+      if (!isLeft(command, buffer))
+        return front;
+      front = command->getNextNode() ? command->getNextNode() : front;
+    }
+  return front;
+}
+
 /// Moves the parameters of one role.
 class ParameterMove {
 public:
-  ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates)
+  ParameterMove(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostUpdates, bool hostLookups)
       : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostUpdates_(hostUpdates),
-        link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")), groups_(role) {}
+        hostLookups_(hostLookups), link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")),
+        groups_(role) {}
 
   void run() {
-    moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) {
-      return isStateOf(buffer, plan::Category::Weights, leastBytes_, llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
-    });
+    moved_ = moveBuffers(role_, space_, [&](plan::BufferOp buffer) { return isParameterAway(buffer, leastBytes_); });
     for (size_t group = 0; group < groups_.routines().size(); ++group)
       bringForGroup(group, groups_.routines()[group]);
     if (groups_.empty())
       held_ = findHeld(
           role_, [&](plan::RoutineOp routine) { return usersIn(routine); },
           [&](Value buffer) { return isMoved(buffer); });
-    for (auto routine : role_.getOps<plan::RoutineOp>()) {
-      if (routine.getPhase() == plan::Phase::Update)
-        centreLargest(routine);
+    for (auto routine : role_.getOps<plan::RoutineOp>())
       bringParameters(routine);
-    }
   }
 
 private:
@@ -125,11 +135,9 @@ private:
 
   /// Whether the host runs it, where the parameter lies.
   bool isLeft(plan::CommandOpInterface command) const {
-    if (!hostUpdates_)
-      return false;
     const std::optional<unsigned> table = lookedUpIn(command);
-    return (isUpdate(command) && !stays(command)) ||
-           (table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
+    return (hostUpdates_ && isUpdate(command) && !stays(command)) ||
+           (hostLookups_ && table && isMoved(command.getBuffers()[*table]) && space_ == plan::MemorySpace::Host);
   }
 
   /// Commands that use a parameter in device memory.
@@ -142,33 +150,18 @@ private:
     return users;
   }
 
-  /// The largest update stands in the middle of those that the device makes: then others hide how its parameter comes,
-  /// and how it goes back.
-  void centreLargest(plan::RoutineOp routine) {
-    SmallVector<plan::CommandOpInterface> updates = usersIn(routine);
-    llvm::erase_if(updates, [](plan::CommandOpInterface user) { return !isUpdate(user); });
-    if (updates.size() < 3)
-      return;
-    const auto elements = [](plan::CommandOpInterface update) { return update.getTensor(0).getNumElements(); };
-    auto largest = *llvm::max_element(updates, [&](const auto &a, const auto &b) { return elements(a) < elements(b); });
-    auto middle = updates[updates.size() / 2];
-    const bool isBehind = middle->isBeforeInBlock(largest);
-    Operation *first = isBehind ? middle : largest, *last = isBehind ? largest : middle;
-    for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode())
-      if (auto other = dyn_cast<plan::CommandOpInterface>(op); other && other != largest && conflict(other, largest))
-        return;
-    isBehind ? largest->moveBefore(middle) : largest->moveAfter(middle);
-  }
-
   void bringParameters(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     const SmallVector<plan::CommandOpInterface> users = usersIn(routine);
     const SmallVector<Starts> latest = latestStarts(routine, users);
-    Operation *before = &routine.getBody().front().front(), *last = before; // the users of the two parameters before
+    Operation *front = behindLookups(
+        routine, [&](Value buffer) { return isMoved(buffer); },
+        [&](plan::CommandOpInterface command, Value) { return isLeft(command); });
+    Operation *before = front, *last = front; // the users of the two parameters before
     for (auto [user, starts] : llvm::zip(users, latest)) {
       plan::CommandOpInterface command = user;
       const bool isKnown = !readsWhatIsWritten(command);
-      Operation *come = earlier(starts.come, last);
+      Operation *come = later(earlier(starts.come, last), front);
       bring(command, isKnown ? earlier(earlier(starts.read, before), come) : command.getOperation(),
             isKnown ? come : command.getOperation());
       before = last;
@@ -183,12 +176,13 @@ private:
       return isMoved(buffer) && llvm::any_of(buffer.getUses(), [&](OpOperand &use) {
                auto other = dyn_cast<plan::CommandOpInterface>(use.getOwner());
                return other && other->getBlock() == command->getBlock() && other->isBeforeInBlock(command) &&
-                      other.writes(use.getOperandNumber());
+                      other.writes(use.getOperandNumber()) && conflict(other, command);
              });
     });
   }
 
   static Operation *earlier(Operation *a, Operation *b) { return a->isBeforeInBlock(b) ? a : b; }
+  static Operation *later(Operation *a, Operation *b) { return earlier(a, b) == a ? b : a; }
 
   /// In front of which ops the copies have to begin at the latest that bring what a command reads.
   struct Starts {
@@ -256,7 +250,7 @@ private:
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
-  const bool hostUpdates_;
+  const bool hostUpdates_, hostLookups_;
   const LinkSpeed link_, nvme_;
   LayerGroups groups_;
   llvm::DenseMap<Value, Value> nearBefore_;     // what the group before reads, by buffer; looked up
@@ -269,8 +263,9 @@ private:
 /// program, and the host updates it where it lies.
 class StepParameters {
 public:
-  StepParameters(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes)
-      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), groups_(role) {}
+  StepParameters(plan::RoleOp role, plan::MemorySpace space, int64_t leastBytes, bool hostLookups)
+      : role_(role), members_(role.getContext()), space_(space), leastBytes_(leastBytes), hostLookups_(hostLookups),
+        groups_(role) {}
 
   void run() {
     const llvm::SetVector<Operation *> moved =
@@ -311,7 +306,7 @@ private:
   /// several micro-batches, its rows would come behind all that comes at the start.
   bool isLeft(plan::CommandOpInterface command, Value away) const {
     const std::optional<unsigned> table = lookedUpIn(command);
-    return isHostUpdate(command) || (table && command.getBuffers()[*table] == away &&
+    return isHostUpdate(command) || (hostLookups_ && table && command.getBuffers()[*table] == away &&
                                      space_ == plan::MemorySpace::Host && isCalledOnce(command));
   }
 
@@ -354,7 +349,10 @@ private:
   void useNear(plan::RoutineOp routine) {
     members_.setInsertionPoint(routine);
     const Attribute name = routine.getSymNameAttr();
-    Operation *front = frontOf(routine), *before = front, *last = front;
+    Operation *front = behindLookups(
+        routine, [&](Value buffer) { return near_.contains(buffer.getDefiningOp()); },
+        [&](plan::CommandOpInterface command, Value away) { return isLeft(command, away); });
+    Operation *before = front, *last = front;
     llvm::DenseSet<Value> there;
     for (auto command : llvm::to_vector(routine.getOps<plan::CommandOpInterface>()))
       for (unsigned index = 0; index < command.getBuffers().size(); ++index) {
@@ -378,24 +376,11 @@ private:
       }
   }
 
-  /// The first op of a routine behind lookups before which nothing that comes is used: their rows come first.
-  Operation *frontOf(plan::RoutineOp routine) const {
-    Operation *front = &routine.getBody().front().front();
-    for (auto command : routine.getOps<plan::CommandOpInterface>())
-      for (Value away : command.getBuffers()) {
-        if (!near_.contains(away.getDefiningOp()))
-          continue;
-        if (!isLeft(command, away))
-          return front;
-        front = command->getNextNode() ? command->getNextNode() : front;
-      }
-    return front;
-  }
-
   plan::RoleOp role_;
   OpBuilder members_; // where buffers go
   const plan::MemorySpace space_;
   const int64_t leastBytes_;
+  const bool hostLookups_;
   LayerGroups groups_;
   llvm::DenseMap<Operation *, Value> near_; // by buffer; looked up
   // Routines that use a buffer first, by buffer; looked up.
@@ -411,9 +396,9 @@ struct OffloadParameters : ds::impl::OffloadParametersBase<OffloadParameters> {
       return signalPassFailure();
     for (auto role : getOperation().getOps<plan::RoleOp>())
       if (forStep)
-        StepParameters(role, *where, leastBytes).run();
+        StepParameters(role, *where, leastBytes, hostLookups).run();
       else
-        ParameterMove(role, *where, leastBytes, hostUpdates).run();
+        ParameterMove(role, *where, leastBytes, hostUpdates, hostLookups).run();
   }
 };
 

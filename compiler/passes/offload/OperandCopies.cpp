@@ -110,6 +110,10 @@ bool ds::isStateAway(plan::BufferOp buffer, int64_t leastBytes) {
   return !buffer.getStays() && isStateOf(buffer, plan::Category::Optimizer, leastBytes, llvm::IsaPred<plan::KernelOp>);
 }
 
+bool ds::isParameterAway(plan::BufferOp buffer, int64_t leastBytes) {
+  return isStateOf(buffer, plan::Category::Weights, leastBytes, llvm::IsaPred<plan::KernelOp, plan::CollectiveOp>);
+}
+
 bool ds::isUpdate(Operation *op) {
   if (!isa<plan::KernelOp>(op))
     return false;

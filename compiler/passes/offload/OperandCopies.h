@@ -36,6 +36,9 @@ bool isStateOf(plan::BufferOp buffer, plan::Category category, int64_t leastByte
 /// and does not stay (ds-keep-optimizer-state).
 bool isStateAway(plan::BufferOp buffer, int64_t leastBytes);
 
+/// Whether a buffer is a parameter that ds-offload-parameters moves: what is large.
+bool isParameterAway(plan::BufferOp buffer, int64_t leastBytes);
+
 /// Of a kernel that reads and writes a parameter.
 bool isUpdate(mlir::Operation *op);
 

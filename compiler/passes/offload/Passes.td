@@ -52,7 +52,7 @@ def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect", ":
       }
     }
     ```
-    An update that `ds-offload-optimizer` will run on the host leaves the routine of the update for the backward, if that is
+    An update that `ds-run-on-host` will run on the host leaves the routine of the update for the backward, if that is
     called once in a step and just before it, and if the update needs nothing of the step but its own gradient: no norm of all
     gradients, by which they are clipped or a step is left out. It stands behind the last command that touches the same bytes.
     Where operands have to come to the host, two updates are under way at once, three with a file.
@@ -266,9 +266,9 @@ def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"
       }
     }
     ```
-    A gradient of at least `least-bytes` whose update `ds-offload-optimizer` will run on the host, since it has state of as many
+    A gradient of at least `least-bytes` whose update `ds-run-on-host` will run on the host, since it has state of as many
     bytes, lies in host memory or in space nvme. What computes it writes a buffer in device memory, from where it leaves at once.
-    Kernels of the update, and additions to sums of micro-batches, are left to `ds-offload-optimizer`, which runs them where the
+    Kernels of the update, and additions to sums of micro-batches, are left to `ds-run-on-host`, which runs them where the
     gradient lies; a reduction over the ranks has the owner's slice brought, adds to it, and takes it back. The gradient of a
     lookup (gather_grad), where it is larger than the rows that it is made of, and the sums that it is a part of are left to it,
     too. Where all micro-batches go through a layer before the next one (accumulate-by-layer), the sum of them is made in device
@@ -281,7 +281,7 @@ def OffloadGradients : DsPass<"ds-offload-gradients", ["::ds::plan::PlanDialect"
 }
 
 def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"]> {
-  let summary = "keep moments in host memory, and update there";
+  let summary = "keep moments in host memory";
   let description = [{
     ```mlir
     plan.role @r ranks [0, 0] {
@@ -302,20 +302,13 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
       %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
       %g = plan.buffer "g" in @device bytes 4096 scope plan category gradients slots 1 of @g
       %m = plan.buffer "m" in @host bytes 4096 scope plan category optimizer slots 1 of @m
-      %there = plan.buffer "w" in @host bytes 4096 scope call category communication slots 1
-      %sum = plan.buffer "g" in @host bytes 4096 scope call category communication slots 1
       plan.routine @update phase update {
-        plan.copy(%w, %there) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
-        plan.copy(%g, %sum) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
-        plan.kernel "sgd" {}(%there, %sum, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
-        plan.copy(%there, %w) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
       }
     }
     ```
-    Optimizer state of at least `least-bytes` that only kernels name lies in host memory. What such a kernel reads of device memory is
-    copied to the host, and what it writes there is copied back; `ds-order-queues` puts it on a queue of the host's. Outside of the
-    update what is read leaves as soon as it is written, and what an update takes beside while the one before it waits. State in space
-    nvme is copied to the host and back likewise. Cf. offload_optimizer of DeepSpeed (ZeRO-Offload, ZeRO-Infinity).
+    Optimizer state of at least `least-bytes` that only kernels name lies in host memory, or in space nvme. `ds-run-on-host` moves
+    the updates that name it. Cf. offload_optimizer of DeepSpeed (ZeRO-Offload, ZeRO-Infinity).
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where state lies: host or nvme">,
@@ -464,12 +457,12 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     Parameters of at least `least-bytes` that only kernels and collectives name lie in host memory, or in space nvme, from where
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
     Where all micro-batches go through a layer before the next one (accumulate-by-layer), it comes once for them, beside the layer
-    before. With `host-updates`, what reads and writes a parameter is left to `ds-offload-optimizer`. With `for-step` only parameters move
-    whose updates that pass will run on the host; each comes in front of its first use in a run of a program, and stays in device
+    before. With `host-updates`, what reads and writes a parameter is left to `ds-run-on-host`. With `for-step` only parameters move
+    whose updates the host makes; each comes in front of its first use in a run of a program, and stays in device
     memory to the last one: so it goes one way in a step, beside the forward. Where a step calls the routine that uses it first
     several times, it comes at the start of the step, in a routine of its own, whose call is of the last micro-batch: its events
-    say at once that it is there for all; by layers, at the start of the layer before. What reads few rows of a parameter in host memory (gather) is left to
-    `ds-offload-optimizer` likewise, in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
+    say at once that it is there for all; by layers, at the start of the layer before. With `host-lookups`, what reads few rows of a parameter in host memory (gather) is
+    left to `ds-run-on-host` likewise; with `for-step` in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
     parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
     does not.
   }];
@@ -477,8 +470,49 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     Option<"space", "space", "std::string", "\"host\"", "where parameters lie: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller parameters stay">,
     Option<"hostUpdates", "host-updates", "bool", "false", "the host makes the updates">,
+    Option<"hostLookups", "host-lookups", "bool", "true", "the host looks few rows up, and they alone come">,
     Option<"forStep", "for-step", "bool", "false", "what the host updates comes once a run of a program, and stays for it">,
   ];
+}
+
+def RunOnHost : DsPass<"ds-run-on-host", ["::ds::plan::PlanDialect"]> {
+  let summary = "kernels run where what they use lies";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %g = plan.buffer "g" in @device bytes 4096 scope plan category gradients slots 1 of @g
+      %m = plan.buffer "m" in @host bytes 4096 scope plan category optimizer slots 1 of @m
+      plan.routine @update phase update {
+        plan.kernel "sgd" {}(%w, %g, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+      }
+    }
+    // becomes
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @device bytes 4096 scope plan category weights slots 1 of @w
+      %g = plan.buffer "g" in @device bytes 4096 scope plan category gradients slots 1 of @g
+      %m = plan.buffer "m" in @host bytes 4096 scope plan category optimizer slots 1 of @m
+      %there = plan.buffer "w" in @host bytes 4096 scope call category communication slots 1
+      %sum = plan.buffer "g" in @host bytes 4096 scope call category communication slots 1
+      plan.routine @update phase update {
+        plan.copy(%w, %there) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.copy(%g, %sum) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+        plan.kernel "sgd" {}(%there, %sum, %m) : [tensor<1024xf32>, tensor<1024xf32>, tensor<1024xf32>] access [3, 1, 3] at [0, 0, 0] on @compute
+        plan.copy(%there, %w) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+    }
+    ```
+    A kernel that names a buffer in host memory or in space nvme runs on the host: updates of state that lies there, lookups of
+    few rows, sums of gradients. What it reads of device memory, or of files, is copied to the host, and what it writes there is
+    copied back; `ds-order-queues` puts it on a queue of the host's. Outside of the update what is read leaves as soon as it is
+    written, and what an update takes beside while the one before it waits.
+  }];
 }
 
 def SplitUpdates : DsPass<"ds-split-updates", ["::ds::plan::PlanDialect"]> {
@@ -508,15 +542,18 @@ def SplitUpdates : DsPass<"ds-split-updates", ["::ds::plan::PlanDialect"]> {
       }
     }
     ```
-    An update that `ds-offload-optimizer` will run on the host, and that is element by element (all but Lamb's), is cut into pieces.
+    An update that `ds-run-on-host` will run on the host, and that is element by element (all but Lamb's), is cut into pieces.
     So of a large one less lies in host memory at once, and a piece is read from its file while others are computed and written.
     A piece has so many elements that copying it takes 16 times the latency of the drive (`dist.links`; 2^20 where that is unknown),
-    and that a role has some 512 of them at most; a multiple of 2^16. `elements` may ask for less.
+    and that a role has some 512 of them at most; a multiple of 2^16. `elements` may ask for less. With `parameters`, updates are cut
+    that the device makes and whose parameters `ds-offload-parameters` will move: by the link between device and host, into some 64
+    pieces at most. So no large parameter has to come before its update begins, or to leave behind the last.
     Cf. sub_group_size of DeepSpeed (ZeRO-Infinity).
   }];
   let options = [
     Option<"elements", "elements", "int64_t", "0", "most of a piece, whatever the drive; no default">,
-    Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state stay">,
+    Option<"leastBytes", "least-bytes", "int64_t", "4096", "updates of smaller state, or parameters, stay">,
+    Option<"parameters", "parameters", "bool", "false", "updates of parameters that lie elsewhere, not of state">,
   ];
 }
 

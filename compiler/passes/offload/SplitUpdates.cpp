@@ -2,8 +2,9 @@
 //
 // An update of the host's whose state lies in a file is cut into pieces, where it is element by element. Then a piece
 // is read while the one before is computed and the one before that is written (ds-order-queues), as with DeepSpeed's
-// sub_group_size, and host memory holds the operands of three pieces. A piece is as small as the drive's latency and
-// the number of commands allow.
+// sub_group_size, and host memory holds the operands of three pieces. With `parameters` it is an update of the device's
+// whose parameter lies elsewhere, and device memory holds pieces of that. A piece is as small as the latency of the
+// drive or link and the number of commands allow.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/Cost.h"
@@ -28,12 +29,13 @@ using namespace ds;
 
 namespace {
 
-/// A copy of a piece takes so many times the latency of the drive.
+/// A copy of a piece takes so many times the latency of the drive or link.
 constexpr double latencies = 16;
-/// Elements of a piece where the drive's speed is unknown, and what pieces are a multiple of: 256 KiB of float32.
+/// Elements of a piece where the speed is unknown, and what pieces are a multiple of: 256 KiB of float32.
 constexpr int64_t unknownSpeed = 1 << 20, granule = 1 << 16;
-/// Of a role, about: the commands around a piece are some nine.
-constexpr int64_t mostPieces = 512;
+/// Of a role, about: the commands around a piece of the host's are some nine. A piece of a GPU's is a launch of its
+/// own.
+constexpr int64_t mostPieces = 512, mostDevicePieces = mostPieces / 8;
 
 /// Whether what becomes of an element depends on it alone.
 bool isByElement(plan::KernelOp kernel) {
@@ -77,23 +79,27 @@ struct SplitUpdates : ds::impl::SplitUpdatesBase<SplitUpdates> {
   SmallVector<plan::CommandOpInterface> updatesIn(plan::RoleOp role) const {
     SmallVector<plan::CommandOpInterface> updates;
     role.walk([&](plan::KernelOp kernel) {
-      if (isUpdate(kernel) && isByElement(kernel) && llvm::any_of(kernel->getOperands(), [&](Value operand) {
-            return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes);
-          }))
+      const auto names = [&](bool (*isAway)(plan::BufferOp, int64_t)) {
+        return llvm::any_of(kernel->getOperands(),
+                            [&](Value operand) { return isAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes); });
+      };
+      const bool runsOnHost = !parameters && names(isStateAway), runsOnDevice = parameters && names(isParameterAway);
+      if (isUpdate(kernel) && isByElement(kernel) && (runsOnHost || runsOnDevice))
         updates.push_back(cast<plan::CommandOpInterface>(kernel.getOperation()));
     });
     return updates;
   }
 
-  static int64_t elementsOfPiece(plan::RoleOp role, ArrayRef<plan::CommandOpInterface> updates) {
-    const LinkSpeed drive = linkSpeed(role, "host-nvme");
+  int64_t elementsOfPiece(plan::RoleOp role, ArrayRef<plan::CommandOpInterface> updates) const {
+    const LinkSpeed link = linkSpeed(role, parameters ? "device-host" : "host-nvme");
     int64_t all = 0;
     for (plan::CommandOpInterface update : updates)
       all += elementsOf(update);
-    const int64_t least = drive.bytesPerSecond > 0
-                              ? int64_t(latencies * drive.latency * drive.bytesPerSecond / sizeof(float))
+    const int64_t least = link.bytesPerSecond > 0
+                              ? int64_t(latencies * link.latency * link.bytesPerSecond / sizeof(float))
                               : unknownSpeed;
-    return int64_t(llvm::alignTo(uint64_t(std::max({least, all / mostPieces, granule})), uint64_t(granule)));
+    const int64_t share = all / (parameters ? mostDevicePieces : mostPieces);
+    return int64_t(llvm::alignTo(uint64_t(std::max({least, share, granule})), uint64_t(granule)));
   }
 
   static int64_t elementsOf(plan::CommandOpInterface update) { return update.getTensor(0).getNumElements(); }

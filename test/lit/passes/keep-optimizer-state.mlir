@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-keep-optimizer-state=share=0.6 | FileCheck %s
 // RUN: ds-opt %s --ds-keep-optimizer-state=share=1 | FileCheck %s --check-prefix=ALL
-// RUN: ds-opt %s --ds-keep-optimizer-state=share=0.6 --ds-offload-parameters="space=host for-step=true" --ds-offload-gradients --ds-offload-optimizer | FileCheck %s --check-prefix=LEFT
-// RUN: ds-opt %s --ds-keep-optimizer-state=share=0.6 --ds-offload-parameters="space=host host-updates=true" --ds-offload-optimizer | FileCheck %s --check-prefix=AWAY
+// RUN: ds-opt %s --ds-keep-optimizer-state=share=0.6 --ds-offload-parameters="space=host for-step=true" --ds-offload-gradients --ds-offload-optimizer --ds-run-on-host | FileCheck %s --check-prefix=LEFT
+// RUN: ds-opt %s --ds-keep-optimizer-state=share=0.6 --ds-offload-parameters="space=host host-updates=true" --ds-offload-optimizer --ds-run-on-host | FileCheck %s --check-prefix=AWAY
 
 // Tests that a share of 0.6, of 45,056 bytes in all, keeps the state of the parameter that the forward uses first; not of the next, which is
 // too large for what is left; and of the one behind it. Both moments of a parameter stay or leave together; small ones are left out.

@@ -1,6 +1,6 @@
-// RUN: ds-opt %s --ds-offload-parameters="least-bytes=64 host-updates" --ds-advance-updates=least-bytes=64 --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 | FileCheck %s
-// RUN: ds-opt %s --ds-offload-parameters="least-bytes=64 host-updates" --ds-advance-updates=least-bytes=64 --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 --ds-order-queues | FileCheck %s --check-prefix=QUEUES
-// RUN: ds-opt %s "--ds-advance-updates=least-bytes=64 space=nvme" "--ds-offload-gradients=least-bytes=64 space=nvme" "--ds-offload-optimizer=least-bytes=64 space=nvme" | FileCheck %s --check-prefix=NVME
+// RUN: ds-opt %s --ds-offload-parameters="least-bytes=64 host-updates" --ds-advance-updates=least-bytes=64 --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 --ds-run-on-host | FileCheck %s
+// RUN: ds-opt %s --ds-offload-parameters="least-bytes=64 host-updates" --ds-advance-updates=least-bytes=64 --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 --ds-run-on-host --ds-order-queues | FileCheck %s --check-prefix=QUEUES
+// RUN: ds-opt %s "--ds-advance-updates=least-bytes=64 space=nvme" "--ds-offload-gradients=least-bytes=64 space=nvme" "--ds-offload-optimizer=least-bytes=64 space=nvme" --ds-run-on-host | FileCheck %s --check-prefix=NVME
 
 // Tests two layers that two micro-batches go through one after another: what a layer reads comes once for both, in the start before the
 // layer in front of it, and v for the forward and the backward, which follow each other; a gradient is summed on the device from zeros

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 | FileCheck %s
+// RUN: ds-opt %s --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 --ds-run-on-host | FileCheck %s
 
 // Tests a table that is used twice: its gradient is the sum of one that is computed first and one that is made of few rows. The first
 // leaves as soon as it is there; the rows leave, and the host makes the second and the sum, in the same order.

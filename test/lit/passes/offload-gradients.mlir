@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-offload-gradients=least-bytes=64 | FileCheck %s
 // RUN: ds-opt %s "--ds-offload-gradients=least-bytes=64 space=nvme" | FileCheck %s --check-prefix=NVME
-// RUN: ds-opt %s --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 --ds-order-queues | FileCheck %s --check-prefix=QUEUES
+// RUN: ds-opt %s --ds-offload-gradients=least-bytes=64 --ds-offload-optimizer=least-bytes=64 --ds-run-on-host --ds-order-queues | FileCheck %s --check-prefix=QUEUES
 
 // Tests what leaves: gradients of updates that the host will make, in their own type; not those of small state, nor what a
 // message carries.

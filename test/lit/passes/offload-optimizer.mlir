@@ -1,6 +1,6 @@
-// RUN: ds-opt %s --ds-offload-optimizer=least-bytes=64 | FileCheck %s
-// RUN: ds-opt %s --ds-offload-optimizer=least-bytes=64 --ds-order-queues | FileCheck %s --check-prefix=QUEUES
-// RUN: ds-opt %s "--ds-offload-optimizer=least-bytes=64 space=nvme" --ds-order-queues | FileCheck %s --check-prefix=NVME
+// RUN: ds-opt %s --ds-offload-optimizer=least-bytes=64 --ds-run-on-host | FileCheck %s
+// RUN: ds-opt %s --ds-offload-optimizer=least-bytes=64 --ds-run-on-host --ds-order-queues | FileCheck %s --check-prefix=QUEUES
+// RUN: ds-opt %s "--ds-offload-optimizer=least-bytes=64 space=nvme" --ds-run-on-host --ds-order-queues | FileCheck %s --check-prefix=NVME
 
 // Tests that moments lie in host memory where they are large enough; that their updates read copies there, a scalar's made
 // once, a slice's at the place of the rank; and that what is written is copied back.

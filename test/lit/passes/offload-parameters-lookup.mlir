@@ -1,6 +1,8 @@
-// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step" --ds-offload-optimizer=least-bytes=64 | FileCheck %s
-// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 | FileCheck %s --check-prefix=EACH
-// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step" --ds-offload-optimizer=least-bytes=64 --ds-order-queues | FileCheck %s --check-prefix=QUEUES
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step" --ds-offload-optimizer=least-bytes=64 --ds-run-on-host | FileCheck %s
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 --ds-run-on-host | FileCheck %s --check-prefix=EACH
+// RUN: ds-opt %s --ds-offload-parameters=least-bytes=64 --ds-run-on-host | FileCheck %s --check-prefix=EACH
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-lookups=false" | FileCheck %s --check-prefix=DEVICE
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step" --ds-offload-optimizer=least-bytes=64 --ds-run-on-host --ds-order-queues | FileCheck %s --check-prefix=QUEUES
 
 // Tests that the host looks up few rows of a table that lies there: the indices leave, the rows come, and what is used later comes
 // behind them. A lookup of more rows than the table has is the device's.
@@ -17,7 +19,15 @@
 // EACH:        plan.routine @forward
 // EACH:          plan.kernel "gather" {{.*}}(%[[W:[a-z0-9]+]], %[[THERE:[a-z0-9]+]], %[[ROWS:[a-z0-9]+]])
 // EACH-NEXT:     plan.copy(%[[ROWS]], %{{.*}})
-// EACH-NEXT:     plan.kernel "gather"
+// EACH-NEXT:     plan.copy(%[[W]], %[[ALL:[a-z0-9]+]])
+// EACH-NEXT:     plan.kernel "gather" {{.*}}(%[[ALL]],
+
+// Tests that the device looks up where no kernel may run on the host.
+// DEVICE:      plan.routine @forward
+// DEVICE-NEXT:   plan.copy(%[[W:[a-z0-9]+]],
+// DEVICE-NEXT:   plan.copy(%[[W]],
+// DEVICE-NEXT:   plan.kernel "gather"
+// DEVICE-NEXT:   plan.kernel "gather"
 
 // QUEUES:      plan.routine @forward
 // QUEUES:        plan.copy{{.*}} on @evict

@@ -2,7 +2,7 @@
 // RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 space=nvme" | FileCheck %s --check-prefix=NVME
 // RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step" | FileCheck %s --check-prefix=STEP
 // RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 for-step space=nvme" | FileCheck %s --check-prefix=STEP-NVME
-// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 | FileCheck %s --check-prefix=HOST
+// RUN: ds-opt %s "--ds-offload-parameters=least-bytes=64 host-updates" --ds-offload-optimizer=least-bytes=64 --ds-run-on-host | FileCheck %s --check-prefix=HOST
 
 // Tests that parameters lie in host memory where they are large enough; that what a command reads of one comes while the
 // command before uses another, a slice's from the place of the rank, also what an update writes; and that what is written goes back.
