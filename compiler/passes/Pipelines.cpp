@@ -111,9 +111,35 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createVerifyDistForm());
 }
 
+/// Whether one launch for many parameters is worth their lying side by side: on GPUs, unless state of single ones lies
+/// elsewhere, or an update needs the norm of its parameter.
+static bool mergesLaunches(const CompileOptions &options) {
+  return options.device == kernels::Device::Cuda && options.offload.parameters.empty() &&
+         options.offload.optimizer.empty() && options.optimizer.optimizer != "lamb";
+}
+
+/// Parameters of one rank side by side: updates, sums of squares and casts of many are one launch.
+static void buildLaunchPipeline(OpPassManager &pm, const CompileOptions &options) {
+  constexpr int64_t elements = int64_t(1) << 25; // the gradients of a bucket live as long as one of them
+  pm.addPass(
+      createPlanBuckets({.bucketElements = std::min(elements, options.zero.bucketElements), .forLaunches = true}));
+  pm.addPass(createLayOutBuckets());
+  pm.addPass(createShardOptimizer());
+  if (options.pipeline.ranks > 1)
+    pm.addPass(createJoinStages());
+  pm.addPass(createInsertParameterGathers());
+  addOptional(pm, options, createElideRedundantGathers({}));
+  addOptional(pm, options, createKeepParametersGathered({.microbatches = options.microbatches}));
+  addOptional(pm, options, createNarrowGathers());
+  // Last: until here slices and what is gathered of them are told apart.
+  pm.addPass(createElideSingleGathers());
+}
+
 void buildZeroPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (options.dataParallel == 1) { // nobody to share with
-    if (options.pipeline.ranks > 1)
+    if (mergesLaunches(options))
+      buildLaunchPipeline(pm, options);
+    else if (options.pipeline.ranks > 1)
       pm.addPass(createJoinStages());
     return;
   }

@@ -71,6 +71,8 @@ public:
     for (plan::MemorySpace space : spacesOf(fragments))
       plan::ArenaOp::create(members_, role_.getLoc(), stringifyMemorySpace(space), space, IntegerAttr(), IntegerAttr());
     plan::QueueOp::create(members_, role_.getLoc(), "compute", plan::QueueKind::Compute);
+    for (auto bucket : cast<ModuleOp>(symbols_.getOp()).getOps<dist::BucketOp>()) // of its slices, be it one
+      writer_.communicator(bucket.getAxisAttr());
     for (dist::FragmentOp fragment : fragments)
       if (failed(lowerFragment(fragment)))
         return failure();

@@ -95,7 +95,6 @@ FlatSymbolRefAttr CommandWriter::communicatorOf(const CommandOperands &operands)
   return isStrided(operands) ? communicator(builder_.getStringAttr(dist::dataAxis)) : FlatSymbolRefAttr();
 }
 
-/// The ranks along an axis; made at the first use.
 FlatSymbolRefAttr CommandWriter::communicator(StringAttr axis) {
   FlatSymbolRefAttr &known = communicators_[axis];
   if (known)

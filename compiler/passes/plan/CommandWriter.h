@@ -38,11 +38,13 @@ public:
   mlir::Value collective(dist::CollectiveOpInterface op, const CommandOperands &operands);
   void await(mlir::Value token, mlir::Location location);
 
+  /// The ranks along an axis; made at the first use.
+  mlir::FlatSymbolRefAttr communicator(mlir::StringAttr axis);
+
 private:
   template <typename CommandOp, typename... Extra>
   CommandOp write(mlir::Location location, mlir::TypeRange results, const CommandOperands &operands,
                   mlir::FlatSymbolRefAttr communicator, mlir::DenseI64ArrayAttr reference, Extra... extra);
-  mlir::FlatSymbolRefAttr communicator(mlir::StringAttr axis);
   mlir::FlatSymbolRefAttr communicatorOf(const CommandOperands &operands);
 
   mlir::SymbolTable &symbols_;

@@ -15,6 +15,14 @@ static bool uses(dist::KernelOp kernel, StringAttr variable, bool dist::KernelOp
   });
 }
 
+/// Whether something lies between the members of a bucket, which is zero.
+bool LowerPrograms::isPadded(dist::BucketOp bucket) const {
+  int64_t elements = 0;
+  for (auto member : bucket.getMembers().getAsRange<FlatSymbolRefAttr>())
+    elements += symbols_.lookup<train::VariableOp>(member.getValue()).getTensorType().getNumElements();
+  return elements != bucket.getWholeType().getNumElements();
+}
+
 /// State of the step that an op adds to.
 SmallVector<StringAttr> LowerPrograms::accumulatedBy(Operation *op) const {
   SmallVector<StringAttr> names;
@@ -57,7 +65,8 @@ void LowerPrograms::lower(dist::ProgramOp program) {
                              storage_.ofState(variable.getSymNameAttr()).buffer, TypeAttr::get(variable.getType()));
 }
 
-/// Zeroes what the program's fragments accumulate into; false where there is nothing.
+/// Zeroes what the program's fragments accumulate into, and what lies between what they store; false where there is
+/// nothing.
 bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
   llvm::SetVector<StringAttr> accumulators;
   llvm::SetVector<dist::FragmentOp> fragments;
@@ -69,6 +78,10 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
         dist::BucketOp bucket = storage_.bucketOf(name);
         accumulators.insert(bucket ? bucket.getSymNameAttr() : name);
       }
+  for (dist::FragmentOp fragment : fragments)
+    for (auto store : fragment.getOps<train::StoreOp>())
+      if (dist::BucketOp bucket = storage_.bucketOf(store.getVariableAttr().getAttr()); bucket && isPadded(bucket))
+        accumulators.insert(bucket.getSymNameAttr());
   if (accumulators.empty())
     return false;
   auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), buffers_.getStringAttr(name), plan::Phase::Begin,

@@ -19,6 +19,7 @@ public:
 
 private:
   bool lowerBegin(dist::ProgramOp program, llvm::StringRef name);
+  bool isPadded(dist::BucketOp bucket) const;
   llvm::SmallVector<mlir::StringAttr> accumulatedBy(mlir::Operation *op) const;
 
   mlir::SymbolTable &symbols_;

@@ -63,7 +63,8 @@ Value RoleBuffers::bufferOfBucket(dist::BucketOp bucket) {
 
 BufferView RoleBuffers::ofState(StringAttr name) {
   if (auto bucket = symbols_.lookup<dist::BucketOp>(name))
-    return {bufferOfBucket(bucket), 0, bucket.isSharded() ? 0 : plan::tensorBytes(bucket.getSlice())};
+    return {bufferOfBucket(bucket), 0,
+            bucket.isSharded() || bucket.getSlice() == bucket.getType() ? 0 : plan::tensorBytes(bucket.getSlice())};
   if (auto [bucket, offset] = buckets_.find(name); bucket)
     return {bufferOfBucket(bucket), offset * bucket.getWholeType().getElementTypeBitWidth() / 8, 0};
   return {bufferOfVariable(symbols_.lookup<train::VariableOp>(name)), 0, 0};

@@ -19,6 +19,11 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
     optimizer's state, 2 the gradients, 3 the parameters; small parameters are treated by stage 2 under stage 3, so that
     they need no gather, unless so many ranks share them that padding would be more than one in 128 of what a rank holds;
     their buckets are their own. Frozen parameters lie in buckets under stage 3 alone. What a parameter says already stays.
+
+    With `for-launches`, on one rank, nothing is shared out, and one launch is for many parameters: their update, the squares of their
+    gradients and, by stage 3, the rounding of those that are only used in 16 bits (`ds-narrow-gathers`). The others are of stage 1.
+    Parameters whose elements are no multiple of 1024 have buckets of their own: what lies between their gradients is made zero
+    in each step.
   }];
   let options = [
     Option<"stage", "stage", "int64_t", "0", "ZeRO stage, 0 to 3">,
@@ -27,7 +32,8 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
     Option<"persistenceThreshold", "persistence-threshold", "int64_t", "0",
            "stage 3: elements of a parameter that every rank keeps whole">,
     Option<"modelPersistenceThreshold", "model-persistence-threshold", "int64_t", "unlimited",
-           "stage 3: elements of all those together">];
+           "stage 3: elements of all those together">,
+    Option<"forLaunches", "for-launches", "bool", "false", "one rank: buckets are for fewer launches, whatever the stage">];
 }
 
 def LayOutBuckets : DsPass<"ds-lay-out-buckets", ["::ds::dist::DistDialect"]> {
@@ -255,6 +261,34 @@ def NarrowGathers : DsPass<"ds-narrow-gathers", ["::ds::train::TrainDialect"]> {
     Where everything that is gathered is only cast to one smaller type of float, slices are cast before they are gathered: half
     the bytes are sent and held, with the same bits. What is kept for later fragments is kept so, too. A bucket with a member that is read as it is,
     an embedding or the scale of a norm, stays as it is; `ds-plan-buckets` keeps such members apart. Switch off to bisect.
+  }];
+}
+
+def ElideSingleGathers : DsPass<"ds-elide-single-gathers"> {
+  let summary = "a gather over one rank is what it gathers";
+  let description = [{
+    ```mlir
+    dist.mesh @mesh ["data"] [1]
+    train.variable parameter @w : tensor<64x32xf32> from #train.fill<0.0> {trainable}
+    dist.bucket @b on @mesh axis "data" : tensor<2048xf32> slices tensor<2048xf32> sharding <sharded "data" dim 0> members [@w] at [0]
+    dist.fragment @forward phase forward stage 0 {
+      %own = train.read @b : tensor<2048xf32>
+      %slice = train.cast %own to bf16 : (tensor<2048xf32>) -> tensor<2048xbf16>
+      %all = dist.all_gather %slice on @mesh axis "data" : (tensor<2048xbf16>) -> tensor<2048xbf16>
+      %w = dist.view %all at 0 : tensor<2048xbf16> -> tensor<64x32xbf16>
+    }
+    // becomes
+    dist.mesh @mesh ["data"] [1]
+    train.variable parameter @w : tensor<64x32xf32> from #train.fill<0.000000e+00 : f64> {trainable}
+    dist.bucket @b on @mesh axis "data" : tensor<2048xf32> slices tensor<2048xf32> sharding <replicated> members [@w] at [0]
+    dist.fragment @forward phase forward stage 0 {
+      %own = train.read @b : tensor<2048xf32>
+      %slice = train.cast %own to bf16 : (tensor<2048xf32>) -> tensor<2048xbf16>
+      %w = dist.view %slice at 0 : tensor<2048xbf16> -> tensor<64x32xbf16>
+    }
+    ```
+    Where buckets are for fewer launches alone (`ds-plan-buckets=for-launches`), a slice is all of its bucket. No bucket is sharded
+    from here on.
   }];
 }
 

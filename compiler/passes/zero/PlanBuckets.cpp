@@ -5,6 +5,9 @@
 //    else opens the next one. Those that are updated otherwise (parameter groups) join another, and under stage 3
 //    those that are only used in 16 bits, which ds-narrow-gathers gathers so.
 // 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
+// 4. With for-launches, on one rank, nothing is shared out: one launch updates a bucket's parameters, and another
+// rounds
+//    those that are only used in 16 bits, as ds-narrow-gathers does under stage 3.
 // Buckets in the order of the backward are those of DistributedDataParallel (Li et al., VLDB 2020); the stages, and
 // the threshold for small parameters, those of ZeRO in DeepSpeed (Rajbhandari et al., arXiv 1910.02054).
 //
@@ -47,6 +50,11 @@ struct PlanBuckets : ds::impl::PlanBucketsBase<PlanBuckets> {
     mesh_ = dist::requireMesh(module);
     if (!mesh_)
       return signalPassFailure();
+    if (const int64_t ranks = dist::axisSize(mesh_, dist::dataAxis); forLaunches && ranks > 1) {
+      module.emitError() << "for-launches is for one rank of axis data, and there are " << ranks
+                         << ": these share parameters out by a ZeRO stage";
+      return signalPassFailure();
+    }
     const Gradients gradients(module);
     const SmallVector<train::VariableOp> parameters = inOrderOfUse();
     keepsSmallOnes_ = stage == 3 && !isPersistenceWasteful(parameters);
@@ -66,8 +74,10 @@ private:
     SmallVector<dist::FragmentOp> fragments(getOperation().getOps<dist::FragmentOp>());
     for (dist::FragmentOp fragment : llvm::reverse(fragments))
       for (Operation &op : llvm::reverse(fragment.getBody().front()))
-        if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-          if (auto variable = symbols.lookup<train::VariableOp>(accumulate.getVariable()); variable && variable.getOf())
+        if (isa<train::AccumulateOp, train::StoreOp>(op))
+          if (auto variable =
+                  symbols.lookup<train::VariableOp>(op.getAttrOfType<FlatSymbolRefAttr>("variable").getAttr());
+              variable && variable.getOf())
             order.insert(symbols.lookup(*variable.getOf()));
     for (auto variable : getOperation().getOps<train::VariableOp>())
       if (variable.getKind() == train::VariableKind::Parameter)
@@ -153,13 +163,16 @@ private:
     const bool small =
         stage == 3 && elements <= persistenceThreshold && persistent_ + elements <= modelPersistenceThreshold;
     persistent_ += small ? elements : 0;
-    const int64_t zeroStage = small && keepsSmallOnes_ ? 2 : stage;
-    if (!trained && zeroStage < 3)
+    const Type usedAs = usedAs_.lookup(parameter.getSymNameAttr());
+    const int64_t zeroStage = forLaunches ? (usedAs ? 3 : 1) : small && keepsSmallOnes_ ? 2 : stage;
+    if (!trained && (zeroStage < 3 || forLaunches))
       return; // nothing of it is shared out
     const int64_t room = llvm::alignTo(elements, dist::BucketOp::block);
-    const Type narrow = zeroStage == 3 ? usedAs_.lookup(parameter.getSymNameAttr()) : Type();
-    Open &open = open_[{parameter.getTensorType().getElementType(), narrow, zeroStage * 4 + trained * 2 + small,
-                        stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
+    const bool padded = forLaunches && room != elements; // what is between has to be made zero in each step
+    const Type narrow = zeroStage == 3 ? usedAs : Type();
+    Open &open =
+        open_[{parameter.getTensorType().getElementType(), narrow, zeroStage * 8 + trained * 4 + small * 2 + padded,
+               stagesOf(parameter.getSymNameAttr()), updates_.lookup(parameter.getSymNameAttr())}];
     if (open.name.empty() || open.elements + room > bucketElements)
       open = {"zero." + std::to_string(count_++), 0};
     open.elements += room;
@@ -174,8 +187,8 @@ private:
     int64_t elements = 0;
   };
   dist::MeshOp mesh_;
-  // By (element type, smaller type of all uses, (zeroStage, trained, small), pipeline stages that read them, how they
-  // are updated); looked up.
+  // By (element type, smaller type of all uses, (zeroStage, trained, small, padded), pipeline stages that read them,
+  // how they are updated); looked up.
   llvm::DenseMap<std::tuple<Type, Type, int64_t, int64_t, int64_t>, Open> open_;
   llvm::DenseMap<StringAttr, Type> usedAs_;                  // looked up
   llvm::DenseMap<StringAttr, int64_t> updates_;              // kinds of update; looked up
