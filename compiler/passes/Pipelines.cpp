@@ -121,8 +121,7 @@ static bool mergesLaunches(const CompileOptions &options) {
 /// Parameters of one rank side by side: updates, sums of squares and casts of many are one launch.
 static void buildLaunchPipeline(OpPassManager &pm, const CompileOptions &options) {
   constexpr int64_t elements = int64_t(1) << 25; // the gradients of a bucket live as long as one of them
-  pm.addPass(
-      createPlanBuckets({.bucketElements = std::min(elements, options.zero.bucketElements), .forLaunches = true}));
+  pm.addPass(createPlanBuckets({.bucketElements = elements, .forLaunches = true}));
   pm.addPass(createLayOutBuckets());
   pm.addPass(createShardOptimizer());
   if (options.pipeline.ranks > 1)

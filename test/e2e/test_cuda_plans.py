@@ -44,6 +44,32 @@ def test_plans_are_walked_to_their_end(name, cut, trainer):
     assert re.search(r"^  reserve   1.00 GiB of each rank's device", page, re.M)
 
 
+def launches(trainer, *options):
+    """How often a step of GPT-2 in bfloat16 runs each kernel, and the parameters that it updates."""
+    plan = compile_cuda(trainer, "gpt2", Cut(), "--set", "bf16.enabled=true", *options)
+    facts = report(trainer, plan)
+    return {one["kernel"]: one["commands"] for one in facts["ranks_detail"][0]["commands_of_step"]}, len(facts["parameters"])
+
+
+def test_one_launch_is_for_many_parameters(trainer):
+    """Updates and sums of squares are of buckets, and casts of weights too: what a step without them casts is activations."""
+    commands, parameters = launches(trainer)
+    assert parameters > 20
+    assert commands["adamw"] == commands["block_sum_squares"] <= 4
+    casts, _ = launches(trainer, "--without", "ds-narrow-gathers")
+    assert casts["elementwise"] >= commands["elementwise"] + 8  # four products a layer, two layers
+
+
+def test_parameters_that_lie_elsewhere_are_launched_for_one_by_one(trainer):
+    commands, parameters = launches(trainer, "--set", "zero_optimization.offload_param.device=cpu")
+    assert commands["adamw"] >= parameters
+
+
+def test_an_update_that_needs_a_norm_is_of_one_parameter(trainer):
+    commands, parameters = launches(trainer, "--set", "optimizer.type=Lamb")
+    assert commands["lamb"] == parameters
+
+
 @pytest.mark.parametrize("name", SCRATCH)
 def test_kernels_have_the_workspaces_of_their_device(name, trainer):
     text = trainer.tools("ds-opt", "compile", trainer.model(name), "--config", trainer.config(name, Cut()), *MACHINE,
