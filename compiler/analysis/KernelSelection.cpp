@@ -71,6 +71,8 @@ public:
 
   template <typename OpTy> KernelCall attention(OpTy op) const {
     auto call = writerOf(op).with("scale", op.getScale()).with("causal", op.getCausal());
+    if (op.getBshd())
+      call.with("bshd", true);
     return call.with("mask", bool(op.getMask())).call(op);
   }
 

@@ -77,9 +77,9 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 23> optionalPasses = {
-    "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-regroup-rms-norm", "ds-concat-pads",
-    "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-elide-copies",
+inline constexpr std::array<std::string_view, 24> optionalPasses = {
+    "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-regroup-rms-norm",
+    "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-elide-copies",
     "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates", "ds-split-updates",
     "ds-read-ahead",
     // On several ranks.

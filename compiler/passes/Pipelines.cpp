@@ -33,6 +33,7 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createCSEPass());
   // Once products name their transposed side; gradients of the whole are not the sum of the parts'.
   addOptional(pm, options, createRegroupAttention());
+  addOptional(pm, options, createFoldHeadTransposes());
   addOptional(pm, options, createRegroupRmsNorm());
   pm.addPass(createVerifySimpleForm());
 }

@@ -7,9 +7,11 @@ using namespace ds::train;
 using Types = SmallVectorImpl<Type>;
 using Where = std::optional<Location>;
 
-/// What the operands of an attention have in common; yields the types of result and lse.
+/// What the operands of an attention have in common; yields the types of result and lse. `bshd`: heads are the third
+/// dimension.
 static LogicalResult checkOperands(Where location, Value queryValue, Value keyValue, Value valueValue, Value mask,
-                                   Types &types) {
+                                   bool bshd, Types &types) {
+  const unsigned head = bshd ? 2 : 1, row = bshd ? 1 : 2;
   auto query = tensorType(queryValue), key = tensorType(keyValue), value = tensorType(valueValue);
   if (query.getRank() != 4 || key.getRank() != 4 || value.getRank() != 4 || // attention_c1
       query.getElementType() != key.getElementType() || query.getElementType() != value.getElementType() ||
@@ -17,12 +19,15 @@ static LogicalResult checkOperands(Where location, Value queryValue, Value keyVa
       key.getShape().take_front(3) != value.getShape().take_front(3))
     return emitOptionalError(
         location, "query ", query, ", key ", key, " and value ", value,
-        " are not [batch, heads, queries, depth], [batch, groups, keys, depth] and [batch, groups, "
-        "keys, columns] of one element type");
-  if (key.getDimSize(1) < 1 || query.getDimSize(1) % key.getDimSize(1) != 0) // attention_c2
-    return emitOptionalError(location, query.getDimSize(1), " heads of query are not a multiple of ", key.getDimSize(1),
-                             " groups of key and value");
-  const int64_t scores[] = {query.getDimSize(0), query.getDimSize(1), query.getDimSize(2), key.getDimSize(2)};
+        bshd ? " are not [batch, queries, heads, depth], [batch, keys, groups, depth] and [batch, keys, groups, "
+               "columns] "
+               "of one element type"
+             : " are not [batch, heads, queries, depth], [batch, groups, keys, depth] and [batch, groups, "
+               "keys, columns] of one element type");
+  if (key.getDimSize(head) < 1 || query.getDimSize(head) % key.getDimSize(head) != 0) // attention_c2
+    return emitOptionalError(location, query.getDimSize(head), " heads of query are not a multiple of ",
+                             key.getDimSize(head), " groups of key and value");
+  const int64_t scores[] = {query.getDimSize(0), query.getDimSize(head), query.getDimSize(row), key.getDimSize(row)};
   if (mask) { // attention_c3
     auto type = tensorType(mask);
     auto shape = broadcastShapes(type.getShape(), scores);
@@ -31,19 +36,20 @@ static LogicalResult checkOperands(Where location, Value queryValue, Value keyVa
       return emitOptionalError(location, "mask ", type, " is not of i1 or ", query.getElementType(),
                                " and does not broadcast to [", ArrayRef<int64_t>(scores), "]");
   }
-  types.push_back(query.clone({scores[0], scores[1], scores[2], value.getDimSize(3)}));
+  types.push_back(query.clone({query.getDimSize(0), query.getDimSize(1), query.getDimSize(2), value.getDimSize(3)}));
   types.push_back(statisticsType(query).clone(ArrayRef<int64_t>(scores).drop_back()));
   return success();
 }
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
-  return checkOperands(location, adaptor.getQuery(), adaptor.getKey(), adaptor.getValue(), adaptor.getMask(), types);
+  return checkOperands(location, adaptor.getQuery(), adaptor.getKey(), adaptor.getValue(), adaptor.getMask(),
+                       adaptor.getBshd(), types);
 }
 
 LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
   SmallVector<Type> forward;
   if (failed(checkOperands(location, adaptor.getQuery(), adaptor.getKey(), adaptor.getValue(), adaptor.getMask(),
-                           forward)))
+                           adaptor.getBshd(), forward)))
     return failure();
   if (adaptor.getResult().getType() != forward[0] || adaptor.getGradient().getType() != forward[0] ||
       adaptor.getLse().getType() != forward[1]) // attention_grad_c1
@@ -63,7 +69,7 @@ LogicalResult AttentionOp::buildGradient(OpBuilder &plain, ValueRange gradients,
         "has no gradient for its mask, which a trainable parameter reaches; leave out ds-regroup-attention");
   ImplicitLocOpBuilder b(getLoc(), plain);
   auto grad = AttentionGradOp::create(b, gradients[0], getQuery(), getKey(), getValue(), getMask(), getResult(),
-                                      getLse(), getScale(), getCausal());
+                                      getLse(), getScale(), getCausal(), getBshd());
   for (unsigned i = 0; i < 3; ++i)
     if (needed[i])
       out[i] = grad->getResult(i);

@@ -13,10 +13,12 @@ def Train_AttentionOp : Train_PureOp<"attention", [DeclareOpInterfaceMethods<Dif
     `query` is [batch, heads, queries, depth], `key` [batch, groups, keys, depth], `value` [batch, groups, keys, columns];
     head h reads group h / (heads / groups), so that grouped keys are not repeated. A mask of i1 hides where it is false, one
     of floats is added; `causal` hides key j from query i where j > i. A query that sees no key yields zeros. Also yields
-    `lse`, the log of the sum of exponentials of each row, from which the gradient draws the probabilities again: they are
+    `lse` [batch, heads, queries], the log of the sum of exponentials of each row, from which the gradient draws the probabilities again: they are
     never stored; for 16 bits it is f32. Dao et al. 2022; torch.nn.functional.scaled_dot_product_attention.
 
-    `ds-regroup-attention` finds it in what exporters write.
+    With `bshd` the second and third dimension of query, key, value and result are exchanged: [batch, queries, heads, depth], as
+    projections write them (FlashAttention's layout). `ds-regroup-attention` finds it in what exporters write;
+    `ds-fold-head-transposes` chooses the layout.
 
     **Constraints**
     - (attention_c1) query, key and value have four dimensions, one batch and one element type; depth agrees between query and
@@ -26,10 +28,10 @@ def Train_AttentionOp : Train_PureOp<"attention", [DeclareOpInterfaceMethods<Dif
     - (attention_c4) no gradient reaches `mask`.
   }];
   let arguments = (ins Train_FloatTensor:$query, Train_FloatTensor:$key, Train_FloatTensor:$value,
-                       Optional<Train_AttentionMask>:$mask, F64Attr:$scale, UnitAttr:$causal);
+                       Optional<Train_AttentionMask>:$mask, F64Attr:$scale, UnitAttr:$causal, UnitAttr:$bshd);
   let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$lse);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? `scale` $scale (`causal` $causal^)? attr-dict
+    $query `,` $key `,` $value (`mask` $mask^)? `scale` $scale (`causal` $causal^)? (`bshd` $bshd^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }
@@ -45,12 +47,12 @@ def Train_AttentionGradOp : Train_PureOp<"attention_grad"> {
   }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$query, Train_FloatTensor:$key,
                        Train_FloatTensor:$value, Optional<Train_AttentionMask>:$mask, Train_FloatTensor:$result,
-                       Train_FloatTensor:$lse, F64Attr:$scale, UnitAttr:$causal);
+                       Train_FloatTensor:$lse, F64Attr:$scale, UnitAttr:$causal, UnitAttr:$bshd);
   let results = (outs Train_FloatTensor:$query_gradient, Train_FloatTensor:$key_gradient,
                       Train_FloatTensor:$value_gradient);
   let assemblyFormat = [{
     $gradient `,` $query `,` $key `,` $value (`mask` $mask^)? `of` $result `,` $lse `scale` $scale (`causal` $causal^)?
-    attr-dict `:` functional-type(operands, results)
+    (`bshd` $bshd^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

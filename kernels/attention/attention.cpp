@@ -47,27 +47,31 @@ private:
     T maximum[attentionTile];
     double sum[attentionTile] = {};
     const int64_t rows = std::min(attentionTile, call_.queries - query), depth = call_.depth, columns = call_.columns;
-    const T *q = at.q + (head * call_.queries + query) * depth;
-    T *out = at.out + (head * call_.queries + query) * columns;
+    const int64_t group = call_.groupOf(head), keys = call_.keysSeen(query + rows);
+    const HeadRows qRows = call_.queryRows(head, depth), outRows = call_.queryRows(head, columns),
+                   kRows = call_.keyRows(group, depth), vRows = call_.keyRows(group, columns);
+    const T *q = at.q + qRows.first + query * qRows.stride;
+    T *out = at.out + outRows.first + query * outRows.stride;
     std::fill_n(maximum, attentionTile, -std::numeric_limits<T>::infinity());
-    std::fill_n(out, rows * columns, T(0));
-    const int64_t group = call_.groupOf(head) * call_.keys, keys = call_.keysSeen(query + rows);
+    for (int64_t r = 0; r < rows; ++r)
+      std::fill_n(out + r * outRows.stride, columns, T(0));
     for (int64_t key = 0; key < keys; key += attentionTile) {
       const int64_t cols = std::min(attentionTile, call_.keys - key);
-      const T *k = at.k + (group + key) * depth, *v = at.v + (group + key) * columns;
+      const T *k = at.k + kRows.first + key * kRows.stride, *v = at.v + vRows.first + key * vRows.stride;
       if (depth == 0)
         std::fill_n(tile, attentionTile * attentionTile, T(0));
-      else if (!multiply(Gemm<T>{q, k, tile, rows, cols, depth, depth, depth, attentionTile, false, true, false},
+      else if (!multiply(Gemm<T>{q, k, tile, rows, cols, depth, qRows.stride, kRows.stride, attentionTile, false, true,
+                                 false},
                          scratch))
         return false;
       mask_(tile, rows, cols, T(call_.scale), call_.maskAt<T>(at.mask, head, query, key));
-      soften_(tile, rows, cols, maximum, sum, out, columns);
-      if (columns > 0 &&
-          !multiply(Gemm<T>{tile, v, out, rows, columns, cols, attentionTile, columns, columns, false, false, true},
-                    scratch))
+      soften_(tile, rows, cols, maximum, sum, out, columns, outRows.stride);
+      if (columns > 0 && !multiply(Gemm<T>{tile, v, out, rows, columns, cols, attentionTile, vRows.stride,
+                                           outRows.stride, false, false, true},
+                                   scratch))
         return false;
     }
-    finish_(rows, maximum, sum, out, columns, at.lse + head * call_.queries + query);
+    finish_(rows, maximum, sum, out, columns, outRows.stride, at.lse + head * call_.queries + query);
     return true;
   }
 

@@ -29,11 +29,21 @@ template <typename T> struct AttentionMask {
   __device__ Sum<T> added(int64_t at) const { return wide(static_cast<const T *>(data)[at]); }
 };
 
-/// products[r] = dot(row firstRow + 4 * warp + r of `rows`, row firstAcross + lane of `across`), both [.., length];
-/// rows outside of [0, rowCount) and [0, acrossCount) are 0. All threads of the block take part.
+/// The rows of one head of a tensor.
+template <typename T> struct HeadTile {
+  const T *first;
+  int64_t stride, count; // elements from row to row; rows
+
+  __device__ HeadTile(const T *tensor, const HeadRows &rows, int64_t count)
+      : first(tensor + rows.first), stride(rows.stride), count(count) {}
+  __device__ Sum<T> at(int64_t row, int64_t column) const { return wide(first[row * stride + column]); }
+};
+
+/// products[r] = dot(row firstRow + 4 * warp + r of `rows`, row firstAcross + lane of `across`), both of `length`
+/// elements; rows outside of them are 0. All threads of the block take part.
 template <typename T>
-__device__ void tileProducts(AttentionTiles<Sum<T>> &tiles, const T *rows, int64_t firstRow, int64_t rowCount,
-                             const T *across, int64_t firstAcross, int64_t acrossCount, int64_t length,
+__device__ void tileProducts(AttentionTiles<Sum<T>> &tiles, const HeadTile<T> &rows, int64_t firstRow,
+                             const HeadTile<T> &across, int64_t firstAcross, int64_t length,
                              Sum<T> (&products)[attentionRowsPerWarp]) {
   const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
   for (Sum<T> &product : products)
@@ -42,13 +52,12 @@ __device__ void tileProducts(AttentionTiles<Sum<T>> &tiles, const T *rows, int64
     __syncthreads(); // the tiles have been read
     for (int i = threadIdx.x; i < attentionRows * attentionDepth; i += blockDim.x) {
       const int64_t row = firstRow + i / attentionDepth, l = start + i % attentionDepth;
-      tiles.rows[i / attentionDepth][i % attentionDepth] =
-          row < rowCount && l < length ? wide(rows[row * length + l]) : Sum<T>(0);
+      tiles.rows[i / attentionDepth][i % attentionDepth] = row < rows.count && l < length ? rows.at(row, l) : Sum<T>(0);
     }
     for (int i = threadIdx.x; i < warpThreads * attentionDepth; i += blockDim.x) {
       const int64_t row = firstAcross + i / attentionDepth, l = start + i % attentionDepth;
       tiles.across[i / attentionDepth][i % attentionDepth] =
-          row < acrossCount && l < length ? wide(across[row * length + l]) : Sum<T>(0);
+          row < across.count && l < length ? across.at(row, l) : Sum<T>(0);
     }
     __syncthreads();
     for (int l = 0; l < attentionDepth; ++l) {
@@ -63,14 +72,14 @@ __device__ void tileProducts(AttentionTiles<Sum<T>> &tiles, const T *rows, int64
 /// threads of the block take part.
 template <typename T>
 __device__ void addWeighted(AttentionTiles<Sum<T>> &tiles, const Sum<T> (&weights)[attentionRowsPerWarp],
-                            const T *values, int64_t firstAcross, int64_t acrossCount, int64_t firstColumn,
-                            int64_t columns, Sum<T> (&sums)[attentionRowsPerWarp][attentionKept]) {
+                            const HeadTile<T> &values, int64_t firstAcross, int64_t firstColumn, int64_t columns,
+                            Sum<T> (&sums)[attentionRowsPerWarp][attentionKept]) {
   const int lane = threadIdx.x % warpThreads;
   __syncthreads(); // the tile has been read
   for (int i = threadIdx.x; i < warpThreads * attentionColumns; i += blockDim.x) {
     const int64_t row = firstAcross + i / attentionColumns, col = firstColumn + i % attentionColumns;
     tiles.values[i / attentionColumns][i % attentionColumns] =
-        row < acrossCount && col < columns ? wide(values[row * columns + col]) : Sum<T>(0);
+        row < values.count && col < columns ? values.at(row, col) : Sum<T>(0);
   }
   __syncthreads();
   for (int j = 0; j < warpThreads; ++j)

@@ -6,12 +6,16 @@ AttentionCall::AttentionCall(const Call &call) {
   scale = call.number("scale");
   causal = call.flag("causal");
   masked = call.flag("mask");
+  bshd = call.flag("bshd");
   next = call["out"];
   workspace = call.workspace();
   dtype = call.dtype();
   const Shape &q = call.shape("q"), &k = call.shape("k"), &v = call.shape("v");
-  batch = q[0], heads = q[1], queries = q[2], depth = q[3];
-  groups = k[1], keys = k[2], columns = v[3];
+  const size_t head = bshd ? 2 : 1, row = bshd ? 1 : 2;
+  batch = q[0], heads = q[head], queries = q[row], depth = q[3];
+  groups = k[head], keys = k[row], columns = v[3];
+  call.require(call.shape("lse") == Shape{batch, heads, queries},
+               "lse " + toString(call.shape("lse")) + " is not [batch, heads, queries] of q " + toString(q));
   call.require(groups > 0 && heads % groups == 0,
                std::to_string(heads) + " heads are not a multiple of " + std::to_string(groups) + " groups");
   if (masked)

@@ -8,12 +8,37 @@
 
 namespace ds::kernels {
 
+namespace {
+
+/// The sizes of a call. lse is [batch, heads, queries] in both layouts, so it says which one q has; where heads and
+/// queries are equal many, keys are taken to be more than groups.
+struct Sizes {
+  explicit Sizes(const CallTypes &call)
+      : heads(call.dim("lse", 1)), queries(call.dim("lse", 2)), depth(call.dim("q", 3)), columns(call.dim("v", 3)) {
+    const int64_t second = call.dim("k", 1), third = call.dim("k", 2);
+    if (heads == queries) {
+      groups = std::min(second, third), keys = std::max(second, third);
+    } else {
+      const bool bshd = call.dim("q", 2) == heads;
+      groups = bshd ? third : second, keys = bshd ? second : third;
+    }
+    heads *= call.dim("q", 0);
+    groups *= call.dim("q", 0);
+  }
+
+  int64_t heads, groups = 0; // of all batches
+  int64_t queries, keys = 0, depth, columns;
+};
+
+} // namespace
+
 /// What a worker packs for tile registers: of products of a tile of scores, over the depth or the columns of v.
 int64_t attentionWorkspace(const CallTypes &call, const WorkspaceLimits &limits) {
   if (call["q"].dtype != DType::F32)
     return 0;
-  const int64_t rows = std::min(call.dim("q", 2), attentionTile), cols = std::min(call.dim("k", 2), attentionTile);
-  const int64_t depth = call.dim("q", 3), columns = call.dim("v", 3), side = std::max(rows, cols);
+  const Sizes sizes(call);
+  const int64_t rows = std::min(sizes.queries, attentionTile), cols = std::min(sizes.keys, attentionTile);
+  const int64_t depth = sizes.depth, columns = sizes.columns, side = std::max(rows, cols);
   const int64_t bytes = std::max({tileScratchBytes(rows, cols, std::max(depth, columns)),
                                   tileScratchBytes(side, depth, side), tileScratchBytes(side, columns, side)});
   return WorkerScratch::bytesFor(std::min(bytes, limits.bytesPerWorker), limits.workers);
@@ -36,28 +61,29 @@ static int64_t orderedSumsBytes(int64_t heads, int64_t queries, int64_t keys) {
 /// head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
   const DType dtype = call["q"].dtype;
-  const int64_t heads = call.dim("q", 0) * call.dim("q", 1), queries = call.dim("q", 2), depth = call.dim("q", 3);
+  const Sizes sizes(call);
   if (isWideFloat(dtype))
-    return heads * queries * cudaSumBytes(dtype);
-  const int64_t padded = heads * ((queries + 127) / 128 * 128);
-  const bool shared = call.dim("k", 1) != call.dim("q", 1);
-  const int64_t everyHead = shared ? heads * call.dim("k", 2) * (call.dim("k", 3) + call.dim("v", 3)) : 0;
-  return 4 * padded * (depth + 2) + 2 * everyHead + orderedSumsBytes(heads, queries, call.dim("k", 2)) + (1 << 20);
+    return sizes.heads * sizes.queries * cudaSumBytes(dtype);
+  const int64_t padded = sizes.heads * ((sizes.queries + 127) / 128 * 128);
+  const bool shared = sizes.groups != sizes.heads;
+  const int64_t everyHead = shared ? sizes.heads * sizes.keys * (sizes.depth + sizes.columns) : 0;
+  return 4 * padded * (sizes.depth + 2) + 2 * everyHead + orderedSumsBytes(sizes.heads, sizes.queries, sizes.keys) +
+         (1 << 20);
 }
 
 /// Queries by keys for each head.
-static double scoresOf(const CallTypes &call) {
-  return double(call.dim("q", 0)) * double(call.dim("q", 1)) * double(call.dim("q", 2)) * double(call.dim("k", 2));
-}
+static double scoresOf(const Sizes &sizes) { return double(sizes.heads) * double(sizes.queries) * double(sizes.keys); }
 
 /// Scores over the depth, and their product with v. That a causal mask leaves some out does not count.
 double attentionFlops(const CallTypes &call) {
-  return 2 * scoresOf(call) * double(call.dim("q", 3) + call.dim("v", 3));
+  const Sizes sizes(call);
+  return 2 * scoresOf(sizes) * double(sizes.depth + sizes.columns);
 }
 
 /// The scores again, dq and dk over the depth; the gradient of the scores and dv over the columns.
 double attentionGradFlops(const CallTypes &call) {
-  return 2 * scoresOf(call) * double(3 * call.dim("q", 3) + 2 * call.dim("v", 3));
+  const Sizes sizes(call);
+  return 2 * scoresOf(sizes) * double(3 * sizes.depth + 2 * sizes.columns);
 }
 
 } // namespace ds::kernels

@@ -13,13 +13,20 @@ struct AttentionSpace {
   explicit AttentionSpace(const AttentionCall &call)
       : batch(call.batch), heads(call.heads), groups(call.groups), queries(call.queries), keys(call.keys),
         depth(call.depth), columns(call.columns), scale(call.scale), causal(call.causal), masked(call.masked),
-        boolMask(call.boolMask) {
+        boolMask(call.boolMask), bshd(call.bshd) {
     for (size_t d = 0; d < 4; ++d)
       maskStrides[d] = call.maskStrides[d];
   }
 
   /// Which k and v `head` (of all batches) reads.
   DS_HOST_DEVICE int64_t groupOf(int64_t head) const { return head / (heads / groups); }
+
+  DS_HOST_DEVICE HeadRows queryRows(int64_t head, int64_t width) const {
+    return rowsOfHead(bshd, head, heads, queries, width);
+  }
+  DS_HOST_DEVICE HeadRows keyRows(int64_t group, int64_t width) const {
+    return rowsOfHead(bshd, group, groups, keys, width);
+  }
 
   /// The score of a query and a key from their product: scale * product + mask; -inf where hidden.
   template <typename S, typename Mask>
@@ -38,7 +45,7 @@ struct AttentionSpace {
 
   int64_t batch, heads, groups, queries, keys, depth, columns;
   double scale;
-  bool causal, masked, boolMask;
+  bool causal, masked, boolMask, bshd;
   int64_t maskStrides[4];
 };
 

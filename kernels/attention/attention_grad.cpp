@@ -49,17 +49,19 @@ private:
   /// One group (of all batches) of k and v: every head that reads it, every tile.
   bool runGroup(const Addresses &at, int64_t group, Scratch scratch) const {
     const int64_t sharing = call_.heads / call_.groups, depth = call_.depth, columns = call_.columns;
-    std::fill_n(at.dq + group * sharing * call_.queries * depth, sharing * call_.queries * depth, T(0));
-    std::fill_n(at.dk + group * call_.keys * depth, call_.keys * depth, T(0));
-    std::fill_n(at.dv + group * call_.keys * columns, call_.keys * columns, T(0));
+    for (int64_t head = group * sharing; head < (group + 1) * sharing; ++head)
+      clear(at.dq, call_.queryRows(head, depth), call_.queries, depth);
+    clear(at.dk, call_.keyRows(group, depth), call_.keys, depth);
+    clear(at.dv, call_.keyRows(group, columns), call_.keys, columns);
     if (depth == 0 || columns == 0)
       return true;
     T deltas[attentionTile];
     for (int64_t head = group * sharing; head < (group + 1) * sharing; ++head)
       for (int64_t query = 0; query < call_.queries; query += attentionTile) {
         const int64_t rows = std::min(attentionTile, call_.queries - query);
-        const int64_t first = (head * call_.queries + query) * columns;
-        dots_(at.out + first, at.dout + first, rows, columns, deltas);
+        const HeadRows outRows = call_.queryRows(head, columns);
+        const int64_t first = outRows.first + query * outRows.stride;
+        dots_(at.out + first, at.dout + first, rows, columns, outRows.stride, deltas);
         for (int64_t key = 0; key < call_.keysSeen(query + rows); key += attentionTile)
           if (!runTile(at, {head, query, key, rows, std::min(attentionTile, call_.keys - key)}, deltas, scratch))
             return false;
@@ -69,21 +71,34 @@ private:
 
   bool runTile(const Addresses &at, const Tile &t, const T *deltas, Scratch scratch) const {
     alignas(64) T p[attentionTile * attentionTile], ds[attentionTile * attentionTile];
-    const int64_t row = t.head * call_.queries + t.query, key = call_.groupOf(t.head) * call_.keys + t.key;
+    const int64_t group = call_.groupOf(t.head), row = t.head * call_.queries + t.query;
     const int64_t depth = call_.depth, columns = call_.columns, side = attentionTile;
-    const T *q = at.q + row * depth, *dout = at.dout + row * columns;
-    const T *k = at.k + key * depth, *v = at.v + key * columns, scale = T(call_.scale);
-    if (!multiply(Gemm<T>{q, k, p, t.rows, t.cols, depth, depth, depth, side, false, true, false}, scratch) ||
-        !multiply(Gemm<T>{dout, v, ds, t.rows, t.cols, columns, columns, columns, side, false, true, false}, scratch))
+    const HeadRows qRows = call_.queryRows(t.head, depth), outRows = call_.queryRows(t.head, columns),
+                   kRows = call_.keyRows(group, depth), vRows = call_.keyRows(group, columns);
+    const int64_t atQ = qRows.first + t.query * qRows.stride, atOut = outRows.first + t.query * outRows.stride,
+                  atK = kRows.first + t.key * kRows.stride, atV = vRows.first + t.key * vRows.stride;
+    const T *q = at.q + atQ, *dout = at.dout + atOut, *k = at.k + atK, *v = at.v + atV, scale = T(call_.scale);
+    if (!multiply(Gemm<T>{q, k, p, t.rows, t.cols, depth, qRows.stride, kRows.stride, side, false, true, false},
+                  scratch) ||
+        !multiply(Gemm<T>{dout, v, ds, t.rows, t.cols, columns, outRows.stride, vRows.stride, side, false, true, false},
+                  scratch))
       return false;
     mask_(p, t.rows, t.cols, scale, call_.maskAt<T>(at.mask, t.head, t.query, t.key));
     probabilities_(p, t.rows, t.cols, at.lse + row);
     gradient_(ds, p, t.rows, t.cols, deltas, scale);
-    T *dq = at.dq + row * depth, *dk = at.dk + key * depth, *dv = at.dv + key * columns;
-    return multiply(Gemm<T>{p, dout, dv, t.cols, columns, t.rows, side, columns, columns, true, false, true},
+    T *dq = at.dq + atQ, *dk = at.dk + atK, *dv = at.dv + atV;
+    return multiply(
+               Gemm<T>{p, dout, dv, t.cols, columns, t.rows, side, outRows.stride, vRows.stride, true, false, true},
+               scratch) &&
+           multiply(Gemm<T>{ds, q, dk, t.cols, depth, t.rows, side, qRows.stride, kRows.stride, true, false, true},
                     scratch) &&
-           multiply(Gemm<T>{ds, q, dk, t.cols, depth, t.rows, side, depth, depth, true, false, true}, scratch) &&
-           multiply(Gemm<T>{ds, k, dq, t.rows, depth, t.cols, side, depth, depth, false, false, true}, scratch);
+           multiply(Gemm<T>{ds, k, dq, t.rows, depth, t.cols, side, kRows.stride, qRows.stride, false, false, true},
+                    scratch);
+  }
+
+  static void clear(T *tensor, const HeadRows &rows, int64_t count, int64_t width) {
+    for (int64_t r = 0; r < count; ++r)
+      std::fill_n(tensor + rows.first + r * rows.stride, width, T(0));
   }
 
   AttentionCall call_;

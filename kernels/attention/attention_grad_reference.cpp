@@ -31,27 +31,28 @@ public:
 private:
   void row(const AttentionRows<T> &rows, int64_t head, int64_t query, const T *dout, const T *v, const T *out,
            double lse, T *dq) {
-    const int64_t index = head * call_.queries + query, depth = call_.depth, columns = call_.columns;
+    const int64_t depth = call_.depth, columns = call_.columns;
+    const int64_t atQ = rows.queryAt(head, query, depth), atOut = rows.queryAt(head, query, columns);
     double delta = 0;
     for (int64_t c = 0; c < columns; ++c)
-      delta += double(out[index * columns + c]) * double(dout[index * columns + c]);
+      delta += double(out[atOut + c]) * double(dout[atOut + c]);
     std::fill(dq_.begin(), dq_.end(), 0.0);
     for (int64_t key = 0; key < call_.keys; ++key) {
-      const int64_t other = call_.groupOf(head) * call_.keys + key;
+      const int64_t atK = rows.keyAt(head, key, depth), atV = rows.keyAt(head, key, columns);
       const double p = std::exp(rows.score(head, query, key) - lse);
       double dp = 0;
       for (int64_t c = 0; c < columns; ++c) {
-        dp += double(dout[index * columns + c]) * double(v[other * columns + c]);
-        dv_[size_t(other * columns + c)] += p * double(dout[index * columns + c]);
+        dp += double(dout[atOut + c]) * double(v[atV + c]);
+        dv_[size_t(atV + c)] += p * double(dout[atOut + c]);
       }
       const double ds = p * (dp - delta) * call_.scale;
       for (int64_t l = 0; l < depth; ++l) {
-        dq_[size_t(l)] += ds * double(rows.k[other * depth + l]);
-        dk_[size_t(other * depth + l)] += ds * double(rows.q[index * depth + l]);
+        dq_[size_t(l)] += ds * double(rows.k[atK + l]);
+        dk_[size_t(atK + l)] += ds * double(rows.q[atQ + l]);
       }
     }
     for (int64_t l = 0; l < depth; ++l)
-      dq[index * depth + l] = T(dq_[size_t(l)]);
+      dq[atQ + l] = T(dq_[size_t(l)]);
   }
 
   AttentionCall call_;

@@ -6,9 +6,23 @@ namespace ds::kernels::cuda {
 
 namespace {
 
-/// Operand `index` as an input.
-auto operandOf(FrontendGraph &graph, std::span<const TensorType> operands, size_t index) {
-  return graph.input(operands[index].shape, packedStrides(operands[index].shape), operands[index].dtype);
+/// A tensor of heads as cuDNN wants it, [batch, heads, rows, width], and how far apart its elements lie.
+struct Heads {
+  Heads(const AttentionCall &call, const TensorType &tensor)
+      : dims(tensor.shape.begin(), tensor.shape.end()), strides(packedStrides(tensor.shape)) {
+    if (!call.bshd)
+      return;
+    std::swap(dims[1], dims[2]);
+    std::swap(strides[1], strides[2]);
+  }
+
+  std::vector<int64_t> dims, strides;
+};
+
+/// Operand `index`, a tensor of heads, as an input.
+auto operandOf(FrontendGraph &graph, const AttentionCall &call, std::span<const TensorType> operands, size_t index) {
+  const Heads heads(call, operands[index]);
+  return graph.input(heads.dims, heads.strides, operands[index].dtype);
 }
 
 /// lse [B, H, Q] as cuDNN's [B, H, Q, 1].
@@ -39,15 +53,16 @@ std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, std::s
   if (!isSupported(call))
     return nullptr;
   auto graph = std::make_unique<FrontendGraph>(call.dtype);
-  const auto q = operandOf(*graph, operands, 0), k = operandOf(*graph, operands, 1), v = operandOf(*graph, operands, 2);
+  const auto q = operandOf(*graph, call, operands, 0), k = operandOf(*graph, call, operands, 1),
+             v = operandOf(*graph, call, operands, 2);
   fe::graph::SDPA_attributes options;
   options.set_generate_stats(true);
   setMasks(options, call);
   if (call.masked)
     options.set_bias(maskOf(*graph, operands[3]));
   const auto [out, statistics] = graph->graph.sdpa(q, k, v, options);
-  const Shape &shape = operands[call.next].shape;
-  graph->output(out, shape, packedStrides(shape), call.dtype);
+  const Heads heads(call, operands[call.next]);
+  graph->output(out, heads.dims, heads.strides, call.dtype);
   graph->output(statistics, statisticsDims(call), packedStrides(statisticsDims(call)), DType::F32);
   if (!graph->build(workspaceBytes, true))
     return nullptr;
@@ -59,18 +74,20 @@ std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, st
   if (!isSupported(call))
     return nullptr;
   auto graph = std::make_unique<FrontendGraph>(call.dtype);
-  const auto dout = operandOf(*graph, operands, 0), q = operandOf(*graph, operands, 1),
-             k = operandOf(*graph, operands, 2), v = operandOf(*graph, operands, 3);
+  const auto dout = operandOf(*graph, call, operands, 0), q = operandOf(*graph, call, operands, 1),
+             k = operandOf(*graph, call, operands, 2), v = operandOf(*graph, call, operands, 3);
   fe::graph::SDPA_backward_attributes options;
   options.set_deterministic_algorithm(true);
   setMasks(options, call);
   if (call.masked)
     options.set_bias(maskOf(*graph, operands[4]));
-  const auto out = operandOf(*graph, operands, call.next);
+  const auto out = operandOf(*graph, call, operands, call.next);
   const auto statistics = graph->input(statisticsDims(call), packedStrides(statisticsDims(call)), DType::F32);
   const auto gradients = graph->graph.sdpa_backward(q, k, v, out, dout, statistics, options);
-  for (size_t i = 0; i < gradients.size(); ++i)
-    graph->output(gradients[i], operands[1 + i].shape, packedStrides(operands[1 + i].shape), call.dtype);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Heads heads(call, operands[1 + i]);
+    graph->output(gradients[i], heads.dims, heads.strides, call.dtype);
+  }
   if (!graph->build(workspaceBytes, true))
     return nullptr;
   return graph;

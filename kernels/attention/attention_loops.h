@@ -30,9 +30,9 @@ template <typename T> void maskTile(T *tile, int64_t rows, int64_t cols, T scale
 }
 
 /// One step of the online softmax (Milakov and Gimelshein, 2018): scores become exp(score - maximum), and what earlier
-/// tiles left in sum [rows] and out [rows, columns] is brought to the new maximum [rows].
+/// tiles left in sum [rows] and out [rows, columns], `stride` from row to row, is brought to the new maximum [rows].
 template <typename T>
-void softenTile(T *tile, int64_t rows, int64_t cols, T *maximum, double *sum, T *out, int64_t columns) {
+void softenTile(T *tile, int64_t rows, int64_t cols, T *maximum, double *sum, T *out, int64_t columns, int64_t stride) {
   constexpr T none = -std::numeric_limits<T>::infinity();
   for (int64_t r = 0; r < rows; ++r) {
     T *row = tile + r * attentionTile;
@@ -52,20 +52,20 @@ void softenTile(T *tile, int64_t rows, int64_t cols, T *maximum, double *sum, T 
       continue;
     DS_INDEPENDENT
     for (int64_t c = 0; c < columns; ++c)
-      out[r * columns + c] *= factor;
+      out[r * stride + c] *= factor;
   }
 }
 
 /// Divides the rows of out by their sums; lse = log sum exp, +inf for a row that saw nothing.
 template <typename T>
-void finishRows(int64_t rows, const T *maximum, const double *sum, T *out, int64_t columns, T *lse) {
+void finishRows(int64_t rows, const T *maximum, const double *sum, T *out, int64_t columns, int64_t stride, T *lse) {
   for (int64_t r = 0; r < rows; ++r) {
     const bool nothing = maximum[r] == -std::numeric_limits<T>::infinity();
     const T factor = nothing ? T(0) : T(1 / sum[r]);
     lse[r] = nothing ? std::numeric_limits<T>::infinity() : T(double(maximum[r]) + std::log(sum[r]));
     DS_INDEPENDENT
     for (int64_t c = 0; c < columns; ++c)
-      out[r * columns + c] *= factor;
+      out[r * stride + c] *= factor;
   }
 }
 
@@ -79,10 +79,11 @@ template <typename T> void probabilitiesOf(T *tile, int64_t rows, int64_t cols, 
   }
 }
 
-/// deltas [rows] = the dot products of the rows of out and dout.
-template <typename T> void rowDots(const T *out, const T *dout, int64_t rows, int64_t columns, T *deltas) {
+/// deltas [rows] = the dot products of the rows of out and dout, `stride` from row to row.
+template <typename T>
+void rowDots(const T *out, const T *dout, int64_t rows, int64_t columns, int64_t stride, T *deltas) {
   for (int64_t r = 0; r < rows; ++r)
-    deltas[r] = T(dotOf(out + r * columns, dout + r * columns, columns));
+    deltas[r] = T(dotOf(out + r * stride, dout + r * stride, columns));
 }
 
 /// Gradients of probabilities become those of the products of q and k.

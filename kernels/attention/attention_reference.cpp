@@ -16,15 +16,13 @@ public:
                                 call_.masked ? operands[3] : nullptr};
     for (int64_t head = 0; head < call_.batch * call_.heads; ++head)
       for (int64_t query = 0; query < call_.queries; ++query) {
-        const int64_t row = head * call_.queries + query;
         const double total = rows.logSum(head, query);
-        lse[row] = T(total);
+        lse[head * call_.queries + query] = T(total);
         for (int64_t c = 0; c < call_.columns; ++c) {
           double sum = 0;
           for (int64_t key = 0; key < call_.keys; ++key)
-            sum += std::exp(rows.score(head, query, key) - total) *
-                   double(v[(call_.groupOf(head) * call_.keys + key) * call_.columns + c]);
-          out[row * call_.columns + c] = T(sum);
+            sum += std::exp(rows.score(head, query, key) - total) * double(v[rows.keyAt(head, key, call_.columns) + c]);
+          out[rows.queryAt(head, query, call_.columns) + c] = T(sum);
         }
       }
     return Status::success();

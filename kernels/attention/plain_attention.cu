@@ -18,6 +18,10 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
   const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
   for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
     const int64_t group = space.groupOf(head);
+    const HeadTile<T> queries(q, space.queryRows(head, space.depth), space.queries),
+        others(k, space.keyRows(group, space.depth), space.keys),
+        values(v, space.keyRows(group, space.columns), space.keys);
+    const HeadRows outRows = space.queryRows(head, space.columns);
     S sums[attentionRowsPerWarp][attentionKept] = {}, largest[attentionRowsPerWarp], totals[attentionRowsPerWarp];
     for (int r = 0; r < attentionRowsPerWarp; ++r) {
       largest[r] = S(-HUGE_VAL);
@@ -27,8 +31,7 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
     const int64_t keys = space.causal && lastQuery < space.keys ? lastQuery : space.keys;
     for (int64_t key = 0; key < keys; key += warpThreads) { // the same for all threads
       S weights[attentionRowsPerWarp];
-      tileProducts(tiles, q + head * space.queries * space.depth, firstQuery, space.queries,
-                   k + group * space.keys * space.depth, key, space.keys, space.depth, weights);
+      tileProducts(tiles, queries, firstQuery, others, key, space.depth, weights);
       for (int r = 0; r < attentionRowsPerWarp; ++r) {
         const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
         const S score = space.score(weights[r], mask, head, query, key + lane);
@@ -42,35 +45,36 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
         for (int i = 0; i < attentionKept; ++i)
           sums[r][i] *= kept;
       }
-      addWeighted(tiles, weights, v + group * space.keys * space.columns, key, space.keys, firstColumn, space.columns,
-                  sums);
+      addWeighted(tiles, weights, values, key, firstColumn, space.columns, sums);
     }
     for (int r = 0; r < attentionRowsPerWarp; ++r) {
       const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
       if (query >= space.queries)
         continue;
-      const int64_t row = head * space.queries + query;
       const bool none = largest[r] == S(-HUGE_VAL);
       for (int i = 0; i < attentionKept; ++i)
         if (const int64_t c = firstColumn + lane + i * warpThreads; c < space.columns)
-          out[row * space.columns + c] = narrow<T>(none ? S(0) : sums[r][i] / totals[r]);
+          out[outRows.first + query * outRows.stride + c] = narrow<T>(none ? S(0) : sums[r][i] / totals[r]);
       if (lane == 0 && blockIdx.z == 0)
-        lse[row] = none ? S(HUGE_VAL) : largest[r] + std::log(totals[r]);
+        lse[head * space.queries + query] = none ? S(HUGE_VAL) : largest[r] + std::log(totals[r]);
     }
   }
 }
 
-/// dots[row] = sum over columns of dout * out; a warp takes a row.
+/// dots[row] = sum over columns of dout * out, of each head's queries; a warp takes a row.
 template <typename T>
 __global__ void __launch_bounds__(blockThreads)
-    dotsKernel(const T *dout, const T *out, Sum<T> *dots, int64_t rows, int64_t columns) {
+    dotsKernel(const AttentionSpace space, const T *dout, const T *out, Sum<T> *dots) {
   constexpr int warps = blockThreads / warpThreads;
   const int lane = threadIdx.x % warpThreads;
+  const int64_t rows = space.batch * space.heads * space.queries;
   const int64_t stride = int64_t(gridDim.x) * warps;
   for (int64_t row = int64_t(blockIdx.x) * warps + threadIdx.x / warpThreads; row < rows; row += stride) {
+    const HeadRows of = space.queryRows(row / space.queries, space.columns);
+    const int64_t at = of.first + row % space.queries * of.stride;
     Sum<T> sum = 0;
-    for (int64_t c = lane; c < columns; c += warpThreads)
-      sum += wide(dout[row * columns + c]) * wide(out[row * columns + c]);
+    for (int64_t c = lane; c < space.columns; c += warpThreads)
+      sum += wide(dout[at + c]) * wide(out[at + c]);
     sum = warpReduce(sum, Plus{});
     if (lane == 0)
       dots[row] = sum;
@@ -97,17 +101,18 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
   const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
   const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
   for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
-    const T *k = t.k + space.groupOf(head) * space.keys * space.depth;
-    const T *v = t.v + space.groupOf(head) * space.keys * space.columns;
+    const HeadTile<T> q(t.q, space.queryRows(head, space.depth), space.queries),
+        dout(t.dout, space.queryRows(head, space.columns), space.queries),
+        k(t.k, space.keyRows(space.groupOf(head), space.depth), space.keys),
+        v(t.v, space.keyRows(space.groupOf(head), space.columns), space.keys);
+    const HeadRows dqRows = space.queryRows(head, space.depth);
     S sums[attentionRowsPerWarp][attentionKept] = {};
     const int64_t lastQuery = firstQuery + attentionRows;
     const int64_t keys = space.causal && lastQuery < space.keys ? lastQuery : space.keys;
     for (int64_t key = 0; key < keys; key += warpThreads) {
       S scores[attentionRowsPerWarp], dps[attentionRowsPerWarp];
-      tileProducts(tiles, t.q + head * space.queries * space.depth, firstQuery, space.queries, k, key, space.keys,
-                   space.depth, scores);
-      tileProducts(tiles, t.dout + head * space.queries * space.columns, firstQuery, space.queries, v, key, space.keys,
-                   space.columns, dps);
+      tileProducts(tiles, q, firstQuery, k, key, space.depth, scores);
+      tileProducts(tiles, dout, firstQuery, v, key, space.columns, dps);
       for (int r = 0; r < attentionRowsPerWarp; ++r) {
         const int64_t query = firstQuery + warp * attentionRowsPerWarp + r, row = head * space.queries + query;
         const S score = space.score(scores[r], t.mask, head, query, key + lane);
@@ -115,13 +120,13 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
                         ? probability(score, t.lse[row]) * (dps[r] - t.dots[row]) * S(space.scale)
                         : S(0);
       }
-      addWeighted(tiles, scores, k, key, space.keys, firstColumn, space.depth, sums);
+      addWeighted(tiles, scores, k, key, firstColumn, space.depth, sums);
     }
     for (int r = 0; r < attentionRowsPerWarp; ++r) {
       const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
       for (int i = 0; i < attentionKept; ++i)
         if (const int64_t c = firstColumn + lane + i * warpThreads; query < space.queries && c < space.depth)
-          dq[(head * space.queries + query) * space.depth + c] = narrow<T>(sums[r][i]);
+          dq[dqRows.first + query * dqRows.stride + c] = narrow<T>(sums[r][i]);
     }
   }
 }
@@ -137,33 +142,36 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
   const int64_t firstKey = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
   const int64_t width = ofKeys ? space.depth : space.columns, perGroup = space.heads / space.groups;
   for (int64_t group = blockIdx.y; group < space.batch * space.groups; group += gridDim.y) {
-    const T *k = t.k + group * space.keys * space.depth, *v = t.v + group * space.keys * space.columns;
+    const HeadTile<T> k(t.k, space.keyRows(group, space.depth), space.keys),
+        v(t.v, space.keyRows(group, space.columns), space.keys);
+    const HeadRows resultRows = space.keyRows(group, width);
     S sums[attentionRowsPerWarp][attentionKept] = {};
     const int64_t begin = space.causal ? firstKey / warpThreads * warpThreads : 0; // earlier queries see none of these
     for (int64_t head = group * perGroup; head < (group + 1) * perGroup; ++head) {
-      const T *q = t.q + head * space.queries * space.depth, *dout = t.dout + head * space.queries * space.columns;
+      const HeadTile<T> q(t.q, space.queryRows(head, space.depth), space.queries),
+          dout(t.dout, space.queryRows(head, space.columns), space.queries);
       for (int64_t first = begin; first < space.queries; first += warpThreads) {
         const int64_t query = first + lane, row = head * space.queries + query;
         const bool inside = query < space.queries;
         const S lse = inside ? t.lse[row] : S(HUGE_VAL), dot = ofKeys && inside ? t.dots[row] : S(0);
         S weights[attentionRowsPerWarp], dps[attentionRowsPerWarp];
-        tileProducts(tiles, k, firstKey, space.keys, q, first, space.queries, space.depth, weights);
+        tileProducts(tiles, k, firstKey, q, first, space.depth, weights);
         if constexpr (ofKeys)
-          tileProducts(tiles, v, firstKey, space.keys, dout, first, space.queries, space.columns, dps);
+          tileProducts(tiles, v, firstKey, dout, first, space.columns, dps);
         for (int r = 0; r < attentionRowsPerWarp; ++r) {
           const int64_t key = firstKey + warp * attentionRowsPerWarp + r;
           weights[r] = probability(space.score(weights[r], t.mask, head, query, key), lse);
           if constexpr (ofKeys)
             weights[r] *= (dps[r] - dot) * S(space.scale);
         }
-        addWeighted(tiles, weights, ofKeys ? q : dout, first, space.queries, firstColumn, width, sums);
+        addWeighted(tiles, weights, ofKeys ? q : dout, first, firstColumn, width, sums);
       }
     }
     for (int r = 0; r < attentionRowsPerWarp; ++r) {
       const int64_t key = firstKey + warp * attentionRowsPerWarp + r;
       for (int i = 0; i < attentionKept; ++i)
         if (const int64_t c = firstColumn + lane + i * warpThreads; key < space.keys && c < width)
-          result[(group * space.keys + key) * width + c] = narrow<T>(sums[r][i]);
+          result[resultRows.first + key * resultRows.stride + c] = narrow<T>(sums[r][i]);
     }
   }
 }
@@ -207,8 +215,8 @@ void enqueuePlainAttentionGrad(const AttentionCall &call, const AttentionGradOpe
                            static_cast<const Sum<T> *>(o.lse),
                            dots};
     if (rows > 0)
-      launch<dotsKernel<T>>(blocksFor(rows, blockThreads / warpThreads), blockThreads, stream, t.dout,
-                            static_cast<const T *>(o.out), dots, rows, call.columns);
+      launch<dotsKernel<T>>(blocksFor(rows, blockThreads / warpThreads), blockThreads, stream, space, t.dout,
+                            static_cast<const T *>(o.out), dots);
     if (rows > 0 && call.depth > 0)
       launch<queryGradKernel<T>>(gridOf(call.queries, heads, call.depth), threads, stream, space, t,
                                  static_cast<T *>(o.dq));

@@ -30,8 +30,9 @@ std::string_view referenceName(std::string_view name) {
 constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wide", "element_type"};
 
 /// Flags that the reference program leaves out where they are off.
-constexpr std::string_view flags[] = {"transpose_lhs", "transpose_rhs", "causal",    "nesterov", "last",
-                                      "smallest",      "exclusive",     "decoupled", "reverse",  "bias_correction"};
+constexpr std::string_view flags[] = {"transpose_lhs", "transpose_rhs",   "causal",    "nesterov",
+                                      "last",          "smallest",        "exclusive", "decoupled",
+                                      "reverse",       "bias_correction", "bshd"};
 
 bool isIn(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();

@@ -253,7 +253,7 @@ private:
     Location location = product.getLoc();
     Value mask = parts.negated ? train::NotOp::create(builder, location, parts.mask).getResult() : parts.mask;
     auto attention = train::AttentionOp::create(builder, location, parts.query, parts.key, parts.value, mask,
-                                                llvm::APFloat(parts.scale), parts.causal);
+                                                llvm::APFloat(parts.scale), parts.causal, /*bshd=*/false);
     product.replaceAllUsesWith(attention.getResult());
     product.erase();
   }
