@@ -30,57 +30,96 @@ const Case cases[] = {{1, 1, 1, 1, 1, 1, 1},
                       {1, 2, 2, 3, 0, 4, 4},
                       {1, 2, 2, 0, 3, 4, 4}};
 
-Attributes attributesOf(const Case &c) {
-  return {{"scale", 0.37}, {"causal", int64_t(c.causal)}, {"mask", int64_t(c.mask.has_value())}};
+Attributes attributesOf(const Case &c, bool bshd = false) {
+  Attributes attributes = {{"scale", 0.37}, {"causal", int64_t(c.causal)}, {"mask", int64_t(c.mask.has_value())}};
+  if (bshd)
+    attributes.push_back({"bshd", int64_t(1)});
+  return attributes;
+}
+
+/// [batch, heads, rows, width], or with bshd [batch, rows, heads, width].
+Shape shapeOf(const Case &c, int64_t heads, int64_t rows, int64_t width, bool bshd) {
+  return bshd ? Shape{c.batch, rows, heads, width} : Shape{c.batch, heads, rows, width};
 }
 
 /// q, k, v, [mask].
-std::vector<Buffer> inputsOf(Random &random, DType dtype, const Case &c) {
-  std::vector<Buffer> operands = {random.buffer(dtype, {c.batch, c.heads, c.queries, c.depth}),
-                                  random.buffer(dtype, {c.batch, c.groups, c.keys, c.depth}),
-                                  random.buffer(dtype, {c.batch, c.groups, c.keys, c.columns})};
+std::vector<Buffer> inputsOf(Random &random, DType dtype, const Case &c, bool bshd = false) {
+  std::vector<Buffer> operands = {random.buffer(dtype, shapeOf(c, c.heads, c.queries, c.depth, bshd)),
+                                  random.buffer(dtype, shapeOf(c, c.groups, c.keys, c.depth, bshd)),
+                                  random.buffer(dtype, shapeOf(c, c.groups, c.keys, c.columns, bshd))};
   if (c.mask)
     operands.push_back(random.buffer(c.boolMask ? DType::Bool : dtype, *c.mask));
   return operands;
 }
 
-void addResults(std::vector<Buffer> &operands, DType dtype, const Case &c) {
-  operands.emplace_back(type(dtype, {c.batch, c.heads, c.queries, c.columns}));
+void addResults(std::vector<Buffer> &operands, DType dtype, const Case &c, bool bshd = false) {
+  operands.emplace_back(type(dtype, shapeOf(c, c.heads, c.queries, c.columns, bshd)));
   operands.emplace_back(type(dtype, {c.batch, c.heads, c.queries}));
 }
 
 Tolerance toleranceOf(DType dtype) { return dtype == DType::F32 ? Tolerance{2e-5, 2e-5} : Tolerance{1e-13, 1e-13}; }
 
-TEST(Attention, EveryMask) {
+/// Both layouts of every case.
+template <typename Check> void forEachCase(Check &&check) {
   for (DType dtype : floatTypes)
-    for (size_t i = 0; i < std::size(cases); ++i) {
-      SCOPED_TRACE("case " + std::to_string(i));
-      Random random(i);
-      std::vector<Buffer> operands = inputsOf(random, dtype, cases[i]);
-      const size_t out = operands.size();
-      addResults(operands, dtype, cases[i]);
-      expectMatchesReference("attention", operands, attributesOf(cases[i]), {out, out + 1}, toleranceOf(dtype));
-    }
+    for (size_t i = 0; i < std::size(cases); ++i)
+      for (bool bshd : {false, true}) {
+        SCOPED_TRACE("case " + std::to_string(i) + (bshd ? ", bshd" : ""));
+        check(dtype, i, bshd);
+      }
+}
+
+TEST(Attention, EveryMask) {
+  forEachCase([](DType dtype, size_t i, bool bshd) {
+    Random random(i);
+    std::vector<Buffer> operands = inputsOf(random, dtype, cases[i], bshd);
+    const size_t out = operands.size();
+    addResults(operands, dtype, cases[i], bshd);
+    expectMatchesReference("attention", operands, attributesOf(cases[i], bshd), {out, out + 1}, toleranceOf(dtype));
+  });
 }
 
 TEST(AttentionGrad, EveryMask) {
-  for (DType dtype : floatTypes)
-    for (size_t i = 0; i < std::size(cases); ++i) {
-      SCOPED_TRACE("case " + std::to_string(i));
-      Random random(i);
-      std::vector<Buffer> forward = inputsOf(random, dtype, cases[i]);
-      addResults(forward, dtype, cases[i]);
-      const Attributes attributes = attributesOf(cases[i]);
-      ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf("attention", forward, attributes), forward).ok());
-      std::vector<Buffer> operands = {random.buffer(dtype, forward[forward.size() - 2].type.shape)};
-      operands.insert(operands.end(), forward.begin(), forward.end());
-      for (size_t input = 0; input < 3; ++input)
-        operands.emplace_back(forward[input].type);
-      const size_t dq = operands.size() - 3;
-      Tolerance tolerance = toleranceOf(dtype);
-      tolerance.absolute *= 20; // sums over heads and up to 300 queries
-      expectMatchesReference("attention_grad", operands, attributes, {dq, dq + 1, dq + 2}, tolerance);
-    }
+  forEachCase([](DType dtype, size_t i, bool bshd) {
+    Random random(i);
+    std::vector<Buffer> forward = inputsOf(random, dtype, cases[i], bshd);
+    addResults(forward, dtype, cases[i], bshd);
+    const Attributes attributes = attributesOf(cases[i], bshd);
+    ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf("attention", forward, attributes), forward).ok());
+    std::vector<Buffer> operands = {random.buffer(dtype, forward[forward.size() - 2].type.shape)};
+    operands.insert(operands.end(), forward.begin(), forward.end());
+    for (size_t input = 0; input < 3; ++input)
+      operands.emplace_back(forward[input].type);
+    const size_t dq = operands.size() - 3;
+    Tolerance tolerance = toleranceOf(dtype);
+    tolerance.absolute *= 20; // sums over heads and up to 300 queries
+    expectMatchesReference("attention_grad", operands, attributes, {dq, dq + 1, dq + 2}, tolerance);
+  });
+}
+
+/// The reference of one layout is that of the other with dimensions exchanged: of [1, heads, queries, depth] and [1,
+/// queries, heads, depth], element by element.
+TEST(Attention, LayoutsAgree) {
+  const Case c{1, 3, 3, 4, 5, 2, 2};
+  Random random(7);
+  std::vector<Buffer> bhsd = inputsOf(random, DType::F64, c), bshd = inputsOf(random, DType::F64, c, true);
+  const auto exchange = [](const Buffer &from, Buffer &to) { // [1, heads, rows, width] -> [1, rows, heads, width]
+    const int64_t heads = from.type.shape[1], rows = from.type.shape[2], width = from.type.shape[3];
+    for (int64_t i = 0; i < heads * rows * width; ++i)
+      to.as<double>()[(i / width % rows * heads + i / width / rows) * width + i % width] = from.at(i);
+  };
+  for (size_t i = 0; i < 3; ++i)
+    exchange(bhsd[i], bshd[i]);
+  addResults(bhsd, DType::F64, c);
+  addResults(bshd, DType::F64, c, true);
+  ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf("attention", bhsd, attributesOf(c)), bhsd).ok());
+  ASSERT_TRUE(runKernel(cpuReferenceKernels(), invocationOf("attention", bshd, attributesOf(c, true)), bshd).ok());
+  Buffer expected = bshd[3];
+  exchange(bhsd[3], expected);
+  for (int64_t i = 0; i < 3 * 4 * 2; ++i)
+    EXPECT_EQ(bshd[3].at(i), expected.at(i));
+  for (int64_t i = 0; i < 3 * 4; ++i)
+    EXPECT_EQ(bshd[4].at(i), bhsd[4].at(i));
 }
 
 /// A row that sees no key yields zeros and gives no gradient, whatever hid the keys.
@@ -131,7 +170,8 @@ TEST(Attention, RefusesWrongCalls) {
   expectRefused(with(3, {4, 5}), "does not broadcast to [2, 4, 3, 5]");
   expectRefused(with(3, {3, 5}, DType::I64), "must be bool or float32, not int64");
   expectRefused(with(4, {2, 4, 3, 4}), "must have shape [2, 4, 3, 6]");
-  expectRefused(with(5, {2, 4, 3, 1}), "must have shape [2, 4, 3]");
+  expectRefused(with(5, {2, 4, 3, 1}), "must have shape [2, X, Y]");
+  expectRefused(with(5, {2, 3, 4}), "is not [batch, heads, queries] of q [2, 4, 3, 4]");
   Invocation invocation = with(5, {2, 4, 3});
   invocation.operands.pop_back();
   expectRefused(invocation, "takes 6 operands, not 5");
