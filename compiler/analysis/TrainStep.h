@@ -31,6 +31,10 @@ inline constexpr llvm::StringLiteral lossScaleVariable = "optimizer::loss_scale"
 inline constexpr llvm::StringLiteral cleanStepsVariable = "optimizer::loss_scale_clean_steps";
 inline constexpr llvm::StringLiteral hysteresisVariable = "optimizer::loss_scale_hysteresis";
 
+/// Of delayed updates (ds-delay-updates): the gradient, and a scalar, of the step before.
+inline std::string pendingName(llvm::StringRef parameter) { return (parameter + "::pending").str(); }
+inline std::string pendingScalarName(llvm::StringRef scalar) { return ("optimizer::pending_" + scalar).str(); }
+
 inline std::string gradientName(llvm::StringRef parameter) { return (parameter + "::gradient").str(); }
 inline std::string firstMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg").str(); }
 inline std::string secondMomentName(llvm::StringRef parameter) { return (parameter + "::exp_avg_sq").str(); }

@@ -92,6 +92,12 @@ constexpr Explanation explanations[] = {
      "bf16 is asked for, and float32 is computed at twice the memory.", ofSources},
     {"reductions", "Ranks sum gradients in the type of communication_data_type, float32 where it is left out.",
      "float32 is asked for, and gradients are rounded to 8 bits of precision on their way.", ofSources},
+    {"updates",
+     "Each update takes its own step's gradient, learning rate and factor; or, where deepstatic.delayed_update is "
+     "true, "
+     "all of these of the step before. Such a plan is stale.",
+     "Updates of the step before are a step's time faster and train another model, and nobody has asked for them.",
+     ofSources},
     {"buckets", "Buckets of several parameters have at most as many elements as the section zero_optimization allows.",
      "\"auto\" is taken from another hidden size than the model's.", ofSources},
     // What exporters lose (compiler/import/Hazards.h).

@@ -139,6 +139,7 @@ std::string certificateOf(const Verdict &verdict, const plan::proto::Plan &plan,
       {"compiler", plan.compiler_revision()},
       {"checker", DS_VERSION},
       {"numerics", plan.numerics()},
+      {"stale", plan.stale()},
       {"sources", digestsOf(plan)}};
   certificate.update(bodyOf(verdict));
   certificate["measured"] = Json::array();

@@ -4,6 +4,7 @@
 #include "compiler/check/OverflowRules.h"
 #include "compiler/check/Replay.h"
 #include "compiler/check/meaning/CallRules.h"
+#include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Layout.h"
 #include "compiler/check/schedule/Lives.h"
@@ -133,6 +134,14 @@ Unknown checkPrograms(const proto::Plan &plan, const std::set<std::string> &prog
   return {meaning.unknownCommands(), meaning.unknownBytes()};
 }
 
+/// A plan says that its updates are stale, if they are, and only then.
+void checkStale(const proto::Plan &plan) {
+  if (const bool isDelayed = !Delays(plan).empty(); isDelayed != plan.stale())
+    throw Refusal{"meaning",
+                  isDelayed ? "its updates are of gradients of the step before, but it does not say that it is stale"
+                            : "it says that it is stale, but no update is of a gradient of the step before"};
+}
+
 std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string> &programs, World world,
                              Unknown &unknown) {
   try {
@@ -140,6 +149,7 @@ std::optional<Finding> check(const proto::Plan &plan, const std::set<std::string
       throw Refusal{"meaning", "it has no reference program, so nothing says what its commands should compute"};
     if (world == World::Closed)
       requireCalls(plan);
+    checkStale(plan);
     requireOverflowGuards(plan);
     for (const proto::Role &role : plan.roles()) {
       checkMemory(plan, role);

@@ -1,6 +1,7 @@
 //===- EndRules.cpp - what a run leaves behind ----------------------------===//
 #include "compiler/check/EndRules.h"
 
+#include "compiler/check/GradientRules.h"
 #include "compiler/check/StateChanges.h"
 #include "compiler/check/schedule/Effects.h"
 #include "compiler/check/schedule/Layout.h"
@@ -48,6 +49,9 @@ std::string wrongIn(const RankMemory &memory, const Piece &piece, const Content 
     return "holds elements of " + name + " that an optimizer has updated, which the reference program does not";
   if (content.ownOfRank && change.how != StateChanges::Averaged)
     return "holds elements of " + name + " that are not the same on all ranks";
+  if (change.how == StateChanges::Pending)
+    if (const std::string why = whyNotPending(memory, content, piece.variable, piece.byte); !why.empty())
+      return ", which the next step's update reads, " + why;
   const bool mayBeUnknown = change.how == StateChanges::Stored || !memory.followsAll();
   if (mayBeUnknown && mayBe(content.value, change.value))
     return {};

@@ -147,6 +147,25 @@ void requireWhole(const RankMemory &memory, const proto::Command &command, const
                    " takes norms of a parameter, which is whole and alone in a call"};
 }
 
+/// A delayed update is of what the step before has left.
+void requirePending(RankMemory &memory, uint32_t variable, const Member &parameter, uint64_t skip, size_t index) {
+  const Instance &instance = memory.instance(index);
+  const proto::Operand &gradient = instance.command->kernel().operands(int(kernels::KernelRow::gradient));
+  const uint32_t expected = memory.values().variable(variable);
+  for (const OperandSegment &segment :
+       memory.segmentsOf(gradient, skip, parameter.end - parameter.begin, instance.microbatch)) {
+    const bool isUnfollowed = !memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty();
+    const bool isPending = segment.contributions.empty() && segment.value == expected &&
+                           segment.valueByte == parameter.firstByte + segment.begin;
+    if (!isUnfollowed && !isPending)
+      memory.refuse("coverage", index,
+                    "the gradient of " + variableName(memory, parameter.variable) + " in " +
+                        memory.nameOf(gradient.buffer()) + " is not that of the step before, " +
+                        variableName(memory, variable) +
+                        (segment.contributions.empty() ? "" : ": it is a sum of this step's"));
+  }
+}
+
 /// What stands for an update's factor where it has the constant 1: the factor of a run without the tail, which is 1;
 /// or, before the tail of a run with it, something that the tail makes good.
 Meaning::Factor factorOf(const RankMemory &memory, const Instance &instance) {
@@ -180,6 +199,10 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
       if (segment.updated)
         memory.refuse("coverage", index,
                       "updates parameter " + variableName(memory, member.variable) + " a second time in one step");
+    if (update.pending) {
+      requirePending(memory, *update.pending, member, skip, index);
+      continue;
+    }
     for (const OperandSegment &segment : memory.segmentsOf(gradient, skip, bytes, microbatch))
       if (!memory.followsAll() && segment.value == Values::unknown && segment.contributions.empty())
         continue; // a copy of what is not followed; the first rank of the role has met it
@@ -189,6 +212,15 @@ void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_
                       "the gradient of " + variableName(memory, member.variable) + " in " +
                           memory.nameOf(gradient.buffer()) + " " + why);
   }
+}
+
+std::string whyNotPending(const RankMemory &memory, const Content &content, uint32_t variable, uint64_t byte) {
+  if (!memory.followsAll() && content.value == Values::unknown)
+    return {}; // as of an update
+  const Meaning &meaning = memory.context.meaning;
+  const uint32_t added = meaning.gradientOf(meaning.delays().gradientIn(variable).value());
+  const OperandSegment segment{0, 0, content.contributions, false, content.value, content.valueByte};
+  return checkGradient(memory, segment, {added, byte});
 }
 
 std::vector<OperandSegment> summands(RankMemory &memory, const proto::Operand &source, uint64_t skip, uint64_t bytes,

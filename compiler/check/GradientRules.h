@@ -6,13 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace ds::check {
 
 /// What an optimizer takes is, element by element, the gradient of the parameters that it updates: each micro-batch of
-/// each rank once. Refuses ("coverage") other sums and a second update in one step; throws Mismatch where its settings,
-/// its state or its scalars are not the reference program's. `values`: what its operands hold.
+/// each rank once. Or, where the reference program says so, that of the step before. Refuses ("coverage") other sums
+/// and a second update in one step; throws Mismatch where its settings, its state or its scalars are not the reference
+/// program's. `values`: what its operands hold.
 void requireGradient(RankMemory &memory, std::span<const uint32_t> values, size_t index);
+
+/// Why bytes of a pending variable, from its byte `byte` on, are not this step's whole gradient when the step has
+/// ended, or empty.
+std::string whyNotPending(const RankMemory &memory, const Content &content, uint32_t variable, uint64_t byte);
 
 /// Where the ranks share out a sum of gradients, each rank's optimizer reads its own slice alone: so every slice of
 /// what is summed is looked at here. Refuses ("coverage") what is not the gradients of the bucket that the result

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/check/OverflowRules.h"
 
+#include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
 #include "compiler/check/schedule/Effects.h"
@@ -16,6 +17,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,13 +29,17 @@ namespace {
 class Guards {
 public:
   explicit Guards(const proto::Plan &plan) : plan_(plan) {
+    const Delays delays(plan);
     for (const proto::ReferenceOp &op : plan.reference().ops()) {
       for (const uint32_t result : op.results())
         makers_[result] = &op;
-      if (op.function() == "update" && isOptimizer(op))
-        for (const uint32_t variable : op.variables())
-          if (plan.variables(int(variable)).kind() == proto::Variable::GRADIENT)
-            gradients_.insert(variable);
+      if (op.function() != "update" || !isOptimizer(op))
+        continue;
+      for (const uint32_t variable : op.variables())
+        if (plan.variables(int(variable)).kind() == proto::Variable::GRADIENT)
+          gradients_.insert(variable);
+        else if (const std::optional<uint32_t> gradient = delays.gradientIn(variable))
+          gradients_.insert(*gradient);
     }
   }
 
@@ -63,8 +69,20 @@ private:
     return value && holds(value->number());
   }
 
+  /// The select that makes an update's factor, if it is not that of the step before: the one whose result this step
+  /// stores for the next.
+  const proto::ReferenceOp *factorOf(const proto::ReferenceOp &update) const {
+    const proto::ReferenceOp *read = maker(update, clipOperandOf(update), "train.read");
+    if (!read)
+      return maker(update, clipOperandOf(update), "train.select");
+    for (const proto::ReferenceOp &store : plan_.reference().ops())
+      if (store.function() == "update" && store.op() == "train.store" && store.variables(0) == read->variables(0))
+        return maker(store, 0, "train.select");
+    return nullptr;
+  }
+
   void requireUpdate(const proto::ReferenceOp &update) const {
-    const proto::ReferenceOp *select = maker(update, clipOperandOf(update), "train.select");
+    const proto::ReferenceOp *select = factorOf(update);
     if (!select || !isConstant(*select, 2, [](double value) { return value == 0; }) || !isFlag(*select))
       throw Mismatch{titleOf(update) + " is made in a step of float16 whatever its gradients are; it must be left out "
                                        "where one of any rank is infinite or NaN"};

@@ -10,7 +10,7 @@ std::vector<std::string> functionsOf(const std::string &program) {
 }
 
 StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::string &program)
-    : plan_(plan), values_(values), known_(plan.reference().ops_size() > 0) {
+    : plan_(plan), values_(values), delays_(plan), known_(plan.reference().ops_size() > 0) {
   for (const std::string &function : functionsOf(program)) // what comes last counts
     for (const proto::ReferenceOp &op : plan.reference().ops())
       if (op.function() == function)
@@ -23,7 +23,7 @@ StateChanges::StateChanges(const proto::Plan &plan, Values &values, const std::s
 void StateChanges::add(const proto::ReferenceOp &op) {
   if (isOptimizer(op)) {
     for (uint32_t variable : op.variables())
-      if (plan_.variables(int(variable)).kind() != proto::Variable::GRADIENT)
+      if (plan_.variables(int(variable)).kind() != proto::Variable::GRADIENT && !delays_.gradientIn(variable))
         changes_[variable] = {Updated, values_.variable(variable)};
     return;
   }
@@ -38,7 +38,7 @@ void StateChanges::add(const proto::ReferenceOp &op) {
   else if (op.op() == "train.accumulate")
     changes_[variable] = {Accumulated, own};
   else if (op.op() == "train.store")
-    changes_[variable] = {Stored, values_.of(op.operands(0))};
+    changes_[variable] = {delays_.gradientIn(variable) ? Pending : Stored, values_.of(op.operands(0))};
 }
 
 StateChanges::Change StateChanges::of(uint32_t variable) const {

@@ -1,6 +1,7 @@
 //===- StateChanges.h - what a run changes of what outlives it ------------===//
 #pragma once
 
+#include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Values.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -23,7 +24,8 @@ public:
     Counted,     ///< an update, by a counter
     Averaged,    ///< a running statistic, of each rank's own micro-batches
     Accumulated, ///< a sum over micro-batches
-    Stored
+    Stored,
+    Pending ///< this step's gradient, for the next step's update
   };
   struct Change {
     How how = Kept;
@@ -38,6 +40,7 @@ private:
 
   const proto::Plan &plan_;
   Values &values_;
+  const Delays delays_;
   bool known_;
   std::map<uint32_t, Change> changes_; ///< by variable
 };

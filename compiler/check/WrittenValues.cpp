@@ -234,7 +234,8 @@ std::vector<OperandSegment> resultOf(RankMemory &memory, const proto::Operand &t
     return converted(memory, command.kernel(), memory.segmentsOf(command.kernel().operands(0), instance.microbatch));
   if (isPartOfNorm(command))
     return sumsOfSquares(memory, index);
-  if (command.has_kernel() && holdsSums(memory.bufferOf(target)))
+  const proto::Buffer &buffer = memory.bufferOf(target);
+  if (command.has_kernel() && (holdsSums(buffer) || memory.context.meaning.delays().lieIn(memory.plan(), buffer)))
     return contributedTo(memory, target, effects, result, index);
   return {{0, byteCount(target), {}, false, result.value}};
 }

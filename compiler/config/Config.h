@@ -199,6 +199,7 @@ struct Config {
   std::string offloadOptimizer;     // zero_optimization.offload_optimizer.device: "none", "cpu" or "nvme"
   double offloadRatio = 1;          // zero_optimization.offload_optimizer.ratio: share of that state that lies there
   bool offloadRatioAuto = false;    // what the clock says, of steps that fit into memory
+  bool delayedUpdate = false;       // deepstatic.delayed_update: updates are of the step before, which changes results
   std::optional<NvmeFiles> nvme;    // none: nothing lies on NVMe
   int64_t checkpointBuffer = 0;     // bytes of a rank, of --save; 0: a step waits until its checkpoint is written
   Monitor tensorboard, csvMonitor;

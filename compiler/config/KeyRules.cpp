@@ -34,6 +34,7 @@ constexpr KeyRule rules[] = {
     {"optimizer.legacy_fusion", Subsumed, "every update is one fused kernel", ""},
     {"scheduler.type", Honoured, "", ""},
     {"scheduler.params", Honoured, "", ""},
+    {"deepstatic.delayed_update", Honoured, "", ""},
     {"deepstatic.device_memory", Honoured, "", ""},
     {"deepstatic.loss", Honoured, "", ""},
     {"deepstatic.loss_normalization", Honoured, "", ""},

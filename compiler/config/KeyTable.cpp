@@ -130,6 +130,10 @@ with what leaves that memory (`docs/offload.md`). `docs/memory.md` explains `"no
 `"full"` and a number, the level. `{"REGEX": "recompute"}` chooses ops by name, and `"save"` keeps their results; the first rule that
 matches decides. `activation_checkpointing.number_checkpoints` k belongs to `"full"`: k runs of layers are recomputed, each as a whole.
 
+## Delayed updates
+`deepstatic.delayed_update` makes each update that of the gradient of the step before, so that the host has a whole step for it. It changes results: plans
+with it say that they are stale. It is off unless written, and needs `zero_optimization.offload_optimizer` (`docs/offload.md`).
+
 ## Which loss
 `deepstatic.loss` puts a loss behind a graph that ends in logits: `"causal-lm"`, `"masked-lm"`, `"token-classification"`, `"classification"` or `"regression"`,
 or an object with `kind`, `label_smoothing`, `ignore_index` and `logits`. `--attach-loss` wins over it. `docs/attach-loss.md` has more.

@@ -24,6 +24,7 @@ constexpr KnownKey deepSpeedKeys[] = {
 constexpr KnownKey ownKeys[] = {
     {"deepstatic.checkpoint.buffer", "int|str", R"("256MiB")", "", "", false},
     {"deepstatic.checkpoint.snapshot", "str", R"("buffered")", R"(["buffered", "blocking"])", "", false},
+    {"deepstatic.delayed_update", "bool", "false", "", "", false},
     {"deepstatic.device_memory", "int|str|null", "null", "", "", false},
     {"deepstatic.loss", "str|object|null", "null", "", "", false},
     {"deepstatic.loss_normalization", "str", R"("microbatch")", R"(["microbatch", "tokens"])", "", false},

@@ -14,8 +14,8 @@
 namespace ds::config {
 namespace {
 
-constexpr std::string_view activations = "deepstatic.offload", anyFolder = "deepstatic.nvme_path",
-                           optimizer = "zero_optimization.offload_optimizer.device",
+constexpr std::string_view activations = "deepstatic.offload", delayed = "deepstatic.delayed_update",
+                           anyFolder = "deepstatic.nvme_path", optimizer = "zero_optimization.offload_optimizer.device",
                            optimizerRatio = "zero_optimization.offload_optimizer.ratio",
                            optimizerFolder = "zero_optimization.offload_optimizer.nvme_path",
                            parameters = "zero_optimization.offload_param.device",
@@ -92,12 +92,23 @@ void resolveRatio(Resolver &resolver, Config &config) {
   config.offloadRatioAuto = resolver.wasAuto(optimizerRatio);
 }
 
+/// It gives the host a step's time for an update, at the price of other results: of no use where the device updates.
+void resolveDelay(Resolver &resolver, Config &config) {
+  config.delayedUpdate = resolver.booleanOrDefault(delayed);
+  if (config.delayedUpdate && config.offloadOptimizer == "none")
+    resolver.refuse(delayed,
+                    "updates of the step before hide what the host computes, and without " + std::string(optimizer) +
+                        " the device makes them; set that to \"cpu\" or \"nvme\"",
+                    "--set " + std::string(optimizer) + "=cpu");
+}
+
 } // namespace
 
 void resolveOffload(Resolver &resolver, Config &config) {
   resolveActivations(resolver, config);
   config.offloadOptimizer = resolver.stringOrDefault(optimizer);
   config.offloadParameters = resolver.stringOrDefault(parameters);
+  resolveDelay(resolver, config);
   resolveRatio(resolver, config);
   if (config.offloadOptimizer != "nvme")
     resolver.subsume(groupSize, "updates are made where their state lies, whole: no pieces of it are copied");

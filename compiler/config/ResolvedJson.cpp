@@ -177,6 +177,7 @@ std::string resolvedJson(const Config &config) {
       {"deepstatic",
        {{"pipeline", pipelineJson(config.pipeline)},
         {"recompute", nullptr},
+        {"delayed_update", config.delayedUpdate},
         {"tensor_parallel", 1},
         {"tf32", config.tf32},
         {"loss_normalization", config.lossByTokens ? "tokens" : "microbatch"},

@@ -105,6 +105,8 @@ static bool checkOptimizer(const config::Config &config, ModuleOp module, const 
     refuse("fp16.enabled is true", "which is computed as the file says; set it to false");
   if (config.lossByTokens)
     refuse("deepstatic.loss_normalization is \"tokens\"", "which computes its loss itself; leave it at \"microbatch\"");
+  if (config.delayedUpdate)
+    refuse("deepstatic.delayed_update is true", "whose updates the file orders; set it to false");
   for (const config::KeyAnswer &answer : config.answers)
     if (answer.path == "gradient_clipping" && config.gradientClipping)
       refuse("gradient_clipping is " + answer.valueJson, "leave it out, or set it to 0");

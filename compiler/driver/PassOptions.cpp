@@ -123,10 +123,11 @@ std::string memorySpace(const std::string &device) {
 }
 
 /// Whether updates from files are made before the norm is known by which gradients are clipped. In float16 steps are
-/// left out, and losses that are weighed by targets divide gradients by these, so the factor is not mostly 1.
+/// left out, and losses that are weighed by targets divide gradients by these, so the factor is not mostly 1. Delayed
+/// updates wait for nothing anyway.
 bool speculates(const config::Config &config) {
-  return config.offloadOptimizer == "nvme" && config.gradientClipping.value_or(0) > 0 && !config.fp16 &&
-         !config.lossByTokens && config.pipeline.stages == 1;
+  return config.offloadOptimizer == "nvme" && !config.delayedUpdate && config.gradientClipping.value_or(0) > 0 &&
+         !config.fp16 && !config.lossByTokens && config.pipeline.stages == 1;
 }
 
 } // namespace
@@ -162,6 +163,7 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   if (config.fp16)
     options.lossScale = lossScaleOptions(*config.fp16);
   options.countsTargets = config.lossByTokens;
+  options.delaysUpdates = config.delayedUpdate;
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;

@@ -99,6 +99,7 @@ void Exporter::exportBuckets() {
 
 LogicalResult Exporter::run() {
   plan_.set_numerics(nameOf(train::numericsOf(module_)));
+  plan_.set_stale(module_->hasAttr(train::staleAttribute));
   exportWorld();
   if (failed(exportVariables()))
     return failure();

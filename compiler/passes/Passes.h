@@ -62,6 +62,7 @@ struct CompileOptions {
   std::string narrow;               ///< compute with "bf16" or "f16", state stays f32; "": as the file says
   ScaleLossOptions lossScale;       ///< of f16
   bool countsTargets = false;       ///< losses and gradients are weighed by the targets of the whole batch
+  bool delaysUpdates = false;       ///< each update is of the gradient of the step before: other results
   bool ownAlgorithm = false;        ///< the step was made by ds-split-algorithm
   int64_t microbatches = 1;         ///< of one rank and optimizer step
   int64_t dataParallel = 1;         ///< ranks of the data axis
@@ -77,11 +78,11 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 24> optionalPasses = {
+inline constexpr std::array<std::string_view, 25> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-regroup-rms-norm",
     "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise", "ds-elide-copies",
     "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates", "ds-split-updates",
-    "ds-read-ahead",
+    "ds-read-ahead", "ds-elide-pending-copies",
     // On several ranks.
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",

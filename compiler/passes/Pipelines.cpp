@@ -55,6 +55,8 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
     pm.addPass(createInsertOptimizer(optimizer));
     if (options.narrow == "f16")
       pm.addPass(createScaleLoss(options.lossScale));
+    if (options.delaysUpdates) // once all that an update reads is settled
+      pm.addPass(createDelayUpdates());
   }
   // Gradients of reshapes and transposes meet those of their neighbours, and share what the forward pass computed.
   pm.addPass(createCanonicalizerPass());
@@ -205,14 +207,17 @@ static void buildOffloadPipeline(OpPassManager &pm, const CompileOptions &option
       addOptional(pm, options, createPeelBackward());
     // First what may be updated in the backward; then updates find gradients where they lie.
     addOptional(pm, options, createAdvanceUpdates({.space = offload.optimizer, .speculates = offload.speculates}));
-    pm.addPass(createOffloadGradients({.space = offload.gradientsInFiles ? "nvme" : "host"}));
-    pm.addPass(createOffloadOptimizer({.space = offload.optimizer}));
+    const std::string gradients = offload.gradientsInFiles ? "nvme" : "host";
+    pm.addPass(createOffloadGradients({.space = gradients}));
+    pm.addPass(createOffloadOptimizer({.space = offload.optimizer, .pending = gradients}));
   }
   // Where all lies is settled.
   if (!offload.optimizer.empty() || !offload.parameters.empty())
     pm.addPass(createRunOnHost());
   if (offload.optimizer.empty())
     return;
+  if (options.delaysUpdates) // updates of the step before have been made by then
+    addOptional(pm, options, createElidePendingCopies());
   if (offload.speculates) // the tail of a step finds old state in the files
     pm.addPass(createKeepOldState());
   if (!offload.sparesHostMemory) // what is read early waits there
@@ -280,6 +285,7 @@ private:
   Flag<double> lr_{*this, "lr", options_.optimizer.lr, "learning rate"};
   Flag<std::string> narrow_{*this, "narrow", options_.narrow, "compute with bf16 or f16"};
   Flag<bool> countsTargets_{*this, "count-targets", options_.countsTargets, "weigh losses by targets"};
+  Flag<bool> delaysUpdates_{*this, "delay-updates", options_.delaysUpdates, "updates are of the step before"};
   Flag<int64_t> dataParallel_{*this, "data-parallel", options_.dataParallel, "ranks of the data axis"};
   Flag<int64_t> pipe_{*this, "pipe", options_.pipeline.ranks, "ranks along the pipeline"};
   Flag<int64_t> chunks_{*this, "chunks", options_.pipeline.chunks, "pipeline stages of a rank"};

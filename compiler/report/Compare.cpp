@@ -271,12 +271,15 @@ Facts commandFacts(const Plan &plan) {
   return facts;
 }
 
+std::string updatesOf(const Plan &plan) { return plan.stale() ? "stale" : "of their own step"; }
+
 } // namespace
 
 std::vector<Change> compare(const Plan &before, const Plan &after) {
   requireComparable(before, after);
   std::vector<Change> changes;
-  compareFacts("numerics", {{"class", before.numerics()}}, {{"class", after.numerics()}}, changes);
+  compareFacts("numerics", {{"class", before.numerics()}, {"updates", updatesOf(before)}},
+               {{"class", after.numerics()}, {"updates", updatesOf(after)}}, changes);
   compareFacts("world", worldFacts(before), worldFacts(after), changes);
   compareFacts("configuration", configFacts(before), configFacts(after), changes);
   compareFacts("pipeline", pipelineFacts(before), pipelineFacts(after), changes);

@@ -1,6 +1,6 @@
 //===- JsonReport.cpp - the report that scripts read ----------------------===//
 //
-// {"format": 1, "model", "ranks", "world", "numerics", "compiler", "training",
+// {"format": 1, "model", "ranks", "world", "numerics", "stale", "compiler", "training",
 //  "machine": {"name", "device", "isa" ("": any), "reserve_bytes" (of a rank's device, outside of arenas)},
 //  "captured": names of the programs that a device may record once and launch again,
 //  "ranks_detail": [{"rank", "role", "coords", "same_as" (above 16 ranks: [first, last] pairs of ranks that equal it),
@@ -321,6 +321,7 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
       {"ranks", world.ranks()},
       {"world", {{"data", world.data}, {"pipe", world.pipe}, {"tensor", world.tensor}}},
       {"numerics", plan.numerics()},
+      {"stale", plan.stale()},
       {"compiler", plan.compiler_revision()},
       {"machine",
        {{"name", plan.machine().name()},

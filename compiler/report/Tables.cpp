@@ -156,7 +156,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
   const plan::proto::Training &training = plan.training();
   std::vector<std::pair<std::string, std::string>> lines = {
       {"ranks", grouped(world.ranks()) + " = " + grouped(world.pipe) + " pipe x " + grouped(world.data) + " data x " +
-                    grouped(world.tensor) + " tensor; numerics " + plan.numerics()},
+                    grouped(world.tensor) + " tensor; numerics " + plan.numerics() +
+                    (plan.stale() ? ", stale: each update is of the gradient of the step before" : "")},
       {"batch", grouped(training.train_batch_size()) + " samples a step = " + grouped(training.micro_batch_size()) +
                     " a micro-batch x " + grouped(training.accumulation_steps()) + " accumulation steps x " +
                     plural(world.data, "data rank")},

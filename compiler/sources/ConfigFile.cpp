@@ -301,6 +301,7 @@ ConfigFile readConfig(std::string_view text, const std::string &name, const std:
     config.loss = lossFromJson(*loss);
   config.clip = reader.number("gradient_clipping", 1.0); // 1.0 since DeepSpeed 0.19
   config.tokens = reader.text("deepstatic.loss_normalization", "microbatch") == "tokens";
+  config.delayed = reader.flag("deepstatic.delayed_update", false);
   config.reductionType = reader.text("communication_data_type", "fp32");
   config.bf16 = reader.flag("bf16.enabled", reader.isAuto("bf16.enabled") && trained.bf16);
   readFp16(reader, config);

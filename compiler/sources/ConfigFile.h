@@ -35,8 +35,9 @@ struct ConfigFile {
   std::string optimizer; ///< "adamw", "sgd", "adagrad", "lion", "lamb"; "": the model brings its own
   /// By the names of the reference program's attributes; flags are 0 or 1.
   std::vector<std::pair<std::string, double>> settings;
-  double clip = 0;     ///< largest global norm; 0: none
-  bool tokens = false; ///< losses are weighed by the targets of the whole batch
+  double clip = 0;      ///< largest global norm; 0: none
+  bool delayed = false; ///< updates are of the gradients of the step before
+  bool tokens = false;  ///< losses are weighed by the targets of the whole batch
   bool bf16 = false;
   std::string reductionType; ///< communication_data_type, "fp32" where it is left out
   std::optional<Fp16> fp16;

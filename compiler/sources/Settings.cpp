@@ -2,6 +2,7 @@
 #include "compiler/sources/Settings.h"
 
 #include "compiler/sources/ConfigFile.h"
+#include "compiler/sources/Delay.h"
 #include "compiler/sources/LearningRate.h"
 #include "compiler/sources/LossScale.h"
 #include "compiler/sources/ReferenceOps.h"
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <regex>
 #include <set>
 #include <string>
@@ -261,6 +263,13 @@ Claim reductions(const proto::Plan &plan, const ConfigFile &config) {
                             ", as communication_data_type asks"};
 }
 
+/// Each takes this step's gradient and scalars, or all take those of the step before.
+Claim updates(const proto::Plan &plan) {
+  return {"updates", plan.stale() ? "updates are stale: each is of the gradient and the scalars of the step before, as "
+                                    "deepstatic.delayed_update asks"
+                                  : "each update is of its own step's gradient"};
+}
+
 Claim buckets(const proto::Plan &plan, const ConfigFile &config) {
   if (dataRanks(plan) == 1)
     return {"buckets", "one data-parallel rank has nobody to share with"};
@@ -281,9 +290,12 @@ uint64_t dataRanks(const proto::Plan &plan) {
 std::vector<Claim> requireSettings(const proto::Plan &plan, const ConfigFile &config) {
   if (config.optimizer.empty()) // the model's own algorithm: the configuration says no more
     return {batches(plan, config), reductions(plan, config), buckets(plan, config)};
-  return {batches(plan, config),   optimizer(plan, config),     clipping(plan, config),
-          scale(plan, config),     learningRates(plan, config), momentum(plan, config),
-          precision(plan, config), reductions(plan, config),    buckets(plan, config)};
+  const std::optional<proto::Plan> undelayed = withoutDelay(plan, config);
+  const proto::Plan &own = undelayed ? *undelayed : plan;
+  return {batches(plan, config),  optimizer(own, config),     clipping(own, config),
+          scale(own, config),     learningRates(own, config), momentum(own, config),
+          precision(own, config), reductions(plan, config),   updates(plan),
+          buckets(plan, config)};
 }
 
 } // namespace ds::sources

@@ -61,6 +61,10 @@ Numerics numericsOf(mlir::ModuleOp module);
 /// For the pass that makes the change; what was worse already stays.
 void raiseNumerics(mlir::ModuleOp module, Numerics numerics);
 
+/// Unit attribute of a module: each update is of the gradient of the step before (ds-delay-updates), so results are
+/// other ones than without, on one rank too.
+inline constexpr llvm::StringLiteral staleAttribute = "train.stale";
+
 /// Attribute of a train.gather until it is differentiated: the index, an i64, at which the data gets no gradient. Cf.
 /// torch.nn.Embedding's padding_idx.
 inline constexpr llvm::StringLiteral paddingAttribute = "train.padding_index";

@@ -113,6 +113,7 @@ def train(model, samples: dict, config: dict, steps: int) -> Run:
     """Trains in place on samples, input -> [n, ...], taken in order; `config` is a ds_config.json as a dictionary."""
     micro, accumulation = config["train_micro_batch_size_per_gpu"], config["gradient_accumulation_steps"]
     optimizer = make_optimizer(config, model.parameters())
+    delayed, pending = config.get("deepstatic", {}).get("delayed_update", False), None  # the rate and the gradients of the step before
     run = Run([], [], [], {})
     position = 0
     for step in range(steps):
@@ -130,11 +131,26 @@ def train(model, samples: dict, config: dict, steps: int) -> Run:
         run.losses.append(sum(losses) / accumulation)
         clip = config.get("gradient_clipping", 1.0)
         run.norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip or math.inf).item())
-        optimizer.step()
+        if delayed:
+            pending = delay(optimizer, pending)
+        else:
+            optimizer.step()
     statistics = {name: value for name, value in model.named_buffers() if "running" in name}
     run.weights = {name: value.detach().double().numpy().copy()
                    for name, value in [*model.named_parameters(remove_duplicate=False), *statistics.items()]}
     return run
+
+
+def delay(optimizer, pending):
+    """The update of the step before, if there was one; returns what this one leaves for the next."""
+    [group] = optimizer.param_groups
+    left = group["lr"], [parameter.grad.clone() for parameter in group["params"]]
+    if pending:
+        group["lr"], gradients = pending
+        for parameter, gradient in zip(group["params"], gradients):
+            parameter.grad = gradient
+        optimizer.step()
+    return left
 
 
 def comparable(name: str, value: numpy.ndarray) -> numpy.ndarray:

@@ -372,6 +372,10 @@ void runCompile(const CompileArguments &arguments, const bool &quiet, const bool
     return;
   for (const config::AutoValue &value : result.autos)
     print("auto: " + value.path + " is " + value.valueJson + " (" + value.why + ")\n");
+  if (result.plan.stale())
+    print("note: updates are stale: each is of the gradient of the step before (deepstatic.delayed_update), so losses "
+          "and "
+          "weights are other ones than without\n");
   printSummary(result.plan, request.output);
 }
 

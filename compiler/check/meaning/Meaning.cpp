@@ -32,7 +32,7 @@ bool isOptimizerKernel(const proto::KernelCommand &kernel) {
 
 } // namespace
 
-Meaning::Meaning(const proto::Plan &plan, bool closed) : plan_(plan), closed_(closed), values_(plan) {
+Meaning::Meaning(const proto::Plan &plan, bool closed) : plan_(plan), closed_(closed), delays_(plan), values_(plan) {
   for (const proto::ReferenceOp &op : plan.reference().ops()) {
     if (op.function() == "update")
       for (uint32_t variable : op.variables())
@@ -123,6 +123,8 @@ Meaning::Update Meaning::updateOf(const proto::Command &command, uint32_t parame
   for (uint32_t variable : op.variables())
     if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
       update.added = contributionTo(variable);
+    else if (delays_.gradientIn(variable))
+      update.pending = variable;
     else if (variable != parameter)
       update.state.push_back(variable);
   return update;
@@ -156,12 +158,12 @@ std::optional<Meaning::Factor> Meaning::factorIn(uint32_t value) const {
   return std::nullopt;
 }
 
-uint32_t Meaning::gradientOf(uint32_t parameter) const {
-  if (const auto updates = updates_.find(parameter); updates != updates_.end())
+uint32_t Meaning::gradientOf(uint32_t variable) const {
+  if (const auto updates = updates_.find(variable); updates != updates_.end())
     for (const proto::ReferenceOp *op : updates->second)
-      for (uint32_t variable : op->variables())
-        if (plan_.variables(int(variable)).kind() == proto::Variable::GRADIENT)
-          return contributionTo(variable);
+      for (uint32_t named : op->variables())
+        if (plan_.variables(int(named)).kind() == proto::Variable::GRADIENT)
+          return contributionTo(named);
   return Values::unknown;
 }
 

@@ -1,6 +1,7 @@
 //===- Meaning.h - whether commands do what their reference ops say --------===//
 #pragma once
 
+#include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/Values.h"
 #include "runtime/plan/plan.pb.h"
@@ -26,6 +27,7 @@ public:
 
   Values &values() { return values_; }
   bool isClosed() const { return closed_; }
+  const Delays &delays() const { return delays_; }
   /// A command has written bytes of which nothing is known.
   void addUnknown(const proto::Command &command, uint64_t bytes) {
     unknownBytes_ += unknown_.insert(&command).second ? bytes : 0;
@@ -47,6 +49,7 @@ public:
   /// An update of a parameter in the reference program.
   struct Update {
     uint32_t added = Values::unknown; ///< what each micro-batch adds to the gradient
+    std::optional<uint32_t> pending;  ///< the variable with the gradient of the step before, if it is of that
     std::vector<uint32_t> state;      ///< variables, in the order of the kernel's operands from KernelRow::state on
     bool isUndone = false;            ///< it took 1 for the factor of its gradient (Factor::Undone)
   };
@@ -60,8 +63,8 @@ public:
     Use use = Refused;
     uint32_t value = Values::unknown; ///< Right: which one is 1; of others nothing is known
   };
-  /// What each micro-batch adds to the gradient of a parameter; unknown where nothing updates it.
-  uint32_t gradientOf(uint32_t parameter) const;
+  /// What each micro-batch adds to a gradient, or to that of a parameter; unknown where nothing updates by it.
+  uint32_t gradientOf(uint32_t variable) const;
   /// Throws Mismatch unless an optimizer's update of a parameter has the settings and scalars of its reference op.
   Update requireUpdate(const proto::Command &command, uint32_t parameter, std::span<const uint32_t> held,
                        const Factor &one);
@@ -88,6 +91,7 @@ private:
 
   const proto::Plan &plan_;
   const bool closed_;
+  const Delays delays_;
   Values values_;
   std::map<uint32_t, std::vector<const proto::ReferenceOp *>> updates_; ///< by variable, those that name it
   std::map<uint32_t, uint32_t> contributions_;                          ///< by variable, see contributionTo()

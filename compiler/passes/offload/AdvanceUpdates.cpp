@@ -13,12 +13,14 @@
 //    where something is (SpeculativeUpdates.h).
 // 6. Where all micro-batches go through a layer before the next one (StepStart.h), an update stands in the start behind
 //    the last layer that touches the same bytes, and is made beside the layers that follow.
+// 7. Delayed updates, of the step before, wait for no gradient (DelayedUpdates.h).
 // Cf. optimizers that step in a backward hook (torch.Tensor.register_post_accumulate_grad_hook), and Lv et al., Full
 // Parameter Fine-tuning for Large Language Models with Limited Resources, ACL 2024.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BufferUses.h"
 #include "compiler/analysis/Cost.h"
+#include "compiler/passes/offload/DelayedUpdates.h"
 #include "compiler/passes/offload/HostSums.h"
 #include "compiler/passes/offload/OperandCopies.h"
 #include "compiler/passes/offload/Passes.h"
@@ -59,7 +61,11 @@ public:
         link_(linkSpeed(role, "device-host")), nvme_(linkSpeed(role, "host-nvme")) {}
 
   void run() {
-    if (LayerGroups groups(role_); !groups.empty())
+    LayerGroups groups(role_);
+    // Else an update needs times: what comes from a file is awaited.
+    if (space_ == plan::MemorySpace::Host || !groups.empty())
+      moveDelayedUpdates(role_, [&](plan::CommandOpInterface command) { return isOnHost(command); });
+    if (!groups.empty())
       return moveBehind(groups);
     if (link_.bytesPerSecond == 0 || (space_ == plan::MemorySpace::Nvme && nvme_.bytesPerSecond == 0) ||
         !findRoutines())

@@ -77,13 +77,14 @@ public:
   }
 
 private:
-  /// Of which the host will make updates.
+  /// Of which the host will make updates, of this step or the next one.
   bool isOffloaded(plan::BufferOp buffer) const {
     if (buffer.getScope() != plan::Scope::Step || buffer.getCategory() != plan::Category::Gradients ||
         int64_t(buffer.getBytes()) < leastBytes_ ||
         !llvm::all_of(buffer->getUsers(), llvm::IsaPred<plan::KernelOp, plan::CollectiveOp, plan::FillOp>))
       return false;
-    return llvm::any_of(buffer->getUsers(), [&](Operation *user) { return isUpdate(user) && isOnHost(user); });
+    return llvm::any_of(buffer->getUsers(),
+                        [&](Operation *user) { return (isUpdate(user) || isPendingCopy(user)) && isOnHost(user); });
   }
 
   /// Whether its update follows in the backward (ds-advance-updates): then it needs no place in a file.
@@ -93,8 +94,8 @@ private:
            });
   }
 
-  bool isOnHost(Operation *update) const {
-    return llvm::any_of(update->getOperands(), [&](Value operand) {
+  bool isOnHost(Operation *kernel) const {
+    return llvm::any_of(kernel->getOperands(), [&](Value operand) {
       return isStateAway(operand.getDefiningOp<plan::BufferOp>(), leastBytes_);
     });
   }

@@ -1,6 +1,8 @@
 //===- OperandCopies.cpp - operands of commands in another memory ---------===//
 #include "compiler/passes/offload/OperandCopies.h"
 
+#include "compiler/analysis/KernelSelection.h"
+
 using namespace mlir;
 using namespace ds;
 
@@ -124,6 +126,18 @@ bool ds::isUpdate(Operation *op) {
       return true;
   return false;
 }
+
+bool ds::isPendingCopy(Operation *op) {
+  auto kernel = dyn_cast<plan::KernelOp>(op);
+  if (!kernel || !isCopy(kernel))
+    return false;
+  const auto categoryOf = [&](unsigned index) {
+    return kernel.getBuffers()[index].getDefiningOp<plan::BufferOp>().getCategory();
+  };
+  return categoryOf(0) == plan::Category::Gradients && categoryOf(1) == plan::Category::Optimizer;
+}
+
+bool ds::isPending(plan::BufferOp buffer) { return llvm::any_of(buffer->getUsers(), isPendingCopy); }
 
 std::optional<unsigned> ds::lookedUpIn(plan::CommandOpInterface command) {
   auto kernel = dyn_cast<plan::KernelOp>(command.getOperation());

@@ -42,6 +42,12 @@ bool isParameterAway(plan::BufferOp buffer, int64_t leastBytes);
 /// Of a kernel that reads and writes a parameter.
 bool isUpdate(mlir::Operation *op);
 
+/// Of a kernel that copies a gradient into state, where the next step's update reads it (ds-delay-updates).
+bool isPendingCopy(mlir::Operation *op);
+
+/// Whether a buffer is that state.
+bool isPending(plan::BufferOp buffer);
+
 /// Of a kernel that reads few rows of an operand: that one's index, else nothing. Where the operand lies in host memory
 /// the host looks them up, and the rows alone come to the device.
 std::optional<unsigned> lookedUpIn(plan::CommandOpInterface command);

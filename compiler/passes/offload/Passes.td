@@ -312,8 +312,49 @@ def OffloadOptimizer : DsPass<"ds-offload-optimizer", ["::ds::plan::PlanDialect"
   }];
   let options = [
     Option<"space", "space", "std::string", "\"host\"", "where state lies: host or nvme">,
+    Option<"pending", "pending", "std::string", "\"host\"", "where gradients lie that the next step's updates read: host or nvme">,
     Option<"leastBytes", "least-bytes", "int64_t", "4096", "smaller state stays">,
   ];
+}
+
+def ElidePendingCopies : DsPass<"ds-elide-pending-copies", ["::ds::plan::PlanDialect"]> {
+  let summary = "a gradient leaves for where the next step's update reads it";
+  let description = [{
+    ```mlir
+    plan.role @r ranks [0, 0] {
+      plan.arena @device space device
+      plan.arena @host space host
+      plan.queue @compute kind compute
+      %w = plan.buffer "w" in @host bytes 4096 scope plan category weights slots 1 of @w
+      %p = plan.buffer "p" in @host bytes 4096 scope plan category optimizer slots 1 of @p
+      %near = plan.buffer "g" in @device bytes 4096 scope call category communication slots 1
+      %g = plan.buffer "g" in @host bytes 4096 scope step category gradients slots 1
+      plan.routine @forward phase forward stage 0 {
+        plan.kernel "sgd" {}(%w, %p) : [tensor<1024xf32>, tensor<1024xf32>] access [3, 1] at [0, 0] on @compute
+      }
+      plan.routine @backward phase backward stage 0 {
+        plan.copy(%near, %g) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+        plan.kernel "elementwise" {constants = array<f64>, program = array<i64: 1, 7, 0, -1, -1>, results = array<i64: 1>}(%g, %p) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.program "step" {
+        plan.call @forward microbatch 0
+        plan.call @backward microbatch 0
+        plan.call @update microbatch 0
+      }
+    }
+    // becomes
+    ...
+      plan.routine @backward phase backward stage 0 {
+        plan.copy(%near, %p) : [tensor<1024xf32>, tensor<1024xf32>] access [1, 2] at [0, 0] on @compute
+      }
+      plan.routine @update phase update {
+      }
+    ...
+    ```
+    Only where all that reads the old pending gradient stands before (`ds-advance-updates`).
+  }];
 }
 
 def PeelBackward : DsPass<"ds-peel-backward", ["::ds::plan::PlanDialect"]> {

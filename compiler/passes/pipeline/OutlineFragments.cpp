@@ -394,8 +394,8 @@ private:
     }
   }
 
-  /// Whether a rank whose fragments name `named` runs this op of the update: not that of a parameter, nor the average
-  /// of a loss, that others have.
+  /// Whether a rank whose fragments name `named` runs this op of the update: not that of a parameter, nor what becomes
+  /// its state, nor the average of a loss, that others have.
   static bool isOfRank(Operation *op, const llvm::DenseSet<StringAttr> &named) {
     if (const std::optional<StringAttr> parameter = updatedParameter(op))
       return named.contains(*parameter);
@@ -405,7 +405,12 @@ private:
     if (!op->use_empty())
       return false;
     auto store = dyn_cast<train::StoreOp>(op);
-    return !store || store.getVariable() != lossMetric || named.contains(store.getVariableAttr().getAttr());
+    if (!store)
+      return true;
+    auto variable = SymbolTable::lookupNearestSymbolFrom<train::VariableOp>(op, store.getVariableAttr());
+    if (variable.getOf()) // a gradient that the next step's update reads
+      return named.contains(variable.getOfAttr().getAttr());
+    return store.getVariable() != lossMetric || named.contains(store.getVariableAttr().getAttr());
   }
 
   Value load(StringAttr name, Value like) {

@@ -19,7 +19,8 @@
 //     but one is back in device memory; three, where a file is read and written, so that one is read while one is
 //     computed and one is written; compute waits for all at the end of the routine;
 //   - copies to device memory at the beginning of a step are waited for by who first uses them, in whatever routine; so
-//     is what the backward reads from a file for the update (ReadAhead.cpp);
+//     is what the backward reads from a file for the update (ReadAhead.cpp), and an update by the gradient of the step
+//     before (DelayedUpdates.h);
 //   - where a step has several starts, between layers that all micro-batches go through (StepStart.h), so is all that a
 //     start issues; at the latest compute waits for it two starts later, or at the end of the update;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
@@ -256,7 +257,9 @@ private:
       if (other.command->getParentOp() == routine_)
         other.start = size_t(start - starts_.begin());
       other.turn = noTurn;
-      other.end = std::numeric_limits<double>::infinity(); // this clock is no other routine's
+      // This clock is no other routine's; what the host still has to do when compute ends here, it has there at most.
+      other.end = isForLater(other.command) && other.isOn(hostQueue) ? std::max(0.0, other.end - clock_)
+                                                                     : std::numeric_limits<double>::infinity();
       carried.push_back(other);
       for (Value operand : other.command.getBuffers())
         if (auto buffer = operand.getDefiningOp<plan::BufferOp>(); buffer.getScope() == plan::Scope::Call)
@@ -370,12 +373,25 @@ private:
            (!knowsLinks() && !isStart_ && phase_ != plan::Phase::Forward && phase_ != plan::Phase::Evaluate);
   }
 
-  /// Whether it is a copy of this routine that reads a file for other routines alone.
+  /// Whether it is a copy of this routine that reads a file for other routines alone, or a kernel on the host that no
+  /// routine waits for.
   bool isForLater(Operation *command) const {
+    if (isa<plan::KernelOp>(command))
+      return phase_ != plan::Phase::Update && command->getParentOp() == routine_ &&
+             outlivesStep(cast<plan::CommandOpInterface>(command));
     auto copy = dyn_cast<plan::CopyOp>(command);
     return copy && copy->getParentOp() == routine_ && changesSpace(copy) && queueOf(copy) == readQueue &&
            llvm::all_of(copy.getBuffers()[1].getUsers(),
                         [&](Operation *user) { return user == copy || user->getParentOp() != routine_; });
+  }
+
+  /// Whether it makes what outlives the step of nothing else, as an update by the gradient of the step before does.
+  static bool outlivesStep(plan::CommandOpInterface command) {
+    for (auto [index, operand] : llvm::enumerate(command.getBuffers()))
+      if (command.getTensor(unsigned(index)).getRank() > 0 &&
+          operand.getDefiningOp<plan::BufferOp>().getScope() != plan::Scope::Plan)
+        return false;
+    return computesInHostMemory(command);
   }
 
   static StringRef queueOf(plan::CopyOp copy) {
@@ -390,6 +406,10 @@ private:
     const double duration = seconds(kernel);
     beside(kernel, hostQueue);
     noteEnd(kernel, hostQueue, duration);
+    if (isForLater(kernel)) {
+      underWay_.back().turn = noTurn;
+      return;
+    }
     ranOnHost_ = true;
   }
 

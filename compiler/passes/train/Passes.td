@@ -389,6 +389,47 @@ def ScaleLoss : DsPass<"ds-scale-loss", ["::ds::train::TrainDialect"]> {
     Option<"least", "least", "double", "1", "the least scale">];
 }
 
+def DelayUpdates : DsPass<"ds-delay-updates", ["::ds::train::TrainDialect"]> {
+  let summary = "each update is of the gradient of the step before";
+  let description = [{
+    ```mlir
+    train.variable parameter @w : tensor<3xf32> from #train.fill<0.0> {trainable}
+    train.variable gradient @"w::gradient" of @w : tensor<3xf32>
+    train.variable optimizer @"optimizer::step" : tensor<i64> from #train.fill<0.0>
+    func.func @update() {
+      %step = train.read @"optimizer::step" : tensor<i64>
+      %rate = train.learning_rate "constant" %step {lr = 0.5} : (tensor<i64>) -> tensor<f64>
+      %one = train.constant dense<1.0> : tensor<f64>
+      train.sgd @w gradient @"w::gradient" rate %rate step %step clip %one {momentum = 0.0, weight_decay = 0.0, nesterov = false} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+      train.increment @"optimizer::step"
+      return
+    }
+    // becomes
+    ...
+    train.variable optimizer @"w::pending" of @w : tensor<3xf32> from #train.fill<0.000000e+00 : f64>
+    train.variable optimizer @"optimizer::pending_rate" : tensor<f64> from #train.fill<0.000000e+00 : f64>
+    train.variable optimizer @"optimizer::pending_step" : tensor<i64> from #train.fill<0.000000e+00 : f64>
+    train.variable optimizer @"optimizer::pending_clip" : tensor<f64> from #train.fill<0.000000e+00 : f64>
+    func.func @update() {
+      %0 = train.read @"optimizer::pending_clip" : tensor<f64>
+      %1 = train.read @"optimizer::pending_step" : tensor<i64>
+      %2 = train.read @"optimizer::pending_rate" : tensor<f64>
+      ...
+      train.sgd @w gradient @"w::pending" rate %2 step %1 clip %0 ...
+      train.increment @"optimizer::step"
+      %g = train.read @"w::gradient" : tensor<3xf32>
+      train.store %g into @"w::pending" : tensor<3xf32>
+      train.store %rate into @"optimizer::pending_rate" : tensor<f64>
+      train.store %step into @"optimizer::pending_step" : tensor<i64>
+      train.store %one into @"optimizer::pending_clip" : tensor<f64>
+      return
+    }
+    ```
+    An update then needs nothing that its step computes. The first step, whose pending `clip` is 0, updates nothing. This changes
+    results: the module gets the attribute `train.stale`. Must follow `ds-insert-optimizer` and `ds-scale-loss`.
+  }];
+}
+
 def ElideAccumulation : DsPass<"ds-elide-accumulation"> {
   let summary = "store instead of accumulate where a step has one micro-batch";
   let description = [{

@@ -45,9 +45,9 @@ struct LayOutBuckets : ds::impl::LayOutBucketsBase<LayOutBuckets> {
     SymbolTable symbols(module);
     builder_ = OpBuilder(mesh_);
     builder_.setInsertionPointAfter(mesh_);
-    findMoments();
     const Gradients gradients(module);
     gradients_ = &gradients;
+    findMoments();
     llvm::MapVector<StringAttr, Plan> plans;
     for (auto variable : module.getOps<train::VariableOp>())
       if (variable->hasAttr(bucketAttribute) && failed(collect(variable, plans)))
@@ -57,16 +57,17 @@ struct LayOutBuckets : ds::impl::LayOutBucketsBase<LayOutBuckets> {
   }
 
 private:
-  /// What state the optimizer keeps of a parameter.
+  /// What state the optimizer keeps of a parameter, a pending gradient included.
   void findMoments() {
     for (auto fragment : getOperation().getOps<dist::FragmentOp>())
       for (Operation &op : fragment.getBody().front()) {
         const std::optional<StringAttr> parameter = updatedParameter(&op);
         if (!parameter)
           continue;
+        train::VariableOp gradient = gradients_->of(*parameter);
         for (NamedAttribute attribute : op.getAttrDictionary())
           if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
-              name && attribute.getName() != "parameter" && attribute.getName() != "gradient")
+              name && name.getAttr() != *parameter && (!gradient || name.getAttr() != gradient.getSymNameAttr()))
             moments_[*parameter].push_back(name.getAttr());
       }
   }

@@ -2,7 +2,8 @@
 //
 // 1. The updates of all members of a bucket, which must be alike, become one update of this rank's slice.
 // 2. Where every rank needs the whole parameters (stages 1 and 2), an all_gather follows.
-// 3. Sums of squares for the gradient norm are taken over this rank's blocks and gathered; the norm views each
+// 3. So does a gradient that an update of the next step reads (ds-delay-updates).
+// 4. Sums of squares for the gradient norm are taken over this rank's blocks and gathered; the norm views each
 //    parameter's where they lie and adds them in the same order, so it has the same bits.
 // train.lamb, whose step is of a whole parameter, is refused.
 // This is the sharded optimizer of ZeRO stage 1 (Rajbhandari et al., arXiv 1910.02054; Xu et al., arXiv 2004.13336).
@@ -51,8 +52,40 @@ private:
     for (auto &[op, members] : updates)
       if (failed(merge(cast<dist::BucketOp>(op), members, buckets)))
         return failure();
+    shardPending(update, buckets);
     shardNorm(update, buckets);
     return success();
+  }
+
+  /// Of a bucket's gradients that become state (ds-delay-updates) this rank's slice does, at once.
+  void shardPending(dist::FragmentOp update, const BucketIndex &buckets) {
+    const auto gradientsIn = [&](train::StoreOp store) {
+      auto read = store.getValue().getDefiningOp<train::ReadOp>();
+      return read ? buckets.bucketOf(read.getVariableAttr().getAttr()) : dist::BucketOp();
+    };
+    llvm::MapVector<Operation *, SmallVector<train::StoreOp>> stores; // by bucket that they write
+    for (auto store : update.getOps<train::StoreOp>())
+      if (dist::BucketOp pending = buckets.bucketOf(store.getVariableAttr().getAttr()); pending && gradientsIn(store))
+        stores[pending].push_back(store);
+    for (auto &[op, members] : stores) {
+      auto pending = cast<dist::BucketOp>(op);
+      dist::BucketOp gradients = gradientsIn(members.front());
+      ImplicitLocOpBuilder b(pending.getLoc(), members.back());
+      SmallVector<int64_t> reference;
+      for (train::StoreOp store : members)
+        if (auto numbers = store->getAttrOfType<DenseI64ArrayAttr>(referenceAttribute))
+          llvm::append_range(reference, numbers.asArrayRef());
+      Value own = train::ReadOp::create(b, gradients.getSliceType(), gradients.getSymNameAttr());
+      auto whole = train::StoreOp::create(b, pending.getSymName(), own);
+      if (!reference.empty())
+        whole->setAttr(referenceAttribute, b.getDenseI64ArrayAttr(reference));
+      for (train::StoreOp store : members) {
+        Operation *source = store.getValue().getDefiningOp();
+        store.erase();
+        if (source->use_empty())
+          source->erase();
+      }
+    }
   }
 
   /// `op` with every variable replaced by its bucket, or a failure if one lies in none.

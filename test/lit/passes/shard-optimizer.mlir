@@ -117,3 +117,32 @@ dist.fragment @update phase update pipe 0 {
   %pb = train.block_sum_squares %gb : (tensor<1000xf32>) -> tensor<1xf64>
   %norm = train.global_norm %pb, %pa : (tensor<1xf64>, tensor<1xf64>) -> tensor<f64>
 }
+
+// -----
+
+// Tests that this rank's slice of the gradients is kept for the next step, whose update reads it.
+// CHECK-LABEL: dist.fragment @update
+// CHECK:         train.sgd @z gradient @"z::pending"
+// CHECK:         %[[OWN:.*]] = train.read @"z::gradient" : tensor<1024xf32>
+// CHECK-NEXT:    train.store %[[OWN]] into @"z::pending" {train.reference = array<i64: 7, 9>} : tensor<1024xf32>
+// CHECK-NOT:     train.store
+dist.mesh @mesh ["pipe", "data", "tensor"] [1, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
+train.variable parameter @b : tensor<1000xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"b::gradient" of @b : tensor<1000xf32>
+train.variable optimizer @"a::pending" of @a : tensor<32x32xf32> from #train.fill<0.0>
+train.variable optimizer @"b::pending" of @b : tensor<1000xf32> from #train.fill<0.0>
+dist.bucket @z on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@a, @b] at [0, 1024]
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::gradient", @"b::gradient"] at [0, 1024]
+dist.bucket @"z::pending" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <sharded "data" dim 0> members [@"a::pending", @"b::pending"] at [0, 1024]
+dist.fragment @update phase update pipe 0 {
+  %rate = train.constant dense<1.0> : tensor<f64>
+  %step = train.constant dense<1> : tensor<i64>
+  train.sgd @a gradient @"a::pending" rate %rate step %step clip %rate {momentum = 0.0, weight_decay = 0.0, nesterov = false} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  train.sgd @b gradient @"b::pending" rate %rate step %step clip %rate {momentum = 0.0, weight_decay = 0.0, nesterov = false} : (tensor<f64>, tensor<i64>, tensor<f64>) -> ()
+  %ga = train.read @"a::gradient" : tensor<32x32xf32>
+  train.store %ga into @"a::pending" {train.reference = array<i64: 7>} : tensor<32x32xf32>
+  %gb = train.read @"b::gradient" : tensor<1000xf32>
+  train.store %gb into @"b::pending" {train.reference = array<i64: 9>} : tensor<1000xf32>
+}

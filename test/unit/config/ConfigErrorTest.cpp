@@ -304,6 +304,11 @@ TEST(ConfigError, TheLineToTryNamesEveryKey) {
             "--set amp=null --set prescale_gradients=false --set zero_optimization.zero_quantized_weights=false");
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "zero_optimization": {"offload_optimizer": {"device": "nvme"}})"),
             "--set deepstatic.nvme_path=/tmp");
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "deepstatic": {"delayed_update": true})"),
+            "--set zero_optimization.offload_optimizer.device=cpu");
+  EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "deepstatic": {"delayed_update": true},
+                           "zero_optimization": {"offload_optimizer": {"device": "cpu"}})"),
+            "accepted");
   EXPECT_EQ(remediesFor(R"("gradient_clipping": "auto")"), "--set train_micro_batch_size_per_gpu=8");
   EXPECT_EQ(remediesFor(R"("train_batch_size": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 0.5}})"),
             "--set optimizer.params.max_grad_norm=null --set gradient_clipping=0.5");
