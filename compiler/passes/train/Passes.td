@@ -164,13 +164,19 @@ def FoldHeadTransposes : DsPass<"ds-fold-head-transposes"> {
   let summary = "let attention read heads where projections write them";
   let description = [{
     ```mlir
-    %q = train.transpose %x by [0, 2, 1, 3] : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32>
-    %k = train.transpose %y by [0, 2, 1, 3] : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32>
-    %v = train.transpose %z by [0, 2, 1, 3] : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32>
-    %o, %lse = train.attention %q, %k, %v scale 1.0 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
-    %t = train.transpose %o by [0, 2, 1, 3] : (tensor<2x4x16x8xf32>) -> tensor<2x16x4x8xf32>
+    func.func @forward(%x: tensor<2x16x4x8xf32>, %y: tensor<2x16x4x8xf32>, %z: tensor<2x16x4x8xf32>) -> tensor<2x16x4x8xf32> {
+      %q = train.transpose %x by [0, 2, 1, 3] : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32>
+      %k = train.transpose %y by [0, 2, 1, 3] : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32>
+      %v = train.transpose %z by [0, 2, 1, 3] : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32>
+      %o, %lse = train.attention %q, %k, %v scale 1.0 : (tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>, tensor<2x4x16x8xf32>) -> (tensor<2x4x16x8xf32>, tensor<2x4x16xf32>)
+      %t = train.transpose %o by [0, 2, 1, 3] : (tensor<2x4x16x8xf32>) -> tensor<2x16x4x8xf32>
+      return %t : tensor<2x16x4x8xf32>
+    }
     // becomes
-    %t, %lse = train.attention %x, %y, %z scale 1.000000e+00 bshd : ...
+    func.func @forward(%x: tensor<2x16x4x8xf32>, %y: tensor<2x16x4x8xf32>, %z: tensor<2x16x4x8xf32>) -> tensor<2x16x4x8xf32> {
+      %o, %lse = train.attention %x, %y, %z scale 1.000000e+00 bshd : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+      return %o : tensor<2x16x4x8xf32>
+    }
     ```
     Where query, key, value and all that reads the result are such transposes. Rotary embeddings stand between, so with them nothing is
     folded. Must precede `ds-differentiate`, so that gradients have the layout, too.

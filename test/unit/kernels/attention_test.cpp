@@ -33,7 +33,7 @@ const Case cases[] = {{1, 1, 1, 1, 1, 1, 1},
 Attributes attributesOf(const Case &c, bool bshd = false) {
   Attributes attributes = {{"scale", 0.37}, {"causal", int64_t(c.causal)}, {"mask", int64_t(c.mask.has_value())}};
   if (bshd)
-    attributes.push_back({"bshd", int64_t(1)});
+    attributes["bshd"] = int64_t(1);
   return attributes;
 }
 
