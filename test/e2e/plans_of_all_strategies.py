@@ -1,5 +1,5 @@
-"""45 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
-statistics, activations, optimizer state and parameters in host memory and files; and their data."""
+"""47 small plans: one rank and several, ZeRO 0 to 3, all schedules of two stages, recompute, bf16, fp16, losses by tokens, optimizers, running
+statistics, activations, optimizer state and parameters in host memory and files, delayed updates; and their data."""
 
 import numpy
 from conftest import REPOSITORY, write_config
@@ -17,6 +17,7 @@ OFFLOADED = {"activation_checkpointing": {"cpu_checkpointing": True}, "train_mic
 
 UPDATED_THERE = {"offload_optimizer": {"device": "cpu"}}
 IN_FILES = {"device": "nvme", "nvme_path": "/tmp"}
+DELAYED = {"delayed_update": True}
 
 
 def zero(stage, **more):
@@ -46,6 +47,7 @@ PLANS = [
     ("gpt2", 1, 2, OFFLOADED), ("llama", 2, 2, {**staged("1f1b"), **OFFLOADED}),
     ("gpt2", 1, 2, zero(0, **UPDATED_THERE)), ("gpt2", 2, 2, zero(1, **UPDATED_THERE)), ("llama", 2, 2, zero(3, **UPDATED_THERE)),
     ("gpt2", 2, 2, zero(1, offload_optimizer=IN_FILES)), ("llama", 2, 2, zero(3, offload_param={"device": "cpu"})), ("gpt2", 2, 1, zero(2, offload_param=IN_FILES)),
+    ("gpt2", 1, 1, {**zero(0, **UPDATED_THERE), "deepstatic": DELAYED}), ("llama", 2, 2, {**zero(2, **UPDATED_THERE), "deepstatic": DELAYED}),
     ("gpt2", 1, 2, {**zero(0, offload_param=IN_FILES, offload_optimizer=IN_FILES), **OFFLOADED, "deepstatic": {"offload": {".*": "nvme"}}}),
 ]
 

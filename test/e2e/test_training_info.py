@@ -279,6 +279,9 @@ def test_computed_as_the_file_says(setup, tools, tmp_path):
     message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--set", "deepstatic.loss_normalization=tokens", "-o",
                             tmp_path / "m.dsplan")
     assert all(word in message for word in ["loss_normalization is \"tokens\"", "training_info", "leave it at"]), message
+    message = tools.refused("ds-opt", "compile", model_path, "--config", config, "--set", "deepstatic.delayed_update=true", "--set",
+                            "zero_optimization.offload_optimizer.device=cpu", "-o", tmp_path / "m.dsplan")
+    assert all(word in message for word in ["deepstatic.delayed_update is true", "training_info", "set it to false"]), message
 
 
 def test_one_rank_only(setup, tools, tmp_path):
