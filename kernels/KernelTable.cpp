@@ -13,6 +13,7 @@ namespace ds::kernels {
   FlopsOf flops;
 #include "kernels/Kernels.inc"
 #undef DS_KERNEL
+FlopsOf attentionRepeatedFlops;
 
 int64_t noWorkspace(const CallTypes &, const WorkspaceLimits &) { return 0; }
 double noFlops(const CallTypes &) { return 0; }
@@ -54,6 +55,10 @@ int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limi
 double flopsOf(std::string_view kernel, const CallTypes &call) {
   const KernelRow *row = findKernel(kernel);
   return row ? costsOf(*row).flops(call) : 0;
+}
+
+double repeatedFlopsOf(std::string_view kernel, const CallTypes &call) {
+  return kernel == "attention_grad" ? attentionRepeatedFlops(call) : 0;
 }
 
 double untouchedBytes(std::string_view kernel, const CallTypes &call) {

@@ -93,6 +93,9 @@ int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limi
 /// names that are none.
 double flopsOf(std::string_view kernel, const CallTypes &call);
 
+/// Of them, those that a gradient computes again: attention's scores.
+double repeatedFlopsOf(std::string_view kernel, const CallTypes &call);
+
 /// Bytes of its operands that a call does not touch: a slice or a lookup of few rows reads what it writes, not all that
 /// it could.
 double untouchedBytes(std::string_view kernel, const CallTypes &call);

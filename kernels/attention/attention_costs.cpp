@@ -80,6 +80,12 @@ double attentionFlops(const CallTypes &call) {
   return 2 * scoresOf(sizes) * double(sizes.depth + sizes.columns);
 }
 
+/// Scores over the depth, which the gradient draws again.
+double attentionRepeatedFlops(const CallTypes &call) {
+  const Sizes sizes(call);
+  return 2 * scoresOf(sizes) * double(sizes.depth);
+}
+
 /// The scores again, dq and dk over the depth; the gradient of the scores and dv over the columns.
 double attentionGradFlops(const CallTypes &call) {
   const Sizes sizes(call);

@@ -4,7 +4,6 @@
 #include "core/DType.h"
 #include "kernels/KernelTable.h"
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -31,10 +30,7 @@ uint64_t flopsOf(const proto::Plan &plan, const proto::ReferenceOp &op) {
     return 0;
   const auto reads = tensorsOf(plan, op.operands()), writes = tensorsOf(plan, op.results());
   const kernels::CallTypes call(*kernel, reads, writes);
-  const double flops = kernels::flopsOf(kernel->name, call);
-  const bool repeats = kernel->name == "attention_grad";
-  const double again = repeats ? 2 * double(call.elements("q")) * double(call.dim("k", 2)) : 0;
-  return uint64_t(std::max(0.0, flops - again));
+  return uint64_t(kernels::flopsOf(kernel->name, call) - kernels::repeatedFlopsOf(kernel->name, call));
 }
 
 /// Times the micro-batches, for what every micro-batch does.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace ds::report {
 namespace {
 
@@ -26,24 +28,31 @@ TEST(Facts, LeadingDimensionsMultiply) {
   EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), 2u * (15 * 1024 + 1024));
 }
 
+/// Attention of 4 heads, 2 groups, 3 queries and 5 keys, in both layouts.
 TEST(Facts, AttentionCountsAsItsProducts) {
-  plan::proto::Plan plan = smallPlan();
-  auto &reference = *plan.mutable_reference();
-  reference.clear_ops();
-  reference.clear_values();
-  for (std::initializer_list<int64_t> shape : {std::initializer_list<int64_t>{2, 4, 3, 8}, {2, 2, 5, 8}, {2, 2, 5, 6}})
-    reference.add_values()->mutable_shape()->Assign(shape.begin(), shape.end());
-  const auto add = [&](const char *name, std::initializer_list<uint32_t> operands) {
-    auto &op = *reference.add_ops();
-    op.set_op(name);
-    op.set_function("microbatch");
-    op.mutable_operands()->Assign(operands.begin(), operands.end());
-  };
-  const uint64_t forward = 2u * (2 * 4 * 3 * 5) * (8 + 6), microbatches = 2;
-  add("train.attention", {0, 1, 2});
-  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), microbatches * forward);
-  add("train.attention_grad", {0, 0, 1, 2});
-  EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), microbatches * 3 * forward);
+  using Shapes = std::vector<std::vector<int64_t>>; // q, k, v, out, lse
+  for (const Shapes &shapes : {Shapes{{2, 4, 3, 8}, {2, 2, 5, 8}, {2, 2, 5, 6}, {2, 4, 3, 6}, {2, 4, 3}},
+                               Shapes{{2, 3, 4, 8}, {2, 5, 2, 8}, {2, 5, 2, 6}, {2, 3, 4, 6}, {2, 4, 3}}}) {
+    plan::proto::Plan plan = smallPlan();
+    auto &reference = *plan.mutable_reference();
+    reference.clear_ops();
+    reference.clear_values();
+    for (const std::vector<int64_t> &shape : shapes)
+      reference.add_values()->mutable_shape()->Assign(shape.begin(), shape.end());
+    const auto add = [&](const char *name, std::initializer_list<uint32_t> operands,
+                         std::initializer_list<uint32_t> results) {
+      auto &op = *reference.add_ops();
+      op.set_op(name);
+      op.set_function("microbatch");
+      op.mutable_operands()->Assign(operands.begin(), operands.end());
+      op.mutable_results()->Assign(results.begin(), results.end());
+    };
+    const uint64_t forward = 2u * (2 * 4 * 3 * 5) * (8 + 6), microbatches = 2;
+    add("train.attention", {0, 1, 2}, {3, 4});
+    EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), microbatches * forward);
+    add("train.attention_grad", {3, 0, 1, 2, 3, 4}, {0, 1, 2});
+    EXPECT_EQ(ds::plan::matmulFlopsPerStep(plan), microbatches * 3 * forward);
+  }
 }
 
 TEST(Facts, Ranks) {
