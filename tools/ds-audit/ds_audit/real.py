@@ -117,21 +117,27 @@ def repeated(k, q):
     return numpy.repeat(k, q.shape[1] // k.shape[1], axis=1)
 
 
+def heads_first(attributes, tensors):
+    """[batch, heads, rows, width], of what is [batch, rows, heads, width] with `bshd`; and back."""
+    return [numpy.swapaxes(x, 1, 2) for x in tensors] if attributes["bshd"] else list(tensors)
+
+
 def attention(attributes, _, inputs, shapes):
+    inputs = heads_first(attributes, inputs[:3]) + list(inputs[3:])
     s = scores(attributes, *inputs[:2], inputs[3] if len(inputs) > 3 else None)
     top = numpy.maximum(s.max(-1, keepdims=True), -1e300)
     sums = numpy.exp(s - top).sum(-1, keepdims=True)
     lse = numpy.where(sums > 0, top + numpy.log(numpy.maximum(sums, 1e-300)), numpy.inf)
-    return [numpy.exp(s - lse) @ repeated(inputs[2], inputs[0]), lse]
+    return heads_first(attributes, [numpy.exp(s - lse) @ repeated(inputs[2], inputs[0])]) + [lse]
 
 
 def attention_grad(attributes, _, inputs, shapes):
-    dout, q, k, v = inputs[:4]
-    out, lse = inputs[-2:]
+    dout, q, k, v, out = heads_first(attributes, (*inputs[:4], inputs[-2]))
+    lse = inputs[-1]
     p = numpy.exp(scores(attributes, q, k, inputs[4] if len(inputs) > 6 else None) - lse[..., None])
     ds = p * (dout @ numpy.swapaxes(repeated(v, q), -1, -2) - (dout * out).sum(-1, keepdims=True)) * attributes["scale"]
     groups = [(numpy.swapaxes(x, -1, -2) @ y).reshape(k.shape[:2] + (-1, k.shape[2], y.shape[-1])).sum(2) for x, y in ((ds, q), (p, dout))]
-    return [ds @ repeated(k, q), *groups]
+    return heads_first(attributes, [ds @ repeated(k, q), *groups])
 
 
 def weights_of(attributes, labels):
