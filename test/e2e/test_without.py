@@ -99,7 +99,7 @@ def test_lowering_without_its_optional_steps(strategy, tools, exported, text_dat
     assert all(other == weights[0] for other in weights[1:])
     # What reuse is for. Copies cost time; where the values that they spare lie well or badly, arenas differ either way.
     assert arenas[0] <= arenas[2] and arenas[1] <= arenas[3], arenas
-    assert name != "gpt2" or arenas[0] < arenas[2], arenas
+    assert name != "gpt2" or arenas[0] < arenas[2] or arenas[1] < arenas[3], arenas
 
 
 def test_a_needed_pass_is_refused(whole, tools):

@@ -117,8 +117,7 @@ def repeated(k, q):
     return numpy.repeat(k, q.shape[1] // k.shape[1], axis=1)
 
 
-def heads_first(attributes, tensors):
-    """[batch, heads, rows, width], of what is [batch, rows, heads, width] with `bshd`; and back."""
+def heads_first(attributes, tensors):  # [batch, heads, rows, width], of [batch, rows, heads, width] with `bshd`; and back
     return [numpy.swapaxes(x, 1, 2) for x in tensors] if attributes["bshd"] else list(tensors)
 
 
