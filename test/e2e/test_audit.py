@@ -230,11 +230,12 @@ def half_of_the_rows(plan):
 
 
 def other_axes(plan):
-    """Heads are taken along the sequence, and the sequence along heads."""
-    command = commands(plan, "kernel", "attention")[0]
-    attribute(command, "bshd").integer = 0
-    for operand in command.kernel.operands[:4]:  # query, key, value, result
-        operand.shape[1], operand.shape[2] = operand.shape[2], operand.shape[1]
+    command = commands(plan, "kernel", "transpose")[0]
+    for part in (command.kernel.operands[0].shape, attribute(command, "perm").integers.values):
+        part[1], part[2] = part[2], part[1]
+    perm = attribute(command, "perm").integers.values
+    perm[:] = list(range(len(perm)))
+    command.kernel.operands[1].shape[:] = list(command.kernel.operands[0].shape)
 
 
 def sum_as_integers(plan):
