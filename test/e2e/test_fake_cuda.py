@@ -95,7 +95,7 @@ def test_a_graph_has_the_bits_of_its_commands(runs):
     assert recorded[:2] == without[:2] == off[:2]
 
 
-@pytest.mark.parametrize("refused, why", [("capture", " cannot be captured (cudaErrorStreamCaptureUnsupported)"),
+@pytest.mark.parametrize("refused, why", [("capture", " cannot be captured"),
                                           ("graph", "the end of a CUDA graph: CUDA says cudaErrorMemoryAllocation")])
 def test_a_step_that_cannot_be_recorded_is_enqueued(refused, why, runs):
     recorded = runs.on_cuda("gpt2", WHOLE)
