@@ -33,8 +33,7 @@ namespace {
 constexpr double latencies = 16;
 /// Elements of a piece where the speed is unknown, and what pieces are a multiple of: 256 KiB of float32.
 constexpr int64_t unknownSpeed = 1 << 20, granule = 1 << 16;
-/// Of a role, about: the commands around a piece of the host's are some nine. A piece of a GPU's is a launch of its
-/// own.
+/// Of a role, about: the commands around a piece of the host's are some nine. One of a GPU's is a launch of its own.
 constexpr int64_t mostPieces = 512, mostDevicePieces = mostPieces / 8;
 
 /// Whether what becomes of an element depends on it alone.

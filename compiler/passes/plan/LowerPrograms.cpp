@@ -79,9 +79,11 @@ bool LowerPrograms::lowerBegin(dist::ProgramOp program, StringRef name) {
         accumulators.insert(bucket ? bucket.getSymNameAttr() : name);
       }
   for (dist::FragmentOp fragment : fragments)
-    for (auto store : fragment.getOps<train::StoreOp>())
-      if (dist::BucketOp bucket = storage_.bucketOf(store.getVariableAttr().getAttr()); bucket && isPadded(bucket))
+    for (auto store : fragment.getOps<train::StoreOp>()) {
+      const StringAttr name = store.getVariableAttr().getAttr();
+      if (dist::BucketOp bucket = storage_.bucketOf(name); bucket && storage_.isOfStep(name) && isPadded(bucket))
         accumulators.insert(bucket.getSymNameAttr());
+    }
   if (accumulators.empty())
     return false;
   auto routine = plan::RoutineOp::create(buffers_, program.getLoc(), buffers_.getStringAttr(name), plan::Phase::Begin,

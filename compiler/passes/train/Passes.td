@@ -179,7 +179,7 @@ def FoldHeadTransposes : DsPass<"ds-fold-head-transposes"> {
     }
     ```
     Where query, key, value and all that reads the result are such transposes. Rotary embeddings stand between, so with them nothing is
-    folded. Must precede `ds-differentiate`, so that gradients have the layout, too.
+    folded. For GPUs, where each transpose is a launch. Must precede `ds-differentiate`, so that gradients have the layout, too.
   }];
 }
 

@@ -5,8 +5,7 @@
 //    else opens the next one. Those that are updated otherwise (parameter groups) join another, and under stage 3
 //    those that are only used in 16 bits, which ds-narrow-gathers gathers so.
 // 3. Under stage 3, small parameters are handled as under stage 2, unless padding would cost more than that saves.
-// 4. With for-launches, on one rank, nothing is shared out: one launch updates a bucket's parameters, and another
-// rounds
+// 4. With for-launches, on one rank, nothing is shared out: one launch updates a bucket's parameters. Another rounds
 //    those that are only used in 16 bits, as ds-narrow-gathers does under stage 3.
 // Buckets in the order of the backward are those of DistributedDataParallel (Li et al., VLDB 2020); the stages, and
 // the threshold for small parameters, those of ZeRO in DeepSpeed (Rajbhandari et al., arXiv 1910.02054).
@@ -77,7 +76,7 @@ private:
         if (isa<train::AccumulateOp, train::StoreOp>(op))
           if (auto variable =
                   symbols.lookup<train::VariableOp>(op.getAttrOfType<FlatSymbolRefAttr>("variable").getAttr());
-              variable && variable.getOf())
+              variable && variable.getOf() && variable.getKind() == train::VariableKind::Gradient)
             order.insert(symbols.lookup(*variable.getOf()));
     for (auto variable : getOperation().getOps<train::VariableOp>())
       if (variable.getKind() == train::VariableKind::Parameter)
