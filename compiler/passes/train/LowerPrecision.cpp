@@ -3,7 +3,8 @@
 // One walk in program order, op by op, asking the table in PrecisionTable.cpp:
 //   1. Reads of parameters, and what is moved of them, are marked; they stay f32 until an op needs them in 16 bits.
 //   2. An op with an operand of 16 bits or marked has each operand cast as its row says; its result type follows.
-//   3. A chain of elementwise ops is computed in f32, and rounded at its end.
+//   3. A chain of elementwise ops is computed in f32, and rounded at its end. A value that it reads several times is
+//      cast once, so that the value's gradients add up in f32.
 //   4. A sum of 16 bits that was left in f32, as a loss is, stays f32 where only parameters are applied to it.
 // A cast of a constant is a constant. This is mixed precision with f32 master weights (Micikevicius et al., ICLR
 // 2018), in bf16, or in f16 with the loss scaling of ds-scale-loss. Cf. torch.autocast, which decides op by op while it
@@ -96,6 +97,7 @@ struct LowerPrecision : ds::impl::LowerPrecisionBase<LowerPrecision> {
       parameters_.clear();
       chained_.clear();
       sums_.clear();
+      widened_.clear();
       for (Operation &op : llvm::make_early_inc_range(function.getBody().front()))
         if (failed(visit(&op, symbols)))
           return signalPassFailure();
@@ -207,10 +209,16 @@ private:
     result.replaceAllUsesExcept(low.getResult(), low);
   }
 
-  void cast(OpOperand &operand, FloatType type) const {
+  void cast(OpOperand &operand, FloatType type) {
     OpBuilder builder(operand.getOwner());
+    if (type != low_) {
+      Value &wide = widened_[operand.get()];
+      if (!wide)
+        wide = train::CastOp::create(builder, operand.get().getLoc(), operand.get(), TypeAttr::get(type));
+      return operand.set(wide);
+    }
     auto constant = operand.get().getDefiningOp<train::ConstantOp>();
-    if (ElementsAttr low = constant && type == low_ ? withinRange(constant.getValue(), low_, type) : ElementsAttr()) {
+    if (ElementsAttr low = constant ? withinRange(constant.getValue(), low_, type) : ElementsAttr()) {
       operand.set(train::ConstantOp::create(builder, constant.getLoc(), low));
       return;
     }
@@ -233,9 +241,10 @@ private:
 
   FloatType low_; ///< bf16 or f16
   // Of f32, and `low_` as soon as anything but elementwise ops reads them:
-  llvm::DenseSet<Value> parameters_; ///< also what is moved of them
-  llvm::DenseSet<Value> chained_;    ///< from one elementwise op to the next
-  llvm::DenseSet<Value> sums_;       ///< computed from 16 bits, and left f32
+  llvm::DenseSet<Value> parameters_;     ///< also what is moved of them
+  llvm::DenseSet<Value> chained_;        ///< from one elementwise op to the next
+  llvm::DenseSet<Value> sums_;           ///< computed from 16 bits, and left f32
+  llvm::DenseMap<Value, Value> widened_; ///< from 16 bits to f32; looked up, never iterated
 };
 
 } // namespace

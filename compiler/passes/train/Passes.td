@@ -131,10 +131,13 @@ def WidenSums : DsPass<"ds-widen-sums", ["::ds::train::TrainDialect"]> {
     ```mlir
     %0 = train.matmul %x transposed, %dy : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<8x8xbf16>
     %1 = train.cast %0 to f32 : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+    train.accumulate %1 into @"w::gradient" : tensor<8x8xf32>
     // becomes
     %1 = train.matmul %x transposed, %dy {wide} : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<8x8xf32>
+    train.accumulate %1 into @"w::gradient" : tensor<8x8xf32>
     ```
-    The gradient of a parameter is such a sum. Also through reshapes and transposes; a cast to 16 bits and back is left out. Must
+    The gradient of a parameter is such a sum. Also through reshapes and transposes; a cast to 16 bits and back is left out. A product that
+    is read by anything but sums of gradients stays rounded: activations are wide, and would be written and read at twice the bytes. Must
     follow `ds-differentiate`.
   }];
 }

@@ -2,10 +2,12 @@
 //
 //   1. A train.gather_grad whose rows are cast from 16 bits to f32 reads them uncast, and is marked `wide`.
 //   2. For each cast from 16 bits to f32, upwards from it through reshapes and transposes that nothing else reads:
-//      where the walk ends at a sum (a product, a reduction, a gradient of a table or of convolution weights), the
-//      sum is marked `wide`, all on the way becomes f32, and the cast goes. Where it ends at a cast from f32, the
-//      value is read from before both casts.
+//      where the walk ends at a sum (a reduction, a gradient of a table or of convolution weights), the sum is marked
+//      `wide`, all on the way becomes f32, and the cast goes. So does a product that is added to a gradient of a
+//      parameter. Where the walk ends at a cast from f32, the value is read from before both casts.
 // Kernels sum in f32 anyway, so this leaves a rounding out: what cuBLAS offers as 16-bit factors with an f32 result.
+// Products of activations stay rounded, as torch.autocast rounds them: they are the widest tensors of a step, and
+// writing and reading them takes twice as long in f32.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
@@ -51,15 +53,27 @@ struct WidenSums : ds::impl::WidenSumsBase<WidenSums> {
         casts.push_back(op);
     });
     for (train::CastOp cast : casts)
-      if (Value wide = widened(cast.getInput())) {
+      if (Value wide = widened(cast.getInput(), isPartOfGradient(cast))) {
         cast.replaceAllUsesWith(wide);
         cast.erase();
       }
   }
 
 private:
-  /// `value` of 16 bits, whose one reader is a cast to f32, in f32 without having been rounded; or null.
-  static Value widened(Value value) {
+  /// Whether `value` ends in accumulators of gradients alone, added to others, scaled or moved on the way.
+  static bool isPartOfGradient(Value value) {
+    return llvm::all_of(value.getUsers(), [](Operation *reader) {
+      if (isa<train::AccumulateOp>(reader))
+        return true;
+      return isa<train::AddOp, train::MulOp, train::DivOp, train::ReshapeOp, train::TransposeOp, train::SliceOp,
+                 train::PadOp, train::ConcatOp>(reader) &&
+             isPartOfGradient(reader->getResult(0));
+    });
+  }
+
+  /// `value` of 16 bits, whose one reader is a cast to f32, in f32 without having been rounded; or null. Products only
+  /// where that is a part of a gradient.
+  static Value widened(Value value, bool ofGradient) {
     Operation *op = value.getDefiningOp();
     if (isNarrowing(op)) { // whoever else reads it
       Value full = cast<train::CastOp>(op).getInput();
@@ -68,12 +82,14 @@ private:
     if (!op || !value.hasOneUse())
       return {};
     if (isa<train::ReshapeOp, train::TransposeOp>(op)) {
-      Value inner = widened(op->getOperand(0));
+      Value inner = widened(op->getOperand(0), ofGradient);
       if (!inner)
         return {};
       op->setOperand(0, inner);
       return setFull(value);
     }
+    if (isa<train::MatmulOp>(op) && !ofGradient)
+      return {};
     const bool sums = llvm::TypeSwitch<Operation *, bool>(op)
                           .Case<train::MatmulOp, train::ReduceSumOp, train::ReduceMeanOp, train::GatherGradOp,
                                 train::ConvWeightGradOp>([](auto sum) {

@@ -1,4 +1,5 @@
-func.func @microbatch(%x: tensor<4x8xbf16>, %dy: tensor<4x8xbf16>) -> tensor<8x8xf32> {
+train.variable gradient @"w::gradient" : tensor<8x8xf32>
+func.func @microbatch(%x: tensor<4x8xbf16>, %dy: tensor<4x8xbf16>) {
   // EXAMPLE
-  return %1 : tensor<8x8xf32>
+  return
 }

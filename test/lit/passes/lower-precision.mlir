@@ -153,3 +153,22 @@ func.func @forward(%x: tensor<4x4xf32>) -> tensor<f32> {
   %loss = train.reduce_sum %z over [0, 1] : (tensor<4x4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Tests that a chain which reads a value twice widens it once.
+// CHECK-LABEL: func.func @forward
+train.variable parameter @w : tensor<4x4xf32> from #train.fill<0.0> {trainable}
+func.func @forward(%x: tensor<4x4xf32>) -> tensor<f32> {
+  %w = train.read @w : tensor<4x4xf32>
+  // CHECK: %[[LOW:.*]] = train.matmul
+  // CHECK: %[[WIDE:.*]] = train.cast %[[LOW]] to f32
+  // CHECK-NEXT: %[[H:.*]] = train.tanh %[[WIDE]]
+  // CHECK-NOT: train.cast
+  // CHECK: train.mul %[[WIDE]], %[[H]]
+  %0 = train.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = train.tanh %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = train.mul %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = train.reduce_mean %2 over [0, 1] : (tensor<4x4xf32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}
