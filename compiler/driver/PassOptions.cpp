@@ -108,6 +108,10 @@ ChooseRecomputeOptions recomputeOptions(const config::Recompute &recompute) {
           .rules = {recompute.rules.begin(), recompute.rules.end()}};
 }
 
+bool isNone(const config::Recompute &recompute) {
+  return recompute.mode == config::Recompute::Mode::Level && recompute.level == 0;
+}
+
 /// The passes that --without names, if a plan can be made without them.
 const std::vector<std::string> &checkedWithout(const std::vector<std::string> &names) {
   for (const std::string &name : names)
@@ -149,6 +153,7 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
                       .partition = config.pipeline.partition,
                       .memory = roomOf(machine)};
   options.recompute = recomputeOptions(config.recompute);
+  options.keepsOperands = options.device == kernels::Device::Cuda && isNone(config.recompute);
   options.zero = zeroOptions(config.zero);
   for (const config::OffloadRule &rule : config.offload)
     options.offload.activations.push_back(rule.modules + "=" + memorySpace(rule.device));

@@ -12,6 +12,12 @@ using namespace ds::driver;
 
 OwningOpRef<ModuleOp> ds::driver::planWithinMemory(ModuleOp module, int64_t room, bool searches,
                                                    CompileOptions &options, const DiagnosticCollector &diagnostics) {
+  if (searches && options.device == kernels::Device::Cuda) { // where there is room, products read what was kept
+    CompileOptions roomy = options;
+    roomy.keepsOperands = true;
+    if (LevelSearch::Planned planned = LevelSearch(module, std::move(roomy), diagnostics).at(0); planned.bytes <= room)
+      return std::move(planned.module);
+  }
   LevelSearch search(module, options, diagnostics);
   if (searches) {
     LevelSearch::Planned best = search.within(room);

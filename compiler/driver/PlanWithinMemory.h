@@ -15,7 +15,8 @@ namespace ds::driver {
 
 /// Plans `module`, which is differentiated, for at most `room` bytes of device memory on every rank. It stays as it is
 /// but for `linksAttribute`, which it loses if what can be hidden is not enough: then all leaves that is to.
-/// `searches`: at a low level of recompute that fits, which is written into `options`, or, where none is found, at the
+/// `searches`: on a GPU with nothing computed again that a product reads, where that fits; else at a low level of
+/// recompute that fits, which is written into `options`, or, where none is found, at the
 /// level that needs least; else at the level that `options` ask for. Levels are tried in an order such that more room
 /// never means a higher level, even where a higher level needs more.
 mlir::OwningOpRef<mlir::ModuleOp> planWithinMemory(mlir::ModuleOp module, int64_t room, bool searches,

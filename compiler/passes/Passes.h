@@ -68,6 +68,7 @@ struct CompileOptions {
   int64_t dataParallel = 1;         ///< ranks of the data axis
   PipelineOptions pipeline;
   ChooseRecomputeOptions recompute; ///< what the backward computes again: docs/memory.md
+  bool keepsOperands = false;       ///< but not what products read: of ds-repeat-elementwise
   ZeroOptions zero;
   OffloadOptions offload;
   int64_t hostMemory = 0;              ///< bytes of a rank; 0: unknown

@@ -95,7 +95,7 @@ void buildDistributePipeline(OpPassManager &pm, const CompileOptions &options) {
                                         .memory = pipeline.memory,
                                         .stateBytes = heldBytes(options)}));
   // Before outlining: a chain computed once in the forward pass is one value for the backward.
-  addOptional(pm, options, createRepeatElementwise({.once = pipeline.isCut()}));
+  addOptional(pm, options, createRepeatElementwise({.once = pipeline.isCut(), .keepOperands = options.keepsOperands}));
   // What the backward still keeps may be computed again, by the same ops: what is fused or gathered follows from the
   // whole.
   if (const ChooseRecomputeOptions &recompute = options.recompute;

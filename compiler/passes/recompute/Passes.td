@@ -24,9 +24,14 @@ def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
     values. Fewer bytes live from forward to backward, and fused loops read fewer of them; no bit changes.
     With `once`, one chain is for all readers: with several micro-batches in flight, what two chains keep is harder to
     place (GPT-2 XL in two stages, interleaved: the arena is 10 % larger).
+    With `keep-operands`, only elementwise ops read values that are repeated. What a product reads was written for the forward anyway, so
+    keeping it moves no bytes, where making it again reads and writes: for devices with memory to spare.
     Must precede `ds-fuse-elementwise`; no CSE may follow.
   }];
-  let options = [Option<"once", "once", "bool", "false", "one chain for elementwise readers and all others">];
+  let options = [
+    Option<"once", "once", "bool", "false", "one chain for elementwise readers and all others">,
+    Option<"keepOperands", "keep-operands", "bool", "false", "what others than elementwise ops read is kept">
+  ];
 }
 
 def ChooseRecompute : DsPass<"ds-choose-recompute"> {

@@ -1,13 +1,14 @@
 //===- RepeatElementwise.cpp - compute cheap values again in the backward ---===//
 //
-// 1. Kept: what the backward reads of the forward pass, cheap or not.
+// 1. Kept: what the backward reads of the forward pass, cheap or not; of what is widened to f32, the 16 bits.
 // 2. In program order, a kept result of an elementwise op becomes cheap if each of its operands is a constant, a read
 //    of a variable, a graph input, cheap, or kept for another reason: that is, kept and not made cheap itself, or a
 //    chain of elementwise ops down to such values.
 // 3. Where the backward reads a cheap value, its chain is cloned in front of the first reader: once for the elementwise
 //    ops that read it, and once for all others. So one loop makes what a product reads, another goes on from the kept
 //    values to the gradient, and they hand no values of the chain to each other through memory. With `once` there is
-//    one chain for both.
+//    one chain for both; with `keep-operands` all others read what is kept, unless it is made of nothing but variables,
+//    constants and graph inputs.
 // Pointwise ops are repeated for the same reason by torch.compile's partitioner (He and Zachariah, "Min-cut optimal(*)
 // recomputation", 2022): they cost less than reading what they would have kept.
 //
@@ -33,7 +34,7 @@ namespace {
 
 class Repeating {
 public:
-  Repeating(Block &block, bool once) : once_(once) {
+  Repeating(Block &block, bool once, bool keepsOperands) : once_(once), keepsOperands_(keepsOperands) {
     bool backward = false;
     for (Operation &op : block) {
       backward |= isa<train::LossGradientOp>(op);
@@ -46,10 +47,13 @@ public:
     for (Operation *op : backward_)
       for (Value operand : op->getOperands())
         if (Operation *producer = operand.getDefiningOp(); producer && !later_.contains(producer))
-          kept_.insert(underView(operand));
+          keep(operand);
     for (Operation *op : forward_)
-      if (op->hasTrait<train::Elementwise>() && llvm::all_of(op->getOperands(), [&](Value v) { return isAtHand(v); }))
+      if (op->hasTrait<train::Elementwise>() && llvm::all_of(op->getOperands(), [&](Value v) { return isAtHand(v); })) {
         cheap_.insert(op->getResult(0));
+        if (llvm::all_of(op->getOperands(), [&](Value v) { return isFromOutside(v); }))
+          fromOutside_.insert(op->getResult(0));
+      }
     for (Operation *op : backward_)
       for (OpOperand &operand : op->getOpOperands())
         operand.set(repeated(operand.get(), op));
@@ -63,10 +67,24 @@ private:
     return value;
   }
 
+  void keep(Value value) {
+    value = underView(value);
+    kept_.insert(value);
+    auto cast = value.getDefiningOp<train::CastOp>();
+    if (cast && cast.getElementType().isF32() && train::isNarrowFloat(getElementTypeOrSelf(cast.getInput().getType())))
+      kept_.insert(underView(cast.getInput()));
+  }
+
   bool isAtHand(Value value) const {
     value = underView(value);
+    return isFromOutside(value) || cheap_.contains(value) || kept_.contains(value);
+  }
+
+  /// Made of variables, constants and graph inputs alone, as weights in 16 bits are.
+  bool isFromOutside(Value value) const {
+    value = underView(value);
     Operation *op = value.getDefiningOp();
-    return !op || isa<train::ConstantOp, train::ReadOp>(op) || cheap_.contains(value) || kept_.contains(value);
+    return !op || isa<train::ConstantOp, train::ReadOp>(op) || fromOutside_.contains(value);
   }
 
   /// What another stage has computed is kept, and sent.
@@ -77,9 +95,11 @@ private:
   /// `value` as `reader` of the backward pass may read it.
   Value repeated(Value value, Operation *reader) {
     Operation *op = value.getDefiningOp();
-    if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader))
+    const bool forLoop = reader->hasTrait<train::Elementwise>();
+    if (!op || later_.contains(op) || !cheap_.contains(underView(value)) || !isOfStage(op, reader) ||
+        (keepsOperands_ && !forLoop && !isFromOutside(value)))
       return value;
-    llvm::DenseMap<Value, Value> &copies = !once_ && reader->hasTrait<train::Elementwise>() ? copiesForLoops_ : copies_;
+    llvm::DenseMap<Value, Value> &copies = !once_ && forLoop ? copiesForLoops_ : copies_;
     if (Value known = copies.lookup(value))
       return known;
     IRMapping mapping;
@@ -88,10 +108,10 @@ private:
     return copies[value] = OpBuilder(reader).clone(*op, mapping)->getResult(0);
   }
 
-  const bool once_;
+  const bool once_, keepsOperands_;
   SmallVector<Operation *> forward_, backward_;
   llvm::DenseSet<Operation *> later_;                    // of the backward pass
-  llvm::DenseSet<Value> kept_, cheap_;                   // looked up, never iterated
+  llvm::DenseSet<Value> kept_, cheap_, fromOutside_;     // looked up, never iterated
   llvm::DenseMap<Value, Value> copies_, copiesForLoops_; // of the forward's values
 };
 
@@ -101,7 +121,7 @@ struct RepeatElementwise : ds::impl::RepeatElementwiseBase<RepeatElementwise> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
-        Repeating(block, once).run();
+        Repeating(block, once, keepOperands).run();
   }
 };
 

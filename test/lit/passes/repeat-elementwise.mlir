@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --ds-repeat-elementwise | FileCheck %s
 // RUN: ds-opt %s --ds-repeat-elementwise=once | FileCheck %s --check-prefix=ONCE
+// RUN: ds-opt %s --ds-repeat-elementwise=keep-operands | FileCheck %s --check-prefix=KEPT
 
 // Tests that what elementwise ops make of a value the backward has anyway is made again behind the seed, once, and that
 // the results of other ops are kept.
@@ -52,5 +53,42 @@ func.func @evaluate(%x: tensor<4x4xf32>) {
   %2 = train.add %1, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %3 = train.mul %2, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   train.store %3 into @b : tensor<4x4xf32>
+  return
+}
+
+// Products read what is kept, if that is asked for, and loops make it again; what is made of inputs alone is never kept.
+// KEPT-LABEL:  func.func @kept
+// KEPT:        %[[PRODUCT:.*]] = train.matmul
+// KEPT:        %[[SQUARE:.*]] = train.mul %[[PRODUCT]], %[[PRODUCT]]
+// KEPT:        train.loss_gradient
+// KEPT-NEXT:   %[[OF_INPUT:.*]] = train.exp %arg0
+// KEPT-NEXT:   %[[A:.*]] = train.matmul %[[SQUARE]], %[[OF_INPUT]]
+// KEPT-NEXT:   %[[COPY:.*]] = train.mul %[[PRODUCT]], %[[PRODUCT]]
+// KEPT-NEXT:   train.add %[[A]], %[[COPY]]
+func.func @kept(%x: tensor<4x4xf32>) {
+  %p = train.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %0 = train.mul %p, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = train.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = train.loss_gradient 1.0 : tensor<f32>
+  %1 = train.matmul %0, %e : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = train.add %1, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %3 = train.mul %2, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  train.store %3 into @b : tensor<4x4xf32>
+  return
+}
+
+// Of what is widened to f32 the 16 bits are kept.
+// CHECK-LABEL: func.func @widened
+// CHECK:       %[[LOW:.*]] = train.matmul
+// CHECK:       train.loss_gradient
+// CHECK-NEXT:  %[[WIDE:.*]] = train.cast %[[LOW]] to f32
+// CHECK-NEXT:  train.store %[[WIDE]]
+func.func @widened(%x: tensor<4x4xbf16>) {
+  %p = train.matmul %x, %x : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xbf16>
+  %0 = train.cast %p to f32 : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+  %1 = train.exp %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  train.store %1 into @b : tensor<4x4xf32>
+  %g = train.loss_gradient 1.0 : tensor<f32>
+  train.store %0 into @b : tensor<4x4xf32>
   return
 }
