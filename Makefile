@@ -1,5 +1,5 @@
 # Thin on purpose: every target is a script or a CMake preset.
-.PHONY: demo test test-all nightly proof soak test-gpu build bench docs docs-site format install package clean
+.PHONY: demo test test-all nightly proof soak test-gpu gpu-first build bench docs docs-site format install package clean
 PREFIX ?= /usr/local
 
 demo:
@@ -12,6 +12,8 @@ nightly:
 	@bash scripts/nightly.sh
 test-gpu:
 	@bash scripts/test_gpu.sh
+gpu-first:
+	@bash scripts/gpu_first.sh
 build:
 	@bash scripts/install.sh build
 	@bash scripts/build.sh release

@@ -66,7 +66,8 @@ def prepare(args):
             continue
         report = json.loads(subprocess.check_output([binaries / "ds-opt", "report", plan, "--format", "json"]))["ranks_detail"][0]
         flops = report["flops_per_step"] - report.get("recompute_flops_per_step", 0)
-        plan.with_suffix(".json").write_text(json.dumps({"model_flops": flops}))
+        plan.with_suffix(".json").write_text(json.dumps({"model_flops": flops, "arena_bytes": report["memory"]["device"]["arena_bytes"],
+                                                         "commands": report["commands_of_step"]}))
         print(f"{plan}: {flops / 1e12:.2f} TFLOP a step")
 
 

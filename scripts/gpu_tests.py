@@ -4,9 +4,10 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from gpu_run import streamed
 
 BIN, CASES = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 HERE = Path(__file__).resolve().parent
@@ -18,12 +19,10 @@ def number(pattern, text):
     return int(found[-1]) if found else 0
 
 
-def run(name, command, counts_of, tail=4000):
-    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
-    counts = counts_of(done.returncode, done.stdout)
-    print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped", flush=True)
-    if counts[1]:
-        print(done.stdout[-tail:], flush=True)
+def run(name, command, counts_of, seconds=300):
+    code, text = streamed(command, seconds)
+    counts = counts_of(code, text)
+    print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped" + ("" if code is not None else f", no end within {seconds} s"), flush=True)
     return counts
 
 
@@ -56,7 +55,7 @@ def main():
     if END_TO_END.is_dir():
         os.environ.update(DS_TEST_DEVICE="cuda", DS_BUILD_DIR=str(HERE.parent / "build" / "dev"))
         files = [END_TO_END / f"test_{name}.py" for name in ("parity", "zero", "pipeline", "recompute")]
-        results.append(run("pytest", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files], pytest))
+        results.append(run("pytest", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files], pytest, 3600))
     step = [BIN / "ds-run", CASES / "gpt2.cuda.dsplan", "--data", CASES / "data.safetensors", "--steps", "1", "--quiet"]
     for tool in ("memcheck", "racecheck"):
         if shutil.which("compute-sanitizer"):

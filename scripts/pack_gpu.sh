@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scripts/pack_gpu.sh [FILE]: puts ds-run, libds-cuda.so, the tests that need a GPU and their plans into one archive below 60 MiB
-# (default build/gpu-pack.tar.xz), for a machine with a GPU and nothing else. There: tar xf, then gpu-pack/scripts/test_gpu.sh.
+# (default build/gpu-pack.tar.xz), for a machine with a GPU and nothing else. There: tar xf, then gpu-pack/scripts/gpu_first.sh
+# and gpu-pack/scripts/test_gpu.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 file=${1:-build/gpu-pack.tar.xz}
@@ -22,7 +23,7 @@ ldd $pack/bin/* build/cuda/lib/libds-cuda.so | awk '/=> \//{print $3}' | sort -u
   grep -vE '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcublas.*|libcudnn.*|libnccl)\.so' |
   xargs -r -I{} cp -Ln {} $pack/lib/
 strip --strip-unneeded $pack/bin/* $pack/lib/*
-cp scripts/test_gpu.sh scripts/gpu_cases.py scripts/gpu_tests.py $pack/scripts/
+cp scripts/test_gpu.sh scripts/gpu_*.sh scripts/gpu_*.py $pack/scripts/
 cp bench/gpu_step.py bench/rounds.py $pack/bench/
 tar -C build -c gpu-pack | xz -6 -T2 >"$file"
 bytes=$(stat -c %s "$file")

@@ -1,12 +1,16 @@
-"""scripts/gpu_cases.py and bench/gpu_step.py where there is no GPU: what they judge, with a ds-run that only pretends; what they refuse."""
+"""scripts/gpu_cases.py, gpu_first.py and bench/gpu_step.py where there is no GPU: what they judge, with a ds-run that only pretends or one
+over the fake CUDA runtime; what they refuse."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
+import numpy
 import pytest
-from conftest import FOLDERS, REPOSITORY
+from conftest import FAKE_CUDA, FOLDERS, REPOSITORY, write_config
+from safetensors.numpy import save_file
 
 # Losses of the cpu are 3, 2, 1; on "cuda" what BEHAVIOUR says is added, and BEHAVIOUR "bits" changes weights with every run.
 PRETENDS = """#!/bin/sh
@@ -64,3 +68,56 @@ def test_the_bench_refuses_a_machine_without_a_gpu(tools, tmp_path):
     done = subprocess.run([sys.executable, REPOSITORY / "bench" / "gpu_step.py", tmp_path, "--bin", FOLDERS["ds-run"]], text=True,
                           capture_output=True)
     assert done.returncode == 1 and done.stderr.startswith("error: there is nothing to measure: "), done.stderr
+
+
+@pytest.fixture(scope="module")
+def first_plans(tools, tmp_path_factory):
+    """What gpu_step.py --prepare makes, of a tiny model in float32, for which no library is needed."""
+    folder = tmp_path_factory.mktemp("plans")
+    plan = folder / "small-bfloat16.dsplan"
+    config = write_config(folder / "ds_config.json", 1, 2)
+    tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8", "-o", plan)
+    report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"][0]
+    plan.with_suffix(".json").write_text(json.dumps({"arena_bytes": report["memory"]["device"]["arena_bytes"], "commands": report["commands_of_step"]}))
+    tokens = numpy.random.default_rng(0).integers(0, 8, (64, 4), dtype=numpy.int64)
+    save_file({"input_ids": tokens, "labels": tokens}, folder / "small.safetensors")
+    return folder
+
+
+def first(binaries, plans, out, *parts, minutes=5):
+    """The exit code, what was said of each part, and results.jsonl."""
+    done = subprocess.run([sys.executable, REPOSITORY / "scripts" / "gpu_first.py", binaries, plans, plans, "--out", out, "--minutes", str(minutes), *parts],
+                          text=True, capture_output=True)
+    return done.returncode, done.stdout, [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+def test_first_contact(first_plans, tmp_path):
+    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile")
+    assert code == 0, told
+    assert [result["part"] for result in results] == ["info", "step", "profile"]
+    assert results[0]["found"].startswith("gpu 0") and "as a graph" in results[1]["found"]
+    planned = {one["kernel"] for one in json.loads((first_plans / "small-bfloat16.json").read_text())["commands"]}
+    measured = {line.split()[0] for line in (tmp_path / "profile.log").read_text().split("by the model")[1].strip().splitlines()}
+    assert {"matmul", "adamw"} <= measured & planned
+
+
+def test_first_contact_finds_an_arena_of_other_bytes(first_plans, tmp_path):
+    plans = first_plans.with_name("other-plans")  # from which the model is as far away
+    shutil.copytree(first_plans, plans)
+    expected = json.loads((plans / "small-bfloat16.json").read_text())
+    (plans / "small-bfloat16.json").write_text(json.dumps({**expected, "arena_bytes": 1}))
+    code, told, results = first(FAKE_CUDA, plans, tmp_path / "out", "step", "info")
+    assert code == 1 and results[0]["failed"].endswith("bytes, the plan says 1")
+    assert "found" in results[1], "no part keeps the next from running"
+
+
+def test_first_contact_ends_in_time(first_plans, tmp_path):
+    binaries = tmp_path / "bin"
+    binaries.mkdir()
+    for name in ("ds-run", "CudaKernelsTest"):
+        (binaries / name).write_text("#!/bin/sh\necho begun; [ $1 = info ] && sleep 100; echo all passed\n")
+        (binaries / name).chmod(0o755)
+    code, told, results = first(binaries, first_plans, tmp_path / "out", "bfloat16", "info", "kernels", minutes=0.05)
+    assert code == 1 and results[0]["found"] == "all passed"
+    assert results[1]["failed"] == "ds-run did not end in time" and (tmp_path / "out" / "info.log").read_text() == "begun\n"
+    assert "kernels: not run, the 0.05 minutes are over" in told

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""gpu_first.py BIN CASES PLANS [--out FOLDER] [--minutes M] [PART...]: the first minutes on a machine with a GPU, most valuable first.
+
+Parts, in this order, as long as the minutes last; or those that are named:
+
+    info       what ds-run and the driver say of the GPU
+    bfloat16   the kernels of bfloat16 beside their references; a library that refuses a call is an error
+    step       GPT-2 124M for 8 steps with and without a graph: the same losses, and the planned bytes
+    profile    its commands one by one, by kernel, beside the times of the plan's cost model
+    kernels    all other kernels beside their references
+    cases      small models by every strategy, beside the processor (gpu_cases.py)
+    speed      GPT-2 124M beside PyTorch's compiled step, one round (bench/gpu_step.py)
+    speed-xl   the same of GPT-2 XL
+    sanitizer  compute-sanitizer on a step of tiny GPT-2
+
+Each part writes FOLDER/PART.log while it runs, has a time limit of its own, and a line in FOLDER/results.jsonl when it ends; no part keeps
+the next from running. The exit code is 1 where one failed.
+"""
+
+import argparse
+import json
+import math
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from gpu_run import streamed
+
+HERE = Path(__file__).resolve().parent
+BENCH = HERE.parent / "bench"
+STEPS = 8
+STRICT = {"DS_CUDA_STRICT": "1"}
+
+
+class Wrong(Exception):
+    """Why a part failed."""
+
+
+class First:
+    def __init__(self, args):
+        self.bin, self.case_plans, self.plans, self.out = (path.resolve() for path in (args.bin, args.cases, args.plans, args.out))
+        self.plan = self.plans / "small-bfloat16.dsplan"
+        self.log = self.deadline = None
+
+    def run(self, command, environment=None):
+        """What it says; ends a part where it fails or the part's time is over."""
+        code, text = streamed(command, max(1, self.deadline - time.monotonic()), self.log, environment)
+        if code is None:
+            raise Wrong(f"{Path(str(command[0])).name} did not end in time")
+        if code != 0:
+            lines = text.strip().splitlines() or ["nothing was said"]
+            errors = [line for line in lines if line.startswith("error: ")]
+            raise Wrong(f"{Path(str(command[0])).name} ended with {code}: {(errors or lines)[-1]}")
+        return text
+
+    def train(self, name, *options, environment=None):
+        """Losses, seconds of each step and the first rank's summary."""
+        data, metrics = self.plans / "small.safetensors", self.out / f"{name}.jsonl"
+        if not data.exists():
+            sys.path.insert(0, str(BENCH))
+            import gpu_step
+            gpu_step.write_tokens(data, gpu_step.BATCHES * gpu_step.SIZES["small"][3])
+        self.run([self.bin / "ds-run", self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
+                 {**STRICT, **(environment or {})})
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        steps = [line for line in lines if "loss" in line]
+        return [step["loss"] for step in steps], [step["step_seconds"] for step in steps], lines[-1]["summary"]["ranks"][0]
+
+    def info(self):
+        text = self.run([self.bin / "ds-run", "info"])
+        if shutil.which("nvidia-smi"):
+            self.run(["nvidia-smi", "-q"])
+        return next(line for line in text.splitlines() if line.startswith("gpu 0"))
+
+    def bfloat16(self):
+        logs = {"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": str(self.out / "cublaslt.log"), "CUDNN_FRONTEND_LOG_INFO": "1",
+                "CUDNN_FRONTEND_LOG_FILE": str(self.out / "cudnn.log"), **STRICT}
+        return self.run([self.bin / "CudaKernelsTest", "--gtest_filter=BFloat16*"], logs).strip().splitlines()[-1]
+
+    def kernels(self):
+        return self.run([self.bin / "CudaKernelsTest", "--gtest_filter=-BFloat16*"]).strip().splitlines()[-1]
+
+    def step(self):
+        with_graph, seconds, summary = self.train("graph")
+        without, slower, _ = self.train("enqueued", environment={"DS_CUDA_GRAPH": "0"})
+        planned = json.loads(self.plan.with_suffix(".json").read_text())["arena_bytes"]
+        if len(with_graph) != STEPS or not all(math.isfinite(loss) for loss in with_graph):
+            raise Wrong(f"losses are {with_graph}")
+        if with_graph != without:
+            raise Wrong(f"losses with a graph are {with_graph}, without {without}")
+        if summary["device_bytes"] != planned:
+            raise Wrong(f"the arena has {summary['device_bytes']} bytes, the plan says {planned}")
+        return f"a step takes {1e3 * min(seconds):.1f} ms as a graph, {1e3 * min(slower):.1f} ms enqueued; losses {with_graph[0]} to {with_graph[-1]}"
+
+    def profile(self):
+        trace = self.out / "trace.json"
+        self.train("profile", "--trace", trace)
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X" and event["args"]["step"] == STEPS - 1]
+        measured = {}
+        for event in events:
+            kernel = event["name"].split()[0]
+            count, total = measured.get(kernel, (0, 0.0))
+            measured[kernel] = count + 1, total + event["dur"] / 1e3
+        planned = {one["kernel"]: 1e3 * one["seconds"] for one in json.loads(self.plan.with_suffix(".json").read_text())["commands"]}
+        print(f"{'kernel':24} {'commands':>8} {'ms':>9} {'by the model':>12}", file=self.log)
+        for kernel, (count, total) in sorted(measured.items(), key=lambda row: -row[1][1]):
+            print(f"{kernel:24} {count:8} {total:9.3f} {planned.get(kernel, 0):12.3f}", file=self.log)
+        return f"{sum(total for _, total in measured.values()):.1f} ms one by one, {sum(planned.values()):.1f} by the model; profile.log has the kernels"
+
+    def cases(self):
+        return self.run([sys.executable, HERE / "gpu_cases.py", "run", self.case_plans, "--bin", self.bin]).strip().splitlines()[-1]
+
+    def speed(self, size="small"):
+        return self.run([sys.executable, BENCH / "gpu_step.py", self.plans, "--bin", self.bin, "--sizes", size, "--rounds", "1"]).strip().splitlines()[-1]
+
+    def speed_xl(self):
+        return self.speed("xl")
+
+    def sanitizer(self):
+        if not shutil.which("compute-sanitizer"):
+            return "skipped: compute-sanitizer is not there"
+        step = [self.bin / "ds-run", self.case_plans / "gpt2.cuda.dsplan", "--data", self.case_plans / "data.safetensors", "--steps", "1", "--quiet"]
+        for tool in ("memcheck", "racecheck"):
+            self.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *step])
+        return "memcheck and racecheck found nothing"
+
+
+# name: seconds that it may take
+PARTS = {"info": 30, "bfloat16": 90, "step": 150, "profile": 90, "kernels": 120, "cases": 300, "speed": 400, "speed-xl": 500, "sanitizer": 300}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=Path)
+    parser.add_argument("cases", type=Path, help="what gpu_cases.py made")
+    parser.add_argument("plans", type=Path, help="what gpu_step.py --prepare made")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="default: all")
+    parser.add_argument("--out", type=Path, default=Path("gpu-first"), help="folder (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=9, help="after which no part runs (%(default)s)")
+    args = parser.parse_intermixed_args()
+    for name in args.parts:
+        if name not in PARTS:
+            parser.error(f"there is no part {name}; there are {', '.join(PARTS)}")
+    args.out.mkdir(parents=True, exist_ok=True)
+    first, end, failed = First(args), time.monotonic() + 60 * args.minutes, False
+    for name in args.parts or PARTS:
+        left = end - time.monotonic()
+        if left < 1:
+            print(f"{name}: not run, the {args.minutes:g} minutes are over", flush=True)
+            continue
+        begin = time.monotonic()
+        first.deadline = begin + min(PARTS[name], left)
+        with open(first.out / f"{name}.log", "w") as first.log:
+            try:
+                found, wrong = getattr(first, name.replace("-", "_"))(), ""
+            except (Wrong, OSError, ValueError, KeyError, StopIteration) as error:
+                found, wrong = "", str(error) or type(error).__name__
+        failed |= bool(wrong)
+        seconds = time.monotonic() - begin
+        with open(first.out / "results.jsonl", "a") as results:
+            print(json.dumps({"part": name, "seconds": round(seconds, 1), "failed": wrong} if wrong else
+                             {"part": name, "seconds": round(seconds, 1), "found": found}), file=results)
+        print(f"{name}: {'FAILED: ' + wrong if wrong else found} ({seconds:.0f} s)", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""One command of a machine that is lent for minutes: what it says is seen and kept at once, and it ends in time."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+
+def streamed(command, seconds, log=None, environment=None):
+    """(exit code, text of both outputs); the code is None where `seconds` were not enough. Each line goes to `log`, or else to stdout, as
+    it comes. What the command has started ends with it."""
+    process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", start_new_session=True, env={**os.environ, **(environment or {})})
+    late = threading.Event()
+
+    def end():
+        late.set()
+        os.killpg(process.pid, signal.SIGKILL)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    text = []
+    for line in process.stdout:
+        text.append(line)
+        print(line, end="", file=log or sys.stdout, flush=True)
+    code = process.wait()
+    timer.cancel()
+    return None if late.is_set() else code, "".join(text)
