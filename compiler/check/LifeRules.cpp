@@ -46,19 +46,25 @@ bool isOfMicrobatch(const RoleSchedule &schedule, const proto::Life &life, const
 }
 
 /// The life that holds an instance's use of an operand, or nullptr. Of a buffer that does not live always. The last
-/// micro-batch may have a backward of its own, and lives that end there.
+/// micro-batch may have a backward of its own, and lives that end there; another micro-batch's use is in none of these.
 const proto::Life *lifeOf(const RankMemory &memory, const proto::Operand &operand, size_t index) {
   const RoleSchedule &schedule = memory.context.schedule;
   const proto::Buffer &buffer = memory.bufferOf(operand);
-  const proto::Life *found = nullptr;
-  for (const proto::Life &life : buffer.lives())
-    if (&memory.role().programs(int(life.program())) == &memory.context.program &&
-        isWithin(schedule, buffer, life, memory.instance(index))) {
-      if (buffer.scope() != proto::Buffer::SLOT || isOfMicrobatch(schedule, life, memory.instance(index)))
-        return &life;
-      found = found ? found : &life;
-    }
-  return found;
+  const Instance &instance = memory.instance(index);
+  const proto::Life *others = nullptr;
+  bool hasOwn = false;
+  for (const proto::Life &life : buffer.lives()) {
+    if (&memory.role().programs(int(life.program())) != &memory.context.program)
+      continue;
+    const bool isOwn = buffer.scope() != proto::Buffer::SLOT || isOfMicrobatch(schedule, life, instance);
+    hasOwn |= isOwn;
+    if (!isWithin(schedule, buffer, life, instance))
+      continue;
+    if (isOwn)
+      return &life;
+    others = others ? others : &life;
+  }
+  return hasOwn ? nullptr : others;
 }
 
 } // namespace

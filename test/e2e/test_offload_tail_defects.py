@@ -159,6 +159,13 @@ def kept_for_the_step_alone(role):
         life.death_routine, life.death_command = last, len(role.routines[last].commands) - 1
 
 
+def an_activation_dies_before_the_first_backward_has_read_it(role):
+    """The last micro-batch's backward is another routine, and its life another one."""
+    first = next(number for number, routine in enumerate(role.routines) if routine.name == "backward")
+    life = next(life for buffer in role.buffers for life in buffer.lives if len(buffer.lives) == 2 and life.death_routine == first and life.death_command > 0)
+    life.death_command -= 1
+
+
 def guessed_before_its_gradient_is_there(role):
     del guesses(role)[0].waits[:]
 
@@ -183,7 +190,7 @@ DEFECTS = [
     ("guessed", never_kept, "nothing has written"), ("larger", gradient_of_another, ""), ("guessed", a_moment_of_another, ""), ("guessed", another_rate, "(meaning)"),
     ("guessed", halves_are_not_exchanged, "(coverage)"), ("guessed", halves_of_one_another, ""), ("guessed", kept_for_the_step_alone, ""),
     ("guessed", guessed_before_its_gradient_is_there, ""), ("guessed", made_again_before_it_is_read, ""), ("guessed", the_step_waits_for_the_tail, "which could end that"),
-    ("of_two", guessed_before_its_gradient_is_there, ""), ("of_two", made_again_over_old_ones, "(coverage)"), ("of_two", made_again_without_the_factor, "(meaning)")]
+    ("of_two", an_activation_dies_before_the_first_backward_has_read_it, "outside the life"), ("of_two", guessed_before_its_gradient_is_there, ""), ("of_two", made_again_over_old_ones, "(coverage)"), ("of_two", made_again_without_the_factor, "(meaning)")]
 
 
 @pytest.mark.parametrize("plan, edit, sentence", DEFECTS, ids=lambda case: getattr(case, "__name__", ""))

@@ -95,8 +95,11 @@ void moveToFront(proto::Plan &plan, const Place &place) {
   insert(plan, {place.role, place.routine, 0}, early);
 }
 
-/// Before the first command of its routine, and so before a reduction that stands there, or the norm.
+/// Before the first command of its routine, and so before a reduction that stands there, or the norm. A delayed update
+/// needs neither: both are of the step before.
 std::string earlyOptimizer(proto::Plan &plan, Random &random) {
+  if (plan.stale())
+    return "";
   std::vector<Place> places = optimizers(plan);
   std::erase_if(places, [](const Place &place) { return place.command == 0; });
   const auto place = random.pick(places);
