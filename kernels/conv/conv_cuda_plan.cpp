@@ -18,6 +18,14 @@ ConvTensor tensorOf(int64_t outer, int64_t channels, const Extents &extents, siz
   return tensor;
 }
 
+/// As much as before x where that gives y its size, since most engines of cuDNN know one padding for both sides. Else
+/// what the last window reads behind x; where it ends before x does, nothing.
+int64_t paddingBehind(const Window &window, size_t d) {
+  const int64_t end = window.position(d, window.output[d] - 1, window.window[d] - 1) + 1, room = window.input[d] - end;
+  const int64_t left = room + window.low[d]; // of x and of as much padding, behind the last window
+  return left >= 0 && left < window.strides[d] ? window.low[d] : std::max<int64_t>(-room, 0);
+}
+
 } // namespace
 
 ConvPlan::ConvPlan(ConvKind kind, const ConvCall &call, DType ofWeights) : kind(kind) {
@@ -31,9 +39,7 @@ ConvPlan::ConvPlan(ConvKind kind, const ConvCall &call, DType ofWeights) : kind(
     strides.push_back(window.strides[d]);
     dilations.push_back(window.dilations[d]);
     before.push_back(window.low[d]);
-    // What the last window reads behind x; where it ends before x does, nothing.
-    const int64_t end = window.position(d, window.output[d] - 1, window.window[d] - 1) + 1;
-    after.push_back(std::max<int64_t>(end - window.input[d], 0));
+    after.push_back(paddingBehind(window, d));
   }
   for (const ConvTensor *tensor : {&x, &w, &y})
     empty = empty || elementCount(tensor->dims) == 0;

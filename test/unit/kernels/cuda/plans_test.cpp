@@ -343,6 +343,28 @@ TEST(CudaConv, DescribesTensorsForCudnn) {
               plan.y.dims[2 + d]);
 }
 
+/// A stride leaves rows behind the last window; most engines of cuDNN want the padding of both sides equal.
+TEST(CudaConv, PadsBothSidesAlikeWhereTheResultIsTheSame) {
+  struct Sizes {
+    int64_t x, w, stride, before, y, after;
+  };
+  // ResNet's first layer and its 3 by 3 of stride 2; what has no padding; a row more behind x, and one less.
+  for (const Sizes &c : {Sizes{224, 7, 2, 3, 112, 3}, Sizes{56, 3, 2, 1, 28, 1}, Sizes{8, 1, 2, 0, 4, 0},
+                         Sizes{56, 3, 1, 1, 57, 2}, Sizes{56, 3, 1, 1, 55, 0}}) {
+    SCOPED_TRACE(c.y);
+    const Invocation invocation{"conv",
+                                {type(DType::BF16, {1, 1, c.x, c.x}), type(DType::BF16, {1, 1, c.w, c.w}),
+                                 type(DType::BF16, {1, 1, c.y, c.y}), type(DType::U8, {0})},
+                                {{"strides", std::vector<int64_t>{c.stride, c.stride}},
+                                 {"dilations", std::vector<int64_t>{1, 1}},
+                                 {"low", std::vector<int64_t>{c.before, c.before}},
+                                 {"groups", int64_t(1)},
+                                 {"bias", int64_t(0)}}};
+    const ConvPlan plan(ConvKind::Forward, ConvForwardCall{Call(invocation)}, DType::BF16);
+    EXPECT_EQ(plan.after, std::vector<int64_t>(2, c.after));
+  }
+}
+
 TEST(CudaConv, SeesOneDimensionAsTwo) {
   const Invocation invocation{
       "conv",
