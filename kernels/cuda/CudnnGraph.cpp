@@ -52,7 +52,8 @@ bool FrontendGraph::build(int64_t workspaceBytes, bool rounds) {
     return false;
   graph.deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
   if (!rounds)
-    graph.deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS});
+    graph.deselect_numeric_notes({fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
+                                  fe::NumericalNote_t::WINOGRAD, fe::NumericalNote_t::FFT});
   graph.deselect_workspace_greater_than(workspaceBytes);
   int64_t needed = 0;
   return graph.check_support().is_good() && graph.build_plans().is_good() &&

@@ -40,7 +40,7 @@ public:
   void output(const std::shared_ptr<fe::graph::Tensor_attributes> &tensor, const std::vector<int64_t> &dims,
               const std::vector<int64_t> &strides, DType dtype);
   /// Chooses an engine; false where there is none that is deterministic and fits. Without `rounds` engines that round
-  /// float32 factors are left out.
+  /// float32 factors or transform them are left out.
   bool build(int64_t workspaceBytes, bool rounds);
 
   Status enqueue(std::span<void *const> addresses, void *workspace, cudaStream_t stream) noexcept override;
