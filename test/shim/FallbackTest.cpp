@@ -1,7 +1,7 @@
 // Kernels that run without the library they are made for say so.
 #include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/CudaKernels.h"
-#include "test/unit/kernels/Harness.h"
+#include "test/shim/ShimAccelerator.h"
 
 #include <cstdlib>
 
@@ -9,13 +9,14 @@ namespace ds::kernels::test {
 
 namespace {
 
-/// The shim has no cuDNN.
+/// A call that cuDNN is there for.
 Invocation attentionIn(DType dtype) {
   const TensorType q{dtype, {1, 2, 4, 8}}, lse{dtype == DType::F64 ? DType::F64 : DType::F32, {1, 2, 4}};
   return {"attention", {q, q, q, q, lse}, {{"scale", 0.5}, {"causal", int64_t(1)}, {"mask", int64_t(0)}}};
 }
 
 TEST(Fallback, IsCounted) {
+  const WithCudnn none(false);
   const int64_t before = cuda::fallbacks();
   (void)cudaKernels().find("attention")(attentionIn(DType::BF16), {});
   EXPECT_EQ(cuda::fallbacks(), before + 1);
@@ -24,6 +25,7 @@ TEST(Fallback, IsCounted) {
 }
 
 TEST(Fallback, IsAnErrorWhereSoAsked) {
+  const WithCudnn none(false);
   ::setenv("DS_CUDA_STRICT", "1", 1);
   EXPECT_NO_THROW((void)cudaKernels().find("attention")(attentionIn(DType::F32), {}));
   try {

@@ -1,7 +1,9 @@
 #include "test/shim/ShimAccelerator.h"
 
 #include "test/shim/Machine.h"
+#include "test/shim/cudnn_frontend.h"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace ds::kernels::test {
@@ -56,6 +58,7 @@ Status ShimAccelerator::run(const Invocation &invocation, std::vector<Buffer> &o
   context.stream = &stream;
   shim::setOrder(runs_++ % 3);
   const int64_t before = shim::counts().accesses;
+  const auto runsOfCudnn = shim::cudnnRuns();
   Status status = kernel->execute(context, addresses);
   lastAccesses_ = shim::counts().accesses - before;
   const RefusedValue value = *refused;
@@ -66,10 +69,17 @@ Status ShimAccelerator::run(const Invocation &invocation, std::vector<Buffer> &o
   shim::releaseAll();
   if (!status.ok())
     return status;
-  Ran &own = ran[invocation.kernel];
+  Ran &own = (shim::cudnnRuns() == runsOfCudnn ? ran : ranByCudnn)[invocation.kernel];
   own.calls.insert(describe(invocation));
   own.types.insert(std::string(name(invocation.operands[0].dtype)));
   return value.caller != 0 ? kernel->refusal(value.value) : status;
 }
+
+WithCudnn::WithCudnn(bool has) {
+  if (const char *before = std::getenv("DS_FAKE_CUDNN"))
+    before_ = before;
+  ::setenv("DS_FAKE_CUDNN", has ? "1" : "0", 1);
+}
+WithCudnn::~WithCudnn() { ::setenv("DS_FAKE_CUDNN", before_.c_str(), 1); }
 
 } // namespace ds::kernels::test

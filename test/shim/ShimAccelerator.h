@@ -25,12 +25,23 @@ public:
   struct Ran {
     std::set<std::string> types, calls;
   };
-  std::map<std::string, Ran> ran; ///< by kernel, without those that failed
+  std::map<std::string, Ran> ran, ranByCudnn; ///< by kernel, without those that failed; our own, and cuDNN's
 
 private:
   const KernelRegistry &kernels_;
   uint64_t runs_ = 0;
   int64_t lastAccesses_ = 0;
+};
+
+/// Whether cuDNN's stand-in has engines, as long as this lives.
+class WithCudnn {
+public:
+  explicit WithCudnn(bool has);
+  ~WithCudnn();
+  WithCudnn(const WithCudnn &) = delete;
+
+private:
+  std::string before_;
 };
 
 } // namespace ds::kernels::test
