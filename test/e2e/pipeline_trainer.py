@@ -80,9 +80,9 @@ def write_text(path):
     save_file({"input_ids": tokens, "labels": tokens.clone(), "attention_mask": torch.ones_like(tokens)}, path)
 
 
-def write_images(path):
+def write_images(path, dtype):
     generator = numpy.random.default_rng(0)
-    save_file({"pixel_values": torch.from_numpy(generator.standard_normal((SAMPLES, 3, IMAGE, IMAGE))),
+    save_file({"pixel_values": torch.from_numpy(generator.standard_normal((SAMPLES, 3, IMAGE, IMAGE))).to(dtype),
                "labels": torch.from_numpy(generator.integers(0, LABELS, SAMPLES))}, path)
 
 
@@ -97,15 +97,16 @@ class Trainer:
         self.tools, self.folder = tools, folder
         self.models, self.results, self.references, self.exports = {}, {}, {}, {}
         write_text(folder / "text.safetensors")
-        write_images(folder / "images.safetensors")
+        for dtype in (torch.float64, torch.float32):
+            write_images(folder / f"images-{dtype}.safetensors", dtype)
 
     def model(self, name) -> Path:
-        """The exported folder of "gpt2", "gpt2 tied", "gpt2 dropout", "gpt2 one block", "gpt2 fp16", ..., "resnet"."""
+        """The exported folder of "gpt2", "gpt2 tied", "gpt2 dropout", "gpt2 one block", "gpt2 fp16", ..., "resnet", "resnet float32"."""
         if name in self.models:
             return self.models[name]
-        if name == "resnet":
+        if name.startswith("resnet"):
             settings = {key: list(value) if isinstance(value, tuple) else value for key, value in RESNET.items()}
-            options = ("resnet50", "--size", "tiny", "--dtype", "float64")
+            options = ("resnet50", "--size", "tiny", "--dtype", name.partition(" ")[2] or "float64")
         else:
             base, _, form = name.partition(" ")
             settings, options = {**TEXT[base], "tie_word_embeddings": form == "tied"}, (base, "--size", "tiny", "--seq", SEQUENCE)
@@ -117,14 +118,15 @@ class Trainer:
         return self.models[name]
 
     def data(self, name):
-        return self.folder / ("images.safetensors" if name == "resnet" else "text.safetensors")
+        base, _, form = name.partition(" ")
+        return self.folder / (f"images-torch.{form or 'float64'}.safetensors" if base == "resnet" else "text.safetensors")
 
     def config(self, name, cut, **more):
         pipeline = {"stages": cut.stages, "schedule": cut.schedule, "chunks": cut.chunks} if cut.stages > 1 else {"stages": 1}
         settings = {"gradient_clipping": 0.5, "zero_optimization": zero(cut), "deepstatic": {"pipeline": pipeline}, **more}
         settings |= {"fp16": SKIPPING} if name.endswith("fp16") else {}
         digest = hashlib.sha256(json.dumps([name, dataclasses.astuple(cut), settings]).encode()).hexdigest()[:12]
-        return write_config(self.folder / f"{digest}.json", 2 if name == "resnet" else 1, cut.microbatches, **settings)
+        return write_config(self.folder / f"{digest}.json", 2 if name.startswith("resnet") else 1, cut.microbatches, **settings)
 
     def compile(self, name, cut, *options, **more):
         config = self.config(name, cut, **more)

@@ -72,10 +72,19 @@ def test_losses_are_the_cpus(name, runs):
     assert graphs(stderr) == STEPS - 1, "all steps but the first are launched as one graph"
 
 
-def test_bf16(runs):
+def test_resnet(runs):
+    """Its convolutions are cuDNN's, by the stand-in; DS_CUDA_STRICT=1 makes one that is not an error."""
+    losses, _, stderr = runs.on_cuda("resnet float32", WHOLE, DS_CUDA_STRICT="1")
+    assert losses == pytest.approx(runs.on_cpu("resnet float32", WHOLE), rel=1e-4)
+    assert graphs(stderr) == STEPS - 1
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
+def test_bf16(name, runs):
+    """Attention is cuDNN's, forward and backward; a test of kernels that is ours."""
     options = ("--set", "bf16.enabled=true")
-    losses, _, stderr = runs.on_cuda("gpt2", WHOLE, *options)
-    assert losses == pytest.approx(runs.on_cpu("gpt2", WHOLE, *options), rel=2e-3)
+    losses, _, stderr = runs.on_cuda(name, WHOLE, *options, DS_CUDA_STRICT="1")
+    assert losses == pytest.approx(runs.on_cpu(name, WHOLE, *options), rel=2e-3)
     assert graphs(stderr) == STEPS - 1
 
 

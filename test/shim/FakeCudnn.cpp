@@ -3,8 +3,8 @@
 // Refuses what NVIDIA's pages ("Attention" and "Graphs" of docs.nvidia.com/cudnn) and the checks of cudnn-frontend 1.16
 // refuse on Hopper. Where those leave a choice:
 //   - Engines of mode A are the pre-compiled ones. "Graphs" says they do what the legacy functions do. Those know one
-//     type for x, w and y, and one padding for both sides of a dimension. (Generic engines would make a float32 gradient
-//     from bfloat16, but want channels innermost, which we have not; so they are left out.)
+//     type for x, w and y, and one padding for both sides of a dimension. (Generic engines would make a float32
+//     gradient from bfloat16, but want channels innermost, which we have not; so they are left out.)
 //   - The engine of mode FALLBACK is "functional" by the same page: it takes other padding behind than before, too.
 //   - A bias has the dimensions of the table of "Attention": only batches and heads may be broadcast.
 //
@@ -82,10 +82,15 @@ std::string refuseHeads(const Operation &op) {
   for (const auto &[name, tensor] : op.tensors)
     if (tensor->dim.size() != 4)
       return name + " has not four dimensions";
-  const std::map<std::string, Numbers> wanted = {
-      {"q", {q[0], q[1], q[2], q[3]}}, {"k", {q[0], k[1], k[2], q[3]}}, {"v", {q[0], v[1], k[2], v[3]}},
-      {"o", {q[0], q[1], q[2], v[3]}}, {"do", {q[0], q[1], q[2], v[3]}}, {"stats", {q[0], q[1], q[2], 1}},
-      {"dq", q},                       {"dk", k},                       {"dv", v}};
+  const std::map<std::string, Numbers> wanted = {{"q", {q[0], q[1], q[2], q[3]}},
+                                                 {"k", {q[0], k[1], k[2], q[3]}},
+                                                 {"v", {q[0], v[1], k[2], v[3]}},
+                                                 {"o", {q[0], q[1], q[2], v[3]}},
+                                                 {"do", {q[0], q[1], q[2], v[3]}},
+                                                 {"stats", {q[0], q[1], q[2], 1}},
+                                                 {"dq", q},
+                                                 {"dk", k},
+                                                 {"dv", v}};
   for (const auto &[name, tensor] : op.tensors) {
     if (const auto found = wanted.find(name); found != wanted.end() && tensor->dim != found->second)
       return name + " has other dimensions than q, k and v ask for";
@@ -131,8 +136,7 @@ std::string refuseConv(const Operation &op) {
       return "padding, strides or dilations are not set for each spatial dimension";
   if (x.type != w.type || x.type != y.type || (x.type != DataType_t::FLOAT && x.type != DataType_t::BFLOAT16))
     return "x, w and y are not of one type, float32 or bfloat16";
-  if (x.dim[1] % w.dim[1] != 0 || w.dim[0] % (x.dim[1] / w.dim[1]) != 0 || y.dim[0] != x.dim[0] ||
-      y.dim[1] != w.dim[0])
+  if (x.dim[1] % w.dim[1] != 0 || w.dim[0] % (x.dim[1] / w.dim[1]) != 0 || y.dim[0] != x.dim[0] || y.dim[1] != w.dim[0])
     return "channels of x, w and y do not fit";
   for (size_t d = 0; d < spatial; ++d) {
     const int64_t room = x.dim[2 + d] + conv.before[d] + conv.after[d] - conv.dilation[d] * (w.dim[2 + d] - 1) - 1;
@@ -162,8 +166,8 @@ Engine attentionGradEngine(const Operation &op) {
           shared + 4 * heads * q[2] * q[3]};
 }
 
-/// The fastest first: those that round float32 or transform it, and the legacy gradients' algorithm 0, which adds in any
-/// order.
+/// The fastest first: those that round float32 or transform it, and the legacy gradients' algorithm 0, which adds in
+/// any order.
 std::vector<Engine> convEngines(const Operation &op) {
   using Note = NumericalNote_t;
   std::vector<Engine> engines;

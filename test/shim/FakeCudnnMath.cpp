@@ -177,8 +177,8 @@ template <typename Visit> void forEachProduct(const Operation &op, Visit &&visit
   const auto placeOf = [&](size_t d, int64_t o, int64_t k) { return o * stride[d] + k * dilation[d] - low[d]; };
   const auto isIn = [&](size_t d, int64_t place) { return place >= 0 && place < in[d]; };
   for (int64_t tap = 0; tap < w[1] * window[0] * window[1] * window[2]; ++tap) {
-    const int64_t k2 = tap % window[2], k1 = tap / window[2] % window[1],
-                  k0 = tap / window[2] / window[1] % window[0], c = tap / window[2] / window[1] / window[0];
+    const int64_t k2 = tap % window[2], k1 = tap / window[2] % window[1], k0 = tap / window[2] / window[1] % window[0],
+                  c = tap / window[2] / window[1] / window[0];
     for (int64_t row = 0; row < y[0] * y[1] * out[0] * out[1]; ++row) {
       const int64_t o1 = row % out[1], o0 = row / out[1] % out[0], filter = row / out[1] / out[0] % y[1],
                     sample = row / out[1] / out[0] / y[1];
@@ -212,9 +212,11 @@ void compute(const Operation &op, const std::map<std::string, void *> &addresses
   Values values;
   const auto isResult = [&](const std::string &name) { return std::ranges::count(op.results, name) > 0; };
   for (const auto &[name, tensor] : op.tensors)
-    values[name] = isResult(name) ? Dense(size_t(countOf(*tensor)))
-                                  : loaded(*tensor, addresses.at(name), engine.precision);
-  op.name == "sdpa" ? attend(op, values) : op.name == "sdpa_backward" ? attendBackward(op, values) : convolve(op, values);
+    values[name] =
+        isResult(name) ? Dense(size_t(countOf(*tensor))) : loaded(*tensor, addresses.at(name), engine.precision);
+  op.name == "sdpa"            ? attend(op, values)
+  : op.name == "sdpa_backward" ? attendBackward(op, values)
+                               : convolve(op, values);
   const bool isDrawn = std::ranges::count(engine.notes, NumericalNote_t::NONDETERMINISTIC) > 0;
   for (const std::string &name : op.results) {
     if (isDrawn && runs++ % 2 == 1)

@@ -1,5 +1,6 @@
 // cuDNN's stand-in: what it computes, beside the references; and misuses, each of which it refuses.
-#include "test/shim/FakeRuntime.h"
+#include "kernels/cuda/CudaKernels.h"
+#include "kernels/cuda/Fallback.h"
 #include "test/shim/Machine.h"
 #include "test/shim/ShimAccelerator.h"
 #include "test/shim/cudnn_frontend.h"
@@ -41,10 +42,8 @@ TEST(FakeCudnn, ComputesAttention) {
       const auto shape = [&](int64_t heads, int64_t rows) {
         return bshd ? Shape{2, rows, heads, 24} : Shape{2, heads, rows, 24};
       };
-      const Attributes attributes = {{"scale", 0.3},
-                                     {"causal", int64_t(!masked)},
-                                     {"mask", int64_t(masked)},
-                                     {"bshd", int64_t(bshd)}};
+      const Attributes attributes = {
+          {"scale", 0.3}, {"causal", int64_t(!masked)}, {"mask", int64_t(masked)}, {"bshd", int64_t(bshd)}};
       std::vector<Buffer> operands = {random.buffer(half, shape(4, 9)), random.buffer(half, shape(2, 13)),
                                       random.buffer(half, shape(2, 13))};
       if (masked)
@@ -52,7 +51,8 @@ TEST(FakeCudnn, ComputesAttention) {
       const size_t out = operands.size();
       operands.emplace_back(type(half, shape(4, 9)));
       operands.emplace_back(type(DType::F32, {2, 4, 9}));
-      std::vector<Buffer> all = expectByCudnn("sdpa", "attention", operands, attributes, {out, out + 1}, {0x1p-7, 1e-5});
+      std::vector<Buffer> all =
+          expectByCudnn("sdpa", "attention", operands, attributes, {out, out + 1}, {0x1p-7, 1e-5});
       all.erase(all.begin() + long(out) + 2, all.end()); // the workspace
       all.insert(all.begin(), random.buffer(half, shape(4, 9)));
       for (size_t input = 1; input < 4; ++input)
@@ -66,7 +66,7 @@ TEST(FakeCudnn, ComputesConvolutions) {
   for (const auto &[dtype, tolerance] : {std::pair{DType::F32, Tolerance{1e-6, 1e-5}}, {DType::BF16, {0x1p-7, 1e-3}}}) {
     SCOPED_TRACE(std::string(name(dtype)));
     Random random{7};
-    const Shape x = {2, 6, 9, 8}, w = {4, 3, 3, 2}, y = {2, 4, 4, 3};
+    const Shape x = {2, 6, 9, 8}, w = {4, 3, 3, 2}, y = {2, 4, 3, 8}; // across, padding stands before x alone
     Attributes attributes = {
         {"strides", Shape{2, 3}}, {"dilations", Shape{2, 1}}, {"low", Shape{1, 0}}, {"groups", int64_t(2)}};
     const Buffer dy = random.buffer(dtype, y), xs = random.buffer(dtype, x), ws = random.buffer(dtype, w);
@@ -75,6 +75,26 @@ TEST(FakeCudnn, ComputesConvolutions) {
       expectByCudnn("conv_wgrad", "conv_weight_grad", {dy, xs, Buffer(type(dtype, w))}, attributes, {2}, tolerance);
     attributes["bias"] = int64_t(0);
     expectByCudnn("conv_fprop", "conv", {xs, ws, Buffer(type(dtype, y))}, attributes, {2}, tolerance);
+  }
+}
+
+/// Small calls fit into any workspace: GPT-2 124M and 1.5B, and heads that share k and v.
+TEST(FakeCudnn, FindsAPlannedWorkspaceLargeEnough) {
+  const WithCudnn here(true);
+  int64_t refused = cuda::fallbacks();
+  for (const auto &[batch, heads, groups, rows, depth] :
+       std::vector<std::array<int64_t, 5>>{{16, 12, 12, 1024, 64}, {4, 25, 25, 1024, 64}, {2, 32, 8, 2049, 128}}) {
+    const TensorType q{DType::BF16, {batch, heads, rows, depth}}, k{DType::BF16, {batch, groups, rows, depth}},
+        lse{DType::F32, {batch, heads, rows}};
+    Invocation call{"attention_grad", {q, q, k, k, q, lse, q, k, k}, {}};
+    call.attributes = {{"scale", 0.125}, {"causal", int64_t(1)}, {"mask", int64_t(0)}};
+    const int64_t bytes = workspaceBytes(call, {1, 32 << 20, Device::Cuda});
+    call.operands.push_back({DType::U8, {bytes}});
+    (void)cudaKernels().find("attention_grad")(call, {});
+    EXPECT_EQ(cuda::fallbacks(), refused) << toString(q.shape) << " in " << bytes << " bytes";
+    call.operands.back().shape = {batch * heads * rows * 4}; // what our own kernel takes
+    (void)cudaKernels().find("attention_grad")(call, {});
+    EXPECT_EQ(cuda::fallbacks(), ++refused);
   }
 }
 
@@ -171,8 +191,7 @@ void Call::buildConv() {
 std::string Call::build(cudnnHandle_t handle, int64_t &workspace) {
   graph.set_intermediate_data_type(DataType_t::FLOAT).set_compute_data_type(DataType_t::FLOAT);
   kind.starts_with("sdpa") ? buildAttention() : buildConv();
-  for (const auto &error :
-       {graph.validate(), graph.build_operation_graph(handle), graph.create_execution_plans(modes)})
+  for (const auto &error : {graph.validate(), graph.build_operation_graph(handle), graph.create_execution_plans(modes)})
     if (error.is_bad())
       return error.get_message();
   graph.deselect_numeric_notes(barred).deselect_workspace_greater_than(mostWorkspace);

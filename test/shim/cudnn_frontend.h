@@ -84,8 +84,8 @@ struct Conv_fprop_attributes : ConvSetters<Conv_fprop_attributes> {};
 struct Conv_dgrad_attributes : ConvSetters<Conv_dgrad_attributes> {};
 struct Conv_wgrad_attributes : ConvSetters<Conv_wgrad_attributes> {};
 
-/// The one operation of a graph. Tensors by their names: q, k, v, bias, o, stats, do, dq, dk, dv; or x, w, y, of which a
-/// gradient has the name of what it is the gradient of.
+/// The one operation of a graph. Tensors by their names: q, k, v, bias, o, stats, do, dq, dk, dv; or x, w, y, of which
+/// a gradient has the name of what it is the gradient of.
 struct Operation {
   std::string name; ///< of the builder: "sdpa"
   std::map<std::string, Tensor> tensors{};
