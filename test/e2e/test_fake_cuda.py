@@ -83,9 +83,10 @@ def test_resnet(runs):
 def test_bf16(name, runs):
     """Attention is cuDNN's, forward and backward; a test of kernels that is ours."""
     options = ("--set", "bf16.enabled=true")
-    losses, _, stderr = runs.on_cuda(name, WHOLE, *options, DS_CUDA_STRICT="1")
+    losses, weights, stderr = runs.on_cuda(name, WHOLE, *options, DS_CUDA_STRICT="1")
     assert losses == pytest.approx(runs.on_cpu(name, WHOLE, *options), rel=2e-3)
     assert graphs(stderr) == STEPS - 1
+    assert runs.on_cuda(name, WHOLE, *options, DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "3", "5"])
