@@ -57,8 +57,14 @@ double flopsOf(std::string_view kernel, const CallTypes &call) {
   return row ? costsOf(*row).flops(call) : 0;
 }
 
+bool isAttention(std::string_view kernel) {
+  const KernelRow *row = findKernel(kernel);
+  return row && (costsOf(*row).flops == attentionFlops || costsOf(*row).flops == attentionGradFlops);
+}
+
 double repeatedFlopsOf(std::string_view kernel, const CallTypes &call) {
-  return kernel == "attention_grad" ? attentionRepeatedFlops(call) : 0;
+  const KernelRow *row = findKernel(kernel);
+  return row && costsOf(*row).flops == attentionGradFlops ? attentionRepeatedFlops(call) : 0;
 }
 
 double untouchedBytes(std::string_view kernel, const CallTypes &call) {

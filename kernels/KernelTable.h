@@ -93,7 +93,10 @@ int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limi
 /// names that are none.
 double flopsOf(std::string_view kernel, const CallTypes &call);
 
-/// Of them, those that a gradient computes again: attention's scores.
+/// Whether its products are attention's or those of attention's gradient.
+bool isAttention(std::string_view kernel);
+
+/// Of a call's operations, those that a gradient computes again: attention's scores.
 double repeatedFlopsOf(std::string_view kernel, const CallTypes &call);
 
 /// Bytes of its operands that a call does not touch: a slice or a lookup of few rows reads what it writes, not all that

@@ -38,7 +38,7 @@ double secondsOf(const kernels::KernelRow *row, ArrayRef<kernels::TensorType> re
     work.flops = kernels::flopsOf(row->name, call);
     work.bytes -= kernels::untouchedBytes(row->name, call);
     const unsigned bits = reads.empty() ? 32 : unsigned(8 * byteSize(reads.front().dtype));
-    work.kind = workKind(row->name.starts_with("attention"), bits, false);
+    work.kind = workKind(kernels::isAttention(row->name), bits, false);
   }
   return seconds(work, rates);
 }

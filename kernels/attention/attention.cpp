@@ -21,9 +21,10 @@ public:
   Attention(const AttentionCall &call, int workers) : call_(call), scratch_(call.workspace.bytes, workers) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
-    const Addresses at{static_cast<const T *>(operands[0]),    static_cast<const T *>(operands[1]),
-                       static_cast<const T *>(operands[2]),    operands[3],
-                       static_cast<T *>(operands[call_.next]), static_cast<T *>(operands[call_.next + 1])};
+    const AttentionOperands apart = call_.apart(operands);
+    const Addresses at{static_cast<const T *>(apart[0]),    static_cast<const T *>(apart[1]),
+                       static_cast<const T *>(apart[2]),    apart[3],
+                       static_cast<T *>(apart[call_.next]), static_cast<T *>(apart[call_.next + 1])};
     const int64_t tiles = piecesOf(call_.queries, attentionTile);
     void *workspace = call_.workspace.at(operands);
     std::atomic<bool> done = true;
@@ -48,16 +49,16 @@ private:
     double sum[attentionTile] = {};
     const int64_t rows = std::min(attentionTile, call_.queries - query), depth = call_.depth, columns = call_.columns;
     const int64_t group = call_.groupOf(head), keys = call_.keysSeen(query + rows);
-    const HeadRows qRows = call_.queryRows(head, depth), outRows = call_.queryRows(head, columns),
-                   kRows = call_.keyRows(group, depth), vRows = call_.keyRows(group, columns);
-    const T *q = at.q + qRows.first + query * qRows.stride;
-    T *out = at.out + outRows.first + query * outRows.stride;
+    const HeadRows qRows = call_.qRows(head), outRows = call_.outRows(head), kRows = call_.kRows(group),
+                   vRows = call_.vRows(group);
+    const T *q = at.q + qRows.at(query);
+    T *out = at.out + outRows.at(query);
     std::fill_n(maximum, attentionTile, -std::numeric_limits<T>::infinity());
     for (int64_t r = 0; r < rows; ++r)
       std::fill_n(out + r * outRows.stride, columns, T(0));
     for (int64_t key = 0; key < keys; key += attentionTile) {
       const int64_t cols = std::min(attentionTile, call_.keys - key);
-      const T *k = at.k + kRows.first + key * kRows.stride, *v = at.v + vRows.first + key * vRows.stride;
+      const T *k = at.k + kRows.at(key), *v = at.v + vRows.at(key);
       if (depth == 0)
         std::fill_n(tile, attentionTile * attentionTile, T(0));
       else if (!multiply(Gemm<T>{q, k, tile, rows, cols, depth, qRows.stride, kRows.stride, attentionTile, false, true,
@@ -87,6 +88,10 @@ private:
 std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildOptions &options) {
   const AttentionCall call{Call(invocation)};
   return makeByFloat<Attention>(call.dtype, call, options.maxWorkers);
+}
+
+std::unique_ptr<Kernel> makePackedAttention(const Invocation &invocation, const BuildOptions &options) {
+  return makeAttention(invocation, options);
 }
 
 } // namespace ds::kernels

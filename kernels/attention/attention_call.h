@@ -5,6 +5,8 @@
 #include "kernels/HostDevice.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace ds::kernels {
 
@@ -22,25 +24,56 @@ template <typename T> struct ScoreMask {
 /// Where the rows of one head lie in a tensor of several: from element `first` on, `stride` from row to row.
 struct HeadRows {
   int64_t first, stride;
+
+  DS_HOST_DEVICE int64_t at(int64_t row) const { return first + row * stride; }
 };
 
-/// Of `head` of all batches, each of `count` heads and `length` rows of `width`: [batch, count, length, width], or with
-/// `bshd` [batch, length, count, width].
-DS_HOST_DEVICE inline HeadRows rowsOfHead(bool bshd, int64_t head, int64_t count, int64_t length, int64_t width) {
-  if (bshd)
-    return {(head / count * length * count + head % count) * width, count * width};
-  return {head * length * width, width};
-}
+/// How many elements lie from batch to batch, from head to head and from row to row.
+struct HeadStrides {
+  int64_t batch = 0, head = 0, row = 0;
+
+  /// Of head `index` of all batches, each of `count`.
+  DS_HOST_DEVICE HeadRows rows(int64_t index, int64_t count) const {
+    return {index / count * batch + index % count * head, row};
+  }
+};
+
+/// Where heads of the query and groups of the key and value lie, each in a tensor of its own or a part of one. `head`
+/// and `group` are of all batches.
+struct HeadLayout {
+  int64_t heads = 0, groups = 0;
+  HeadStrides q, k, v, out;
+
+  /// Of q and dq.
+  DS_HOST_DEVICE HeadRows qRows(int64_t head) const { return q.rows(head, heads); }
+  /// Of out and dout.
+  DS_HOST_DEVICE HeadRows outRows(int64_t head) const { return out.rows(head, heads); }
+  /// Of k and dk.
+  DS_HOST_DEVICE HeadRows kRows(int64_t group) const { return k.rows(group, groups); }
+  /// Of v and dv.
+  DS_HOST_DEVICE HeadRows vRows(int64_t group) const { return v.rows(group, groups); }
+  /// Which k and v `head` reads.
+  DS_HOST_DEVICE int64_t groupOf(int64_t head) const { return head / (heads / groups); }
+};
+
+/// The operands of attention, or of its gradient, one by one.
+struct AttentionOperands {
+  void *operator[](size_t operand) const { return addresses[operand]; }
+  std::span<void *const> all() const { return {addresses.data(), count}; }
+  void add(void *address) { addresses[count++] = address; }
+
+  std::array<void *, 10> addresses{};
+  size_t count = 0;
+};
 
 /// attention or its gradient: q [batch, heads, queries, depth], k [batch, groups, keys, depth], v [batch, groups, keys,
-/// columns]; with `bshd` heads and groups are the third dimension.
-struct AttentionCall {
+/// columns]; with `bshd` heads and groups are the third dimension. packed_attention and its gradient are these with
+/// `bshd`, but q, k and v are parts of one operand, and so are dq, dk and dv.
+struct AttentionCall : HeadLayout {
   explicit AttentionCall(const Call &call);
 
-  /// Of q and dq, or with `columns` of out and dout.
-  HeadRows queryRows(int64_t head, int64_t width) const { return rowsOfHead(bshd, head, heads, queries, width); }
-  /// Of k and dk, or with `columns` of v and dv.
-  HeadRows keyRows(int64_t group, int64_t width) const { return rowsOfHead(bshd, group, groups, keys, width); }
+  /// Those of a call, as attention has them: of a packed one with q, k and v, which begin somewhere in qkv.
+  AttentionOperands apart(std::span<void *const> operands) const;
 
   /// The mask of the scores of `head` (of all batches) from `query` and `key` on.
   template <typename T> ScoreMask<T> maskAt(const void *mask, int64_t head, int64_t query, int64_t key) const {
@@ -61,19 +94,23 @@ struct AttentionCall {
 
   /// The first key that no query below `query` sees.
   int64_t keysSeen(int64_t query) const { return causal ? std::min(keys, query) : keys; }
-  /// Which k and v `head` (of all batches) reads.
-  int64_t groupOf(int64_t head) const { return head / (heads / groups); }
 
-  int64_t batch = 0, heads = 0, groups = 0, queries = 0, keys = 0, depth = 0, columns = 0;
+  int64_t batch = 0, queries = 0, keys = 0, depth = 0, columns = 0;
   DType dtype = DType::F32;
   double scale = 1;
-  bool causal = false, masked = false, boolMask = false, bshd = false;
+  bool causal = false, masked = false, boolMask = false;
   std::array<int64_t, 4> maskStrides{}; ///< 0 where the mask is broadcast
-  size_t next = 0;                      ///< the operand `out`, behind the mask
+  size_t next = 0;                      ///< the operand `out`, behind the mask, of those one by one
   CallWorkspace workspace;
 
 private:
+  void readApart(const Call &call);
+  void readPacked(const Call &call);
   void readMask(const Call &call);
+
+  size_t count_ = 0;                        ///< operands without the workspace
+  size_t qkv_ = SIZE_MAX, dqkv_ = SIZE_MAX; ///< of a packed call
+  std::array<int64_t, 3> parts_{};          ///< bytes from the beginning of qkv to q, k and v
 };
 
 } // namespace ds::kernels

@@ -10,11 +10,32 @@ namespace ds::kernels {
 
 namespace {
 
-/// The sizes of a call. lse is [batch, heads, queries] in both layouts, so it says which one q has; where heads and
-/// queries are equal many, keys are taken to be more than groups.
+/// The sizes of a call. lse is [batch, heads, queries] in every layout.
 struct Sizes {
-  explicit Sizes(const CallTypes &call)
-      : heads(call.dim("lse", 1)), queries(call.dim("lse", 2)), depth(call.dim("q", 3)), columns(call.dim("v", 3)) {
+  explicit Sizes(const CallTypes &call) : heads(call.dim("lse", 1)), queries(call.dim("lse", 2)) {
+    if (call["qkv"].shape.size() == 4)
+      readPacked(call);
+    else
+      readApart(call);
+    heads *= call.dim("lse", 0);
+    groups *= call.dim("lse", 0);
+  }
+
+  DType dtype = DType::F32;
+  int64_t heads, groups = 0; // of all batches
+  int64_t queries, keys = 0, depth = 0, columns = 0;
+
+private:
+  void readPacked(const CallTypes &call) {
+    dtype = call["qkv"].dtype;
+    groups = (call.dim("qkv", 2) - heads) / 2, keys = queries;
+    depth = columns = call.dim("qkv", 3);
+  }
+
+  /// lse says which layout q has; where heads and queries are equal many, keys are taken to be more than groups.
+  void readApart(const CallTypes &call) {
+    dtype = call["q"].dtype;
+    depth = call.dim("q", 3), columns = call.dim("v", 3);
     const int64_t second = call.dim("k", 1), third = call.dim("k", 2);
     if (heads == queries) {
       groups = std::min(second, third), keys = std::max(second, third);
@@ -22,21 +43,16 @@ struct Sizes {
       const bool bshd = call.dim("q", 2) == heads;
       groups = bshd ? third : second, keys = bshd ? second : third;
     }
-    heads *= call.dim("q", 0);
-    groups *= call.dim("q", 0);
   }
-
-  int64_t heads, groups = 0; // of all batches
-  int64_t queries, keys = 0, depth, columns;
 };
 
 } // namespace
 
 /// What a worker packs for tile registers: of products of a tile of scores, over the depth or the columns of v.
 int64_t attentionWorkspace(const CallTypes &call, const WorkspaceLimits &limits) {
-  if (call["q"].dtype != DType::F32)
-    return 0;
   const Sizes sizes(call);
+  if (sizes.dtype != DType::F32)
+    return 0;
   const int64_t rows = std::min(sizes.queries, attentionTile), cols = std::min(sizes.keys, attentionTile);
   const int64_t depth = sizes.depth, columns = sizes.columns, side = std::max(rows, cols);
   const int64_t bytes = std::max({tileScratchBytes(rows, cols, std::max(depth, columns)),
@@ -46,7 +62,7 @@ int64_t attentionWorkspace(const CallTypes &call, const WorkspaceLimits &limits)
 
 /// cuDNN's, which runs bfloat16.
 int64_t cudaAttentionWorkspace(const CallTypes &call, const WorkspaceLimits &limits) {
-  return isWideFloat(call["q"].dtype) ? 0 : std::min<int64_t>(limits.bytesPerWorker, 1 << 20);
+  return isWideFloat(Sizes(call).dtype) ? 0 : std::min<int64_t>(limits.bytesPerWorker, 1 << 20);
 }
 
 /// What cuDNN below 9.25 takes on Hopper to add in a fixed order; its guide to scaled dot product attention. Nothing
@@ -60,10 +76,9 @@ static int64_t orderedSumsBytes(int64_t heads, int64_t queries, int64_t keys) {
 /// A number per query; where cuDNN runs it, also sums of dq in float32 and, if heads share k and v, dk and dv of every
 /// head.
 int64_t cudaAttentionGradWorkspace(const CallTypes &call, const WorkspaceLimits &) {
-  const DType dtype = call["q"].dtype;
   const Sizes sizes(call);
-  if (isWideFloat(dtype))
-    return sizes.heads * sizes.queries * cudaSumBytes(dtype);
+  if (isWideFloat(sizes.dtype))
+    return sizes.heads * sizes.queries * cudaSumBytes(sizes.dtype);
   const int64_t padded = sizes.heads * ((sizes.queries + 127) / 128 * 128);
   const bool shared = sizes.groups != sizes.heads;
   const int64_t everyHead = shared ? sizes.heads * sizes.keys * (sizes.depth + sizes.columns) : 0;

@@ -1,5 +1,5 @@
-// attention and attention_grad: bfloat16 by cuDNN's fused attention, its backward by the deterministic variant;
-// float32, float64 and what cuDNN refuses by our own kernels (plain_attention.h).
+// attention and attention_grad, packed or not: bfloat16 by cuDNN's fused attention, its backward by the deterministic
+// variant; float32, float64 and what cuDNN refuses by our own kernels (plain_attention.h).
 // torch.nn.functional.scaled_dot_product_attention.
 #include "kernels/attention/attention_graph.h"
 #include "kernels/attention/plain_attention.h"
@@ -32,18 +32,21 @@ std::unique_ptr<Kernel> makeAttention(const Invocation &invocation, const BuildO
   const Call checked(invocation);
   const AttentionCall call(checked);
   const CallWorkspace workspace = checked.workspace();
-  const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
-  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGraph(call, types, workspace.bytes); });
+  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGraph(call, workspace.bytes); });
   noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
-    if (graph && isAligned(operands))
-      return graph->enqueue(operands.first(workspace.operand), workspace.at(operands), streamOf(context));
-    enqueuePlainAttention(call,
-                          {operands[0], operands[1], operands[2], call.masked ? operands[3] : nullptr,
-                           operands[call.next], operands[call.next + 1]},
-                          streamOf(context));
+    const AttentionOperands apart = call.apart(operands);
+    if (graph && isAligned(operands) && isAligned(apart.all()))
+      return graph->enqueue(apart.all(), workspace.at(operands), streamOf(context));
+    enqueuePlainAttention(
+        call, {apart[0], apart[1], apart[2], call.masked ? apart[3] : nullptr, apart[call.next], apart[call.next + 1]},
+        streamOf(context));
     return Status::success();
   });
+}
+
+std::unique_ptr<Kernel> makePackedAttention(const Invocation &invocation, const BuildOptions &options) {
+  return makeAttention(invocation, options);
 }
 
 std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const BuildOptions &) {
@@ -53,19 +56,23 @@ std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const Bu
   const int64_t needed = call.batch * call.heads * call.queries * cudaSumBytes(call.dtype);
   checked.require(workspace.bytes >= needed,
                   "workspace must have " + std::to_string(needed) + " bytes, not " + std::to_string(workspace.bytes));
-  const std::span<const TensorType> types(invocation.operands.data(), checked.operandCount());
-  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGradGraph(call, types, workspace.bytes); });
+  const auto graph = sharedGraph(invocation, [&] { return makeAttentionGradGraph(call, workspace.bytes); });
   noteFallback(invocation, call, graph != nullptr);
   return launching(invocation, [=](const CallContext &context, std::span<void *const> operands) -> Status {
-    if (graph && isAligned(operands))
-      return graph->enqueue(operands.first(workspace.operand), workspace.at(operands), streamOf(context));
+    const AttentionOperands apart = call.apart(operands);
+    if (graph && isAligned(operands) && isAligned(apart.all()))
+      return graph->enqueue(apart.all(), workspace.at(operands), streamOf(context));
     enqueuePlainAttentionGrad(call,
-                              {operands[0], operands[1], operands[2], operands[3], call.masked ? operands[4] : nullptr,
-                               operands[call.next], operands[call.next + 1], operands[call.next + 2],
-                               operands[call.next + 3], operands[call.next + 4], workspace.at(operands)},
+                              {apart[0], apart[1], apart[2], apart[3], call.masked ? apart[4] : nullptr,
+                               apart[call.next], apart[call.next + 1], apart[call.next + 2], apart[call.next + 3],
+                               apart[call.next + 4], workspace.at(operands)},
                               streamOf(context));
     return Status::success();
   });
+}
+
+std::unique_ptr<Kernel> makePackedAttentionGrad(const Invocation &invocation, const BuildOptions &options) {
+  return makeAttentionGrad(invocation, options);
 }
 
 } // namespace ds::kernels::cuda

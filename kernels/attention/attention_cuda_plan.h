@@ -9,23 +9,12 @@
 namespace ds::kernels::cuda {
 
 /// calls/attention.h's AttentionCall as plain numbers, passed by value.
-struct AttentionSpace {
+struct AttentionSpace : HeadLayout {
   explicit AttentionSpace(const AttentionCall &call)
-      : batch(call.batch), heads(call.heads), groups(call.groups), queries(call.queries), keys(call.keys),
-        depth(call.depth), columns(call.columns), scale(call.scale), causal(call.causal), masked(call.masked),
-        boolMask(call.boolMask), bshd(call.bshd) {
+      : HeadLayout(call), batch(call.batch), queries(call.queries), keys(call.keys), depth(call.depth),
+        columns(call.columns), scale(call.scale), causal(call.causal), masked(call.masked), boolMask(call.boolMask) {
     for (size_t d = 0; d < 4; ++d)
       maskStrides[d] = call.maskStrides[d];
-  }
-
-  /// Which k and v `head` (of all batches) reads.
-  DS_HOST_DEVICE int64_t groupOf(int64_t head) const { return head / (heads / groups); }
-
-  DS_HOST_DEVICE HeadRows queryRows(int64_t head, int64_t width) const {
-    return rowsOfHead(bshd, head, heads, queries, width);
-  }
-  DS_HOST_DEVICE HeadRows keyRows(int64_t group, int64_t width) const {
-    return rowsOfHead(bshd, group, groups, keys, width);
   }
 
   /// The score of a query and a key from their product: scale * product + mask; -inf where hidden.
@@ -43,9 +32,9 @@ struct AttentionSpace {
     return scaled + mask.added(at);
   }
 
-  int64_t batch, heads, groups, queries, keys, depth, columns;
+  int64_t batch, queries, keys, depth, columns;
   double scale;
-  bool causal, masked, boolMask, bshd;
+  bool causal, masked, boolMask;
   int64_t maskStrides[4];
 };
 

@@ -21,10 +21,11 @@ public:
   AttentionGrad(const AttentionCall &call, int workers) : call_(call), scratch_(call.workspace.bytes, workers) {}
 
   Status execute(const CallContext &context, std::span<void *const> operands) noexcept override {
-    const auto read = [&](size_t i) { return static_cast<const T *>(operands[i]); };
-    const auto write = [&](size_t i) { return static_cast<T *>(operands[i]); };
+    const AttentionOperands apart = call_.apart(operands);
+    const auto read = [&](size_t i) { return static_cast<const T *>(apart[i]); };
+    const auto write = [&](size_t i) { return static_cast<T *>(apart[i]); };
     const size_t n = call_.next;
-    const Addresses at{read(0), read(1),     read(2),      read(3),      operands[4],
+    const Addresses at{read(0), read(1),     read(2),      read(3),      apart[4],
                        read(n), read(n + 1), write(n + 2), write(n + 3), write(n + 4)};
     void *workspace = call_.workspace.at(operands);
     std::atomic<bool> done = true;
@@ -50,17 +51,17 @@ private:
   bool runGroup(const Addresses &at, int64_t group, Scratch scratch) const {
     const int64_t sharing = call_.heads / call_.groups, depth = call_.depth, columns = call_.columns;
     for (int64_t head = group * sharing; head < (group + 1) * sharing; ++head)
-      clear(at.dq, call_.queryRows(head, depth), call_.queries, depth);
-    clear(at.dk, call_.keyRows(group, depth), call_.keys, depth);
-    clear(at.dv, call_.keyRows(group, columns), call_.keys, columns);
+      clear(at.dq, call_.qRows(head), call_.queries, depth);
+    clear(at.dk, call_.kRows(group), call_.keys, depth);
+    clear(at.dv, call_.vRows(group), call_.keys, columns);
     if (depth == 0 || columns == 0)
       return true;
     T deltas[attentionTile];
     for (int64_t head = group * sharing; head < (group + 1) * sharing; ++head)
       for (int64_t query = 0; query < call_.queries; query += attentionTile) {
         const int64_t rows = std::min(attentionTile, call_.queries - query);
-        const HeadRows outRows = call_.queryRows(head, columns);
-        const int64_t first = outRows.first + query * outRows.stride;
+        const HeadRows outRows = call_.outRows(head);
+        const int64_t first = outRows.at(query);
         dots_(at.out + first, at.dout + first, rows, columns, outRows.stride, deltas);
         for (int64_t key = 0; key < call_.keysSeen(query + rows); key += attentionTile)
           if (!runTile(at, {head, query, key, rows, std::min(attentionTile, call_.keys - key)}, deltas, scratch))
@@ -73,10 +74,9 @@ private:
     alignas(64) T p[attentionTile * attentionTile], ds[attentionTile * attentionTile];
     const int64_t group = call_.groupOf(t.head), row = t.head * call_.queries + t.query;
     const int64_t depth = call_.depth, columns = call_.columns, side = attentionTile;
-    const HeadRows qRows = call_.queryRows(t.head, depth), outRows = call_.queryRows(t.head, columns),
-                   kRows = call_.keyRows(group, depth), vRows = call_.keyRows(group, columns);
-    const int64_t atQ = qRows.first + t.query * qRows.stride, atOut = outRows.first + t.query * outRows.stride,
-                  atK = kRows.first + t.key * kRows.stride, atV = vRows.first + t.key * vRows.stride;
+    const HeadRows qRows = call_.qRows(t.head), outRows = call_.outRows(t.head), kRows = call_.kRows(group),
+                   vRows = call_.vRows(group);
+    const int64_t atQ = qRows.at(t.query), atOut = outRows.at(t.query), atK = kRows.at(t.key), atV = vRows.at(t.key);
     const T *q = at.q + atQ, *dout = at.dout + atOut, *k = at.k + atK, *v = at.v + atV, scale = T(call_.scale);
     if (!multiply(Gemm<T>{q, k, p, t.rows, t.cols, depth, qRows.stride, kRows.stride, side, false, true, false},
                   scratch) ||
@@ -98,7 +98,7 @@ private:
 
   static void clear(T *tensor, const HeadRows &rows, int64_t count, int64_t width) {
     for (int64_t r = 0; r < count; ++r)
-      std::fill_n(tensor + rows.first + r * rows.stride, width, T(0));
+      std::fill_n(tensor + rows.at(r), width, T(0));
   }
 
   AttentionCall call_;
@@ -114,6 +114,10 @@ private:
 std::unique_ptr<Kernel> makeAttentionGrad(const Invocation &invocation, const BuildOptions &options) {
   const AttentionCall call{Call(invocation)};
   return makeByFloat<AttentionGrad>(call.dtype, call, options.maxWorkers);
+}
+
+std::unique_ptr<Kernel> makePackedAttentionGrad(const Invocation &invocation, const BuildOptions &options) {
+  return makeAttentionGrad(invocation, options);
 }
 
 } // namespace ds::kernels

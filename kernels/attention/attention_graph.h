@@ -5,15 +5,12 @@
 #include "kernels/cuda/CudnnGraph.h"
 
 #include <memory>
-#include <span>
 
 namespace ds::kernels::cuda {
 
 /// q, k, v, [mask], out, lse; null where cuDNN does not support the call. bfloat16 alone.
-std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, std::span<const TensorType> operands,
-                                               int64_t workspaceBytes);
+std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, int64_t workspaceBytes);
 /// dout, q, k, v, [mask], out, lse, dq, dk, dv.
-std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, std::span<const TensorType> operands,
-                                                   int64_t workspaceBytes);
+std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, int64_t workspaceBytes);
 
 } // namespace ds::kernels::cuda

@@ -8,31 +8,32 @@ namespace {
 
 /// A tensor of heads as cuDNN wants it, [batch, heads, rows, width], and how far apart its elements lie.
 struct Heads {
-  Heads(const AttentionCall &call, const TensorType &tensor)
-      : dims(tensor.shape.begin(), tensor.shape.end()), strides(packedStrides(tensor.shape)) {
-    if (!call.bshd)
-      return;
-    std::swap(dims[1], dims[2]);
-    std::swap(strides[1], strides[2]);
-  }
-
   std::vector<int64_t> dims, strides;
 };
 
-/// Operand `index`, a tensor of heads, as an input.
-auto operandOf(FrontendGraph &graph, const AttentionCall &call, std::span<const TensorType> operands, size_t index) {
-  const Heads heads(call, operands[index]);
-  return graph.input(heads.dims, heads.strides, operands[index].dtype);
+Heads headsOf(const AttentionCall &call, const HeadStrides &strides, int64_t heads, int64_t rows, int64_t width) {
+  return {{call.batch, heads, rows, width}, {strides.batch, strides.head, strides.row, 1}};
+}
+Heads qOf(const AttentionCall &call) { return headsOf(call, call.q, call.heads, call.queries, call.depth); }
+Heads kOf(const AttentionCall &call) { return headsOf(call, call.k, call.groups, call.keys, call.depth); }
+Heads vOf(const AttentionCall &call) { return headsOf(call, call.v, call.groups, call.keys, call.columns); }
+Heads outOf(const AttentionCall &call) { return headsOf(call, call.out, call.heads, call.queries, call.columns); }
+
+/// The next tensor, an input.
+auto inputOf(FrontendGraph &graph, const AttentionCall &call, const Heads &heads) {
+  return graph.input(heads.dims, heads.strides, call.dtype);
 }
 
 /// lse [B, H, Q] as cuDNN's [B, H, Q, 1].
 std::vector<int64_t> statisticsDims(const AttentionCall &call) { return {call.batch, call.heads, call.queries, 1}; }
 
 /// A mask that is added, of four dimensions.
-auto maskOf(FrontendGraph &graph, const TensorType &mask) {
-  std::vector<int64_t> dims(4 - mask.shape.size(), 1);
-  dims.insert(dims.end(), mask.shape.begin(), mask.shape.end());
-  return graph.input(dims, packedStrides(dims), mask.dtype);
+auto maskOf(FrontendGraph &graph, const AttentionCall &call) {
+  std::vector<int64_t> dims = {call.batch, call.heads, call.queries, call.keys};
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (call.maskStrides[d] == 0) // broadcast
+      dims[d] = 1;
+  return graph.input(dims, packedStrides(dims), call.dtype);
 }
 
 bool isSupported(const AttentionCall &call) {
@@ -48,20 +49,19 @@ template <typename Options> void setMasks(Options &options, const AttentionCall 
 
 } // namespace
 
-std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, std::span<const TensorType> operands,
-                                               int64_t workspaceBytes) {
+std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, int64_t workspaceBytes) {
   if (!isSupported(call))
     return nullptr;
   auto graph = std::make_unique<FrontendGraph>(call.dtype);
-  const auto q = operandOf(*graph, call, operands, 0), k = operandOf(*graph, call, operands, 1),
-             v = operandOf(*graph, call, operands, 2);
+  const auto q = inputOf(*graph, call, qOf(call)), k = inputOf(*graph, call, kOf(call)),
+             v = inputOf(*graph, call, vOf(call));
   fe::graph::SDPA_attributes options;
   options.set_generate_stats(true);
   setMasks(options, call);
   if (call.masked)
-    options.set_bias(maskOf(*graph, operands[3]));
+    options.set_bias(maskOf(*graph, call));
   const auto [out, statistics] = graph->graph.sdpa(q, k, v, options);
-  const Heads heads(call, operands[call.next]);
+  const Heads heads = outOf(call);
   graph->output(out, heads.dims, heads.strides, call.dtype);
   graph->output(statistics, statisticsDims(call), packedStrides(statisticsDims(call)), DType::F32);
   if (!graph->build(workspaceBytes, true))
@@ -69,25 +69,23 @@ std::unique_ptr<CudnnGraph> makeAttentionGraph(const AttentionCall &call, std::s
   return graph;
 }
 
-std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, std::span<const TensorType> operands,
-                                                   int64_t workspaceBytes) {
+std::unique_ptr<CudnnGraph> makeAttentionGradGraph(const AttentionCall &call, int64_t workspaceBytes) {
   if (!isSupported(call))
     return nullptr;
   auto graph = std::make_unique<FrontendGraph>(call.dtype);
-  const auto dout = operandOf(*graph, call, operands, 0), q = operandOf(*graph, call, operands, 1),
-             k = operandOf(*graph, call, operands, 2), v = operandOf(*graph, call, operands, 3);
+  const auto dout = inputOf(*graph, call, outOf(call)), q = inputOf(*graph, call, qOf(call)),
+             k = inputOf(*graph, call, kOf(call)), v = inputOf(*graph, call, vOf(call));
   fe::graph::SDPA_backward_attributes options;
   options.set_deterministic_algorithm(true);
   setMasks(options, call);
   if (call.masked)
-    options.set_bias(maskOf(*graph, operands[4]));
-  const auto out = operandOf(*graph, call, operands, call.next);
+    options.set_bias(maskOf(*graph, call));
+  const auto out = inputOf(*graph, call, outOf(call));
   const auto statistics = graph->input(statisticsDims(call), packedStrides(statisticsDims(call)), DType::F32);
   const auto gradients = graph->graph.sdpa_backward(q, k, v, out, dout, statistics, options);
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const Heads heads(call, operands[1 + i]);
-    graph->output(gradients[i], heads.dims, heads.strides, call.dtype);
-  }
+  const Heads heads[] = {qOf(call), kOf(call), vOf(call)};
+  for (size_t i = 0; i < gradients.size(); ++i)
+    graph->output(gradients[i], heads[i].dims, heads[i].strides, call.dtype);
   if (!graph->build(workspaceBytes, true))
     return nullptr;
   return graph;

@@ -10,21 +10,24 @@ public:
   explicit AttentionReference(const AttentionCall &call) : call_(call) {}
 
   Status execute(const CallContext &, std::span<void *const> operands) noexcept override {
-    const auto *v = static_cast<const T *>(operands[2]);
-    auto *out = static_cast<T *>(operands[call_.next]), *lse = static_cast<T *>(operands[call_.next + 1]);
-    const AttentionRows<T> rows{call_, static_cast<const T *>(operands[0]), static_cast<const T *>(operands[1]),
-                                call_.masked ? operands[3] : nullptr};
-    for (int64_t head = 0; head < call_.batch * call_.heads; ++head)
+    const AttentionOperands apart = call_.apart(operands);
+    const auto *v = static_cast<const T *>(apart[2]);
+    auto *out = static_cast<T *>(apart[call_.next]), *lse = static_cast<T *>(apart[call_.next + 1]);
+    const AttentionRows<T> rows{call_, static_cast<const T *>(apart[0]), static_cast<const T *>(apart[1]),
+                                call_.masked ? apart[3] : nullptr};
+    for (int64_t head = 0; head < call_.batch * call_.heads; ++head) {
+      const HeadRows vRows = call_.vRows(call_.groupOf(head)), outRows = call_.outRows(head);
       for (int64_t query = 0; query < call_.queries; ++query) {
         const double total = rows.logSum(head, query);
         lse[head * call_.queries + query] = T(total);
         for (int64_t c = 0; c < call_.columns; ++c) {
           double sum = 0;
           for (int64_t key = 0; key < call_.keys; ++key)
-            sum += std::exp(rows.score(head, query, key) - total) * double(v[rows.keyAt(head, key, call_.columns) + c]);
-          out[rows.queryAt(head, query, call_.columns) + c] = T(sum);
+            sum += std::exp(rows.score(head, query, key) - total) * double(v[vRows.at(key) + c]);
+          out[outRows.at(query) + c] = T(sum);
         }
       }
+    }
     return Status::success();
   }
 
@@ -37,6 +40,10 @@ private:
 std::unique_ptr<Kernel> makeAttentionReference(const Invocation &invocation, const BuildOptions &) {
   const AttentionCall call{Call(invocation)};
   return makeByFloat<AttentionReference>(call.dtype, call);
+}
+
+std::unique_ptr<Kernel> makePackedAttentionReference(const Invocation &invocation, const BuildOptions &options) {
+  return makeAttentionReference(invocation, options);
 }
 
 } // namespace ds::kernels

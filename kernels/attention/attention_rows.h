@@ -18,22 +18,11 @@ template <typename T> struct AttentionRows {
     const ScoreMask<T> here = call.maskAt<T>(mask, head, query, key);
     if (here.visible <= 0 || (here.seen && !*here.seen))
       return -std::numeric_limits<double>::infinity();
-    const T *left = q + queryAt(head, query, call.depth), *right = k + keyAt(head, key, call.depth);
+    const T *left = q + call.qRows(head).at(query), *right = k + call.kRows(call.groupOf(head)).at(key);
     double sum = 0;
     for (int64_t l = 0; l < call.depth; ++l)
       sum += double(left[l]) * double(right[l]);
     return call.scale * sum + (here.added ? double(*here.added) : 0.0);
-  }
-
-  /// The first element of a row of q or dq, or with `columns` of out or dout.
-  int64_t queryAt(int64_t head, int64_t query, int64_t width) const {
-    const HeadRows rows = call.queryRows(head, width);
-    return rows.first + query * rows.stride;
-  }
-  /// Of k or dk, or with `columns` of v or dv, that `head` reads.
-  int64_t keyAt(int64_t head, int64_t key, int64_t width) const {
-    const HeadRows rows = call.keyRows(call.groupOf(head), width);
-    return rows.first + key * rows.stride;
   }
 
   /// log sum exp of a row; +inf where every key is hidden.

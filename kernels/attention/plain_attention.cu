@@ -18,10 +18,9 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
   const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
   for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
     const int64_t group = space.groupOf(head);
-    const HeadTile<T> queries(q, space.queryRows(head, space.depth), space.queries),
-        others(k, space.keyRows(group, space.depth), space.keys),
-        values(v, space.keyRows(group, space.columns), space.keys);
-    const HeadRows outRows = space.queryRows(head, space.columns);
+    const HeadTile<T> queries(q, space.qRows(head), space.queries), others(k, space.kRows(group), space.keys),
+        values(v, space.vRows(group), space.keys);
+    const HeadRows outRows = space.outRows(head);
     S sums[attentionRowsPerWarp][attentionKept] = {}, largest[attentionRowsPerWarp], totals[attentionRowsPerWarp];
     for (int r = 0; r < attentionRowsPerWarp; ++r) {
       largest[r] = S(-HUGE_VAL);
@@ -54,7 +53,7 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
       const bool none = largest[r] == S(-HUGE_VAL);
       for (int i = 0; i < attentionKept; ++i)
         if (const int64_t c = firstColumn + lane + i * warpThreads; c < space.columns)
-          out[outRows.first + query * outRows.stride + c] = narrow<T>(none ? S(0) : sums[r][i] / totals[r]);
+          out[outRows.at(query) + c] = narrow<T>(none ? S(0) : sums[r][i] / totals[r]);
       if (lane == 0 && blockIdx.z == 0)
         lse[head * space.queries + query] = none ? S(HUGE_VAL) : largest[r] + std::log(totals[r]);
     }
@@ -70,8 +69,8 @@ __global__ void __launch_bounds__(blockThreads)
   const int64_t rows = space.batch * space.heads * space.queries;
   const int64_t stride = int64_t(gridDim.x) * warps;
   for (int64_t row = int64_t(blockIdx.x) * warps + threadIdx.x / warpThreads; row < rows; row += stride) {
-    const HeadRows of = space.queryRows(row / space.queries, space.columns);
-    const int64_t at = of.first + row % space.queries * of.stride;
+    const HeadRows of = space.outRows(row / space.queries);
+    const int64_t at = of.at(row % space.queries);
     Sum<T> sum = 0;
     for (int64_t c = lane; c < space.columns; c += warpThreads)
       sum += wide(dout[at + c]) * wide(out[at + c]);
@@ -101,11 +100,9 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
   const int warp = threadIdx.x / warpThreads, lane = threadIdx.x % warpThreads;
   const int64_t firstQuery = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
   for (int64_t head = blockIdx.y; head < space.batch * space.heads; head += gridDim.y) {
-    const HeadTile<T> q(t.q, space.queryRows(head, space.depth), space.queries),
-        dout(t.dout, space.queryRows(head, space.columns), space.queries),
-        k(t.k, space.keyRows(space.groupOf(head), space.depth), space.keys),
-        v(t.v, space.keyRows(space.groupOf(head), space.columns), space.keys);
-    const HeadRows dqRows = space.queryRows(head, space.depth);
+    const HeadTile<T> q(t.q, space.qRows(head), space.queries), dout(t.dout, space.outRows(head), space.queries),
+        k(t.k, space.kRows(space.groupOf(head)), space.keys), v(t.v, space.vRows(space.groupOf(head)), space.keys);
+    const HeadRows dqRows = space.qRows(head);
     S sums[attentionRowsPerWarp][attentionKept] = {};
     const int64_t lastQuery = firstQuery + attentionRows;
     const int64_t keys = space.causal && lastQuery < space.keys ? lastQuery : space.keys;
@@ -126,7 +123,7 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
       const int64_t query = firstQuery + warp * attentionRowsPerWarp + r;
       for (int i = 0; i < attentionKept; ++i)
         if (const int64_t c = firstColumn + lane + i * warpThreads; query < space.queries && c < space.depth)
-          dq[dqRows.first + query * dqRows.stride + c] = narrow<T>(sums[r][i]);
+          dq[dqRows.at(query) + c] = narrow<T>(sums[r][i]);
     }
   }
 }
@@ -142,14 +139,12 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
   const int64_t firstKey = int64_t(blockIdx.x) * attentionRows, firstColumn = int64_t(blockIdx.z) * attentionColumns;
   const int64_t width = ofKeys ? space.depth : space.columns, perGroup = space.heads / space.groups;
   for (int64_t group = blockIdx.y; group < space.batch * space.groups; group += gridDim.y) {
-    const HeadTile<T> k(t.k, space.keyRows(group, space.depth), space.keys),
-        v(t.v, space.keyRows(group, space.columns), space.keys);
-    const HeadRows resultRows = space.keyRows(group, width);
+    const HeadTile<T> k(t.k, space.kRows(group), space.keys), v(t.v, space.vRows(group), space.keys);
+    const HeadRows resultRows = ofKeys ? space.kRows(group) : space.vRows(group);
     S sums[attentionRowsPerWarp][attentionKept] = {};
     const int64_t begin = space.causal ? firstKey / warpThreads * warpThreads : 0; // earlier queries see none of these
     for (int64_t head = group * perGroup; head < (group + 1) * perGroup; ++head) {
-      const HeadTile<T> q(t.q, space.queryRows(head, space.depth), space.queries),
-          dout(t.dout, space.queryRows(head, space.columns), space.queries);
+      const HeadTile<T> q(t.q, space.qRows(head), space.queries), dout(t.dout, space.outRows(head), space.queries);
       for (int64_t first = begin; first < space.queries; first += warpThreads) {
         const int64_t query = first + lane, row = head * space.queries + query;
         const bool inside = query < space.queries;
@@ -171,7 +166,7 @@ __global__ void __launch_bounds__(attentionWarps *warpThreads)
       const int64_t key = firstKey + warp * attentionRowsPerWarp + r;
       for (int i = 0; i < attentionKept; ++i)
         if (const int64_t c = firstColumn + lane + i * warpThreads; key < space.keys && c < width)
-          result[resultRows.first + key * resultRows.stride + c] = narrow<T>(sums[r][i]);
+          result[resultRows.at(key) + c] = narrow<T>(sums[r][i]);
     }
   }
 }
@@ -187,7 +182,7 @@ constexpr unsigned threads = attentionWarps * warpThreads;
 
 } // namespace
 
-void enqueuePlainAttention(const AttentionCall &call, const AttentionOperands &o, cudaStream_t stream) {
+void enqueuePlainAttention(const AttentionCall &call, const PlainOperands &o, cudaStream_t stream) {
   const AttentionSpace space(call);
   const int64_t heads = call.batch * call.heads;
   if (heads == 0 || call.queries == 0)
@@ -201,7 +196,7 @@ void enqueuePlainAttention(const AttentionCall &call, const AttentionOperands &o
   });
 }
 
-void enqueuePlainAttentionGrad(const AttentionCall &call, const AttentionGradOperands &o, cudaStream_t stream) {
+void enqueuePlainAttentionGrad(const AttentionCall &call, const PlainGradOperands &o, cudaStream_t stream) {
   const AttentionSpace space(call);
   const int64_t heads = call.batch * call.heads, rows = heads * call.queries, groups = call.batch * call.groups;
   withFloat(call.dtype, [&](auto zero) {

@@ -11,17 +11,17 @@
 
 namespace ds::kernels::cuda {
 
-struct AttentionOperands {
+struct PlainOperands {
   const void *q, *k, *v, *mask; ///< mask may be null
   void *out, *lse;
 };
-void enqueuePlainAttention(const AttentionCall &call, const AttentionOperands &operands, cudaStream_t stream);
+void enqueuePlainAttention(const AttentionCall &call, const PlainOperands &operands, cudaStream_t stream);
 
-struct AttentionGradOperands {
+struct PlainGradOperands {
   const void *dout, *q, *k, *v, *mask, *out, *lse;
   void *dq, *dk, *dv;
   void *workspace; ///< a number of the sum type per query
 };
-void enqueuePlainAttentionGrad(const AttentionCall &call, const AttentionGradOperands &operands, cudaStream_t stream);
+void enqueuePlainAttentionGrad(const AttentionCall &call, const PlainGradOperands &operands, cudaStream_t stream);
 
 } // namespace ds::kernels::cuda

@@ -3,6 +3,7 @@
 
 #include "core/CostModel.h"
 #include "core/DType.h"
+#include "kernels/KernelTable.h"
 #include "runtime/plan/Flops.h"
 #include "runtime/plan/Tail.h"
 #include "runtime/plan/plan.pb.h"
@@ -61,7 +62,7 @@ Work::Kind kindOf(const proto::KernelCommand &kernel) {
     return attribute.name() == "tf32" && attribute.integer() != 0;
   };
   const unsigned bits = kernel.operands_size() == 0 ? 32 : unsigned(8 * byteSize(DType(kernel.operands(0).dtype())));
-  return workKind(kernel.kernel().starts_with("attention"), bits, std::ranges::any_of(kernel.attributes(), isTf32));
+  return workKind(kernels::isAttention(kernel.kernel()), bits, std::ranges::any_of(kernel.attributes(), isTf32));
 }
 
 std::string nameOf(const Command &command) {

@@ -54,6 +54,8 @@ constexpr CallCheck callChecks[] = {
     {"matmul", make<kernels::MatmulCall>},
     {"attention", make<kernels::AttentionCall>},
     {"attention_grad", make<kernels::AttentionCall>},
+    {"packed_attention", make<kernels::AttentionCall>},
+    {"packed_attention_grad", make<kernels::AttentionCall>},
     {"transpose", make<kernels::TransposeCall>},
     {"slice", make<kernels::SliceCall>},
     {"pad", make<kernels::PadCall>},

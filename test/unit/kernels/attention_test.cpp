@@ -1,8 +1,11 @@
-// attention and attention_grad: every mask, grouped heads, edges of tiles.
+// attention and attention_grad, packed or not: every mask, grouped heads, edges of tiles.
 #include "test/unit/kernels/Harness.h"
 
+#include <array>
+#include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace ds::kernels::test {
 
@@ -54,10 +57,14 @@ std::vector<Buffer> inputsOf(Random &random, DType dtype, const Case &c, bool bs
 
 void addResults(std::vector<Buffer> &operands, DType dtype, const Case &c, bool bshd = false) {
   operands.emplace_back(type(dtype, shapeOf(c, c.heads, c.queries, c.columns, bshd)));
-  operands.emplace_back(type(dtype, {c.batch, c.heads, c.queries}));
+  operands.emplace_back(type(dtype == DType::BF16 ? DType::F32 : dtype, {c.batch, c.heads, c.queries}));
 }
 
-Tolerance toleranceOf(DType dtype) { return dtype == DType::F32 ? Tolerance{2e-5, 2e-5} : Tolerance{1e-13, 1e-13}; }
+Tolerance toleranceOf(DType dtype) {
+  if (dtype == DType::BF16)
+    return {0x1p-6, 2e-3};
+  return dtype == DType::F32 ? Tolerance{2e-5, 2e-5} : Tolerance{1e-13, 1e-13};
+}
 
 /// Both layouts of every case.
 template <typename Check> void forEachCase(Check &&check) {
@@ -120,6 +127,101 @@ TEST(Attention, LayoutsAgree) {
     EXPECT_EQ(bshd[3].at(i), expected.at(i));
   for (int64_t i = 0; i < 3 * 4; ++i)
     EXPECT_EQ(bshd[4].at(i), bhsd[4].at(i));
+}
+
+/// q, k and v, or their gradients, in one tensor; each is [batch, rows, heads, depth].
+Buffer packed(std::span<const Buffer> parts) {
+  TensorType whole = parts[0].type;
+  for (const Buffer &part : parts.subspan(1))
+    whole.shape[2] += part.type.shape[2];
+  Buffer result(whole);
+  std::byte *to = result.data();
+  const auto rows = size_t(whole.shape[0] * whole.shape[1]);
+  for (size_t row = 0; row < rows; ++row)
+    for (const Buffer &part : parts) {
+      const size_t bytes = part.bytes() / rows;
+      to = std::copy_n(part.data() + row * bytes, bytes, to);
+    }
+  return result;
+}
+
+/// The operands with the three from `first` on in one.
+std::vector<Buffer> withPacked(const std::vector<Buffer> &operands, size_t first) {
+  std::vector<Buffer> result(operands.begin(), operands.begin() + long(first));
+  result.push_back(packed(std::span(operands).subspan(first, 3)));
+  result.insert(result.end(), operands.begin() + long(first) + 3, operands.end());
+  return result;
+}
+
+/// The operands after the reference, and after the kernel.
+std::array<std::vector<Buffer>, 2> runBoth(const std::string &kernel, const std::vector<Buffer> &operands,
+                                           const Attributes &attributes, const std::vector<size_t> &outputs,
+                                           Tolerance tolerance) {
+  std::vector<Buffer> reference = operands;
+  EXPECT_TRUE(runKernel(cpuReferenceKernels(), invocationOf(kernel, operands, attributes), reference).ok());
+  return {reference, expectMatchesReference(kernel, operands, attributes, outputs, tolerance)};
+}
+
+void expectSameBits(const Buffer &left, const Buffer &right) {
+  ASSERT_EQ(left.type.shape, right.type.shape);
+  EXPECT_EQ(std::memcmp(left.data(), right.data(), left.bytes()), 0);
+}
+
+/// Of packed_attention and of attention with `bshd`, of the same numbers; and of their gradients.
+void expectSameAsOfParts(DType dtype, const Case &c) {
+  Random random(5);
+  const Attributes attributes = attributesOf(c, true), packedAttributes = attributesOf(c);
+  Tolerance tolerance = toleranceOf(dtype);
+  std::vector<Buffer> apart = inputsOf(random, dtype, c, true);
+  const size_t out = apart.size();
+  addResults(apart, dtype, c, true);
+  const auto forward = runBoth("attention", apart, attributes, {out, out + 1}, tolerance),
+             packedForward =
+                 runBoth("packed_attention", withPacked(apart, 0), packedAttributes, {out - 2, out - 1}, tolerance);
+  for (size_t run : {0, 1})
+    for (size_t result : {out, out + 1})
+      expectSameBits(packedForward[run][result - 2], forward[run][result]);
+  std::vector<Buffer> operands = {random.buffer(dtype, apart[out].type.shape)};
+  operands.insert(operands.end(), forward[0].begin(), forward[0].begin() + long(out) + 2);
+  const size_t dq = operands.size();
+  for (size_t input = 0; input < 3; ++input)
+    operands.emplace_back(apart[input].type);
+  tolerance.absolute *= 20; // sums over heads and up to 130 queries
+  const auto backward = runBoth("attention_grad", operands, attributes, {dq, dq + 1, dq + 2}, tolerance),
+             packedBackward = runBoth("packed_attention_grad", withPacked(withPacked(operands, dq), 1),
+                                      packedAttributes, {dq - 2}, tolerance);
+  for (size_t run : {0, 1})
+    expectSameBits(packedBackward[run][dq - 2], packed(std::span(backward[run]).subspan(dq, 3)));
+}
+
+TEST(PackedAttention, IsThatOfItsParts) {
+  const Case packedCases[] = {{1, 1, 1, 1, 1, 1, 1},
+                              {2, 3, 3, 7, 7, 5, 5},
+                              {2, 4, 2, 6, 6, 8, 8, true},
+                              {1, 6, 1, 130, 130, 16, 16, true}, // two tiles a side, one group
+                              {2, 2, 1, 40, 40, 4, 4, false, Shape{2, 1, 1, 40}},
+                              {2, 4, 2, 9, 9, 4, 4, true, Shape{9, 9}},
+                              {2, 2, 2, 11, 11, 3, 3, false, Shape{2, 2, 11, 11}, true},
+                              {0, 2, 2, 3, 3, 4, 4},
+                              {1, 2, 2, 0, 0, 4, 4}};
+  for (DType dtype : {DType::F32, DType::F64, DType::BF16})
+    for (size_t i = 0; i < std::size(packedCases); ++i) {
+      SCOPED_TRACE(std::string(name(dtype)) + ", case " + std::to_string(i));
+      expectSameAsOfParts(dtype, packedCases[i]);
+    }
+}
+
+TEST(PackedAttention, RefusesWrongCalls) {
+  const auto call = [](int64_t heads, int64_t all, Shape lse) {
+    return Invocation{
+        "packed_attention",
+        {type(DType::F32, {2, 3, all, 8}), type(DType::F32, {2, 3, heads, 8}), type(DType::F32, std::move(lse))},
+        {{"scale", 1.0}, {"causal", int64_t(0)}, {"mask", int64_t(0)}}};
+  };
+  expectRefused(call(4, 7, {2, 4, 3}), "qkv [2, 3, 7, 8] is not [batch, rows, heads + 2 * groups, depth] of 4 heads");
+  expectRefused(call(4, 4, {2, 4, 3}), "4 heads are not a multiple of 0 groups");
+  expectRefused(call(3, 7, {2, 3, 3}), "3 heads are not a multiple of 2 groups");
+  expectRefused(call(4, 8, {2, 3, 4}), "must have shape [2, 4, 3]");
 }
 
 /// A row that sees no key yields zeros and gives no gradient, whatever hid the keys.

@@ -169,6 +169,20 @@ TEST(KernelTable, CountsFlops) {
   EXPECT_EQ(flopsOf("softmax", CallTypes(*findKernel("softmax"), inputs, results)), 0);
 }
 
+TEST(KernelTable, CountsPackedAttentionAsAttention) {
+  const TensorType qkv{DType::F32, {2, 10, 8, 16}}, out{DType::F32, {2, 10, 4, 16}}, lse{DType::F32, {2, 4, 10}};
+  const double product = 2 * (2 * 4 * 10 * 10) * 16;
+  const std::vector<TensorType> inputs = {qkv}, results = {out, lse};
+  EXPECT_EQ(flopsOf("packed_attention", CallTypes(*findKernel("packed_attention"), inputs, results)), 2 * product);
+  const std::vector<TensorType> gradientInputs = {out, qkv, out, lse};
+  const CallTypes gradient(*findKernel("packed_attention_grad"), gradientInputs, inputs);
+  EXPECT_EQ(flopsOf("packed_attention_grad", gradient), 5 * product);
+  EXPECT_EQ(repeatedFlopsOf("packed_attention_grad", gradient), product);
+  for (const char *kernel : {"attention", "attention_grad", "packed_attention", "packed_attention_grad"})
+    EXPECT_TRUE(isAttention(kernel));
+  EXPECT_FALSE(isAttention("matmul"));
+}
+
 TEST(KernelTable, CountsBytesThatCallsDoNotTouch) {
   const TensorType table{DType::F32, {50, 8}}, few{DType::I64, {3}}, rows{DType::F32, {3, 8}};
   const std::vector<TensorType> lookup = {table, few}, rowsAlone = {rows};

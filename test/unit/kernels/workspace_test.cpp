@@ -61,6 +61,22 @@ TEST(CudaWorkspaces, AttentionGradHasRoomForSumsInAFixedOrder) {
             2 * 128 * 128 + 4 * 65 + 4 * 128 * 10 + (1 << 20));
 }
 
+TEST(CudaWorkspaces, OfPackedAttentionAreThoseOfItsParts) {
+  const WorkspaceLimits cpu{2};
+  const TensorType lse = f32({2, 4, 200});
+  for (DType dtype : {DType::F32, DType::BF16}) {
+    const TensorType q{dtype, {2, 200, 4, 64}}, k{dtype, {2, 200, 2, 64}}, qkv{dtype, {2, 200, 8, 64}};
+    for (const WorkspaceLimits &limits : {gpu, cpu}) {
+      if (dtype == DType::BF16 && limits.device == Device::Cpu)
+        continue; // of float32 copies of the operands, which are others
+      EXPECT_EQ(workspaceBytes({"packed_attention", {qkv, q, lse}, attention}, limits),
+                workspaceBytes({"attention", {q, k, k, q, lse}, attention}, limits));
+      EXPECT_EQ(workspaceBytes({"packed_attention_grad", {q, qkv, q, lse, qkv}, attention}, limits),
+                workspaceBytes({"attention_grad", {q, q, k, k, q, lse, q, k, k}, attention}, limits));
+    }
+  }
+}
+
 TEST(CudaWorkspaces, OthersHaveNone) {
   EXPECT_EQ(workspaceBytes({"softmax", {f32({4, 5}), f32({4, 5})}, {{"axis", int64_t(1)}}}, gpu), 0);
 }
