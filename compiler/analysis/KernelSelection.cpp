@@ -71,8 +71,9 @@ public:
 
   template <typename OpTy> KernelCall attention(OpTy op) const {
     auto call = writerOf(op).with("scale", op.getScale()).with("causal", op.getCausal());
-    if (op.getBshd())
-      call.with("bshd", true);
+    if constexpr (std::is_same_v<OpTy, AttentionOp> || std::is_same_v<OpTy, AttentionGradOp>)
+      if (op.getBshd())
+        call.with("bshd", true);
     return call.with("mask", bool(op.getMask())).call(op);
   }
 
@@ -206,7 +207,8 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
   using Result = FailureOr<KernelCall>;
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](MatmulOp o) { return select.matmul(o); })
-      .Case<AttentionOp, AttentionGradOp>([&](auto o) { return select.attention(o); })
+      .Case<AttentionOp, AttentionGradOp, PackedAttentionOp, PackedAttentionGradOp>(
+          [&](auto o) { return select.attention(o); })
       .Case([&](TransposeOp o) { return writerOf(o).with("perm", o.getPermutation()).call(o); })
       .Case<ReduceSumOp, ReduceMeanOp, ReduceMaxOp>([&](auto o) { return select.reduction(o); })
       .Case<SoftmaxOp, SoftmaxGradOp, LogSoftmaxOp, LogSoftmaxGradOp, GatherOp, GatherGradOp, ConcatOp,

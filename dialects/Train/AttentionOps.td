@@ -56,4 +56,45 @@ def Train_AttentionGradOp : Train_PureOp<"attention_grad"> {
   }];
 }
 
+def Train_PackedAttentionOp : Train_PureOp<"packed_attention", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "attention of a query, key and value that lie in one tensor";
+  let description = [{
+    `train.attention` with `bshd`, of what one projection writes: `qkv` is [batch, rows, heads + 2 * groups, depth], in which the `heads`
+    of the query come first, then the groups of the key, then those of the value. `result` is [batch, rows, heads, depth].
+    `ds-pack-heads` finds it.
+
+    **Constraints**
+    - (packed_attention_c1) `qkv` has four dimensions; the third is `heads` and twice the groups, both positive.
+    - (packed_attention_c2) `heads` is a multiple of groups.
+    - (packed_attention_c3) `mask` broadcasts to [batch, heads, rows, rows], and is of i1 or the element type.
+    - (packed_attention_c4) no gradient reaches `mask`.
+  }];
+  let arguments = (ins Train_FloatTensor:$qkv, Optional<Train_AttentionMask>:$mask, I64Attr:$heads, F64Attr:$scale,
+                       UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$result, Train_FloatTensor:$lse);
+  let assemblyFormat = [{
+    $qkv `heads` $heads (`mask` $mask^)? `scale` $scale (`causal` $causal^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def Train_PackedAttentionGradOp : Train_PureOp<"packed_attention_grad"> {
+  let summary = "gradient of packed attention";
+  let description = [{
+    Yields the gradient of `qkv` from that of the result. `result` and `lse` are packed attention's own.
+
+    **Constraints**
+    - (packed_attention_grad_c1) qkv, heads and mask are those of a packed attention, `gradient` and `result` have its result's
+      type, `lse` that of its log sums.
+  }];
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$qkv, Optional<Train_AttentionMask>:$mask,
+                       Train_FloatTensor:$result, Train_FloatTensor:$lse, I64Attr:$heads, F64Attr:$scale,
+                       UnitAttr:$causal);
+  let results = (outs Train_FloatTensor:$qkv_gradient);
+  let assemblyFormat = [{
+    $gradient `,` $qkv `heads` $heads (`mask` $mask^)? `of` $result `,` $lse `scale` $scale (`causal` $causal^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
 #endif // DS_TRAIN_ATTENTION_OPS_TD

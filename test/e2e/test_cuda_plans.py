@@ -19,7 +19,7 @@ CUTS = {
 }
 CASES = [*(("gpt2", cut) for cut in CUTS), ("resnet", "one"), ("resnet", "both")]
 # Kernels of GPT-2 and ResNet that take a workspace from the plan on a GPU, and not on a CPU or of another size.
-SCRATCH = {"gpt2": {"matmul", "attention_grad", "layer_norm_grad", "cross_entropy", "cross_entropy_grad"},
+SCRATCH = {"gpt2": {"matmul", "packed_attention_grad", "layer_norm_grad", "cross_entropy", "cross_entropy_grad"},
            "resnet": {"matmul", "conv", "conv_input_grad", "conv_weight_grad", "cross_entropy"}}
 
 

@@ -26,8 +26,8 @@ std::string_view referenceName(std::string_view name) {
 
 /// Attributes of ops that kernels do not have, because the shapes and types of the results say the same, which
 /// OperandRules.cpp compares: padding at the high end, the shape that a gradient has, the length of a slice, how many
-/// are largest, and that a sum is not rounded to bfloat16.
-constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wide", "element_type"};
+/// are largest, that a sum is not rounded to bfloat16, and how many heads are the query's.
+constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wide", "element_type", "heads"};
 
 /// Flags that the reference program leaves out where they are off.
 constexpr std::string_view flags[] = {"transpose_lhs", "transpose_rhs",   "causal",    "nesterov",

@@ -186,6 +186,33 @@ def FoldHeadTransposes : DsPass<"ds-fold-head-transposes"> {
   }];
 }
 
+def PackHeads : DsPass<"ds-pack-heads"> {
+  let summary = "let attention read query, key and value in the tensor that one product wrote";
+  let description = [{
+    ```mlir
+    func.func @forward(%x: tensor<2x16x96xf32>) -> tensor<2x16x4x8xf32> {
+      %0 = train.slice %x from [0, 0, 0] size [2, 16, 32] step [1, 1, 1] : (tensor<2x16x96xf32>) -> tensor<2x16x32xf32>
+      %1 = train.slice %x from [0, 0, 32] size [2, 16, 32] step [1, 1, 1] : (tensor<2x16x96xf32>) -> tensor<2x16x32xf32>
+      %2 = train.slice %x from [0, 0, 64] size [2, 16, 32] step [1, 1, 1] : (tensor<2x16x96xf32>) -> tensor<2x16x32xf32>
+      %q = train.reshape %0 to [2, 16, 4, 8] : (tensor<2x16x32xf32>) -> tensor<2x16x4x8xf32>
+      %k = train.reshape %1 to [2, 16, 4, 8] : (tensor<2x16x32xf32>) -> tensor<2x16x4x8xf32>
+      %v = train.reshape %2 to [2, 16, 4, 8] : (tensor<2x16x32xf32>) -> tensor<2x16x4x8xf32>
+      %o, %lse = train.attention %q, %k, %v scale 1.0 causal bshd : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+      return %o : tensor<2x16x4x8xf32>
+    }
+    // becomes
+    func.func @forward(%x: tensor<2x16x96xf32>) -> tensor<2x16x4x8xf32> {
+      %qkv = train.reshape %x to [2, 16, 12, 8] : (tensor<2x16x96xf32>) -> tensor<2x16x12x8xf32>
+      %o, %lse = train.packed_attention %qkv heads 4 scale 1.000000e+00 causal : (tensor<2x16x12x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+      return %o : tensor<2x16x4x8xf32>
+    }
+    ```
+    Where query, key and value stand side by side in this order and are all of the tensor. A slice that something else reads stays for
+    that. The gradient is one tensor, too. For GPUs, as `ds-fold-head-transposes`, which it must follow; must precede
+    `ds-differentiate`.
+  }];
+}
+
 def RegroupRmsNorm : DsPass<"ds-regroup-rms-norm", ["::ds::train::TrainDialect"]> {
   let summary = "find root mean square norms in what exporters write";
   let description = [{

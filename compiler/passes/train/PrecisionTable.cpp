@@ -63,6 +63,7 @@ static constexpr OpPrecision table[] = {
     // Products: sums in f32, rounded once. Pools: a few elements.
     {"matmul", "L"},
     {"attention", "L"}, // a mask of i1 is none of floats
+    {"packed_attention", "L"},
     {"conv", "L"},
     {"max_pool", "L"},
     {"average_pool", "L"},

@@ -91,6 +91,18 @@ func.func @forward(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>) -> tensor<f
 
 // -----
 
+// packed_attention_c4
+train.variable parameter @mask : tensor<3x3xf32> from #train.fill<0.0> {trainable}
+func.func @forward(%x: tensor<2x3x8x8xf32>) -> tensor<f32> {
+  %m = train.read @mask : tensor<3x3xf32>
+  // expected-error @+1 {{has no gradient for its mask, which a trainable parameter reaches; leave out ds-regroup-attention}}
+  %0:2 = train.packed_attention %x heads 4 mask %m scale 1.0 : (tensor<2x3x8x8xf32>, tensor<3x3xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  %1 = train.reduce_sum %0#0 over [0, 1, 2, 3] : (tensor<2x3x4x8xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
 train.variable parameter @q : tensor<1x1x2x2xf32> from #train.fill<0.0> {trainable}
 func.func @forward() -> tensor<f32> {
   %q = train.read @q : tensor<1x1x2x2xf32>

@@ -119,3 +119,20 @@ func.func @forward(%m: tensor<3x3xi1>) -> tensor<f32> {
   // CHECK-NEXT: train.accumulate %[[DQ]] into @"q::gradient"
   return %loss : tensor<f32>
 }
+
+// -----
+
+// packed_attention: one gradient of query, key and value.
+// CHECK-LABEL: func.func @microbatch
+train.variable parameter @x : tensor<1x3x4x4xf32> from #train.fill<0.0> {trainable}
+func.func @forward(%m: tensor<3x3xi1>) -> tensor<f32> {
+  // CHECK: %[[X:.*]] = train.read @x
+  %x = train.read @x : tensor<1x3x4x4xf32>
+  // CHECK: %[[Y:.*]], %[[LSE:.*]] = train.packed_attention
+  %y:2 = train.packed_attention %x heads 2 mask %m scale 0.5 causal : (tensor<1x3x4x4xf32>, tensor<3x3xi1>) -> (tensor<1x3x2x4xf32>, tensor<1x2x3xf32>)
+  %loss = train.reduce_sum %y#0 over [0, 1, 2, 3] : (tensor<1x3x2x4xf32>) -> tensor<f32>
+  // CHECK: %[[DY:.*]] = train.broadcast
+  // CHECK-NEXT: %[[DX:.*]] = train.packed_attention_grad %[[DY]], %[[X]] heads 2 mask %arg0 of %[[Y]], %[[LSE]] scale 5.000000e-01 causal
+  // CHECK-NEXT: train.accumulate %[[DX]] into @"x::gradient"
+  return %loss : tensor<f32>
+}

@@ -38,6 +38,8 @@ func.func @forward(%x: tensor<2x1x4x8xf32>) -> tensor<f32> {
   %2, %mean, %rstd = train.layer_norm %1, %w, %w epsilon 1.0e-5 : (tensor<2x1x4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x1x4x8xf32>, tensor<2x1x4xf32>, tensor<2x1x4xf32>)
   // CHECK: train.attention {{.*}} -> (tensor<2x1x4x8xbf16>, tensor<2x1x4xf32>)
   %3, %lse = train.attention %2, %2, %2 scale 0.5 causal : (tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>) -> (tensor<2x1x4x8xf32>, tensor<2x1x4xf32>)
+  // CHECK: train.packed_attention {{.*}} -> (tensor<2x1x2x8xbf16>, tensor<2x2x1xf32>)
+  %packed, %sums = train.packed_attention %2 heads 2 scale 0.5 : (tensor<2x1x4x8xf32>) -> (tensor<2x1x2x8xf32>, tensor<2x2x1xf32>)
   // CHECK: train.softmax {{.*}} -> tensor<2x1x4x8xbf16>
   %4 = train.softmax %3 along 3 : (tensor<2x1x4x8xf32>) -> tensor<2x1x4x8xf32>
   // CHECK: train.dropout {{.*}} -> tensor<2x1x4x8xbf16>
