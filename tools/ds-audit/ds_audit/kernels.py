@@ -200,48 +200,42 @@ def clip_factor(algebra, inputs, attributes, results, place):
     return scalar("clip_factor")(algebra, inputs, attributes, results, place)
 
 
-WINDOW = ("strides", "dilations", "low")
-FROM_SHAPES = ("high", "shape", "wide")
+WINDOW, FROM_SHAPES = ("strides", "dilations", "low"), ("high", "shape", "wide")
+WITHOUT_MASK = {"attention": 3, "attention_grad": 6, "packed_attention": 1, "packed_attention_grad": 4}  # inputs
 
 ROWS = {
     "elementwise": Row(run_program, ("program", "constants", "results")),
     "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), {"transpose_lhs": "trans_a", "transpose_rhs": "trans_b"},
                   dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
-    "attention": Row(opaque("attention", 3), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0)),
-    "attention_grad": Row(opaque("attention_grad", 6), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0)),
+    **{name: Row(opaque(name, inputs), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0), ignored=("heads",))
+       for name, inputs in WITHOUT_MASK.items()},
     "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",), {"permutation": "perm"}),
-    "slice": Row(slice_, ("starts", "steps"), ignored=("sizes",)),
-    "pad": Row(pad, ("low", "interior", "value"), ignored=("high",)),
+    "slice": Row(slice_, ("starts", "steps"), ignored=("sizes",)), "pad": Row(pad, ("low", "interior", "value"), ignored=("high",)),
     "concat": Row(lambda algebra, inputs, attributes, *_: [numpy.concatenate([x.data for x in inputs], attributes["axis"])], ("axis",)),
     **{f"reduce_{kind}": Row(reduction(kind), ("axes",), ignored=("wide",)) for kind in ("sum", "mean", "max")},
     **{name: Row(opaque(name), ("axis",), over=(0,)) for name in ("softmax", "log_softmax")},
     **{name: Row(opaque(name), ("axis",), over=(0, 1)) for name in ("softmax_grad", "log_softmax_grad")},
     **{name: Row(opaque(name, columns_at=1), ("epsilon",), over=(0,)) for name in ("layer_norm", "rms_norm")},
     **{name: Row(opaque(name, columns_at=2), over=(0, 1)) for name in ("layer_norm_grad", "rms_norm_grad")},
-    "batch_norm": Row(opaque("batch_norm"), ("epsilon",), over=(0,)),
-    "batch_norm_grad": Row(opaque("batch_norm_grad"), over=(0, 1)),
+    "batch_norm": Row(opaque("batch_norm"), ("epsilon",), over=(0,)), "batch_norm_grad": Row(opaque("batch_norm_grad"), over=(0, 1)),
     "conv": Row(opaque("conv", 2, "bias"), (*WINDOW, "groups", "bias"), ignored=FROM_SHAPES),
     **{name: Row(opaque(name), (*WINDOW, "groups"), ignored=FROM_SHAPES) for name in ("conv_input_grad", "conv_weight_grad")},
     **{name: Row(opaque(name), (*WINDOW, "window"), ignored=FROM_SHAPES)
        for name in ("max_pool", "average_pool", "max_pool_grad", "average_pool_grad")},
     "gather": Row(gather, ("axis",)), "gather_grad": Row(gather_grad, ("axis",), ignored=FROM_SHAPES),
     "gather_elements": Row(gather_elements, ("axis",)), "scatter_elements": Row(scatter_elements, ("axis", "reduction")),
-    "arg_max": Row(arg_max, ("axis", "last"), defaults=dict(last=0)),
-    "top_k": Row(top_k, ("smallest",), defaults=dict(smallest=0), ignored=("k",)),
+    "arg_max": Row(arg_max, ("axis", "last"), defaults=dict(last=0)), "top_k": Row(top_k, ("smallest",), defaults=dict(smallest=0), ignored=("k",)),
     "cumsum": Row(cumsum, ("axis", "exclusive", "reverse"), defaults=dict(exclusive=0, reverse=0)),
     "cross_entropy": Row(opaque("cross_entropy"), ("ignore_index", "reduction")),
     "cross_entropy_grad": Row(opaque("cross_entropy_grad"), ("ignore_index", "reduction"), over=(0,)),
     "dropout": Row(dropout, ("ratio", "op_id"), over=(0,)), "uniform": Row(uniform, ("op_id",), ignored=("shape", "element_type")),
-    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"),
-                 {"decoupled": "adam_w_mode"}, dict(cycled=0)),
-    "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")),
-    "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
+    "adamw": Row(optimizer("adamw", 2), ("beta1", "beta2", "epsilon", "weight_decay", "adam_w_mode", "cycled"), {"decoupled": "adam_w_mode"}, dict(cycled=0)),
+    "sgd": Row(optimizer("sgd", 1), ("momentum", "weight_decay", "nesterov")), "adagrad": Row(optimizer("adagrad", 1), ("epsilon", "weight_decay", "lr_decay")),
     "lion": Row(optimizer("lion", 1), ("beta1", "beta2", "weight_decay", "cycled"), defaults=dict(cycled=0)),
     "lamb": Row(optimizer("lamb", 2, normed=True), ("beta1", "beta2", "epsilon", "weight_decay", "max_coeff", "min_coeff", "bias_correction",
                                                     "cycled"), defaults=dict(cycled=0)),
     "block_sum_squares": Row(block_sum_squares, ("block",), defaults=dict(block=1024)), "global_norm": Row(global_norm, ignored=("blocks",)),
-    "clip_factor": Row(clip_factor, ("max_norm",)),
-    **{name: Row(scalar(name), None) for name in ("learning_rate", "cycled_momentum")},
+    "clip_factor": Row(clip_factor, ("max_norm",)), **{name: Row(scalar(name), None) for name in ("learning_rate", "cycled_momentum")},
     "increment": Row(lambda algebra, inputs, *_: [inputs[0].data + 1]),
 }
 
@@ -279,7 +273,7 @@ def train_call(algebra, op, inputs, attributes, results, place: Place):
         raise Refusal(f"the reference program has an op {op} that ds-audit does not know")
     row = ROWS[name]
     renamed = {row.train.get(key, key): value for key, value in attributes.items()}
-    for flag, without in (("bias", 2), ("mask", 6 if name == "attention_grad" else 3), ("cycled", 6 if name == "lion" else 7)):
+    for flag, without in (("bias", 2), ("mask", WITHOUT_MASK.get(name)), ("cycled", 6 if name == "lion" else 7)):
         if flag in (row.attributes or ()):
             renamed[flag] = int(len(inputs) > without)
     if name == "scatter_elements" or name.startswith("cross_entropy"):

@@ -132,11 +132,22 @@ def attention(attributes, _, inputs, shapes):
 
 def attention_grad(attributes, _, inputs, shapes):
     dout, q, k, v, out = heads_first(attributes, (*inputs[:4], inputs[-2]))
-    lse = inputs[-1]
-    p = numpy.exp(scores(attributes, q, k, inputs[4] if len(inputs) > 6 else None) - lse[..., None])
+    p = numpy.exp(scores(attributes, q, k, inputs[4] if len(inputs) > 6 else None) - inputs[-1][..., None])
     ds = p * (dout @ numpy.swapaxes(repeated(v, q), -1, -2) - (dout * out).sum(-1, keepdims=True)) * attributes["scale"]
     groups = [(numpy.swapaxes(x, -1, -2) @ y).reshape(k.shape[:2] + (-1, k.shape[2], y.shape[-1])).sum(2) for x, y in ((ds, q), (p, dout))]
     return heads_first(attributes, [ds @ repeated(k, q), *groups])
+
+
+def parts_of(qkv, heads):
+    return numpy.split(qkv, [heads, (qkv.shape[2] + heads) // 2], 2)
+
+
+def packed_attention(attributes, _, inputs, shapes):
+    return attention(attributes | {"bshd": 1}, _, [*parts_of(inputs[0], shapes[0][2]), *inputs[1:]], shapes)
+
+
+def packed_attention_grad(attributes, _, inputs, shapes):
+    return [numpy.concatenate(attention_grad(attributes | {"bshd": 1}, _, [inputs[0], *parts_of(inputs[1], inputs[0].shape[2]), *inputs[2:]], shapes), 2)]
 
 
 def weights_of(attributes, labels):
@@ -161,4 +172,5 @@ def cross_entropy_grad(attributes, _, inputs, shapes):
 
 OPAQUE = {"log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], "layer_norm": row_norm, "rms_norm": row_norm,
           "layer_norm_grad": row_norm_grad, "rms_norm_grad": row_norm_grad, **windows.KERNELS, **{run.__name__: run for run in (
-              softmax, softmax_grad, log_softmax_grad, batch_norm, batch_norm_grad, attention, attention_grad, cross_entropy, cross_entropy_grad)}}
+              softmax, softmax_grad, log_softmax_grad, batch_norm, batch_norm_grad, attention, attention_grad, packed_attention,
+              packed_attention_grad, cross_entropy, cross_entropy_grad)}}
