@@ -72,10 +72,10 @@ def test_the_bench_refuses_a_machine_without_a_gpu(tools, tmp_path):
 
 @pytest.fixture(scope="module")
 def first_plans(tools, tmp_path_factory):
-    """What gpu_step.py --prepare makes, of a tiny model in float32, for which no library is needed."""
+    """What gpu_step.py --prepare makes, of a tiny model."""
     folder = tmp_path_factory.mktemp("plans")
     plan = folder / "small-bfloat16.dsplan"
-    config = write_config(folder / "ds_config.json", 1, 2)
+    config = write_config(folder / "ds_config.json", 1, 2, bf16={"enabled": True})
     tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--machine", "h100x8", "-o", plan)
     report = json.loads(tools("ds-opt", "report", plan, "--format", "json").stdout)["ranks_detail"][0]
     plan.with_suffix(".json").write_text(json.dumps({"arena_bytes": report["memory"]["device"]["arena_bytes"], "commands": report["commands_of_step"]}))
