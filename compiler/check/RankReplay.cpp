@@ -23,6 +23,8 @@ void RankReplay::execute(size_t index) {
   for (const Effect &effect : effects)
     if (isWhole())
       requireAlive(memory_, *effect.operand, index);
+  if (isWhole())
+    requireGathered(memory_, effects, index);
   for (const Effect &effect : effects)
     if (effect.reads)
       read(memory_, *effect.operand, index);

@@ -1,9 +1,29 @@
-//===- SliceRules.cpp - what ranks keep of sums that they share out -------===//
+//===- SliceRules.cpp - what ranks keep of what they share out ------------===//
 #include "compiler/check/SliceRules.h"
 
+#include "runtime/plan/Groups.h"
+
+#include <algorithm>
 #include <cstdint>
 
 namespace ds::check {
+
+namespace {
+
+/// Whether a command computes an op of the forward or backward; an accumulator may well be a slice.
+bool computes(const proto::Plan &plan, const proto::Command &command) {
+  return command.has_kernel() && std::ranges::any_of(command.reference(), [&](uint32_t number) {
+           const proto::ReferenceOp &op = plan.reference().ops(int(number));
+           return op.function() != "update" && op.variables_size() == 0;
+         });
+}
+
+bool isSlice(const proto::Plan &plan, const proto::Buffer &buffer) {
+  return buffer.has_bucket() && buffer.shard() &&
+         plan::groupSize(plan, plan.buckets(int(buffer.bucket())).communicator()) > 1;
+}
+
+} // namespace
 
 void forgetPartialSums(RankMemory &memory, size_t index) {
   const Instance &instance = memory.instance(index);
@@ -24,6 +44,17 @@ void forgetPartialSums(RankMemory &memory, size_t index) {
     forget(whole.begin, own.begin);
     forget(own.end, whole.end);
   }
+}
+
+void requireGathered(const RankMemory &memory, const std::vector<Effect> &effects, size_t index) {
+  if (!computes(memory.plan(), *memory.instance(index).command))
+    return;
+  for (const Effect &effect : effects)
+    if (const proto::Buffer &buffer = memory.bufferOf(*effect.operand);
+        effect.reads && isSlice(memory.plan(), buffer) && effect.operand->rank_stride() == 0)
+      memory.refuse("value", index,
+                    "reads the slice that each rank has of " + memory.nameOf(effect.operand->buffer()) +
+                        ", where all ranks need the whole of what was gathered");
 }
 
 } // namespace ds::check

@@ -6,17 +6,21 @@
 #include "runtime/plan/plan.pb.h"
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 namespace ds::plan {
 namespace {
 
 void checkArenas(const proto::Plan &plan, const proto::Role &role) {
+  std::set<std::string> spaces;
   for (int i = 0; i < role.arenas_size(); ++i) {
     const proto::Arena &arena = role.arenas(i);
     const std::string place = describe("arena", i, "");
     if (arena.space() != "device" && arena.space() != "host" && arena.space() != "nvme")
       refuse(place, "its space is none of device, host, nvme");
+    if (!spaces.insert(arena.space()).second)
+      refuse(place, "it is the second in space " + arena.space() + ", of which a rank has one");
     if (arena.bytes() > (uint64_t(1) << 46))
       refuse(place, "it has " + std::to_string(arena.bytes()) + " bytes, more than 2^46");
     if (arena.peak_live_bytes() > arena.bytes())

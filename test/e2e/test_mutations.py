@@ -14,6 +14,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import BUILD, REPOSITORY, write_config
+from plan_files import read_plan, write_plan
 from plans_of_all_strategies import small_plans
 from safetensors.numpy import save_file
 
@@ -102,6 +103,22 @@ def test_overflows_are_refused_by_their_rule(subjects, kind, sentence):
                           capture_output=True, text=True, timeout=3000)
     lines = done.stderr.splitlines()
     assert done.returncode == 0 and lines and all("refused by the checker" in line and sentence in line for line in lines), done.stderr
+
+
+def test_a_slice_in_place_of_what_was_gathered_is_refused(tools, tmp_path):
+    """Of rank 0 it holds all of a small parameter, so that its run alone would be right. Found by an edit of a field."""
+    config = write_config(tmp_path / "c.json", 1, 2, zero_optimization={"stage": 3, **SMALL})
+    path = tmp_path / "p.dsplan"
+    tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--ranks", 2, "-o", path)
+    plan = read_plan(path)
+    role = plan.roles[0]
+    members = {member.variable for member in plan.buckets[role.buffers[0].bucket].members}
+    assert role.buffers[0].shard and "transformer.wpe.weight" in {plan.variables[number].name for number in members}
+    forward = next(routine for routine in role.routines if routine.name == "forward")
+    added = next(command for command in forward.commands if command.kernel.kernel == "elementwise" and list(command.kernel.operands[1].shape) == [1, 4, 16])
+    added.kernel.operands[1].buffer, added.kernel.operands[1].byte_offset = 0, 0
+    refused = tools("ds-opt", "verify", write_plan(tmp_path / "q.dsplan", plan), code=1).stderr
+    assert "(value)" in refused and "reads the slice that each rank has of buffer 0 (zero.0)" in refused
 
 
 @pytest.mark.skipif(not WHOLE, reason="three minutes of a core: DS_TEST_SCOPE=all")

@@ -1,6 +1,6 @@
 //===- field_mutations.cpp - edits any field of plans and counts who notices ===//
 //
-// field_mutations PLAN... --data DATA [--mutants N] [--pairs SHARE] [--seed S] [--keep FOLDER] [--verbose]: edits
+// field_mutations PLAN... --data DATA [--mutants N] [--from N] [--pairs SHARE] [--seed S] [--keep FOLDER] [--verbose]: edits
 // fields at random, one or two a copy, and judges each copy. Prints a table by field; exits with 1 if an edit of a
 // field that is proved was accepted although it changes what is trained. docs/fields.md.
 //
@@ -28,7 +28,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> plans;
   std::string data, field, folder;
-  int mutants = 100;
+  int mutants = 100, first = 0;
   int pairs = 20; ///< of a hundred edits: with a second one, of a command's references
   uint64_t seed = 1;
   bool verbose = false;
@@ -54,7 +54,7 @@ public:
 
   /// Returns whether no edit of a proved field was accepted that changes what is trained.
   bool run() {
-    for (int mutant = 0; mutant < arguments_.mutants; ++mutant)
+    for (int mutant = arguments_.first; mutant < arguments_.first + arguments_.mutants; ++mutant)
       plant(subjects_[size_t(mutant) % subjects_.size()], uint64_t(mutant));
     print();
     return survivors_ == 0;
@@ -118,6 +118,7 @@ Arguments parse(int argc, char **argv) {
   app.add_option("PLAN", arguments.plans, "plans to edit");
   app.add_option("--data", arguments.data, "what they train on");
   app.add_option("--mutants", arguments.mutants, "how many edited plans");
+  app.add_option("--from", arguments.first, "number of the first: a survivor is made again by its own");
   app.add_option("--field", arguments.field, "Message.field to edit; default: all, each as often");
   app.add_option("--pairs", arguments.pairs, "of a hundred: with a second edit, of a command's references");
   app.add_option("--seed", arguments.seed, "of all choices");

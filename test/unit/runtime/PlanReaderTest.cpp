@@ -326,6 +326,7 @@ const std::vector<BadPlan> storageRules = {
     BAD(SharedPage, "no multiple of 4096, the page of a file", inFile(p); buffer(p, 0).set_arena(1);
         buffer(p, 0).set_offset(64)),
     BAD(ArenaHuge, "more than 2^46", role(p).mutable_arenas(0)->set_bytes(UINT64_MAX)),
+    BAD(SecondArena, "of which a rank has one", *role(p).add_arenas() = role(p).arenas(0)),
     BAD(Peak, "peak_live_bytes pass", role(p).mutable_arenas(0)->set_peak_live_bytes(1 << 20)),
     BAD(ArenaIndex, "names arena 1, but there are 1", buffer(p, 0).set_arena(1)),
     BAD(Scope, "no scope 0", buffer(p, 0).set_scope(proto::Buffer::SCOPE_UNSPECIFIED)),
