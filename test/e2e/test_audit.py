@@ -517,6 +517,19 @@ def test_what_the_configuration_leaves_out_has_the_default(plans, tools, tmp_pat
     audit(plan, "--orders", 1, "--model", model, "--config", tmp_path / "config.json")
 
 
+def test_packed_attention_is_that_of_the_model(plans, tools, tmp_path):
+    """Of a plan for GPUs, whose attention reads query, key and value in one tensor."""
+    config, plan = plans.compile("gpt2", 1, 2, 0, {}, {}).with_suffix(".json"), tmp_path / "plan.dsplan"
+    model = REPOSITORY / "test/e2e/hazards/good-gpt2"
+    tools("ds-opt", "compile", model, "--config", config, "--machine", "h100x8", "-o", plan)
+    assert "the loss, 16 gradients" in audit(plan, "--orders", 1, "--model", model)
+
+    def see_the_future(broken):
+        for command in commands(broken, kernel="packed_attention"):
+            attribute(command, "causal").integer = 0
+    assert audit(plans.mutant(plan, see_the_future), "--orders", 1, code=1)
+
+
 def test_convolutions_have_the_loss_and_the_gradients_of_the_model(plans, exported):
     """ResNet: convolutions, max pooling, batch norm."""
     folder = exported("resnet50", "--size", "tiny")
