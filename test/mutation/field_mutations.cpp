@@ -1,8 +1,8 @@
 //===- field_mutations.cpp - edits any field of plans and counts who notices ===//
 //
-// field_mutations PLAN... --data DATA [--mutants N] [--from N] [--pairs SHARE] [--seed S] [--keep FOLDER] [--verbose]: edits
-// fields at random, one or two a copy, and judges each copy. Prints a table by field; exits with 1 if an edit of a
-// field that is proved was accepted although it changes what is trained. docs/fields.md.
+// field_mutations PLAN... --data DATA [--mutants N] [--from N] [--pairs SHARE] [--seed S] [--keep FOLDER] [--verbose]:
+// edits fields at random, one or two a copy, and judges each copy. Prints a table by field; exits with 1 if an edit of
+// a field that is proved was accepted although it changes what is trained. docs/fields.md.
 //
 //===----------------------------------------------------------------------===//
 #include "core/Error.h"
