@@ -2,7 +2,7 @@
 
 29 plans: GPT-2, Llama and a model with running statistics, ZeRO 0 to 3, one to four ranks, one to four micro-batches, one stage and two; once 24
 micro-batches, of which the checker looks at ten; once Lamb, once fp16; twice activations in host memory, twice optimizer state, four times parameters or files. `make test` plants every kind a few times; DS_TEST_SCOPE=all plants ten
-thousand in 45 plans, of whose refusals 95 % name the place. docs/mutations.md describes the kinds and has the table, which
+thousand in 47 plans, of whose refusals 95 % name the place. docs/mutations.md describes the kinds and has the table, which
 DS_UPDATE_DOCS=1 writes.
 """
 
