@@ -30,7 +30,8 @@ bool hasCudnn() {
 bool reportCudnn(const ShimAccelerator &accelerator) {
   bool all = true;
   std::printf("\n| by cuDNN | element types | calls |\n|---|---|---|\n");
-  for (const char *name : {"attention", "attention_grad", "conv", "conv_input_grad", "conv_weight_grad"}) {
+  for (const char *name : {"attention", "attention_grad", "packed_attention", "packed_attention_grad", "conv",
+                           "conv_input_grad", "conv_weight_grad"}) {
     const auto found = accelerator.ranByCudnn.find(name);
     all = all && found != accelerator.ranByCudnn.end();
     if (found != accelerator.ranByCudnn.end())
