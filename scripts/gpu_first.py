@@ -25,7 +25,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpu_run import streamed
+from gpu_run import SANITIZERS, sanitizer_command, streamed
 
 HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent / "bench"
@@ -120,10 +120,9 @@ class First:
     def sanitizer(self):
         if not shutil.which("compute-sanitizer"):
             return "skipped: compute-sanitizer is not there"
-        step = [self.bin / "ds-run", self.case_plans / "gpt2.cuda.dsplan", "--data", self.case_plans / "data.safetensors", "--steps", "1", "--quiet"]
-        for tool in ("memcheck", "racecheck"):
-            self.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *step])
-        return "memcheck and racecheck found nothing"
+        for tool in SANITIZERS:
+            self.run(sanitizer_command(tool, self.bin, self.case_plans))
+        return f"{' and '.join(SANITIZERS)} found nothing"
 
 
 # name: seconds that it may take

@@ -1,10 +1,19 @@
-"""One command of a machine that is lent for minutes: what it says is seen and kept at once, and it ends in time."""
+"""Commands on a machine that is lent for minutes: what they say is seen and kept at once, and they end in time."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
+
+
+SANITIZERS = ("memcheck", "racecheck")
+
+
+def sanitizer_command(tool, binaries, cases):
+    """A command: a step of tiny GPT-2 under one of compute-sanitizer's tools."""
+    return ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", binaries / "ds-run", cases / "gpt2.cuda.dsplan",
+            "--data", cases / "data.safetensors", "--steps", "1", "--quiet"]
 
 
 def streamed(command, seconds, log=None, environment=None):

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from gpu_run import streamed
+from gpu_run import SANITIZERS, sanitizer_command, streamed
 
 BIN, CASES = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 HERE = Path(__file__).resolve().parent
@@ -56,10 +56,9 @@ def main():
         os.environ.update(DS_TEST_DEVICE="cuda", DS_BUILD_DIR=str(HERE.parent / "build" / "dev"))
         files = [END_TO_END / f"test_{name}.py" for name in ("parity", "zero", "pipeline", "recompute")]
         results.append(run("pytest", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files], pytest, 3600))
-    step = [BIN / "ds-run", CASES / "gpt2.cuda.dsplan", "--data", CASES / "data.safetensors", "--steps", "1", "--quiet"]
-    for tool in ("memcheck", "racecheck"):
+    for tool in SANITIZERS:
         if shutil.which("compute-sanitizer"):
-            results.append(run(tool, ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", *step], sanitized))
+            results.append(run(tool, sanitizer_command(tool, BIN, CASES), sanitized))
         else:
             print(f"{tool}: skipped, compute-sanitizer is not there")
             results.append([0, 0, 1])

@@ -20,11 +20,11 @@ namespace ds::check {
 void RankReplay::execute(size_t index) {
   const Instance &instance = memory_.instance(index);
   const std::vector<Effect> &effects = memory_.context.schedule.effects[index];
-  for (const Effect &effect : effects)
-    if (isWhole())
+  if (isWhole()) {
+    for (const Effect &effect : effects)
       requireAlive(memory_, *effect.operand, index);
-  if (isWhole())
     requireGathered(memory_, effects, index);
+  }
   for (const Effect &effect : effects)
     if (effect.reads)
       read(memory_, *effect.operand, index);
