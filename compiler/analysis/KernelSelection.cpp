@@ -64,9 +64,16 @@ public:
   KernelCall matmul(MatmulOp op) const {
     auto call = writerOf(op);
     call.with("trans_a", op.getTransposeLhs()).with("trans_b", op.getTransposeRhs()).with("pieces", target_.workers);
-    if (target_.device == kernels::Device::Cuda && target_.tf32 && getElementTypeOrSelf(op.getType()).isF32())
+    if (mayRound(op.getType()))
       call.with("tf32", true);
     return call.with("bias", bool(op.getBias())).call(op);
+  }
+
+  KernelCall linearWeightGrad(LinearWeightGradOp op) const {
+    auto call = writerOf(op).with("transposed", op.getTransposed()).with("pieces", target_.workers);
+    if (mayRound(op.getInput().getType()))
+      call.with("tf32", true);
+    return call.call(op);
   }
 
   template <typename OpTy> KernelCall attention(OpTy op) const {
@@ -185,6 +192,11 @@ public:
   }
 
 private:
+  /// Whether a GPU may round the factors of a product.
+  bool mayRound(Type type) const {
+    return target_.device == kernels::Device::Cuda && target_.tf32 && getElementTypeOrSelf(type).isF32();
+  }
+
   RankedTensorType typeOf(FlatSymbolRefAttr name) const {
     return cast<StateOpInterface>(symbols_.lookup(name.getAttr())).getStateType();
   }
@@ -207,6 +219,7 @@ FailureOr<KernelCall> select(Operation *op, const Selector &select) {
   using Result = FailureOr<KernelCall>;
   return TypeSwitch<Operation *, Result>(op)
       .Case([&](MatmulOp o) { return select.matmul(o); })
+      .Case([&](LinearWeightGradOp o) { return select.linearWeightGrad(o); })
       .Case<AttentionOp, AttentionGradOp, PackedAttentionOp, PackedAttentionGradOp>(
           [&](auto o) { return select.attention(o); })
       .Case([&](TransposeOp o) { return writerOf(o).with("perm", o.getPermutation()).call(o); })

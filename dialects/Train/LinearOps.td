@@ -28,6 +28,24 @@ def Train_MatmulOp
   }];
 }
 
+def Train_LinearWeightGradOp : Train_PureOp<"linear_weight_grad"> {
+  let summary = "the gradients of a linear layer's weight and bias";
+  let description = [{
+    Of `input [rows, M]` and `gradient [rows, N]` of the layer's result: `weight = input^T gradient [M, N]`, or with
+    `transposed`, for a weight as torch.nn.Linear keeps it, `gradient^T input [N, M]`; and `bias [N]`, the sums of gradient's
+    columns. cuBLASLt makes both in one product (CUBLASLT_EPILOGUE_BGRADA and BGRADB).
+
+    **Constraints**
+    - (linear_weight_grad_c1) `gradient` and `input` are matrices of as many rows and of one element type.
+    - (linear_weight_grad_c2) `wide`, which leaves the sums in f32, is for operands of 16 bits.
+  }];
+  let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, UnitAttr:$transposed, UnitAttr:$wide);
+  let results = (outs Train_FloatTensor:$weight, Train_FloatTensor:$bias);
+  let assemblyFormat = [{
+    $gradient `,` $input (`transposed` $transposed^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 class Train_ReduceOp<string mnemonic, string what, Type operand = Train_NumberTensor, dag more = (ins)>
     : Train_PureOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = what;

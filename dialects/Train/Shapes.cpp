@@ -210,6 +210,19 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, Where location, Adaptor 
   return addWidened(location, lhs.clone(*shape), adaptor.getWide(), types); // matmul_c5
 }
 
+LogicalResult LinearWeightGradOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
+  auto gradient = tensor(adaptor.getGradient()), input = tensor(adaptor.getInput());
+  if (gradient.getRank() != 2 || input.getRank() != 2 || gradient.getDimSize(0) != input.getDimSize(0) ||
+      gradient.getElementType() != input.getElementType()) // linear_weight_grad_c1
+    return emitOptionalError(location, "gradient ", gradient, " and input ", input,
+                             " must be matrices of as many rows and of one element type");
+  const int64_t columns = gradient.getDimSize(1), inputs = input.getDimSize(1);
+  const int64_t weight[] = {adaptor.getTransposed() ? columns : inputs, adaptor.getTransposed() ? inputs : columns};
+  if (failed(addWidened(location, gradient.clone(weight), adaptor.getWide(), types))) // linear_weight_grad_c2
+    return failure();
+  return addWidened(location, gradient.clone(columns), adaptor.getWide(), types);
+}
+
 static LogicalResult inferReduction(Where location, Value input, ArrayRef<int64_t> axes, bool wide, Types &types) {
   SmallVector<int64_t> shape(shapeOf(input));
   int64_t previous = -1;

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 struct FakeLtHandle {};
@@ -39,7 +40,9 @@ struct FakeLtPreference {
 
 namespace {
 
-constexpr uint32_t biasBit = 4, biasGradBit = 16, geluBit = 32, geluGradBit = 64, auxBit = 128;
+constexpr uint32_t biasBit = 4, biasGradBit = 16, geluBit = 32, geluGradBit = 64, auxBit = 128, firstSumsBit = 256,
+                   secondSumsBit = 512, // of a over its rows' depth, of b over its columns'
+    anyBias = biasBit | biasGradBit | firstSumsBit | secondSumsBit;
 constexpr size_t wantedWorkspace = 4096;
 constexpr auto executionFailed = cublasStatus_t(13);
 
@@ -85,6 +88,7 @@ struct Described {
         k(int64_t(op.transA == CUBLAS_OP_T ? a.rows : a.cols)) {}
 
   bool has(uint32_t bits) const { return op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (op.epilogue & bits) != 0; }
+  int64_t biasLength() const { return has(secondSumsBit) ? n : m; }
   int32_t biasType() const { return op.biasType < 0 ? d.type : op.biasType; }
   int32_t auxType() const { return op.auxType < 0 ? d.type : op.auxType; }
 
@@ -110,9 +114,9 @@ struct Described {
   }
 
   bool hasEpilogue() const {
-    if (has(biasBit | biasGradBit) && op.bias == nullptr)
+    if (has(anyBias) && op.bias == nullptr)
       return false;
-    if (has(biasGradBit) && d.batches > 1)
+    if (has(anyBias & ~biasBit) && d.batches > 1)
       return false;
     return !has(auxBit) || (op.compute != CUBLAS_COMPUTE_64F && op.aux != nullptr && uintptr_t(op.aux) % 16 == 0 &&
                             op.auxLeading % 8 == 0 && op.auxLeading >= m && auxType() == d.type);
@@ -137,10 +141,19 @@ std::vector<S> unpacked(const void *data, const FakeLtLayout &layout, int64_t ba
   return values;
 }
 
+/// `values` are rows of `depth` numbers: their sums are the epilogue's.
+template <typename S> void storeSums(const Described &p, const std::vector<S> &values, int64_t depth) {
+  for (int64_t i = 0; i < p.biasLength(); ++i)
+    store(p.op.bias, p.biasType(), i,
+          std::accumulate(values.begin() + i * depth, values.begin() + (i + 1) * depth, S(0)));
+}
+
 /// d = epilogue(op(a) op(b)); alpha is 1 and beta 0, as our calls say. S: the compute type.
 template <typename S> void compute(const Described &p, const void *a, const void *b, void *d, int64_t batch) {
   const std::vector<S> left = unpacked<S>(a, p.a, batch, p.op.transA == CUBLAS_OP_T);
   const std::vector<S> right = unpacked<S>(b, p.b, batch, p.op.transB == CUBLAS_OP_N);
+  if (p.has(firstSumsBit | secondSumsBit))
+    storeSums(p, p.has(firstSumsBit) ? left : right, p.k);
   for (int64_t i = 0; i < p.m; ++i) {
     S gradient = 0;
     for (int64_t j = 0; j < p.n; ++j) {
@@ -289,7 +302,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   const FakeLtLayout aux{cudaDataType_t(p.auxType()), dLayout->rows,    dLayout->cols,
                          description->auxLeading,     dLayout->batches, description->auxStride};
   if (!isUsable(a, *aLayout) || !isUsable(b, *bLayout) || !isUsable(d, *dLayout) ||
-      (p.has(biasBit | biasGradBit) && !shim::isUsable(description->bias, size_t(p.m) * bytesOf(p.biasType()))) ||
+      (p.has(anyBias) && !shim::isUsable(description->bias, size_t(p.biasLength()) * bytesOf(p.biasType()))) ||
       (p.has(auxBit) && !isUsable(description->aux, aux)))
     return executionFailed;
   const auto product = [op = *description, left = *aLayout, right = *bLayout, result = *dLayout, a, b, d, workspace,

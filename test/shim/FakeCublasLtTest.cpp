@@ -93,6 +93,12 @@ TEST(FakeCublasLt, RefusesMisuse) {
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, .auxLeading = 12}.run()), none);
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, .alignment = 2}.run()), none);
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_DGELU_BGRAD, .batchesOfB = 2, .batches = 2}.run()), none);
+  const auto ofA = CUBLASLT_EPILOGUE_BGRADA, ofB = CUBLASLT_EPILOGUE_BGRADB;
+  EXPECT_EQ((Product{.epilogue = ofA}.run()), "");
+  EXPECT_EQ((Product{.epilogue = ofB, .biasBytes = 8}.run()), ""); // a sum for each of d's four columns
+  EXPECT_EQ((Product{.epilogue = ofA, .biasBytes = 8}.run()), outside);
+  EXPECT_EQ((Product{.biasType = CUDA_R_32F, .epilogue = ofB}.run()), none); // of a bfloat16 d
+  EXPECT_EQ((Product{.epilogue = ofA, .batchesOfB = 2, .batches = 2}.run()), none);
 }
 
 } // namespace

@@ -32,7 +32,7 @@ constexpr std::string_view saidByResults[] = {"high", "shape", "sizes", "k", "wi
 /// Flags that the reference program leaves out where they are off.
 constexpr std::string_view flags[] = {"transpose_lhs", "transpose_rhs",   "causal",    "nesterov",
                                       "last",          "smallest",        "exclusive", "decoupled",
-                                      "reverse",       "bias_correction", "bshd"};
+                                      "reverse",       "bias_correction", "bshd",      "transposed"};
 
 bool isIn(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -59,9 +59,10 @@ bool isAllowed(const proto::Plan &plan, std::string_view kernel, const proto::At
     return !isOn(attribute); // off, as where an op does not say it
   if (name == "bias" || name == "mask" || name == "cycled")
     return true; // says whether an operand is there; the kernel's row and the op's operands decide that
-  if (kernel == "matmul" && name == "pieces")
+  const bool isProduct = kernel == "matmul" || kernel == "linear_weight_grad";
+  if (isProduct && name == "pieces")
     return attribute.integer() == int64_t(plan.machine().threads()); // one order of sums for all products of a plan
-  if (kernel == "matmul" && name == "tf32")
+  if (isProduct && name == "tf32")
     return plan.machine().device() == "cuda"; // a precision of the configuration, where a device has it
   if (kernel == "block_sum_squares" && name == "block")
     return attribute.integer() == wholeBlock;

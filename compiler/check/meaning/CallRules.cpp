@@ -13,6 +13,7 @@
 #include "kernels/index/gather_call.h"
 #include "kernels/index/scatter_elements_call.h"
 #include "kernels/index/search_call.h"
+#include "kernels/matmul/linear_weight_grad_call.h"
 #include "kernels/matmul/matmul_call.h"
 #include "kernels/movement/movement_call.h"
 #include "kernels/norm/batch_norm_call.h"
@@ -52,6 +53,7 @@ template <typename CallT> void makeOn(const Call &call, kernels::Device device) 
 constexpr CallCheck callChecks[] = {
     {"elementwise", make<kernels::ElementwiseCall>},
     {"matmul", make<kernels::MatmulCall>},
+    {"linear_weight_grad", make<kernels::LinearWeightGradCall>},
     {"attention", make<kernels::AttentionCall>},
     {"attention_grad", make<kernels::AttentionCall>},
     {"packed_attention", make<kernels::AttentionCall>},

@@ -32,6 +32,26 @@ def FuseBias : DsPass<"ds-fuse-bias"> {
   }];
 }
 
+def FuseBiasGradients : DsPass<"ds-fuse-bias-gradients", ["::ds::train::TrainDialect"]> {
+  let summary = "make a bias' gradient with its weight's";
+  let description = [{
+    ```mlir
+    func.func @backward(%x: tensor<16x8xf32>, %dy: tensor<16x4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+      %b = train.reduce_sum %dy over [0] : (tensor<16x4xf32>) -> tensor<4xf32>
+      %w = train.matmul %x transposed, %dy : (tensor<16x8xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+      return %b, %w : tensor<4xf32>, tensor<8x4xf32>
+    }
+    // becomes
+    func.func @backward(%x: tensor<16x8xf32>, %dy: tensor<16x4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+      %w, %b = train.linear_weight_grad %dy, %x : (tensor<16x4xf32>, tensor<16x8xf32>) -> (tensor<8x4xf32>, tensor<4xf32>)
+      return %b, %w : tensor<4xf32>, tensor<8x4xf32>
+    }
+    ```
+    Where both read one dy, behind reshapes too, and both are rounded or neither is. The product reads dy once for both. For GPUs, whose
+    library has it as an epilogue. Must follow `ds-differentiate`.
+  }];
+}
+
 def ConcatPads : DsPass<"ds-concat-pads"> {
   let summary = "a sum of zero-padded parts is their concatenation";
   let description = [{

@@ -36,6 +36,12 @@ def matmul(algebra, inputs, attributes, results, place):
     return [algebra.rounded(algebra.add(c, inputs[2].data) if len(inputs) == 3 else c, results[0][0])]
 
 
+def linear_weight_grad(algebra, inputs, attributes, results, place):
+    dy, x = (tensor.data for tensor in inputs)
+    weight = algebra.matmul(dy.T, x) if attributes["transposed"] else algebra.matmul(x.T, dy)
+    return [algebra.rounded(sums, results[i][0]) for i, sums in enumerate((weight, algebra.sum(dy, 0)))]
+
+
 def opaque(name, flag_at=None, flag="mask", columns_at=None):
     """A nonlinear op as a whole. `flag` says whether there is an optional input, without which there are `flag_at`; of an op on rows
     only the number of columns matters, which input `columns_at` has."""
@@ -207,6 +213,7 @@ ROWS = {
     "elementwise": Row(run_program, ("program", "constants", "results")),
     "matmul": Row(matmul, ("trans_a", "trans_b", "bias", "epilogue", "dbias"), {"transpose_lhs": "trans_a", "transpose_rhs": "trans_b"},
                   dict(trans_a=0, trans_b=0, epilogue="", dbias=0), ignored=("pieces", "tf32", "wide")),
+    "linear_weight_grad": Row(linear_weight_grad, ("transposed",), defaults=dict(transposed=0), ignored=("pieces", "tf32", "wide")),
     **{name: Row(opaque(name, inputs), ("scale", "causal", "mask", "bshd"), defaults=dict(causal=0, bshd=0), ignored=("heads",))
        for name, inputs in WITHOUT_MASK.items()},
     "transpose": Row(lambda algebra, inputs, attributes, *_: [inputs[0].data.transpose(attributes["perm"])], ("perm",), {"permutation": "perm"}),

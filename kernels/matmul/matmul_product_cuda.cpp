@@ -1,0 +1,141 @@
+// One product of cuBLASLt: its description, and the algorithm that stays the same from step to step.
+#include "kernels/matmul/matmul_product_cuda.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace ds::kernels::cuda {
+
+cublasLtHandle_t cublasLtHandle() {
+  static std::mutex mutex;
+  static std::map<int, cublasLtHandle_t> handles;
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess)
+    throw Error("cuBLASLt: no CUDA device is current");
+  const std::lock_guard lock(mutex);
+  cublasLtHandle_t &handle = handles[device];
+  if (!handle)
+    checkCublas(cublasLtCreate(&handle), "cannot make a handle");
+  return handle;
+}
+
+cudaDataType_t cublasTypeOf(DType dtype) {
+  return dtype == DType::F32 ? CUDA_R_32F : dtype == DType::F64 ? CUDA_R_64F : CUDA_R_16BF;
+}
+
+namespace {
+
+constexpr int64_t workspaceAlignment = 256;
+
+template <typename T> void set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name, T value) {
+  checkCublas(cublasLtMatmulDescSetAttribute(description, name, &value, sizeof(value)), "cannot describe a product");
+}
+
+LtLayout layoutOf(const ColumnMajor &matrix, DType dtype, int64_t batches) {
+  cublasLtMatrixLayout_t made = nullptr;
+  checkCublas(cublasLtMatrixLayoutCreate(&made, cublasTypeOf(dtype), uint64_t(matrix.rows), uint64_t(matrix.cols),
+                                         matrix.leading),
+              "cannot describe a matrix");
+  LtLayout layout(made);
+  const auto count = int32_t(batches);
+  const int64_t stride = matrix.stride;
+  checkCublas(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
+              "cannot describe a batch");
+  checkCublas(
+      cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof(stride)),
+      "cannot describe a batch");
+  return layout;
+}
+
+} // namespace
+
+LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
+                     uint32_t alignment, int64_t workspaceBytes)
+    : isDouble_(call.dtype == DType::F64), workspaceBytes_(std::max<int64_t>(workspaceBytes - workspaceAlignment, 0)) {
+  cublasLtMatmulDesc_t made = nullptr;
+  const cublasComputeType_t compute = isDouble_                               ? CUBLAS_COMPUTE_64F
+                                      : call.dtype == DType::F32 && call.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                              : CUBLAS_COMPUTE_32F;
+  checkCublas(cublasLtMatmulDescCreate(&made, compute, isDouble_ ? CUDA_R_64F : CUDA_R_32F),
+              "cannot describe a product");
+  description_.reset(made);
+  set(made, CUBLASLT_MATMUL_DESC_TRANSA, plan.transposeFirst ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(made, CUBLASLT_MATMUL_DESC_TRANSB, plan.transposeSecond ? CUBLAS_OP_T : CUBLAS_OP_N);
+  first_ = layoutOf(plan.first, call.dtype, plan.batches);
+  second_ = layoutOf(plan.second, call.dtype, plan.batches);
+  result_ = layoutOf(plan.result, cType, plan.batches);
+  if (!epilogue.isNone())
+    describeEpilogue(epilogue, plan);
+  choose(alignment);
+}
+
+void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan) {
+  cublasLtMatmulDesc_t description = description_.get();
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
+  if (epilogue.bias)
+    set(description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(cublasTypeOf(*epilogue.bias)));
+  if (epilogue.aux) {
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, plan.result.leading);
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, plan.result.stride);
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, int32_t(cublasTypeOf(*epilogue.aux)));
+  }
+  hasBias_ = epilogue.bias.has_value();
+  hasAux_ = epilogue.aux.has_value();
+  // Heuristics only look whether there are addresses; they are not read.
+  auto *somewhere = reinterpret_cast<void *>(uintptr_t(workspaceAlignment));
+  checkCublas(setAddresses(somewhere, somewhere), "cannot describe an epilogue");
+}
+
+cublasStatus_t LtProduct::setAddresses(const void *bias, void *aux) noexcept {
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  if (hasBias_)
+    status =
+        cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+  if (hasAux_ && status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux,
+                                            sizeof(aux));
+  return status;
+}
+
+void LtProduct::choose(uint32_t alignment) {
+  cublasLtMatmulPreference_t made = nullptr;
+  checkCublas(cublasLtMatmulPreferenceCreate(&made), "cannot state a preference");
+  const LtPreference preference(made);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t name, auto value) {
+    checkCublas(cublasLtMatmulPreferenceSetAttribute(made, name, &value, sizeof(value)), "cannot state a preference");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceBytes_));
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                  CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
+  for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(name, alignment);
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(), result_.get(),
+                                     result_.get(), made, 1, &found, &count);
+  if (status == CUBLAS_STATUS_SUCCESS && count == 1 && found.state == CUBLAS_STATUS_SUCCESS)
+    algorithm_ = found.algo;
+}
+
+Status LtProduct::enqueue(const Addresses &addresses, void *workspace, cudaStream_t stream) noexcept {
+  const double one = 1, zero = 0;
+  const float oneFloat = 1, zeroFloat = 0;
+  const void *alpha = isDouble_ ? static_cast<const void *>(&one) : &oneFloat;
+  const void *beta = isDouble_ ? static_cast<const void *>(&zero) : &zeroFloat;
+  const auto aligned = (reinterpret_cast<uintptr_t>(workspace) + workspaceAlignment - 1) / workspaceAlignment;
+  void *own = reinterpret_cast<void *>(aligned * workspaceAlignment);
+  cublasStatus_t status = setAddresses(addresses.bias, addresses.aux);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmul(handle_, description_.get(), alpha, addresses.b, first_.get(), addresses.a, second_.get(),
+                            beta, addresses.c, result_.get(), addresses.c, result_.get(), &*algorithm_, own,
+                            size_t(workspaceBytes_), stream);
+  return status == CUBLAS_STATUS_SUCCESS
+             ? Status::success()
+             : Status::failure("kernel 'matmul': cuBLASLt: %s", cublasLtGetStatusString(status));
+}
+
+} // namespace ds::kernels::cuda

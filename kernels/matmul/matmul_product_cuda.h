@@ -1,0 +1,56 @@
+//===- matmul_product_cuda.h - one product of cuBLASLt --------------------===//
+#pragma once
+
+#include "kernels/cuda/CublasLt.h"
+#include "kernels/matmul/matmul_call.h"
+#include "kernels/matmul/matmul_cuda_plan.h"
+
+#include <optional>
+
+namespace ds::kernels::cuda {
+
+cudaDataType_t cublasTypeOf(DType dtype);
+
+/// What cuBLASLt does besides the product, and which addresses it needs for that.
+struct ProductEpilogue {
+  cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
+  std::optional<DType> bias; ///< of the vector that is added, or of the sums that are written
+  std::optional<DType> aux;
+
+  bool isNone() const { return kind == CUBLASLT_EPILOGUE_DEFAULT; }
+};
+
+/// A description, its layouts, and an algorithm, which cuBLASLt's heuristics choose within the workspace when the
+/// product is made. Sums that are split are added in a fixed order, never by atomics. bfloat16 is summed in float32;
+/// float32 is exact unless the call allows TF32.
+class LtProduct {
+public:
+  /// `alignment`: of all addresses, in bytes. hasAlgorithm() tells whether cuBLASLt can.
+  LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
+            uint32_t alignment, int64_t workspaceBytes);
+
+  bool hasAlgorithm() const { return algorithm_.has_value(); }
+
+  struct Addresses {
+    const void *a, *b;
+    void *c;
+    const void *bias = nullptr; ///< of the epilogue; sums are written there
+    void *aux = nullptr;
+  };
+  /// `workspace` is the call's, of which the product has `workspaceBytes`.
+  Status enqueue(const Addresses &addresses, void *workspace, cudaStream_t stream) noexcept;
+
+private:
+  void describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan);
+  cublasStatus_t setAddresses(const void *bias, void *aux) noexcept;
+  void choose(uint32_t alignment);
+
+  cublasLtHandle_t handle_ = cublasLtHandle();
+  LtDescription description_;
+  LtLayout first_, second_, result_;
+  std::optional<cublasLtMatmulAlgo_t> algorithm_;
+  bool isDouble_, hasBias_ = false, hasAux_ = false;
+  int64_t workspaceBytes_; ///< behind the alignment
+};
+
+} // namespace ds::kernels::cuda
