@@ -25,8 +25,8 @@ REPORT = ROOT / "build" / "reports" / "fuzz.md"
 BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
 FUZZERS = {  # binary: its folder in test/fuzz
     "config_fuzzer": "config", "dataset_fuzzer": "dataset", "external_data_fuzzer": "external-data", "frame_fuzzer": "frames",
-    "import_fuzzer": "import", "plan_run_fuzzer": "plan-run", "PlanReaderFuzzer": "plan-reader", "SafetensorsFuzzer": "safetensors",
-    "store_fuzzer": "store"}
+    "import_fuzzer": "import", "plan_run_fuzzer": "plan-run", "ptx_fuzzer": "ptx", "PlanReaderFuzzer": "plan-reader",
+    "SafetensorsFuzzer": "safetensors", "store_fuzzer": "store"}
 
 
 @dataclass
