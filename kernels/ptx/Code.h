@@ -31,8 +31,8 @@ struct Instruction {
   uint32_t line = 0;
   Function function = nullptr; ///< Compute; Load: what becomes of an element, of it and a register's width
   Slot to = none;              ///< Compute
-  std::array<Slot, 3> from{zero, zero, zero}; ///< Load, Store: the address first
-  int64_t offset = 0;                         ///< Load, Store: added to it; Branch: where it goes
+  std::array<Slot, 3> from{zero, zero, zero};         ///< Load, Store: the address first
+  int64_t offset = 0;                                 ///< Load, Store: added to it; Branch: where it goes
   std::array<Slot, 4> vector{none, none, none, none}; ///< Load, Store; none: the element goes nowhere
 };
 

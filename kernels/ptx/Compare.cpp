@@ -61,28 +61,25 @@ struct Comparison {
   Function (*ofFloat)(Type type);   ///< nullptr: of integers only
   bool unsignedOnly = false;
 };
-template <Relation relation>
-constexpr Comparison ordered(std::string_view name) {
+template <Relation relation> constexpr Comparison ordered(std::string_view name) {
   return {name, ofIntegers<Compared<relation>>, ofFloats<Compared<relation>>};
 }
-template <Relation relation>
-constexpr Comparison unorderedToo(std::string_view name) {
+template <Relation relation> constexpr Comparison unorderedToo(std::string_view name) {
   return {name, nullptr, ofFloats<Compared<relation, true>>};
 }
-template <Relation relation>
-constexpr Comparison ofUnsigned(std::string_view name) {
+template <Relation relation> constexpr Comparison ofUnsigned(std::string_view name) {
   return {name, ofIntegers<Compared<relation>>, nullptr, true};
 }
 constexpr Comparison comparisons[] = {
-    ordered<Relation::Equal>("eq"),           ordered<Relation::NotEqual>("ne"),
-    ordered<Relation::Less>("lt"),            ordered<Relation::LessEqual>("le"),
-    ordered<Relation::Greater>("gt"),         ordered<Relation::GreaterEqual>("ge"),
-    ofUnsigned<Relation::Less>("lo"),         ofUnsigned<Relation::LessEqual>("ls"),
-    ofUnsigned<Relation::Greater>("hi"),      ofUnsigned<Relation::GreaterEqual>("hs"),
-    unorderedToo<Relation::Equal>("equ"),     unorderedToo<Relation::NotEqual>("neu"),
-    unorderedToo<Relation::Less>("ltu"),      unorderedToo<Relation::LessEqual>("leu"),
-    unorderedToo<Relation::Greater>("gtu"),   unorderedToo<Relation::GreaterEqual>("geu"),
-    unorderedToo<Relation::Numbers>("num"),   unorderedToo<Relation::NotNumbers>("nan"),
+    ordered<Relation::Equal>("eq"),         ordered<Relation::NotEqual>("ne"),
+    ordered<Relation::Less>("lt"),          ordered<Relation::LessEqual>("le"),
+    ordered<Relation::Greater>("gt"),       ordered<Relation::GreaterEqual>("ge"),
+    ofUnsigned<Relation::Less>("lo"),       ofUnsigned<Relation::LessEqual>("ls"),
+    ofUnsigned<Relation::Greater>("hi"),    ofUnsigned<Relation::GreaterEqual>("hs"),
+    unorderedToo<Relation::Equal>("equ"),   unorderedToo<Relation::NotEqual>("neu"),
+    unorderedToo<Relation::Less>("ltu"),    unorderedToo<Relation::LessEqual>("leu"),
+    unorderedToo<Relation::Greater>("gtu"), unorderedToo<Relation::GreaterEqual>("geu"),
+    unorderedToo<Relation::Numbers>("num"), unorderedToo<Relation::NotNumbers>("nan"),
 };
 
 constexpr Type predicateType{Type::Kind::Predicate, 1};
@@ -191,12 +188,10 @@ struct NamedClass {
   std::string_view name;
   Function (*of)(Type type);
 };
-constexpr NamedClass classes[] = {{"finite", ofWideFloats<Tested<Class::Finite>>},
-                                  {"infinite", ofWideFloats<Tested<Class::Infinite>>},
-                                  {"number", ofWideFloats<Tested<Class::Number>>},
-                                  {"notanumber", ofWideFloats<Tested<Class::NotANumber>>},
-                                  {"normal", ofWideFloats<Tested<Class::Normal>>},
-                                  {"subnormal", ofWideFloats<Tested<Class::Subnormal>>}};
+constexpr NamedClass classes[] = {
+    {"finite", ofWideFloats<Tested<Class::Finite>>}, {"infinite", ofWideFloats<Tested<Class::Infinite>>},
+    {"number", ofWideFloats<Tested<Class::Number>>}, {"notanumber", ofWideFloats<Tested<Class::NotANumber>>},
+    {"normal", ofWideFloats<Tested<Class::Normal>>}, {"subnormal", ofWideFloats<Tested<Class::Subnormal>>}};
 
 /// ISA 9.7.3.5.
 void test(Decoder &decoder) {

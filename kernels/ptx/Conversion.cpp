@@ -159,8 +159,8 @@ Rounding roundingOf(Decoder &decoder, Type to, Type from, bool &toInteger) {
   const auto name = decoder.takeOneOf({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi"});
   toInteger = name.size() == 3;
   const bool isSame = to.kind == from.kind && to.width == from.width;
-  const bool narrows = to.isFloat() && (!from.isFloat() || from.width > to.width ||
-                                        (from.width == to.width && from.kind != to.kind));
+  const bool narrows =
+      to.isFloat() && (!from.isFloat() || from.width > to.width || (from.width == to.width && from.kind != to.kind));
   const bool wantsInteger = from.isFloat() && !to.isFloat();
   if (wantsInteger && !toInteger)
     decoder.refuse("from a float to an integer one of .rni, .rzi, .rmi and .rpi is expected");

@@ -76,9 +76,7 @@ struct Abs {
 };
 /// a's sign, b's magnitude.
 struct CopySign {
-  template <typename T> static uint64_t of(T a, T b) {
-    return (bitsOf(b) & ~signBit<T>) | (bitsOf(a) & signBit<T>);
-  }
+  template <typename T> static uint64_t of(T a, T b) { return (bitsOf(b) & ~signBit<T>) | (bitsOf(a) & signBit<T>); }
 };
 
 template <typename T> T notANumber() {
@@ -185,7 +183,7 @@ void expectNearest(Decoder &decoder, bool mayFuse) {
   const auto opcode = decoder.statement.opcode;
   if (mayFuse)
     decoder.refuse(sentence("{} has no rounding, so ptxas may fuse it and its bits depend on ptxas; write {}.rn{}",
-                               whole, opcode, whole.substr(opcode.size())));
+                            whole, opcode, whole.substr(opcode.size())));
   decoder.refuse(sentence("{} has no rounding; write {}.rn{}", whole, opcode, whole.substr(opcode.size())));
 }
 

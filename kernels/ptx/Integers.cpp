@@ -283,7 +283,7 @@ void funnelShift(Decoder &decoder) {
   if (side.empty() || mode.empty() || decoder.takeType().bits() != 32)
     decoder.refuse("a funnel shift is .l or .r, .wrap or .clamp, of b32");
   decoder.expectOperands(4);
-  const Function function = side == "l" ? mode == "wrap" ? funnelShifted<true, true> : funnelShifted<true, false>
+  const Function function = side == "l"      ? mode == "wrap" ? funnelShifted<true, true> : funnelShifted<true, false>
                             : mode == "wrap" ? funnelShifted<false, true>
                                              : funnelShifted<false, false>;
   decoder.compute(function, decoder.destination(0, bits32), decoder.source(1, bits32), decoder.source(2, bits32),
@@ -303,7 +303,7 @@ void extractField(Decoder &decoder) {
   const Type type = decoder.takeType();
   if (!type.isInteger() || type.width < 32)
     decoder.refuse("the instruction is of integers of 32 or 64 bits");
-  const Function function = type.width == 32 ? type.isSigned() ? extractedField<int32_t> : extractedField<uint32_t>
+  const Function function = type.width == 32  ? type.isSigned() ? extractedField<int32_t> : extractedField<uint32_t>
                             : type.isSigned() ? extractedField<int64_t>
                                               : extractedField<uint64_t>;
   decoder.expectOperands(4);

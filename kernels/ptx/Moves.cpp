@@ -92,8 +92,8 @@ void takeHints(Decoder &decoder) {
   (void)decoder.takeOneOf({"cta", "gpu", "sys"});
   (void)decoder.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   (void)decoder.take("nc");
-  (void)decoder.takeOneOf({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
-                           "L1::no_allocate"});
+  (void)decoder.takeOneOf(
+      {"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"});
   (void)decoder.takeOneOf({"L2::64B", "L2::128B", "L2::256B"});
 }
 

@@ -57,7 +57,7 @@ private:
         refuse(*at, limit == limits_.instructionsOfThread
                         ? sentence("is reached after {} instructions of this thread, as many as it may run", limit)
                         : sentence("is reached after {} instructions of all threads, as many as they may run",
-                                      limits_.instructions));
+                                   limits_.instructions));
       at = isTaken(*at) ? step(*at, all) : at + 1;
     }
     ran_ += count;
@@ -152,7 +152,7 @@ private:
   [[noreturn]] void refuse(const Instruction &at, std::string_view what) {
     const std::string &text = code_.lines[at.line - code_.firstLine];
     throw Error(sentence("entry '{}', block {}, thread {}, line {} ('{}') {}", entry_.name, block_, thread_, at.line,
-                            text, what));
+                         text, what));
   }
 
   const Entry &entry_;
@@ -168,16 +168,16 @@ private:
 
 void checkLaunch(const Entry &entry, Grid grid, size_t parameters) {
   if (parameters != entry.parameterBytes.size())
-    throw Error(sentence("entry '{}' takes {} parameters, and there are {}", entry.name,
-                            entry.parameterBytes.size(), parameters));
+    throw Error(sentence("entry '{}' takes {} parameters, and there are {}", entry.name, entry.parameterBytes.size(),
+                         parameters));
   if (grid.blocks == 0 || grid.blocks > mostBlocks || grid.threads == 0)
     throw Error(sentence("entry '{}': a grid of {} blocks of {} threads", entry.name, grid.blocks, grid.threads));
   if (entry.exactThreads != 0 && grid.threads != entry.exactThreads)
-    throw Error(sentence("entry '{}' runs with {} threads a block (.reqntid), not {}", entry.name,
-                            entry.exactThreads, grid.threads));
+    throw Error(sentence("entry '{}' runs with {} threads a block (.reqntid), not {}", entry.name, entry.exactThreads,
+                         grid.threads));
   if (grid.threads > entry.mostThreads)
     throw Error(sentence("entry '{}' runs with at most {} threads a block, not {}", entry.name, entry.mostThreads,
-                            grid.threads));
+                         grid.threads));
 }
 
 } // namespace

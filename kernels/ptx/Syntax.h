@@ -45,19 +45,19 @@ private:
 struct Operand {
   enum class Kind : uint8_t { Name, Integer, Float32, Float64, Address, Vector };
   Kind kind = Kind::Name;
-  bool negated = false;           ///< of a predicate, "!"
-  std::string_view name;          ///< Name; Address: what the offset is added to, or ""
-  uint64_t bits = 0;              ///< of a number; Address: the offset
+  bool negated = false;            ///< of a predicate, "!"
+  std::string_view name;           ///< Name; Address: what the offset is added to, or ""
+  uint64_t bits = 0;               ///< of a number; Address: the offset
   std::vector<Operand> elements{}; ///< Vector: names and numbers
 };
 
 struct Statement {
   uint32_t line;
-  std::string_view guard;      ///< a predicate, or ""
+  std::string_view guard; ///< a predicate, or ""
   bool guardNegated = false;
-  std::string_view opcode;     ///< up to the first point
+  std::string_view opcode;                 ///< up to the first point
   std::vector<std::string_view> modifiers; ///< between points
-  std::string_view whole;      ///< opcode and modifiers
+  std::string_view whole;                  ///< opcode and modifiers
   std::vector<Operand> operands;
 };
 

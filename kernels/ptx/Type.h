@@ -28,15 +28,12 @@ struct NamedType {
   Type type;
 };
 inline constexpr NamedType namedTypes[] = {
-    {"b8", {Type::Kind::Bits, 8}},          {"b16", {Type::Kind::Bits, 16}},
-    {"b32", {Type::Kind::Bits, 32}},        {"b64", {Type::Kind::Bits, 64}},
-    {"u8", {Type::Kind::Unsigned, 8}},      {"u16", {Type::Kind::Unsigned, 16}},
-    {"u32", {Type::Kind::Unsigned, 32}},    {"u64", {Type::Kind::Unsigned, 64}},
-    {"s8", {Type::Kind::Signed, 8}},        {"s16", {Type::Kind::Signed, 16}},
-    {"s32", {Type::Kind::Signed, 32}},      {"s64", {Type::Kind::Signed, 64}},
-    {"f16", {Type::Kind::Float, 16}},       {"f16x2", {Type::Kind::Float, 16, 2}},
-    {"bf16", {Type::Kind::Brain, 16}},      {"bf16x2", {Type::Kind::Brain, 16, 2}},
-    {"f32", {Type::Kind::Float, 32}},       {"f64", {Type::Kind::Float, 64}},
+    {"b8", {Type::Kind::Bits, 8}},          {"b16", {Type::Kind::Bits, 16}},       {"b32", {Type::Kind::Bits, 32}},
+    {"b64", {Type::Kind::Bits, 64}},        {"u8", {Type::Kind::Unsigned, 8}},     {"u16", {Type::Kind::Unsigned, 16}},
+    {"u32", {Type::Kind::Unsigned, 32}},    {"u64", {Type::Kind::Unsigned, 64}},   {"s8", {Type::Kind::Signed, 8}},
+    {"s16", {Type::Kind::Signed, 16}},      {"s32", {Type::Kind::Signed, 32}},     {"s64", {Type::Kind::Signed, 64}},
+    {"f16", {Type::Kind::Float, 16}},       {"f16x2", {Type::Kind::Float, 16, 2}}, {"bf16", {Type::Kind::Brain, 16}},
+    {"bf16x2", {Type::Kind::Brain, 16, 2}}, {"f32", {Type::Kind::Float, 32}},      {"f64", {Type::Kind::Float, 64}},
     {"pred", {Type::Kind::Predicate, 1}},
 };
 

@@ -17,17 +17,6 @@ namespace {
 thread_local cudaError_t lastError = cudaSuccess;
 thread_local std::string lastSentence; ///< of the last misuse
 
-void breakDevices(cudaError_t error, const std::string &sentence) {
-  if (runtime().broken != cudaSuccess)
-    return;
-  runtime().broken = error;
-  runtime().sentence = sentence;
-}
-
-bool canTouch(int from, const Allocation &allocation) {
-  return allocation.device < 0 || allocation.device == from || runtime().peers.contains({from, allocation.device});
-}
-
 void run(const Node &node) {
   if (!node.work || runtime().broken != cudaSuccess)
     return;
@@ -49,6 +38,17 @@ void run(const Node &node) {
 }
 
 } // namespace
+
+void breakDevices(cudaError_t error, const std::string &sentence) {
+  if (runtime().broken != cudaSuccess)
+    return;
+  runtime().broken = error;
+  runtime().sentence = sentence;
+}
+
+bool canTouch(int device, const Allocation &allocation) {
+  return allocation.device < 0 || allocation.device == device || runtime().peers.contains({device, allocation.device});
+}
 
 uint64_t numberOf(const char *variable, uint64_t otherwise) {
   const char *text = std::getenv(variable);
@@ -209,9 +209,14 @@ const char *cudaGetErrorName(cudaError_t error) {
     DS_NAME(cudaSuccess)
     DS_NAME(cudaErrorInvalidValue)
     DS_NAME(cudaErrorMemoryAllocation)
+    DS_NAME(cudaErrorInvalidConfiguration)
     DS_NAME(cudaErrorInvalidDevice)
+    DS_NAME(cudaErrorNoKernelImageForDevice)
+    DS_NAME(cudaErrorInvalidPtx)
+    DS_NAME(cudaErrorUnsupportedPtxVersion)
     DS_NAME(cudaErrorInvalidResourceHandle)
     DS_NAME(cudaErrorIllegalState)
+    DS_NAME(cudaErrorSymbolNotFound)
     DS_NAME(cudaErrorNotReady)
     DS_NAME(cudaErrorIllegalAddress)
     DS_NAME(cudaErrorPeerAccessAlreadyEnabled)

@@ -47,6 +47,8 @@ struct Allocation {
   bool freed = false;
 };
 
+struct LoadedPtx;
+
 /// All of it is guarded by one mutex, which work holds while it runs.
 struct Runtime {
   Runtime();
@@ -58,6 +60,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures; ///< under way
   std::vector<NodePointer> ready;
   std::set<std::pair<int, int>> peers;
+  std::map<cudaLibrary_t, std::shared_ptr<LoadedPtx>> libraries;
   uint64_t seed;
   std::mt19937_64 random;
   cudaError_t broken = cudaSuccess; ///< an error of a kernel or a copy, which ends all devices
@@ -84,6 +87,10 @@ int &currentDevice();
 bool isLive(cudaStream_t stream);
 /// The allocation that the address lies in, or nullptr.
 const Allocation *allocationAt(const void *address);
+/// Whether kernels of one GPU may touch it.
+bool canTouch(int device, const Allocation &allocation);
+/// An error of a kernel or a copy ends all devices.
+void breakDevices(cudaError_t error, const std::string &sentence);
 NodePointer add(std::shared_ptr<const Work> work, int device, const std::vector<NodePointer> &after);
 /// One of those that may run next. False: there is none.
 bool runOne();

@@ -95,7 +95,7 @@ const Case cases[] = {
     {"cvt.rz.bf16.f32 %h0, %r1;", {0x7F7FFFFF}, 0x7F7F},
     {"cvt.rn.bf16.f32 %h0, %r1;", {0xFFC12345}, 0x7FFF},
     {"cvt.rn.relu.bf16.f32 %h0, %r1;", {bits(-1.0f)}, 0},
-    {"cvt.rn.bf16.f64 %h0, %d1;", {bits(1 + 0x1p-8 + 0x1p-50)}, 0x3F81}, // not by way of a float32
+    {"cvt.rn.bf16.f64 %h0, %d1;", {bits(1 + 0x1p-8 + 0x1p-50)}, 0x3F81},        // not by way of a float32
     {"cvt.rn.bf16x2.f32 %r0, %r1, %r2;", {bits(2.0f), bits(1.0f)}, 0x40003F80}, // the first goes up
     {"cvt.rn.f16x2.f32 %r0, %r1, %r2;", {bits(2.0f), bits(1.0f)}, 0x40003C00},
     {"cvt.rn.relu.bf16x2.f32 %r0, %r1, %r2;", {bits(-2.0f), bits(1.0f)}, 0x00003F80},

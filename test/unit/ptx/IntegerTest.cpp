@@ -95,10 +95,10 @@ const Case cases[] = {
     {"prmt.b32.ecl %r0, %r1, %r2, %r3;", {0x33221100, 0x77665544, 2}, 0x33222222},
     {"prmt.b32.ecr %r0, %r1, %r2, %r3;", {0x33221100, 0x77665544, 2}, 0x22221100},
     {"prmt.b32.rc16 %r0, %r1, %r2, %r3;", {0x33221100, 0x77665544, 1}, 0x33223322},
-    {"lop3.b32 %r0, %r1, %r2, %r3, 0x80;", {0xFF00, 0xF0F0, 0xCCCC}, 0xC000},           // a & b & c
-    {"lop3.b32 %r0, %r1, %r2, %r3, 0xFE;", {0xFF00, 0xF0F0, 0xCCCC}, 0xFFFC},           // a | b | c
-    {"lop3.b32 %r0, %r1, %r2, %r3, 0x96;", {0xFF00, 0xF0F0, 0xCCCC}, 0xC33C},           // a ^ b ^ c
-    {"lop3.b32 %r0, %r1, %r2, %r3, 0xF8;", {0xFF00, 0xF0F0, 0xCCCC}, 0xFFC0},           // a | (b & c)
+    {"lop3.b32 %r0, %r1, %r2, %r3, 0x80;", {0xFF00, 0xF0F0, 0xCCCC}, 0xC000}, // a & b & c
+    {"lop3.b32 %r0, %r1, %r2, %r3, 0xFE;", {0xFF00, 0xF0F0, 0xCCCC}, 0xFFFC}, // a | b | c
+    {"lop3.b32 %r0, %r1, %r2, %r3, 0x96;", {0xFF00, 0xF0F0, 0xCCCC}, 0xC33C}, // a ^ b ^ c
+    {"lop3.b32 %r0, %r1, %r2, %r3, 0xF8;", {0xFF00, 0xF0F0, 0xCCCC}, 0xFFC0}, // a | (b & c)
     {"lop3.b32 %r0, %r1, %r2, %r3, 0;", {minus1, minus1, minus1}, 0},
 };
 

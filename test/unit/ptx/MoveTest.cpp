@@ -141,7 +141,8 @@ const Refusal refusals[] = {
     {"ld.global.b32 %r1, [%d1+16];",
      "entry 'k', block 0, thread 0, line 13 ('ld.global.b32 %r1, [%d1+16];') reads 4 bytes at 0x10010, which lie "
      "outside of every buffer"},
-    {"ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%d1+16];", "reads 16 bytes at 0x10010, which lie outside of every buffer"},
+    {"ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%d1+16];",
+     "reads 16 bytes at 0x10010, which lie outside of every buffer"},
     {"st.global.b64 [%d2+16], 0;", "writes 8 bytes at 0x20010, which lie outside of every buffer"},
     {"st.global.b64 [%d1], 0;", "writes 8 bytes at 0x10000, in a buffer that it may only read"},
     {"ld.global.b32 %r1, [%d1+2];", "accesses 4 bytes at 0x10002, which is no multiple of 4"},

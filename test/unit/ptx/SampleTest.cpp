@@ -1,4 +1,5 @@
-// Whole kernels: what llc wrote of numbers.ll, and kernels that ds-opt writes. Each is compared with its meaning in C++.
+// Whole kernels: what llc wrote of numbers.ll, and kernels that ds-opt writes. Each is compared with its meaning in
+// C++.
 #include "core/Error.h"
 #include "kernels/BFloat16.h"
 #include "kernels/Float16.h"
