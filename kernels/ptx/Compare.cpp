@@ -176,9 +176,9 @@ template <Class kind> struct Tested {
       return !std::isnan(a);
     case Class::NotANumber:
       return std::isnan(a);
-    case Class::Normal:
-      return std::isnormal(a);
-    case Class::Subnormal: // and zero, which is no normal number: the ISA says "if the input is a subnormal number"
+    case Class::Normal: // "as a special case, positive and negative zero are considered normal numbers"
+      return std::isnormal(a) || a == 0;
+    case Class::Subnormal:
       return std::fpclassify(a) == FP_SUBNORMAL;
     }
     return false;

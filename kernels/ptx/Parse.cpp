@@ -3,11 +3,13 @@
 // ISA 11 (directives): version, target, address size, and entries with their parameters and bounds.
 //
 //===----------------------------------------------------------------------===//
-#include "core/Error.h"
+#include "kernels/ptx/Code.h"
 #include "kernels/ptx/Decoder.h"
 #include "kernels/ptx/Sentence.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace ds::ptx {
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t mostParameters = 1024;
 constexpr uint32_t mostThreads = 1024;
+constexpr size_t mostSlots = size_t(1) << 22; ///< a short text may declare many registers
 
 /// ".param .u64 .ptr .global .align 16 name"
 void readParameter(Tokens &tokens, Decoder &decoder) {
@@ -92,14 +95,19 @@ Module parse(std::string_view text) {
   tokens.expect(".address_size");
   if (tokens.integer("an address size", 64) != 64)
     tokens.refuse("addresses have 64 bits");
+  std::set<std::string> names;
+  size_t slots = 0;
   while (tokens.peek().kind != Token::Kind::End) {
     (void)tokens.accept(".visible");
     if (!tokens.accept(".entry"))
       tokens.refuse("only entries are emulated: no functions, no variables");
     module.entries.push_back(readEntry(tokens));
-    if (std::count_if(module.entries.begin(), module.entries.end(),
-                      [&](const Entry &e) { return e.name == module.entries.back().name; }) > 1)
-      tokens.refuse(sentence("two entries have the name {}", module.entries.back().name));
+    const Entry &entry = module.entries.back();
+    if (!names.insert(entry.name).second)
+      tokens.refuse(sentence("two entries have the name {}", entry.name));
+    slots += entry.code->constants.size();
+    if (slots > mostSlots)
+      tokens.refuse(sentence("all entries together have more than {} registers and constants", mostSlots));
   }
   return module;
 }

@@ -88,6 +88,7 @@ Tokens::Tokens(std::string_view text) : text_(text) {
 
 std::string Tokens::lineText(uint32_t line) const {
   std::string_view text = line >= 1 && line <= lines_.size() ? lines_[line - 1] : std::string_view();
+  text = text.substr(0, 10 * mostPrinted); // a line may be as long as the text, and be asked for by each entry
   text = text.substr(0, text.find("//"));
   while (!text.empty() && isBlank(text.front()))
     text.remove_prefix(1);

@@ -75,7 +75,8 @@ const Case cases[] = {
     {"testp.infinite.f32 %p0, %r1;", {0xFF800000}, 1},
     {"testp.number.f64 %p0, %d1;", {0x7FF0000000000000}, 1},
     {"testp.notanumber.f32 %p0, %r1;", {0x7FC00000}, 1},
-    {"testp.normal.f32 %p0, %r1;", {0}, 0},
+    {"testp.normal.f32 %p0, %r1;", {0}, 1}, // zero counts as normal
+    {"testp.normal.f32 %p0, %r1;", {1}, 0},
     {"testp.subnormal.f32 %p0, %r1;", {1}, 1},
 };
 

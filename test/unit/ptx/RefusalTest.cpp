@@ -152,6 +152,22 @@ TEST(PtxRefusal, KindsOfRegisters) {
   EXPECT_EQ(refused(floats + "add.rn.f32 %f1, %i2, %f3;"), "%i2 is of another kind than the instruction");
 }
 
+TEST(PtxRefusal, ShortTextsDoNotFillTheMemory) {
+  std::string text = head;
+  for (int entry = 0; entry < 100; ++entry)
+    text += ".entry e" + std::to_string(entry) + "() { .reg .b32 %r<65536>; ret; }";
+  EXPECT_NE(refusalOf(text).find("all entries together have more than 4194304 registers and constants"),
+            std::string::npos);
+}
+
+TEST(PtxRefusal, ManyEntriesOfOneLine) {
+  std::string text = head;
+  for (int entry = 0; entry < 20000; ++entry)
+    text += ".entry e" + std::to_string(entry) + "() { ret; }";
+  EXPECT_EQ(refusalOf(text), "");
+  EXPECT_EQ(parse(text).entries.size(), 20000u);
+}
+
 /// Reading ends, with a module or a sentence, whatever is cut out of a text or put into it.
 TEST(PtxRefusal, NoTextEndsTheProcess) {
   std::ifstream file(DS_SOURCE_DIR "/test/unit/ptx/samples/numbers_sm90.ptx");
