@@ -127,6 +127,8 @@ public:
 
   template <typename OpTy> KernelCall crossEntropy(OpTy op) const {
     auto call = writerOf(op).with("ignore_index", int64_t(op.getIgnoreIndex()));
+    if (const std::optional<uint64_t> classes = op.getClasses())
+      call.with("classes", int64_t(*classes));
     return call.with("reduction", stringifyReduction(op.getReduction())).call(op);
   }
 

@@ -33,9 +33,10 @@ void buildSimplifyPipeline(OpPassManager &pm, const CompileOptions &options) {
   pm.addPass(createCSEPass());
   // Once products name their transposed side; gradients of the whole are not the sum of the parts'.
   addOptional(pm, options, createRegroupAttention());
-  if (options.device == kernels::Device::Cuda) { // a launch each; on a CPU all of them are 1 % of a step
+  if (options.device == kernels::Device::Cuda) { // on a CPU what they save is 1 % of a step
     addOptional(pm, options, createFoldHeadTransposes());
     addOptional(pm, options, createPackHeads());
+    addOptional(pm, options, createPadVocabulary());
   }
   addOptional(pm, options, createRegroupRmsNorm());
   pm.addPass(createVerifySimpleForm());

@@ -68,7 +68,7 @@ DS_GRADIENT(CrossEntropyOp) {
     return emitOpError("has no gradient through its log-sum-exp");
   ImplicitLocOpBuilder b(getLoc(), plain);
   if (needed[0])
-    out[0] = CrossEntropyGradOp::create(b, getLogits(), getLabels(), getLse(), gradients[0], getIgnoreIndex(),
-                                        getReduction());
+    out[0] = CrossEntropyGradOp::create(b, getLogits(), getLabels(), getLse(), gradients[0], getIgnoreIndexAttr(),
+                                        getReductionAttr(), getClassesAttr());
   return success();
 }

@@ -17,16 +17,18 @@ def Train_CrossEntropyOp : Train_PureOp<"cross_entropy", [DeclareOpInterfaceMeth
   let description = [{
     `loss = reduce(lse[n] - logits[n, label[n]])` over the rows whose label is not `ignore_index`; `mean` divides by their
     number. `lse` is the log of the sum of exponentials of each row, kept for the gradient. Of logits in 16 bits both are f32. Cf.
-    torch.nn.functional.cross_entropy. A label out of range stops the run with a message.
+    torch.nn.functional.cross_entropy. A label out of range stops the run with a message. With `classes` only so many columns are
+    classes; those behind them, which `ds-pad-vocabulary` made, count nowhere.
 
     **Constraints**
     - (cross_entropy_c1) `logits` is [N, C], `labels` [N].
+    - (cross_entropy_c2) `classes` is 1 to C.
   }];
   let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, I64Attr:$ignore_index,
-                       Train_ReductionAttr:$reduction);
+                       Train_ReductionAttr:$reduction, OptionalAttr<I64Attr>:$classes);
   let results = (outs Train_FloatTensor:$loss, Train_FloatTensor:$lse);
   let assemblyFormat = [{
-    $reduction $logits `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)
+    $reduction $logits `,` $labels `ignore` $ignore_index (`classes` $classes^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -34,16 +36,18 @@ def Train_CrossEntropyGradOp : Train_PureOp<"cross_entropy_grad"> {
   let summary = "the gradient of cross_entropy's logits";
   let description = [{
     `dlogits[n, c] = gradient * weight[n] * (exp(logits[n, c] - lse[n]) - (c == label[n]))`, weight 0 for ignored rows, else
-    1 or 1 / count.
+    1 or 1 / count. With `classes` the columns behind them are 0.
 
     **Constraints**
     - (cross_entropy_grad_c1) `logits` is [N, C], `labels` and `lse` [N], `gradient` a scalar.
+    - (cross_entropy_grad_c2) `classes` is 1 to C.
   }];
   let arguments = (ins Train_FloatTensor:$logits, Train_IndexTensor:$labels, Train_FloatTensor:$lse,
-                       Train_FloatTensor:$gradient, I64Attr:$ignore_index, Train_ReductionAttr:$reduction);
+                       Train_FloatTensor:$gradient, I64Attr:$ignore_index, Train_ReductionAttr:$reduction,
+                       OptionalAttr<I64Attr>:$classes);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = [{
-    $reduction $logits `,` $labels `,` $lse `,` $gradient `ignore` $ignore_index attr-dict
+    $reduction $logits `,` $labels `,` $lse `,` $gradient `ignore` $ignore_index (`classes` $classes^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

@@ -330,11 +330,21 @@ LogicalResult UniformOp::inferReturnTypes(MLIRContext *, Where location, Adaptor
 
 //===-- losses -------------------------------------------------------------------===//
 
+/// Padding lies behind the classes.
+static LogicalResult checkClasses(Where location, std::optional<uint64_t> classes, RankedTensorType logits) {
+  if (classes && (*classes == 0 || *classes > uint64_t(logits.getDimSize(1))))
+    return emitOptionalError(location, "classes ", *classes, " is not 1 to ", logits.getDimSize(1), ", the columns of ",
+                             logits);
+  return success();
+}
+
 LogicalResult CrossEntropyOp::inferReturnTypes(MLIRContext *, Where location, Adaptor adaptor, Types &types) {
   auto logits = tensor(adaptor.getLogits());
   if (logits.getRank() != 2 || shapeOf(adaptor.getLabels()) != logits.getShape().take_front()) // cross_entropy_c1
     return emitOptionalError(location, "logits ", logits, " must be [N, C] and labels ", adaptor.getLabels().getType(),
                              " [N]");
+  if (failed(checkClasses(location, adaptor.getClasses(), logits))) // cross_entropy_c2
+    return failure();
   RankedTensorType rows = statisticsType(logits).clone(logits.getShape().take_front());
   types.append({rows.clone(ArrayRef<int64_t>{}), rows});
   return success();
@@ -347,6 +357,8 @@ LogicalResult CrossEntropyGradOp::inferReturnTypes(MLIRContext *, Where location
                     tensor(adaptor.getGradient()) == statisticsType(logits).clone(ArrayRef<int64_t>{});
   if (!fits) // cross_entropy_grad_c1
     return emitOptionalError(location, "operands are not those of a cross_entropy of ", logits);
+  if (failed(checkClasses(location, adaptor.getClasses(), logits))) // cross_entropy_grad_c2
+    return failure();
   types.push_back(logits);
   return success();
 }

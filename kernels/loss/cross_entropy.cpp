@@ -25,15 +25,16 @@ public:
     int64_t count = 0;
     if (Status status = call_.countLabels("cross_entropy", labels, count); !status.ok())
       return status;
-    const int64_t classes = call_.classes, rows = std::max<int64_t>(1, grain / std::max<int64_t>(classes, 1));
+    const int64_t columns = call_.columns, classes = call_.classes,
+                  rows = std::max<int64_t>(1, grain / std::max<int64_t>(classes, 1));
     parallelFor(context, piecesOf(call_.rows, rows), [&](int64_t piece, int) {
       for (int64_t row = piece * rows; row < std::min((piece + 1) * rows, call_.rows); ++row)
-        lse[row] = T(logSumExp_(logits + row * classes, classes));
+        lse[row] = T(logSumExp_(logits + row * columns, classes));
     });
     double total = 0;
     for (int64_t row = 0; row < call_.rows; ++row)
       if (labels[row] != call_.ignoreIndex)
-        total += double(lse[row]) - double(logits[row * classes + labels[row]]);
+        total += double(lse[row]) - double(logits[row * columns + labels[row]]);
     *static_cast<T *>(operands[2]) = T(call_.mean ? total / double(count) : total);
     return Status::success();
   }

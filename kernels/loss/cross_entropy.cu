@@ -10,12 +10,12 @@ namespace {
 
 template <typename T>
 __global__ void __launch_bounds__(mostRowThreads)
-    rowsKernel(const T *logits, const int64_t *labels, Sum<T> *lses, Sum<T> *losses, int64_t rows, int64_t classes,
-               int64_t ignored, Refuser refuse) {
+    rowsKernel(const T *logits, const int64_t *labels, Sum<T> *lses, Sum<T> *losses, int64_t rows, int64_t columns,
+               int64_t classes, int64_t ignored, Refuser refuse) {
   using S = Sum<T>;
   constexpr int atOnce = 8; // loads in flight
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T *x = logits + row * classes;
+    const T *x = logits + row * columns;
     MaxSum<S> own;
     for (int64_t c = threadIdx.x; c < classes; c += int64_t(blockDim.x) * atOnce) {
       S values[atOnce];
@@ -79,8 +79,8 @@ std::unique_ptr<Kernel> makeCrossEntropy(const Invocation &invocation, const Bui
           auto *losses = static_cast<S *>(workspace.at(operands));
           if (call.rows > 0)
             launch<rowsKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.classes, 8), stream,
-                                  at<const T>(operands, 0), labels, at<S>(operands, 3), losses, call.rows, call.classes,
-                                  call.ignoreIndex, Refuser(context));
+                                  at<const T>(operands, 0), labels, at<S>(operands, 3), losses, call.rows, call.columns,
+                                  call.classes, call.ignoreIndex, Refuser(context));
           launch<lossKernel<S>>(1, mostRowThreads, stream, losses, labels, at<S>(operands, 2), call.rows,
                                 call.ignoreIndex, call.mean);
         },

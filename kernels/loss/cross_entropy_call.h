@@ -7,11 +7,12 @@
 
 namespace ds::kernels {
 
-/// logits [rows, classes], labels [rows], lse [rows].
+/// logits [rows, columns], of which the first are classes and the rest is padding; labels [rows], lse [rows].
 struct CrossEntropyCall {
   explicit CrossEntropyCall(const Call &call)
-      : rows(call.shape("logits")[0]), classes(call.shape("logits")[1]), ignoreIndex(call.integer("ignore_index")),
-        dtype(call.dtype()), mean(call.text("reduction") == "mean") {}
+      : rows(call.shape("logits")[0]), columns(call.shape("logits")[1]),
+        classes(call.has("classes") ? call.integerIn("classes", 1, columns) : columns),
+        ignoreIndex(call.integer("ignore_index")), dtype(call.dtype()), mean(call.text("reduction") == "mean") {}
 
   /// Counts the labels that are not ignored; fails if one of them is no class.
   Status countLabels(const char *kernel, const int64_t *labels, int64_t &count) const noexcept {
@@ -29,7 +30,7 @@ struct CrossEntropyCall {
     return Status::success();
   }
 
-  int64_t rows, classes, ignoreIndex;
+  int64_t rows, columns, classes, ignoreIndex;
   DType dtype;
   bool mean;
 };

@@ -27,18 +27,20 @@ public:
       return status;
     const T dloss = *static_cast<const T *>(operands[3]);
     const T scale = call_.mean ? T(dloss / T(count)) : dloss;
-    const int64_t classes = call_.classes, rows = std::max<int64_t>(1, grain / std::max<int64_t>(classes, 1));
+    const int64_t columns = call_.columns, classes = call_.classes,
+                  rows = std::max<int64_t>(1, grain / std::max<int64_t>(classes, 1));
     parallelFor(context, piecesOf(call_.rows, rows), [&](int64_t piece, int) {
       for (int64_t row = piece * rows; row < std::min((piece + 1) * rows, call_.rows); ++row) {
-        T *dx = dlogits + row * classes;
+        T *dx = dlogits + row * columns;
         if (labels[row] == call_.ignoreIndex) {
-          std::fill_n(dx, classes, T(0));
+          std::fill_n(dx, columns, T(0));
           continue;
         }
         // The label's own entry from its exact difference to 1: softmax - 1 cancels when the model is sure.
-        const T own = T(std::expm1(double(logits[row * classes + labels[row]]) - double(lse[row]))) * scale;
-        softmax_(logits + row * classes, lse[row], scale, dx, classes);
+        const T own = T(std::expm1(double(logits[row * columns + labels[row]]) - double(lse[row]))) * scale;
+        softmax_(logits + row * columns, lse[row], scale, dx, classes);
         dx[labels[row]] = own;
+        std::fill(dx + classes, dx + columns, T(0));
       }
     });
     return Status::success();

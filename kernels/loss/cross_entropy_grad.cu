@@ -23,21 +23,21 @@ __global__ void __launch_bounds__(mostRowThreads)
 template <typename T>
 __global__ void __launch_bounds__(mostRowThreads)
     rowsKernel(const T *logits, const int64_t *labels, const Sum<T> *lses, const Sum<T> *scale, T *dlogits,
-               int64_t rows, int64_t classes, int64_t ignored) {
+               int64_t rows, int64_t columns, int64_t classes, int64_t ignored) {
   using S = Sum<T>;
   constexpr int atOnce = 8; // loads in flight
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t label = labels[row];
     const S lse = lses[row], factor = *scale;
-    for (int64_t c = threadIdx.x; c < classes; c += int64_t(blockDim.x) * atOnce) {
+    for (int64_t c = threadIdx.x; c < columns; c += int64_t(blockDim.x) * atOnce) {
       S values[atOnce];
       for (int j = 0; j < atOnce; ++j)
-        if (const int64_t i = c + int64_t(j) * blockDim.x; i < classes)
-          values[j] = wide(logits[row * classes + i]);
+        if (const int64_t i = c + int64_t(j) * blockDim.x; i < columns)
+          values[j] = wide(logits[row * columns + i]);
       for (int j = 0; j < atOnce; ++j)
-        if (const int64_t i = c + int64_t(j) * blockDim.x; i < classes)
-          dlogits[row * classes + i] =
-              narrow<T>(label == ignored ? S(0) : (std::exp(values[j] - lse) - S(label == i)) * factor);
+        if (const int64_t i = c + int64_t(j) * blockDim.x; i < columns)
+          dlogits[row * columns + i] =
+              narrow<T>(label == ignored || i >= classes ? S(0) : (std::exp(values[j] - lse) - S(label == i)) * factor);
     }
   }
 }
@@ -62,7 +62,7 @@ std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &invocation, const
           if (call.rows > 0)
             launch<rowsKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.classes, 8), stream,
                                   at<const T>(operands, 0), labels, at<const S>(operands, 2), scale, at<T>(operands, 4),
-                                  call.rows, call.classes, call.ignoreIndex);
+                                  call.rows, call.columns, call.classes, call.ignoreIndex);
         },
         labelRefusal("cross_entropy_grad", call));
   });

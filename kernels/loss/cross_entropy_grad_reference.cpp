@@ -21,10 +21,11 @@ public:
       return status;
     const double scale = *static_cast<const T *>(operands[3]) / (call_.mean ? double(count) : 1.0);
     for (int64_t row = 0; row < call_.rows; ++row)
-      for (int64_t c = 0; c < call_.classes; ++c) {
-        const int64_t i = row * call_.classes + c;
+      for (int64_t c = 0; c < call_.columns; ++c) {
+        const int64_t i = row * call_.columns + c;
         const double softmax = std::exp(double(logits[i]) - lse[row]);
-        dlogits[i] = labels[row] == call_.ignoreIndex ? T(0) : T((softmax - (labels[row] == c)) * scale);
+        const bool counts = labels[row] != call_.ignoreIndex && c < call_.classes;
+        dlogits[i] = counts ? T((softmax - (labels[row] == c)) * scale) : T(0);
       }
     return Status::success();
   }

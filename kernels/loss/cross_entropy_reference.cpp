@@ -20,7 +20,7 @@ public:
       return status;
     double total = 0;
     for (int64_t row = 0; row < call_.rows; ++row) {
-      const T *x = logits + row * call_.classes;
+      const T *x = logits + row * call_.columns;
       double maximum = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t c = 0; c < call_.classes; ++c)
         if (!(x[c] <= maximum))

@@ -90,8 +90,7 @@ void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPl
 cublasStatus_t LtProduct::setAddresses(const void *bias, void *aux) noexcept {
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   if (hasBias_)
-    status =
-        cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
+    status = cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias));
   if (hasAux_ && status == CUBLAS_STATUS_SUCCESS)
     status = cublasLtMatmulDescSetAttribute(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux,
                                             sizeof(aux));
@@ -114,9 +113,8 @@ void LtProduct::choose(uint32_t alignment) {
     prefer(name, alignment);
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(), result_.get(),
-                                     result_.get(), made, 1, &found, &count);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(),
+                                                               result_.get(), result_.get(), made, 1, &found, &count);
   if (status == CUBLAS_STATUS_SUCCESS && count == 1 && found.state == CUBLAS_STATUS_SUCCESS)
     algorithm_ = found.algo;
 }

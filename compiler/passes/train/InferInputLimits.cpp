@@ -58,7 +58,8 @@ struct InferInputLimits : ds::impl::InferInputLimitsBase<InferInputLimits> {
       } else if (auto gather = dyn_cast<train::GatherElementsOp>(user); gather && use.getOperandNumber() == 1) {
         narrow(limit, cast<RankedTensorType>(gather.getData().getType()).getDimSize(gather.getAxis()));
       } else if (auto loss = dyn_cast<train::CrossEntropyOp>(user); loss && use.getOperandNumber() == 1) {
-        narrow(limit, cast<RankedTensorType>(loss.getLogits().getType()).getDimSize(1));
+        const int64_t columns = cast<RankedTensorType>(loss.getLogits().getType()).getDimSize(1);
+        narrow(limit, int64_t(loss.getClasses().value_or(uint64_t(columns))));
         limit.ignored = static_cast<int64_t>(loss.getIgnoreIndex());
       } else if (!isa<train::CrossEntropyGradOp, train::GatherGradOp, train::EqualOp>(user)) {
         return false;

@@ -233,6 +233,29 @@ def PackHeads : DsPass<"ds-pack-heads"> {
   }];
 }
 
+def PadVocabulary : DsPass<"ds-pad-vocabulary", ["::ds::train::TrainDialect"]> {
+  let summary = "give logits rows that a GPU's products can take";
+  let description = [{
+    ```mlir
+    func.func @forward(%x: tensor<4x8xf32>, %w: tensor<50257x8xf32>, %y: tensor<4xi64>) -> tensor<f32> {
+      %l = train.matmul %x, %w transposed : (tensor<4x8xf32>, tensor<50257x8xf32>) -> tensor<4x50257xf32>
+      %loss, %lse = train.cross_entropy mean %l, %y ignore -100 : (tensor<4x50257xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+      return %loss : tensor<f32>
+    }
+    // becomes
+    func.func @forward(%x: tensor<4x8xf32>, %w: tensor<50257x8xf32>, %y: tensor<4xi64>) -> tensor<f32> {
+      %p = train.pad %w low [0, 0] high [47, 0] interior [0, 0] with 0.000000e+00 : (tensor<50257x8xf32>) -> tensor<50304x8xf32>
+      %l = train.matmul %x, %p transposed : (tensor<4x8xf32>, tensor<50304x8xf32>) -> tensor<4x50304xf32>
+      %loss, %lse = train.cross_entropy mean %l, %y ignore -100 classes 50257 : (tensor<4x50304xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>)
+      return %loss : tensor<f32>
+    }
+    ```
+    To a multiple of 64, where the number of classes is no multiple of 8 and nothing but one loss reads the logits. The parameter keeps its
+    shape: a file of weights knows nothing of it. For GPUs, whose products of 16 bits want rows at multiples of 16 bytes. Must precede
+    `ds-differentiate`.
+  }];
+}
+
 def RegroupRmsNorm : DsPass<"ds-regroup-rms-norm", ["::ds::train::TrainDialect"]> {
   let summary = "find root mean square norms in what exporters write";
   let description = [{

@@ -19,6 +19,16 @@ Attributes attributesOf(const char *reduction, int64_t ignored = -100) {
   return {{"reduction", std::string(reduction)}, {"ignore_index", ignored}};
 }
 
+/// `rows` without the columns behind `columns`.
+Buffer narrowed(const Buffer &rows, int64_t columns) {
+  Buffer result(type(rows.type.dtype, {rows.type.shape[0], columns}));
+  const size_t bytes = size_t(byteSize(rows.type.dtype)), wide = size_t(rows.type.shape[1]);
+  for (size_t row = 0; row < size_t(rows.type.shape[0]); ++row)
+    std::memcpy(result.data() + row * size_t(columns) * bytes, rows.data() + row * wide * bytes,
+                size_t(columns) * bytes);
+  return result;
+}
+
 TEST(CrossEntropy, LossAndGradient) {
   for (DType dtype : floatTypes)
     for (const char *reduction : {"mean", "sum"})
@@ -36,6 +46,30 @@ TEST(CrossEntropy, LossAndGradient) {
         expectMatchesReference("cross_entropy_grad", {logits, labels, forward[3], dloss, Buffer(type(dtype, shape))},
                                attributesOf(reduction), {4}, {10 * epsilon, 1e-7});
       }
+}
+
+TEST(CrossEntropy, PaddingCountsNowhere) {
+  for (DType dtype : floatTypes)
+    for (const auto &[columns, classes] : {std::pair<int64_t, int64_t>{8, 5}, {64, 1}, {1088, 1025}}) {
+      Random random{uint64_t(classes)};
+      Buffer logits = random.buffer(dtype, {6, columns}, 3); // what is not read may be anything
+      const Buffer labels = randomLabels(random, 6, classes, -100);
+      const Buffer scalar(type(dtype, {})), lse(type(dtype, {6})), few = narrowed(logits, classes);
+      Attributes attributes = attributesOf("sum"), padded = attributes;
+      padded["classes"] = classes;
+      const Tolerance tolerance{2e-6, 2e-6};
+      const std::vector<Buffer> own =
+          expectMatchesReference("cross_entropy", {logits, labels, scalar, lse}, padded, {2, 3}, tolerance);
+      const std::vector<Buffer> plain =
+          expectMatchesReference("cross_entropy", {few, labels, scalar, lse}, attributes, {2, 3}, tolerance);
+      for (size_t operand : {2, 3})
+        EXPECT_EQ(std::memcmp(own[operand].data(), plain[operand].data(), own[operand].bytes()), 0);
+      const std::vector<Buffer> gradient = expectMatchesReference(
+          "cross_entropy_grad", {logits, labels, own[3], own[2], logits}, padded, {4}, {2e-5, 1e-6});
+      for (int64_t i = 0; i < 6 * columns; ++i)
+        if (i % columns >= classes)
+          EXPECT_EQ(gradient[4].at(i), 0);
+    }
 }
 
 TEST(CrossEntropy, AllLabelsIgnored) {
@@ -64,6 +98,10 @@ TEST(CrossEntropy, FailsOnLabelsOutOfRange) {
     const std::string text = "label " + std::to_string(bad) + " at position 1 is out of range [0, 4)";
     const Buffer logits(type(DType::F32, {3, 4})), lse(type(DType::F32, {3})), scalar(type(DType::F32, {}));
     expectFails("cross_entropy", {logits, labels, scalar, lse}, attributesOf("mean"), text);
+    Attributes padded = attributesOf("mean");
+    padded["classes"] = int64_t(4);
+    const Buffer wide(type(DType::F32, {3, 8}));
+    expectFails("cross_entropy", {wide, labels, scalar, lse}, padded, text);
     expectFails("cross_entropy_grad", {logits, labels, lse, scalar, logits}, attributesOf("mean"), text);
   }
 }
@@ -79,6 +117,11 @@ TEST(CrossEntropy, RefusesWrongCalls) {
   expectRefused(with({4, 2}, DType::I64, "mean"), "must have shape [4]");
   expectRefused(with({3, 2}, DType::I32, "mean"), "must be int64, not int32");
   expectRefused(with({3, 2}, DType::I64, "none"), "must be mean or sum, not 'none'");
+  for (int64_t classes : {0, 3}) {
+    Invocation invocation = with({3, 2}, DType::I64, "mean");
+    invocation.attributes["classes"] = classes;
+    expectRefused(invocation, "attribute 'classes'");
+  }
 }
 
 } // namespace

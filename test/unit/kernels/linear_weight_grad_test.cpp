@@ -16,12 +16,10 @@ std::vector<Buffer> operandsOf(Random &random, DType dtype, DType sums, const La
           Buffer(type(sums, {layer.columns}))};
 }
 
-Attributes attributesOf(bool transposed) {
-  return {{"transposed", int64_t(transposed)}, {"pieces", int64_t(1)}};
-}
+Attributes attributesOf(bool transposed) { return {{"transposed", int64_t(transposed)}, {"pieces", int64_t(1)}}; }
 
-constexpr Layer layers[] = {{1, 1, 1},   {5, 3, 7},   {17, 8, 16},    {64, 33, 65},
-                            {0, 3, 5},   {6, 0, 4},   {6, 4, 0},      {700, 24, 40}};
+constexpr Layer layers[] = {{1, 1, 1}, {5, 3, 7}, {17, 8, 16}, {64, 33, 65},
+                            {0, 3, 5}, {6, 0, 4}, {6, 4, 0},   {700, 24, 40}};
 
 TEST(LinearWeightGrad, EveryLayout) {
   for (const Layer &layer : layers)

@@ -155,8 +155,12 @@ def weights_of(attributes, labels):
     return kept / max(kept.sum(), 1) if attributes["reduction"] == "mean" else kept
 
 
+def classes_of(attributes, logits):
+    return logits[:, :attributes["classes"] or None]
+
+
 def cross_entropy(attributes, _, inputs, shapes):
-    logits, labels = inputs
+    logits, labels = classes_of(attributes, inputs[0]), inputs[1]
     top = logits.max(1)
     lse = top + numpy.log(numpy.exp(logits - top[:, None]).sum(1))
     weights, rows = weights_of(attributes, labels), numpy.arange(len(labels))
@@ -165,9 +169,11 @@ def cross_entropy(attributes, _, inputs, shapes):
 
 def cross_entropy_grad(attributes, _, inputs, shapes):
     logits, labels, lse, dloss = inputs
-    weights, p = weights_of(attributes, labels), numpy.exp(logits - lse[:, None])
+    weights, gradient = weights_of(attributes, labels), numpy.zeros_like(logits)
+    p = classes_of(attributes, gradient)
+    p[:] = numpy.exp(classes_of(attributes, logits) - lse[:, None])
     p[numpy.arange(len(labels)), numpy.where(weights > 0, labels, 0)] -= 1
-    return [p * weights[:, None] * dloss]
+    return [gradient * weights[:, None] * dloss]
 
 
 OPAQUE = {"log_softmax": lambda *arguments: [numpy.log(softmax(*arguments)[0])], "layer_norm": row_norm, "rms_norm": row_norm,
