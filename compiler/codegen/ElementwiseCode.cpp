@@ -169,7 +169,7 @@ private:
 
   /// Of an operand's address that multiples of these numbers of elements were added to.
   uint64_t alignmentOf(size_t operand, std::initializer_list<int64_t> steps, DType type) const {
-    uint64_t result = usefulAlignment(alignments_[operand]);
+    uint64_t result = alignments_[operand];
     for (int64_t step : steps)
       result = std::gcd(result, uint64_t(step) * uint64_t(byteSize(type)));
     return result;
@@ -231,9 +231,11 @@ private:
 
 } // namespace
 
-uint64_t usefulAlignment(uint64_t alignment) {
-  constexpr uint64_t most = 16; // bytes of one read or write
-  return alignment == 0 ? most : std::min(most, alignment & (~alignment + 1));
+uint64_t usefulAlignment(const kernels::TensorType &operand, uint64_t alignment) {
+  constexpr uint64_t most = 16;
+  if (elementCount(operand.shape) <= 1)
+    return uint64_t(byteSize(operand.dtype));
+  return alignment == 0 ? most : std::min(most, alignment & (~alignment + 1)); // its greatest power of two
 }
 
 ElementwiseCode elementwiseCode(const kernels::Invocation &invocation, std::span<const uint64_t> alignments,
@@ -247,7 +249,10 @@ ElementwiseCode elementwiseCode(const kernels::Invocation &invocation, std::span
     return code;
   auto module = std::make_unique<llvm::Module>(name, context);
   const ElementwisePlan plan(checked);
-  Writer writer(call, plan, alignments, name, target, *module);
+  std::vector<uint64_t> useful;
+  for (size_t i = 0; i < alignments.size(); ++i)
+    useful.push_back(usefulAlignment(invocation.operands[i], alignments[i]));
+  Writer writer(call, plan, useful, name, target, *module);
   if (!writer.isPossible())
     return code;
   code.blocks = writer.run();

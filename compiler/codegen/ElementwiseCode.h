@@ -36,9 +36,9 @@ struct ElementwiseCode {
   int64_t blocks = 0;                   ///< of blockThreads
 };
 
-/// Bytes at once that make a difference: what addresses that are multiples of `alignment` allow, for each operand.
-/// Calls whose shapes, programs and these are equal have one code.
-uint64_t usefulAlignment(uint64_t alignment);
+/// How many bytes of an operand may be read or written at once where its address is a multiple of `alignment`: 16 at
+/// most. Calls whose programs, shapes and these are equal have one code.
+uint64_t usefulAlignment(const kernels::TensorType &operand, uint64_t alignment);
 
 /// The code of a call whose operands' addresses are multiples of `alignments`, a function `name` in a module of its
 /// own. Null for programs with other types than float32, bfloat16 and bool, without elements, or that keep more values

@@ -73,7 +73,7 @@ std::string ptxOf(llvm::Module &module, std::string_view isa) {
   if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
     throw Error("the back end for PTX writes no assembly");
   passes.run(module);
-  return std::string(text);
+  return std::string(text.substr(text.find(".version"))); // behind LLVM's remark on who wrote it
 }
 
 } // namespace ds::codegen

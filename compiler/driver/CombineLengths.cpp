@@ -42,6 +42,7 @@ public:
       *length.mutable_inputs() = plans_[i].inputs();
       *length.mutable_reference() = plans_[i].reference();
       addConstants(i);
+      addCodes(i);
     }
     for (int r = 0; r < all_.roles_size(); ++r)
       combineRole(r);
@@ -125,6 +126,17 @@ private:
       proto::Variable &added = *all_.add_variables();
       added = variable;
       added.set_name(variable.name() + "@" + std::to_string(sizes_[i]));
+    }
+  }
+
+  /// Calls of two sizes that are alike have one code, and its name is a hash of them.
+  void addCodes(size_t i) {
+    std::vector<uint32_t> &numbers = codes_.emplace_back();
+    for (const proto::DeviceCode &code : plans_[i].codes()) {
+      const auto known = std::ranges::find(all_.codes(), code.name(), &proto::DeviceCode::name);
+      numbers.push_back(uint32_t(known - all_.codes().begin()));
+      if (known == all_.codes().end())
+        *all_.add_codes() = code;
     }
   }
 
@@ -225,6 +237,8 @@ private:
     const proto::Role &from = plans_[i].roles(r);
     proto::Role own;
     plan::Renumbering numbers;
+    if (i < codes_.size())
+      numbers.codes = codes_[i];
     for (const proto::Buffer &buffer : from.buffers()) {
       const bool resident = buffer.scope() == proto::Buffer::PLAN;
       numbers.buffers.push_back(resident ? shared.at(held(i, r, buffer))
@@ -242,7 +256,7 @@ private:
   const std::string &dimension_;
   const std::vector<int64_t> &sizes_;
   std::vector<proto::Plan> plans_;
-  std::vector<std::vector<uint32_t>> variables_; // of each shorter plan: their numbers in all_
+  std::vector<std::vector<uint32_t>> variables_, codes_; // of each shorter plan: their numbers in all_
   proto::Plan all_;
 };
 

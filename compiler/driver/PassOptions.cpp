@@ -172,6 +172,8 @@ CompileOptions ds::driver::compileOptions(const CompileRequest &request, const c
   options.threads = machine.threads;
   options.workspaceBytesPerThread = machine.workspaceBytesPerThread;
   options.alignment = machine.alignment;
+  if (!machine.isa.empty())
+    options.isa = machine.isa;
   options.without = checkedWithout(request.without);
   return options;
 }

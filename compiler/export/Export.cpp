@@ -38,6 +38,17 @@ void Exporter::exportChannels() {
   }
 }
 
+void Exporter::exportCodes() {
+  for (auto code : module_.getOps<plan::CodeOp>()) {
+    codes_[code.getSymNameAttr()] = plan_.codes_size();
+    plan::proto::DeviceCode &message = *plan_.add_codes();
+    message.set_name(code.getSymName().str());
+    message.set_text(code.getText().str());
+    message.set_blocks(code.getBlocks());
+    message.set_threads(code.getThreads());
+  }
+}
+
 /// What ds-schedule-calls says of the stages.
 void Exporter::exportPipeline() {
   for (auto pipeline : module_.getOps<dist::PipelineOp>()) {
@@ -105,6 +116,7 @@ LogicalResult Exporter::run() {
     return failure();
   exportBuckets();
   exportChannels();
+  exportCodes();
   exportPipeline();
   exportInputs();
   if (failed(exportReference()))
@@ -123,6 +135,7 @@ LogicalResult Exporter::runRoles() {
   exportWorld();
   exportBuckets();
   exportChannels();
+  exportCodes();
   return exportEachRole();
 }
 

@@ -85,6 +85,8 @@ LogicalResult Exporter::exportCommand(Operation &op, proto::Command &message) {
       .Case([&](plan::KernelOp kernel) -> LogicalResult {
         exportCommandBase(kernel, message);
         message.mutable_kernel()->set_kernel(kernel.getKernel().str());
+        if (kernel.getCodeAttr())
+          message.mutable_kernel()->set_code(codes_.lookup(kernel.getCodeAttr().getAttr()));
         for (unsigned i = 0; i < kernel.getBuffers().size(); ++i)
           exportOperand(kernel, i, *message.mutable_kernel()->add_operands());
         for (NamedAttribute attribute : kernel.getArguments())

@@ -24,6 +24,7 @@ private:
   llvm::LogicalResult exportEachRole();
   void exportBuckets();
   void exportChannels();
+  void exportCodes();
   void exportPipeline();
   llvm::LogicalResult exportVariables();
   llvm::LogicalResult exportSource(train::VariableOp variable, plan::proto::Source &message);
@@ -44,7 +45,7 @@ private:
   plan::proto::Plan &plan_;
   // Looked up, never iterated.
   llvm::DenseMap<mlir::StringAttr, unsigned> variables_, inputs_;
-  llvm::DenseMap<mlir::StringAttr, unsigned> buckets_, communicators_, channels_;
+  llvm::DenseMap<mlir::StringAttr, unsigned> buckets_, communicators_, channels_, codes_;
   llvm::StringMap<unsigned> files_;
   llvm::DenseMap<mlir::Value, unsigned> values_;        // of the reference program
   llvm::DenseMap<mlir::Operation *, unsigned> members_; // of the role: number among its kind

@@ -57,6 +57,7 @@ struct OffloadOptions {
 
 struct CompileOptions {
   kernels::Device device = kernels::Device::Cpu;
+  std::string isa = "sm_80";        ///< on CUDA: what the device has at least
   bool tf32 = false;                ///< on CUDA, float32 factors of products may be rounded to TF32
   InsertOptimizerOptions optimizer; ///< but for the micro-batches
   std::string narrow;               ///< compute with "bf16" or "f16", state stays f32; "": as the file says
@@ -79,7 +80,7 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 28> optionalPasses = {
+inline constexpr std::array<std::string_view, 29> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-pack-heads",
     "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
     "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates",
@@ -88,7 +89,7 @@ inline constexpr std::array<std::string_view, 28> optionalPasses = {
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",
     // On CUDA.
-    "ds-pad-vocabulary", "ds-fuse-bias-gradients", "ds-choose-captured-programs"};
+    "ds-pad-vocabulary", "ds-fuse-bias-gradients", "ds-choose-captured-programs", "ds-compile-elementwise"};
 
 /// @forward -> the same, smaller: what import leaves to be tidied up.
 void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);

@@ -259,6 +259,9 @@ void buildPlanPipeline(OpPassManager &pm, const CompileOptions &options) {
   // Once it is known what a run executes, and from which arenas.
   if (options.device == kernels::Device::Cuda)
     addOptional(pm, options, createChooseCapturedPrograms());
+  // Where operands lie says how many bytes a thread may read at once.
+  if (options.device == kernels::Device::Cuda)
+    addOptional(pm, options, createCompileElementwise({.isa = options.isa, .alignment = options.alignment}));
   // Export only copies fields from here.
   pm.addPass(createVerifyPlanForm());
 }

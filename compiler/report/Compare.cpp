@@ -102,6 +102,8 @@ Facts worldFacts(const Plan &plan) {
   facts.emplace_back("train batch size", grouped(plan.training().train_batch_size()));
   for (const plan::proto::Program &program : plan.roles(0).programs()) // all roles agree
     facts.emplace_back("program " + program.name(), program.captured() ? "captured" : "command by command");
+  if (const CompiledKernels compiled = compiledKernels(plan); compiled.kernels > 0)
+    facts.emplace_back("compiled kernels", grouped(compiled.kernels) + " in " + grouped(compiled.bytes) + " bytes");
   return facts;
 }
 

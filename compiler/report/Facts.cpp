@@ -44,6 +44,17 @@ WorldSize worldSize(const plan::proto::Plan &plan) {
   return world;
 }
 
+CompiledKernels compiledKernels(const plan::proto::Plan &plan) {
+  CompiledKernels all{.kernels = uint64_t(plan.codes_size())};
+  for (const plan::proto::DeviceCode &code : plan.codes())
+    all.bytes += code.text().size();
+  for (const plan::proto::Role &role : plan.roles())
+    for (const plan::proto::Routine &routine : role.routines())
+      for (const plan::proto::Command &command : routine.commands())
+        all.commands += command.kernel().has_code();
+  return all;
+}
+
 int roleOf(const plan::proto::Plan &plan, uint64_t rank) {
   for (int i = 0; i < plan.roles_size(); ++i)
     for (int k = 0; k + 1 < plan.roles(i).ranks_size(); k += 2)

@@ -17,6 +17,12 @@ struct WorldSize {
 };
 WorldSize worldSize(const plan::proto::Plan &plan);
 
+/// Kernels that the plan carries, the commands of all roles' routines that run them, and the bytes of their text.
+struct CompiledKernels {
+  uint64_t kernels = 0, commands = 0, bytes = 0;
+};
+CompiledKernels compiledKernels(const plan::proto::Plan &plan);
+
 /// The index of the role that a rank belongs to, or -1.
 int roleOf(const plan::proto::Plan &plan, uint64_t rank);
 

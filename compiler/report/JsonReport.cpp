@@ -3,7 +3,9 @@
 // {"format": 1, "model", "ranks", "world", "numerics", "stale", "compiler", "training",
 //  "machine": {"name", "device", "isa" ("": any), "reserve_bytes" (of a rank's device, outside of arenas)},
 //  "captured": names of the programs that a device may record once and launch again,
-//  "ranks_detail": [{"rank", "role", "coords", "same_as" (above 16 ranks: [first, last] pairs of ranks that equal it),
+//  "compiled": {"kernels" that the plan carries, "commands" of all roles' routines that run them, "bytes" of their
+//  text}, "ranks_detail": [{"rank", "role", "coords", "same_as" (above 16 ranks: [first, last] pairs of ranks that
+//  equal it),
 //    "memory": {"device" | "host" | "nvme": {
 //        "arena_bytes"      what is allocated,
 //        "peak_live_bytes"  the sum of bytes alive at the worst instant of any program,
@@ -285,6 +287,11 @@ json configJson(const Plan &plan) {
   return result;
 }
 
+json compiled(const Plan &plan) {
+  const CompiledKernels all = compiledKernels(plan);
+  return {{"kernels", all.kernels}, {"commands", all.commands}, {"bytes", all.bytes}};
+}
+
 /// All roles agree on them.
 json capturedPrograms(const Plan &plan) {
   json names = json::array();
@@ -329,6 +336,7 @@ std::string jsonReport(const Plan &plan, bool allRanks) {
         {"isa", plan.machine().isa()},
         {"reserve_bytes", plan.machine().reserve()}}},
       {"captured", capturedPrograms(plan)},
+      {"compiled", compiled(plan)},
       {"training",
        {{"train_batch_size", plan.training().train_batch_size()},
         {"micro_batch_size", plan.training().micro_batch_size()},

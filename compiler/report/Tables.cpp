@@ -135,6 +135,15 @@ std::string capturedText(const Plan &plan) {
   return text;
 }
 
+/// Kernels that the plan carries, and how many commands of a rank's routines run them.
+std::string compiledText(const Plan &plan) {
+  const CompiledKernels compiled = compiledKernels(plan);
+  if (compiled.kernels == 0)
+    return "";
+  return plural(compiled.kernels, "kernel") + " for " + plural(compiled.commands, "command") + " in " +
+         grouped(compiled.bytes) + " bytes of PTX";
+}
+
 std::string sizesText(const Plan &plan) {
   std::string text;
   for (const uint64_t size : plan::sizesOf(plan))
@@ -176,6 +185,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
     lines.emplace_back("offload", text);
   if (const std::string text = capturedText(plan); !text.empty())
     lines.emplace_back("captured", text);
+  if (const std::string text = compiledText(plan); !text.empty())
+    lines.emplace_back("compiled", text);
   if (plan.machine().reserve() > 0)
     lines.emplace_back("reserve", bytesText(plan.machine().reserve()) +
                                       " of each rank's device, which the machine file keeps for memory outside of "

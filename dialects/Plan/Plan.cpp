@@ -48,6 +48,13 @@ LogicalResult ChannelOp::verify() {
   return success();
 }
 
+LogicalResult CodeOp::verify() {
+  if (int64_t(getBlocks()) < 1 || int64_t(getThreads()) < 1 || int64_t(getThreads()) > 1024) // code_c1
+    return emitOpError() << "has " << int64_t(getBlocks()) << " blocks of " << int64_t(getThreads())
+                         << " threads; there must be blocks, of 1 to 1024 threads";
+  return success();
+}
+
 LogicalResult InputOp::verify() {
   if (!cast<RankedTensorType>(getType()).hasStaticShape()) // input_c1
     return emitOpError() << "must be a static tensor, not " << getType();
@@ -197,7 +204,12 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << getTypes() << "; it reads the first of two and writes the second, of one type";
   return verifyCommand(*this, symbols);
 }
-LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
+LogicalResult KernelOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (getCodeAttr() && (!module || !symbols.lookupSymbolIn<CodeOp>(module, getCodeAttr()))) // kernel_c1
+    return emitOpError() << getCodeAttr() << " is not a plan.code";
+  return verifyCommand(*this, symbols);
+}
 LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
 LogicalResult FeedOp::verifySymbolUses(SymbolTableCollection &symbols) { return verifyCommand(*this, symbols); }
 

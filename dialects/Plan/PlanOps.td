@@ -35,6 +35,24 @@ def Plan_ChannelOp : Plan_Op<"channel", [Symbol]> {
   let hasVerifier = 1;
 }
 
+def Plan_CodeOp : Plan_Op<"code", [Symbol]> {
+  let summary = "a kernel that was compiled for calls of one shape";
+  let description = [{
+    Its entry has the symbol's name. Parameters are the addresses of a command's operands, in their order. `ds-compile-elementwise`
+    makes it.
+
+    ```mlir
+    plan.code @elementwise_48 blocks 3 threads 256 ".version 7.8 ..."
+    ```
+
+    **Constraints**
+    - (code_c1) there are blocks, and threads that a block may have: 1 to 1024.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$blocks, I64Attr:$threads, StrAttr:$text);
+  let assemblyFormat = "$sym_name `blocks` $blocks `threads` $threads $text attr-dict";
+  let hasVerifier = 1;
+}
+
 def Plan_InputOp : Plan_Op<"input"> {
   let summary = "an input of the user's graph, as one micro-batch of one rank sees it";
   let description = [{
@@ -169,7 +187,8 @@ class Plan_Command<string mnemonic, dag extra = (ins)>
                             OptionalAttr<FlatSymbolRefAttr>:$communicator), extra);
 }
 
-def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:$arguments)> {
+def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:$arguments,
+                                            OptionalAttr<FlatSymbolRefAttr>:$code)> {
   let summary = "run a kernel of kernels/Kernels.inc";
   let description = [{
     **Constraints**
@@ -177,9 +196,10 @@ def Plan_KernelOp : Plan_Command<"kernel", (ins StrAttr:$kernel, DictionaryAttr:
     - (command_c2) queue and events are members of the role.
     - (command_c3) each operand is a static tensor that lies within its buffer, on the first rank and on the second.
     - (command_c4) there are no rank strides or one per buffer, none negative; what has any names a communicator.
+    - (kernel_c1) `code` names a plan.code.
   }];
   let assemblyFormat = [{
-    $kernel $arguments `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets
+    $kernel (`code` $code^)? $arguments `(` $buffers `)` `:` $types `access` $accesses `at` $byte_offsets
     (`stride` $rank_strides^)? (`over` $communicator^)? `on` $queue
     (`wait` $waits^ $delays)? (`signal` $signals^)? (`reference` $reference^)? attr-dict
   }];

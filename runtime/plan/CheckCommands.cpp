@@ -103,6 +103,11 @@ void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::
   for (int i = 0; i < kernel.operands_size(); ++i)
     checkComputed(plan, role, command, kernel.operands(i),
                   place + " (" + kernel.kernel() + "), operand " + std::to_string(i));
+  if (kernel.has_code()) {
+    checkIndex(kernel.code(), plan.codes_size(), "code", place);
+    if (kernel.kernel() != "elementwise" || role.queues(int(command.queue())).kind() == proto::Queue::HOST)
+      refuse(place, "it has a code, but only kernel elementwise on a queue of the device may");
+  }
   std::unordered_set<std::string> names;
   for (const proto::Attribute &attribute : kernel.attributes()) {
     checkAttribute(attribute, place);

@@ -1,4 +1,4 @@
-//===- CheckSetup.cpp - machine, world, training, files, roles' ranks -----===//
+//===- CheckSetup.cpp - machine, world, training, files, roles' ranks, codes -----===//
 #include "core/FilePage.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t maxRanks = uint64_t(1) << 20;
 constexpr int mostRoles = 1024; // pairs of roles grow with the square
 constexpr size_t maxConfigBytes = size_t(16) << 20;
+constexpr int mostCodes = 65536;
+constexpr size_t mostTextBytes = size_t(4) << 20;
 
 void checkMachine(const proto::Machine &machine) {
   checkName(machine.name(), "machine");
@@ -163,6 +165,16 @@ void checkRanks(const proto::Plan &plan, uint64_t ranks) {
     refuse("roles", "they cover " + std::to_string(next) + " ranks, but the world has " + std::to_string(ranks));
 }
 
+/// A driver's compiler reads a text up to its first zero byte.
+void checkText(const std::string &text, const std::string &place) {
+  if (text.empty() || text.size() > mostTextBytes)
+    refuse(place, "its text has " + std::to_string(text.size()) + " bytes; it must have 1 to " +
+                      std::to_string(mostTextBytes));
+  for (unsigned char byte : text)
+    if ((byte < 0x20 && byte != '\t' && byte != '\n') || byte >= 0x7F)
+      refuse(place, "its text holds the byte " + std::to_string(byte) + ", which no PTX has");
+}
+
 } // namespace
 
 void checkSetup(const proto::Plan &plan) {
@@ -178,6 +190,23 @@ void checkSetup(const proto::Plan &plan) {
   if (plan.has_nvme())
     checkNvme(plan.nvme());
   checkRanks(plan, ranks);
+}
+
+void checkCodes(const proto::Plan &plan) {
+  if (plan.codes_size() > mostCodes)
+    refuse("codes", "there are " + std::to_string(plan.codes_size()) + ", more than " + std::to_string(mostCodes));
+  if (plan.codes_size() > 0 && plan.machine().device() != "cuda")
+    refuse("codes", "a device " + plan.machine().device() + " runs none; only cuda does");
+  OwnNames names("code");
+  for (int i = 0; i < plan.codes_size(); ++i) {
+    const proto::DeviceCode &code = plan.codes(i);
+    const std::string place = describe("code", i, "");
+    names.add(code.name(), i, place);
+    checkText(code.text(), place);
+    if (code.blocks() == 0 || code.blocks() > uint32_t(INT32_MAX) || code.threads() == 0 || code.threads() > 1024)
+      refuse(place, "it is launched as " + std::to_string(code.blocks()) + " blocks of " +
+                        std::to_string(code.threads()) + " threads; a GPU takes 1 to 2^31 - 1 of 1 to 1024");
+  }
 }
 
 } // namespace ds::plan

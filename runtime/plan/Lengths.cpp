@@ -99,6 +99,12 @@ private:
       change(operand);
   }
 
+  void change(proto::KernelCommand &kernel) const {
+    if (kernel.has_code() && !numbers_.codes.empty())
+      kernel.set_code(numbers_.codes[kernel.code()]);
+    change(*kernel.mutable_operands());
+  }
+
   void change(proto::Command &command) const {
     for (proto::Wait &wait : *command.mutable_waits())
       wait.set_event(wait.event() + numbers_.events);
@@ -108,7 +114,7 @@ private:
       op += numbers_.ops;
     switch (command.kind_case()) {
     case proto::Command::kKernel:
-      return change(*command.mutable_kernel()->mutable_operands());
+      return change(*command.mutable_kernel());
     case proto::Command::kFill:
       return change(*command.mutable_fill()->mutable_target());
     case proto::Command::kCopy:
@@ -140,6 +146,7 @@ private:
 void append(proto::Role &role, proto::Role own, const std::string &suffix, uint32_t inputs, uint32_t ops) {
   Renumbering numbers{.buffers = {},
                       .variables = {},
+                      .codes = {},
                       .events = uint32_t(role.events_size()),
                       .routines = uint32_t(role.routines_size()),
                       .programs = uint32_t(role.programs_size()),

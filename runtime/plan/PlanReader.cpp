@@ -98,6 +98,7 @@ void validateOne(const proto::Plan &plan) {
 } // namespace
 
 void validatePlan(const proto::Plan &plan) {
+  checkCodes(plan);
   validateOne(plan);
   checkLengths(plan);
   for (const proto::Length &length : plan.shorter())

@@ -43,7 +43,8 @@ static DenseI64ArrayAttr referenceOf(Operation *op) {
 
 void CommandWriter::kernel(StringAttr kernel, DictionaryAttr arguments, const CommandOperands &operands,
                            Operation *op) {
-  write<plan::KernelOp>(op->getLoc(), {}, operands, communicatorOf(operands), referenceOf(op), kernel, arguments);
+  write<plan::KernelOp>(op->getLoc(), {}, operands, communicatorOf(operands), referenceOf(op), kernel, arguments,
+                        FlatSymbolRefAttr());
 }
 
 void CommandWriter::fill(const BufferView &view, RankedTensorType type, Location location) {

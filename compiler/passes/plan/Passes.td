@@ -206,6 +206,27 @@ def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
   let options = [Option<"commands", "commands", "int64_t", "65536", "most commands of a run that is recorded">];
 }
 
+def CompileElementwise : DsPass<"ds-compile-elementwise"> {
+  let summary = "compile the programs of elementwise kernels for a GPU";
+  let description = [{
+    ```mlir
+    plan.kernel "elementwise" {constants = array<f64>, program = array<i64: 10, 7, 0, 0, -1>, results = array<i64: 1>} (%a, %b) :
+        [tensor<64xf32>, tensor<64xf32>] access [1, 2] at [0, 0] on @compute
+    // becomes with alignment=256
+    plan.code @elementwise_... blocks 1 threads 256 ".version 7.0...
+    ...
+    plan.kernel "elementwise" code @elementwise_... {...}(%a, %b) ...
+    ```
+    A code is for the shapes, broadcasts, constants and alignments of a call, which offsets of buffers must be there for, and is
+    shared by calls in which these are equal; its name is a hash of them. Programs with other types than float32, bfloat16 and bool, and
+    those that keep more values than a thread has registers, stay the interpreter's, as do kernels on queues of the host. Results
+    have the interpreter's bits but for those of exp, log, tanh and the like, which are some units of the last place
+    off. Switch off to bisect.
+  }];
+  let options = [Option<"isa", "isa", "std::string", "\"sm_80\"", "compute capability that the plan's machine has at least">,
+                 Option<"alignment", "alignment", "int64_t", "1", "of the arenas, bytes; a power of two">];
+}
+
 def VerifyPlanForm : DsPass<"ds-verify-plan-form"> {
   let summary = "check that nothing is left to decide";
   let description = [{

@@ -19,7 +19,7 @@ struct VerifyPlanForm : ds::impl::VerifyPlanFormBase<VerifyPlanForm> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody()) {
       const bool allowed = isa<train::VariableOp, dist::MeshOp, dist::BucketOp, dist::PipelineOp, plan::CommunicatorOp,
-                               plan::ChannelOp, plan::InputOp, plan::RoleOp>(op) ||
+                               plan::ChannelOp, plan::CodeOp, plan::InputOp, plan::RoleOp>(op) ||
                            (isa<ModuleOp>(op) && cast<ModuleOp>(op).getSymName() == referenceModule);
       if (!allowed) {
         op.emitOpError("is left over; ds-allocate-buffers should have lowered it");

@@ -102,6 +102,23 @@ proto::Tail &tail(proto::Plan &plan) {
   return tail;
 }
 
+/// A code, which the kernel does not name yet.
+proto::DeviceCode &code(proto::Plan &plan) {
+  plan.mutable_machine()->set_device("cuda");
+  proto::DeviceCode &code = *plan.add_codes();
+  code.set_name("elementwise_1");
+  code.set_text(".version 7.0\n.target sm_80\n");
+  code.set_blocks(3);
+  code.set_threads(256);
+  return code;
+}
+/// The kernel as one that may name a code.
+proto::KernelCommand &elementwise(proto::Plan &plan) {
+  code(plan);
+  proto::KernelCommand &kernel = *command(plan, 1).mutable_kernel();
+  kernel.set_kernel("elementwise");
+  return kernel;
+}
 proto::Operand &operand(proto::Plan &plan, int i) { return *command(plan, 1).mutable_kernel()->mutable_operands(i); }
 proto::Life &life(proto::Plan &plan) { return *buffer(plan, 1).mutable_lives(0); }
 
@@ -446,6 +463,18 @@ const std::vector<BadPlan> programRules = {
     BAD(CapturedFile, "program step: it is captured, but arena 1 is in space nvme, which the host reads",
         program(p).set_captured(true);
         p.mutable_machine()->set_device("cuda"); inFile(p)),
+    BAD(CodeOnCpu, "codes: a device cpu runs none; only cuda does", code(p); p.mutable_machine()->set_device("cpu")),
+    BAD(CodeName, "code 0: its name is empty or another code has it", code(p).clear_name()),
+    BAD(CodeNameTwice, "code 1: its name is empty or another code has it", code(p); code(p)),
+    BAD(CodeWithoutText, "code 0: its text has 0 bytes; it must have 1 to 4194304", code(p).clear_text()),
+    BAD(CodeText, "code 0: its text holds the byte 0, which no PTX has", code(p).mutable_text()->push_back('\0')),
+    BAD(CodeBlocks, "code 0: it is launched as 0 blocks of 256 threads; a GPU takes 1 to 2^31 - 1 of 1 to 1024",
+        code(p).set_blocks(0)),
+    BAD(CodeThreads, "code 0: it is launched as 3 blocks of 1025 threads", code(p).set_threads(1025)),
+    BAD(CodeIndex, "command 1: it names code 1, but there are 1", elementwise(p).set_code(1)),
+    BAD(CodeOfAnotherKernel, "it has a code, but only kernel elementwise on a queue of the device may",
+        elementwise(p).set_code(0);
+        command(p, 1).mutable_kernel()->set_kernel("sum")),
     BAD(TailOfARecord, "program step: it is captured and has a tail, but a record is launched whole", tail(p);
         p.mutable_machine()->set_device("cuda"); program(p).set_captured(true)),
     BAD(TailIsAll,
@@ -499,6 +528,12 @@ TEST(PlanReader, TakesACapturedProgram) {
   plan.mutable_machine()->set_device("cuda");
   plan.mutable_machine()->set_isa("sm_90");
   program(plan).set_captured(true);
+  EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
+}
+
+TEST(PlanReader, TakesACode) {
+  proto::Plan plan = soundPlan();
+  elementwise(plan).set_code(0);
   EXPECT_EQ(errorOf([&] { plan::validatePlan(plan); }), "no error");
 }
 
