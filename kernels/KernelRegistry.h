@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,12 +35,22 @@ using AttributeValue = std::variant<int64_t, double, std::string, std::vector<in
 /// By name; std::map so that printing has one order.
 using Attributes = std::map<std::string, AttributeValue, std::less<>>;
 
+/// A kernel that the compiler made for the calls of one shape: PTX, whose entry `name` takes the operands' addresses.
+/// The plan that it lies in outlives what is made of it.
+struct DeviceCode {
+  std::string_view name, text;
+  uint32_t blocks = 0, threads = 0;
+
+  bool operator==(const DeviceCode &) const = default;
+};
+
 /// All that is static about one call. Operands stand in the order of Kernels.inc; a workspace, where the plan has
 /// one, is the last operand: bytes (U8, shape [n]).
 struct Invocation {
   std::string kernel;
   std::vector<TensorType> operands;
   Attributes attributes;
+  std::optional<DeviceCode> code = {}; ///< what a device may run instead of its own kernel
 
   bool operator==(const Invocation &) const = default;
 };

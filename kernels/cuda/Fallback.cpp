@@ -29,12 +29,12 @@ bool isNew(const std::string &what) {
 
 } // namespace
 
-void fallBack(const Invocation &invocation, const char *library) {
+void fallBack(const Invocation &invocation, const char *library, const std::string &refusal) {
   ++count;
   const TensorType &first = invocation.operands.front();
   const std::string what = "kernel '" + invocation.kernel + "' in " + std::string(name(first.dtype));
   const std::string why =
-      std::string(library) + " has nothing for it, first for an operand of shape " + toString(first.shape);
+      std::string(library) + " " + refusal + ", first for an operand of shape " + toString(first.shape);
   const char *strict = std::getenv("DS_CUDA_STRICT");
   if (strict && std::string_view(strict) == "1")
     throw Error(what + ": " + why + "; without DS_CUDA_STRICT=1 our own slower kernel runs it");

@@ -3,11 +3,13 @@
 
 #include "kernels/KernelRegistry.h"
 
+#include <string>
+
 namespace ds::kernels::cuda {
 
-/// A kernel is made without `library`, which refuses the call: says so on the standard error, once for a kernel and its
-/// element type; with DS_CUDA_STRICT=1 throws Error. Our own kernel is right and slow.
-void fallBack(const Invocation &invocation, const char *library);
+/// A kernel is made without `library`, which refuses the call as `refusal` says: says so on the standard error, once
+/// for a kernel and its element type; with DS_CUDA_STRICT=1 throws Error. Our own kernel is right and slow.
+void fallBack(const Invocation &invocation, const char *library, const std::string &refusal = "has nothing for it");
 
 /// How often since the start of the process.
 int64_t fallbacks();

@@ -1,7 +1,9 @@
 // elementwise: an interpreter of ElementwiseProgram (elementwise_run.h). A thread takes four elements of a float
 // program through all steps, so that reading memory, not decoding, is what takes time; values that are needed later lie
-// in local memory, which the first-level cache holds.
+// in local memory, which the first-level cache holds. Where the plan carries a kernel that was compiled for the call,
+// that one runs instead (compiler/codegen/ElementwiseCode.h).
 #include "kernels/cuda/Launch.cuh"
+#include "kernels/cuda/LoadedCode.h"
 #include "kernels/cuda/Refuse.cuh"
 #include "kernels/elementwise/elementwise_cuda_run.h"
 
@@ -60,6 +62,10 @@ std::unique_ptr<Kernel> makeSized(const Invocation &invocation, const Elementwis
 
 std::unique_ptr<Kernel> makeElementwise(const Invocation &invocation, const BuildOptions &) {
   const ElementwisePlan plan{Call(invocation)};
+  if (std::shared_ptr<const LoadedCode> code = loadedCode(invocation))
+    return launching(invocation, [code](const CallContext &context, std::span<void *const> operands) {
+      code->launch(streamOf(context), operands);
+    });
   return plan.allFloat ? makeSized<FloatElementwise>(invocation, plan) : makeSized<CellElementwise>(invocation, plan);
 }
 

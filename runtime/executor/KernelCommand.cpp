@@ -24,8 +24,8 @@ namespace {
 class KernelCommand final : public Command {
 public:
   KernelCommand(const CommandContext &context, const plan::proto::KernelCommand &kernel, std::string where)
-      : plan_(kernel), where_(std::move(where)), position_(context.position), caller_(context.caller),
-        build_(context.build), factory_(context.kernels.find(kernel.kernel())),
+      : plan_(context.plan), command_(kernel), where_(std::move(where)), position_(context.position),
+        caller_(context.caller), build_(context.build), factory_(context.kernels.find(kernel.kernel())),
         pointers_(size_t(kernel.operands_size())) {
     if (factory_ == nullptr)
       throw Error(where_ + ": there is no kernel " + kernel.kernel() +
@@ -37,9 +37,9 @@ public:
 
   void initialize() override {
     try {
-      kernel_ = factory_(plan::invocationOf(plan_), build_);
+      kernel_ = factory_(plan::invocationOf(plan_, command_), build_);
     } catch (const Error &error) {
-      throw Error(where_ + " (kernel " + plan_.kernel() + "): " + error.what());
+      throw Error(where_ + " (kernel " + command_.kernel() + "): " + error.what());
     }
   }
 
@@ -60,11 +60,12 @@ public:
 
 private:
   Status named(const Status &status) const noexcept {
-    return Status::failure("rank %u, %s (kernel %s): %s", position_.rank, where_.c_str(), plan_.kernel().c_str(),
+    return Status::failure("rank %u, %s (kernel %s): %s", position_.rank, where_.c_str(), command_.kernel().c_str(),
                            status.message());
   }
 
-  const plan::proto::KernelCommand &plan_;
+  const plan::proto::Plan &plan_;
+  const plan::proto::KernelCommand &command_;
   const std::string where_;
   const plan::RankPosition position_;
   const uint32_t caller_;

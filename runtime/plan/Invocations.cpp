@@ -37,4 +37,13 @@ kernels::Invocation invocationOf(const proto::KernelCommand &kernel) {
   return result;
 }
 
+kernels::Invocation invocationOf(const proto::Plan &plan, const proto::KernelCommand &kernel) {
+  kernels::Invocation result = invocationOf(kernel);
+  if (kernel.has_code()) {
+    const proto::DeviceCode &code = plan.codes(int(kernel.code()));
+    result.code = {.name = code.name(), .text = code.text(), .blocks = code.blocks(), .threads = code.threads()};
+  }
+  return result;
+}
+
 } // namespace ds::plan

@@ -5,11 +5,15 @@
 
 namespace ds::plan::proto {
 class KernelCommand;
-}
+class Plan;
+} // namespace ds::plan::proto
 
 namespace ds::plan {
 
-/// What is static about a kernel's call, as its factory and the kernels' table take it. The plan is a checked one.
+/// What is static about a kernel's call, as the kernels' table takes it. The plan is a checked one.
 kernels::Invocation invocationOf(const proto::KernelCommand &kernel);
+
+/// The same with the code that the plan has for it, as the kernel's factory takes it. `plan` outlives the result.
+kernels::Invocation invocationOf(const proto::Plan &plan, const proto::KernelCommand &kernel);
 
 } // namespace ds::plan

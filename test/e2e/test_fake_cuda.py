@@ -12,6 +12,7 @@ from pipeline_trainer import Cut, trainer  # noqa: F401
 
 DS_RUN = FAKE_CUDA / "ds-run"
 STEPS = 4
+INTERPRETED = ("--without", "ds-compile-elementwise")  # the fake runtime runs no PTX
 WHOLE = Cut(microbatches=2)
 CUTS = {"zero0": Cut(data=2, microbatches=2), "zero2": Cut(data=2, zero=2), "zero3": Cut(data=2, zero=3, microbatches=2),
         "pipe": Cut(stages=2, microbatches=4)}
@@ -74,7 +75,7 @@ def test_losses_are_the_cpus(name, runs):
 
 def test_resnet(runs):
     """Its convolutions are cuDNN's, by the stand-in; DS_CUDA_STRICT=1 makes one that is not an error."""
-    losses, _, stderr = runs.on_cuda("resnet float32", WHOLE, DS_CUDA_STRICT="1")
+    losses, _, stderr = runs.on_cuda("resnet float32", WHOLE, *INTERPRETED, DS_CUDA_STRICT="1")
     assert losses == pytest.approx(runs.on_cpu("resnet float32", WHOLE), rel=1e-4)
     assert graphs(stderr) == STEPS - 1
 
@@ -83,10 +84,21 @@ def test_resnet(runs):
 def test_bf16(name, runs):
     """Attention is cuDNN's, forward and backward; a test of kernels that is ours."""
     options = ("--set", "bf16.enabled=true")
-    losses, weights, stderr = runs.on_cuda(name, WHOLE, *options, DS_CUDA_STRICT="1")
+    losses, weights, stderr = runs.on_cuda(name, WHOLE, *options, *INTERPRETED, DS_CUDA_STRICT="1")
     assert losses == pytest.approx(runs.on_cpu(name, WHOLE, *options), rel=2e-3)
     assert graphs(stderr) == STEPS - 1
-    assert runs.on_cuda(name, WHOLE, *options, DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
+    assert runs.on_cuda(name, WHOLE, *options, *INTERPRETED, DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
+
+
+def test_where_no_ptx_is_taken_the_interpreter_runs(runs):
+    """The fake runtime refuses every text, as a driver that is too old for it. It is said once for a type of operands."""
+    losses, weights, stderr = runs.on_cuda("gpt2", WHOLE)
+    assert (losses, weights) == runs.on_cuda("gpt2", WHOLE, *INTERPRETED)[:2]
+    notes = [line for line in stderr.splitlines() if "the driver does not take its code" in line]
+    assert notes and len(set(notes)) == len(notes) <= 2, stderr
+    assert notes[0].startswith("note: kernel 'elementwise' in "), stderr
+    code, *_, stderr = runs.train("gpt2", WHOLE, DS_CUDA_STRICT="1")
+    assert code != 0 and "the driver does not take its code (a processor in place of a GPU runs no PTX)" in stderr, stderr
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "3", "5"])
