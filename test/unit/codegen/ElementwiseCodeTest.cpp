@@ -1,5 +1,7 @@
 // Compiled programs of `elementwise`, run on the host, against the kernels' reference: the same bits where a step is
-// one rounded operation, a few units of the last place where it is a function.
+// one rounded operation, a few units of the last place where it is a function. Their PTX, emulated, has the host's
+// bits.
+#include "EmulatedCode.h"
 #include "HostCode.h"
 #include "Samples.h"
 #include "core/Error.h"
@@ -37,6 +39,18 @@ Buffer numbers(Random &random, DType dtype, const Shape &shape, bool specials) {
   return buffer;
 }
 
+std::vector<Buffer *> addressesOf(std::vector<Buffer> &operands) {
+  std::vector<Buffer *> addresses;
+  for (Buffer &operand : operands)
+    addresses.push_back(&operand);
+  return addresses;
+}
+
+/// The bits are, but for those of NaNs.
+bool isSame(double got, double want) {
+  return (got == want && std::signbit(got) == std::signbit(want)) || (std::isnan(got) && std::isnan(want));
+}
+
 /// `relative` 0: the same bits, but for those of NaNs.
 void expectReference(std::vector<Buffer> operands, const Program &program, const std::vector<DType> &types,
                      const Shape &shape, uint64_t alignment, double relative) {
@@ -50,15 +64,19 @@ void expectReference(std::vector<Buffer> operands, const Program &program, const
   ASSERT_EQ(code.exists(), elementCount(shape) > 0);
   if (!code.exists())
     return;
-  std::vector<Buffer *> addresses;
-  for (Buffer &operand : operands)
-    addresses.push_back(&operand);
-  code.run(addresses);
+  std::vector<Buffer> emulated = operands;
+  code.run(addressesOf(operands));
+  runPtx(invocation, std::vector<uint64_t>(operands.size(), alignment), addressesOf(emulated));
+  for (size_t r = inputs; r < operands.size(); ++r)
+    for (int64_t i = 0; i < elementCount(shape); ++i)
+      ASSERT_TRUE(isSame(emulated[r].at(i), operands[r].at(i)))
+          << emulated[r].at(i) << " by PTX, " << operands[r].at(i) << " on the host: result " << r - inputs
+          << ", element " << i;
   for (size_t r = inputs; r < operands.size(); ++r) {
     EXPECT_TRUE(operands[r].guardIntact());
     for (int64_t i = 0; i < elementCount(shape); ++i) {
       const double got = operands[r].at(i), want = reference[r].at(i);
-      if ((got == want && std::signbit(got) == std::signbit(want)) || (std::isnan(got) && std::isnan(want)))
+      if (isSame(got, want))
         continue;
       ASSERT_GT(relative, 0) << got << " for " << want << " in result " << r - inputs << ", element " << i;
       ASSERT_NEAR(got, want, relative * std::fabs(want) + 1e-44) << "result " << r - inputs << ", element " << i;
@@ -242,10 +260,7 @@ TEST(ElementwiseCode, GeluAndItsGradient) {
           operands.push_back(random.buffer(operand.dtype, operand.shape));
         std::vector<Buffer> reference = operands;
         ASSERT_TRUE(runKernel(kernels::cpuReferenceKernels(), made.invocation, reference).ok());
-        std::vector<Buffer *> addresses;
-        for (Buffer &operand : operands)
-          addresses.push_back(&operand);
-        HostCode(made.invocation, made.alignments).run(addresses);
+        HostCode(made.invocation, made.alignments).run(addressesOf(operands));
         for (int64_t i = 0; i < elementCount(shape); ++i)
           EXPECT_NEAR(operands.back().at(i), reference.back().at(i), dtype == f32 ? 1e-6 : 0.02);
       }
