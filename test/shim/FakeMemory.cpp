@@ -90,16 +90,6 @@ cudaError_t cudaDriverGetVersion(int *version) {
 }
 cudaError_t cudaRuntimeGetVersion(int *version) { return cudaDriverGetVersion(version); }
 
-cudaError_t cudaLibraryLoadData(cudaLibrary_t *, const void *, cudaJitOption *, void **, unsigned, cudaLibraryOption *,
-                                void **, unsigned) {
-  return told(cudaErrorUnsupportedPtxVersion, "a processor in place of a GPU runs no PTX");
-}
-cudaError_t cudaLibraryGetKernel(cudaKernel_t *, cudaLibrary_t, const char *) { return told(cudaErrorInvalidValue); }
-cudaError_t cudaLibraryUnload(cudaLibrary_t) { return told(cudaErrorInvalidValue); }
-cudaError_t cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, cudaStream_t) {
-  return told(cudaErrorInvalidValue);
-}
-
 cudaError_t cudaGetDeviceCount(int *count) {
   *count = shim::gpus();
   return cudaSuccess;
