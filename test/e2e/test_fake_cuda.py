@@ -9,10 +9,10 @@ import subprocess
 import pytest
 from conftest import FAKE_CUDA
 from pipeline_trainer import Cut, trainer  # noqa: F401
+from plan_files import read_plan, write_plan
 
 DS_RUN = FAKE_CUDA / "ds-run"
 STEPS = 4
-INTERPRETED = ("--without", "ds-compile-elementwise")  # the fake runtime runs no PTX
 WHOLE = Cut(microbatches=2)
 CUTS = {"zero0": Cut(data=2, microbatches=2), "zero2": Cut(data=2, zero=2), "zero3": Cut(data=2, zero=3, microbatches=2),
         "pipe": Cut(stages=2, microbatches=4)}
@@ -45,8 +45,10 @@ class Runs:
 
     def train(self, name, cut, *options, run=(), **environment):
         """The exit code, losses, the bytes of the weights and the standard error. `run`: more of ds-run's arguments."""
+        return self.launch(self.plan(name, cut, "h100x8", *options), name, *run, **environment)
+
+    def launch(self, plan, name, *run, **environment):
         weights, metrics = self.folder / "weights.safetensors", self.folder / "metrics.jsonl"
-        plan = self.plan(name, cut, "h100x8", *options)
         steps = () if "--steps" in run else ("--steps", str(STEPS))
         done = subprocess.run([DS_RUN, plan, "--data", self.trainer.data(name), *steps, "--export", weights,
                                "--metrics", metrics, "--quiet", *run], capture_output=True, text=True, timeout=300,
@@ -75,7 +77,7 @@ def test_losses_are_the_cpus(name, runs):
 
 def test_resnet(runs):
     """Its convolutions are cuDNN's, by the stand-in; DS_CUDA_STRICT=1 makes one that is not an error."""
-    losses, _, stderr = runs.on_cuda("resnet float32", WHOLE, *INTERPRETED, DS_CUDA_STRICT="1")
+    losses, _, stderr = runs.on_cuda("resnet float32", WHOLE, DS_CUDA_STRICT="1")
     assert losses == pytest.approx(runs.on_cpu("resnet float32", WHOLE), rel=1e-4)
     assert graphs(stderr) == STEPS - 1
 
@@ -84,21 +86,36 @@ def test_resnet(runs):
 def test_bf16(name, runs):
     """Attention is cuDNN's, forward and backward; a test of kernels that is ours."""
     options = ("--set", "bf16.enabled=true")
-    losses, weights, stderr = runs.on_cuda(name, WHOLE, *options, *INTERPRETED, DS_CUDA_STRICT="1")
+    losses, weights, stderr = runs.on_cuda(name, WHOLE, *options, DS_CUDA_STRICT="1")
     assert losses == pytest.approx(runs.on_cpu(name, WHOLE, *options), rel=2e-3)
     assert graphs(stderr) == STEPS - 1
-    assert runs.on_cuda(name, WHOLE, *options, *INTERPRETED, DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
+    assert runs.on_cuda(name, WHOLE, *options, DS_FAKE_CUDA_SEED="3")[:2] == (losses, weights)
+
+
+@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true")], ids=["float32", "bf16"])
+def test_compiled_programs_compute_what_the_interpreter_does(options, runs):
+    """tanh, exp and the like are some units of the last place apart."""
+    compiled = runs.on_cuda("gpt2", WHOLE, *options)
+    interpreted = runs.on_cuda("gpt2", WHOLE, *options, "--without", "ds-compile-elementwise")
+    assert compiled[0] == pytest.approx(interpreted[0], rel=2e-3 if options else 1e-5)
+    assert "does not take its code" not in compiled[2]
 
 
 def test_where_no_ptx_is_taken_the_interpreter_runs(runs):
-    """The fake runtime refuses every text, as a driver that is too old for it. It is said once for a type of operands."""
-    losses, weights, stderr = runs.on_cuda("gpt2", WHOLE)
-    assert (losses, weights) == runs.on_cuda("gpt2", WHOLE, *INTERPRETED)[:2]
+    """A driver that is too old for a text. It is said once for a type of operands."""
+    file = runs.plan("gpt2", WHOLE, "h100x8")
+    plan = read_plan(file)
+    for code in plan.codes:
+        code.text = code.text.replace(".version 7.8", ".version 99.0")
+    refused = write_plan(file.with_name("refused.dsplan"), plan)
+    code, losses, weights, stderr = runs.launch(refused, "gpt2")
+    assert code == 0, stderr
+    assert (losses, weights) == runs.on_cuda("gpt2", WHOLE, "--without", "ds-compile-elementwise")[:2]
     notes = [line for line in stderr.splitlines() if "the driver does not take its code" in line]
     assert notes and len(set(notes)) == len(notes) <= 2, stderr
     assert notes[0].startswith("note: kernel 'elementwise' in "), stderr
-    code, *_, stderr = runs.train("gpt2", WHOLE, DS_CUDA_STRICT="1")
-    assert code != 0 and "the driver does not take its code (a processor in place of a GPU runs no PTX)" in stderr, stderr
+    code, *_, stderr = runs.launch(refused, "gpt2", DS_CUDA_STRICT="1")
+    assert code != 0 and "the driver does not take its code (PTX of version 99.0, and the driver knows 9.0)" in stderr, stderr
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "3", "5"])
