@@ -91,11 +91,11 @@ class Compiler:
     def __init__(self, tools, folder):
         self.tools, self.folder = tools, folder
 
-    def __call__(self, model, sizes, ranks=1, stage=0, accumulation=2, **more):
+    def __call__(self, model, sizes, ranks=1, stage=0, accumulation=2, machine=(), **more):
         config = write_config(self.folder / "c.json", MICRO, accumulation, gradient_clipping=1.0,
                               zero_optimization={"stage": stage, "stage3_param_persistence_threshold": 100}, **more)
         plan = self.folder / f"{'-'.join(map(str, sizes))}.dsplan"
-        self.tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "--dim", "seq=" + ",".join(map(str, sizes)), "-o", plan)
+        self.tools("ds-opt", "compile", model, "--config", config, "--ranks", ranks, "--dim", "seq=" + ",".join(map(str, sizes)), "-o", plan, *machine)
         return plan
 
 
@@ -256,6 +256,20 @@ def test_verify_and_ds_audit_look_at_every_size(models, compiler, tools, tmp_pat
     done = tools("ds-opt", "verify", plan, "--model", model, "--config", tmp_path / "c.json")
     assert "all of this holds for seq 16, 32" in done.stdout
     tools(sys.executable, REPOSITORY / "tools/ds-audit/ds-audit", plan, "--orders", 1, "--model", model, "--config", tmp_path / "c.json")
+
+
+def compiled_texts(plan, roles):
+    return [plan.codes[command.kernel.code].text for role in roles for routine in role.routines for command in routine.commands
+            if command.kernel.HasField("code")]
+
+
+def test_kernels_of_a_gpu_are_each_sizes_own(models, compiler):
+    _, model = models(gpt2)
+    gpu = dict(accumulation=1, machine=("--machine", "h100x8"), bf16={"enabled": True})
+    small, large, both = (read_plan(compiler(model, sizes, **gpu)) for sizes in (SIZES[:1], SIZES[1:2], SIZES[:2]))
+    assert compiled_texts(both, both.roles) == compiled_texts(large, large.roles)
+    assert compiled_texts(both, both.shorter[0].roles) == compiled_texts(small, small.roles)
+    assert len(both.codes) == len({code.name for code in (*small.codes, *large.codes)}) > len(large.codes)
 
 
 def tampered(plan, change, path, whole=False):
