@@ -77,18 +77,18 @@ public:
   Writer(const ElementwiseCall &call, const ElementwisePlan &plan, std::span<const uint64_t> alignments,
          const std::string &name, Target target, llvm::Module &module)
       : call_(call), plan_(plan), alignments_(alignments), width_(widthOf(call, plan)), target_(target),
-        b(module.getContext()), lanes_(b, target) {
+        b_(module.getContext()), lanes_(b_, target) {
     const size_t before = target == Target::Host ? 2 : 0;
-    std::vector<llvm::Type *> types(before, b.getInt32Ty());
-    types.resize(before + plan.inputs.size() + plan.results.size(), b.getInt64Ty());
-    function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+    std::vector<llvm::Type *> types(before, b_.getInt32Ty());
+    types.resize(before + plan.inputs.size() + plan.results.size(), b_.getInt64Ty());
+    function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                        llvm::Function::ExternalLinkage, name, module);
     if (target == Target::Gpu) {
       function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
       function_->addFnAttr("nvvm.maxntid", std::to_string(blockThreads));
     }
     // Numbers of elements and of threads, and offsets in elements, fit the type.
-    index_ = plan.elements < int64_t(1) << 31 ? b.getInt32Ty() : b.getInt64Ty();
+    index_ = plan.elements < int64_t(1) << 31 ? b_.getInt32Ty() : b_.getInt64Ty();
   }
 
   bool isPossible() const { return width_ > 0; }
@@ -96,28 +96,28 @@ public:
   /// Writes the function; how many blocks it is for.
   int64_t run() {
     const int64_t groups = plan_.elements / width_, single = plan_.elements % width_;
-    b.SetInsertPoint(block("entry"));
+    b_.SetInsertPoint(block("entry"));
     llvm::Value *thread = threadNumber();
     llvm::BasicBlock *group = block("group"), *rest = block("rest"), *end = block("end");
-    b.CreateCondBr(b.CreateICmpULT(thread, number(groups)), group, rest);
+    b_.CreateCondBr(b_.CreateICmpULT(thread, number(groups)), group, rest);
     if (groups > 0) {
-      b.SetInsertPoint(group);
-      writeElements(b.CreateMul(thread, number(width_), "", /*HasNUW=*/true), width_);
-      b.CreateBr(end);
+      b_.SetInsertPoint(group);
+      writeElements(b_.CreateMul(thread, number(width_), "", /*HasNUW=*/true), width_);
+      b_.CreateBr(end);
     } else {
-      b.SetInsertPoint(group);
-      b.CreateBr(end);
+      b_.SetInsertPoint(group);
+      b_.CreateBr(end);
     }
-    b.SetInsertPoint(rest);
+    b_.SetInsertPoint(rest);
     if (single > 0) {
       llvm::BasicBlock *one = block("one");
-      b.CreateCondBr(b.CreateICmpULT(thread, number(groups + single)), one, end);
-      b.SetInsertPoint(one);
-      writeElements(b.CreateAdd(thread, number(groups * (width_ - 1))), 1);
+      b_.CreateCondBr(b_.CreateICmpULT(thread, number(groups + single)), one, end);
+      b_.SetInsertPoint(one);
+      writeElements(b_.CreateAdd(thread, number(groups * (width_ - 1))), 1);
     }
-    b.CreateBr(end);
-    b.SetInsertPoint(end);
-    b.CreateRetVoid();
+    b_.CreateBr(end);
+    b_.SetInsertPoint(end);
+    b_.CreateRetVoid();
     return (groups + single + blockThreads - 1) / blockThreads;
   }
 
@@ -127,12 +127,12 @@ private:
   std::span<const uint64_t> alignments_;
   const int64_t width_;
   const Target target_;
-  Builder b;
+  Builder b_;
   Lanes lanes_;
   llvm::Function *function_;
   llvm::IntegerType *index_;
 
-  llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(b.getContext(), name, function_); }
+  llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(b_.getContext(), name, function_); }
   llvm::Value *number(int64_t value) { return llvm::ConstantInt::get(index_, uint64_t(value)); }
   llvm::Value *parameter(size_t operand) {
     return function_->getArg(unsigned(operand + (target_ == Target::Host ? 2 : 0)));
@@ -140,16 +140,17 @@ private:
 
   llvm::Value *threadNumber() {
     const auto of = [&](unsigned host, llvm::Intrinsic::ID id) -> llvm::Value * {
-      return target_ == Target::Host ? static_cast<llvm::Value *>(function_->getArg(host)) : b.CreateIntrinsic(id, {});
+      return target_ == Target::Host ? static_cast<llvm::Value *>(function_->getArg(host)) : b_.CreateIntrinsic(id, {});
     };
     llvm::Value *block = of(0, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
     llvm::Value *thread = of(1, llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
-    return b.CreateAdd(b.CreateMul(b.CreateZExt(block, index_), number(blockThreads)), b.CreateZExt(thread, index_));
+    return b_.CreateAdd(b_.CreateMul(b_.CreateZExt(block, index_), number(blockThreads)),
+                        b_.CreateZExt(thread, index_));
   }
 
   /// `count` elements from `first` on, which is a multiple of `count`.
   void writeElements(llvm::Value *first, int64_t count) {
-    ElementwiseSteps steps(call_, b, lanes_, size_t(count), [&](size_t input) { return load(input, first, count); });
+    ElementwiseSteps steps(call_, b_, lanes_, size_t(count), [&](size_t input) { return load(input, first, count); });
     steps.run();
     std::vector<LaneValues> values;
     for (size_t r = 0; r < call_.results.size(); ++r) // inputs that are results are read here, before what follows
@@ -162,9 +163,9 @@ private:
   }
 
   llvm::Value *address(size_t operand, llvm::Value *element, DType type) {
-    llvm::Value *bytes =
-        b.CreateMul(b.CreateZExt(element, b.getInt64Ty()), b.getInt64(uint64_t(byteSize(type))), "", /*HasNUW=*/true);
-    return lanes_.pointer(b.CreateAdd(parameter(operand), bytes));
+    llvm::Value *bytes = b_.CreateMul(b_.CreateZExt(element, b_.getInt64Ty()), b_.getInt64(uint64_t(byteSize(type))),
+                                      "", /*HasNUW=*/true);
+    return lanes_.pointer(b_.CreateAdd(parameter(operand), bytes));
   }
 
   /// Of an operand's address that multiples of these numbers of elements were added to.
@@ -192,7 +193,7 @@ private:
     LaneValues values;
     for (int64_t k = 0; k < count; ++k)
       values.push_back(
-          lanes_.load(address(index, offset(input, b.CreateAdd(first, number(k))), type), type, 1, byteSize(type))[0]);
+          lanes_.load(address(index, offset(input, b_.CreateAdd(first, number(k))), type), type, 1, byteSize(type))[0]);
     return values;
   }
 
@@ -215,14 +216,14 @@ private:
     const auto add = [&](llvm::Value *at, int64_t stride) {
       if (stride == 0)
         return;
-      llvm::Value *part = b.CreateMul(at, number(stride));
-      result = result ? b.CreateAdd(result, part) : part;
+      llvm::Value *part = b_.CreateMul(at, number(stride));
+      result = result ? b_.CreateAdd(result, part) : part;
     };
     for (size_t d = plan_.sizes.size() - 1; d > 0; --d) {
       llvm::Value *size = number(plan_.sizes[d]);
       if (input.strides[d] != 0)
-        add(b.CreateURem(rest, size), input.strides[d]);
-      rest = b.CreateUDiv(rest, size);
+        add(b_.CreateURem(rest, size), input.strides[d]);
+      rest = b_.CreateUDiv(rest, size);
     }
     add(rest, input.strides[0]);
     return result ? result : number(0);

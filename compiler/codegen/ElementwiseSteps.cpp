@@ -65,11 +65,11 @@ Value *ElementwiseSteps::evaluate(const ElementwiseInstruction &instruction, Val
   case ElementwiseOp::Cast:
     return cast(x, instruction.type);
   case ElementwiseOp::Select:
-    return b.CreateSelect(x, y, z);
+    return b_.CreateSelect(x, y, z);
   case ElementwiseOp::Not:
-    return b.CreateNot(x);
+    return b_.CreateNot(x);
   case ElementwiseOp::IsNan:
-    return b.CreateFCmpUNO(x, x);
+    return b_.CreateFCmpUNO(x, x);
   default:
     break;
   }
@@ -80,7 +80,7 @@ Value *ElementwiseSteps::evaluate(const ElementwiseInstruction &instruction, Val
 
 Value *ElementwiseSteps::constant(const ElementwiseInstruction &instruction) {
   if (instruction.type == DType::Bool)
-    return b.getInt1(instruction.constant != 0);
+    return b_.getInt1(instruction.constant != 0);
   const auto wide = float(instruction.constant);
   return model_.number(instruction.type == DType::BF16 ? float(BFloat16(wide)) : wide).value;
 }
@@ -88,49 +88,49 @@ Value *ElementwiseSteps::constant(const ElementwiseInstruction &instruction) {
 Value *ElementwiseSteps::cast(Value *x, DType to) {
   const bool fromBool = x->getType()->isIntegerTy();
   if (to == DType::Bool)
-    return fromBool ? x : b.CreateFCmpUNE(x, model_.number(0).value);
-  return fromBool ? b.CreateSelect(x, model_.number(1).value, model_.number(0).value) : x;
+    return fromBool ? x : b_.CreateFCmpUNE(x, model_.number(0).value);
+  return fromBool ? b_.CreateSelect(x, model_.number(1).value, model_.number(0).value) : x;
 }
 
 Value *ElementwiseSteps::compared(ElementwiseOp op, Value *x, Value *y) {
   if (x->getType()->isIntegerTy()) // bools can be equal alone
-    return b.CreateICmpEQ(x, y);
+    return b_.CreateICmpEQ(x, y);
   switch (op) {
   case ElementwiseOp::Equal:
-    return b.CreateFCmpOEQ(x, y);
+    return b_.CreateFCmpOEQ(x, y);
   case ElementwiseOp::Less:
-    return b.CreateFCmpOLT(x, y);
+    return b_.CreateFCmpOLT(x, y);
   case ElementwiseOp::LessEqual:
-    return b.CreateFCmpOLE(x, y);
+    return b_.CreateFCmpOLE(x, y);
   case ElementwiseOp::Greater:
-    return b.CreateFCmpOGT(x, y);
+    return b_.CreateFCmpOGT(x, y);
   default:
-    return b.CreateFCmpOGE(x, y);
+    return b_.CreateFCmpOGE(x, y);
   }
 }
 
 Value *ElementwiseSteps::binary(const ElementwiseInstruction &instruction, Value *x, Value *y) {
   switch (instruction.op) {
   case ElementwiseOp::Add:
-    return b.CreateFAdd(x, y);
+    return b_.CreateFAdd(x, y);
   case ElementwiseOp::Sub:
-    return b.CreateFSub(x, y);
+    return b_.CreateFSub(x, y);
   case ElementwiseOp::Mul:
-    return b.CreateFMul(x, y);
+    return b_.CreateFMul(x, y);
   case ElementwiseOp::Div:
-    return b.CreateFDiv(x, y);
+    return b_.CreateFDiv(x, y);
   case ElementwiseOp::Pow:
     return power(instruction, model_.of(x), model_.of(y)).value;
   case ElementwiseOp::Max:
-    return b.CreateSelect(b.CreateOr(b.CreateFCmpUNO(x, x), b.CreateFCmpOGT(x, y)), x, y);
+    return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpUNO(x, x), b_.CreateFCmpOGT(x, y)), x, y);
   case ElementwiseOp::Min:
-    return b.CreateSelect(b.CreateOr(b.CreateFCmpUNO(x, x), b.CreateFCmpOLT(x, y)), x, y);
+    return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpUNO(x, x), b_.CreateFCmpOLT(x, y)), x, y);
   case ElementwiseOp::And:
-    return b.CreateAnd(x, y);
+    return b_.CreateAnd(x, y);
   case ElementwiseOp::Or:
-    return b.CreateOr(x, y);
+    return b_.CreateOr(x, y);
   default:
-    return b.CreateXor(x, y);
+    return b_.CreateXor(x, y);
   }
 }
 

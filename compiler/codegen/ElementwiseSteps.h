@@ -16,7 +16,7 @@ public:
   using Load = std::function<LaneValues(size_t input)>;
 
   ElementwiseSteps(const kernels::ElementwiseCall &call, Builder &builder, Lanes &lanes, size_t count, Load load)
-      : call_(call), b(builder), model_(builder), functions_(model_), lanes_(lanes), count_(count),
+      : call_(call), b_(builder), model_(builder), functions_(model_), lanes_(lanes), count_(count),
         load_(std::move(load)), registers_(call.types.size()) {}
 
   void run();
@@ -24,7 +24,7 @@ public:
 
 private:
   const kernels::ElementwiseCall &call_;
-  Builder &b;
+  Builder &b_;
   IrModel model_;
   Functions<IrModel> functions_;
   Lanes &lanes_;

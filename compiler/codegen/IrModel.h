@@ -59,44 +59,44 @@ public:
   using Long = IrLong;
   using Bool = IrBool;
 
-  explicit IrModel(Builder &builder) : b(builder) {}
+  explicit IrModel(Builder &builder) : b_(builder) {}
 
-  Float of(llvm::Value *value) { return {{&b, value}}; }
+  Float of(llvm::Value *value) { return {{&b_, value}}; }
   /// NaNs are those that the GPU makes of any NaN.
   Float number(float value) {
     if (value != value)
       return fromBits(integer(0x7fffffff));
-    return of(llvm::ConstantFP::get(b.getFloatTy(), double(value)));
+    return of(llvm::ConstantFP::get(b_.getFloatTy(), double(value)));
   }
-  Int integer(uint32_t value) { return {{&b, b.getInt32(value)}}; }
-  Long longInteger(uint64_t value) { return {{&b, b.getInt64(value)}}; }
+  Int integer(uint32_t value) { return {{&b_, b_.getInt32(value)}}; }
+  Long longInteger(uint64_t value) { return {{&b_, b_.getInt64(value)}}; }
   Float fma(Float x, Float y, Float z) {
-    return of(b.CreateIntrinsic(llvm::Intrinsic::fma, {b.getFloatTy()}, {x.value, y.value, z.value}));
+    return of(b_.CreateIntrinsic(llvm::Intrinsic::fma, {b_.getFloatTy()}, {x.value, y.value, z.value}));
   }
-  Float unary(llvm::Intrinsic::ID id, Float x) { return of(b.CreateUnaryIntrinsic(id, x.value)); }
+  Float unary(llvm::Intrinsic::ID id, Float x) { return of(b_.CreateUnaryIntrinsic(id, x.value)); }
   Float abs(Float x) { return unary(llvm::Intrinsic::fabs, x); }
   Float floor(Float x) { return unary(llvm::Intrinsic::floor, x); }
   Float withSignOf(Float x, Float y) { // on bits: PTX and other languages disagree on the operands' order
     return fromBits((bits(x) & integer(0x7fffffff)) | (bits(y) & integer(0x80000000)));
   }
-  Int bits(Float x) { return {{&b, b.CreateBitCast(x.value, b.getInt32Ty())}}; }
-  Float fromBits(Int x) { return of(b.CreateBitCast(x.value, b.getFloatTy())); }
-  Float toFloat(Int x) { return of(b.CreateSIToFP(x.value, b.getFloatTy())); }
-  Float toFloat(Long x) { return of(b.CreateSIToFP(x.value, b.getFloatTy())); }
-  Long widen(Int x) { return {{&b, b.CreateZExt(x.value, b.getInt64Ty())}}; }
-  Int narrow(Long x) { return {{&b, b.CreateTrunc(x.value, b.getInt32Ty())}}; }
-  Int shiftRight(Int x, unsigned by) { return {{&b, b.CreateAShr(x.value, by)}}; }
-  Long shiftRight(Long x, unsigned by) { return {{&b, b.CreateLShr(x.value, by)}}; }
-  Bool isNegative(Int x) { return {{&b, b.CreateICmpSLT(x.value, b.getInt32(0))}}; }
-  Bool both(Bool x, Bool y) { return {{&b, b.CreateAnd(x.value, y.value)}}; }
-  Bool either(Bool x, Bool y) { return {{&b, b.CreateOr(x.value, y.value)}}; }
-  Bool negate(Bool x) { return {{&b, b.CreateNot(x.value)}}; }
+  Int bits(Float x) { return {{&b_, b_.CreateBitCast(x.value, b_.getInt32Ty())}}; }
+  Float fromBits(Int x) { return of(b_.CreateBitCast(x.value, b_.getFloatTy())); }
+  Float toFloat(Int x) { return of(b_.CreateSIToFP(x.value, b_.getFloatTy())); }
+  Float toFloat(Long x) { return of(b_.CreateSIToFP(x.value, b_.getFloatTy())); }
+  Long widen(Int x) { return {{&b_, b_.CreateZExt(x.value, b_.getInt64Ty())}}; }
+  Int narrow(Long x) { return {{&b_, b_.CreateTrunc(x.value, b_.getInt32Ty())}}; }
+  Int shiftRight(Int x, unsigned by) { return {{&b_, b_.CreateAShr(x.value, by)}}; }
+  Long shiftRight(Long x, unsigned by) { return {{&b_, b_.CreateLShr(x.value, by)}}; }
+  Bool isNegative(Int x) { return {{&b_, b_.CreateICmpSLT(x.value, b_.getInt32(0))}}; }
+  Bool both(Bool x, Bool y) { return {{&b_, b_.CreateAnd(x.value, y.value)}}; }
+  Bool either(Bool x, Bool y) { return {{&b_, b_.CreateOr(x.value, y.value)}}; }
+  Bool negate(Bool x) { return {{&b_, b_.CreateNot(x.value)}}; }
   template <typename T> T select(Bool condition, T x, T y) {
-    return {{&b, b.CreateSelect(condition.value, x.value, y.value)}};
+    return {{&b_, b_.CreateSelect(condition.value, x.value, y.value)}};
   }
 
 private:
-  Builder &b;
+  Builder &b_;
 };
 
 } // namespace ds::codegen

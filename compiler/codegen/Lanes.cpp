@@ -8,10 +8,12 @@ using llvm::Value;
 
 namespace ds::codegen {
 
-Value *Lanes::pointer(Value *address) { return b.CreateIntToPtr(address, b.getPtrTy(target_ == Target::Gpu ? 1 : 0)); }
+Value *Lanes::pointer(Value *address) {
+  return b_.CreateIntToPtr(address, b_.getPtrTy(target_ == Target::Gpu ? 1 : 0));
+}
 
 Value *Lanes::at(Value *pointer, uint64_t bytes) {
-  return bytes == 0 ? pointer : b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), pointer, bytes);
+  return bytes == 0 ? pointer : b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), pointer, bytes);
 }
 
 /// Words that are read or written at once: 1, 2 or 4.
@@ -28,19 +30,19 @@ LaneValues Lanes::load(Value *from, DType type, size_t count, uint64_t alignment
   llvm::SmallVector<Value *, 8> loaded;
   if (alignment < 4 || count * elementBytes % 4 != 0) { // element by element
     for (size_t k = 0; k < count; ++k) {
-      llvm::Type *bits = b.getIntNTy(unsigned(8 * elementBytes));
-      Value *element = b.CreateAlignedLoad(bits, at(from, k * elementBytes), llvm::Align(elementBytes));
-      loaded.push_back(unpack({b.CreateZExt(element, b.getInt32Ty())}, type)[0]);
+      llvm::Type *bits = b_.getIntNTy(unsigned(8 * elementBytes));
+      Value *element = b_.CreateAlignedLoad(bits, at(from, k * elementBytes), llvm::Align(elementBytes));
+      loaded.push_back(unpack({b_.CreateZExt(element, b_.getInt32Ty())}, type)[0]);
     }
     return loaded;
   }
   const uint64_t once = wordsAtOnce(words, alignment);
   for (uint64_t word = 0; word < words; word += once) {
-    llvm::Type *bits = once == 1 ? static_cast<llvm::Type *>(b.getInt32Ty())
-                                 : llvm::FixedVectorType::get(b.getInt32Ty(), unsigned(once));
-    Value *several = b.CreateAlignedLoad(bits, at(from, 4 * word), llvm::Align(4 * once));
+    llvm::Type *bits = once == 1 ? static_cast<llvm::Type *>(b_.getInt32Ty())
+                                 : llvm::FixedVectorType::get(b_.getInt32Ty(), unsigned(once));
+    Value *several = b_.CreateAlignedLoad(bits, at(from, 4 * word), llvm::Align(4 * once));
     for (uint64_t k = 0; k < once; ++k)
-      loaded.push_back(once == 1 ? several : b.CreateExtractElement(several, k));
+      loaded.push_back(once == 1 ? several : b_.CreateExtractElement(several, k));
   }
   return unpack(loaded, type);
 }
@@ -49,11 +51,11 @@ void Lanes::store(Value *to, DType type, const LaneValues &values, uint64_t alig
   const auto elementBytes = uint64_t(byteSize(type));
   if (alignment < 4 || values.size() * elementBytes % 4 != 0) {
     for (size_t k = 0; k < values.size(); ++k) {
-      llvm::Type *bits = b.getIntNTy(unsigned(8 * elementBytes));
-      Value *element = type == DType::Bool   ? b.CreateZExt(values[k], bits)
+      llvm::Type *bits = b_.getIntNTy(unsigned(8 * elementBytes));
+      Value *element = type == DType::Bool   ? b_.CreateZExt(values[k], bits)
                        : type == DType::BF16 ? narrowed(values[k])
-                                             : b.CreateBitCast(values[k], bits);
-      b.CreateAlignedStore(element, at(to, k * elementBytes), llvm::Align(elementBytes));
+                                             : b_.CreateBitCast(values[k], bits);
+      b_.CreateAlignedStore(element, at(to, k * elementBytes), llvm::Align(elementBytes));
     }
     return;
   }
@@ -62,11 +64,11 @@ void Lanes::store(Value *to, DType type, const LaneValues &values, uint64_t alig
   for (uint64_t word = 0; word < words.size(); word += once) {
     Value *several = words[word];
     if (once > 1) {
-      several = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt32Ty(), unsigned(once)));
+      several = llvm::PoisonValue::get(llvm::FixedVectorType::get(b_.getInt32Ty(), unsigned(once)));
       for (uint64_t k = 0; k < once; ++k)
-        several = b.CreateInsertElement(several, words[word + k], k);
+        several = b_.CreateInsertElement(several, words[word + k], k);
     }
-    b.CreateAlignedStore(several, at(to, 4 * word), llvm::Align(4 * once));
+    b_.CreateAlignedStore(several, at(to, 4 * word), llvm::Align(4 * once));
   }
 }
 
@@ -74,14 +76,14 @@ LaneValues Lanes::unpack(llvm::ArrayRef<Value *> words, DType type) {
   LaneValues values;
   for (Value *word : words)
     if (type == DType::F32) {
-      values.push_back(b.CreateBitCast(word, b.getFloatTy()));
+      values.push_back(b_.CreateBitCast(word, b_.getFloatTy()));
     } else if (type == DType::BF16) {
-      values.push_back(b.CreateBitCast(b.CreateShl(word, 16), b.getFloatTy()));
-      values.push_back(b.CreateBitCast(b.CreateAnd(word, 0xffff0000), b.getFloatTy()));
+      values.push_back(b_.CreateBitCast(b_.CreateShl(word, 16), b_.getFloatTy()));
+      values.push_back(b_.CreateBitCast(b_.CreateAnd(word, 0xffff0000), b_.getFloatTy()));
       words_.try_emplace({values.end()[-2], values.back()}, word);
     } else {
       for (unsigned k = 0; k < 4; ++k)
-        values.push_back(b.CreateICmpNE(b.CreateAnd(word, uint64_t(0xff) << 8 * k), b.getInt32(0)));
+        values.push_back(b_.CreateICmpNE(b_.CreateAnd(word, uint64_t(0xff) << 8 * k), b_.getInt32(0)));
     }
   return values;
 }
@@ -90,15 +92,15 @@ llvm::SmallVector<Value *, 8> Lanes::pack(const LaneValues &values, DType type) 
   llvm::SmallVector<Value *, 8> words;
   if (type == DType::F32)
     for (Value *value : values)
-      words.push_back(b.CreateBitCast(value, b.getInt32Ty()));
+      words.push_back(b_.CreateBitCast(value, b_.getInt32Ty()));
   else if (type == DType::BF16)
     for (size_t k = 0; k < values.size(); k += 2)
       words.push_back(pair(values[k], values[k + 1]));
   else
     for (size_t k = 0; k < values.size(); k += 4) {
-      Value *word = b.CreateZExt(values[k], b.getInt32Ty());
+      Value *word = b_.CreateZExt(values[k], b_.getInt32Ty());
       for (unsigned i = 1; i < 4; ++i)
-        word = b.CreateOr(word, b.CreateShl(b.CreateZExt(values[k + i], b.getInt32Ty()), 8 * i));
+        word = b_.CreateOr(word, b_.CreateShl(b_.CreateZExt(values[k + i], b_.getInt32Ty()), 8 * i));
       words.push_back(word);
     }
   return words;
@@ -109,7 +111,7 @@ LaneValues Lanes::rounded(const LaneValues &values) {
   for (size_t k = 0; k + 1 < values.size(); k += 2)
     result.append(unpack({pair(values[k], values[k + 1])}, DType::BF16));
   if (values.size() % 2 != 0)
-    result.push_back(unpack({b.CreateZExt(narrowed(values.back()), b.getInt32Ty())}, DType::BF16)[0]);
+    result.push_back(unpack({b_.CreateZExt(narrowed(values.back()), b_.getInt32Ty())}, DType::BF16)[0]);
   return result;
 }
 
@@ -117,23 +119,23 @@ Value *Lanes::pair(Value *low, Value *high) {
   if (Value *word = words_.lookup({low, high}))
     return word;
   if (target_ == Target::Host)
-    return b.CreateOr(hostBits(low), b.CreateShl(hostBits(high), 16));
-  return b.CreateBitCast(b.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {high, low}), b.getInt32Ty());
+    return b_.CreateOr(hostBits(low), b_.CreateShl(hostBits(high), 16));
+  return b_.CreateBitCast(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {high, low}), b_.getInt32Ty());
 }
 
 Value *Lanes::narrowed(Value *value) {
   if (target_ == Target::Host)
-    return b.CreateTrunc(hostBits(value), b.getInt16Ty());
-  return b.CreateBitCast(b.CreateIntrinsic(llvm::Intrinsic::nvvm_f2bf16_rn, {value}), b.getInt16Ty());
+    return b_.CreateTrunc(hostBits(value), b_.getInt16Ty());
+  return b_.CreateBitCast(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2bf16_rn, {value}), b_.getInt16Ty());
 }
 
 /// As kernels/BFloat16.h, where there is no instruction for it.
 Value *Lanes::hostBits(Value *value) {
-  Value *bits = b.CreateBitCast(value, b.getInt32Ty());
-  Value *odd = b.CreateAnd(b.CreateLShr(bits, 16), 1);
-  Value *nearest = b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(odd, b.getInt32(0x7fff))), 16);
-  Value *quiet = b.CreateOr(b.CreateLShr(bits, 16), 0x40);
-  return b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, nearest);
+  Value *bits = b_.CreateBitCast(value, b_.getInt32Ty());
+  Value *odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
+  Value *nearest = b_.CreateLShr(b_.CreateAdd(bits, b_.CreateAdd(odd, b_.getInt32(0x7fff))), 16);
+  Value *quiet = b_.CreateOr(b_.CreateLShr(bits, 16), 0x40);
+  return b_.CreateSelect(b_.CreateFCmpUNO(value, value), quiet, nearest);
 }
 
 } // namespace ds::codegen

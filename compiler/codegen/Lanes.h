@@ -17,7 +17,7 @@ using LaneValues = llvm::SmallVector<llvm::Value *, 8>;
 
 class Lanes {
 public:
-  Lanes(Builder &builder, Target target) : b(builder), target_(target) {}
+  Lanes(Builder &builder, Target target) : b_(builder), target_(target) {}
 
   /// Memory of the device (global, of PTX), or of the host.
   llvm::Value *pointer(llvm::Value *address);
@@ -30,7 +30,7 @@ public:
   LaneValues rounded(const LaneValues &);
 
 private:
-  Builder &b;
+  Builder &b_;
   Target target_;
   /// The word that two floats of bfloat16 were taken from: they go back into memory as it is.
   llvm::DenseMap<std::pair<llvm::Value *, llvm::Value *>, llvm::Value *> words_;

@@ -6,14 +6,10 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 
-extern "C" {
-void LLVMInitializeX86TargetInfo();
-void LLVMInitializeX86Target();
-void LLVMInitializeX86TargetMC();
-void LLVMInitializeX86AsmPrinter();
-}
+#include <bit>
 
 namespace ds::codegen::test {
 
@@ -64,7 +60,7 @@ void HostCode::run(const std::vector<kernels::test::Buffer *> &operands) const {
   std::vector<uint64_t> addresses;
   for (kernels::test::Buffer *operand : operands)
     addresses.push_back(reinterpret_cast<uint64_t>(operand->data()));
-  const auto function = reinterpret_cast<void (*)(uint32_t, uint32_t, const uint64_t *)>(function_);
+  const auto function = std::bit_cast<void (*)(uint32_t, uint32_t, const uint64_t *)>(function_);
   for (int64_t block = 0; block < blocks_; ++block)
     for (int thread = 0; thread < blockThreads; ++thread)
       function(uint32_t(block), uint32_t(thread), addresses.data());
