@@ -4,6 +4,7 @@
 #include "compiler/check/OverflowRules.h"
 #include "compiler/check/Replay.h"
 #include "compiler/check/meaning/CallRules.h"
+#include "compiler/check/meaning/CodeRules.h"
 #include "compiler/check/meaning/Delays.h"
 #include "compiler/check/meaning/Meaning.h"
 #include "compiler/check/schedule/Layout.h"
@@ -207,14 +208,29 @@ std::optional<Finding> checkOne(const proto::Plan &plan, World world, Unknown *u
   return finding;
 }
 
+/// Once for a plan, since the schedule does not matter to it.
+std::optional<Finding> checkCodes(const proto::Plan &plan) {
+  try {
+    requireCodes(plan);
+    return std::nullopt;
+  } catch (const Mismatch &mismatch) {
+    return Finding{"meaning", mismatch.sentence, {}, {}};
+  }
+}
+
 /// The plan of each size by itself: what all of them share stands in each.
 std::optional<Finding> checkEach(const proto::Plan &plan, World world, Unknown *unknown, auto &&checkIt) {
   const std::vector<uint64_t> sizes = plan::sizesOf(plan);
-  if (sizes.empty())
-    return checkIt(plan, world, unknown);
+  if (sizes.empty()) {
+    std::optional<Finding> finding = checkCodes(plan);
+    return finding ? finding : checkIt(plan, world, unknown);
+  }
   for (const uint64_t size : sizes) {
     Unknown own;
-    std::optional<Finding> finding = checkIt(plan::planOfSize(plan, size), world, &own);
+    const proto::Plan one = plan::planOfSize(plan, size);
+    std::optional<Finding> finding = checkCodes(one);
+    if (!finding)
+      finding = checkIt(one, world, &own);
     if (finding) {
       finding->sentence = plan.dimension() + "=" + std::to_string(size) + ": " + finding->sentence;
       if (size != plan.size())

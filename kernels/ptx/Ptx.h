@@ -58,6 +58,8 @@ inline constexpr uint32_t mostRegisters = 1 << 16; ///< of an entry
 struct Grid {
   uint32_t blocks, threads;
   bool lastFirst = false; ///< the last thread of the last block runs first
+  /// The blocks that run, of those above: [first, end).
+  uint32_t firstBlock = 0, endBlock = UINT32_MAX;
 };
 
 /// Device memory as a kernel sees it. Both may refuse by throwing ds::Error, a sentence such as "reads 4 bytes at 0x10,

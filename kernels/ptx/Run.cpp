@@ -27,9 +27,10 @@ public:
   }
 
   uint64_t run() {
-    const uint64_t threads = uint64_t(grid_.blocks) * grid_.threads;
-    for (uint64_t place = 0; place < threads; ++place) {
-      const uint64_t thread = grid_.lastFirst ? threads - 1 - place : place;
+    const uint64_t first = uint64_t(grid_.firstBlock) * grid_.threads;
+    const uint64_t end = uint64_t(std::min(grid_.blocks, grid_.endBlock)) * grid_.threads;
+    for (uint64_t place = first; place < end; ++place) {
+      const uint64_t thread = grid_.lastFirst ? end - 1 - (place - first) : place;
       begin(uint32_t(thread / grid_.threads), uint32_t(thread % grid_.threads));
       runThread();
     }
