@@ -12,7 +12,8 @@
 
 namespace ds::runtime {
 
-Channels::Channels(const plan::proto::Plan &plan, const plan::proto::Role &role, uint32_t rank, Transport *transport) {
+Channels::Channels(const plan::proto::Plan &plan, const plan::proto::Role &role, uint32_t rank, Transport *transport)
+    : count_(uint32_t(plan.channels_size())) {
   for (const plan::proto::Routine &routine : role.routines())
     for (const plan::proto::Command &command : routine.commands()) {
       if (command.has_send())
@@ -22,12 +23,19 @@ Channels::Channels(const plan::proto::Plan &plan, const plan::proto::Role &role,
     }
   if ((!sending_.empty() || !receiving_.empty()) && transport == nullptr)
     throw Error("the plan has messages, but its ranks were given no way to reach each other");
-  for (uint32_t channel = 0; channel < uint32_t(plan.channels_size()); ++channel) {
+  for (uint32_t channel = 0; channel < count_; ++channel) {
     const std::string &name = plan.channels(int(channel)).name();
     if (const auto end = sending_.find(channel); end != sending_.end())
       end->second = transport->sendingEnd(rank, plan::receiverOf(plan, channel, rank), channel, name);
     if (const auto end = receiving_.find(channel); end != receiving_.end())
       end->second = transport->receivingEnd(plan::senderTo(plan, channel, rank), rank, channel, name);
+  }
+}
+
+Channels::~Channels() {
+  for (uint32_t channel = 0; channel < count_; ++channel) {
+    sending_.erase(channel);
+    receiving_.erase(channel);
   }
 }
 

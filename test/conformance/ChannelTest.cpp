@@ -92,8 +92,7 @@ TEST(Channel, KeepsChannelsInBothDirectionsApart) {
     GTEST_SKIP() << "needs 2 ranks";
   spawn(n, [n](Transport &transport, uint32_t rank) {
     std::list<Workplace> places;
-    std::vector<std::unique_ptr<SendingEnd>> sending;
-    std::vector<std::unique_ptr<ReceivingEnd>> receiving;
+    std::vector<std::shared_ptr<void>> ends; // in the order of channels, in which they are given back
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i + 1 < n; ++i)
       for (uint32_t turn : {0u, 1u}) {
@@ -101,16 +100,18 @@ TEST(Channel, KeepsChannelsInBothDirectionsApart) {
         const std::string name = "line " + std::to_string(channel);
         if (rank == from) {
           Workplace &place = places.emplace_back(rank);
-          SendingEnd &end = *sending.emplace_back(transport.sendingEnd(from, to, channel, name));
-          threads.emplace_back([&place, &end, channel] {
+          const std::shared_ptr<SendingEnd> end = transport.sendingEnd(from, to, channel, name);
+          ends.push_back(end);
+          threads.emplace_back([&place, &end = *end, channel] {
             place.enter();
             sendAll(place, end, channel, 40, channel * 5);
           });
         }
         if (rank == to) {
           Workplace &place = places.emplace_back(rank);
-          ReceivingEnd &end = *receiving.emplace_back(transport.receivingEnd(from, to, channel, name));
-          threads.emplace_back([&place, &end, channel] {
+          const std::shared_ptr<ReceivingEnd> end = transport.receivingEnd(from, to, channel, name);
+          ends.push_back(end);
+          threads.emplace_back([&place, &end = *end, channel] {
             place.enter();
             receiveAll(place, end, channel, 40, channel * 5);
           });
@@ -118,6 +119,8 @@ TEST(Channel, KeepsChannelsInBothDirectionsApart) {
       }
     for (std::thread &thread : threads)
       thread.join();
+    for (std::shared_ptr<void> &end : ends)
+      end.reset();
   });
 }
 
