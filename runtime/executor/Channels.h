@@ -27,7 +27,7 @@ public:
   uint64_t receivedBytes() const noexcept;
 
 private:
-  const uint32_t count_; // of the plan's
+  const uint32_t count_;                                    // of the plan's
   std::map<uint32_t, std::unique_ptr<SendingEnd>> sending_; // by channel
   std::map<uint32_t, std::unique_ptr<ReceivingEnd>> receiving_;
 };

@@ -1,5 +1,4 @@
 // What of device cuda no other device has, over the fake runtime.
-#include "core/Error.h"
 #include "core/Status.h"
 #include "runtime/device/Device.h"
 #include "runtime/device/Event.h"
@@ -95,25 +94,6 @@ TEST_F(FakeCuda, GraphsCanBeTurnedOff) {
   ::setenv("DS_CUDA_GRAPH", "0", 1);
   EXPECT_FALSE(device_->records());
   ::unsetenv("DS_CUDA_GRAPH");
-}
-
-/// In a process of its own, whose first call of CUDA it makes.
-void connectByNccl() {
-  try {
-    (void)loadCuda().makeNccl(nullptr, {});
-  } catch (const Error &error) {
-    std::fputs(error.what(), stderr);
-    std::exit(3);
-  }
-}
-
-TEST(FakeCudaProcess, NcclsKernelsDoNotMeetModulesThatAreLoadedLazily) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  ::unsetenv("CUDA_MODULE_LOADING");
-  EXPECT_EXIT(connectByNccl(), testing::ExitedWithCode(3), "modules are loaded EAGER");
-  ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
-  EXPECT_EXIT(connectByNccl(), testing::ExitedWithCode(3), "modules are loaded LAZY") << "the user's word is the last";
-  ::unsetenv("CUDA_MODULE_LOADING");
 }
 
 } // namespace

@@ -136,7 +136,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     std::vector<shim::NodePointer> after{first};
     for (const size_t before : node.after)
       after.push_back(nodes[before]);
-    nodes.push_back(shim::add(node.work, node.device, after));
+    nodes.push_back(shim::addInTurn(node.work, node.device, std::move(after)));
   }
   nodes.push_back(first);
   ++runtime().graphs;

@@ -4,10 +4,14 @@
 #include "test/shim/Machine.h"
 #include "test/shim/Streams.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace shim {
@@ -17,24 +21,68 @@ namespace {
 thread_local cudaError_t lastError = cudaSuccess;
 thread_local std::string lastSentence; ///< of the last misuse
 
-void run(const Node &node) {
-  if (!node.work || runtime().broken != cudaSuccess)
-    return;
-  for (const void *address : node.work->touched) {
+/// What the work must not touch, in a sentence, or "".
+std::string illegalAddress(const Work &work, int device) {
+  for (const void *address : work.touched) {
     const Allocation *allocation = allocationAt(address);
     if (allocation == nullptr)
       continue; // the host's own memory
     if (allocation->freed)
-      return breakDevices(cudaErrorIllegalAddress, kernelName(node.work->what) + " touches memory that was freed");
-    if (!node.work->onAnyDevice && !canTouch(node.device, *allocation))
-      return breakDevices(cudaErrorIllegalAddress, kernelName(node.work->what) + " on GPU " +
-                                                       std::to_string(node.device) + " touches memory of GPU " +
-                                                       std::to_string(allocation->device) + " without peer access");
+      return kernelName(work.what) + " touches memory that was freed";
+    if (!work.onAnyDevice && !canTouch(device, *allocation))
+      return kernelName(work.what) + " on GPU " + std::to_string(device) + " touches memory of GPU " +
+             std::to_string(allocation->device) + " without peer access";
   }
+  return "";
+}
+
+/// Runs it, unless it says that it may not as yet.
+bool tryRun(const Node &node) {
+  if (!node.work || runtime().broken != cudaSuccess)
+    return true;
+  if (const std::string illegal = illegalAddress(*node.work, node.device); !illegal.empty()) {
+    breakDevices(cudaErrorIllegalAddress, illegal);
+    return true;
+  }
+  if (node.work->mayRun && !node.work->mayRun())
+    return false;
   node.work->run();
   ++runtime().done;
   if (const char *failure = shim::failure())
     breakDevices(cudaErrorLaunchFailure, failure);
+  return true;
+}
+
+/// A kernel that is loaded at its first launch may wait for all that runs on the GPU (CUDA's programming guide, "Lazy
+/// Loading"), so for kernels of NCCL, which wait for another rank, which may wait for this launch.
+bool loadsBesideNccl(const Work &work, int device) {
+  const bool isKernel = !work.onAnyDevice;
+  if (!isKernel || !runtime().loaded.insert(work.what).second || runtime().moduleLoading == "EAGER")
+    return false;
+  return std::ranges::any_of(runtime().turns, [&](const auto &turn) {
+    return turn.second && !turn.second->done && turn.second->device == device;
+  });
+}
+
+/// The last of the nodes that is of the same turn, added to what the next one is behind.
+void addTurn(std::set<size_t> &after, const std::vector<Captured> &nodes, const void *turn) {
+  for (size_t i = nodes.size(); turn != nullptr && i-- > 0;)
+    if (nodes[i].work->turn == turn) {
+      after.insert(i);
+      return;
+    }
+}
+
+cudaError_t capture(CUstream_st &stream, std::shared_ptr<const Work> work) {
+  Capture &capture = *stream.capture;
+  if (capture.invalid)
+    return toldInvalid(capture);
+  if (capture.nodes.size() == 9 && hasFault("capture"))
+    return invalidate(capture, cudaErrorStreamCaptureUnsupported, kernelName(work->what) + " cannot be captured");
+  addTurn(stream.ends, capture.nodes, work->turn);
+  capture.nodes.push_back({std::move(work), stream.device, std::move(stream.ends)});
+  stream.ends = {capture.nodes.size() - 1};
+  return cudaSuccess;
 }
 
 } // namespace
@@ -48,6 +96,10 @@ void breakDevices(cudaError_t error, const std::string &sentence) {
 
 bool canTouch(int device, const Allocation &allocation) {
   return allocation.device < 0 || allocation.device == device || runtime().peers.contains({device, allocation.device});
+}
+
+const std::string &lastSentenceOfThread() {
+  return runtime().broken != cudaSuccess ? runtime().sentence : lastSentence;
 }
 
 uint64_t numberOf(const char *variable, uint64_t otherwise) {
@@ -71,8 +123,6 @@ Runtime::Runtime() : seed(numberOf("DS_FAKE_CUDA_SEED", 2)), random(seed) {
                    size_t(runtime().graphs));
     });
 }
-
-std::string moduleLoading() { return runtime().moduleLoading; }
 
 bool hasFault(const char *name) {
   const char *named = std::getenv("DS_FAKE_CUDA_FAULT");
@@ -107,18 +157,21 @@ void reviveDevices() {
 
 bool runOne() {
   auto &ready = runtime().ready;
-  if (ready.empty())
-    return false;
   const uint64_t seed = runtime().seed;
-  const size_t place = seed == 0 ? ready.size() - 1 : seed == 1 ? 0 : size_t(runtime().random() % ready.size());
-  const NodePointer node = ready[place];
-  ready.erase(ready.begin() + ptrdiff_t(place));
-  run(*node);
-  node->done = true;
-  for (const NodePointer &next : std::exchange(node->next, {}))
-    if (--next->unmet == 0)
-      ready.push_back(next);
-  return true;
+  const size_t drawn = seed > 1 && !ready.empty() ? size_t(runtime().random() % ready.size()) : 0;
+  for (size_t i = 0; i < ready.size(); ++i) { // others where that waits for another process
+    const size_t place = seed == 0 ? ready.size() - 1 - i : (drawn + i) % ready.size();
+    const NodePointer node = ready[place];
+    if (!tryRun(*node))
+      continue;
+    ready.erase(ready.begin() + ptrdiff_t(place));
+    node->done = true;
+    for (const NodePointer &next : std::exchange(node->next, {}))
+      if (--next->unmet == 0)
+        ready.push_back(next);
+    return true;
+  }
+  return false;
 }
 
 NodePointer add(std::shared_ptr<const Work> work, int gpu, const std::vector<NodePointer> &after) {
@@ -133,12 +186,40 @@ NodePointer add(std::shared_ptr<const Work> work, int gpu, const std::vector<Nod
   return node;
 }
 
-void runUntil(const NodePointer &node) {
-  while (node && !node->done && runOne())
-    continue;
+NodePointer addInTurn(const std::shared_ptr<const Work> &work, int gpu, std::vector<NodePointer> after) {
+  if (work->turn == nullptr)
+    return add(work, gpu, after);
+  NodePointer &last = runtime().turns[work->turn];
+  after.push_back(last);
+  return last = add(work, gpu, after);
+}
+
+void runUntil(const NodePointer &node, std::unique_lock<std::mutex> &lock) {
+  while (node && !node->done && !runtime().ready.empty()) {
+    if (runOne())
+      continue;
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    lock.lock();
+  }
+}
+
+void goOnAlone() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    std::thread([] {
+      for (uint64_t seen = 0;; std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+        const std::lock_guard lock(runtime().mutex);
+        for (int left = 64; left > 0 && runtime().calls == seen && runOne(); --left)
+          continue;
+        seen = runtime().calls;
+      }
+    }).detach();
+  });
 }
 
 void runSome() {
+  ++runtime().calls;
   if (runtime().seed > 2 && runtime().seed % 2 == 1)
     for (uint64_t left = runtime().random() % 3; left > 0 && runOne(); --left)
       continue;
@@ -152,24 +233,26 @@ cudaError_t submit(cudaStream_t stream, Work work) {
   const std::lock_guard lock(runtime().mutex);
   if (runtime().broken != cudaSuccess)
     return told(runtime().broken);
-  if (!isLive(stream))
-    return told(cudaErrorInvalidResourceHandle);
-  if (!work.onAnyDevice && stream->device != currentDevice())
+  return isLive(stream) ? giveTo(*stream, std::move(work)) : told(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t giveTo(CUstream_st &stream, Work work) {
+  if (runtime().broken != cudaSuccess)
+    return told(runtime().broken);
+  if (!work.onAnyDevice && stream.device != currentDevice())
     return told(cudaErrorInvalidResourceHandle, kernelName(work.what) + " is launched on a stream of GPU " +
-                                                    std::to_string(stream->device) + " while GPU " +
+                                                    std::to_string(stream.device) + " while GPU " +
                                                     std::to_string(currentDevice()) + " is current");
-  auto shared = std::make_shared<const Work>(std::move(work));
-  if (stream->capture) {
-    if (stream->capture->invalid)
-      return toldInvalid(*stream->capture);
-    if (stream->capture->nodes.size() == 9 && hasFault("capture"))
-      return invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported,
-                        kernelName(shared->what) + " cannot be captured");
-    stream->capture->nodes.push_back({std::move(shared), stream->device, std::move(stream->ends)});
-    stream->ends = {stream->capture->nodes.size() - 1};
-    return cudaSuccess;
+  if (loadsBesideNccl(work, stream.device)) {
+    breakDevices(cudaErrorLaunchFailure,
+                 kernelName(work.what) + " is loaded at its first launch, which may wait for a kernel of NCCL that " +
+                     "waits for another rank; modules are loaded " + runtime().moduleLoading);
+    return told(runtime().broken);
   }
-  stream->tail = add(std::move(shared), stream->device, {stream->tail});
+  auto shared = std::make_shared<const Work>(std::move(work));
+  if (stream.capture)
+    return capture(stream, std::move(shared));
+  stream.tail = addInTurn(shared, stream.device, {stream.tail});
   runSome();
   return cudaSuccess;
 }

@@ -24,9 +24,6 @@ namespace shim {
 /// before a wait.
 void setSchedule(uint64_t seed);
 
-/// CUDA_MODULE_LOADING at the first call of the process, or "lazily".
-std::string moduleLoading();
-
 /// Forgets the errors that ended devices, so that a test may go on after it has seen one.
 void reviveDevices();
 
@@ -35,10 +32,17 @@ struct Work {
   std::function<void()> run;         ///< on the processor
   std::vector<const void *> touched; ///< addresses that must be of live memory when it runs
   bool onAnyDevice = false;          ///< copies may be on streams of any device
+  /// Asked before run(), again and again while it says no; other streams go on meanwhile. None: it may.
+  std::function<bool()> mayRun{};
+  /// Work of one turn runs in the order in which it was given, whatever its streams are.
+  const void *turn = nullptr;
 };
 
 /// Gives the work to a stream, or does it at once where that is null.
 cudaError_t submit(cudaStream_t stream, Work work);
+
+/// From here on streams also go on while the process makes no call, as a GPU does: other processes may wait for it.
+void goOnAlone();
 
 /// Whether all of the bytes are of one allocation of cudaMalloc's or cudaHostAlloc's.
 bool isAllocated(const void *begin, size_t bytes);

@@ -26,18 +26,20 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  const std::lock_guard lock(runtime().mutex);
+  std::unique_lock lock(runtime().mutex);
+  ++runtime().calls;
   if (!shim::isLive(stream))
     return told(cudaErrorInvalidResourceHandle);
   if (stream->capture)
     return shim::invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported,
                             "cudaStreamSynchronize of a stream that is capturing");
-  shim::runUntil(stream->tail);
+  shim::runUntil(shim::NodePointer(stream->tail), lock);
   return told(runtime().broken);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(runtime().mutex);
+  ++runtime().calls;
   if (!shim::isLive(stream))
     return told(cudaErrorInvalidResourceHandle);
   if (stream->capture)

@@ -59,14 +59,16 @@ struct Runtime {
   std::set<cudaEvent_t> events;
   std::vector<std::shared_ptr<Capture>> captures; ///< under way
   std::vector<NodePointer> ready;
+  std::map<const void *, NodePointer> turns; ///< the last of each
+  std::set<std::string> loaded;              ///< kernels that have been launched
   std::set<std::pair<int, int>> peers;
   std::map<cudaLibrary_t, std::shared_ptr<LoadedPtx>> libraries;
   uint64_t seed;
   std::mt19937_64 random;
   cudaError_t broken = cudaSuccess; ///< an error of a kernel or a copy, which ends all devices
   std::string sentence{};
-  std::string moduleLoading; ///< at the first call
-  uint64_t done = 0, graphs = 0;
+  std::string moduleLoading; ///< CUDA_MODULE_LOADING at the first call of the process, or "lazily"
+  uint64_t done = 0, graphs = 0, calls = 0;
 };
 Runtime &runtime();
 /// Whether DS_FAKE_CUDA_FAULT is it.
@@ -92,11 +94,20 @@ bool canTouch(int device, const Allocation &allocation);
 /// An error of a kernel or a copy ends all devices.
 void breakDevices(cudaError_t error, const std::string &sentence);
 NodePointer add(std::shared_ptr<const Work> work, int device, const std::vector<NodePointer> &after);
+/// The same, also behind the last work of the same turn.
+NodePointer addInTurn(const std::shared_ptr<const Work> &work, int device, std::vector<NodePointer> after);
 /// One of those that may run next. False: there is none.
 bool runOne();
-void runUntil(const NodePointer &node);
+/// Gives the mutex away while all that is left waits for other processes.
+void runUntil(const NodePointer &node, std::unique_lock<std::mutex> &lock);
 /// As many as the seed says.
 void runSome();
+/// As submit(), which is for who does not hold the mutex.
+cudaError_t giveTo(CUstream_st &stream, Work work);
+/// All devices end with this error, if it is the first.
+void breakDevices(cudaError_t error, const std::string &sentence);
+/// What the thread's last misuse was.
+const std::string &lastSentenceOfThread();
 /// Where the call may not stand beside a capture that is under way: the error, and that capture is invalid.
 cudaError_t unsafe(const char *call);
 cudaError_t invalidate(Capture &capture, cudaError_t error, const std::string &sentence);

@@ -10,6 +10,7 @@
 #include "test/shim/FakeRuntime.h"
 #include "test/shim/cuda_runtime_api.h"
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -77,6 +78,8 @@ template <typename T> __attribute__((always_inline)) inline T shuffled(unsigned 
 } // namespace shim
 
 #define __syncthreads() shim::barrier()
+
+inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 template <typename T> __attribute__((always_inline)) inline T __shfl_sync(unsigned mask, T value, int source) {
   return shim::shuffled(mask, value, source);

@@ -103,9 +103,12 @@ void NcclConnection::finalize() noexcept {
   for (void *registration : registrations_)
     (void)ncclCommDeregister(communicator_, registration);
   const auto end = Clock::now() + farewellTime;
-  ncclResult_t code = ncclCommFinalize(communicator_);
-  if (code == ncclInProgress)
-    code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
+  ncclResult_t code = ncclInProgress;
+  if (!transport_.stopped()) { // else it may be in the midst of a call, where NCCL does not finalize
+    code = ncclCommFinalize(communicator_);
+    if (code == ncclInProgress)
+      code = awaitNccl(communicator_, [&] { return transport_.stopped() || Clock::now() > end; });
+  }
   (void)(code == ncclSuccess ? ncclCommDestroy(communicator_) : ncclCommAbort(communicator_));
   communicator_ = nullptr;
 }

@@ -1,7 +1,7 @@
 //===- NcclTransportTest.cpp - ranks that talk by NCCL, with a fake one ---===//
 //
-// Each rank is a thread with a transport, a TCP control plane and a stream of its own. What NCCL itself does is only
-// modelled (FakeNccl.cpp); how it is called, waited for, watched and aborted is ours.
+// Each rank is a thread with a transport, a TCP control plane, a GPU and a stream of its own. What NCCL itself does is
+// only modelled (FakeNccl.h); how it is called, waited for, watched and aborted is ours.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/nccl/NcclTransport.h"
@@ -12,13 +12,14 @@
 #include "runtime/comm/Communicator.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/tcp/TcpControlPlane.h"
-#include "test/unit/comm/FakeNccl.h"
-#include "test/unit/comm/LateStream.h"
+#include "test/shim/FakeNccl.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cuda_runtime_api.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <memory>
@@ -36,10 +37,39 @@ using runtime::Collective;
 using runtime::CollectiveKind;
 using runtime::CollectivePart;
 using runtime::Transport;
+using shim::fakeNccl;
 
 constexpr uint32_t ranks = 3;
-using Elements = std::vector<int64_t>;
-using Body = std::function<void(Transport &, uint32_t rank, LateStream &)>;
+// Before the first call of CUDA, as in a run by NCCL.
+[[maybe_unused]] const int environment =
+    ::setenv("DS_FAKE_CUDA_GPUS", "3", 1) + ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+
+/// Memory of the GPU that is current, which the fake lets the host touch.
+template <typename T> struct GpuMemory {
+  using value_type = T;
+  T *allocate(size_t count) {
+    void *memory = nullptr;
+    (void)cudaMalloc(&memory, count * sizeof(T));
+    return static_cast<T *>(memory);
+  }
+  void deallocate(T *memory, size_t) { (void)cudaFree(memory); }
+  bool operator==(const GpuMemory &) const = default;
+};
+using Elements = std::vector<int64_t, GpuMemory<int64_t>>;
+
+class Stream {
+public:
+  Stream() { (void)cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }
+  ~Stream() { (void)cudaStreamDestroy(stream_); }
+  Stream(const Stream &) = delete;
+  Stream &operator=(const Stream &) = delete;
+  void finish() { EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess) << cudaGetErrorString(cudaGetLastError()); }
+  void *get() const { return stream_; }
+
+private:
+  cudaStream_t stream_ = nullptr;
+};
+using Body = std::function<void(Transport &, uint32_t rank, Stream &)>;
 
 std::byte *bytes(Elements &elements) { return reinterpret_cast<std::byte *>(elements.data()); }
 int64_t value(uint32_t rank, uint64_t i) { return int64_t(rank + 1) * 1000 + int64_t(i); }
@@ -52,14 +82,15 @@ uint16_t nextPort() {
 
 /// Runs the body on every rank.
 void onEveryRank(const Body &body) {
-  resetFakeNccl();
+  shim::resetFakeNccl();
   const runtime::StoreAddress address{"127.0.0.1", nextPort()};
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
+      (void)cudaSetDevice(int(rank));
+      Stream stream;
       auto transport =
-          runtime::makeNcclTransport(std::make_unique<runtime::TcpControlPlane>(address, rank, ranks, 30s), /*gpu=*/0);
-      LateStream stream(rank);
+          runtime::makeNcclTransport(std::make_unique<runtime::TcpControlPlane>(address, rank, ranks, 30s), int(rank));
       body(*transport, rank, stream);
     });
   for (std::thread &thread : threads)
@@ -70,17 +101,18 @@ std::unique_ptr<runtime::Communicator> everybody(Transport &transport, uint32_t 
   return transport.communicator(rank, {0, 1, 2}, key);
 }
 
-void run(runtime::Communicator &communicator, LateStream &stream, CollectiveKind kind, const CollectivePart &part) {
-  const Status status = communicator.run({kind, {&part, 1}, "the test", &stream});
+void run(runtime::Communicator &communicator, Stream &stream, CollectiveKind kind, const CollectivePart &part) {
+  const Status status = communicator.run({kind, {&part, 1}, "the test", stream.get()});
   EXPECT_TRUE(status.ok()) << status.message();
   stream.finish();
 }
 
 TEST(NcclTransport, CarriesOutEveryCollective) {
-  onEveryRank([](Transport &transport, uint32_t rank, LateStream &stream) {
+  onEveryRank([](Transport &transport, uint32_t rank, Stream &stream) {
+    Elements all(6); // outlives its registration
     {
       const auto communicator = everybody(transport, rank), other = everybody(transport, rank, 1);
-      Elements all(6), source = {value(rank, 0), value(rank, 1)}, scratch(2);
+      Elements source = {value(rank, 0), value(rank, 1)}, scratch(2);
       run(*communicator, stream, CollectiveKind::AllGather, {bytes(source), bytes(all), 2, DType::I64});
       EXPECT_EQ(all, (Elements{1000, 1001, 2000, 2001, 3000, 3001}));
       run(*other, stream, CollectiveKind::Broadcast, {bytes(source), bytes(source), 2, DType::I64});
@@ -111,7 +143,7 @@ TEST(NcclTransport, CarriesOutEveryCollective) {
 
 /// Both directions between neighbours, ends asked for in the order of keys.
 TEST(NcclTransport, CarriesMessages) {
-  onEveryRank([](Transport &transport, uint32_t rank, LateStream &stream) {
+  onEveryRank([](Transport &transport, uint32_t rank, Stream &stream) {
     {
       std::vector<std::unique_ptr<runtime::SendingEnd>> sending(4);
       std::vector<std::unique_ptr<runtime::ReceivingEnd>> receiving(4);
@@ -126,16 +158,20 @@ TEST(NcclTransport, CarriesMessages) {
         Elements message = {int64_t(key), 7}, got(2);
         if (sending[key]) {
           const std::span<const std::byte> parts[] = {{bytes(message), 8}, {}, {bytes(message) + 8, 8}};
-          EXPECT_TRUE(sending[key]->send(parts, "the test", &stream).ok());
+          EXPECT_TRUE(sending[key]->send(parts, "the test", stream.get()).ok());
           stream.finish();
           EXPECT_EQ(sending[key]->sentBytes(), 16u);
         }
         if (receiving[key]) {
           const std::span<std::byte> parts[] = {{bytes(got), 8}, {}, {bytes(got) + 8, 8}};
-          EXPECT_TRUE(receiving[key]->receive(parts, "the test", &stream).ok());
+          EXPECT_TRUE(receiving[key]->receive(parts, "the test", stream.get()).ok());
           stream.finish();
           EXPECT_EQ(got, message);
         }
+      }
+      for (uint32_t key = 0; key < 4; ++key) { // the two ends leave together
+        sending[key].reset();
+        receiving[key].reset();
       }
     }
     transport.finish();
@@ -159,12 +195,13 @@ std::string awaitStop(Transport &transport) {
 /// NCCL would wait for ever; the streams must come to an end all the same.
 TEST(NcclTransport, EndsTheRunWhenARankDoesNotCome) {
   testing::internal::CaptureStderr();
-  onEveryRank([](Transport &transport, uint32_t rank, LateStream &stream) {
+  onEveryRank([](Transport &transport, uint32_t rank, Stream &stream) {
     const auto communicator = everybody(transport, rank);
-    transport.setTimeout(rank == 0 ? 200ms : 30s);
     Elements source(2), all(6);
     const CollectivePart part{bytes(source), bytes(all), 2, DType::I64};
-    const Collective collective{CollectiveKind::AllGather, {&part, 1}, "h.0", &stream};
+    run(*communicator, stream, CollectiveKind::AllGather, part); // the first one connects, for which hosts meet
+    transport.setTimeout(rank == 0 ? 200ms : 30s);
+    const Collective collective{CollectiveKind::AllGather, {&part, 1}, "h.0", stream.get()};
     if (rank != 2) {
       EXPECT_TRUE(communicator->run(collective).ok()); // enqueued
     }
@@ -178,7 +215,7 @@ TEST(NcclTransport, EndsTheRunWhenARankDoesNotCome) {
   const std::string notes = testing::internal::GetCapturedStderr();
   EXPECT_NE(
       notes.find("note: rank 1 was stopped by another rank's failure; it stands in all_gather of h.0 (ranks 0, 1, "
-                 "2, number 1 there)\n"),
+                 "2, number 2 there)\n"),
       std::string::npos)
       << notes;
   EXPECT_NE(notes.find("note: rank 2 was stopped by another rank's failure; it stands in no collective or message\n"),
@@ -187,7 +224,7 @@ TEST(NcclTransport, EndsTheRunWhenARankDoesNotCome) {
 }
 
 TEST(NcclTransport, EndsTheRunWithAnErrorOfNccl) {
-  onEveryRank([](Transport &transport, uint32_t rank, LateStream &stream) {
+  onEveryRank([](Transport &transport, uint32_t rank, Stream &stream) {
     const auto communicator = everybody(transport, rank);
     EXPECT_FALSE(transport.anyOf(false));
     if (rank == 1)
@@ -198,8 +235,9 @@ TEST(NcclTransport, EndsTheRunWithAnErrorOfNccl) {
 }
 
 TEST(NcclTransport, StopsWithAFailureOfARank) {
-  onEveryRank([](Transport &transport, uint32_t rank, LateStream &stream) {
+  onEveryRank([](Transport &transport, uint32_t rank, Stream &stream) {
     const auto communicator = everybody(transport, rank);
+    EXPECT_FALSE(transport.anyOf(false)); // all have joined
     if (rank == 1)
       transport.stop(Status::failure("rank 1 ran out of luck"));
     EXPECT_EQ(awaitStop(transport), "rank 1 ran out of luck");
@@ -213,7 +251,7 @@ TEST(NcclTransport, StopsWithAFailureOfARank) {
 }
 
 TEST(NcclTransport, RefusesAnOldNccl) {
-  resetFakeNccl();
+  shim::resetFakeNccl();
   fakeNccl().version = 21000;
   EXPECT_THROW((void)runtime::makeNcclTransport(nullptr, 0), Error);
 }
