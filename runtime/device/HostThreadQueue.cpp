@@ -99,12 +99,16 @@ Status HostThreadQueue::carryOut(const Submission &submission) noexcept {
     if (const Status status = awaitEvents(command, reached); !status.ok() || guard_.failed())
       return status;
     const std::unique_lock<std::mutex> mine = turn();
+    if (mine.owns_lock() && guard_.failed())
+      return Status::success(); // who had the turn before has spoilt the recording, and NCCL would fail for good in it
     guard_.moved();
     standing_.begins();
     if (ring_ != nullptr)
       ring_->begins(command.entrances);
     const Status status = command.task->run(submission.call, *this);
     guard_.moved();
+    if (!status.ok() && mine.owns_lock())
+      device_.fail(status); // before the next turn
     if (!status.ok())
       return status;
     standing_.ends();

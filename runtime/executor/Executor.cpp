@@ -69,7 +69,11 @@ Executor::Executor(const plan::proto::Plan &plan, Device &device, const kernels:
     : plan_(plan), role_(plan::roleOfRank(plan, options.rank)), device_(device),
       position_(plan::positionOfRank(plan, options.rank)), storage_(device, plan, options.rank, options.promisedBytes),
       communicators_(plan, role_, options.rank, options.transport),
-      channels_(plan, role_, options.rank, options.transport), recorded_(recordablePrograms(role_, device, options)) {
+      channels_(plan, role_, options.rank, options.transport), transport_(options.transport),
+      recorded_(recordablePrograms(role_, device, options)) {
+  if (std::ranges::any_of(role_.programs(), [](const auto &program) { return program.captured(); }) &&
+      !allProcesses(recorded_.any())) // DS_CUDA_GRAPH=0 on some
+    recorded_.giveUpAll();
   for (int i = 0; i < role_.arenas_size() && options.transport != nullptr; ++i)
     if (const Arena &arena = *storage_.arenas()[size_t(i)]; role_.arenas(i).space() == "device")
       options.transport->registerMemory(position_.rank, {arena.base(), arena.bytes()});
@@ -270,10 +274,7 @@ void Executor::submit(const Run &run) noexcept {
   case RecordedPrograms::Form::Record:
     if (status.ok())
       status = record(program); // its commands stage their data while they are recorded
-    if (status.ok())
-      status = recorded_.run(run.program).launch();
-    else if (plan::worldSize(plan_) == 1) // else the others launch theirs
-      status = enqueueInstead(program, status);
+    status = allProcesses(status.ok()) ? recorded_.run(run.program).launch() : enqueueInstead(program, status);
     break;
   case RecordedPrograms::Form::Launch:
     if (status.ok())
@@ -316,11 +317,18 @@ Status Executor::record(const plan::proto::Program &program) noexcept {
   return device_.failure(); // of a command
 }
 
+/// NCCL wants a collective to be launched from a graph by all ranks or by none.
+bool Executor::allProcesses(bool mine) noexcept {
+  const bool alone = transport_ == nullptr || transport_->localRanks().size() == transport_->ranks();
+  return alone ? mine : !transport_->anyOf(!mine);
+}
+
 Status Executor::enqueueInstead(const plan::proto::Program &program, const Status &why) noexcept {
   if (!device_.failure().ok())
     return why;
-  std::fprintf(stderr, "note: program %s is enqueued command by command, since it could not be recorded: %s\n",
-               program.name().c_str(), why.message());
+  if (!why.ok()) // else another rank says so
+    std::fprintf(stderr, "note: program %s is enqueued command by command, since it could not be recorded: %s\n",
+                 program.name().c_str(), why.message());
   recorded_.giveUp(run_.program);
   resetEvents();
   enqueueCalls(program);

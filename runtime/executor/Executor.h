@@ -124,7 +124,9 @@ private:
   void enqueueCalls(const plan::proto::Program &program, int first, int end) noexcept;
   /// All of them, or those before its tail.
   void enqueueCalls(const plan::proto::Program &program) noexcept;
-  /// After a recording that failed.
+  /// Whether every process of the run says so; ranks that share one meet elsewhere.
+  bool allProcesses(bool mine) noexcept;
+  /// After a recording that failed here or elsewhere; `why`: success, or what failed here.
   Status enqueueInstead(const plan::proto::Program &program, const Status &why) noexcept;
   Status launch(const plan::proto::Program &program) noexcept;
   Status record(const plan::proto::Program &program) noexcept;
@@ -139,6 +141,7 @@ private:
   Storage storage_;
   Communicators communicators_;
   Channels channels_;
+  Transport *const transport_;
   FlightRank *flight_ = nullptr; // of the recorder, or none
   std::vector<Event *> events_;
   std::vector<std::unique_ptr<Command>> commands_;

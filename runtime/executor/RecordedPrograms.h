@@ -3,6 +3,7 @@
 
 #include "runtime/device/RecordedRun.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,17 @@ public:
   void enqueued(uint32_t program) noexcept { states_[program].hasRun = true; }
   void recorded(uint32_t program, std::unique_ptr<RecordedRun> run) noexcept { states_[program].run = std::move(run); }
   /// It cannot be recorded: its runs are enqueued from here on.
-  void giveUp(uint32_t program) noexcept { states_[program].recordable = false; }
+  void giveUp(uint32_t program) noexcept {
+    states_[program].recordable = false;
+    states_[program].run.reset();
+  }
+  void giveUpAll() noexcept {
+    for (uint32_t program = 0; program < states_.size(); ++program)
+      giveUp(program);
+  }
+  bool any() const noexcept {
+    return std::ranges::any_of(states_, [](const State &state) { return state.recordable; });
+  }
   RecordedRun &run(uint32_t program) const noexcept { return *states_[program].run; }
 
 private:

@@ -144,3 +144,18 @@ def test_modules_are_loaded_before_nccls_kernels_run(runs):
 def test_two_ranks_of_one_gpu_are_refused(runs):
     code, _, _, stderr = runs.start(mpirun(2), runs.command("zero0", {}), DS_FAKE_CUDA_GPUS="1")
     assert code != 0 and "shares GPU 0 with another of the 2 processes of this machine, and NCCL wants one for each" in stderr, stderr
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+@pytest.mark.parametrize("variable, why", [("DS_FAKE_CUDA_FAULT=capture", "rank 0"),
+                                           ("DS_FAKE_CUDA_FAULT=graph", "the end of a CUDA graph: CUDA says cudaErrorMemoryAllocation"),
+                                           ("DS_CUDA_GRAPH=0", None)])
+@pytest.mark.parametrize("cut", ["zero3", "pipe"])
+def test_where_one_rank_has_no_graph_none_has(cut, variable, why, seed, runs):
+    """NCCL wants a collective to be launched from a graph by all ranks or by none."""
+    command = on_rank_0(variable, runs.command(cut, OVERLAP))
+    code, losses, weights, stderr = runs.start(mpirun(2), command, DS_FAKE_CUDA_SEED=seed)
+    assert code == 0, stderr
+    assert (losses, weights) == runs.by_mpi(cut, OVERLAP)[:2] and graphs(stderr) == [0, 0]
+    notes = [line for line in stderr.splitlines() if "could not be recorded" in line]
+    assert len(notes) == (1 if why else 0) and (not why or why in notes[0]), stderr

@@ -5,8 +5,8 @@
 #include "test/shim/nccl.h"
 
 #include <cstddef>
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -209,9 +209,11 @@ TEST_F(FakeNcclTest, CarriesOutEveryCollective) {
               "");
     finish();
     EXPECT_EQ(of(1, 0, 4), (Floats{308, 310, 312, 314}));
-    EXPECT_EQ(meet(group(allReduce, [](const Call &c) {
-                return ncclReduce(c.source, c.target + 4, 2, ncclFloat32, ncclSum, 1, c.communicator, c.stream);
-              })),
+    EXPECT_EQ(meet(group(allReduce,
+                         [](const Call &c) {
+                           return ncclReduce(c.source, c.target + 4, 2, ncclFloat32, ncclSum, 1, c.communicator,
+                                             c.stream);
+                         })),
               "");
     finish();
     EXPECT_EQ(of(0, 0, 4), (Floats{300, 302, 304, 306}));
@@ -339,18 +341,17 @@ TEST_F(FakeNcclTest, MembersLeaveTogether) {
 // What members do differently. NCCL hangs or gives wrong numbers.
 
 TEST_F(FakeNcclTest, RefusesOtherCollectives) {
-  clashes("rank 0 is in all_gather of 4 float32, but rank 1 is in all_reduce of 4 float32, group 1 of their communicator",
-          gather, allReduce);
+  clashes(
+      "rank 0 is in all_gather of 4 float32, but rank 1 is in all_reduce of 4 float32, group 1 of their communicator",
+      gather, allReduce);
 }
 TEST_F(FakeNcclTest, RefusesOtherCounts) {
-  clashes("of 3 float32", gather, [](const Call &c) {
-    return ncclAllGather(c.source, c.target, 3, ncclFloat32, c.communicator, c.stream);
-  });
+  clashes("of 3 float32", gather,
+          [](const Call &c) { return ncclAllGather(c.source, c.target, 3, ncclFloat32, c.communicator, c.stream); });
 }
 TEST_F(FakeNcclTest, RefusesOtherTypes) {
-  clashes("of 4 int32", gather, [](const Call &c) {
-    return ncclAllGather(c.source, c.target, 4, ncclInt32, c.communicator, c.stream);
-  });
+  clashes("of 4 int32", gather,
+          [](const Call &c) { return ncclAllGather(c.source, c.target, 4, ncclInt32, c.communicator, c.stream); });
 }
 TEST_F(FakeNcclTest, RefusesOtherRoots) { clashes("with root 1", broadcastFrom(0), broadcastFrom(1)); }
 TEST_F(FakeNcclTest, RefusesGroupsOfOtherLengths) {
@@ -375,7 +376,9 @@ TEST_F(FakeNcclTest, RefusesAGraphBesideDirectCalls) {
   capture(gather, graphs);
   clashes(
       " launches from a graph",
-      [&](const Call &c) { return cudaGraphLaunch(graphs[0], c.stream) == cudaSuccess ? ncclSuccess : ncclInternalError; },
+      [&](const Call &c) {
+        return cudaGraphLaunch(graphs[0], c.stream) == cudaSuccess ? ncclSuccess : ncclInternalError;
+      },
       gather);
 }
 
@@ -401,14 +404,12 @@ TEST_F(FakeNcclTest, RefusesTwoStreamsInAGroup) {
   cudaStream_t other;
   (void)cudaSetDevice(0);
   (void)cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
-  refused(ncclInvalidUsage, "on two streams", group(gather, [&](const Call &c) {
-            return gather({c.communicator, other, c.source, c.target + 8});
-          }));
+  refused(ncclInvalidUsage, "on two streams",
+          group(gather, [&](const Call &c) { return gather({c.communicator, other, c.source, c.target + 8}); }));
 }
 TEST_F(FakeNcclTest, DropsAGroupWithACallThatWasRefused) {
-  refused(ncclInvalidArgument, "is null", group(gather, [](const Call &c) {
-            return gather({c.communicator, c.stream, nullptr, c.target});
-          }));
+  refused(ncclInvalidArgument, "is null",
+          group(gather, [](const Call &c) { return gather({c.communicator, c.stream, nullptr, c.target}); }));
   EXPECT_EQ(cudaStreamSynchronize(streams_[0]), cudaSuccess);
 }
 
@@ -432,8 +433,10 @@ TEST_F(FakeNcclTest, RefusesWhatIsNoMemory) {
   (void)cudaMalloc(&freed, 64);
   (void)cudaFree(freed);
   const std::pair<float *, const char *> wrong[] = {
-      {nullptr, "is null"},          {host.data(), "is memory that is not CUDA's"},
-      {freed, "is memory that was freed"},    {sources_[0] + 13, "reaches beyond its memory"},
+      {nullptr, "is null"},
+      {host.data(), "is memory that is not CUDA's"},
+      {freed, "is memory that was freed"},
+      {sources_[0] + 13, "reaches beyond its memory"},
       {sources_[1], "is memory of GPU 1, and the communicator is of GPU 0"}};
   for (const auto &[address, why] : wrong)
     refused(ncclInvalidArgument, why,
@@ -445,14 +448,17 @@ TEST_F(FakeNcclTest, RefusesMemoryThatIsFreedMeanwhile) {
   enqueueOnFirst(gather);
   (void)cudaFree(sources_[0]);
   EXPECT_EQ(cudaStreamSynchronize(streams_[0]), cudaErrorIllegalAddress);
-  EXPECT_NE(std::string(cudaGetErrorString(cudaErrorIllegalAddress)).find("(all_gather of 4 float32) touches memory that was freed"),
+  EXPECT_NE(std::string(cudaGetErrorString(cudaErrorIllegalAddress))
+                .find("(all_gather of 4 float32) touches memory that was freed"),
             std::string::npos);
 }
 TEST_F(FakeNcclTest, RefusesSourcesThatAreWrittenMeanwhile) {
-  overwritten([](const Call &c) { return c.source; }, "the source of all_gather of 4 float32 was written while NCCL read it");
+  overwritten([](const Call &c) { return c.source; },
+              "the source of all_gather of 4 float32 was written while NCCL read it");
 }
 TEST_F(FakeNcclTest, RefusesTargetsThatAreWrittenMeanwhile) {
-  overwritten([](const Call &c) { return c.target; }, "the target of all_gather of 4 float32 was written while NCCL wrote it");
+  overwritten([](const Call &c) { return c.target; },
+              "the target of all_gather of 4 float32 was written while NCCL wrote it");
 }
 
 // Numbers and types.
@@ -471,9 +477,8 @@ TEST_F(FakeNcclTest, RefusesRootsThatAreNoRank) {
   refused(ncclInvalidArgument, "rank 2 of a communicator of 2", broadcastFrom(2));
 }
 TEST_F(FakeNcclTest, RefusesAMessageToOneself) {
-  refused(ncclInvalidArgument, "to oneself", [](const Call &c) {
-    return ncclSend(c.source, 4, ncclFloat32, 0, c.communicator, c.stream);
-  });
+  refused(ncclInvalidArgument, "to oneself",
+          [](const Call &c) { return ncclSend(c.source, 4, ncclFloat32, 0, c.communicator, c.stream); });
 }
 
 // Streams and captures.
@@ -502,7 +507,8 @@ TEST_F(FakeNcclTest, RefusesKernelsThatAreLoadedBesideIts) {
   const auto launch = [&](const char *kernel) { return submit(streams_[0], {kernel, [] {}, {}}); };
   (void)cudaSetDevice(0);
   EXPECT_EQ(launch("late kernel"), cudaErrorLaunchFailure);
-  EXPECT_NE(std::string(cudaGetErrorString(cudaErrorLaunchFailure)).find("late kernel is loaded at its first launch"), std::string::npos);
+  EXPECT_NE(std::string(cudaGetErrorString(cudaErrorLaunchFailure)).find("late kernel is loaded at its first launch"),
+            std::string::npos);
 }
 
 // Communicators.

@@ -77,7 +77,8 @@ cudaError_t capture(CUstream_st &stream, std::shared_ptr<const Work> work) {
   Capture &capture = *stream.capture;
   if (capture.invalid)
     return toldInvalid(capture);
-  if (capture.nodes.size() == 9 && hasFault("capture"))
+  const bool isNccls = work->turn != nullptr; // whose communicator would be lost
+  if (capture.nodes.size() >= 9 && !isNccls && hasFault("capture"))
     return invalidate(capture, cudaErrorStreamCaptureUnsupported, kernelName(work->what) + " cannot be captured");
   addTurn(stream.ends, capture.nodes, work->turn);
   capture.nodes.push_back({std::move(work), stream.device, std::move(stream.ends)});

@@ -4,8 +4,8 @@
 // seed says so, and of all that may run next the seed takes one. A stream keeps its order, and events order streams, so
 // work that needs an order which nobody asked for goes wrong under some seed. DS_FAKE_CUDA_SEED is the first seed of a
 // process, DS_FAKE_CUDA_GPUS the number of its GPUs (1). DS_FAKE_CUDA_FAULT plants one: `capture`, the tenth thing that
-// is captured cannot be; `graph`, there is no memory for graphs. DS_FAKE_CUDA_REPORT=1 ends a process with a line that
-// says what ran.
+// is captured, or the first after it that is not NCCL's, cannot be; `graph`, there is no memory for graphs.
+// DS_FAKE_CUDA_REPORT=1 ends a process with a line that says what ran.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -189,9 +189,10 @@ cudaError_t CudaDevice::awaitStream(cudaStream_t stream, std::chrono::millisecon
 }
 
 void CudaDevice::fail(const Status &status) noexcept {
-  if (recording_) // ends the recording alone, which other ranks need not know
+  if (recording_) {           // ends the recording alone, which other ranks need not know
+    (void)cudaGetLastError(); // of a library, say, which tells a code of its own; else it would be the next launch's
     (void)guard_.report(status);
-  else if (!guard_.failed())
+  } else if (!guard_.failed())
     (void)guard_.report(agree_ ? agree_(status) : status);
 }
 
