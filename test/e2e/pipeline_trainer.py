@@ -37,9 +37,12 @@ TEXT = {
     "bert": dict(hidden_size=16, intermediate_size=24, num_hidden_layers=8, num_attention_heads=2,
                  max_position_embeddings=SEQUENCE, vocab_size=VOCABULARY),
 }
+MIXTURE = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+               max_position_embeddings=SEQUENCE, vocab_size=VOCABULARY, num_local_experts=4, num_experts_per_tok=2)
+VIT = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, image_size=64, patch_size=16, num_labels=10)
 RESNET = dict(blocks=(2, 2, 2, 2), width=4, num_labels=LABELS, image_size=IMAGE)
 SKIPPING = {"enabled": True, "initial_scale_power": 30, "loss_scale_window": 2, "hysteresis": 1}  # most of 40 steps are skipped
-MODELS = (*TEXT, "resnet")  # "gpt2 tied" and "bert tied" exist, too
+MODELS = (*TEXT, "resnet")  # "gpt2 tied" and "bert tied" exist, too; "moe" and "vit" are in no cross
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,9 +110,12 @@ class Trainer:
         if name.startswith("resnet"):
             settings = {key: list(value) if isinstance(value, tuple) else value for key, value in RESNET.items()}
             options = ("resnet50", "--size", "tiny", "--dtype", name.partition(" ")[2] or "float64")
+        elif name == "vit":
+            settings, options = VIT, ("vit", "--size", "tiny")
         else:
             base, _, form = name.partition(" ")
-            settings, options = {**TEXT[base], "tie_word_embeddings": form == "tied"}, (base, "--size", "tiny", "--seq", SEQUENCE)
+            settings, options = {**TEXT, "moe": MIXTURE}[base], (base, "--size", "tiny", "--seq", SEQUENCE)
+            settings = {**settings, "tie_word_embeddings": form == "tied"}
             settings |= {"n_layer": 1} if form == "one block" else {}
             options += ("--dropout", 0.25) if form == "dropout" else ()
         self.models[name] = self.folder / name.replace(" ", "-")
@@ -119,7 +125,8 @@ class Trainer:
 
     def data(self, name):
         base, _, form = name.partition(" ")
-        return self.folder / (f"images-torch.{form or 'float64'}.safetensors" if base == "resnet" else "text.safetensors")
+        dtype = {"resnet": form or "float64", "vit": "float32"}.get(base)
+        return self.folder / (f"images-torch.{dtype}.safetensors" if dtype else "text.safetensors")
 
     def config(self, name, cut, **more):
         pipeline = {"stages": cut.stages, "schedule": cut.schedule, "chunks": cut.chunks} if cut.stages > 1 else {"stages": 1}
