@@ -34,8 +34,7 @@ private:
 
 /// A failure, with what would work.
 Status orWithout(const Status &status) noexcept {
-  return status.ok() ? status
-                     : Status::failure("%s; DS_CUDA_GRAPH=0, on all ranks alike, leaves graphs out", status.message());
+  return status.ok() ? status : Status::failure("%s; DS_CUDA_GRAPH=0 leaves graphs out", status.message());
 }
 
 /// An executable graph of what was recorded; the plain one is not needed any more.
