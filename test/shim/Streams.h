@@ -91,8 +91,6 @@ bool isLive(cudaStream_t stream);
 const Allocation *allocationAt(const void *address);
 /// Whether kernels of one GPU may touch it.
 bool canTouch(int device, const Allocation &allocation);
-/// An error of a kernel or a copy ends all devices.
-void breakDevices(cudaError_t error, const std::string &sentence);
 NodePointer add(std::shared_ptr<const Work> work, int device, const std::vector<NodePointer> &after);
 /// The same, also behind the last work of the same turn.
 NodePointer addInTurn(const std::shared_ptr<const Work> &work, int device, std::vector<NodePointer> after);
