@@ -1,6 +1,7 @@
 //===- CodeRules.cpp - kernels that a plan carries do what their commands say -===//
 #include "compiler/check/meaning/CodeRules.h"
 
+#include "compiler/check/meaning/DrawnMemory.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "core/Error.h"
 #include "kernels/elementwise/elementwise_cuda_run.h"
@@ -8,7 +9,6 @@
 #include "runtime/plan/Invocations.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -27,13 +27,6 @@ using kernels::ElementwiseOp;
 constexpr uint32_t wholeBlocks = 16, drawnBlocks = 6;
 constexpr uint64_t mostInstructionsOfThread = 1 << 16;
 
-/// Mixes bits: the finalizer of MurmurHash3 (Appleby).
-uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
-  x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53;
-  return x ^ (x >> 33);
-}
-
 /// Whether the bits of a step's result depend on how a function is computed.
 bool isFunction(ElementwiseOp op) {
   switch (op) {
@@ -51,93 +44,6 @@ bool isFunction(ElementwiseOp op) {
     return false;
   }
 }
-
-/// An element of an operand as its bytes, a bool or a float.
-uint32_t drawn(DType type, size_t operand, int64_t element, bool special) {
-  const uint64_t draw = mixed(mixed(operand + 1) ^ uint64_t(element));
-  if (type == DType::Bool)
-    return draw & 1;
-  const auto kind = uint32_t(draw % 64);
-  float value = std::ldexp(float(int64_t(draw >> 32) - (int64_t(1) << 31)), -29); // [-4, 4)
-  if (kind < 4)
-    value = kind < 2 ? 0.0f : -0.0f;
-  else if (kind >= 60)
-    value *= 20; // where exp and its like reach their limits
-  else if (special && kind < 8)
-    value = kind == 4 ? INFINITY : kind == 5 ? -INFINITY : kind == 6 ? NAN : value * 1e38f;
-  return type == DType::BF16 ? BFloat16(value).bits : std::bit_cast<uint32_t>(value);
-}
-
-float floatOf(DType type, uint32_t bits) {
-  if (type == DType::Bool)
-    return float(bits);
-  return type == DType::BF16 ? std::bit_cast<float>(bits << 16) : std::bit_cast<float>(bits);
-}
-
-/// The operands of a call: inputs have drawn values, and what is written is kept.
-class DrawnMemory final : public ptx::Memory {
-public:
-  DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments, bool special)
-      : call_(call), inputs_(inputs), special_(special), written_(call.operands.size() - inputs) {
-    for (size_t i = 0; i < alignments.size(); ++i) // no more than the alignment that the plan gives
-      addresses_.push_back((uint64_t(i + 1) << 48) + (alignments[i] == 16 ? 0 : alignments[i]));
-  }
-
-  std::span<const uint64_t> addresses() const { return addresses_; }
-  /// By result, then element.
-  const std::vector<std::map<int64_t, uint32_t>> &written() const { return written_; }
-  uint32_t input(size_t operand, int64_t element) const {
-    return drawn(call_.operands[operand].dtype, operand, element, special_);
-  }
-
-  void load(uint64_t address, std::span<std::byte> to) override {
-    const auto [operand, element, bytes] = placeOf(address, to.size());
-    if (operand >= inputs_)
-      throw Error("reads its own result");
-    for (size_t at = 0; at < to.size(); at += bytes) {
-      const uint32_t value = input(operand, element + int64_t(at / bytes));
-      std::memcpy(to.data() + at, &value, bytes);
-    }
-  }
-
-  void store(uint64_t address, std::span<const std::byte> from) override {
-    const auto [operand, element, bytes] = placeOf(address, from.size());
-    if (operand < inputs_)
-      throw Error("writes input " + std::to_string(operand));
-    for (size_t at = 0; at < from.size(); at += bytes) {
-      uint32_t value = 0;
-      std::memcpy(&value, from.data() + at, bytes);
-      const int64_t place = element + int64_t(at / bytes);
-      if (!written_[operand - inputs_].emplace(place, value).second)
-        throw Error("writes element " + std::to_string(place) + " a second time");
-    }
-  }
-
-private:
-  struct Place {
-    size_t operand;
-    int64_t element;
-    size_t bytes; ///< of an element
-  };
-  Place placeOf(uint64_t address, size_t bytes) const {
-    const uint64_t operand = (address >> 48) - 1;
-    if (operand >= addresses_.size())
-      throw Error("leaves its operands");
-    const auto &[dtype, shape] = call_.operands[operand];
-    const uint64_t offset = address - addresses_[operand];
-    const auto size = uint64_t(byteSize(dtype));
-    if (address < addresses_[operand] || offset % size != 0 || bytes % size != 0 ||
-        offset + bytes > uint64_t(elementCount(shape)) * size)
-      throw Error("leaves operand " + std::to_string(operand));
-    return {size_t(operand), int64_t(offset / size), size_t(size)};
-  }
-
-  const kernels::Invocation &call_;
-  size_t inputs_;
-  bool special_;
-  std::vector<uint64_t> addresses_;
-  std::vector<std::map<int64_t, uint32_t>> written_;
-};
 
 /// One call and the code that is to compute it.
 class CodeCheck {
@@ -249,8 +155,8 @@ private:
       const DType type = few.operands[program_.inputs + r].dtype;
       size_t same = 0;
       for (size_t i = 0; i < elements.size(); ++i)
-        same += isEqual(r, elements[i], type, written[r].at(elements[i]), valueOf(storage[program_.inputs + r], type, i),
-                        largest[i]);
+        same += isEqual(r, elements[i], type, written[r].at(elements[i]),
+                        valueOf(storage[program_.inputs + r], type, i), largest[i]);
       // What a function is off by seldom reaches the last place of a bfloat16; where two numbers cancel, in 3 of 100.
       if (kernels::usesNarrowFloat(program_) && elements.size() - same > elements.size() / 16 + 1)
         throw Error("its result " + std::to_string(r) + " has other bits than the program's in " +
@@ -296,7 +202,8 @@ private:
       interpret(probe, places);
       for (size_t r = first; r < end; ++r)
         for (size_t i = 0; i < largest.size(); ++i)
-          if (const float value = std::fabs(floatOf(program_.types[r], valueOf(storage[r - first], program_.types[r], i)));
+          if (const float value =
+                  std::fabs(floatOf(program_.types[r], valueOf(storage[r - first], program_.types[r], i)));
               std::isfinite(value))
             largest[i] = std::max(largest[i], value);
     }
