@@ -34,11 +34,11 @@ function(ds_archives target)
 endfunction()
 
 ds_archives(DSMLIR MLIRFuncDialect MLIROptLib MLIRTransforms LLVMBitstreamReader LLVMRemarks LLVMSupport)
-# LLVM's back end for NVIDIA's GPUs. LLVM's checksums are zlib's, which protobuf's package brings along.
+# LLVM's back end for NVIDIA's GPUs. LLVM's checksums are zlib's, which protobuf's package brings along; the archive, so that ds-opt needs no
+# library of it where it runs.
 ds_archives(DSNVPTX LLVMNVPTXCodeGen LLVMNVPTXDesc LLVMNVPTXInfo)
-set(ZLIB_USE_STATIC_LIBS ON)
-find_package(ZLIB REQUIRED)
-target_link_libraries(DSNVPTX INTERFACE ZLIB::ZLIB)
+find_library(ZLIB_ARCHIVE libz.a REQUIRED)
+target_link_libraries(DSNVPTX INTERFACE ${ZLIB_ARCHIVE})
 
 # ds_mlir_library(NAME SOURCES sources... LINK libraries... DEPENDS generated... PRECOMPILED target)
 # A library of the compiler: linked to MLIR, warnings for deprecated builders are errors.
