@@ -101,6 +101,13 @@ def test_first_contact(first_plans, tmp_path):
     assert {"matmul", "adamw"} <= measured & planned
 
 
+def test_first_contact_goes_on_where_a_library_refuses(first_plans, tmp_path, monkeypatch):
+    monkeypatch.setenv("DS_FAKE_CUDNN", "0")
+    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "step", "profile")
+    assert code == 0, told
+    assert "; not strict, since ds-run ended with 1: error: " in results[0]["found"] and "packed_attention" in results[0]["found"]
+
+
 def test_first_contact_finds_an_arena_of_other_bytes(first_plans, tmp_path):
     plans = first_plans.with_name("other-plans")  # from which the model is as far away
     shutil.copytree(first_plans, plans)
