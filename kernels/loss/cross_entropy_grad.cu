@@ -19,25 +19,47 @@ __global__ void __launch_bounds__(mostRowThreads)
     *scale = mean ? *dloss / S(count) : *dloss;
 }
 
+/// Stores the pack that begins at element `first`, its part before `end`.
+template <bool packed, typename T>
+__device__ void storeRowPack(T *row, int64_t first, int64_t end, const Pack<T, packOf<T>> &values) {
+  if constexpr (packed) {
+    if (first < end)
+      storePack(row, first / packOf<T>, values);
+  } else {
+    for (int j = 0; j < packOf<T>; ++j)
+      if (first + j < end)
+        row[first + j] = values.values[j];
+  }
+}
+
 /// `logits` and `dlogits` may be the same memory: a thread reads an element before it writes that one.
-template <typename T>
-__global__ void __launch_bounds__(mostRowThreads)
+template <typename T, bool packed>
+__global__ void __launch_bounds__(lossThreads)
     rowsKernel(const T *logits, const int64_t *labels, const Sum<T> *lses, const Sum<T> *scale, T *dlogits,
                int64_t rows, int64_t columns, int64_t classes, int64_t ignored) {
   using S = Sum<T>;
-  constexpr int atOnce = 8; // loads in flight
+  constexpr int width = packOf<T>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const int64_t label = labels[row];
+    const int64_t label = labels[row], counted = label == ignored ? 0 : classes; // the others are 0
     const S lse = lses[row], factor = *scale;
-    for (int64_t c = threadIdx.x; c < columns; c += int64_t(blockDim.x) * atOnce) {
-      S values[atOnce];
-      for (int j = 0; j < atOnce; ++j)
-        if (const int64_t i = c + int64_t(j) * blockDim.x; i < columns)
-          values[j] = wide(logits[row * columns + i]);
-      for (int j = 0; j < atOnce; ++j)
-        if (const int64_t i = c + int64_t(j) * blockDim.x; i < columns)
-          dlogits[row * columns + i] =
-              narrow<T>(label == ignored || i >= classes ? S(0) : (std::exp(values[j] - lse) - S(label == i)) * factor);
+    for (int64_t c = int64_t(threadIdx.x) * width; c < columns; c += int64_t(blockDim.x) * packsAtOnce * width) {
+      Pack<T, width> packs[packsAtOnce];
+#pragma unroll
+      for (int k = 0; k < packsAtOnce; ++k)
+        packs[k] = rowPack<packed>(logits + row * columns, c + int64_t(k) * blockDim.x * width, columns);
+#pragma unroll
+      for (int k = 0; k < packsAtOnce; ++k) {
+        const int64_t first = c + int64_t(k) * blockDim.x * width;
+        // Where in the pack the label is and the padding begins: in 32 bits, since exponentials keep the GPU busy
+        // enough.
+        const int hit = label >= first && label < first + width ? int(label - first) : width;
+        const int end = counted >= first + width ? width : counted > first ? int(counted - first) : 0;
+        for (int j = 0; j < width; ++j) {
+          const S difference = std::exp(wide(packs[k].values[j]) - lse) - S(j == hit);
+          packs[k].values[j] = narrow<T>(j < end ? difference * factor : S(0));
+        }
+        storeRowPack<packed>(dlogits + row * columns, first, columns, packs[k]);
+      }
     }
   }
 }
@@ -59,10 +81,15 @@ std::unique_ptr<Kernel> makeCrossEntropyGrad(const Invocation &invocation, const
           auto *scale = static_cast<S *>(workspace.at(operands));
           launch<scaleKernel<S>>(1, mostRowThreads, stream, labels, at<const S>(operands, 3), scale, call.rows,
                                  call.classes, call.ignoreIndex, call.mean, Refuser(context));
+          const auto *logits = at<const T>(operands, 0);
+          auto *dlogits = at<T>(operands, 4);
+          const auto enqueue = [&](auto packed) {
+            launch<rowsKernel<T, packed()>>(blocksFor(call.rows, 1), lossThreadsFor<T>(call.columns), stream, logits,
+                                            labels, at<const S>(operands, 2), scale, dlogits, call.rows, call.columns,
+                                            call.classes, call.ignoreIndex);
+          };
           if (call.rows > 0)
-            launch<rowsKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.classes, 8), stream,
-                                  at<const T>(operands, 0), labels, at<const S>(operands, 2), scale, at<T>(operands, 4),
-                                  call.rows, call.columns, call.classes, call.ignoreIndex);
+            inPacks<T>(call.columns, {logits, dlogits}) ? enqueue(std::true_type{}) : enqueue(std::false_type{});
         },
         labelRefusal("cross_entropy_grad", call));
   });

@@ -1,31 +1,40 @@
 // layer_norm, per row of x [rows, cols]:  y = (x - mean) * rstd * gamma + beta,  rstd = 1 / sqrt(var + epsilon).
-// A block takes a row; the row is read again for the variance and for y, from the first-level cache. With bfloat16
-// all but x and y is float32. Ba et al. 2016; torch.nn.functional.layer_norm.
-#include "kernels/cuda/Launch.cuh"
-#include "kernels/cuda/Number.cuh"
+// A block takes a row, reads it once (norm_row.cuh), and so y may be the memory of x. With bfloat16 all but x and y is
+// float32. Ba et al. 2016; torch.nn.functional.layer_norm.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/layer_norm_call.h"
+#include "kernels/norm/norm_row.cuh"
 
 namespace ds::kernels::cuda {
 
 namespace {
 
-template <typename T>
-__global__ void __launch_bounds__(mostRowThreads)
+template <typename T, int width, int kept>
+__global__ void __launch_bounds__(normRowThreads)
     layerNormKernel(const T *x, const Sum<T> *gamma, const Sum<T> *beta, T *y, Sum<T> *means, Sum<T> *rstds,
                     int64_t rows, int64_t cols, Sum<T> epsilon) {
   using S = Sum<T>;
+  using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T *from = x + row * cols;
+    const NormRow<T, width, kept> own(x + row * cols, cols);
     S sum = 0, squares = 0;
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      sum += wide(from[i]);
+    own.forEach([&](int64_t, const Values &xs) {
+      for (int j = 0; j < width; ++j)
+        sum += wide(xs.values[j]);
+    });
     const S mean = blockSum(sum) / S(cols);
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      squares += (wide(from[i]) - mean) * (wide(from[i]) - mean);
+    own.forEach([&](int64_t, const Values &xs) {
+      for (int j = 0; j < width; ++j)
+        squares += (wide(xs.values[j]) - mean) * (wide(xs.values[j]) - mean);
+    });
     const S rstd = S(1) / std::sqrt(blockSum(squares) / S(cols) + epsilon);
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      y[row * cols + i] = narrow<T>((wide(from[i]) - mean) * rstd * gamma[i] + beta[i]);
+    own.forEach([&](int64_t pack, const Values &xs) {
+      const auto gammas = packAt<width>(gamma, pack), betas = packAt<width>(beta, pack);
+      Values ys;
+      for (int j = 0; j < width; ++j)
+        ys.values[j] = narrow<T>((wide(xs.values[j]) - mean) * rstd * gammas.values[j] + betas.values[j]);
+      storePack(y + row * cols, pack, ys);
+    });
     if (threadIdx.x == 0) {
       means[row] = mean;
       rstds[row] = rstd;
@@ -41,11 +50,16 @@ std::unique_ptr<Kernel> makeLayerNorm(const Invocation &invocation, const BuildO
     using T = decltype(zero);
     using S = Sum<T>;
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
+      const auto *x = at<const T>(operands, 0);
+      const auto *gamma = at<const S>(operands, 1), *beta = at<const S>(operands, 2);
+      auto *y = at<T>(operands, 3);
       if (call.rows > 0)
-        launch<layerNormKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.cols), streamOf(context),
-                                   at<const T>(operands, 0), at<const S>(operands, 1), at<const S>(operands, 2),
-                                   at<T>(operands, 3), at<S>(operands, 4), at<S>(operands, 5), call.rows, call.cols,
-                                   S(call.epsilon));
+        withNormRow<T>(
+            inPacks<T>(call.cols, {x, gamma, beta, y}), call.cols, [&](auto width, auto kept, unsigned threads) {
+              launch<layerNormKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, streamOf(context), x, gamma,
+                                                          beta, y, at<S>(operands, 4), at<S>(operands, 5), call.rows,
+                                                          call.cols, S(call.epsilon));
+            });
     });
   });
 }

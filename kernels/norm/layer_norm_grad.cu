@@ -1,51 +1,61 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
 //   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
-// A block takes a row for dx; the sums over rows are in norm_grad.cuh.
+// A block takes a row for dx and reads it once (norm_row.cuh); the sums over rows are in norm_grad.cuh.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/layer_norm_call.h"
 #include "kernels/norm/norm_grad.cuh"
+#include "kernels/norm/norm_row.cuh"
 
 namespace ds::kernels::cuda {
 
 namespace {
 
-template <typename T>
-__global__ void __launch_bounds__(mostRowThreads)
+template <typename T, int width, int kept>
+__global__ void __launch_bounds__(normRowThreads)
     dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *means, const Sum<T> *rstds, T *dx,
              int64_t rows, int64_t cols) {
   using S = Sum<T>;
+  using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const int64_t first = row * cols;
+    const NormRow<T, width, kept> dyRow(dy + row * cols, cols), xRow(x + row * cols, cols);
     const S mean = means[row], rstd = rstds[row];
     S sumH = 0, sumHn = 0;
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x) {
-      const S h = wide(dy[first + i]) * gamma[i];
-      sumH += h;
-      sumHn += h * (wide(x[first + i]) - mean) * rstd;
-    }
+    dyRow.forEachWith(xRow, [&](int64_t pack, const Values &dys, const Values &xs) {
+      const auto gammas = packAt<width>(gamma, pack);
+      for (int j = 0; j < width; ++j) {
+        const S h = wide(dys.values[j]) * gammas.values[j];
+        sumH += h;
+        sumHn += h * (wide(xs.values[j]) - mean) * rstd;
+      }
+    });
     const S meanH = blockSum(sumH) / S(cols), meanHn = blockSum(sumHn) / S(cols);
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x) {
-      const S h = wide(dy[first + i]) * gamma[i], n = (wide(x[first + i]) - mean) * rstd;
-      dx[first + i] = narrow<T>(rstd * (h - meanH - n * meanHn));
-    }
+    dyRow.forEachWith(xRow, [&](int64_t pack, const Values &dys, const Values &xs) {
+      const auto gammas = packAt<width>(gamma, pack);
+      Values dxs;
+      for (int j = 0; j < width; ++j) {
+        const S h = wide(dys.values[j]) * gammas.values[j], n = (wide(xs.values[j]) - mean) * rstd;
+        dxs.values[j] = narrow<T>(rstd * (h - meanH - n * meanHn));
+      }
+      storePack(dx + row * cols, pack, dxs);
+    });
   }
 }
 
-template <typename T> struct DGamma {
+/// Of one row, the terms of dgamma and dbeta in `width` columns.
+template <typename T> struct GammaBetaTerms {
   const T *dy, *x;
   const Sum<T> *means, *rstds;
   int64_t cols;
 
-  __device__ Sum<T> operator()(int64_t row, int64_t col) const {
-    const int64_t i = row * cols + col;
-    return wide(dy[i]) * (wide(x[i]) - means[row]) * rstds[row];
+  template <int width>
+  __device__ void add(int64_t row, int64_t pack, Pack<Sum<T>, width> &dgamma, Pack<Sum<T>, width> &dbeta) const {
+    const auto dys = packAt<width>(dy + row * cols, pack), xs = packAt<width>(x + row * cols, pack);
+    const Sum<T> mean = means[row], rstd = rstds[row];
+    for (int j = 0; j < width; ++j) {
+      dgamma.values[j] += wide(dys.values[j]) * (wide(xs.values[j]) - mean) * rstd;
+      dbeta.values[j] += wide(dys.values[j]);
+    }
   }
-};
-template <typename T> struct DBeta {
-  const T *dy;
-  int64_t cols;
-
-  __device__ Sum<T> operator()(int64_t row, int64_t col) const { return wide(dy[row * cols + col]); }
 };
 
 } // namespace
@@ -59,13 +69,18 @@ std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const Bu
       const cudaStream_t stream = streamOf(context);
       const auto *dy = at<const T>(operands, 0), *x = at<const T>(operands, 1);
       const auto *means = at<const S>(operands, 3), *rstds = at<const S>(operands, 4);
+      const auto *gamma = at<const S>(operands, 2);
+      auto *dx = at<T>(operands, 5);
+      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, dx});
       // The sums first: dx may be the memory of dy.
-      enqueueColumnSums<S>(call.rows, call.cols, call.workspace.at(operands), at<S>(operands, 6),
-                           DGamma<T>{dy, x, means, rstds, call.cols}, at<S>(operands, 7), DBeta<T>{dy, call.cols},
+      enqueueColumnSums<T>(packed, call.rows, call.cols, call.workspace.at(operands),
+                           GammaBetaTerms<T>{dy, x, means, rstds, call.cols}, at<S>(operands, 6), at<S>(operands, 7),
                            stream);
       if (call.rows > 0)
-        launch<dxKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.cols), stream, dy, x, at<const S>(operands, 2),
-                            means, rstds, at<T>(operands, 5), call.rows, call.cols);
+        withNormRow<T>(packed, call.cols, [&](auto width, auto kept, unsigned threads) {
+          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, means, rstds, dx,
+                                               call.rows, call.cols);
+        });
     });
   });
 }

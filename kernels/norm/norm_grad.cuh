@@ -1,72 +1,82 @@
 //===- norm_grad.cuh - sums over rows of a norm's gradient ---------------===//
 //
-// dgamma and dbeta are sums over rows: a block of [32, 8] threads sums 32 columns of one piece of rows, and the pieces
-// (norm_grad_pieces.h) are added in order.
+// dgamma and dbeta are sums over rows: a block of [32, 8] threads sums the columns of 32 packs in one piece of rows
+// (norm_grad_pieces.h), and the same kernel then adds the pieces. A column's order is the same for packs of any width.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
 #include "kernels/cuda/Launch.cuh"
-#include "kernels/cuda/Number.cuh"
+#include "kernels/cuda/Packs.cuh"
 #include "kernels/norm/norm_grad_pieces.h"
+
+#include <algorithm>
 
 namespace ds::kernels::cuda {
 
-/// partial[piece, col] = sum over the piece's rows of term(row, col); behind them, with `second`, those of term2.
-template <typename S, typename Term, typename Term2>
+inline constexpr int sumThreads = 8; ///< that share the rows of a column
+
+/// to[piece, col] = sum over the piece's rows of what terms.add adds; `to2` likewise, where it is not null.
+template <typename S, int width, typename Terms>
 __global__ void __launch_bounds__(blockThreads)
-    columnPiecesKernel(int64_t rows, int64_t cols, int64_t perPiece, S *partial, Term term, S *partial2, Term2 term2) {
-  __shared__ S sums[2][8][warpThreads];
-  const int64_t col = int64_t(blockIdx.x) * warpThreads + threadIdx.x, piece = blockIdx.y;
+    columnSumsKernel(int64_t rows, int64_t cols, int64_t perPiece, Terms terms, S *to, S *to2) {
+  constexpr int blockCols = warpThreads * width;
+  __shared__ S sums[2][sumThreads][blockCols];
+  const int64_t first = int64_t(blockIdx.x) * blockCols, pack = first / width + threadIdx.x, piece = blockIdx.y;
   const int64_t begin = piece * perPiece, end = begin + perPiece < rows ? begin + perPiece : rows;
-  S sum = 0, sum2 = 0;
-  if (col < cols)
-    for (int64_t row = begin + threadIdx.y; row < end; row += blockDim.y) {
-      sum += term(row, col);
-      if (partial2)
-        sum2 += term2(row, col);
-    }
-  sums[0][threadIdx.y][threadIdx.x] = sum;
-  sums[1][threadIdx.y][threadIdx.x] = sum2;
+  Pack<S, width> own{}, own2{};
+  if (pack * width < cols)
+    for (int64_t row = begin + threadIdx.y; row < end; row += sumThreads)
+      terms.add(row, pack, own, own2);
+  for (int j = 0; j < width; ++j) {
+    sums[0][threadIdx.y][threadIdx.x * width + j] = own.values[j];
+    sums[1][threadIdx.y][threadIdx.x * width + j] = own2.values[j];
+  }
   __syncthreads();
-  if (threadIdx.y > 0 || col >= cols)
-    return;
-  for (unsigned j = 1; j < blockDim.y; ++j) {
-    sum += sums[0][j][threadIdx.x];
-    sum2 += sums[1][j][threadIdx.x];
-  }
-  partial[piece * cols + col] = sum;
-  if (partial2)
-    partial2[piece * cols + col] = sum2;
-}
-
-/// to[col] = the pieces' sums in order.
-template <typename S>
-__global__ void __launch_bounds__(blockThreads) addPiecesKernel(const S *partial, int64_t pieces, int64_t cols, S *to) {
-  const int64_t stride = int64_t(gridDim.x) * blockDim.x;
-  for (int64_t col = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; col < cols; col += stride) {
-    S sum = 0;
-    for (int64_t piece = 0; piece < pieces; ++piece)
-      sum += partial[piece * cols + col];
-    to[col] = sum;
+  const int thread = int(threadIdx.y * warpThreads + threadIdx.x);
+  for (int i = thread; i < (to2 ? 2 : 1) * blockCols; i += sumThreads * warpThreads) {
+    const int which = i / blockCols, col = i % blockCols;
+    S sum = sums[which][0][col];
+    for (int j = 1; j < sumThreads; ++j)
+      sum += sums[which][j][col];
+    if (first + col < cols)
+      (which ? to2 : to)[piece * cols + first + col] = sum;
   }
 }
 
-/// dgamma[col] = sum over rows of term, and dbeta (where it is not null) of term2.
-template <typename S, typename Term, typename Term2>
-void enqueueColumnSums(int64_t rows, int64_t cols, void *workspace, S *dgamma, Term term, S *dbeta, Term2 term2,
+/// The pieces' sums as terms.
+template <typename S> struct PieceTerms {
+  const S *partial, *partial2;
+  int64_t cols;
+
+  template <int width>
+  __device__ void add(int64_t piece, int64_t pack, Pack<S, width> &sum, Pack<S, width> &sum2) const {
+    static_assert(width == 1);
+    sum.values[0] += partial[piece * cols + pack];
+    if (partial2)
+      sum2.values[0] += partial2[piece * cols + pack];
+  }
+};
+
+/// dgamma[col], and dbeta[col] where it is not null, of terms in rows of T; `packed` as inPacks says.
+template <typename T, typename Terms, typename S = Sum<T>>
+void enqueueColumnSums(bool packed, int64_t rows, int64_t cols, void *workspace, Terms terms, S *dgamma, S *dbeta,
                        cudaStream_t stream) {
   if (cols == 0)
     return;
-  const int64_t pieces = cudaNormGradPieces(rows);
+  constexpr int packCols = std::min(4, packOf<T>); // so that narrow rows still make many blocks
+  const int64_t pieces = cudaNormGradPieces(rows), perPiece = cudaNormGradRows(rows);
   auto *partial = static_cast<S *>(workspace), *partial2 = dbeta ? partial + pieces * cols : nullptr;
-  if (pieces > 0)
-    launch<columnPiecesKernel<S, Term, Term2>>(dim3(unsigned((cols + warpThreads - 1) / warpThreads), unsigned(pieces)),
-                                               dim3(warpThreads, 8), stream, rows, cols, cudaNormGradRows(rows),
-                                               partial, term, partial2, term2);
-  launch<addPiecesKernel<S>>(blocksFor(cols), blockThreads, stream, partial, pieces, cols, dgamma);
-  if (dbeta)
-    launch<addPiecesKernel<S>>(blocksFor(cols), blockThreads, stream, partial2, pieces, cols, dbeta);
+  const dim3 threads(warpThreads, sumThreads);
+  const auto blocks = [&](int64_t blockCols) { return unsigned((cols + blockCols - 1) / blockCols); };
+  if (pieces > 0 && packed)
+    launch<columnSumsKernel<S, packCols, Terms>>(dim3(blocks(warpThreads * packCols), unsigned(pieces)), threads,
+                                                 stream, rows, cols, perPiece, terms, partial, partial2);
+  else if (pieces > 0)
+    launch<columnSumsKernel<S, 1, Terms>>(dim3(blocks(warpThreads), unsigned(pieces)), threads, stream, rows, cols,
+                                          perPiece, terms, partial, partial2);
+  launch<columnSumsKernel<S, 1, PieceTerms<S>>>(blocks(warpThreads), threads, stream, pieces, cols, pieces,
+                                                PieceTerms<S>{partial, partial2, cols}, dgamma, dbeta);
 }
 
 } // namespace ds::kernels::cuda

@@ -1,26 +1,33 @@
 // rms_norm, per row of x [rows, cols]:  y = x * rrms * gamma,  rrms = 1 / sqrt(mean(x^2) + epsilon). A block takes a
-// row. Zhang and Sennrich 2019; torch.nn.functional.rms_norm.
-#include "kernels/cuda/Launch.cuh"
-#include "kernels/cuda/Number.cuh"
+// row and reads it once (norm_row.cuh). Zhang and Sennrich 2019; torch.nn.functional.rms_norm.
 #include "kernels/cuda/Reduce.cuh"
+#include "kernels/norm/norm_row.cuh"
 #include "kernels/norm/rms_norm_call.h"
 
 namespace ds::kernels::cuda {
 
 namespace {
 
-template <typename T>
-__global__ void __launch_bounds__(mostRowThreads)
+template <typename T, int width, int kept>
+__global__ void __launch_bounds__(normRowThreads)
     rmsNormKernel(const T *x, const Sum<T> *gamma, T *y, Sum<T> *rrmss, int64_t rows, int64_t cols, Sum<T> epsilon) {
   using S = Sum<T>;
+  using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const T *from = x + row * cols;
+    const NormRow<T, width, kept> own(x + row * cols, cols);
     S squares = 0;
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      squares += wide(from[i]) * wide(from[i]);
+    own.forEach([&](int64_t, const Values &xs) {
+      for (int j = 0; j < width; ++j)
+        squares += wide(xs.values[j]) * wide(xs.values[j]);
+    });
     const S rrms = S(1) / std::sqrt(blockSum(squares) / S(cols) + epsilon);
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      y[row * cols + i] = narrow<T>(wide(from[i]) * rrms * gamma[i]);
+    own.forEach([&](int64_t pack, const Values &xs) {
+      const auto gammas = packAt<width>(gamma, pack);
+      Values ys;
+      for (int j = 0; j < width; ++j)
+        ys.values[j] = narrow<T>(wide(xs.values[j]) * rrms * gammas.values[j]);
+      storePack(y + row * cols, pack, ys);
+    });
     if (threadIdx.x == 0)
       rrmss[row] = rrms;
   }
@@ -34,10 +41,14 @@ std::unique_ptr<Kernel> makeRmsNorm(const Invocation &invocation, const BuildOpt
     using T = decltype(zero);
     using S = Sum<T>;
     return launching(invocation, [call](const CallContext &context, std::span<void *const> operands) {
+      const auto *x = at<const T>(operands, 0);
+      const auto *gamma = at<const S>(operands, 1);
+      auto *y = at<T>(operands, 2);
       if (call.rows > 0)
-        launch<rmsNormKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.cols), streamOf(context),
-                                 at<const T>(operands, 0), at<const S>(operands, 1), at<T>(operands, 2),
-                                 at<S>(operands, 3), call.rows, call.cols, S(call.epsilon));
+        withNormRow<T>(inPacks<T>(call.cols, {x, gamma, y}), call.cols, [&](auto width, auto kept, unsigned threads) {
+          launch<rmsNormKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, streamOf(context), x, gamma, y,
+                                                    at<S>(operands, 3), call.rows, call.cols, S(call.epsilon));
+        });
     });
   });
 }

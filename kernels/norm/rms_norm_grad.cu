@@ -1,38 +1,52 @@
 // rms_norm_grad, with h = dy * gamma:
 //   dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x * rrms.
-// A block takes a row for dx; the sums over rows are in norm_grad.cuh.
+// A block takes a row for dx and reads it once (norm_row.cuh); the sums over rows are in norm_grad.cuh.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/norm_grad.cuh"
+#include "kernels/norm/norm_row.cuh"
 #include "kernels/norm/rms_norm_call.h"
 
 namespace ds::kernels::cuda {
 
 namespace {
 
-template <typename T>
-__global__ void __launch_bounds__(mostRowThreads)
+template <typename T, int width, int kept>
+__global__ void __launch_bounds__(normRowThreads)
     dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, T *dx, int64_t rows, int64_t cols) {
   using S = Sum<T>;
+  using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const int64_t first = row * cols;
+    const NormRow<T, width, kept> dyRow(dy + row * cols, cols), xRow(x + row * cols, cols);
     const S rrms = rrmss[row];
     S sum = 0;
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      sum += wide(dy[first + i]) * gamma[i] * wide(x[first + i]);
+    dyRow.forEachWith(xRow, [&](int64_t pack, const Values &dys, const Values &xs) {
+      const auto gammas = packAt<width>(gamma, pack);
+      for (int j = 0; j < width; ++j)
+        sum += wide(dys.values[j]) * gammas.values[j] * wide(xs.values[j]);
+    });
     const S factor = rrms * rrms * (blockSum(sum) / S(cols));
-    for (int64_t i = threadIdx.x; i < cols; i += blockDim.x)
-      dx[first + i] = narrow<T>(rrms * (wide(dy[first + i]) * gamma[i] - wide(x[first + i]) * factor));
+    dyRow.forEachWith(xRow, [&](int64_t pack, const Values &dys, const Values &xs) {
+      const auto gammas = packAt<width>(gamma, pack);
+      Values dxs;
+      for (int j = 0; j < width; ++j)
+        dxs.values[j] = narrow<T>(rrms * (wide(dys.values[j]) * gammas.values[j] - wide(xs.values[j]) * factor));
+      storePack(dx + row * cols, pack, dxs);
+    });
   }
 }
 
-template <typename T> struct DGamma {
+/// Of one row, the terms of dgamma in `width` columns; there is no dbeta.
+template <typename T> struct GammaTerms {
   const T *dy, *x;
   const Sum<T> *rrmss;
   int64_t cols;
 
-  __device__ Sum<T> operator()(int64_t row, int64_t col) const {
-    const int64_t i = row * cols + col;
-    return wide(dy[i]) * wide(x[i]) * rrmss[row];
+  template <int width>
+  __device__ void add(int64_t row, int64_t pack, Pack<Sum<T>, width> &dgamma, Pack<Sum<T>, width> &) const {
+    const auto dys = packAt<width>(dy + row * cols, pack), xs = packAt<width>(x + row * cols, pack);
+    const Sum<T> rrms = rrmss[row];
+    for (int j = 0; j < width; ++j)
+      dgamma.values[j] += wide(dys.values[j]) * wide(xs.values[j]) * rrms;
   }
 };
 
@@ -47,13 +61,18 @@ std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const Buil
       const cudaStream_t stream = streamOf(context);
       const auto *dy = at<const T>(operands, 0), *x = at<const T>(operands, 1);
       const auto *rrmss = at<const S>(operands, 3);
-      const DGamma<T> term{dy, x, rrmss, call.cols};
+      const auto *gamma = at<const S>(operands, 2);
+      auto *dx = at<T>(operands, 4);
+      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, dx});
       // The sum first: dx may be the memory of dy.
-      enqueueColumnSums<S>(call.rows, call.cols, call.workspace.at(operands), at<S>(operands, 5), term, nullptr, term,
+      enqueueColumnSums<T>(packed, call.rows, call.cols, call.workspace.at(operands),
+                           GammaTerms<T>{dy, x, rrmss, call.cols}, at<S>(operands, 5), static_cast<S *>(nullptr),
                            stream);
       if (call.rows > 0)
-        launch<dxKernel<T>>(blocksFor(call.rows, 1), rowThreads(call.cols), stream, dy, x, at<const S>(operands, 2),
-                            rrmss, at<T>(operands, 4), call.rows, call.cols);
+        withNormRow<T>(packed, call.cols, [&](auto width, auto kept, unsigned threads) {
+          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, rrmss, dx,
+                                               call.rows, call.cols);
+        });
     });
   });
 }

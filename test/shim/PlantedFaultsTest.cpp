@@ -35,15 +35,18 @@ struct Case {
   std::vector<size_t> outputs;
 };
 
-Case layerNorm() {
+Case layerNormOf(int64_t cols) {
   Random random{1};
-  const Shape x{3, 301};
+  const Shape x{3, cols};
   return {"layer_norm",
-          {random.buffer(DType::F32, x), random.buffer(DType::F32, {301}), random.buffer(DType::F32, {301}),
+          {random.buffer(DType::F32, x), random.buffer(DType::F32, {cols}), random.buffer(DType::F32, {cols}),
            Buffer(type(DType::F32, x)), Buffer(type(DType::F32, {3})), Buffer(type(DType::F32, {3}))},
           {{"epsilon", 1e-5}},
           {3, 4, 5}};
 }
+
+Case layerNorm() { return layerNormOf(301); }
+Case packedLayerNorm() { return layerNormOf(520); }
 
 Case layerNormGrad() {
   Random random{2};
@@ -171,6 +174,7 @@ const Fault faults[] = {
     {shim::shuffleUnderDivergence, layerNorm, "threads diverge"},
     {shim::wrongStride, layerNorm, "not the reference's numbers"},
     {shim::wrongRow, layerNorm, "not the reference's numbers"},
+    {shim::keptPackPastTheRow, packedLayerNorm, "bytes that lie outside of every operand"},
     {shim::allStatisticsIntoOne, layerNorm, "that a thread of another block writes: a race"},
     {shim::barrierMissingInAScan, cumSum, "rowKernel, block"},
     {shim::barrierMissingBeforeTheNextChunk, cumSum, "with no barrier between: a race"},

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 REDUCE, LAYER, CUMSUM, GATHER = "kernels/cuda/Reduce.cuh", "kernels/norm/layer_norm.cu", "kernels/index/cumsum.cu", "kernels/index/gather_grad.cu"
+NORM_ROW = "kernels/norm/norm_row.cuh"
 TOP_K, ADAMW = "kernels/index/top_k.cu", "kernels/optimizer/adamw.cu"
 
 EDITS = [
@@ -14,10 +15,11 @@ EDITS = [
     ("barrierMissingBeforeReuse", REDUCE, "  __syncthreads(); // of an earlier call", "  if (!FAULT) __syncthreads(); // of an earlier call"),
     ("wordNeverWritten", REDUCE, "value = thread % warpThreads < warps ? partial", "value = FAULT || thread % warpThreads < warps ? partial"),
     ("warpOfSixteen", REDUCE, "int distance = warpThreads / 2;", "int distance = warpThreads / (FAULT ? 4 : 2);"),
-    ("tailOutOfBounds", LAYER, "i < cols; i += blockDim.x)\n      y[row", "i < cols + FAULT; i += blockDim.x)\n      y[row"),
+    ("tailOutOfBounds", NORM_ROW, "packs_(cols / width)", "packs_(cols / width + FAULT)"),
     ("shuffleUnderDivergence", LAYER, "const S mean = blockSum(sum) / S(cols);", "const S mean = (FAULT && threadIdx.x < 16 ? sum : blockSum(sum)) / S(cols);"),
-    ("wrongStride", LAYER, "i += blockDim.x)\n      sum +=", "i += blockDim.x / (1 + FAULT))\n      sum +="),
-    ("wrongRow", LAYER, "const T *from = x + row * cols;", "const T *from = x + row * (FAULT ? 1 : cols);"),
+    ("wrongStride", NORM_ROW, "pack += blockDim.x)", "pack += blockDim.x * (1 + FAULT))"),
+    ("wrongRow", LAYER, "own(x + row * cols, cols)", "own(x + row * (FAULT ? 1 : cols), cols)"),
+    ("keptPackPastTheRow", NORM_ROW, "pack < packs_)\n        own_[k]", "pack < packs_ + FAULT)\n        own_[k]"),
     ("allStatisticsIntoOne", LAYER, "means[row] = mean;", "means[FAULT ? 0 : row] = mean;"),
     ("barrierMissingInAScan", CUMSUM, "        from = 1 - from;\n        __syncthreads();", "        from = 1 - from;\n        if (!FAULT) __syncthreads();"),
     ("barrierMissingBeforeTheNextChunk", CUMSUM, "__syncthreads(); // before sums", "if (!FAULT) __syncthreads(); // before sums"),
@@ -29,7 +31,7 @@ EDITS = [
     ("elementsOfTwoThreads", GATHER, "% (blockThreads / tileCols) == half)", "% (blockThreads / tileCols) == (FAULT ? 0 : half))"),
     ("treeWithoutBarriers", TOP_K, "half > 0; half /= 2) {\n        __syncthreads();", "half > 0; half /= 2) {\n        if (!FAULT) __syncthreads();"),
     ("barrierMissingBetweenFinds", TOP_K, "__syncthreads(); // before found", "if (!FAULT) __syncthreads(); // before found"),
-    ("returnBeforeABarrier", "kernels/norm/norm_grad.cuh", "  S sum = 0, sum2 = 0;\n  if (col < cols)", "  S sum = 0, sum2 = 0;\n  if (FAULT && col >= cols)\n    return;\n  if (col < cols)"),
+    ("returnBeforeABarrier", "kernels/norm/norm_grad.cuh", "own2{};\n  if (pack * width < cols)", "own2{};\n  if (FAULT && pack * width >= cols)\n    return;\n  if (pack * width < cols)"),
     ("vectorPastTheEnd", ADAMW, "packed ? elements / width : 0", "packed ? (elements + (FAULT ? width - 1 : 0)) / width : 0"),
     ("vectorAtAnOddAddress", ADAMW, "reinterpret_cast<const Elements *>(g)[i];", "reinterpret_cast<const Elements *>(g + FAULT)[i];"),
     ("coefficientsReadTooEarly", ADAMW, "numbers.beta1);\n  __syncthreads();", "numbers.beta1);\n  if (!FAULT) __syncthreads();"),

@@ -49,7 +49,7 @@ TEST(BatchNorm, RefusesWrongShapes) {
   expectRefused(with({4, 6}, {6}, -1), "must not be negative");
 }
 
-const Shape rows[] = {{1, 1}, {0, 5}, {3, 7}, {5, 768}, {65, 40}, {2, 3, 5, 12}};
+const Shape rows[] = {{1, 1}, {0, 5}, {3, 7}, {5, 768}, {65, 40}, {2, 3, 5, 12}, {40, 132}, {3, 1160}, {2, 8200}};
 
 Shape rowsOf(const Shape &x) { return {x.begin(), x.end() - 1}; }
 

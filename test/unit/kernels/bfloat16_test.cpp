@@ -87,7 +87,8 @@ TEST(BFloat16Kernels, AttentionAndItsGradients) {
 
 TEST(BFloat16Kernels, NormsSoftmaxAndLosses) {
   const Attributes epsilon = {{"epsilon", 1e-5}}, axis = {{"axis", int64_t(1)}};
-  for (const auto &[rows, cols] : std::vector<std::array<int64_t, 2>>{{1, 1}, {5, 33}, {3, 768}, {40, 1030}}) {
+  for (const auto &[rows, cols] :
+       std::vector<std::array<int64_t, 2>>{{1, 1}, {5, 33}, {3, 768}, {40, 1030}, {35, 264}, {2, 2312}, {2, 16400}}) {
     const TensorType x{half, {rows, cols}}, r{wide, {rows}}, c{wide, {cols}};
     check("layer_norm", {x, c, c, x, r, r}, epsilon, 3, {0x1p-6, 1e-3});
     check("rms_norm", {x, c, x, r}, epsilon, 2, {0x1p-6, 1e-3});
@@ -103,7 +104,7 @@ TEST(BFloat16Kernels, NormsSoftmaxAndLosses) {
   check("batch_norm", {images, channels, channels, images, channels, channels, channels}, epsilon, 4, {0x1p-6, 1e-3});
   check("batch_norm_grad", {images, images, channels, channels, channels, images, channels, channels}, {}, 3,
         {0x1p-6, 0.02});
-  for (int64_t classes : {3, 1000, 50257}) {
+  for (int64_t classes : {3, 1000, 16392, 50257}) {
     Random random{uint64_t(classes)};
     const Attributes mean = {{"ignore_index", int64_t(-100)}, {"reduction", std::string("mean")}};
     const std::vector<Buffer> forward =

@@ -32,7 +32,8 @@ Buffer narrowed(const Buffer &rows, int64_t columns) {
 TEST(CrossEntropy, LossAndGradient) {
   for (DType dtype : floatTypes)
     for (const char *reduction : {"mean", "sum"})
-      for (const Shape &shape : {Shape{1, 1}, Shape{0, 3}, Shape{7, 5}, Shape{33, 1025}, Shape{3, 50257}}) {
+      for (const Shape &shape :
+           {Shape{1, 1}, Shape{0, 3}, Shape{7, 5}, Shape{33, 1025}, Shape{3, 1160}, Shape{3, 8196}, Shape{3, 50257}}) {
         Random random{uint64_t(shape[0])};
         SCOPED_TRACE(toString(shape) + reduction);
         const double epsilon = dtype == DType::F32 ? 2e-6 : 2e-13;
@@ -50,7 +51,7 @@ TEST(CrossEntropy, LossAndGradient) {
 
 TEST(CrossEntropy, PaddingCountsNowhere) {
   for (DType dtype : floatTypes)
-    for (const auto &[columns, classes] : {std::pair<int64_t, int64_t>{8, 5}, {64, 1}, {1088, 1025}}) {
+    for (const auto &[columns, classes] : {std::pair<int64_t, int64_t>{8, 5}, {64, 1}, {1088, 1025}, {8320, 8257}}) {
       Random random{uint64_t(classes)};
       Buffer logits = random.buffer(dtype, {6, columns}, 3); // what is not read may be anything
       const Buffer labels = randomLabels(random, 6, classes, -100);

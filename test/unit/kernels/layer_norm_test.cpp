@@ -5,7 +5,9 @@ namespace ds::kernels::test {
 
 namespace {
 
-const Shape shapes[] = {{1, 1}, {0, 5}, {3, 7}, {5, 768}, {64, 33}, {65, 40}, {200, 130}, {2, 3, 5, 12}};
+// The last four are packs on a GPU: few, a tail of one, a part of the last round, and more than a block keeps.
+const Shape shapes[] = {{1, 1},     {0, 5},        {3, 7}, {5, 768},  {64, 33},  {65, 40},
+                        {200, 130}, {2, 3, 5, 12}, {3, 8}, {40, 132}, {3, 1160}, {2, 8200}};
 
 Shape rowsOf(const Shape &x) { return {x.begin(), x.end() - 1}; }
 

@@ -1,0 +1,69 @@
+//===- norm_row.cuh - a row of a norm, read once --------------------------===//
+#pragma once
+
+#include "kernels/cuda/Launch.cuh"
+#include "kernels/cuda/Packs.cuh"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace ds::kernels::cuda {
+
+/// Most threads of a block, and packs that a thread keeps in registers of each tensor that it reads: the compiler keeps
+/// a pack of bfloat16 as 8 float32, so that a gradient's two tensors are 64 of a thread's 128 registers.
+inline constexpr int normRowThreads = 512, keptPacks = 4;
+
+/// A thread's packs of a row: its thread's number and every blockDim.x-th behind. With `kept` they are read once and
+/// stay in registers, else each walk reads them again, from the first-level cache.
+template <typename T, int width, int kept> class NormRow {
+public:
+  __device__ NormRow(const T *row, int64_t cols) : row_(row), packs_(cols / width) {
+#pragma unroll
+    for (int k = 0; k < kept; ++k)
+      if (const int64_t pack = threadIdx.x + int64_t(k) * blockDim.x; pack < packs_)
+        own_[k] = packAt<width>(row, pack);
+  }
+
+  /// visit(pack, its elements), in ascending order.
+  template <typename Visit> __device__ void forEach(Visit visit) const {
+    if constexpr (kept == 0)
+      for (int64_t pack = threadIdx.x; pack < packs_; pack += blockDim.x)
+        visit(pack, packAt<width>(row_, pack));
+    else
+#pragma unroll
+      for (int k = 0; k < kept; ++k)
+        if (const int64_t pack = threadIdx.x + int64_t(k) * blockDim.x; pack < packs_)
+          visit(pack, own_[k]);
+  }
+
+  /// visit(pack, its elements, those of `other`), in ascending order.
+  template <typename Visit> __device__ void forEachWith(const NormRow &other, Visit visit) const {
+    if constexpr (kept == 0)
+      forEach([&](int64_t pack, const Pack<T, width> &own) { visit(pack, own, packAt<width>(other.row_, pack)); });
+    else
+#pragma unroll
+      for (int k = 0; k < kept; ++k)
+        if (const int64_t pack = threadIdx.x + int64_t(k) * blockDim.x; pack < packs_)
+          visit(pack, own_[k], other.own_[k]);
+  }
+
+private:
+  const T *row_;
+  int64_t packs_;
+  Pack<T, width> own_[kept > 0 ? kept : 1];
+};
+
+/// run(width, kept, threads of a block) for rows of `cols` elements; the two first are integral_constants.
+template <typename T, typename Run> void withNormRow(bool packed, int64_t cols, Run run) {
+  const auto again = std::integral_constant<int, 0>{};
+  const auto pack = std::integral_constant<int, packOf<T>>{};
+  const int64_t work = packed ? cols / packOf<T> : cols;
+  const unsigned threads = std::min<unsigned>(rowThreads(work, keptPacks), normRowThreads);
+  if (!packed)
+    return run(std::integral_constant<int, 1>{}, again, threads);
+  if (work <= int64_t(threads) * keptPacks)
+    return run(pack, std::integral_constant<int, keptPacks>{}, threads);
+  run(pack, again, threads);
+}
+
+} // namespace ds::kernels::cuda
