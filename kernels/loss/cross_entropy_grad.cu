@@ -50,13 +50,9 @@ __global__ void __launch_bounds__(lossThreads)
 #pragma unroll
       for (int k = 0; k < packsAtOnce; ++k) {
         const int64_t first = c + int64_t(k) * blockDim.x * width;
-        // Where in the pack the label is and the padding begins: in 32 bits, since exponentials keep the GPU busy
-        // enough.
-        const int hit = label >= first && label < first + width ? int(label - first) : width;
-        const int end = counted >= first + width ? width : counted > first ? int(counted - first) : 0;
         for (int j = 0; j < width; ++j) {
-          const S difference = std::exp(wide(packs[k].values[j]) - lse) - S(j == hit);
-          packs[k].values[j] = narrow<T>(j < end ? difference * factor : S(0));
+          const S probability = std::exp(wide(packs[k].values[j]) - lse);
+          packs[k].values[j] = narrow<T>(first + j < counted ? (probability - S(first + j == label)) * factor : S(0));
         }
         storeRowPack<packed>(dlogits + row * columns, first, columns, packs[k]);
       }

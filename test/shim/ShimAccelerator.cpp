@@ -45,7 +45,8 @@ Status ShimAccelerator::run(const Invocation &invocation, std::vector<Buffer> &o
   const std::unique_ptr<Kernel> kernel = factory(invocation, {});
   std::vector<void *> addresses;
   for (const Buffer &operand : operands) {
-    addresses.push_back(shim::allocate(operand.storageBytes(), operand.bytes()));
+    const size_t bytes = size_t(byteSize(operand.type.dtype)), shift = bytes > 1 ? shift_ * bytes : 0;
+    addresses.push_back(shim::allocate(shift + operand.storageBytes(), shift + operand.bytes()) + shift);
     std::memcpy(addresses.back(), operand.data(), operand.storageBytes());
   }
   if (over)

@@ -11,7 +11,8 @@ namespace ds::kernels::test {
 
 class ShimAccelerator : public Accelerator {
 public:
-  explicit ShimAccelerator(const KernelRegistry &kernels) : kernels_(kernels) {}
+  /// Operands begin `shift` of their elements behind a multiple of 256 bytes; workspaces at one.
+  explicit ShimAccelerator(const KernelRegistry &kernels, size_t shift = 0) : kernels_(kernels), shift_(shift) {}
 
   const KernelRegistry &kernels() const override { return kernels_; }
   Device device() const override { return Device::Cuda; }
@@ -29,6 +30,7 @@ public:
 
 private:
   const KernelRegistry &kernels_;
+  size_t shift_;
   uint64_t runs_ = 0;
   int64_t lastAccesses_ = 0;
 };

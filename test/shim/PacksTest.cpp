@@ -1,0 +1,70 @@
+// Kernels that move 16 bytes at once run where operands are not at multiples of 16 bytes, too.
+#include "kernels/cuda/CudaKernels.h"
+#include "test/shim/ShimAccelerator.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace ds::kernels::test {
+
+namespace {
+
+/// The operands behind a call whose operands begin `shift` elements behind a multiple of 256 bytes.
+std::vector<Buffer> ranAt(size_t shift, const std::string &kernel, std::vector<Buffer> operands,
+                          const Attributes &attributes) {
+  ShimAccelerator accelerator(cudaKernels(), shift);
+  operands = operandsOn(Device::Cuda, kernel, std::move(operands), attributes);
+  const Status status = accelerator.run(invocationOf(kernel, operands, attributes), operands, {}, {});
+  EXPECT_TRUE(status.ok()) << status.message();
+  return operands;
+}
+
+/// One element behind, the outputs are the same within rounding, and those `sameBits` bit by bit.
+void check(const std::string &kernel, const std::vector<Buffer> &operands, const Attributes &attributes,
+           const std::vector<size_t> &outputs, const std::vector<size_t> &sameBits) {
+  SCOPED_TRACE(kernel);
+  const std::vector<Buffer> want = ranAt(0, kernel, operands, attributes),
+                            have = ranAt(1, kernel, operands, attributes);
+  for (size_t output : outputs)
+    for (int64_t i = 0; i < elementCount(want[output].type.shape); ++i)
+      ASSERT_NEAR(have[output].at(i), want[output].at(i), 1e-5 + 0x1p-7 * std::fabs(want[output].at(i)))
+          << "operand " << output << " at " << i;
+  for (size_t output : sameBits)
+    EXPECT_EQ(std::memcmp(have[output].data(), want[output].data(), want[output].bytes()), 0) << "operand " << output;
+}
+
+TEST(Packs, NormsWithoutThem) {
+  for (DType dtype : {DType::BF16, DType::F32, DType::F64}) {
+    const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
+    Random random{1};
+    const Shape shape{35, 264}, rows{35}, cols{264};
+    const Buffer x = random.buffer(dtype, shape), dy = random.buffer(dtype, shape), y(type(dtype, shape));
+    const Buffer gamma = random.buffer(sums, cols), beta = random.buffer(sums, cols), row(type(sums, rows));
+    const Buffer mean = random.buffer(sums, rows, 0.1), scale = random.buffer(sums, rows);
+    const Attributes epsilon = {{"epsilon", 1e-5}};
+    check("layer_norm", {x, gamma, beta, y, row, row}, epsilon, {3, 4, 5}, {});
+    check("rms_norm", {x, gamma, y, row}, epsilon, {2, 3}, {});
+    check("layer_norm_grad", {dy, x, gamma, mean, scale, y, gamma, gamma}, {}, {5, 6, 7}, {6, 7});
+    check("rms_norm_grad", {dy, x, gamma, scale, y, gamma}, {}, {4, 5}, {5});
+  }
+}
+
+TEST(Packs, CrossEntropyWithoutThem) {
+  for (DType dtype : {DType::BF16, DType::F32, DType::F64}) {
+    const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
+    Random random{2};
+    Buffer dloss(type(sums, {}));
+    sums == DType::F32 ? void(*dloss.as<float>() = 0.7f) : void(*dloss.as<double>() = 0.7);
+    const Buffer logits = random.buffer(dtype, {4, 1160}), scalar(type(sums, {})), row(type(sums, {4}));
+    const Buffer labels(type(DType::I64, {4}), std::vector<int64_t>{0, 1156, -100, 1151});
+    const Attributes attributes = {
+        {"reduction", std::string("mean")}, {"ignore_index", int64_t(-100)}, {"classes", int64_t(1157)}};
+    check("cross_entropy", {logits, labels, scalar, row}, attributes, {2, 3}, {2, 3});
+    const Buffer lse = ranAt(0, "cross_entropy", {logits, labels, scalar, row}, attributes)[3];
+    check("cross_entropy_grad", {logits, labels, lse, dloss, logits}, attributes, {4}, {4});
+  }
+}
+
+} // namespace
+
+} // namespace ds::kernels::test
