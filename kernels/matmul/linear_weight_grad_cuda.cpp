@@ -60,7 +60,7 @@ private:
 std::unique_ptr<Kernel> makeLinearWeightGrad(const Invocation &invocation, const BuildOptions &options) {
   auto kernel = std::make_unique<LinearWeightGrad>(invocation, options);
   if (kernel->isInParts())
-    fallBack(invocation, "cuBLASLt");
+    fallBack(invocation, "cuBLASLt", "does not add up the columns of dy as it multiplies");
   return kernel;
 }
 
