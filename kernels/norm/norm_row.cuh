@@ -13,8 +13,8 @@ namespace ds::kernels::cuda {
 /// a pack of bfloat16 as 8 float32, so that a gradient's two tensors are 64 of a thread's 128 registers.
 inline constexpr int normRowThreads = 512, keptPacks = 4;
 
-/// A thread's packs of a row: its thread's number and every blockDim.x-th behind. With `kept` they are read once and
-/// stay in registers, else each walk reads them again, from the first-level cache.
+/// The packs of a row that one thread works on: the one of its number, and every blockDim.x-th behind it. With `kept`
+/// they are read once and stay in registers, else each walk reads them again, from the first-level cache.
 template <typename T, int width, int kept> class NormRow {
 public:
   __device__ NormRow(const T *row, int64_t cols) : row_(row), packs_(cols / width) {
