@@ -42,7 +42,8 @@ uint32_t drawn(DType type, size_t operand, int64_t element, bool special) {
 
 } // namespace
 
-DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments, bool special)
+DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments,
+                         bool special)
     : call_(call), inputs_(inputs), special_(special), written_(call.operands.size() - inputs) {
   for (size_t i = 0; i < alignments.size(); ++i) // no more than the alignment that the plan gives
     addresses_.push_back((uint64_t(i + 1) << 48) + (alignments[i] == 16 ? 0 : alignments[i]));
