@@ -176,3 +176,17 @@ def update_in_halves(plan, kernel):
     for life in [life for held in plan.roles[place.role].buffers for life in held.lives]:
         life.birth_command += life.birth_routine == place.routine and life.birth_command > place.index
         life.death_command += life.death_routine == place.routine and life.death_command >= place.index
+
+
+def said_to_be_for_a_cpu(plan):
+    """A plan for GPUs whose commands a CPU runs, too: ops that only such plans have, in runs of a machine without a GPU."""
+    plan.machine.device, plan.machine.isa, plan.machine.threads = "cpu", "", 1
+    del plan.codes[:]
+    for role in plan.roles:
+        for routine in role.routines:
+            for command in routine.commands:
+                if command.HasField("kernel"):
+                    command.kernel.ClearField("code")
+        for program in role.programs:
+            program.captured = False
+    return plan

@@ -14,6 +14,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import BUILD, REPOSITORY, write_config
+from plan_edits import said_to_be_for_a_cpu
 from plan_files import read_plan, write_plan
 from plans_of_all_strategies import small_plans
 from safetensors.numpy import save_file
@@ -119,6 +120,23 @@ def test_a_slice_in_place_of_what_was_gathered_is_refused(tools, tmp_path):
     added.kernel.operands[1].buffer, added.kernel.operands[1].byte_offset = 0, 0
     refused = tools("ds-opt", "verify", write_plan(tmp_path / "q.dsplan", plan), code=1).stderr
     assert "(value)" in refused and "reads the slice that each rank has of buffer 0 (zero.0)" in refused
+
+
+def test_what_only_plans_for_gpus_have(subjects, tools, tmp_path):
+    """Packed attention, biases' gradients made with their weights', padded logits, parameters side by side."""
+    plans = []
+    for ranks, stage in ((1, 0), (2, 2), (2, 3)):
+        plan = tmp_path / f"{ranks}-{stage}.dsplan"
+        config = write_config(tmp_path / "c.json", 2, 2, gradient_clipping=0.01, bf16={"enabled": True}, zero_optimization={"stage": stage})
+        tools("ds-opt", "compile", REPOSITORY / "test/e2e/hazards/good-gpt2", "--config", config, "--ranks", ranks, "--machine", "h100x8", "-o", plan)
+        plans.append(write_plan(plan, said_to_be_for_a_cpu(read_plan(plan))))
+        kernels = {command.kernel.kernel for routine in read_plan(plan).roles[0].routines for command in routine.commands}
+        assert {"packed_attention_grad", "linear_weight_grad", "cross_entropy"} <= kernels
+        tools("ds-opt", "verify", plan)
+    done = subprocess.run([str(a) for a in (TOOL, *plans, "--data", subjects[1], "--mutants", 3000 if WHOLE else 300)], capture_output=True,
+                          text=True, timeout=3000)
+    _, planted, *_, missed, _ = [int(cell) for cell in re.findall(r" (\d+) \|", done.stdout.splitlines()[-1])]
+    assert planted == (3000 if WHOLE else 300) and missed == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not WHOLE, reason="three minutes of a core: DS_TEST_SCOPE=all")
