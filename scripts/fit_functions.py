@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The polynomials of compiler/ptx/Functions.h, fitted anew: prints their coefficients, lowest first.
+"""The polynomials of kernels/elementwise/elementwise_functions.h, fitted anew: prints their coefficients, lowest first.
 
     build/venv/bin/python scripts/fit_functions.py
 

@@ -1,9 +1,9 @@
 //===- ElementwiseSteps.h - the instructions of a program, in IR ------------===//
 #pragma once
 
-#include "compiler/codegen/Functions.h"
 #include "compiler/codegen/Lanes.h"
 #include "kernels/elementwise/elementwise_call.h"
+#include "kernels/elementwise/elementwise_functions.h"
 
 #include <functional>
 #include <vector>
@@ -26,7 +26,7 @@ private:
   const kernels::ElementwiseCall &call_;
   Builder &b_;
   IrModel model_;
-  Functions<IrModel> functions_;
+  kernels::FloatFunctions<IrModel> functions_;
   Lanes &lanes_;
   size_t count_;
   Load load_;

@@ -1,7 +1,5 @@
-//===- IrModel.h - Functions.h as values of LLVM's IR ----------------------===//
+//===- IrModel.h - numbers of elementwise_functions.h as values of LLVM's IR --===//
 #pragma once
-
-#include "compiler/codegen/Functions.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"

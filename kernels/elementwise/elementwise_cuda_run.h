@@ -69,14 +69,14 @@ template <typename T> struct alignas(4 * sizeof(T)) Four {
   T values[4];
 };
 
-/// The path of float32, bfloat16 and bool: `slots` holds what later steps need.
-template <typename Arguments, int slotCount> struct FloatElementwise : ElementwiseThread<Arguments> {
+/// The path of float32, bfloat16 and bool: `slots` holds what later steps need. `Math` has unary() and binary().
+template <typename Arguments, int slotCount, typename Math> struct FloatElementwiseBy : ElementwiseThread<Arguments> {
   using Base = ElementwiseThread<Arguments>;
   static constexpr int width = elementwiseWidth;
   using Floats = Four<float>;
   Floats previous, slots[slotCount];
 
-  DS_HOST_DEVICE FloatElementwise(const Arguments &arguments, int64_t first)
+  DS_HOST_DEVICE FloatElementwiseBy(const Arguments &arguments, int64_t first)
       : Base{arguments, first, int(arguments.elements - first < width ? arguments.elements - first : width)} {
     for (int w = 0; w < width; ++w)
       previous.values[w] = 0;
@@ -183,8 +183,8 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
   }
 
   /// Out of line: with four copies of every function of the library within, a thread would need all its registers.
-  DS_OUT_OF_LINE static float unary(ElementwiseOp op, float a) { return floatUnary(op, a); }
-  DS_OUT_OF_LINE static float binary(ElementwiseOp op, float a, float b) { return floatBinary(op, a, b); }
+  DS_OUT_OF_LINE static float unary(ElementwiseOp op, float a) { return Math::unary(op, a); }
+  DS_OUT_OF_LINE static float binary(ElementwiseOp op, float a, float b) { return Math::binary(op, a, b); }
 
   /// Results are written at the end: one may be the memory of an input.
   DS_HOST_DEVICE void run() {
@@ -209,6 +209,14 @@ template <typename Arguments, int slotCount> struct FloatElementwise : Elementwi
     }
   }
 };
+
+/// By the functions of CUDA's library, or the host's.
+struct LibraryMath {
+  DS_HOST_DEVICE static float unary(ElementwiseOp op, float a) { return floatUnary(op, a); }
+  DS_HOST_DEVICE static float binary(ElementwiseOp op, float a, float b) { return floatBinary(op, a, b); }
+};
+template <typename Arguments, int slotCount>
+using FloatElementwise = FloatElementwiseBy<Arguments, slotCount, LibraryMath>;
 
 /// The path of all types, one element at a time: floats as double, rounded to their type after each step, integers and
 /// bools as int64, wrapped to theirs.

@@ -4,12 +4,14 @@
 #include "compiler/check/meaning/DrawnMemory.h"
 #include "compiler/check/meaning/Mismatch.h"
 #include "core/Error.h"
+#include "kernels/elementwise/elementwise_compiled_math.h"
 #include "kernels/elementwise/elementwise_cuda_run.h"
 #include "kernels/ptx/Ptx.h"
 #include "runtime/plan/Invocations.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -22,36 +24,17 @@ namespace ds::check {
 namespace {
 
 using kernels::ElementwiseCall;
-using kernels::ElementwiseOp;
+using Bytes = std::vector<std::byte>;
 
 constexpr uint32_t wholeBlocks = 16, drawnBlocks = 6;
 constexpr uint64_t mostInstructionsOfThread = 1 << 16;
-
-/// Whether the bits of a step's result depend on how a function is computed.
-bool isFunction(ElementwiseOp op) {
-  switch (op) {
-  case ElementwiseOp::Exp:
-  case ElementwiseOp::Log:
-  case ElementwiseOp::Erf:
-  case ElementwiseOp::Tanh:
-  case ElementwiseOp::Sigmoid:
-  case ElementwiseOp::Sin:
-  case ElementwiseOp::Cos:
-  case ElementwiseOp::Atan:
-  case ElementwiseOp::Pow:
-    return true;
-  default:
-    return false;
-  }
-}
 
 /// One call and the code that is to compute it.
 class CodeCheck {
 public:
   CodeCheck(const kernels::Invocation &call, const proto::DeviceCode &code, std::span<const uint64_t> alignments)
       : call_(call), program_(kernels::Call(call)), code_(code), module_(ptx::parse(code.text())),
-        exact_(std::ranges::none_of(program_.program, isFunction, &kernels::ElementwiseInstruction::op)),
-        memory_(call_, program_.inputs, alignments, exact_) {}
+        memory_(call_, program_.inputs, alignments) {}
 
   void require(const std::string &isa) {
     requireForm(isa);
@@ -142,33 +125,36 @@ private:
     for (const auto &[element, value] : written[0])
       elements.push_back(element);
     const kernels::Invocation few = gathered(int64_t(elements.size()));
-    std::vector<std::vector<std::byte>> storage;
-    std::vector<void *> addresses;
-    for (const kernels::TensorType &operand : few.operands)
-      storage.emplace_back(elements.size() * size_t(byteSize(operand.dtype)));
-    for (std::vector<std::byte> &bytes : storage)
-      addresses.push_back(bytes.data());
-    gather(elements, storage);
-    interpret(few, addresses);
-    const std::vector<float> largest = exact_ ? std::vector<float>(elements.size()) : largestWithin(few, addresses);
+    const std::vector<Bytes> wanted = resultsOf<kernels::CompiledMath<true>>(few, elements);
+    const std::vector<Bytes> others = resultsOf<kernels::CompiledMath<false>>(few, elements); // where a power is drawn
     for (size_t r = 0; r < written.size(); ++r) {
       const DType type = few.operands[program_.inputs + r].dtype;
-      size_t same = 0;
-      for (size_t i = 0; i < elements.size(); ++i)
-        same += isEqual(r, elements[i], type, written[r].at(elements[i]),
-                        valueOf(storage[program_.inputs + r], type, i), largest[i]);
-      // What a function is off by seldom reaches the last place of a bfloat16; where two numbers cancel, in 3 of 100.
-      if (kernels::usesNarrowFloat(program_) && elements.size() - same > elements.size() / 16 + 1)
-        throw Error("its result " + std::to_string(r) + " has other bits than the program's in " +
-                    std::to_string(elements.size() - same) + " of " + std::to_string(elements.size()) + " elements");
+      for (size_t i = 0; i < elements.size(); ++i) {
+        const uint32_t own = written[r].at(elements[i]);
+        if (!isEqual(type, own, valueOf(wanted[r], type, i)) && !isEqual(type, own, valueOf(others[r], type, i)))
+          refuse(r, elements[i], floatOf(type, own), floatOf(type, valueOf(wanted[r], type, i)));
+      }
     }
   }
 
-  void gather(const std::vector<int64_t> &elements, std::vector<std::vector<std::byte>> &storage) const {
+  /// The interpreter's results for some elements, their inputs gathered.
+  template <typename Math>
+  std::vector<Bytes> resultsOf(const kernels::Invocation &few, const std::vector<int64_t> &elements) const {
+    std::vector<Bytes> storage;
+    std::vector<void *> addresses;
+    for (const kernels::TensorType &operand : few.operands)
+      storage.emplace_back(elements.size() * size_t(byteSize(operand.dtype)));
+    for (Bytes &bytes : storage)
+      addresses.push_back(bytes.data());
+    gather(elements, storage);
+    interpret<Math>(few, addresses);
+    return {storage.begin() + std::ptrdiff_t(program_.inputs), storage.end()};
+  }
+
+  void gather(const std::vector<int64_t> &elements, std::vector<Bytes> &storage) const {
     for (size_t input = 0; input < program_.inputs; ++input) {
       const auto strides = kernels::broadcastStrides(program_.inputShapes[input], program_.shape);
-      const DType type = call_.operands[input].dtype;
-      const auto bytes = size_t(byteSize(type));
+      const auto bytes = size_t(byteSize(call_.operands[input].dtype));
       for (size_t i = 0; i < elements.size(); ++i) {
         const auto index = kernels::unravel(elements[i], program_.shape);
         int64_t place = 0;
@@ -180,42 +166,13 @@ private:
     }
   }
 
-  /// For each element the largest size of all that the program computes on its way: it runs again, with its registers
-  /// as results.
-  std::vector<float> largestWithin(const kernels::Invocation &few, const std::vector<void *> &addresses) const {
-    constexpr size_t atOnce = 32;
-    std::vector<float> largest(size_t(few.operands[0].shape[0]));
-    for (size_t first = program_.inputs; first < program_.types.size(); first += atOnce) {
-      const size_t end = std::min(first + atOnce, program_.types.size());
-      kernels::Invocation probe = few;
-      std::vector<int64_t> registers(end - first);
-      std::iota(registers.begin(), registers.end(), int64_t(first));
-      probe.attributes["results"] = registers;
-      probe.operands.resize(program_.inputs);
-      std::vector<void *> places(addresses.begin(), addresses.begin() + std::ptrdiff_t(program_.inputs));
-      std::vector<std::vector<std::byte>> storage;
-      for (size_t r = first; r < end; ++r) {
-        probe.operands.push_back({program_.types[r], few.operands[0].shape});
-        storage.emplace_back(size_t(few.operands[0].shape[0] * byteSize(program_.types[r])));
-        places.push_back(storage.back().data());
-      }
-      interpret(probe, places);
-      for (size_t r = first; r < end; ++r)
-        for (size_t i = 0; i < largest.size(); ++i)
-          if (const float value =
-                  std::fabs(floatOf(program_.types[r], valueOf(storage[r - first], program_.types[r], i)));
-              std::isfinite(value))
-            largest[i] = std::max(largest[i], value);
-    }
-    return largest;
-  }
-
-  static uint32_t valueOf(const std::vector<std::byte> &bytes, DType type, size_t i) {
+  static uint32_t valueOf(const Bytes &bytes, DType type, size_t i) {
     uint32_t value = 0;
     std::memcpy(&value, bytes.data() + i * size_t(byteSize(type)), size_t(byteSize(type)));
     return value;
   }
-  static void interpret(const kernels::Invocation &few, const std::vector<void *> &addresses) {
+
+  template <typename Math> static void interpret(const kernels::Invocation &few, const std::vector<void *> &addresses) {
     using namespace kernels::cuda;
     using Arguments = ElementwiseArguments<mostSteps, mostTensors>;
     const ElementwisePlan plan{kernels::Call(few)};
@@ -223,29 +180,27 @@ private:
       throw Error("its program computes in other types than float32, bfloat16 and bool");
     Arguments arguments = elementwiseArguments<Arguments>(plan);
     setAddresses(arguments, plan, addresses.data());
-    using Thread = FloatElementwise<Arguments, mostSlots>;
+    using Thread = FloatElementwiseBy<Arguments, mostSlots, Math>;
     for (int64_t first = 0; first < plan.elements; first += Thread::width)
       Thread(arguments, first).run();
   }
 
-  /// Whether the bits are equal. Throws where more than a function's error lies between them.
-  bool isEqual(size_t result, int64_t element, DType type, uint32_t own, uint32_t wanted, float largest) const {
-    const float a = floatOf(type, own), b = floatOf(type, wanted);
-    if (own == wanted || (std::isnan(a) && std::isnan(b)))
-      return true;
-    // It may move what is rounded to bfloat16 by a unit of its last place, here and there on the way.
-    const float unit = kernels::usesNarrowFloat(program_) ? 0x1p-6f : 0x1p-18f;
-    if (!exact_ && type != DType::Bool && std::fabs(a - b) <= unit * largest)
-      return false;
-    throw Error("it makes " + std::to_string(a) + " of element " + std::to_string(element) + " of result " +
-                std::to_string(result) + ", where the program makes " + std::to_string(b));
+  /// Every NaN is one.
+  static bool isEqual(DType type, uint32_t a, uint32_t b) {
+    return a == b || (std::isnan(floatOf(type, a)) && std::isnan(floatOf(type, b)));
+  }
+
+  [[noreturn]] static void refuse(size_t result, int64_t element, float own, float wanted) {
+    char numbers[80];
+    std::snprintf(numbers, sizeof numbers, "%.9g and not %.9g", double(own), double(wanted));
+    throw Error("it makes " + std::string(numbers) + " of element " + std::to_string(element) + " of result " +
+                std::to_string(result));
   }
 
   const kernels::Invocation call_;
   const ElementwiseCall program_;
   const proto::DeviceCode &code_;
   const ptx::Module module_;
-  const bool exact_;
   DrawnMemory memory_;
   std::vector<std::pair<uint32_t, uint32_t>> ran_; ///< blocks [first, end)
 };

@@ -8,12 +8,10 @@ namespace ds::check {
 namespace proto = plan::proto;
 
 /// Every code that a command names is PTX that computes the command's program. It is run by an emulator (kernels/ptx)
-/// on drawn values, and each element that it writes is compared with what the kernel's own interpreter makes of the
-/// same inputs. Small kernels run whole; of larger ones run the first and last blocks and some that are drawn, which
-/// must write what their place in the grid says. Throws Mismatch, with the place.
-///
-/// Nothing is rounded otherwise than by the interpreter, so bits are equal, but for exp, tanh and the like, which lie
-/// some units of the last place apart, and what follows from them.
+/// on drawn values, and the bits of each element that it writes are those that the kernel's own interpreter makes of
+/// the same inputs, with exp, tanh and the like as elementwise_functions.h says. Small kernels run whole; of larger
+/// ones run the first and last blocks and some that are drawn, which must write what their place in the grid says.
+/// Throws Mismatch, with the place.
 void requireCodes(const proto::Plan &plan);
 
 } // namespace ds::check

@@ -25,7 +25,7 @@ float floatOf(DType type, uint32_t bits) {
 namespace {
 
 /// An element of an operand as its bytes, a bool or a float.
-uint32_t drawn(DType type, size_t operand, int64_t element, bool special) {
+uint32_t drawn(DType type, size_t operand, int64_t element) {
   const uint64_t draw = mixed(mixed(operand + 1) ^ uint64_t(element));
   if (type == DType::Bool)
     return draw & 1;
@@ -35,22 +35,21 @@ uint32_t drawn(DType type, size_t operand, int64_t element, bool special) {
     value = kind < 2 ? 0.0f : -0.0f;
   else if (kind >= 60)
     value *= 20; // where exp and its like reach their limits
-  else if (special && kind < 8)
+  else if (kind < 8)
     value = kind == 4 ? INFINITY : kind == 5 ? -INFINITY : kind == 6 ? NAN : value * 1e38f;
   return type == DType::BF16 ? BFloat16(value).bits : std::bit_cast<uint32_t>(value);
 }
 
 } // namespace
 
-DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments,
-                         bool special)
-    : call_(call), inputs_(inputs), special_(special), written_(call.operands.size() - inputs) {
+DrawnMemory::DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments)
+    : call_(call), inputs_(inputs), written_(call.operands.size() - inputs) {
   for (size_t i = 0; i < alignments.size(); ++i) // no more than the alignment that the plan gives
     addresses_.push_back((uint64_t(i + 1) << 48) + (alignments[i] == 16 ? 0 : alignments[i]));
 }
 
 uint32_t DrawnMemory::input(size_t operand, int64_t element) const {
-  return drawn(call_.operands[operand].dtype, operand, element, special_);
+  return drawn(call_.operands[operand].dtype, operand, element);
 }
 
 void DrawnMemory::load(uint64_t address, std::span<std::byte> to) {

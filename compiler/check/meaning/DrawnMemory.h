@@ -23,9 +23,8 @@ float floatOf(DType type, uint32_t bits);
 /// writes an input, or writes an element twice.
 class DrawnMemory final : public ptx::Memory {
 public:
-  /// An operand's address is divided by its alignment, 1 to 16 bytes, and by no more. `special`: infinite numbers and
-  /// NaN are drawn, too. `call` outlives the memory.
-  DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments, bool special);
+  /// An operand's address is divided by its alignment, 1 to 16 bytes, and by no more. `call` outlives the memory.
+  DrawnMemory(const kernels::Invocation &call, size_t inputs, std::span<const uint64_t> alignments);
 
   std::span<const uint64_t> addresses() const { return addresses_; }
   /// By result, then element.
@@ -45,7 +44,6 @@ private:
 
   const kernels::Invocation &call_;
   size_t inputs_;
-  bool special_;
   std::vector<uint64_t> addresses_;
   std::vector<std::map<int64_t, uint32_t>> written_;
 };

@@ -1,6 +1,6 @@
 // exp, log, tanh and the like of compiled kernels against the library's in double precision: every 1009th float32, and
 // those that have rules of their own.
-#include "HostModel.h"
+#include "kernels/elementwise/elementwise_compiled_math.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <functional>
 #include <limits>
 
-namespace ds::codegen {
+namespace ds::kernels {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -70,7 +70,7 @@ double distance(float got, double wanted) {
 struct Function {
   const char *name;
   double most; ///< units of the last place
-  std::function<float(Functions<HostModel> &, float)> ours;
+  std::function<float(FloatFunctions<HostFloats> &, float)> ours;
   double (*library)(double);
 };
 
@@ -79,8 +79,8 @@ void PrintTo(const Function &function, std::ostream *stream) { *stream << functi
 class Unary : public testing::TestWithParam<Function> {};
 
 TEST_P(Unary, IsTheLibrarysWithinAFewUnits) {
-  HostModel model;
-  Functions functions(model);
+  HostFloats model;
+  FloatFunctions functions(model);
   const auto &[name, most, ours, library] = GetParam();
   double worst = 0;
   float at = 0;
@@ -100,7 +100,7 @@ TEST_P(Unary, IsTheLibrarysWithinAFewUnits) {
   EXPECT_LE(worst, most) << "at " << at;
 }
 
-#define DS_OURS(NAME) [](Functions<HostModel> &f, float x) { return f.NAME(x); }
+#define DS_OURS(NAME) [](FloatFunctions<HostFloats> &f, float x) { return f.NAME(x); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -112,8 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return std::string(info.param.name); });
 
 TEST(Power, IsTheLibrarysWithinAFewUnits) {
-  HostModel model;
-  Functions functions(model);
+  HostFloats model;
+  FloatFunctions functions(model);
   double worst = 0;
   float base = 0, exponent = 0;
   const auto compare = [&](float x, float y) {
@@ -144,4 +144,4 @@ TEST(Power, IsTheLibrarysWithinAFewUnits) {
 }
 
 } // namespace
-} // namespace ds::codegen
+} // namespace ds::kernels

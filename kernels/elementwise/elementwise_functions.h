@@ -1,7 +1,8 @@
-//===- Functions.h - exp, log, tanh and the like, in float32 arithmetic --===//
+//===- elementwise_functions.h - exp, tanh and the like, in float32 arithmetic --===//
 //
-// Written once, as templates over what a number is: in Ir.h it is a value of LLVM's IR, in the tests a float, so that
-// a function is compared with the library's over millions of arguments and is the same one on a GPU. Additions,
+// Written once, as templates over what a number is. In compiler/codegen it is a value of LLVM's IR, and so an
+// instruction of a kernel that a plan carries; in elementwise_compiled_math.h it is a float, so that the checker knows
+// such a kernel's bits, and tests compare a function with the library's over millions of arguments. Additions,
 // products, quotients and fused multiply-adds that round to nearest, integers of 32 and 64 bits, and selections: no
 // approximate instruction, so results do not depend on the machine.
 //
@@ -19,16 +20,16 @@
 #include <iterator>
 #include <limits>
 
-namespace ds::codegen {
+namespace ds::kernels {
 
-template <typename M> class Functions {
+template <typename M> class FloatFunctions {
 public:
   using Float = typename M::Float;
   using Int = typename M::Int;
   using Long = typename M::Long;
   using Bool = typename M::Bool;
 
-  explicit Functions(M &model) : m_(model) {}
+  explicit FloatFunctions(M &model) : m_(model) {}
 
   /// e^x = 2^n e^r with n the integer next to x / ln 2.
   Float exp(Float x) {
@@ -236,4 +237,4 @@ private:
   }
 };
 
-} // namespace ds::codegen
+} // namespace ds::kernels
