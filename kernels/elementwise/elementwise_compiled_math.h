@@ -76,8 +76,13 @@ template <bool products> struct CompiledMath {
     if (op != ElementwiseOp::Pow)
       return cuda::floatBinary(op, a, b);
     if (products)
-      for (const auto &[exponent, value] : {std::pair{1.0f, a}, {2.0f, a * a}, {3.0f, a * a * a}, {0.5f, std::sqrt(a)},
-                                            {-0.5f, 1 / std::sqrt(a)}, {-1.0f, 1 / a}, {-2.0f, 1 / (a * a)}})
+      for (const auto &[exponent, value] : {std::pair{1.0f, a},
+                                            {2.0f, a * a},
+                                            {3.0f, a * a * a},
+                                            {0.5f, std::sqrt(a)},
+                                            {-0.5f, 1 / std::sqrt(a)},
+                                            {-1.0f, 1 / a},
+                                            {-2.0f, 1 / (a * a)}})
         if (b == exponent)
           return value;
     HostFloats floats;
