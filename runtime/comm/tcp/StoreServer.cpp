@@ -28,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds helloTime{10}, farewellTime{3};
 constexpr int tick = 20; // ms between two looks at the clock
 constexpr size_t moreStrangersThanRanks = 64;
-/// Few enough that strangers who talk are heard, and gone, before there are so many that the oldest has to go: it may be
-/// a rank that is about to say who it is.
+/// Few enough that strangers who talk are heard, and gone, before there are so many that the oldest has to go: it may
+/// be a rank that is about to say who it is.
 constexpr size_t acceptedATurn = moreStrangersThanRanks / 4;
 constexpr uint32_t maxKept = 16;          // values that a rank has put and nobody has taken; two are enough
 constexpr size_t maxGatheredBytes = 4096; // of one rank
