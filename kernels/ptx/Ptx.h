@@ -67,6 +67,8 @@ struct Grid {
 class Memory {
 public:
   virtual ~Memory() = default;
+  /// The next thread runs.
+  virtual void beginThread() {}
   virtual void load(uint64_t address, std::span<std::byte> to) = 0;
   virtual void store(uint64_t address, std::span<const std::byte> from) = 0;
 };

@@ -41,6 +41,7 @@ private:
   void begin(uint32_t block, uint32_t thread) {
     block_ = block;
     thread_ = thread;
+    memory_.beginThread();
     std::copy(code_.defined.begin(), code_.defined.end(), defined_.begin());
     for (const auto &[slot, special] : code_.specials)
       slots_[slot] = special == Code::Special::Thread    ? thread

@@ -71,6 +71,17 @@ def test_another_grid_is_refused(plan, tools, tmp_path):
     assert "the elements that its blocks write are not those of their places in the grid" in refusal(tools, plan, tmp_path, fewer)
 
 
+def test_a_read_behind_a_write_is_refused(plan, tools, tmp_path):
+    """It would read a result where that is the memory of an input."""
+    def read_again(broken):
+        code = broken.codes[0]
+        lines = code.text.split("\n")
+        load = next(line for line in lines if "ld.global" in line)
+        store = next(i for i, line in enumerate(lines) if "st.global" in line)
+        code.text = "\n".join(lines[:store + 1] + [load] + lines[store + 1:])
+    assert "reads after its thread has written, and a result may be the memory of an input" in refusal(tools, plan, tmp_path, read_again)
+
+
 def test_another_kernel_of_the_plan_is_refused(plan, tools, tmp_path):
     def exchange(broken):
         commands = [command.kernel for routine in broken.roles[0].routines for command in routine.commands if command.kernel.HasField("code")]

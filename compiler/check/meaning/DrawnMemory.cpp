@@ -56,6 +56,8 @@ void DrawnMemory::load(uint64_t address, std::span<std::byte> to) {
   const auto [operand, element, bytes] = placeOf(address, to.size());
   if (operand >= inputs_)
     throw Error("reads its own result");
+  if (hasWritten_)
+    throw Error("reads after its thread has written, and a result may be the memory of an input");
   for (size_t at = 0; at < to.size(); at += bytes) {
     const uint32_t value = input(operand, element + int64_t(at / bytes));
     std::memcpy(to.data() + at, &value, bytes);
@@ -66,6 +68,7 @@ void DrawnMemory::store(uint64_t address, std::span<const std::byte> from) {
   const auto [operand, element, bytes] = placeOf(address, from.size());
   if (operand < inputs_)
     throw Error("writes input " + std::to_string(operand));
+  hasWritten_ = true;
   for (size_t at = 0; at < from.size(); at += bytes) {
     uint32_t value = 0;
     std::memcpy(&value, from.data() + at, bytes);

@@ -20,7 +20,8 @@ float floatOf(DType type, uint32_t bits);
 
 /// Device memory of a call's operands, inputs before results. An input's elements are drawn as they are read, whatever
 /// the operand's size; what is written is kept. Throws ds::Error where an access leaves its operand, reads a result,
-/// writes an input, or writes an element twice.
+/// writes an input, or writes an element twice; and where a thread reads after it has written, since a result may be
+/// the memory of an input.
 class DrawnMemory final : public ptx::Memory {
 public:
   /// An operand's address is divided by its alignment, 1 to 16 bytes, and by no more. `call` outlives the memory.
@@ -31,6 +32,7 @@ public:
   const std::vector<std::map<int64_t, uint32_t>> &written() const { return written_; }
   uint32_t input(size_t operand, int64_t element) const;
 
+  void beginThread() override { hasWritten_ = false; }
   void load(uint64_t address, std::span<std::byte> to) override;
   void store(uint64_t address, std::span<const std::byte> from) override;
 
@@ -44,6 +46,7 @@ private:
 
   const kernels::Invocation &call_;
   size_t inputs_;
+  bool hasWritten_ = false; ///< the thread that runs
   std::vector<uint64_t> addresses_;
   std::vector<std::map<int64_t, uint32_t>> written_;
 };

@@ -4,7 +4,9 @@
 #include "kernels/ElementwiseProgram.h"
 #include "test/unit/kernels/Harness.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,20 @@ struct Program {
   }
   Attributes attributes() const { return {{"program", code}, {"constants", constants}, {"results", results}}; }
 };
+
+/// The shape that both broadcast to, as in NumPy.
+inline std::optional<Shape> broadcast(const Shape &a, const Shape &b) {
+  Shape out;
+  const size_t rank = std::max(a.size(), b.size());
+  for (size_t d = 0; d < rank; ++d) {
+    const int64_t x = d + a.size() < rank ? 1 : a[d + a.size() - rank];
+    const int64_t y = d + b.size() < rank ? 1 : b[d + b.size() - rank];
+    if (x != y && x != 1 && y != 1)
+      return std::nullopt;
+    out.push_back(std::max(x, y));
+  }
+  return out;
+}
 
 /// Runs `program` on `inputs` and compares; the results have shape `shape` and the given types.
 inline std::vector<Buffer> check(std::vector<Buffer> inputs, const Program &program, const std::vector<DType> &types,

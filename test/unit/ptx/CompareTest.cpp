@@ -36,12 +36,6 @@ TEST(PtxCompare, FloatsOrderedAndUnordered) {
       }
 }
 
-struct Case {
-  const char *instruction;
-  Inputs inputs;
-  uint64_t expected;
-};
-
 const Case cases[] = {
     {"setp.lt.s32 %p0, %r1, %r2;", {0xFFFFFFFF, 1}, 1},
     {"setp.lt.u32 %p0, %r1, %r2;", {0xFFFFFFFF, 1}, 0},

@@ -11,11 +11,6 @@ namespace ds::ptx {
 
 namespace {
 
-struct Case {
-  const char *instruction;
-  Inputs inputs;
-  uint64_t expected;
-};
 constexpr uint64_t minus1 = ~uint64_t(0), high64 = uint64_t(1) << 63;
 
 const Case cases[] = {

@@ -14,12 +14,6 @@ namespace {
 
 constexpr uint64_t nan32 = 0x7FFFFFFF, infinity32 = 0x7F800000, minusZero = 0x80000000;
 
-struct Case {
-  const char *instruction;
-  Inputs inputs;
-  uint64_t expected;
-};
-
 const Case cases[] = {
     {"add.rn.f32 %r0, %r1, 0f3F800000;", {bits(2.5f)}, bits(3.5f)},
     {"add.rn.f32 %r0, %r1, 1.5;", {bits(2.5f)}, bits(4.0f)},

@@ -13,6 +13,13 @@ struct Inputs {
   uint64_t a = 0, b = 0, c = 0;
 };
 
+/// Instructions, and what they make of the inputs.
+struct Case {
+  const char *instruction;
+  Inputs inputs;
+  uint64_t expected;
+};
+
 /// What the instructions leave in %h0, %r0, %d0 or %p0, whichever they name.
 uint64_t evaluated(std::string_view instructions, Inputs inputs = {});
 

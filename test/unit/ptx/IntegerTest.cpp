@@ -9,11 +9,6 @@ namespace ds::ptx {
 
 namespace {
 
-struct Case {
-  const char *instruction;
-  Inputs inputs;
-  uint64_t expected;
-};
 constexpr uint64_t minus1 = ~uint64_t(0);
 
 const Case cases[] = {

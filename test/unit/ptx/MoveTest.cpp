@@ -16,12 +16,6 @@ namespace ds::ptx {
 
 namespace {
 
-struct Case {
-  const char *instructions;
-  Inputs inputs;
-  uint64_t expected;
-};
-
 const Case cases[] = {
     {"mov.b32 %r0, 0f3F800000;", {}, 0x3F800000},
     {"mov.f32 %r0, 0fBF800000;", {}, 0xBF800000},
@@ -58,7 +52,7 @@ const Case cases[] = {
 
 TEST(PtxMove, KnownValues) {
   for (const Case &c : cases)
-    EXPECT_EQ(evaluated(c.instructions, c.inputs), c.expected) << c.instructions;
+    EXPECT_EQ(evaluated(c.instruction, c.inputs), c.expected) << c.instruction;
 }
 
 /// An entry `k` with two addresses and a number.

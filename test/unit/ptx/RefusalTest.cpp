@@ -12,12 +12,12 @@ namespace ds::ptx {
 
 namespace {
 
-struct Case {
+struct Refused {
   const char *instructions;
   const char *rule;
 };
 
-const Case cases[] = {
+const Refused cases[] = {
     // Whose bits depend on ptxas.
     {"mul.f32 %r0, %r1, %r2;",
      "mul.f32 has no rounding, so ptxas may fuse it and its bits depend on ptxas; write mul.rn.f32"},
@@ -101,7 +101,7 @@ const Case cases[] = {
 };
 
 TEST(PtxRefusal, OfInstructions) {
-  for (const Case &c : cases)
+  for (const Refused &c : cases)
     EXPECT_EQ(refusal(c.instructions), c.rule) << c.instructions;
 }
 
