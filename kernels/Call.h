@@ -70,6 +70,8 @@ public:
   /// For kernels that cannot do with less than what a plan reserves.
   void requireWorkspace(Device device) const;
 
+  const std::optional<LibraryAlgorithm> &algorithm() const { return invocation_.algorithm; }
+
   bool has(std::string_view name) const { return invocation_.attributes.contains(name); }
   int64_t integer(std::string_view name) const;
   int64_t integerIn(std::string_view name, int64_t low, int64_t high) const;

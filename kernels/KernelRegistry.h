@@ -44,6 +44,16 @@ struct DeviceCode {
   bool operator==(const DeviceCode &) const = default;
 };
 
+/// An algorithm that a library found fastest for a call, in the library's own words. It holds for one kind of GPU and
+/// one version of the library. The plan that it lies in outlives what is made of it. Cf. cublasLtMatmulAlgo_t.
+struct LibraryAlgorithm {
+  std::string_view gpu; ///< as CUDA names it
+  uint64_t version = 0;
+  std::string_view bytes;
+
+  bool operator==(const LibraryAlgorithm &) const = default;
+};
+
 /// All that is static about one call. Operands stand in the order of Kernels.inc; a workspace, where the plan has
 /// one, is the last operand: bytes (U8, shape [n]).
 struct Invocation {
@@ -51,6 +61,7 @@ struct Invocation {
   std::vector<TensorType> operands;
   Attributes attributes;
   std::optional<DeviceCode> code = {}; ///< what a device may run instead of its own kernel
+  std::optional<LibraryAlgorithm> algorithm = {};
 
   bool operator==(const Invocation &) const = default;
 };
@@ -112,6 +123,9 @@ public:
   virtual Status execute(const CallContext &context, std::span<void *const> operands) noexcept = 0;
   /// The failure that a RefusedValue stands for; only kernels of accelerators leave one.
   virtual Status refusal(int64_t value) const noexcept { return Status::failure("refuses a value"); }
+  /// Algorithms that its library has for the call, each as LibraryAlgorithm::bytes: the one that this kernel runs, then
+  /// others, at most `most` in all. Empty: no library's, or none to choose from.
+  virtual std::vector<std::string> algorithms(int most) const { return {}; }
 };
 
 /// How a set of kernels was told to run: most workers that will ever call, and so how finely a workspace is cut.

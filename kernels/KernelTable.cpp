@@ -57,6 +57,11 @@ double flopsOf(std::string_view kernel, const CallTypes &call) {
   return row ? costsOf(*row).flops(call) : 0;
 }
 
+bool isProduct(std::string_view kernel) {
+  const KernelRow *row = findKernel(kernel);
+  return row && (costsOf(*row).flops == matmulFlops || costsOf(*row).flops == linearWeightGradFlops);
+}
+
 bool isAttention(std::string_view kernel) {
   const KernelRow *row = findKernel(kernel);
   return row && (costsOf(*row).flops == attentionFlops || costsOf(*row).flops == attentionGradFlops);

@@ -93,6 +93,9 @@ int64_t workspaceBytes(const Invocation &invocation, const WorkspaceLimits &limi
 /// names that are none.
 double flopsOf(std::string_view kernel, const CallTypes &call);
 
+/// Whether it is a matrix product, with all that goes with it: what cuBLASLt does on a GPU.
+bool isProduct(std::string_view kernel);
+
 /// Whether its products are attention's or those of attention's gradient.
 bool isAttention(std::string_view kernel);
 

@@ -7,6 +7,7 @@ Parts, in this order, as long as the minutes last; or those that are named:
     bfloat16   the kernels of bfloat16 beside their references; a library that refuses a call is an error
     step       GPT-2 124M for 8 steps with and without a graph: the same losses, and the planned bytes
     profile    its commands one by one, by kernel, beside the times of the plan's cost model
+    tune       ds-run --tune on a copy of its plan: the step with cuBLASLt's own algorithms and with the fastest of the same bits
     kernels    all other kernels beside their references
     cases      small models by every strategy, beside the processor (gpu_cases.py)
     speed      GPT-2 124M beside PyTorch's compiled step, one round (bench/gpu_step.py)
@@ -55,14 +56,14 @@ class First:
             raise Wrong(f"{Path(str(command[0])).name} ended with {code}: {(errors or lines)[-1]}")
         return text
 
-    def train(self, name, *options, environment=None):
+    def train(self, name, *options, environment=None, plan=None):
         """Losses, seconds of each step and the first rank's summary."""
         data, metrics = self.plans / "small.safetensors", self.out / f"{name}.jsonl"
         if not data.exists():
             sys.path.insert(0, str(BENCH))
             import gpu_step
             gpu_step.write_tokens(data, gpu_step.BATCHES * gpu_step.SIZES["small"][3])
-        self.run([self.bin / "ds-run", self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
+        self.run([self.bin / "ds-run", plan or self.plan, "--data", data, "--steps", STEPS, "--seed", 7, "--quiet", "--metrics", metrics, *options],
                  {**self.strict, **(environment or {})})
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
         steps = [line for line in lines if "loss" in line]
@@ -116,6 +117,17 @@ class First:
             print(f"{kernel:24} {count:8} {total:9.3f} {planned.get(kernel, 0):12.3f}", file=self.log)
         return f"{sum(total for _, total in measured.values()):.1f} ms one by one, {sum(planned.values()):.1f} by the model; profile.log has the kernels"
 
+    def tune(self):
+        tuned = self.out / "tuned.dsplan"
+        shutil.copy(self.plan, tuned)
+        sum_of_products = self.run([self.bin / "ds-run", "--tune", tuned]).splitlines()
+        last = [line for line in sum_of_products if line.startswith(f"{tuned}: ")][-1].removeprefix(f"{tuned}: ")
+        expected, before, _ = self.train("own-choice")
+        losses, after, _ = self.train("tuned", plan=tuned)
+        if losses != expected:
+            raise Wrong(f"losses with the tuned plan are {losses}, without {expected}")
+        return f"a step takes {1e3 * min(after):.1f} ms tuned, {1e3 * min(before):.1f} ms by cuBLASLt's own choices; {last}"
+
     def cases(self):
         return self.run([sys.executable, HERE / "gpu_cases.py", "run", self.case_plans, "--bin", self.bin]).strip().splitlines()[-1]
 
@@ -134,7 +146,7 @@ class First:
 
 
 # name: seconds that it may take
-PARTS = {"info": 30, "bfloat16": 90, "step": 150, "profile": 90, "kernels": 120, "cases": 300, "speed": 400, "speed-xl": 500, "sanitizer": 300}
+PARTS = {"info": 30, "bfloat16": 90, "step": 150, "profile": 90, "tune": 120, "kernels": 120, "cases": 300, "speed": 400, "speed-xl": 500, "sanitizer": 300}
 
 
 def main():

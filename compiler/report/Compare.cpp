@@ -104,6 +104,8 @@ Facts worldFacts(const Plan &plan) {
     facts.emplace_back("program " + program.name(), program.captured() ? "captured" : "command by command");
   if (const CompiledKernels compiled = compiledKernels(plan); compiled.kernels > 0)
     facts.emplace_back("compiled kernels", grouped(compiled.kernels) + " in " + grouped(compiled.bytes) + " bytes");
+  if (plan.has_tuning())
+    facts.emplace_back("tuned products", grouped(tunedCommands(plan)) + " on " + plan.tuning().gpu());
   return facts;
 }
 

@@ -44,15 +44,30 @@ WorldSize worldSize(const plan::proto::Plan &plan) {
   return world;
 }
 
+namespace {
+
+/// Of all roles' routines.
+template <typename Holds> uint64_t countKernels(const plan::proto::Plan &plan, Holds holds) {
+  uint64_t count = 0;
+  for (const plan::proto::Role &role : plan.roles())
+    for (const plan::proto::Routine &routine : role.routines())
+      for (const plan::proto::Command &command : routine.commands())
+        count += holds(command.kernel());
+  return count;
+}
+
+} // namespace
+
 CompiledKernels compiledKernels(const plan::proto::Plan &plan) {
   CompiledKernels all{.kernels = uint64_t(plan.codes_size())};
   for (const plan::proto::DeviceCode &code : plan.codes())
     all.bytes += code.text().size();
-  for (const plan::proto::Role &role : plan.roles())
-    for (const plan::proto::Routine &routine : role.routines())
-      for (const plan::proto::Command &command : routine.commands())
-        all.commands += command.kernel().has_code();
+  all.commands = countKernels(plan, [](const plan::proto::KernelCommand &kernel) { return kernel.has_code(); });
   return all;
+}
+
+uint64_t tunedCommands(const plan::proto::Plan &plan) {
+  return countKernels(plan, [](const plan::proto::KernelCommand &kernel) { return kernel.has_algorithm(); });
 }
 
 int roleOf(const plan::proto::Plan &plan, uint64_t rank) {

@@ -23,6 +23,9 @@ struct CompiledKernels {
 };
 CompiledKernels compiledKernels(const plan::proto::Plan &plan);
 
+/// Commands of all roles' routines for which the plan chooses cuBLASLt's algorithm (`ds-run --tune`).
+uint64_t tunedCommands(const plan::proto::Plan &plan);
+
 /// The index of the role that a rank belongs to, or -1.
 int roleOf(const plan::proto::Plan &plan, uint64_t rank);
 

@@ -144,6 +144,14 @@ std::string compiledText(const Plan &plan) {
          grouped(compiled.bytes) + " bytes of PTX";
 }
 
+/// What `ds-run --tune` chose.
+std::string tunedText(const Plan &plan) {
+  if (!plan.has_tuning())
+    return "";
+  return "algorithms of " + plural(tunedCommands(plan), "product") + ", on " + plan.tuning().gpu() + " with cuBLASLt " +
+         std::to_string(plan.tuning().cublaslt());
+}
+
 std::string sizesText(const Plan &plan) {
   std::string text;
   for (const uint64_t size : plan::sizesOf(plan))
@@ -187,6 +195,8 @@ std::vector<std::pair<std::string, std::string>> headLines(const Plan &plan) {
     lines.emplace_back("captured", text);
   if (const std::string text = compiledText(plan); !text.empty())
     lines.emplace_back("compiled", text);
+  if (const std::string text = tunedText(plan); !text.empty())
+    lines.emplace_back("tuned", text);
   if (plan.machine().reserve() > 0)
     lines.emplace_back("reserve", bytesText(plan.machine().reserve()) +
                                       " of each rank's device, which the machine file keeps for memory outside of "

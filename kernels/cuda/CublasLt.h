@@ -21,6 +21,9 @@ inline void checkCublas(cublasStatus_t status, const char *what) {
 /// The handle of the current device, made at first use and kept as long as the process.
 cublasLtHandle_t cublasLtHandle();
 
+/// Of the current device, as CUDA names it.
+std::string gpuName();
+
 template <typename T, cublasStatus_t (*destroy)(T)> struct CublasDeleter {
   void operator()(std::remove_pointer_t<T> *object) const { destroy(object); }
 };

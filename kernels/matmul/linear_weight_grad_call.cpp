@@ -15,7 +15,9 @@ LinearWeightGradCall::LinearWeightGradCall(const Call &call)
               {"trans_b", int64_t(0)},
               {"bias", int64_t(0)},
               {"pieces", call.integer("pieces")},
-              {"tf32", int64_t(call.flag("tf32"))}}};
+              {"tf32", int64_t(call.flag("tf32"))}},
+             {},
+             call.algorithm()};
   sums = {"reduce_sum", {operand(dy), operand(db)}, {{"axes", std::vector<int64_t>{0}}}};
   if (workspace.bytes > 0)
     for (Invocation *part : {&product, &sums})

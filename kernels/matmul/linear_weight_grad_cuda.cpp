@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace ds::kernels::cuda {
 
@@ -39,6 +41,10 @@ public:
       return parts_->execute(context, operands);
     return fused->enqueue({operands[call_.a()], operands[call_.b()], operands[Parts::dw], operands[Parts::db]},
                           call_.workspace.at(operands), streamOf(context));
+  }
+
+  std::vector<std::string> algorithms(int most) const override {
+    return fused_[1] && fused_[1]->hasAlgorithm() ? fused_[1]->algorithms(most) : std::vector<std::string>();
   }
 
   /// Whether two kernels run for aligned operands of a product that is not empty.

@@ -48,6 +48,7 @@ MatmulCall::MatmulCall(const Call &call) {
                                                              ", but 1 to " + std::to_string(matmulMaxPieces) +
                                                              " is allowed");
   tf32 = call.flag("tf32");
+  algorithm = call.algorithm();
   workspace = call.workspace();
   readEpilogue(call);
   dtype = call.dtype();

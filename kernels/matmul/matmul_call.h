@@ -4,6 +4,7 @@
 #include "kernels/Call.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace ds::kernels {
 
@@ -30,6 +31,7 @@ struct MatmulCall {
   /// The operand that holds the product and the bias before the epilogue.
   size_t product() const { return epilogue == MatmulEpilogue::GeluTanh ? aux : c; }
   bool tf32 = false; ///< float32 factors may be rounded
+  std::optional<LibraryAlgorithm> algorithm;
   CallWorkspace workspace;
 
   /// Which matrix of a (or b, by its strides) batch `index` of c reads.

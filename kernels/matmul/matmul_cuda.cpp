@@ -1,8 +1,9 @@
 // matmul by cuBLASLt: c[..., m, n] = op(a) op(b) + bias, with GELU and its gradient as epilogues where cuBLASLt has
 // them for the types, else behind it (matmul_epilogue_cuda.h).
 //
-// Algorithms are chosen when the kernel is made, by cuBLASLt's heuristics within the workspace of the plan, once for
-// operands at multiples of 16 bytes and once for any, and kept: so every step runs the same ones. Split sums are added
+// Algorithms are chosen when the kernel is made, by the plan (`ds-run --tune`) or by cuBLASLt's heuristics within the
+// workspace of the plan, once for operands at multiples of 16 bytes and once for any, and kept: so every step runs the
+// same ones. Split sums are added
 // in a fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
 #include "kernels/cuda/Fallback.h"
 #include "kernels/cuda/Launch.h"
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace ds::kernels::cuda {
 
@@ -51,6 +54,11 @@ public:
     if (!variant.fused || (call_.dbias && !variant.sums))
       enqueueMatmulEpilogue(restOf(variant, operands), stream);
     return launchStatus("matmul");
+  }
+
+  std::vector<std::string> algorithms(int most) const override {
+    const std::optional<LtProduct> &aligned = variants_[1].product;
+    return aligned ? aligned->algorithms(most) : std::vector<std::string>();
   }
 
   /// Whether cuBLASLt has no algorithm for aligned operands.

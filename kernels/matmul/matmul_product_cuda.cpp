@@ -2,8 +2,10 @@
 #include "kernels/matmul/matmul_product_cuda.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace ds::kernels::cuda {
 
@@ -18,6 +20,20 @@ cublasLtHandle_t cublasLtHandle() {
   if (!handle)
     checkCublas(cublasLtCreate(&handle), "cannot make a handle");
   return handle;
+}
+
+std::string gpuName() {
+  static std::mutex mutex;
+  static std::map<int, std::string> names;
+  int device = 0;
+  cudaDeviceProp properties;
+  if (cudaGetDevice(&device) != cudaSuccess)
+    throw Error("cuBLASLt: no CUDA device is current");
+  const std::lock_guard lock(mutex);
+  const auto [name, isNew] = names.try_emplace(device);
+  if (isNew && cudaGetDeviceProperties(&properties, device) == cudaSuccess)
+    name->second = properties.name;
+  return name->second;
 }
 
 cudaDataType_t cublasTypeOf(DType dtype) {
@@ -52,7 +68,8 @@ LtLayout layoutOf(const ColumnMajor &matrix, DType dtype, int64_t batches) {
 
 LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
                      uint32_t alignment, int64_t workspaceBytes)
-    : isDouble_(call.dtype == DType::F64), workspaceBytes_(std::max<int64_t>(workspaceBytes - workspaceAlignment, 0)) {
+    : isDouble_(call.dtype == DType::F64), alignment_(alignment),
+      workspaceBytes_(std::max<int64_t>(workspaceBytes - workspaceAlignment, 0)) {
   cublasLtMatmulDesc_t made = nullptr;
   const cublasComputeType_t compute = isDouble_                               ? CUBLAS_COMPUTE_64F
                                       : call.dtype == DType::F32 && call.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
@@ -67,7 +84,11 @@ LtProduct::LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType
   result_ = layoutOf(plan.result, cType, plan.batches);
   if (!epilogue.isNone())
     describeEpilogue(epilogue, plan);
-  choose(alignment);
+  if (call.algorithm && alignment >= 16)
+    algorithm_ = checked(*call.algorithm);
+  if (!algorithm_)
+    if (const std::vector<cublasLtMatmulAlgo_t> found = heuristics(1); !found.empty())
+      algorithm_ = found[0];
 }
 
 void LtProduct::describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan) {
@@ -97,7 +118,7 @@ cublasStatus_t LtProduct::setAddresses(const void *bias, void *aux) noexcept {
   return status;
 }
 
-void LtProduct::choose(uint32_t alignment) {
+std::vector<cublasLtMatmulAlgo_t> LtProduct::heuristics(int most) const {
   cublasLtMatmulPreference_t made = nullptr;
   checkCublas(cublasLtMatmulPreferenceCreate(&made), "cannot state a preference");
   const LtPreference preference(made);
@@ -110,13 +131,43 @@ void LtProduct::choose(uint32_t alignment) {
                   CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
   for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    prefer(name, alignment);
-  cublasLtMatmulHeuristicResult_t found{};
+    prefer(name, alignment_);
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(),
-                                                               result_.get(), result_.get(), made, 1, &found, &count);
-  if (status == CUBLAS_STATUS_SUCCESS && count == 1 && found.state == CUBLAS_STATUS_SUCCESS)
-    algorithm_ = found.algo;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), first_.get(), second_.get(), result_.get(),
+                                     result_.get(), made, most, results.data(), &count);
+  std::vector<cublasLtMatmulAlgo_t> found;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i)
+    if (results[size_t(i)].state == CUBLAS_STATUS_SUCCESS)
+      found.push_back(results[size_t(i)].algo);
+  return found;
+}
+
+std::optional<cublasLtMatmulAlgo_t> LtProduct::checked(const LibraryAlgorithm &wanted) const {
+  cublasLtMatmulAlgo_t algorithm{};
+  if (wanted.bytes.size() != sizeof(algorithm) || wanted.version != cublasLtGetVersion() || wanted.gpu != gpuName())
+    return std::nullopt;
+  std::memcpy(&algorithm, wanted.bytes.data(), sizeof(algorithm));
+  cublasLtMatmulHeuristicResult_t result{};
+  const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle_, description_.get(), first_.get(), second_.get(),
+                                                        result_.get(), result_.get(), &algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > size_t(workspaceBytes_))
+    return std::nullopt;
+  return algorithm;
+}
+
+std::vector<std::string> LtProduct::algorithms(int most) const {
+  const auto bytesOf = [](const cublasLtMatmulAlgo_t &algorithm) {
+    return std::string(reinterpret_cast<const char *>(&algorithm), sizeof(algorithm));
+  };
+  std::vector<std::string> all;
+  if (algorithm_)
+    all.push_back(bytesOf(*algorithm_));
+  for (const cublasLtMatmulAlgo_t &algorithm : heuristics(most))
+    if (std::string bytes = bytesOf(algorithm); all.size() < size_t(most) && std::ranges::find(all, bytes) == all.end())
+      all.push_back(std::move(bytes));
+  return all;
 }
 
 Status LtProduct::enqueue(const Addresses &addresses, void *workspace, cudaStream_t stream) noexcept {

@@ -5,7 +5,10 @@
 #include "kernels/matmul/matmul_call.h"
 #include "kernels/matmul/matmul_cuda_plan.h"
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace ds::kernels::cuda {
 
@@ -20,16 +23,19 @@ struct ProductEpilogue {
   bool isNone() const { return kind == CUBLASLT_EPILOGUE_DEFAULT; }
 };
 
-/// A description, its layouts, and an algorithm, which cuBLASLt's heuristics choose within the workspace when the
-/// product is made. Sums that are split are added in a fixed order, never by atomics. bfloat16 is summed in float32;
-/// float32 is exact unless the call allows TF32.
+/// A description, its layouts, and an algorithm: the call's, where it has one for this GPU and this cuBLASLt; else one
+/// that cuBLASLt's heuristics choose within the workspace when the product is made. Sums that are split are added in a
+/// fixed order, never by atomics. bfloat16 is summed in float32; float32 is exact unless the call allows TF32.
 class LtProduct {
 public:
-  /// `alignment`: of all addresses, in bytes. hasAlgorithm() tells whether cuBLASLt can.
+  /// `alignment`: of all addresses, in bytes; below 16 the call's algorithm is none. hasAlgorithm() tells whether
+  /// cuBLASLt can.
   LtProduct(const MatmulCall &call, const MatmulPlan &plan, DType cType, const ProductEpilogue &epilogue,
             uint32_t alignment, int64_t workspaceBytes);
 
   bool hasAlgorithm() const { return algorithm_.has_value(); }
+  /// As Kernel::algorithms says.
+  std::vector<std::string> algorithms(int most) const;
 
   struct Addresses {
     const void *a, *b;
@@ -43,13 +49,17 @@ public:
 private:
   void describeEpilogue(const ProductEpilogue &epilogue, const MatmulPlan &plan);
   cublasStatus_t setAddresses(const void *bias, void *aux) noexcept;
-  void choose(uint32_t alignment);
+  /// The first `most` of cuBLASLt's heuristics, best first.
+  std::vector<cublasLtMatmulAlgo_t> heuristics(int most) const;
+  /// The algorithm, if cuBLASLt here can run it within the workspace.
+  std::optional<cublasLtMatmulAlgo_t> checked(const LibraryAlgorithm &wanted) const;
 
   cublasLtHandle_t handle_ = cublasLtHandle();
   LtDescription description_;
   LtLayout first_, second_, result_;
   std::optional<cublasLtMatmulAlgo_t> algorithm_;
   bool isDouble_, hasBias_ = false, hasAux_ = false;
+  uint32_t alignment_;
   int64_t workspaceBytes_; ///< behind the alignment
 };
 

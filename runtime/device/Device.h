@@ -44,7 +44,8 @@ public:
   /// Bytes that the device's arenas of a space were created with and still hold, counted at each creation.
   virtual uint64_t allocatedBytes(const std::string &space) const noexcept = 0;
 
-  /// How it keeps what the plan does not keep in memory, which depends on the machine; one line for people, or empty.
+  /// What the run does otherwise than the plan says because of the machine, or how it keeps what the plan does not keep
+  /// in memory; one line for people, or empty.
   virtual std::string note() const { return {}; }
 
   /// Host to device and back, while no queue has anything to do. Cf. cudaMemcpy.

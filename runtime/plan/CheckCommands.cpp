@@ -1,5 +1,6 @@
 //===- CheckCommands.cpp - queues, events, and the commands of routines ---===//
 #include "core/DType.h"
+#include "kernels/KernelTable.h"
 #include "runtime/plan/Groups.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
@@ -107,6 +108,11 @@ void checkKernel(const proto::Plan &plan, const proto::Role &role, const proto::
     checkIndex(kernel.code(), plan.codes_size(), "code", place);
     if (kernel.kernel() != "elementwise" || role.queues(int(command.queue())).kind() == proto::Queue::HOST)
       refuse(place, "it has a code, but only kernel elementwise on a queue of the device may");
+  }
+  if (kernel.has_algorithm()) {
+    checkIndex(kernel.algorithm(), plan.tuning().algorithms_size(), "algorithm", place);
+    if (!kernels::isProduct(kernel.kernel()) || role.queues(int(command.queue())).kind() == proto::Queue::HOST)
+      refuse(place, "it has an algorithm of cuBLASLt, but only a product on a queue of the device may");
   }
   std::unordered_set<std::string> names;
   for (const proto::Attribute &attribute : kernel.attributes()) {

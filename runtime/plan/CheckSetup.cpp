@@ -1,4 +1,4 @@
-//===- CheckSetup.cpp - machine, world, training, files, roles' ranks, codes -----===//
+//===- CheckSetup.cpp - machine, world, training, files, ranks, codes, tuning -----===//
 #include "core/FilePage.h"
 #include "runtime/plan/PlanChecks.h"
 #include "runtime/plan/plan.pb.h"
@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace ds::plan {
@@ -19,7 +20,8 @@ namespace {
 constexpr uint64_t maxRanks = uint64_t(1) << 20;
 constexpr int mostRoles = 1024; // pairs of roles grow with the square
 constexpr size_t maxConfigBytes = size_t(16) << 20;
-constexpr int mostCodes = 65536;
+constexpr int mostCodes = 65536, mostAlgorithms = 65536;
+constexpr size_t algorithmBytes = 64; // of cublasLtMatmulAlgo_t
 constexpr size_t mostTextBytes = size_t(4) << 20;
 
 void checkMachine(const proto::Machine &machine) {
@@ -206,6 +208,29 @@ void checkCodes(const proto::Plan &plan) {
     if (code.blocks() == 0 || code.blocks() > uint32_t(INT32_MAX) || code.threads() == 0 || code.threads() > 1024)
       refuse(place, "it is launched as " + std::to_string(code.blocks()) + " blocks of " +
                         std::to_string(code.threads()) + " threads; a GPU takes 1 to 2^31 - 1 of 1 to 1024");
+  }
+}
+
+void checkTuning(const proto::Plan &plan) {
+  if (!plan.has_tuning())
+    return;
+  const proto::Tuning &tuning = plan.tuning();
+  if (plan.machine().device() != "cuda")
+    refuse("tuning", "a device " + plan.machine().device() + " has no cuBLASLt; only cuda does");
+  checkName(tuning.gpu(), "tuning");
+  if (tuning.gpu().empty() || tuning.cublaslt() == 0)
+    refuse("tuning", "it must name a GPU and a version of cuBLASLt");
+  if (tuning.algorithms_size() > mostAlgorithms)
+    refuse("tuning", "there are " + std::to_string(tuning.algorithms_size()) + " algorithms, more than " +
+                         std::to_string(mostAlgorithms));
+  std::set<std::string_view> known;
+  for (int i = 0; i < tuning.algorithms_size(); ++i) {
+    const std::string place = describe("algorithm", i, "");
+    if (tuning.algorithms(i).size() != algorithmBytes)
+      refuse(place, "it has " + std::to_string(tuning.algorithms(i).size()) + " bytes; cublasLtMatmulAlgo_t has " +
+                        std::to_string(algorithmBytes));
+    if (!known.insert(tuning.algorithms(i)).second)
+      refuse(place, "it is the same as one before it");
   }
 }
 

@@ -43,6 +43,11 @@ kernels::Invocation invocationOf(const proto::Plan &plan, const proto::KernelCom
     const proto::DeviceCode &code = plan.codes(int(kernel.code()));
     result.code = {.name = code.name(), .text = code.text(), .blocks = code.blocks(), .threads = code.threads()};
   }
+  if (kernel.has_algorithm()) {
+    const proto::Tuning &tuning = plan.tuning();
+    result.algorithm = {
+        .gpu = tuning.gpu(), .version = tuning.cublaslt(), .bytes = tuning.algorithms(int(kernel.algorithm()))};
+  }
   return result;
 }
 

@@ -13,7 +13,8 @@ namespace ds::plan {
 /// What is static about a kernel's call, as the kernels' table takes it. The plan is a checked one.
 kernels::Invocation invocationOf(const proto::KernelCommand &kernel);
 
-/// The same with the code that the plan has for it, as the kernel's factory takes it. `plan` outlives the result.
+/// The same with the code and the algorithm that the plan has for it, as the kernel's factory takes them. `plan`
+/// outlives the result.
 kernels::Invocation invocationOf(const proto::Plan &plan, const proto::KernelCommand &kernel);
 
 } // namespace ds::plan

@@ -22,6 +22,7 @@ void checkSetup(const proto::Plan &plan);                            // CheckSet
 void checkVariables(const proto::Plan &plan);                        // CheckVariables.cpp: variables and inputs
 void checkReference(const proto::Plan &plan);                        // CheckReference.cpp
 void checkCodes(const proto::Plan &plan);                            // CheckSetup.cpp
+void checkTuning(const proto::Plan &plan);                           // CheckSetup.cpp
 void checkBuckets(const proto::Plan &plan);                          // CheckBuckets.cpp: communicators, buckets
 void checkHeldBuckets(const proto::Plan &plan, const proto::Role &); // CheckBuckets.cpp
 void checkSlices(const proto::Plan &plan, RolePeers &peers);         // CheckBuckets.cpp

@@ -99,6 +99,7 @@ void validateOne(const proto::Plan &plan) {
 
 void validatePlan(const proto::Plan &plan) {
   checkCodes(plan);
+  checkTuning(plan);
   validateOne(plan);
   checkLengths(plan);
   for (const proto::Length &length : plan.shorter())

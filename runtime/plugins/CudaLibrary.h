@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/KernelRegistry.h"
+#include "kernels/TunedCall.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/inprocess/ByteMover.h"
@@ -26,7 +27,7 @@ struct CudaInfo {
 /// The one thing that libds-cuda.so exports, by the function `dsCudaLibrary`. Library and ds-run are built together:
 /// `form` changes with this struct, and with every class that crosses it.
 struct CudaLibrary {
-  static constexpr uint32_t currentForm = 1;
+  static constexpr uint32_t currentForm = 2;
   uint32_t form = currentForm;
   CudaInfo (*info)() = nullptr;
   /// Throws ds::Error where the machine has no GPU that this rank can use.
@@ -36,6 +37,8 @@ struct CudaLibrary {
   MakeByteMover (*makeMovers)(const std::vector<CudaRank> &ranks) = nullptr;
   /// For a rank that is a process, beside what already connects it with the others. Throws ds::Error.
   std::unique_ptr<Transport> (*makeNccl)(std::unique_ptr<ControlPlane> control, const CudaRank &rank) = nullptr;
+  /// On the first GPU. Throws ds::Error.
+  kernels::TunedCall (*tune)(const kernels::Invocation &call) = nullptr;
 };
 
 } // namespace ds::runtime

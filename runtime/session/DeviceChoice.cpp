@@ -33,7 +33,8 @@ CudaRank cudaRank(const plan::proto::Plan &plan, uint32_t rank, const std::vecto
           .index = uint32_t(std::find(localRanks.begin(), localRanks.end(), rank) - localRanks.begin()),
           .ranks = uint32_t(localRanks.size()),
           .process = localProcess(environment),
-          .reserve = plan.machine().reserve()};
+          .reserve = plan.machine().reserve(),
+          .tunedOn = {.gpu = plan.tuning().gpu(), .cublasLt = plan.tuning().cublaslt()}};
 }
 
 std::optional<NvmePlace> nvmePlace(const plan::proto::Plan &plan, const NvmeWish &wish, uint32_t rank) {

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import standstill
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DS_BUILD_DIR", REPOSITORY / "build" / "release"))
@@ -75,6 +76,11 @@ def write_config(path: Path, micro=4, accumulation=1, optimizer=None, **more) ->
         "train_micro_batch_size_per_gpu": micro, "gradient_accumulation_steps": accumulation,
         "optimizer": optimizer, "gradient_clipping": 0, **more}))
     return path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    return (yield from standstill.call())
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ DS_RUN = FAKE_CUDA / "ds-run"
 STEPS = 4
 CUTS = {"zero0": Cut(data=2, microbatches=2), "zero2": Cut(data=2, zero=2), "zero3": Cut(data=2, zero=3, microbatches=2),
         "pipe": Cut(stages=2, microbatches=4)}
+BOTH = {"pipe zero1": Cut(stages=2, data=2, zero=1, microbatches=4), "pipe zero3": Cut(stages=2, data=2, zero=3, microbatches=4)}
+ALL = {**CUTS, **BOTH}
 OVERLAP = {"zero_optimization.overlap_comm": "true"}
 BF16 = {"bf16.enabled": "true"}
 
@@ -27,7 +29,7 @@ class Runs:
         key = (cut, machine, *settings.items())
         if key not in self.plans:
             sets = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-            made = self.trainer.compile("gpt2", CUTS[cut], "--machine", machine, *sets)
+            made = self.trainer.compile("gpt2", ALL[cut], "--machine", machine, *sets)
             self.plans[key] = made.rename(made.with_suffix(f".{len(self.plans)}.dsplan"))
         return self.plans[key]
 
@@ -37,7 +39,7 @@ class Runs:
     def on_cpu(self, cut, settings={}):
         key = (cut, *settings.items())
         if key not in self.losses_on_cpu:
-            self.losses_on_cpu[key] = self.trainer.run("gpt2", self.plan(cut, "cpu", settings), 2, steps=STEPS)[1]
+            self.losses_on_cpu[key] = self.trainer.run("gpt2", self.plan(cut, "cpu", settings), ALL[cut].ranks, steps=STEPS)[1]
         return self.losses_on_cpu[key]
 
     def start(self, launcher, command, **environment):
@@ -50,10 +52,11 @@ class Runs:
         return done.returncode, losses, weights.read_bytes() if weights.exists() else b"", done.stderr
 
     def by_mpi(self, cut, settings={}, **environment):
-        """The same of a run of two processes that must end well."""
+        """The same of a run of a process for each rank that must end well."""
         key = (cut, *settings.items(), *environment.items())
         if key not in self.done:
-            self.done[key] = self.start(mpirun(2), self.command(cut, settings), **environment)
+            ranks = ALL[cut].ranks
+            self.done[key] = self.start(mpirun(ranks), self.command(cut, settings), DS_FAKE_CUDA_GPUS=str(ranks), **environment)
             assert self.done[key][0] == 0, self.done[key][3]
             assert "the fake NCCL refuses" not in self.done[key][3], self.done[key][3]
         return self.done[key][1:]
@@ -70,15 +73,15 @@ def graphs(stderr):
 
 
 @pytest.mark.parametrize("settings", [{}, OVERLAP, BF16], ids=["plain", "overlap_comm", "bf16"])
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("cut", ALL)
 def test_losses_are_the_cpus(cut, settings, runs):
     losses, _, stderr = runs.by_mpi(cut, settings)
     assert losses == pytest.approx(runs.on_cpu(cut, settings), rel=2e-3 if settings == BF16 else 1e-5)
-    assert graphs(stderr) == [STEPS - 1] * 2, "all steps but the first are launched as one graph"
+    assert graphs(stderr) == [STEPS - 1] * ALL[cut].ranks, "all steps but the first are launched as one graph"
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "3", "5"])
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("cut", ALL)
 def test_no_order_of_streams_changes_a_bit(cut, seed, runs):
     assert runs.by_mpi(cut, OVERLAP, DS_FAKE_CUDA_SEED=seed)[:2] == runs.by_mpi(cut, OVERLAP)[:2]
 

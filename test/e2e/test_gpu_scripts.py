@@ -92,13 +92,14 @@ def first(binaries, plans, out, *parts, minutes=5):
 
 
 def test_first_contact(first_plans, tmp_path):
-    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile")
+    code, told, results = first(FAKE_CUDA, first_plans, tmp_path, "info", "step", "profile", "tune")
     assert code == 0, told
-    assert [result["part"] for result in results] == ["info", "step", "profile"]
+    assert [result["part"] for result in results] == ["info", "step", "profile", "tune"]
     assert results[0]["found"].startswith("gpu 0") and "as a graph" in results[1]["found"]
     planned = {one["kernel"] for one in json.loads((first_plans / "small-bfloat16.json").read_text())["commands"]}
     measured = {line.split()[0] for line in (tmp_path / "profile.log").read_text().split("by the model")[1].strip().splitlines()}
     assert {"matmul", "adamw"} <= measured & planned
+    assert "products run another algorithm where the GPU is" in results[3]["found"]
 
 
 def test_first_contact_goes_on_where_a_library_refuses(first_plans, tmp_path, monkeypatch):

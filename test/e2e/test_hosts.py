@@ -13,10 +13,11 @@ import hosts
 import pytest
 from rank_jobs import (DS_RUN, MPI_ENVIRONMENT, SLOW_FILES, TCP_RANK, Job, await_condition, complete_lines, has_mpi,
                        one_error_file_a_rank, seconds_until)
+from standstill import AGAIN
 from zero_trainer import trainer  # noqa: F401 - trainer is a fixture
 
 WHY_NOT = hosts.why_not()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = [pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)), AGAIN]
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 RANKS, STEPS, TIMEOUT, ENDS = 4, 10, 4, 10  # ENDS: s beyond the time-out
 PORT = 29500  # of rank 0's host, which has no other

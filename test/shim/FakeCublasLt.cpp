@@ -4,6 +4,9 @@
 // refused, by the heuristics with no algorithm and by the product with a status. Every matrix and vector must lie in
 // device memory that is in use. The workspace is written over, as a real product may.
 //
+// Each product has three algorithms. The first is what the heuristics choose. The second gives the same bits, in 0.8 of
+// the time where d has more rows than columns, else in 1.25. The third adds up from the other end, in half of the time.
+//
 //===----------------------------------------------------------------------===//
 #include "kernels/BFloat16.h"
 #include "kernels/matmul/GeluTanh.h"
@@ -13,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -44,6 +48,8 @@ constexpr uint32_t biasBit = 4, biasGradBit = 16, geluBit = 32, geluGradBit = 64
                    secondSumsBit = 512, // of a over its rows' depth, of b over its columns'
     anyBias = biasBit | biasGradBit | firstSumsBit | secondSumsBit;
 constexpr size_t wantedWorkspace = 4096;
+enum Algorithm : uint64_t { first, second, backwards, algorithmCount };
+enum AlgorithmWord { which, alignmentWord, workspaceWord, unusedWords }; // of cublasLtMatmulAlgo_t
 constexpr auto executionFailed = cublasStatus_t(13);
 
 size_t bytesOf(int32_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
@@ -82,6 +88,7 @@ struct Described {
   const FakeLtMatmul &op;
   const FakeLtLayout &a, &b, &d;
   int64_t m, n, k;
+  bool isBackwards = false; ///< depth is added up from its end
 
   Described(const FakeLtMatmul &op, const FakeLtLayout &a, const FakeLtLayout &b, const FakeLtLayout &d)
       : op(op), a(a), b(b), d(d), m(int64_t(d.rows)), n(int64_t(d.cols)),
@@ -158,8 +165,10 @@ template <typename S> void compute(const Described &p, const void *a, const void
     S gradient = 0;
     for (int64_t j = 0; j < p.n; ++j) {
       S sum = 0;
-      for (int64_t l = 0; l < p.k; ++l)
-        sum += left[size_t(i * p.k + l)] * right[size_t(j * p.k + l)];
+      for (int64_t l = 0; l < p.k; ++l) {
+        const int64_t at = p.isBackwards ? p.k - 1 - l : l;
+        sum += left[size_t(i * p.k + at)] * right[size_t(j * p.k + at)];
+      }
       if (p.has(biasBit))
         sum += S(load(p.op.bias, p.biasType(), i));
       const int64_t at = batch * p.op.auxStride + j * p.op.auxLeading + i;
@@ -177,7 +186,22 @@ template <typename S> void compute(const Described &p, const void *a, const void
   }
 }
 
+bool isAlgorithm(const cublasLtMatmulAlgo_t &algorithm) {
+  return algorithm.data[which] < algorithmCount &&
+         std::all_of(algorithm.data + unusedWords, std::end(algorithm.data), [](uint64_t word) { return word == 0; });
+}
+
+double millisecondsOf(const Described &p, const cublasLtMatmulAlgo_t &algorithm) {
+  const double factor = algorithm.data[which] == backwards ? 0.5
+                        : algorithm.data[which] == first   ? 1
+                        : p.m > p.n                        ? 0.8
+                                                           : 1.25;
+  return factor * 1e-6 * double(p.m * p.n * p.k * p.d.batches);
+}
+
 } // namespace
+
+size_t cublasLtGetVersion() { return shim::numberOf("DS_FAKE_CUBLASLT_VERSION", 130100); }
 
 const char *cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS         ? "success"
@@ -264,20 +288,32 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t *results, int *count) {
   *count = 0;
   const Described described(*description, *a, *b, *d);
-  if (!described.fits())
+  if (!described.fits() || wanted < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
-  const uint32_t alignment =
+  const uint64_t alignment =
       std::min({preference->alignmentA, preference->alignmentB, preference->alignmentC, preference->alignmentD});
   const bool auxIsAligned = !described.has(auxBit) || alignment >= 16;
   if (!described.hasTypes() || !described.hasEpilogue() || !auxIsAligned)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const size_t workspace = std::min<size_t>(preference->workspaceBytes, wantedWorkspace);
-  results[0] = {{alignment, workspace}, workspace, CUBLAS_STATUS_SUCCESS};
-  *count = 1;
+  for (; *count < std::min<int>(wanted, algorithmCount); ++*count)
+    results[*count] = {{{uint64_t(*count), alignment, workspace}}, workspace, CUBLAS_STATUS_SUCCESS};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulHeuristicResult_t *result) {
+  const Described described(*description, *a, *b, *d);
+  if (!described.fits() || !isAlgorithm(*algorithm))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (!described.hasTypes() || !described.hasEpilogue())
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  *result = {*algorithm, size_t(algorithm->data[workspaceWord]), CUBLAS_STATUS_SUCCESS};
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -287,14 +323,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t *algorithm, void *workspace,
                               size_t workspaceBytes, cudaStream_t stream) {
   const Described p(*description, *aLayout, *bLayout, *dLayout);
-  if (!p.fits() || workspaceBytes < algorithm->workspaceBytes)
+  const size_t scratch = algorithm->data[workspaceWord];
+  if (!p.fits() || !isAlgorithm(*algorithm) || workspaceBytes < scratch)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (!p.hasTypes() || !p.hasEpilogue())
     return CUBLAS_STATUS_NOT_SUPPORTED;
   for (const void *address : {a, b, c, static_cast<const void *>(d)})
-    if (uintptr_t(address) % algorithm->alignment != 0)
+    if (uintptr_t(address) % algorithm->data[alignmentWord] != 0)
       return CUBLAS_STATUS_INVALID_VALUE;
-  const size_t scratch = algorithm->workspaceBytes;
   if (scratch > 0 && uintptr_t(workspace) % 256 != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   if (scratch > 0 && !shim::isUsable(workspace, scratch))
@@ -306,10 +342,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       (p.has(auxBit) && !isUsable(description->aux, aux)))
     return executionFailed;
   const auto product = [op = *description, left = *aLayout, right = *bLayout, result = *dLayout, a, b, d, workspace,
-                        scratch] {
+                        scratch, isBackwards = algorithm->data[which] == backwards] {
     if (scratch > 0)
       std::memset(workspace, 0xff, scratch);
-    const Described p(op, left, right, result);
+    Described p(op, left, right, result);
+    p.isBackwards = isBackwards;
     for (int32_t batch = 0; batch < result.batches; ++batch)
       op.compute == CUBLAS_COMPUTE_64F ? compute<double>(p, a, b, d, batch) : compute<float>(p, a, b, d, batch);
   };
@@ -318,5 +355,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                            static_cast<const void *>(description->aux)})
     if (more != nullptr)
       touched.push_back(more);
-  return shim::submit(stream, {"a product", product, touched}) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : executionFailed;
+  const shim::Work work{
+      .what = "a product", .run = product, .touched = touched, .milliseconds = millisecondsOf(p, *algorithm)};
+  return shim::submit(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : executionFailed;
 }

@@ -19,6 +19,8 @@ struct Product {
   size_t biasBytes = 16, aBytes = 256, workspaceBytes = 4096, givenWorkspace = 4096;
   uint32_t alignment = 16;
   size_t offset = 0; ///< of a, in bytes
+  int algorithm = 0; ///< of the heuristics'
+  uint64_t word = 0; ///< added to a word of it that says nothing
 
   /// "": computed; else by whom it was refused.
   std::string run() const {
@@ -48,18 +50,22 @@ struct Product {
     for (auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       cublasLtMatmulPreferenceSetAttribute(preference, name, &alignment, sizeof alignment);
-    cublasLtMatmulHeuristicResult_t found;
+    cublasLtMatmulHeuristicResult_t all[8], checked;
     int count = 0;
     std::string refused;
-    if (cublasLtMatmulAlgoGetHeuristic(nullptr, op, a, b, d, d, preference, 1, &found, &count) != CUBLAS_STATUS_SUCCESS)
+    if (cublasLtMatmulAlgoGetHeuristic(nullptr, op, a, b, d, d, preference, 8, all, &count) != CUBLAS_STATUS_SUCCESS)
       refused = "no algorithm";
     else {
+      cublasLtMatmulAlgo_t &chosen = all[algorithm].algo;
+      chosen.data[7] += word;
+      if (cublasLtMatmulAlgoCheck(nullptr, op, a, b, d, d, &chosen, &checked) != CUBLAS_STATUS_SUCCESS)
+        refused = "unknown; ";
       std::byte *left = shim::allocate(aBytes + 16, aBytes), *right = shim::allocate(1024, 1024),
                 *result = shim::allocate(1024, 1024), *workspace = shim::allocate(4096, givenWorkspace);
       const float one = 1, zero = 0;
       const cublasStatus_t status = cublasLtMatmul(nullptr, op, &one, left + offset, a, right, b, &zero, result, d,
-                                                   result, d, &found.algo, workspace, givenWorkspace, nullptr);
-      refused = status == CUBLAS_STATUS_SUCCESS ? "" : cublasLtGetStatusString(status);
+                                                   result, d, &chosen, workspace, givenWorkspace, nullptr);
+      refused += status == CUBLAS_STATUS_SUCCESS ? "" : cublasLtGetStatusString(status);
     }
     shim::releaseAll();
     cublasLtMatmulDescDestroy(op);
@@ -93,6 +99,8 @@ TEST(FakeCublasLt, RefusesMisuse) {
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, .auxLeading = 12}.run()), none);
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, .alignment = 2}.run()), none);
   EXPECT_EQ((Product{.epilogue = CUBLASLT_EPILOGUE_DGELU_BGRAD, .batchesOfB = 2, .batches = 2}.run()), none);
+  EXPECT_EQ((Product{.algorithm = 2}.run()), "");
+  EXPECT_EQ((Product{.algorithm = 1, .word = 1}.run()), std::string("unknown; ") + misfit);
   const auto ofA = CUBLASLT_EPILOGUE_BGRADA, ofB = CUBLASLT_EPILOGUE_BGRADB;
   EXPECT_EQ((Product{.epilogue = ofA}.run()), "");
   EXPECT_EQ((Product{.epilogue = ofB, .biasBytes = 8}.run()), ""); // a sum for each of d's four columns

@@ -98,7 +98,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int gpu) {
   if (gpu < 0 || gpu >= shim::gpus())
     return told(cudaErrorInvalidDevice);
-  *properties = {"a processor in place of a GPU", 9, 0};
+  *properties = {"a processor in place of a GPU", 9, 0, 1 << 20};
   return cudaSuccess;
 }
 

@@ -47,6 +47,7 @@ bool tryRun(const Node &node) {
   if (node.work->mayRun && !node.work->mayRun())
     return false;
   node.work->run();
+  runtime().milliseconds += node.work->milliseconds;
   ++runtime().done;
   if (const char *failure = shim::failure())
     breakDevices(cudaErrorLaunchFailure, failure);
@@ -167,6 +168,7 @@ bool runOne() {
       continue;
     ready.erase(ready.begin() + ptrdiff_t(place));
     node->done = true;
+    node->milliseconds = runtime().milliseconds;
     for (const NodePointer &next : std::exchange(node->next, {}))
       if (--next->unmet == 0)
         ready.push_back(next);

@@ -36,6 +36,7 @@ struct Work {
   std::function<bool()> mayRun{};
   /// Work of one turn runs in the order in which it was given, whatever its streams are.
   const void *turn = nullptr;
+  double milliseconds = 0; ///< that it takes, by the clock of cudaEventElapsedTime
 };
 
 /// Gives the work to a stream, or does it at once where that is null.
@@ -43,6 +44,9 @@ cudaError_t submit(cudaStream_t stream, Work work);
 
 /// From here on streams also go on while the process makes no call, as a GPU does: other processes may wait for it.
 void goOnAlone();
+
+/// Of the variable of the environment.
+uint64_t numberOf(const char *variable, uint64_t otherwise);
 
 /// Whether all of the bytes are of one allocation of cudaMalloc's or cudaHostAlloc's.
 bool isAllocated(const void *begin, size_t bytes);

@@ -52,9 +52,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return told(cudaErrorNotReady);
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
   const std::lock_guard lock(runtime().mutex);
-  *event = new CUevent_st{shim::currentDevice(), nullptr, nullptr, {}};
+  *event = new CUevent_st{shim::currentDevice(), (flags & cudaEventDisableTiming) == 0, 0, nullptr, nullptr, {}};
   runtime().events.insert(*event);
   return cudaSuccess;
 }
@@ -77,10 +77,25 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
                                                     std::to_string(stream->device));
   if (stream->capture && stream->capture->invalid)
     return shim::toldInvalid(*stream->capture);
-  event->node = stream->capture ? nullptr : stream->tail;
+  const bool isBehindWork = !stream->capture && stream->tail && !stream->tail->done;
+  event->node = isBehindWork ? stream->tail : nullptr;
+  event->milliseconds = runtime().milliseconds;
   event->capture = stream->capture;
   event->ends = stream->ends;
   shim::runSome();
+  return told(runtime().broken);
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const std::lock_guard lock(runtime().mutex);
+  for (cudaEvent_t event : {begin, end}) {
+    if (!runtime().events.contains(event) || !event->isTimed || event->capture)
+      return told(cudaErrorInvalidResourceHandle, "the time of an event that was made without, or was captured");
+    if (event->node && !event->node->done)
+      return told(cudaErrorNotReady);
+  }
+  const auto timeOf = [](cudaEvent_t event) { return event->node ? event->node->milliseconds : event->milliseconds; };
+  *milliseconds = float(timeOf(end) - timeOf(begin));
   return told(runtime().broken);
 }
 

@@ -22,6 +22,7 @@ struct Node {
   int device;
   size_t unmet = 0;
   bool done = false;
+  double milliseconds = 0; ///< when it was done
   std::vector<std::shared_ptr<Node>> next{};
 };
 using NodePointer = std::shared_ptr<Node>;
@@ -69,6 +70,7 @@ struct Runtime {
   std::string sentence{};
   std::string moduleLoading; ///< CUDA_MODULE_LOADING at the first call of the process, or "lazily"
   uint64_t done = 0, graphs = 0, calls = 0;
+  double milliseconds = 0; ///< that all work so far took, one after the other
 };
 Runtime &runtime();
 /// Whether DS_FAKE_CUDA_FAULT is it.
@@ -80,8 +82,6 @@ cudaError_t told(cudaError_t error);
 cudaError_t told(cudaError_t error, const std::string &sentence);
 inline cudaError_t toldInvalid(const Capture &capture) { return told(cudaErrorStreamCaptureInvalidated, capture.why); }
 
-/// Of the variable of the environment.
-uint64_t numberOf(const char *variable, uint64_t otherwise);
 /// Of the calling thread.
 int &currentDevice();
 
@@ -121,6 +121,8 @@ struct CUstream_st {
 
 struct CUevent_st {
   int device;
+  bool isTimed;
+  double milliseconds; ///< when it was recorded, if that was behind nothing
   shim::NodePointer node;
   std::shared_ptr<shim::Capture> capture;
   std::set<size_t> ends;

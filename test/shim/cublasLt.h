@@ -57,8 +57,7 @@ using cublasLtMatmulDesc_t = struct FakeLtMatmul *;
 using cublasLtMatrixLayout_t = struct FakeLtLayout *;
 using cublasLtMatmulPreference_t = struct FakeLtPreference *;
 struct cublasLtMatmulAlgo_t {
-  uint32_t alignment; ///< of all addresses, in bytes
-  size_t workspaceBytes;
+  uint64_t data[8];
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
@@ -94,4 +93,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspaceBytes,
                               cudaStream_t stream);
 
-inline size_t cublasLtGetVersion() { return 0; }
+/// Whether the algorithm is one for this product, and what workspace it needs.
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algorithm,
+                                       cublasLtMatmulHeuristicResult_t *result);
+
+/// 130100, or what DS_FAKE_CUBLASLT_VERSION says.
+size_t cublasLtGetVersion();

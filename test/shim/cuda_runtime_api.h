@@ -59,6 +59,7 @@ inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, c
 struct cudaDeviceProp {
   char name[256];
   int major, minor;
+  int l2CacheSize; ///< bytes
 };
 
 struct dim3 {
@@ -106,6 +107,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+/// Milliseconds that the work between them took, as the work itself says: a clock that no machine's load changes.
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end);
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);

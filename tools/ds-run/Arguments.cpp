@@ -66,6 +66,10 @@ public:
     app_.add_option("--bisect", arguments_.bisect, "two plans: the first tensor on which they differ (docs/bisect.md)")
         ->expected(2)
         ->type_name("A.dsplan B.dsplan");
+    app_.add_flag(
+        "--tune", tunes_,
+        "on a GPU: times the algorithms that cuBLASLt has for each product, and writes into PLAN the fastest\n"
+        "that give the same bits as its own choice; trains nothing (docs/cuda.md)");
     app_.add_flag("--quiet", arguments_.quiet, "no progress");
     app_.add_flag("--verbose", arguments_.verbose, "every step, and what was loaded");
     addPostmortem();
@@ -188,12 +192,22 @@ private:
         throw UsageError(std::string(flag) + " makes no sense with --bisect, which compares the steps of two plans");
   }
 
+  /// What --tune would not do.
+  void checkTune() {
+    arguments_.command = Arguments::Command::Tune;
+    for (const CLI::Option *option : app_.get_options())
+      if (option->count() > 0 && option->get_name() != "PLAN" && option->get_name() != "--tune")
+        throw UsageError(option->get_name() + " makes no sense with --tune, which takes a plan and trains nothing");
+  }
+
   void checkTogether() {
     runtime::TrainingOptions &training = arguments_.training;
     if (!arguments_.bisect.empty())
       checkBisect();
     else if (training.planPath.empty())
       throw UsageError("no plan was given: ds-run PLAN.dsplan --data DATA ...");
+    if (tunes_)
+      checkTune();
     if (app_.count("-n") > 0)
       training.ranks = ranks_;
     training.collectiveTimeout = std::chrono::milliseconds(int64_t(collectiveTimeout_ * 1000));
@@ -243,6 +257,7 @@ private:
   uint64_t ranks_ = 0, steps_ = 0;
   double collectiveTimeout_ = 600; // s
   double maxTime_ = 0;             // s
+  bool tunes_ = false;
 };
 
 } // namespace

@@ -33,7 +33,7 @@ struct ExportArguments {
 };
 
 struct Arguments {
-  enum class Command { Train, Bisect, Postmortem, Checkpoint, Export, Info, Help };
+  enum class Command { Train, Bisect, Tune, Postmortem, Checkpoint, Export, Info, Help };
 
   Command command = Command::Train;
   runtime::TrainingOptions training;

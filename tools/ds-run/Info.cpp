@@ -50,19 +50,11 @@ std::string dnnlVersion() {
   return std::to_string(version->major) + "." + std::to_string(version->minor) + "." + std::to_string(version->patch);
 }
 
-/// "2.28.9" of 22809, as NVIDIA's libraries count.
-std::string versionText(uint64_t version) {
-  if (version == 0)
-    return "unknown";
-  return std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
-         std::to_string(version % 100);
-}
-
 void printGpus(const runtime::CudaInfo &info) {
   std::printf("cuda           %s; driver for CUDA %d.%d, built with %d.%d; cuBLASLt %s, cuDNN %s, NCCL %s\n",
               info.unusable.empty() ? "available" : info.unusable.c_str(), info.driver / 1000, info.driver % 1000 / 10,
-              info.runtime / 1000, info.runtime % 1000 / 10, versionText(info.cublasLt).c_str(),
-              versionText(info.cudnn).c_str(), versionText(info.nccl).c_str());
+              info.runtime / 1000, info.runtime % 1000 / 10, runtime::versionText(info.cublasLt).c_str(),
+              runtime::versionText(info.cudnn).c_str(), runtime::versionText(info.nccl).c_str());
   for (const runtime::GpuDescription &gpu : info.gpus) {
     const std::string refusal = runtime::refuseCapability(gpu);
     std::printf("gpu %-2d         %s, capability %d.%d, %.2f of %.2f GiB free%s\n", gpu.index, gpu.name.c_str(),

@@ -23,6 +23,7 @@
 #include "tools/ds-run/Postmortem.h"
 #include "tools/ds-run/Progress.h"
 #include "tools/ds-run/SideChannels.h"
+#include "tools/ds-run/Tune.h"
 
 #include <atomic>
 #include <chrono>
@@ -163,6 +164,9 @@ int carryOut(int argc, char **argv, std::unique_ptr<runtime::FlightRecorder> &fl
       break;
     case Arguments::Command::Bisect:
       return bisect(arguments);
+    case Arguments::Command::Tune:
+      tune(arguments.training.planPath);
+      break;
     case Arguments::Command::Postmortem:
       postmortem(arguments.postmortem);
       break;

@@ -50,8 +50,8 @@ private:
 
 } // namespace
 
-CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu)
-    : rank_(rank), shared_(choice.shared), gpu_(gpu) {
+CudaDevice::CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note)
+    : rank_(rank), shared_(choice.shared), gpu_(gpu), note_(std::move(note)) {
   const std::string what = "rank " + std::to_string(rank.rank) + " on GPU " + std::to_string(gpu.index);
   throwIfError(cudaSetDevice(gpu.index), what);
   throwIfError(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking), what);

@@ -31,7 +31,7 @@ class CudaQueue;
 class CudaDevice final : public Device {
 public:
   /// `gpu`: what the driver says of the one at choice.gpu. Throws ds::Error.
-  CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu);
+  CudaDevice(const CudaRank &rank, const GpuChoice &choice, const GpuDescription &gpu, std::string note);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice &) = delete;
   CudaDevice &operator=(const CudaDevice &) = delete;
@@ -45,6 +45,7 @@ public:
   Event &createEvent() override;
   std::unique_ptr<Queue> createQueue(const QueueOptions &options) override;
   uint64_t allocatedBytes(const std::string &space) const noexcept override;
+  std::string note() const override { return note_; }
   void write(void *target, std::span<const std::byte> source) noexcept override;
   void read(std::span<std::byte> target, const void *source) noexcept override;
 
@@ -81,6 +82,7 @@ private:
   const CudaRank rank_;
   const bool shared_;
   const GpuDescription gpu_;
+  const std::string note_;
   RunGuard guard_; // before events, which wait by it
   Agree agree_;
   std::atomic<uint64_t> deviceBytes_ = 0, hostBytes_ = 0, stagingBytes_ = 0;

@@ -67,6 +67,21 @@ std::string refuseCapability(const GpuDescription &gpu) {
          ", and this ds-run has code for 8.0 and newer; choose another GPU by CUDA_VISIBLE_DEVICES";
 }
 
+std::string versionText(uint64_t version) {
+  if (version == 0)
+    return "unknown";
+  return std::to_string(version / 10000) + "." + std::to_string(version % 10000 / 100) + "." +
+         std::to_string(version % 100);
+}
+
+std::string noteOfTuning(const TunedOn &tunedOn, const GpuDescription &gpu, uint64_t cublasLt) {
+  if (tunedOn.gpu.empty() || (tunedOn.gpu == gpu.name && tunedOn.cublasLt == cublasLt))
+    return "";
+  return "the plan was tuned on " + tunedOn.gpu + " with cuBLASLt " + versionText(tunedOn.cublasLt) + ", and here is " +
+         gpu.name + " with cuBLASLt " + versionText(cublasLt) +
+         ": cuBLASLt chooses its algorithms by itself; ds-run --tune PLAN tunes the plan for this machine";
+}
+
 std::string refuseMemory(const GpuMemoryRequest &request, const GpuDescription &gpu) {
   if (request.bytes <= gpu.freeBytes)
     return "";

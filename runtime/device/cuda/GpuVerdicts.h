@@ -25,12 +25,19 @@ struct LocalProcess {
   uint32_t index = 0, count = 1;
 };
 
+/// What a plan's products were tuned on (`ds-run --tune`).
+struct TunedOn {
+  std::string gpu;       ///< empty: the plan was not tuned
+  uint64_t cublasLt = 0; ///< cublasLtGetVersion()
+};
+
 /// A rank that is to have a GPU.
 struct CudaRank {
   uint32_t rank = 0;
   uint32_t index = 0, ranks = 1; ///< which of how many in this process
   LocalProcess process;          ///< where that stands on this machine
   uint64_t reserve = 0;          ///< bytes that the plan's machine leaves outside of arenas
+  TunedOn tunedOn;               ///< what the plan says
 };
 
 /// By the variables of torchrun, Open MPI's mpirun or srun; `variable` is getenv, as text or nothing.
@@ -48,12 +55,19 @@ GpuChoice chooseGpu(const LocalProcess &process, uint32_t index, uint32_t ranks,
 /// and PTX of compute_90 is compiled by the driver for anything newer.
 constexpr bool isSupportedCapability(int major, int /*minor*/) { return major >= 8; }
 
+/// "2.28.9" of 22809, as NVIDIA's libraries count; "unknown" of 0.
+std::string versionText(uint64_t version);
+
 // Each gives a sentence of why not and what would work, or an empty string.
 
 /// Versions as cudaDriverGetVersion gives them, 13000 for 13.0; `driver` is 0 where there is none. `error`: CUDA's own
 /// words, where counting GPUs failed.
 std::string refuseDriver(int driver, int runtime, int gpus, const std::string &error);
 std::string refuseCapability(const GpuDescription &gpu);
+
+/// Where the plan was tuned on another kind of GPU, or for another cuBLASLt than this one of version `cublasLt`: so its
+/// algorithms are left aside.
+std::string noteOfTuning(const TunedOn &tunedOn, const GpuDescription &gpu, uint64_t cublasLt);
 
 /// What an arena of a rank asks of a GPU.
 struct GpuMemoryRequest {

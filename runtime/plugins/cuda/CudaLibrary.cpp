@@ -3,6 +3,7 @@
 
 #include "core/Error.h"
 #include "kernels/cuda/CudaKernels.h"
+#include "kernels/cuda/Tuner.h"
 #include "runtime/comm/ControlPlane.h"
 #include "runtime/comm/Transport.h"
 #include "runtime/comm/cuda/CudaMover.h"
@@ -78,7 +79,7 @@ std::unique_ptr<Device> makeDevice(const CudaRank &rank) {
   const GpuDescription gpu = describe(choice.gpu);
   if (const std::string refusal = refuseCapability(gpu); !refusal.empty())
     throw Error(refusal);
-  return std::make_unique<CudaDevice>(rank, choice, gpu);
+  return std::make_unique<CudaDevice>(rank, choice, gpu, noteOfTuning(rank.tunedOn, gpu, cublasLtGetVersion()));
 }
 
 MakeByteMover makeMovers(const std::vector<CudaRank> &ranks) {
@@ -109,6 +110,7 @@ extern "C" const ds::runtime::CudaLibrary *dsCudaLibrary() {
                                                     .makeDevice = ds::runtime::makeDevice,
                                                     .kernels = ds::kernels::cudaKernels,
                                                     .makeMovers = ds::runtime::makeMovers,
-                                                    .makeNccl = ds::runtime::makeNccl};
+                                                    .makeNccl = ds::runtime::makeNccl,
+                                                    .tune = ds::kernels::tunedCall};
   return &library;
 }

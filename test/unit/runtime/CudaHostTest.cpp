@@ -111,6 +111,20 @@ TEST(GpuVerdicts, KnowWhatTheLibraryWasCompiledFor) {
             "GPU by CUDA_VISIBLE_DEVICES");
 }
 
+TEST(GpuVerdicts, SayWhenAPlanWasTunedElsewhere) {
+  const GpuDescription gpu{.index = 0, .name = "NVIDIA H200"};
+  EXPECT_EQ(noteOfTuning({}, gpu, 130100), "");
+  EXPECT_EQ(noteOfTuning({"NVIDIA H200", 130100}, gpu, 130100), "");
+  const std::string chooses =
+      ": cuBLASLt chooses its algorithms by itself; ds-run --tune PLAN tunes the plan for this machine";
+  EXPECT_EQ(noteOfTuning({"NVIDIA H200", 130100}, gpu, 130201),
+            "the plan was tuned on NVIDIA H200 with cuBLASLt 13.1.0, and here is NVIDIA H200 with cuBLASLt 13.2.1" +
+                chooses);
+  EXPECT_EQ(noteOfTuning({"NVIDIA H100", 130100}, gpu, 130100),
+            "the plan was tuned on NVIDIA H100 with cuBLASLt 13.1.0, and here is NVIDIA H200 with cuBLASLt 13.1.0" +
+                chooses);
+}
+
 TEST(GpuVerdicts, SayWhoHoldsTheMemory) {
   const GpuDescription gpu{.index = 0, .name = "NVIDIA H200", .major = 9, .totalBytes = 1000, .freeBytes = 400};
   EXPECT_EQ(refuseMemory({.rank = 2, .bytes = 400, .reserve = 50, .siblingsBytes = 300}, gpu), "");

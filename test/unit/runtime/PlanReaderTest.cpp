@@ -112,6 +112,17 @@ proto::DeviceCode &code(proto::Plan &plan) {
   code.set_threads(256);
   return code;
 }
+/// Two algorithms, which no kernel names yet.
+proto::Tuning &tuning(proto::Plan &plan) {
+  plan.mutable_machine()->set_device("cuda");
+  proto::Tuning &tuning = *plan.mutable_tuning();
+  tuning.set_gpu("NVIDIA H100 80GB HBM3");
+  tuning.set_cublaslt(130100);
+  tuning.add_algorithms(std::string(64, 'a'));
+  tuning.add_algorithms(std::string(64, 'b'));
+  return tuning;
+}
+
 /// The kernel as one that may name a code.
 proto::KernelCommand &elementwise(proto::Plan &plan) {
   code(plan);
@@ -475,6 +486,19 @@ const std::vector<BadPlan> programRules = {
     BAD(CodeOfAnotherKernel, "it has a code, but only kernel elementwise on a queue of the device may",
         elementwise(p).set_code(0);
         command(p, 1).mutable_kernel()->set_kernel("sum")),
+    BAD(TuningOnCpu, "tuning: a device cpu has no cuBLASLt; only cuda does", tuning(p);
+        p.mutable_machine()->set_device("cpu")),
+    BAD(TuningOfNoGpu, "tuning: it must name a GPU and a version of cuBLASLt", tuning(p).clear_gpu()),
+    BAD(TuningOfNoVersion, "tuning: it must name a GPU and a version of cuBLASLt", tuning(p).clear_cublaslt()),
+    BAD(AlgorithmBytes, "algorithm 1: it has 63 bytes; cublasLtMatmulAlgo_t has 64",
+        tuning(p).mutable_algorithms(1)->pop_back()),
+    BAD(AlgorithmTwice, "algorithm 1: it is the same as one before it",
+        tuning(p).set_algorithms(1, std::string(64, 'a'))),
+    BAD(AlgorithmIndex, "command 1: it names algorithm 2, but there are 2", tuning(p);
+        command(p, 1).mutable_kernel()->set_algorithm(2)),
+    BAD(AlgorithmOfNoProduct, "it has an algorithm of cuBLASLt, but only a product on a queue of the device may",
+        tuning(p);
+        command(p, 1).mutable_kernel()->set_algorithm(1)),
     BAD(TailOfARecord, "program step: it is captured and has a tail, but a record is launched whole", tail(p);
         p.mutable_machine()->set_device("cuda"); program(p).set_captured(true)),
     BAD(TailIsAll,
