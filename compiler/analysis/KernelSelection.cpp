@@ -102,11 +102,14 @@ public:
     auto writer = writerOf(op);
     if constexpr (std::is_same_v<OpTy, LayerNormOp> || std::is_same_v<OpTy, RmsNormOp>)
       writer.with("epsilon", op.getEpsilon());
+    else if (op.getResidual())
+      writer.with("residual", true);
     KernelCall call = writer.call(op);
+    const kernels::CallLayout layout(call.invocation());
     const int64_t columns = cast<RankedTensorType>(op.getScale().getType()).getNumElements();
-    for (auto [operand, row] : llvm::zip(call.operands, kernels::findKernel(call.kernel)->operands)) {
+    for (auto [i, operand] : llvm::enumerate(call.operands)) {
       const int64_t count = operand.type.getNumElements();
-      const bool isWide = row.shape == "[..., cols]";
+      const bool isWide = layout[i].shape == "[..., cols]";
       operand.type =
           isWide ? operand.type.clone({columns ? count / columns : 0, columns}) : operand.type.clone({count});
     }

@@ -80,7 +80,7 @@ struct CompileOptions {
 };
 
 /// Passes without which a plan is right too, only larger or slower.
-inline constexpr std::array<std::string_view, 29> optionalPasses = {
+inline constexpr std::array<std::string_view, 30> optionalPasses = {
     "ds-fold-transposes", "ds-fuse-bias", "ds-regroup-attention", "ds-fold-head-transposes", "ds-pack-heads",
     "ds-regroup-rms-norm", "ds-concat-pads", "ds-elide-accumulation", "ds-repeat-elementwise", "ds-fuse-elementwise",
     "ds-elide-copies", "ds-reuse-dying-operands", "ds-order-for-memory", "ds-peel-backward", "ds-advance-updates",
@@ -89,7 +89,8 @@ inline constexpr std::array<std::string_view, 29> optionalPasses = {
     "ds-elide-redundant-gathers", "ds-keep-parameters-gathered", "ds-advance-reductions", "ds-combine-collectives",
     "ds-hoist-gathers", "ds-narrow-gathers", "ds-split-async-collectives",
     // On CUDA.
-    "ds-pad-vocabulary", "ds-fuse-bias-gradients", "ds-choose-captured-programs", "ds-compile-elementwise"};
+    "ds-pad-vocabulary", "ds-fuse-bias-gradients", "ds-fuse-residual-gradients", "ds-choose-captured-programs",
+    "ds-compile-elementwise"};
 
 /// @forward -> the same, smaller: what import leaves to be tidied up.
 void buildSimplifyPipeline(mlir::OpPassManager &, const CompileOptions &);

@@ -68,8 +68,10 @@ void buildGradientPipeline(OpPassManager &pm, const CompileOptions &options) {
   if (!options.narrow.empty()) // one reader of a sum is easy to see now
     pm.addPass(createWidenSums());
   addOptional(pm, options, createFoldTransposes());
-  if (options.device == kernels::Device::Cuda) // oneDNN has no such epilogue
-    addOptional(pm, options, createFuseBiasGradients());
+  if (options.device == kernels::Device::Cuda) {
+    addOptional(pm, options, createFuseBiasGradients());     // oneDNN has no such epilogue
+    addOptional(pm, options, createFuseResidualGradients()); // a CPU's bfloat16 kernels round once
+  }
   addOptional(pm, options, createConcatPads());
   // Not where stages may share a parameter: each adds its part of the gradient to the other's.
   if (microbatches == 1 && !options.pipeline.isCut())

@@ -27,7 +27,7 @@ DS_GRADIENT(LayerNormOp) {
   if (gradients[1] || gradients[2])
     return emitOpError("has no gradient through its mean or rstd");
   ImplicitLocOpBuilder b(getLoc(), plain);
-  auto grad = LayerNormGradOp::create(b, gradients[0], getInput(), getScale(), getMean(), getRstd());
+  auto grad = LayerNormGradOp::create(b, gradients[0], getInput(), getScale(), getMean(), getRstd(), Value());
   for (unsigned i = 0; i < 3; ++i)
     if (needed[i])
       out[i] = grad.getResult(i);
@@ -38,7 +38,7 @@ DS_GRADIENT(RmsNormOp) {
   if (gradients[1])
     return emitOpError("has no gradient through its rrms");
   ImplicitLocOpBuilder b(getLoc(), plain);
-  auto grad = RmsNormGradOp::create(b, gradients[0], getInput(), getScale(), getRrms());
+  auto grad = RmsNormGradOp::create(b, gradients[0], getInput(), getScale(), getRrms(), Value());
   for (unsigned i = 0; i < 2; ++i)
     if (needed[i])
       out[i] = grad.getResult(i);

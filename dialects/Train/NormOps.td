@@ -50,13 +50,14 @@ def Train_LayerNormOp : Train_PureOp<"layer_norm", [DeclareOpInterfaceMethods<Di
 def Train_LayerNormGradOp : Train_PureOp<"layer_norm_grad"> {
   let summary = "gradients of layer_norm";
   let description = [{
-    Yields the gradients of input, scale and shift.
+    Yields the gradients of input, scale and shift; that of input is rounded, and `residual` is added to it, if there is one.
 
     **Constraints**
     - (layer_norm_grad_c1) `gradient` has `input`'s type, `scale` the shape that ends it, mean and rstd its leading ones.
+    - (layer_norm_grad_c2) `residual` has `input`'s type.
   }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
-                       Train_FloatTensor:$mean, Train_FloatTensor:$rstd);
+                       Train_FloatTensor:$mean, Train_FloatTensor:$rstd, Optional<Train_FloatTensor>:$residual);
   let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient,
                       Train_FloatTensor:$shift_gradient);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -80,13 +81,14 @@ def Train_RmsNormOp : Train_PureOp<"rms_norm", [DeclareOpInterfaceMethods<Differ
 def Train_RmsNormGradOp : Train_PureOp<"rms_norm_grad"> {
   let summary = "gradients of rms_norm";
   let description = [{
-    Yields the gradients of input and scale.
+    Yields the gradients of input and scale; that of input is rounded, and `residual` is added to it, if there is one.
 
     **Constraints**
     - (rms_norm_grad_c1) `gradient` has `input`'s type, `scale` the shape that ends it, rrms its leading one.
+    - (rms_norm_grad_c2) `residual` has `input`'s type.
   }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, Train_FloatTensor:$scale,
-                       Train_FloatTensor:$rrms);
+                       Train_FloatTensor:$rrms, Optional<Train_FloatTensor>:$residual);
   let results = (outs Train_FloatTensor:$input_gradient, Train_FloatTensor:$scale_gradient);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }

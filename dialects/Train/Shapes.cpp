@@ -299,6 +299,8 @@ LogicalResult LayerNormGradOp::inferReturnTypes(MLIRContext *, Where location, A
   if (!fits) // layer_norm_grad_c1
     return emitOptionalError(location, "operands are not those of a layer_norm of ", input.getType(), " with scale ",
                              scale.getType());
+  if (Value residual = adaptor.getResidual(); residual && residual.getType() != input.getType()) // layer_norm_grad_c2
+    return emitOptionalError(location, "residual ", residual.getType(), " has not the type of input ", input.getType());
   types.append({input.getType(), scale.getType(), scale.getType()});
   return success();
 }

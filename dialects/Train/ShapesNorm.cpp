@@ -32,6 +32,8 @@ LogicalResult RmsNormGradOp::inferReturnTypes(MLIRContext *, Where location, Ada
   auto rows = rowsType(input, scale);
   if (!rows || adaptor.getGradient().getType() != input || adaptor.getRrms().getType() != rows) // rms_norm_grad_c1
     return emitOptionalError(location, "operands are not those of a rms_norm of ", input, " with scale ", scale);
+  if (Value residual = adaptor.getResidual(); residual && residual.getType() != input) // rms_norm_grad_c2
+    return emitOptionalError(location, "residual ", residual.getType(), " has not the type of input ", input);
   types.append({input, scale});
   return success();
 }

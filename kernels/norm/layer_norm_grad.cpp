@@ -1,7 +1,7 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
-//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
-// Each piece of normGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace; the pieces are then
-// added in order, so the bits do not depend on the number of workers.
+//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy,
+// and residual added to dx. Each piece of normGradRowsPerPiece rows adds up its own dgamma and dbeta in the workspace;
+// the pieces are then added in order, so the bits do not depend on the number of workers.
 #include "kernels/norm/layer_norm_call.h"
 
 #include <algorithm>
@@ -28,8 +28,9 @@ public:
     const auto column = [&](int64_t col) { return partial ? partial + col : nullptr; }; // no rows: no workspace
     parallelFor(context, piecesOf(cols, columnGrain), [&](int64_t piece, int) {
       const int64_t first = piece * columnGrain, count = std::min(columnGrain, cols - first);
-      addPieces_(column(first), call_.pieces(), 2 * cols, static_cast<T *>(operands[6]) + first, count);
-      addPieces_(column(cols + first), call_.pieces(), 2 * cols, static_cast<T *>(operands[7]) + first, count);
+      addPieces_(column(first), call_.pieces(), 2 * cols, static_cast<T *>(operands[call_.dx + 1]) + first, count);
+      addPieces_(column(cols + first), call_.pieces(), 2 * cols, static_cast<T *>(operands[call_.dx + 2]) + first,
+                 count);
     });
     return Status::success();
   }
@@ -39,11 +40,13 @@ private:
     const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
     const auto *gamma = static_cast<const T *>(operands[2]), *mean = static_cast<const T *>(operands[3]);
     const auto *rstd = static_cast<const T *>(operands[4]);
-    auto *dx = static_cast<T *>(operands[5]);
+    const auto *residual = call_.residual ? static_cast<const T *>(operands[call_.residual]) : nullptr;
+    auto *dx = static_cast<T *>(operands[call_.dx]);
     const int64_t cols = call_.cols, first = piece * normGradRowsPerPiece;
     std::fill_n(dgamma, 2 * cols, T(0));
     for (int64_t row = first; row < std::min(first + normGradRowsPerPiece, call_.rows); ++row)
-      row_(dy + row * cols, x + row * cols, gamma, mean[row], rstd[row], dx + row * cols, dgamma, dgamma + cols, cols);
+      row_(dy + row * cols, x + row * cols, gamma, mean[row], rstd[row], residual ? residual + row * cols : nullptr,
+           dx + row * cols, dgamma, dgamma + cols, cols);
   }
 
   LayerNormGradCall call_;

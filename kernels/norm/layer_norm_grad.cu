@@ -1,5 +1,6 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
-//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
+//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy,
+// and residual added to dx.
 // A block takes a row for dx and reads it once (norm_row.cuh); the sums over rows are in norm_grad.cuh.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/layer_norm_call.h"
@@ -12,8 +13,8 @@ namespace {
 
 template <typename T, int width, int kept>
 __global__ void __launch_bounds__(normRowThreads)
-    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *means, const Sum<T> *rstds, T *dx,
-             int64_t rows, int64_t cols) {
+    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *means, const Sum<T> *rstds, const T *residual,
+             T *dx, int64_t rows, int64_t cols) {
   using S = Sum<T>;
   using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -36,6 +37,7 @@ __global__ void __launch_bounds__(normRowThreads)
         const S h = wide(dys.values[j]) * gammas.values[j], n = (wide(xs.values[j]) - mean) * rstd;
         dxs.values[j] = narrow<T>(rstd * (h - meanH - n * meanHn));
       }
+      addResidual(dxs, residual ? residual + row * cols : nullptr, pack);
       storePack(dx + row * cols, pack, dxs);
     });
   }
@@ -70,16 +72,17 @@ std::unique_ptr<Kernel> makeLayerNormGrad(const Invocation &invocation, const Bu
       const auto *dy = at<const T>(operands, 0), *x = at<const T>(operands, 1);
       const auto *means = at<const S>(operands, 3), *rstds = at<const S>(operands, 4);
       const auto *gamma = at<const S>(operands, 2);
-      auto *dx = at<T>(operands, 5);
-      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, dx});
+      const auto *residual = call.residual ? at<const T>(operands, call.residual) : nullptr;
+      auto *dx = at<T>(operands, call.dx);
+      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, residual, dx});
       // The sums first: dx may be the memory of dy.
       enqueueColumnSums<T>(packed, call.rows, call.cols, call.workspace.at(operands),
-                           GammaBetaTerms<T>{dy, x, means, rstds, call.cols}, at<S>(operands, 6), at<S>(operands, 7),
-                           stream);
+                           GammaBetaTerms<T>{dy, x, means, rstds, call.cols}, at<S>(operands, call.dx + 1),
+                           at<S>(operands, call.dx + 2), stream);
       if (call.rows > 0)
         withNormRow<T>(packed, call.cols, [&](auto width, auto kept, unsigned threads) {
-          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, means, rstds, dx,
-                                               call.rows, call.cols);
+          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, means, rstds,
+                                               residual, dx, call.rows, call.cols);
         });
     });
   });

@@ -1,5 +1,6 @@
 // layer_norm_grad, with n = (x - mean) * rstd and h = dy * gamma:
-//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy.
+//   dx = rstd * (h - mean(h) - n * mean(h * n)),  dgamma = sum over rows of dy * n,  dbeta = sum over rows of dy,
+// and residual added to dx.
 #include "kernels/norm/layer_norm_call.h"
 
 namespace ds::kernels {
@@ -15,16 +16,17 @@ public:
     const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
     const auto *gamma = static_cast<const T *>(operands[2]);
     const auto *mean = static_cast<const T *>(operands[3]), *rstd = static_cast<const T *>(operands[4]);
-    auto *dx = static_cast<T *>(operands[5]);
-    // The sums over rows first: dx may be the memory of dy or x.
+    const auto *residual = call_.residual ? static_cast<const T *>(operands[call_.residual]) : nullptr;
+    auto *dx = static_cast<T *>(operands[call_.dx]);
+    // The sums over rows first: dx may be the memory of dy, x or residual.
     for (int64_t i = 0; i < cols; ++i) {
       double dgamma = 0, dbeta = 0;
       for (int64_t row = 0; row < rows; ++row) {
         dgamma += dy[row * cols + i] * (double(x[row * cols + i]) - mean[row]) * rstd[row];
         dbeta += dy[row * cols + i];
       }
-      static_cast<T *>(operands[6])[i] = T(dgamma);
-      static_cast<T *>(operands[7])[i] = T(dbeta);
+      static_cast<T *>(operands[call_.dx + 1])[i] = T(dgamma);
+      static_cast<T *>(operands[call_.dx + 2])[i] = T(dbeta);
     }
     for (int64_t row = 0; row < rows; ++row) {
       double sumH = 0, sumHn = 0;
@@ -35,7 +37,8 @@ public:
       }
       for (int64_t i = row * cols; i < (row + 1) * cols; ++i) {
         const double h = double(dy[i]) * gamma[i - row * cols], n = (double(x[i]) - mean[row]) * rstd[row];
-        dx[i] = T(rstd[row] * (h - sumH / double(cols) - n * sumHn / double(cols)));
+        const T value = T(rstd[row] * (h - sumH / double(cols) - n * sumHn / double(cols)));
+        dx[i] = residual ? value + residual[i] : value;
       }
     }
     return Status::success();

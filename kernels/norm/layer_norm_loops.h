@@ -11,9 +11,10 @@ void layerNormRow(const T *x, const T *gamma, const T *beta, T *y, T *meanOut, T
     y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];
 }
 
-/// dx of one row; its part of dgamma and dbeta is added to the partial sums [n].
+/// dx of one row, with `residual`, which may be null; its part of dgamma and dbeta is added to the partial sums [n].
 template <typename T>
-void layerNormGradRow(const T *dy, const T *x, const T *gamma, T mean, T rstd, T *dx, T *dgamma, T *dbeta, int64_t n) {
+void layerNormGradRow(const T *dy, const T *x, const T *gamma, T mean, T rstd, const T *residual, T *dx, T *dgamma,
+                      T *dbeta, int64_t n) {
   constexpr int64_t lanes = Lanes<T>::count;
   const auto center = Lanes<T>::all(mean), scale = Lanes<T>::all(rstd);
   auto sumH = Lanes<T>::all(0), sumHn = sumH;
@@ -30,11 +31,17 @@ void layerNormGradRow(const T *dy, const T *x, const T *gamma, T mean, T rstd, T
   }
   meanH /= T(n);
   meanHn /= T(n);
-  DS_INDEPENDENT
-  for (int64_t k = 0; k < n; ++k) {
-    const T g = dy[k], normal = (x[k] - mean) * rstd;
-    dgamma[k] += g * normal;
-    dbeta[k] += g;
-    dx[k] = rstd * (g * gamma[k] - meanH - normal * meanHn);
-  }
+  const auto finish = [&](auto added) {
+    DS_INDEPENDENT
+    for (int64_t k = 0; k < n; ++k) {
+      const T g = dy[k], normal = (x[k] - mean) * rstd;
+      dgamma[k] += g * normal;
+      dbeta[k] += g;
+      dx[k] = added(rstd * (g * gamma[k] - meanH - normal * meanHn), k);
+    }
+  };
+  if (residual)
+    finish([&](T value, int64_t k) { return value + residual[k]; });
+  else
+    finish([](T value, int64_t) { return value; });
 }

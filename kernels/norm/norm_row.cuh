@@ -53,6 +53,19 @@ private:
   Pack<T, width> own_[kept > 0 ? kept : 1];
 };
 
+/// A sum of its own, never the end of a fused multiplication.
+__device__ inline float roundedSum(float a, float b) { return __fadd_rn(a, b); }
+__device__ inline double roundedSum(double a, double b) { return __dadd_rn(a, b); }
+
+/// To a pack of a gradient, which is rounded already, the same pack of a row of the residual's, if that is not null.
+template <typename T, int width> __device__ void addResidual(Pack<T, width> &dxs, const T *row, int64_t pack) {
+  if (row == nullptr)
+    return;
+  const auto added = packAt<width>(row, pack);
+  for (int j = 0; j < width; ++j)
+    dxs.values[j] = narrow<T>(roundedSum(wide(dxs.values[j]), wide(added.values[j])));
+}
+
 /// run(width, kept, threads of a block) for rows of `cols` elements; the two first are integral_constants.
 template <typename T, typename Run> void withNormRow(bool packed, int64_t cols, Run run) {
   const auto again = std::integral_constant<int, 0>{};

@@ -22,13 +22,17 @@ struct NormRows {
     if (call.has("epsilon"))
       epsilon = call.number("epsilon");
     call.require(epsilon >= 0, "attribute 'epsilon' must not be negative");
+    dx = call.hasOperand("dx") ? call["dx"] : 0;
+    residual = call.hasOperand("residual") ? call["residual"] : 0;
   }
 
   int64_t pieces() const { return piecesOf(rows, normGradRowsPerPiece); } ///< of a gradient, on a CPU
 
   int64_t rows = 0, cols = 0;
   DType dtype;
-  CallWorkspace workspace; ///< of a gradient
+  CallWorkspace workspace; ///< of a gradient, as are:
+  size_t dx = 0;           ///< the operand; dgamma and dbeta are behind it
+  size_t residual = 0;     ///< the operand that is added to dx, 0: none
   double epsilon = 0;
 };
 

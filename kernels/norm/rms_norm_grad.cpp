@@ -1,6 +1,6 @@
 // rms_norm_grad, with h = dy * gamma:  dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x *
-// rrms. Each piece of normGradRowsPerPiece rows adds up its own dgamma in the workspace; the pieces are then added in
-// order, so the bits do not depend on the number of workers.
+// rrms, and residual added to dx. Each piece of normGradRowsPerPiece rows adds up its own dgamma in the workspace; the
+// pieces are then added in order, so the bits do not depend on the number of workers.
 #include "kernels/norm/rms_norm_call.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ public:
     const auto column = [&](int64_t col) { return partial ? partial + col : nullptr; }; // no rows: no workspace
     parallelFor(context, piecesOf(cols, columnGrain), [&](int64_t piece, int) {
       const int64_t first = piece * columnGrain, count = std::min(columnGrain, cols - first);
-      addPieces_(column(first), call_.pieces(), cols, static_cast<T *>(operands[5]) + first, count);
+      addPieces_(column(first), call_.pieces(), cols, static_cast<T *>(operands[call_.dx + 1]) + first, count);
     });
     return Status::success();
   }
@@ -35,11 +35,13 @@ private:
   void addRows(std::span<void *const> operands, int64_t piece, T *dgamma) const {
     const auto *dy = static_cast<const T *>(operands[0]), *x = static_cast<const T *>(operands[1]);
     const auto *gamma = static_cast<const T *>(operands[2]), *rrms = static_cast<const T *>(operands[3]);
-    auto *dx = static_cast<T *>(operands[4]);
+    const auto *residual = call_.residual ? static_cast<const T *>(operands[call_.residual]) : nullptr;
+    auto *dx = static_cast<T *>(operands[call_.dx]);
     const int64_t cols = call_.cols, first = piece * normGradRowsPerPiece;
     std::fill_n(dgamma, cols, T(0));
     for (int64_t row = first; row < std::min(first + normGradRowsPerPiece, call_.rows); ++row)
-      row_(dy + row * cols, x + row * cols, gamma, rrms[row], dx + row * cols, dgamma, cols);
+      row_(dy + row * cols, x + row * cols, gamma, rrms[row], residual ? residual + row * cols : nullptr,
+           dx + row * cols, dgamma, cols);
   }
 
   RmsNormGradCall call_;

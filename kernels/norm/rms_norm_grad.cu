@@ -1,5 +1,6 @@
 // rms_norm_grad, with h = dy * gamma:
-//   dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x * rrms.
+//   dx = rrms * (h - x * rrms^2 * mean(h * x)),  dgamma = sum over rows of dy * x * rrms,
+// and residual added to dx.
 // A block takes a row for dx and reads it once (norm_row.cuh); the sums over rows are in norm_grad.cuh.
 #include "kernels/cuda/Reduce.cuh"
 #include "kernels/norm/norm_grad.cuh"
@@ -12,7 +13,8 @@ namespace {
 
 template <typename T, int width, int kept>
 __global__ void __launch_bounds__(normRowThreads)
-    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, T *dx, int64_t rows, int64_t cols) {
+    dxKernel(const T *dy, const T *x, const Sum<T> *gamma, const Sum<T> *rrmss, const T *residual, T *dx, int64_t rows,
+             int64_t cols) {
   using S = Sum<T>;
   using Values = Pack<T, width>;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -30,6 +32,7 @@ __global__ void __launch_bounds__(normRowThreads)
       Values dxs;
       for (int j = 0; j < width; ++j)
         dxs.values[j] = narrow<T>(rrms * (wide(dys.values[j]) * gammas.values[j] - wide(xs.values[j]) * factor));
+      addResidual(dxs, residual ? residual + row * cols : nullptr, pack);
       storePack(dx + row * cols, pack, dxs);
     });
   }
@@ -62,16 +65,17 @@ std::unique_ptr<Kernel> makeRmsNormGrad(const Invocation &invocation, const Buil
       const auto *dy = at<const T>(operands, 0), *x = at<const T>(operands, 1);
       const auto *rrmss = at<const S>(operands, 3);
       const auto *gamma = at<const S>(operands, 2);
-      auto *dx = at<T>(operands, 4);
-      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, dx});
+      const auto *residual = call.residual ? at<const T>(operands, call.residual) : nullptr;
+      auto *dx = at<T>(operands, call.dx);
+      const bool packed = inPacks<T>(call.cols, {dy, x, gamma, residual, dx});
       // The sum first: dx may be the memory of dy.
       enqueueColumnSums<T>(packed, call.rows, call.cols, call.workspace.at(operands),
-                           GammaTerms<T>{dy, x, rrmss, call.cols}, at<S>(operands, 5), static_cast<S *>(nullptr),
-                           stream);
+                           GammaTerms<T>{dy, x, rrmss, call.cols}, at<S>(operands, call.dx + 1),
+                           static_cast<S *>(nullptr), stream);
       if (call.rows > 0)
         withNormRow<T>(packed, call.cols, [&](auto width, auto kept, unsigned threads) {
-          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, rrmss, dx,
-                                               call.rows, call.cols);
+          launch<dxKernel<T, width(), kept()>>(blocksFor(call.rows, 1), threads, stream, dy, x, gamma, rrmss, residual,
+                                               dx, call.rows, call.cols);
         });
     });
   });

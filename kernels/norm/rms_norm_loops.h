@@ -8,9 +8,9 @@ template <typename T> void rmsNormRow(const T *x, const T *gamma, T *y, T *rrmsO
     y[i] = x[i] * rrms * gamma[i];
 }
 
-/// dx of one row; its part of dgamma is added to the partial sums [n].
+/// dx of one row, with `residual`, which may be null; its part of dgamma is added to the partial sums [n].
 template <typename T>
-void rmsNormGradRow(const T *dy, const T *x, const T *gamma, T rrms, T *dx, T *dgamma, int64_t n) {
+void rmsNormGradRow(const T *dy, const T *x, const T *gamma, T rrms, const T *residual, T *dx, T *dgamma, int64_t n) {
   constexpr int64_t lanes = Lanes<T>::count;
   auto sums = Lanes<T>::all(0);
   int64_t i = 0;
@@ -20,10 +20,16 @@ void rmsNormGradRow(const T *dy, const T *x, const T *gamma, T rrms, T *dx, T *d
   for (; i < n; ++i)
     sum += dy[i] * gamma[i] * x[i];
   const T pull = sum / T(n) * rrms * rrms;
-  DS_INDEPENDENT
-  for (int64_t k = 0; k < n; ++k) {
-    const T g = dy[k], value = x[k];
-    dgamma[k] += g * (value * rrms);
-    dx[k] = rrms * (g * gamma[k] - value * pull);
-  }
+  const auto finish = [&](auto added) {
+    DS_INDEPENDENT
+    for (int64_t k = 0; k < n; ++k) {
+      const T g = dy[k], value = x[k];
+      dgamma[k] += g * (value * rrms);
+      dx[k] = added(rrms * (g * gamma[k] - value * pull), k);
+    }
+  };
+  if (residual)
+    finish([&](T value, int64_t k) { return value + residual[k]; });
+  else
+    finish([](T value, int64_t) { return value; });
 }

@@ -61,6 +61,15 @@ def test_one_launch_is_for_many_parameters(trainer):
     assert casts["elementwise"] >= commands["elementwise"] + 8  # four products a layer, two layers
 
 
+def test_gradients_of_norms_add_the_residuals(trainer):
+    """All but the last, which is of no block, and the first, whose sum goes on with others."""
+    commands, _ = launches(trainer)
+    without, _ = launches(trainer, "--without", "ds-fuse-residual-gradients")
+    norms = commands.pop("layer_norm_grad")
+    assert norms == without.pop("layer_norm_grad") > 4
+    assert without.pop("elementwise") - commands.pop("elementwise") == norms - 2 and without == commands
+
+
 def test_parameters_that_lie_elsewhere_are_launched_for_one_by_one(trainer):
     commands, parameters = launches(trainer, "--set", "zero_optimization.offload_param.device=cpu")
     assert commands["adamw"] >= parameters

@@ -102,6 +102,12 @@ def test_compiled_programs_compute_what_the_interpreter_does(options, runs):
     assert "does not take its code" not in compiled[2]
 
 
+@pytest.mark.parametrize("options", [(), ("--set", "bf16.enabled=true")], ids=["float32", "bf16"])
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_residual_that_a_norms_gradient_adds_keeps_its_bits(name, options, runs):
+    assert runs.on_cuda(name, WHOLE, *options)[:2] == runs.on_cuda(name, WHOLE, *options, "--without", "ds-fuse-residual-gradients")[:2]
+
+
 def test_where_no_ptx_is_taken_the_interpreter_runs(runs):
     """A driver that is too old for a text. It is said once for a type of operands."""
     file = runs.plan("gpt2", WHOLE, "h100x8")

@@ -3,6 +3,7 @@
 
 #include "test/shim/FakeNcclGroup.h"
 #include "test/shim/FakeNcclKernel.h"
+#include "test/shim/FakeNcclMisuse.h"
 #include "test/shim/Streams.h"
 #include "test/shim/nccl.h"
 
@@ -92,74 +93,6 @@ void lookForDead(ncclComm &one) {
     (void)one.fail(ncclRemoteError, "the process of rank " + std::to_string(dead) + " has ended");
 }
 
-ncclResult_t refuseBuffer(const ncclComm &one, const void *buffer, uint64_t bytes, const std::string &what) {
-  if (bytes == 0)
-    return ncclSuccess;
-  const std::string where = what + " of rank " + std::to_string(one.rank);
-  const Allocation *allocation = buffer == nullptr ? nullptr : allocationAt(buffer);
-  const Allocation *last = allocationAt(static_cast<const std::byte *>(buffer) + bytes - 1);
-  if (buffer == nullptr)
-    return refuse(ncclInvalidArgument, where + " is null");
-  if (allocation == nullptr)
-    return refuse(ncclInvalidArgument, where + " is memory that is not CUDA's");
-  if (allocation->freed)
-    return refuse(ncclInvalidArgument, where + " is memory that was freed");
-  if (allocation != last)
-    return refuse(ncclInvalidArgument, where + " reaches beyond its memory");
-  if (allocation->device >= 0 && allocation->device != one.gpu)
-    return refuse(ncclInvalidArgument, where + " is memory of GPU " + std::to_string(allocation->device) +
-                                           ", and the communicator is of GPU " + std::to_string(one.gpu));
-  return ncclSuccess;
-}
-
-/// By the "In-place Operations" of NCCL's guide.
-ncclResult_t refuseOverlap(const ncclComm &one, const NcclOperation &operation) {
-  const NcclCall &call = operation.call;
-  const uint64_t sourceBytes = call.sourceBytes(one.rank, one.ranks), own = call.count * call.elementBytes();
-  const std::byte *source = operation.source, *target = operation.target;
-  if (sourceBytes == 0 || target == nullptr || source + sourceBytes <= target ||
-      target + call.targetBytes(one.rank, one.ranks) <= source)
-    return ncclSuccess;
-  const auto rank = uint64_t(one.rank);
-  const bool inPlace = call.kind == NcclCall::AllGather       ? source == target + rank * own
-                       : call.kind == NcclCall::ReduceScatter ? target == source + rank * own
-                                                              : source == target;
-  return inPlace ? ncclSuccess
-                 : refuse(ncclInvalidArgument,
-                          "source and target of " + call.text() + " overlap, and are not in place: " +
-                              (call.kind == NcclCall::AllGather       ? "that is source = target + rank * count"
-                               : call.kind == NcclCall::ReduceScatter ? "that is target = source + rank * count"
-                                                                      : "that is source = target"));
-}
-
-ncclResult_t checkNumbers(const ncclComm &one, const NcclOperation &operation) {
-  const NcclCall &call = operation.call;
-  if (call.other >= one.ranks || call.other < -1 || (call.isMessage() && call.other < 0))
-    return refuse(ncclInvalidArgument, "rank " + std::to_string(call.other) + " of a communicator of " +
-                                           std::to_string(one.ranks) + " is the other end of " + call.text());
-  if (call.isMessage() && call.other == one.rank)
-    return refuse(ncclInvalidArgument, "a message to oneself, which the fake does not know");
-  if (call.sum > 0)
-    return refuse(ncclInvalidArgument, "the fake knows sums only, and this is " + call.text());
-  if (call.sum >= 0 && call.type != ncclFloat32 && call.type != ncclFloat64 && call.type != ncclInt64)
-    return refuse(ncclInvalidArgument, "a sum of what the fake does not add: " + call.text() +
-                                           "; bytes of wider numbers would be added one by one");
-  return ncclSuccess;
-}
-
-ncclResult_t checkStream(const ncclComm &one, cudaStream_t stream) {
-  if (stream == nullptr || !isLive(stream))
-    return refuse(ncclInvalidArgument, "a call on what is no stream");
-  if (stream->device != one.gpu)
-    return refuse(ncclInvalidUsage, "a stream of GPU " + std::to_string(stream->device) +
-                                        " for a communicator of GPU " + std::to_string(one.gpu));
-  const auto open = openGroup.work.find(const_cast<ncclComm_t>(&one));
-  if (open != openGroup.work.end() && open->second.second != stream)
-    return refuse(ncclInvalidUsage,
-                  "calls of one communicator and one group on two streams, which the fake does not know");
-  return ncclSuccess;
-}
-
 /// Whether the communicator takes calls.
 ncclResult_t checkReady(ncclComm_t communicator, const char *call) {
   if (const ncclResult_t code = checkExists(communicator, call); code != ncclSuccess)
@@ -176,18 +109,15 @@ ncclResult_t checkReady(ncclComm_t communicator, const char *call) {
 }
 
 ncclResult_t check(ncclComm_t communicator, const NcclOperation &operation, cudaStream_t stream) {
-  const NcclCall &call = operation.call;
   if (const ncclResult_t code = checkReady(communicator, "a call"); code != ncclSuccess)
     return code;
-  const ncclComm &one = *communicator;
-  ncclResult_t code = checkNumbers(one, operation);
-  if (code == ncclSuccess)
-    code = refuseBuffer(one, operation.source, call.sourceBytes(one.rank, one.ranks), "the source of " + call.text());
-  if (code == ncclSuccess)
-    code = refuseBuffer(one, operation.target, call.targetBytes(one.rank, one.ranks), "the target of " + call.text());
-  if (code == ncclSuccess)
-    code = refuseOverlap(one, operation);
-  return code == ncclSuccess ? checkStream(one, stream) : code;
+  if (const auto misuse = misuseOfCall(*communicator, operation, stream))
+    return refuse(misuse->code, misuse->sentence);
+  const auto open = openGroup.work.find(communicator);
+  if (open != openGroup.work.end() && open->second.second != stream)
+    return refuse(ncclInvalidUsage,
+                  "calls of one communicator and one group on two streams, which the fake does not know");
+  return ncclSuccess;
 }
 
 /// A call outside of a group is a group of its own.
@@ -345,9 +275,8 @@ ncclResult_t ncclCommRegister(ncclComm_t communicator, void *buffer, size_t byte
   const std::lock_guard lock(runtime().mutex);
   if (const ncclResult_t code = checkReady(communicator, "ncclCommRegister"); code != ncclSuccess)
     return code;
-  if (const ncclResult_t code = refuseBuffer(*communicator, buffer, bytes, "the memory to register");
-      code != ncclSuccess)
-    return code;
+  if (const auto misuse = misuseOfBuffer(*communicator, buffer, bytes, "the memory to register"))
+    return refuse(misuse->code, misuse->sentence);
   static uintptr_t handles = 0;
   *handle = reinterpret_cast<void *>(++handles);
   communicator->registrations[*handle] = buffer;

@@ -1,4 +1,5 @@
 // Kernels that move 16 bytes at once run where operands are not at multiples of 16 bytes, too.
+#include "kernels/BFloat16.h"
 #include "kernels/cuda/CudaKernels.h"
 #include "test/shim/ShimAccelerator.h"
 
@@ -46,6 +47,34 @@ TEST(Packs, NormsWithoutThem) {
     check("rms_norm", {x, gamma, y, row}, epsilon, {2, 3}, {});
     check("layer_norm_grad", {dy, x, gamma, mean, scale, y, gamma, gamma}, {}, {5, 6, 7}, {6, 7});
     check("rms_norm_grad", {dy, x, gamma, scale, y, gamma}, {}, {4, 5}, {5});
+    const Attributes residual = {{"residual", int64_t(1)}};
+    check("layer_norm_grad", {dy, x, gamma, mean, scale, x, y, gamma, gamma}, residual, {6, 7, 8}, {7, 8});
+    check("rms_norm_grad", {dy, x, gamma, scale, x, y, gamma}, residual, {5, 6}, {6});
+  }
+}
+
+/// a + b in `dtype`.
+double sumIn(DType dtype, double a, double b) {
+  return dtype == DType::F64 ? a + b : dtype == DType::F32 ? float(a) + float(b) : float(BFloat16(float(a) + float(b)));
+}
+
+TEST(NormGrad, AResidualHasTheBitsOfASumBehind) {
+  for (DType dtype : {DType::BF16, DType::F32, DType::F64}) {
+    const DType sums = dtype == DType::F64 ? DType::F64 : DType::F32;
+    Random random{3};
+    const Shape shape{35, 264}, rows{35}, cols{264};
+    const Buffer x = random.buffer(dtype, shape), dy = random.buffer(dtype, shape), r = random.buffer(dtype, shape);
+    const Buffer gamma = random.buffer(sums, cols), mean = random.buffer(sums, rows, 0.1);
+    const Buffer scale = random.buffer(sums, rows), y(type(dtype, shape));
+    const Attributes residual = {{"residual", int64_t(1)}};
+    const Buffer layer = ranAt(0, "layer_norm_grad", {dy, x, gamma, mean, scale, y, gamma, gamma}, {})[5];
+    const Buffer rms = ranAt(0, "rms_norm_grad", {dy, x, gamma, scale, y, gamma}, {})[4];
+    const Buffer layerAdded = ranAt(0, "layer_norm_grad", {dy, x, gamma, mean, scale, r, y, gamma, gamma}, residual)[6];
+    const Buffer rmsAdded = ranAt(0, "rms_norm_grad", {dy, x, gamma, scale, r, y, gamma}, residual)[5];
+    for (int64_t i = 0; i < elementCount(shape); ++i) {
+      ASSERT_EQ(layerAdded.at(i), sumIn(dtype, layer.at(i), r.at(i))) << i;
+      ASSERT_EQ(rmsAdded.at(i), sumIn(dtype, rms.at(i), r.at(i))) << i;
+    }
   }
 }
 

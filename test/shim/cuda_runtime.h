@@ -79,6 +79,10 @@ template <typename T> __attribute__((always_inline)) inline T shuffled(unsigned 
 
 #define __syncthreads() shim::barrier()
 
+// Compiled without contraction.
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+
 inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 template <typename T> __attribute__((always_inline)) inline T __shfl_sync(unsigned mask, T value, int source) {

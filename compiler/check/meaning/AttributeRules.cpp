@@ -57,7 +57,7 @@ bool isAllowed(const proto::Plan &plan, std::string_view kernel, const proto::At
   const std::string_view name = attribute.name();
   if (isIn(flags, referenceName(name)) || name == "epilogue" || name == "dbias")
     return !isOn(attribute); // off, as where an op does not say it
-  if (name == "bias" || name == "mask" || name == "cycled")
+  if (name == "bias" || name == "mask" || name == "cycled" || name == "residual")
     return true; // says whether an operand is there; the kernel's row and the op's operands decide that
   const bool isProduct = kernel == "matmul" || kernel == "linear_weight_grad";
   if (isProduct && name == "pieces")

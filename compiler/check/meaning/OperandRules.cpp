@@ -7,6 +7,8 @@
 #include "core/DType.h"
 #include "core/Shape.h"
 #include "kernels/KernelRows.h"
+#include "kernels/KernelTable.h"
+#include "runtime/plan/Invocations.h"
 
 #include <algorithm>
 #include <string>
@@ -29,14 +31,15 @@ bool hasRows(std::string_view kernel) {
 
 bool isInRows(const proto::Plan &plan, const proto::KernelCommand &kernel, const proto::ReferenceOp &op, int index,
               std::span<const int64_t> shape) {
-  const kernels::KernelRow &row = *kernels::rowNamed(kernel.kernel());
-  const size_t scale = row.operands.find("gamma");
-  if (scale >= size_t(op.operands_size()) || size_t(index) >= row.operands.size())
+  const kernels::Invocation call = plan::invocationOf(kernel);
+  const kernels::CallLayout layout(call);
+  const size_t scale = *layout.find("gamma");
+  if (scale >= size_t(op.operands_size()) || size_t(index) >= layout.size())
     return false;
   const auto columns = int64_t(elementsIn(shapeOf(plan.reference().values(int(op.operands(int(scale)))))));
   const auto count = int64_t(elementsIn(shape));
   std::vector<int64_t> expected = {count};
-  if (row.operands[size_t(index)].shape == "[..., cols]")
+  if (layout[size_t(index)].shape == "[..., cols]")
     expected = {columns ? count / columns : 0, columns};
   return std::ranges::equal(shapeOf(kernel.operands(index)), expected);
 }

@@ -52,6 +52,28 @@ def FuseBiasGradients : DsPass<"ds-fuse-bias-gradients", ["::ds::train::TrainDia
   }];
 }
 
+def FuseResidualGradients : DsPass<"ds-fuse-residual-gradients", ["::ds::train::TrainDialect"]> {
+  let summary = "let a norm's gradient add the residual's";
+  let description = [{
+    ```mlir
+    func.func @backward(%r: tensor<6x8xf32>, %dy: tensor<6x8xf32>, %x: tensor<6x8xf32>, %g: tensor<8xf32>, %s: tensor<6xf32>)
+        -> (tensor<6x8xf32>, tensor<8xf32>) {
+      %dx, %dg = train.rms_norm_grad %dy, %x, %g, %s : (tensor<6x8xf32>, tensor<6x8xf32>, tensor<8xf32>, tensor<6xf32>) -> (tensor<6x8xf32>, tensor<8xf32>)
+      %0 = train.add %r, %dx : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+      return %0, %dg : tensor<6x8xf32>, tensor<8xf32>
+    }
+    // becomes
+    func.func @backward(%r: tensor<6x8xf32>, %dy: tensor<6x8xf32>, %x: tensor<6x8xf32>, %g: tensor<8xf32>, %s: tensor<6xf32>)
+        -> (tensor<6x8xf32>, tensor<8xf32>) {
+      %dx, %dg = train.rms_norm_grad %dy, %x, %g, %s, %r : (tensor<6x8xf32>, tensor<6x8xf32>, tensor<8xf32>, tensor<6xf32>, tensor<6x8xf32>) -> (tensor<6x8xf32>, tensor<8xf32>)
+      return %dx, %dg : tensor<6x8xf32>, tensor<8xf32>
+    }
+    ```
+    The gradient of what a block reads is that of its residual plus that of its norm, which nothing else reads. One kernel makes both, with
+    the same bits, and the norm's share is never in memory. For GPUs. Must follow `ds-differentiate`.
+  }];
+}
+
 def ConcatPads : DsPass<"ds-concat-pads"> {
   let summary = "a sum of zero-padded parts is their concatenation";
   let description = [{

@@ -94,6 +94,9 @@ TEST(BFloat16Kernels, NormsSoftmaxAndLosses) {
     check("rms_norm", {x, c, x, r}, epsilon, 2, {0x1p-6, 1e-3});
     check("layer_norm_grad", {x, x, c, r, r, x, c, c}, {}, 3, {0x1p-6, 0.02});
     check("rms_norm_grad", {x, x, c, r, x, c}, {}, 2, {0x1p-6, 0.02});
+    const Attributes residual = {{"residual", int64_t(1)}};
+    check("layer_norm_grad", {x, x, c, r, r, x, x, c, c}, residual, 3, {0x1p-6, 0.02});
+    check("rms_norm_grad", {x, x, c, r, x, x, c}, residual, 2, {0x1p-6, 0.02});
     check("softmax", {x, x}, axis);
     check("softmax", {x, x}, {{"axis", int64_t(0)}});
     check("log_softmax", {x, x}, axis);

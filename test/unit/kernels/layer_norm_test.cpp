@@ -45,6 +45,33 @@ TEST(LayerNormGrad, Shapes) {
     }
 }
 
+/// The operands of a norm's gradient with a residual, those of dx and behind it being `results`.
+std::vector<Buffer> withResidual(Random &random, const std::string &kernel, DType dtype, const Shape &shape) {
+  const Shape cols = {shape.back()};
+  const Buffer row = random.buffer(dtype, rowsOf(shape)), gamma(type(dtype, cols));
+  std::vector<Buffer> operands = {random.buffer(dtype, shape), random.buffer(dtype, shape), random.buffer(dtype, cols)};
+  operands.insert(operands.end(), kernel == "layer_norm_grad" ? 2 : 1, row);
+  operands.push_back(random.buffer(dtype, shape));
+  operands.push_back(Buffer(type(dtype, shape)));
+  operands.insert(operands.end(), kernel == "layer_norm_grad" ? 2 : 1, gamma);
+  return operandsOn(Device::Cpu, kernel, std::move(operands), {{"residual", int64_t(1)}});
+}
+
+TEST(NormGrad, AddsAResidual) {
+  for (const std::string kernel : {"layer_norm_grad", "rms_norm_grad"})
+    for (DType dtype : floatTypes)
+      for (const Shape &shape : shapes) {
+        Random random(4);
+        SCOPED_TRACE(kernel + " " + toString(shape));
+        const double epsilon = dtype == DType::F32 ? 1e-5 : 1e-13;
+        std::vector<size_t> results = {5, 6};
+        if (kernel == "layer_norm_grad")
+          results = {6, 7, 8};
+        expectMatchesReference(kernel, withResidual(random, kernel, dtype, shape), {{"residual", int64_t(1)}}, results,
+                               {epsilon, 4 * epsilon});
+      }
+}
+
 TEST(LayerNormGrad, RefusesASmallWorkspace) {
   Random random(3);
   Invocation invocation = invocationOf("layer_norm_grad", gradOperands(random, DType::F32, {130, 8}), {});

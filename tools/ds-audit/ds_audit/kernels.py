@@ -137,6 +137,20 @@ def scatter_elements(algebra, inputs, attributes, results, place):
     return [data]
 
 
+def norm_grad(name, inputs_without):
+    """The gradients, and what is added to that of x, which is rounded before."""
+    gradients = opaque(name, columns_at=2)
+
+    def run(algebra, inputs, attributes, results, place):
+        if len(inputs) not in (inputs_without, inputs_without + 1):
+            raise Refusal(f"{name} has {len(inputs)} inputs")
+        dx, *sums = gradients(algebra, inputs[:inputs_without], attributes, results, place)
+        if len(inputs) > inputs_without:
+            dx = algebra.rounded(algebra.add(dx, inputs[inputs_without].data.reshape(dx.shape)), results[0][0])
+        return [dx, *sums]
+    return run
+
+
 def arg_max(algebra, inputs, attributes, results, place):
     x, axis = ordered(algebra, inputs[0]), attributes["axis"]
     return [x.shape[axis] - 1 - numpy.flip(x, axis).argmax(axis) if attributes["last"] else x.argmax(axis)]
@@ -223,7 +237,7 @@ ROWS = {
     **{name: Row(opaque(name), ("axis",), over=(0,)) for name in ("softmax", "log_softmax")},
     **{name: Row(opaque(name), ("axis",), over=(0, 1)) for name in ("softmax_grad", "log_softmax_grad")},
     **{name: Row(opaque(name, columns_at=1), ("epsilon",), over=(0,)) for name in ("layer_norm", "rms_norm")},
-    **{name: Row(opaque(name, columns_at=2), over=(0, 1)) for name in ("layer_norm_grad", "rms_norm_grad")},
+    **{name: Row(norm_grad(name, inputs), over=(0, 1, inputs), ignored=("residual",)) for name, inputs in (("layer_norm_grad", 5), ("rms_norm_grad", 4))},
     "batch_norm": Row(opaque("batch_norm"), ("epsilon",), over=(0,)), "batch_norm_grad": Row(opaque("batch_norm_grad"), over=(0, 1)),
     "conv": Row(opaque("conv", 2, "bias"), (*WINDOW, "groups", "bias"), ignored=FROM_SHAPES),
     **{name: Row(opaque(name), (*WINDOW, "groups"), ignored=FROM_SHAPES) for name in ("conv_input_grad", "conv_weight_grad")},

@@ -15,3 +15,12 @@ func.func @layer_norm_grad_c1_gradient(%x: tensor<2x4xf32>, %g: tensor<4xf32>, %
   %0:3 = train.layer_norm_grad %g, %x, %g, %m, %m : (tensor<4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+func.func @layer_norm_grad_c2(%x: tensor<2x4xf32>, %g: tensor<4xf32>, %m: tensor<2xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{residual 'tensor<4xf32>' has not the type of input 'tensor<2x4xf32>'}}
+  %0:3 = train.layer_norm_grad %x, %x, %g, %m, %m, %g : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<2xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}

@@ -15,3 +15,12 @@ func.func @rms_norm_grad_c1(%x: tensor<2x4xf32>, %g: tensor<4xf32>, %r: tensor<4
   %0:2 = train.rms_norm_grad %x, %x, %g, %r : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+func.func @rms_norm_grad_c2(%x: tensor<2x4xf32>, %g: tensor<4xf32>, %r: tensor<2xf32>) {
+  // expected-error @+2 {{op failed to infer returned types}}
+  // expected-error @+1 {{residual 'tensor<4xf32>' has not the type of input 'tensor<2x4xf32>'}}
+  %0:2 = train.rms_norm_grad %x, %x, %g, %r, %g : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
+  return
+}

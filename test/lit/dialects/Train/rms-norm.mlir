@@ -12,5 +12,8 @@ func.func @rms_norm_c2(%x: tensor<2x3x4xf32>, %g: tensor<4xf32>, %h: tensor<3x4x
   // CHECK: train.rms_norm_grad {{.*}} -> (tensor<2x3x4xf32>, tensor<4xf32>)
   %2:2 = train.rms_norm_grad %y, %x, %g, %r
       : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4xf32>, tensor<2x3xf32>) -> (tensor<2x3x4xf32>, tensor<4xf32>)
+  // CHECK: train.rms_norm_grad %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %arg0 :
+  %3:2 = train.rms_norm_grad %y, %x, %g, %r, %x
+      : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4xf32>, tensor<2x3xf32>, tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<4xf32>)
   return %y : tensor<2x3x4xf32>
 }
