@@ -56,17 +56,15 @@ def FuseResidualGradients : DsPass<"ds-fuse-residual-gradients", ["::ds::train::
   let summary = "let a norm's gradient add the residual's";
   let description = [{
     ```mlir
-    func.func @backward(%r: tensor<6x8xf32>, %dy: tensor<6x8xf32>, %x: tensor<6x8xf32>, %g: tensor<8xf32>, %s: tensor<6xf32>)
-        -> (tensor<6x8xf32>, tensor<8xf32>) {
-      %dx, %dg = train.rms_norm_grad %dy, %x, %g, %s : (tensor<6x8xf32>, tensor<6x8xf32>, tensor<8xf32>, tensor<6xf32>) -> (tensor<6x8xf32>, tensor<8xf32>)
-      %0 = train.add %r, %dx : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
-      return %0, %dg : tensor<6x8xf32>, tensor<8xf32>
+    func.func @backward(%r: tensor<2x4xf32>, %dy: tensor<2x4xf32>, %x: tensor<2x4xf32>, %g: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<2x4xf32> {
+      %dx, %dg = train.rms_norm_grad %dy, %x, %g, %s : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
+      %0 = train.add %r, %dx : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+      return %0 : tensor<2x4xf32>
     }
     // becomes
-    func.func @backward(%r: tensor<6x8xf32>, %dy: tensor<6x8xf32>, %x: tensor<6x8xf32>, %g: tensor<8xf32>, %s: tensor<6xf32>)
-        -> (tensor<6x8xf32>, tensor<8xf32>) {
-      %dx, %dg = train.rms_norm_grad %dy, %x, %g, %s, %r : (tensor<6x8xf32>, tensor<6x8xf32>, tensor<8xf32>, tensor<6xf32>, tensor<6x8xf32>) -> (tensor<6x8xf32>, tensor<8xf32>)
-      return %dx, %dg : tensor<6x8xf32>, tensor<8xf32>
+    func.func @backward(%r: tensor<2x4xf32>, %dy: tensor<2x4xf32>, %x: tensor<2x4xf32>, %g: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<2x4xf32> {
+      %dx, %dg = train.rms_norm_grad %dy, %x, %g, %s, %r : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>, tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>)
+      return %dx : tensor<2x4xf32>
     }
     ```
     The gradient of what a block reads is that of its residual plus that of its norm, which nothing else reads. One kernel makes both, with
