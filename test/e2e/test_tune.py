@@ -57,6 +57,7 @@ def test_the_plan_says_what_was_found(tuned, tools):
     named = [kernel.HasField("algorithm") for kernel in products(after)]
     assert any(named) and not all(named)
     assert re.search(rf"tuned +algorithms of {sum(named)} products, on {HERE} with cuBLASLt 130100", tools("ds-opt", "report", tuned.after).stdout)
+    assert re.search(rf"tuned products +none +{sum(named)} on {HERE}", tools("ds-opt", "diff", tuned.before, tuned.after).stdout)
     after.ClearField("tuning")
     for kernel in products(after):
         kernel.ClearField("algorithm")

@@ -46,7 +46,7 @@ std::string verdictOf(const runtime::TunedProduct &product) {
     return text + "; its results are too few to tell whether others give the same bits";
   text += "; tried " + std::to_string(trials.size()) + ", of which " + std::to_string(same) + " give its bits";
   const auto fastest = std::ranges::min_element(trials, {}, &kernels::TunedCall::Trial::seconds);
-  if (!fastest->isSameBits && fastest->seconds < 0.98 * product.secondsAfter())
+  if (!fastest->isSameBits)
     text += ", and one of other bits takes " + milliseconds(fastest->seconds);
   return text;
 }
