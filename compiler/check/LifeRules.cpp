@@ -45,6 +45,17 @@ bool isOfMicrobatch(const RoleSchedule &schedule, const proto::Life &life, const
          schedule.calls.contains({life.death_routine(), instance.microbatch});
 }
 
+/// Whether a life begins and ends in calls of some micro-batch. Else no micro-batch has it (ProgramLives).
+bool isOfSomeMicrobatch(const RoleSchedule &schedule, const proto::Life &life) {
+  for (auto birth = schedule.calls.lower_bound({life.birth_routine(), 0});
+       birth != schedule.calls.end() && birth->first.first == life.birth_routine(); ++birth) {
+    const auto death = schedule.calls.find({life.death_routine(), birth->first.second});
+    if (death != schedule.calls.end() && birth->second.first <= death->second.second)
+      return true;
+  }
+  return false;
+}
+
 /// The life that holds an instance's use of an operand, or nullptr. Of a buffer that does not live always. The last
 /// micro-batch may have a backward of its own, and lives that end there; another micro-batch's use is in none of these.
 const proto::Life *lifeOf(const RankMemory &memory, const proto::Operand &operand, size_t index) {
@@ -62,7 +73,8 @@ const proto::Life *lifeOf(const RankMemory &memory, const proto::Operand &operan
       continue;
     if (isOwn)
       return &life;
-    others = others ? others : &life;
+    if (others == nullptr && isOfSomeMicrobatch(schedule, life))
+      others = &life;
   }
   return hasOwn ? nullptr : others;
 }

@@ -166,6 +166,14 @@ def an_activation_dies_before_the_first_backward_has_read_it(role):
     life.death_command -= 1
 
 
+def an_activation_is_born_in_the_backward_of_another_microbatch(role):
+    """No micro-batch is in both routines, so none has such a life."""
+    number = {routine.name: index for index, routine in enumerate(role.routines)}
+    life = next(life for buffer in role.buffers for life in buffer.lives
+                if (life.birth_routine, life.death_routine) == (number["forward"], number["backward_last"]))
+    life.birth_routine = number["backward"]
+
+
 def guessed_before_its_gradient_is_there(role):
     del guesses(role)[0].waits[:]
 
@@ -190,7 +198,7 @@ DEFECTS = [
     ("guessed", never_kept, "nothing has written"), ("larger", gradient_of_another, ""), ("guessed", a_moment_of_another, ""), ("guessed", another_rate, "(meaning)"),
     ("guessed", halves_are_not_exchanged, "(coverage)"), ("guessed", halves_of_one_another, ""), ("guessed", kept_for_the_step_alone, ""),
     ("guessed", guessed_before_its_gradient_is_there, ""), ("guessed", made_again_before_it_is_read, ""), ("guessed", the_step_waits_for_the_tail, "which could end that"),
-    ("of_two", an_activation_dies_before_the_first_backward_has_read_it, "outside the life"), ("of_two", guessed_before_its_gradient_is_there, ""), ("of_two", made_again_over_old_ones, "(coverage)"), ("of_two", made_again_without_the_factor, "(meaning)")]
+    ("of_two", an_activation_dies_before_the_first_backward_has_read_it, "outside the life"), ("of_two", an_activation_is_born_in_the_backward_of_another_microbatch, "outside the life"), ("of_two", guessed_before_its_gradient_is_there, ""), ("of_two", made_again_over_old_ones, "(coverage)"), ("of_two", made_again_without_the_factor, "(meaning)")]
 
 
 @pytest.mark.parametrize("plan, edit, sentence", DEFECTS, ids=lambda case: getattr(case, "__name__", ""))
