@@ -2,6 +2,7 @@
 
 #include "core/Error.h"
 #include "kernels/KernelTable.h"
+#include "kernels/Philox.h"
 #include "kernels/cuda/CublasLt.h"
 #include "kernels/cuda/CudaKernels.h"
 
@@ -74,18 +75,14 @@ size_t bytesOf(const TensorType &operand) {
   return size_t(elementCount(operand.shape)) * size_t(byteSize(operand.dtype));
 }
 
-/// Numbers of 16 binary orders of magnitude, so that sums of products are rounded; by splitmix64 (Steele, Lea, Flood
-/// 2014).
-std::vector<std::byte> draw(DType dtype, size_t count, uint64_t seed) {
+/// Numbers of 16 binary orders of magnitude, so that sums of products are rounded.
+std::vector<std::byte> drawn(DType dtype, size_t count, uint32_t operand, uint32_t draw) {
   const size_t size = size_t(byteSize(dtype));
   std::vector<std::byte> bytes(count);
   for (size_t at = 0; at + size <= bytes.size(); at += size) {
-    uint64_t bits = (seed += 0x9e3779b97f4a7c15);
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-    bits ^= bits >> 31;
-    const double magnitude = std::ldexp(1 + double(bits >> 12) * 0x1p-52, -int(bits & 15));
-    const double value = (bits & 16) != 0 ? -magnitude : magnitude;
+    const PhiloxBlock words = philox({uint32_t(at), 0, operand, draw}, 0);
+    const double magnitude = std::ldexp(1 + uniformOf<double>(words[0]), -int(words[1] & 15));
+    const double value = (words[1] & 16) != 0 ? -magnitude : magnitude;
     const auto narrow = float(value);
     if (dtype == DType::F64)
       std::memcpy(&bytes[at], &value, size);
@@ -123,10 +120,10 @@ public:
     return draws <= mostDraws ? int(draws) : 0;
   }
 
-  void fill(uint64_t draw) {
+  void fill(int draw) {
     for (size_t i = 0; i < layout_.size(); ++i)
       if (layout_[i].isRead())
-        fillOperand(i, draw << 32 | i << 24);
+        fillOperand(i, uint32_t(draw));
   }
 
   std::unique_ptr<Kernel> kernelWith(const std::string &algorithm) const {
@@ -172,11 +169,12 @@ private:
   }
 
   /// With drawn numbers, which repeat where they are many.
-  void fillOperand(size_t operand, uint64_t seed) {
+  void fillOperand(size_t operand, uint32_t draw) {
     const size_t bytes = bytesOf(invocation_.operands[operand]);
-    const std::vector<std::byte> drawn = draw(invocation_.operands[operand].dtype, std::min(bytes, drawnBytes), seed);
-    for (size_t at = 0; at < bytes; at += drawn.size())
-      check(cudaMemcpyAsync(operands_[operand].get() + at, drawn.data(), std::min(drawn.size(), bytes - at),
+    const std::vector<std::byte> block =
+        drawn(invocation_.operands[operand].dtype, std::min(bytes, drawnBytes), uint32_t(operand), draw);
+    for (size_t at = 0; at < bytes; at += block.size())
+      check(cudaMemcpyAsync(operands_[operand].get() + at, block.data(), std::min(block.size(), bytes - at),
                             cudaMemcpyDefault, stream_.get()),
             "cannot write operands");
     finish();
@@ -221,7 +219,7 @@ TunedCall tunedCall(const Invocation &invocation) {
   const int draws = bench.draws();
   tuned.trials.assign(kernels.size(), {0, draws > 0});
   for (int draw = 0; draw < draws; ++draw) {
-    bench.fill(uint64_t(draw));
+    bench.fill(draw);
     const auto own = bench.resultsOf(*kernels[0]);
     for (size_t i = 0; i < kernels.size(); ++i) // the own choice once more: it must give its bits again
       tuned.trials[i].isSameBits = tuned.trials[i].isSameBits && bench.resultsOf(*kernels[i]) == own;

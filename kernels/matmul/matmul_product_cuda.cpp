@@ -9,31 +9,36 @@
 
 namespace ds::kernels::cuda {
 
-cublasLtHandle_t cublasLtHandle() {
+namespace {
+
+/// What make(device) gives for the current device, made at first use.
+template <typename Make> auto &ofCurrentDevice(Make make) {
   static std::mutex mutex;
-  static std::map<int, cublasLtHandle_t> handles;
+  static std::map<int, decltype(make(0))> all;
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess)
     throw Error("cuBLASLt: no CUDA device is current");
   const std::lock_guard lock(mutex);
-  cublasLtHandle_t &handle = handles[device];
-  if (!handle)
+  const auto known = all.find(device);
+  return known != all.end() ? known->second : all.emplace(device, make(device)).first->second;
+}
+
+} // namespace
+
+cublasLtHandle_t cublasLtHandle() {
+  return ofCurrentDevice([](int) {
+    cublasLtHandle_t handle = nullptr;
     checkCublas(cublasLtCreate(&handle), "cannot make a handle");
-  return handle;
+    return handle;
+  });
 }
 
 std::string gpuName() {
-  static std::mutex mutex;
-  static std::map<int, std::string> names;
-  int device = 0;
-  cudaDeviceProp properties;
-  if (cudaGetDevice(&device) != cudaSuccess)
-    throw Error("cuBLASLt: no CUDA device is current");
-  const std::lock_guard lock(mutex);
-  const auto [name, isNew] = names.try_emplace(device);
-  if (isNew && cudaGetDeviceProperties(&properties, device) == cudaSuccess)
-    name->second = properties.name;
-  return name->second;
+  return ofCurrentDevice([](int device) {
+    cudaDeviceProp properties;
+    const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+    return error == cudaSuccess ? std::string(properties.name) : std::string();
+  });
 }
 
 cudaDataType_t cublasTypeOf(DType dtype) {

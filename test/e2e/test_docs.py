@@ -96,6 +96,7 @@ def test_pages_name_what_is_there(check):
 
 def test_sentences_are_short():
     counted = [page for page in pages() if page.parent in (REPOSITORY, REPOSITORY / "docs") and str(page.relative_to(REPOSITORY)) not in QUOTES]
+    counted.append(REPOSITORY / "docs" / "reference" / "passes.md")
     assert len(counted) > 40
     assert not {page.name: found for page in counted if (found := long_sentences(page))}
 

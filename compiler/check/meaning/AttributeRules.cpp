@@ -3,6 +3,7 @@
 
 #include "compiler/check/meaning/Mismatch.h"
 #include "compiler/check/meaning/ReferenceOps.h"
+#include "kernels/KernelTable.h"
 
 #include <algorithm>
 #include <iterator>
@@ -59,7 +60,7 @@ bool isAllowed(const proto::Plan &plan, std::string_view kernel, const proto::At
     return !isOn(attribute); // off, as where an op does not say it
   if (name == "bias" || name == "mask" || name == "cycled" || name == "residual")
     return true; // says whether an operand is there; the kernel's row and the op's operands decide that
-  const bool isProduct = kernel == "matmul" || kernel == "linear_weight_grad";
+  const bool isProduct = kernels::isProduct(kernel);
   if (isProduct && name == "pieces")
     return attribute.integer() == int64_t(plan.machine().threads()); // one order of sums for all products of a plan
   if (isProduct && name == "tf32")

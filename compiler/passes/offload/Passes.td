@@ -53,7 +53,7 @@ def AdvanceUpdates : DsPass<"ds-advance-updates", ["::ds::plan::PlanDialect", ":
     }
     ```
     An update that `ds-run-on-host` will run on the host leaves the routine of the update for the backward, if that is
-    called once in a step and just before it, and if the update needs nothing of the step but its own gradient: no norm of all
+    called once in a step and just before it. The update may need nothing of the step but its own gradient: no norm of all
     gradients, by which they are clipped or a step is left out. It stands behind the last command that touches the same bytes.
     Where operands have to come to the host, two updates are under way at once, three with a file.
 
@@ -499,10 +499,10 @@ def OffloadParameters : DsPass<"ds-offload-parameters", ["::ds::plan::PlanDialec
     they pass through it. What a command reads comes while the parameter before it is used; what it writes goes back behind it.
     Where all micro-batches go through a layer before the next one (accumulate-by-layer), it comes once for them, beside the layer
     before. With `host-updates`, what reads and writes a parameter is left to `ds-run-on-host`. With `for-step` only parameters move
-    whose updates the host makes; each comes in front of its first use in a run of a program, and stays in device
-    memory to the last one: so it goes one way in a step, beside the forward. Where a step calls the routine that uses it first
-    several times, it comes at the start of the step, in a routine of its own, whose call is of the last micro-batch: its events
-    say at once that it is there for all; by layers, at the start of the layer before. With `host-lookups`, what reads few rows of a parameter in host memory (gather) is
+    whose updates the host makes. Each comes in front of its first use in a run of a program, and stays in device
+    memory to the last one. So it goes one way in a step, beside the forward. A step may call the routine that uses it first
+    several times. Then it comes at the start of the step, by layers at the start of the layer before. It comes in a routine of its own, whose call is of the
+    last micro-batch, so that its events say at once that it is there for all. With `host-lookups`, what reads few rows of a parameter in host memory (gather) is
     left to `ds-run-on-host` likewise; with `for-step` in a routine that is called once. Over a link whose speed the module names (`dist.links`), a
     parameter that takes longer comes earlier. Cf. offload_param of DeepSpeed (ZeRO-Infinity), which needs ZeRO stage 3; this
     does not.

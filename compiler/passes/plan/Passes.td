@@ -116,10 +116,10 @@ def OrderQueues : DsPass<"ds-order-queues"> {
     Compute waits for a copy out of device memory, whose bytes it then has again, when the cost model says that it has ended.
     Where the module does not say how fast links are (`dist.links`), it waits for it when the next copy but one begins. Outside of
     the update the same holds of kernels on the host and of copies to files, which hold no device memory: compute waits for them when
-    `patience` times as long has passed. What a step copies to the device at its beginning, in a call of the last micro-batch, is waited
-    for by who uses it first, in whatever routine; so is what the backward reads from files for the update alone. Where it calls several such routines, between layers that
-    all micro-batches go through (accumulate-by-layer), so is all that these issue, host kernels and copies to files included;
-    compute waits for what is left two of them later, and at the end of the update.
+    `patience` times as long has passed. A step may copy to the device at its beginning, in a call of the last micro-batch. Who uses that first waits for
+    it, in whatever routine. So it is with what the backward reads from files for the update alone. A step may call several such routines, between layers that
+    all micro-batches go through (accumulate-by-layer). Then so it is with all that these issue, host kernels and copies to files included.
+    Compute waits for what is left two of them later, and at the end of the update.
   }];
   let options = [
     Option<"patience", "patience", "double", "1", "compute waits for the host and for files as if they were so many times slower">,
@@ -170,8 +170,8 @@ def OrderForMemory : DsPass<"ds-order-for-memory"> {
     plan.kernel "second" {}(%other) ...                    // may lie where %big lay
     plan.kernel "last" {}(%other, %sum) ...
     ```
-    Within each routine. Commands that touch the same bytes, one of them writing, keep their order, so no bit changes;
-    collectives keep theirs among each other, and nothing passes a command that waits for an event or signals one, so what
+    Within each routine. Commands that touch the same bytes, one of them writing, keep their order, so no bit changes.
+    Collectives keep theirs among each other. Nothing passes a command that waits for an event or signals one, so what
     runs beside compute begins and ends where it did. Offsets are assigned again; a role keeps its order where its arena
     would not be smaller.
   }];
@@ -198,8 +198,8 @@ def ChooseCapturedPrograms : DsPass<"ds-choose-captured-programs"> {
       plan.call @forward microbatch 0
     }
     ```
-    For devices that record what a run enqueues and launch the record as one (a CUDA graph): `step` becomes `captured`, if every
-    arena that it uses is the device's or the host's and no role's run has more than `commands` commands: a record costs the
+    For devices that record what a run enqueues and launch the record as one (a CUDA graph). `step` becomes `captured`, if every
+    arena that it uses is the device's or the host's and no role's run has more than `commands` commands. For a record costs the
     device memory of its reserve for each of them, and it is launched whole. Roles decide alike, for all ranks must launch a
     collective in the same way. A mark that a user wrote stays, and is refused where it cannot be. Switch off to bisect.
   }];

@@ -20,7 +20,7 @@ def RepeatElementwise : DsPass<"ds-repeat-elementwise"> {
     %1 = train.mul %dy, %2 : ...
     ```
     A value of the forward pass that the backward reads is repeated there if elementwise ops make it from values that the
-    backward has anyway: once for elementwise readers, once for all others, so that each fused loop starts from kept
+    backward has anyway. It is repeated once for elementwise readers and once for all others, so that each fused loop starts from kept
     values. Fewer bytes live from forward to backward, and fused loops read fewer of them; no bit changes.
     With `once`, one chain is for all readers: with several micro-batches in flight, what two chains keep is harder to
     place (GPT-2 XL in two stages, interleaved: the arena is 10 % larger).
@@ -53,8 +53,8 @@ def ChooseRecompute : DsPass<"ds-choose-recompute"> {
     left alone, and what later layers read is kept.
 
     For every layer, minimum cuts find the choices that keep the fewest bytes for some price of a byte in time
-    (`compiler/scheduling/Recompute.h`). A level takes one step of one layer from a choice to the next; steps come in the order of bytes
-    freed for the time of the cost model, earlier layers first, so that each level repeats all that the one below repeats, and more.
+    (`compiler/scheduling/Recompute.h`). A level takes one step of one layer from a choice to the next. Steps come in the order of bytes
+    freed for the time of the cost model, earlier layers first. So each level repeats all that the one below repeats, and more.
     With `away` and the module's `dist.links`, what is kept may leave device memory for the host. Then a step comes first in those layers
     from which on most is kept: what layers provide, less what the link moves from their begin to the end of the forward. No step is taken
     that costs more time for a byte than `dearest`.

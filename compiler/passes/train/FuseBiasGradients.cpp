@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
+#include "compiler/passes/train/StepFunctions.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
@@ -82,10 +83,8 @@ private:
   /// Both results where the first was, if the product's operands are there by then.
   static bool tryFuse(train::ReduceSumOp sum, WeightProduct product) {
     Operation *first = sum->isBeforeInBlock(product.op) ? sum.getOperation() : product.op.getOperation();
-    for (Value operand : {product.gradient(), product.input()})
-      if (Operation *source = operand.getDefiningOp();
-          source && source->getBlock() == first->getBlock() && !source->isBeforeInBlock(first))
-        return false;
+    if (!isThereAt(product.gradient(), first) || !isThereAt(product.input(), first))
+      return false;
     OpBuilder builder(first);
     auto fused = train::LinearWeightGradOp::create(builder, product.op.getLoc(), product.gradient(), product.input(),
                                                    product.transposed, sum.getWide());

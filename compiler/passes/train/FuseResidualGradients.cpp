@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/Passes.h"
+#include "compiler/passes/train/StepFunctions.h"
 #include "dialects/Train/Train.h"
 
 namespace ds {
@@ -41,16 +42,11 @@ private:
     if (!sum || sum->getBlock() != norm->getBlock())
       return;
     Value residual = sum.getLhs() == gradient ? sum.getRhs() : sum.getLhs();
-    if (residual.getType() != gradient.getType() || !isBefore(residual, norm))
+    if (residual.getType() != gradient.getType() || !isThereAt(residual, norm))
       return;
     norm.getResidualMutable().assign(residual);
     sum.replaceAllUsesWith(gradient);
     sum.erase();
-  }
-
-  static bool isBefore(Value value, Operation *op) {
-    Operation *source = value.getDefiningOp();
-    return !source || source->getBlock() != op->getBlock() || source->isBeforeInBlock(op);
   }
 };
 

@@ -325,7 +325,7 @@ def Differentiate : DsPass<"ds-differentiate", ["::mlir::func::FuncDialect", "::
     ...
     ```
     From `@forward(inputs) -> loss` makes `@microbatch(inputs)`, which adds the loss into the metric `loss` and the
-    gradient of every trainable parameter that the loss reaches into its accumulator, and `@evaluate(inputs)`, the
+    gradient of every trainable parameter that the loss reaches into its accumulator. It also makes `@evaluate(inputs)`, the
     forward pass with dropout removed, batch norms on their running statistics, and means in place of random numbers.
 
     1. A forward walk marks the values that depend on a trainable parameter.

@@ -20,8 +20,8 @@ def PlanBuckets : DsPass<"ds-plan-buckets"> {
     they need no gather; their buckets are their own. Not so where so many ranks share them that padding would be more than
     one in 128 of what a rank holds. Frozen parameters lie in buckets under stage 3 alone. What a parameter says already stays.
 
-    With `for-launches`, on one rank, nothing is shared out, and one launch is for many parameters: their update, the squares of their
-    gradients and, by stage 3, the rounding of those that are only used in 16 bits (`ds-narrow-gathers`). The others are of stage 1.
+    With `for-launches`, on one rank, nothing is shared out, and one launch is for many parameters. It is their update, the squares of their
+    gradients or, by stage 3, the rounding of those that are only used in 16 bits (`ds-narrow-gathers`). The others are of stage 1.
     Parameters whose elements are no multiple of 1024 have buckets of their own: what lies between their gradients is made zero
     in each step.
   }];
@@ -40,7 +40,7 @@ def LayOutBuckets : DsPass<"ds-lay-out-buckets", ["::ds::dist::DistDialect"]> {
   let summary = "make the buckets that parameters are assigned to";
   let description = [{
     One dist.bucket for the parameters of a name (from stage 1), one for their gradients, one for each kind of optimizer
-    state, all with one layout: members from multiples of 1024 elements on, in the order of their declaration. A
+    state. All have one layout: members from multiples of 1024 elements on, in the order of their declaration. A
     slice is a multiple of 1024 too, or of 512, 256, 128 or 64 where padding would be more than one in 256.
     ```mlir
     train.variable parameter @w : tensor<64x32xf32> from #train.fill<0.0> {trainable, dist.bucket = "zero.0", dist.zero_stage = 2}

@@ -112,6 +112,7 @@ proto::DeviceCode &code(proto::Plan &plan) {
   code.set_threads(256);
   return code;
 }
+
 /// Two algorithms, which no kernel names yet.
 proto::Tuning &tuning(proto::Plan &plan) {
   plan.mutable_machine()->set_device("cuda");
