@@ -58,14 +58,22 @@ public:
   explicit RoleUses(mlir::ModuleOp module);
 
   /// Indices of roles, in the order of the module, ascending.
-  llvm::ArrayRef<int64_t> rolesOf(mlir::StringAttr symbol) const;
+  llvm::ArrayRef<int64_t> rolesOf(mlir::StringAttr symbol) const { return lookUp(roles_, symbol); }
+  /// Those that add to a gradient, or to a bucket of gradients, ahead of their update. A role may read a parameter
+  /// through which nothing flows back.
+  llvm::ArrayRef<int64_t> addersOf(mlir::StringAttr gradient) const { return lookUp(adders_, gradient); }
   /// Fragments that a role calls, in the order of their first calls.
   const llvm::SetVector<dist::FragmentOp> &fragmentsOf(int64_t role) const { return fragments_[size_t(role)]; }
   int64_t roles() const { return int64_t(fragments_.size()); }
 
 private:
-  std::vector<llvm::SetVector<dist::FragmentOp>> fragments_;              // by role
-  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<int64_t, 2>> roles_; // looked up, never iterated
+  using RolesOf = llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<int64_t, 2>>;
+
+  static void note(RolesOf &map, mlir::StringAttr symbol, int64_t role);
+  static llvm::ArrayRef<int64_t> lookUp(const RolesOf &map, mlir::StringAttr symbol);
+
+  std::vector<llvm::SetVector<dist::FragmentOp>> fragments_; // by role
+  RolesOf roles_, adders_;                                   // looked up, never iterated
 };
 
 } // namespace ds

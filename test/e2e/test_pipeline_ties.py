@@ -8,8 +8,12 @@ import itertools
 import os
 
 import pytest
+import torch
+from conftest import write_config
 from pairwise import covering
-from pipeline_trainer import SCHEDULES, Cut, trainer, zero  # noqa: F401 - trainer is a fixture
+from pipeline_trainer import SCHEDULES, Cut, exporter, trainer, zero  # noqa: F401 - trainer is a fixture
+from safetensors.torch import save_file
+from torch import nn
 
 WHOLE = os.environ.get("DS_TEST_SCOPE") == "all"
 
@@ -45,3 +49,64 @@ def test_overlap_changes_no_bit(trainer, model, cut):
         results.append(trainer.run(model, plan, cut.ranks)[:3])
     assert results[0] == results[1]
     trainer.require_near_one_stage(model, cut, results[0])
+
+
+# --- weights that a stage reads and adds no gradient to
+
+
+class Compared(nn.Module):
+    """The last layer reads the first one's weight; nothing flows back through the comparison."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.out = nn.Linear(8, 4)
+
+    def forward(self, features, targets):
+        for layer in self.layers:
+            features = features + torch.tanh(layer(features))
+        signs = (self.layers[0].weight > 0).to(features.dtype)
+        return nn.functional.cross_entropy(self.out(features @ signs), targets)
+
+
+def compared():
+    return Compared(), {"features": torch.randn(2, 8), "targets": torch.randint(4, (2,))}
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    """The exported model, and its data."""
+    folder = tmp_path_factory.mktemp("compared")
+    assert exporter.main([f"{__name__}:compared", f"--out={folder / 'model'}"]) == 0
+    generator = torch.Generator().manual_seed(0)
+    save_file({"features": torch.randn(64, 8, generator=generator), "targets": torch.randint(4, (64,), generator=generator)}, folder / "data.safetensors")
+    return folder / "model", folder / "data.safetensors"
+
+
+@pytest.mark.parametrize("stage, data, microbatches", [(0, 1, 4), (0, 2, 1), (1, 2, 1), (2, 2, 2), (3, 2, 2)])
+def test_a_stage_may_read_a_weight_and_add_no_gradient(tools, features, tmp_path, stage, data, microbatches):
+    """One sum alone has the order of one rank, and its bits."""
+    weights = []
+    for stages, ranks, accumulation in ((2, 2 * data, microbatches), (1, 1, microbatches * data)):
+        config = write_config(tmp_path / f"{stages}.json", 2, accumulation, zero_optimization={"stage": stage}, gradient_clipping=0.5,
+                              deepstatic={"pipeline": {"stages": stages}})
+        plan = config.with_suffix(".dsplan")
+        tools("ds-opt", "compile", features[0], "--config", config, "--ranks", ranks, "-o", plan)
+        tools.train(plan, features[1], 4, "--threads", 1, "-n", ranks, "--export", config.with_suffix(".safetensors"))
+        weights.append(config.with_suffix(".safetensors").read_bytes())
+    assert weights[0] == weights[1]
+
+
+# --- 16 bits
+
+
+@pytest.mark.parametrize("model, cut", [("bert", Cut(2, 1, "1f1b", 0, 1)), ("bert", Cut(2, 1, "1f1b", 0, 2)), ("bert", Cut(4, 4, "zb-h1", 3, 2)),
+                                        ("bert tied", Cut(2, 1, "gpipe", 1, 2))], ids=str)
+def test_norms_before_a_cut_in_bf16(trainer, model, cut):
+    """What follows the cut widens the norm's result under the norm's name; the norm's gradient stays in front of it."""
+    narrow = {"bf16": {"enabled": True}}
+    results = [trainer.run(model, trainer.compile(model, one, **narrow), one.ranks)[:3] for one in (cut, cut.whole())]
+    if "tied" in model:
+        assert results[0][1] == pytest.approx(results[1][1], rel=1e-4)
+    else:
+        assert results[0] == results[1]

@@ -4,8 +4,8 @@
 // 2. Cuts: compiler/scheduling/PipelinePartition.h on their costs, forward and backward, and the bytes that cross each
 //    position.
 // 3. A backward op runs where its forward op does, which its location names, but never in a later stage than what it
-//    reads of gradients; sums of gradients, which belong to no forward op, run where the last of them is made.
-//    Evaluation follows the forward in the same way.
+//    reads of gradients, nor in an earlier one than the stages that need what becomes of it; sums of gradients, which
+//    belong to no forward op, run where the last of them is made. Evaluation follows the forward in the same way.
 // 4. The gradient of a parameter that several stages read is added up by each of them for itself; ds-join-stages sums
 //    these.
 //
@@ -59,10 +59,10 @@ struct CutPipelineStages : ds::impl::CutPipelineStagesBase<CutPipelineStages> {
     if (stages_ == 1)
       return;
     followForward(chain);
+    boundBackward(chain);
     for (Operation *op : chain.backward)
       placeBackward(op);
-    if (failed(splitTies(chain)))
-      return signalPassFailure();
+    splitTies(chain);
     placeEvaluation(evaluate);
   }
 
@@ -163,7 +163,7 @@ private:
                                         << "\" is none of best, uniform, parameters, type:REGEX";
     if (method->kind == Method::Kind::Best)
       return success();
-    if (std::string reason; !llvm::Regex(method->pattern).isValid(reason))
+    if (std::string reason; method->kind == Method::Kind::Type && !llvm::Regex(method->pattern).isValid(reason))
       return getOperation().emitError() << "partition \"" << partition.getValue()
                                         << "\" holds no regular expression: " << reason;
     std::vector<int64_t> parameterBytes;
@@ -220,15 +220,27 @@ private:
     return success();
   }
 
-  /// What a later op's stage follows from: the names of units, and who reads a parameter.
+  /// What a later op's stage follows from: the names of units, and who reads a parameter or writes
+  /// a variable.
   void followForward(const ForwardChain &chain) {
     for (Operation *op : chain.units) {
-      if (const std::string name = train::locationName(op->getLoc()); !name.empty())
-        byName_[name] = *stageOf(op);
-      for (Value operand : op->getOperands())
-        if (auto read = underView(operand).getDefiningOp<train::ReadOp>())
-          readers_[read.getVariableAttr().getAttr()].insert(*stageOf(op));
+      if (const std::string name = nameOf(op); !name.empty())
+        byName_.try_emplace(name, *stageOf(op));
+      for (StringAttr name : train::writtenVariables(op))
+        readers_[name].insert(*stageOf(op));
+      for (StringAttr name : variablesReadBy(op))
+        if (auto variable = symbols_->lookup<train::VariableOp>(name);
+            variable && variable.getKind() == train::VariableKind::Parameter)
+          readers_[name].insert(*stageOf(op));
     }
+  }
+
+  static SmallVector<StringAttr> variablesReadBy(Operation *op) {
+    SmallVector<StringAttr> names;
+    for (Value operand : op->getOperands())
+      if (auto read = underView(operand).getDefiningOp<train::ReadOp>())
+        names.push_back(read.getVariableAttr().getAttr());
+    return names;
   }
 
   /// The stage of the value's op, under views; nothing for what is repeated.
@@ -238,9 +250,28 @@ private:
   }
   static std::optional<int64_t> stageOf(Operation *op) { return ds::stageOf(op); }
 
+  /// A cast has the name of what it converts, which may be far in front of it.
+  static std::string nameOf(Operation *op) {
+    const std::string name = train::locationName(op->getLoc());
+    return name.empty() || !isa<train::CastOp>(op) ? name : name + " cast";
+  }
+
   std::optional<int64_t> namedStage(Operation *op) const {
-    auto it = byName_.find(train::locationName(op->getLoc()));
-    return it == byName_.end() ? std::nullopt : std::optional(it->second);
+    for (const std::string &name : {nameOf(op), train::locationName(op->getLoc())})
+      if (auto it = byName_.find(name); it != byName_.end())
+        return it->second;
+    return std::nullopt;
+  }
+
+  /// The earliest stage that may run each op of the backward: that of the readers whose gradients come of it.
+  void boundBackward(const ForwardChain &chain) {
+    for (Operation *op : llvm::reverse(chain.backward)) {
+      int64_t &bound = earliest_[op];
+      if (StringAttr parameter = parameterOf(op); parameter && !readers_[parameter].empty())
+        bound = readers_[parameter].front();
+      for (Operation *user : op->getUsers())
+        bound = std::max(bound, earliest_.lookup(user));
+    }
   }
 
   void placeBackward(Operation *op) {
@@ -258,7 +289,8 @@ private:
     if (isViewOfState(op) || (!reads && isMemoryEffectFree(op)))
       return; // repeated
     const int64_t latest = earliest.value_or(stages_ - 1);
-    setStage(op, isa<train::AddOp>(op) ? latest : std::min(namedStage(op).value_or(latest), latest));
+    const int64_t named = isa<train::AddOp>(op) ? latest : namedStage(op).value_or(latest);
+    setStage(op, std::clamp(named, earliest_.lookup(op), latest));
     StringAttr parameter = parameterOf(op);
     if (const auto &stages = readers_[parameter]; parameter && stages.size() == 1)
       setStage(op, std::min(stages.front(), latest));
@@ -275,25 +307,21 @@ private:
 
   /// A sum over uses in several stages becomes one a stage.
   /// Where one rank runs several stages, all of a step's gradients of one use are then added before those of another.
-  LogicalResult splitTies(const ForwardChain &chain) {
+  void splitTies(const ForwardChain &chain) {
     for (Operation *op : chain.backward) {
       StringAttr parameter = parameterOf(op);
       if (!parameter || readers_[parameter].size() < 2)
         continue;
       llvm::MapVector<int64_t, Value> parts; // by stage
-      collect(op->getOperand(0), op, parts);
+      collect(op->getOperand(0), op, readers_[parameter].getArrayRef(), parts);
       for (auto &[stage, value] : parts) {
-        if (!readers_[parameter].contains(stage))
-          return dist::withDeclaration(op->emitOpError() << "adds a gradient of stage " << stage
-                                                         << ", which does not read @" << parameter.getValue(),
-                                       symbols_->lookup(parameter));
         Operation *own = OpBuilder(op).clone(*op);
         own->setOperand(0, value);
         setStage(own, stage);
       }
       Operation *sum = op->getOperand(0).getDefiningOp();
       op->erase();
-      if (microbatches > 1)
+      if (microbatches > 1 && parts.size() > 1)
         train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
       while (sum && isa<train::AddOp>(sum) && sum->use_empty()) {
         Operation *next = sum->getOperand(0).getDefiningOp();
@@ -301,17 +329,19 @@ private:
         sum = next;
       }
     }
-    return success();
   }
 
-  /// The terms of a sum, added up by stage in their order.
-  static void collect(Value value, Operation *user, llvm::MapVector<int64_t, Value> &parts) {
+  /// The terms of a sum, added up in their order by the last of `readers` that is no later than the term's stage.
+  static void collect(Value value, Operation *user, ArrayRef<int64_t> readers, llvm::MapVector<int64_t, Value> &parts) {
     if (auto add = value.getDefiningOp<train::AddOp>(); add && add->hasOneUse()) {
-      collect(add.getLhs(), user, parts);
-      collect(add.getRhs(), user, parts);
+      collect(add.getLhs(), user, readers, parts);
+      collect(add.getRhs(), user, readers, parts);
       return;
     }
-    const int64_t stage = stageOf(value).value_or(0);
+    int64_t stage = readers.front();
+    for (const int64_t reader : readers)
+      if (reader <= stageOf(value).value_or(0))
+        stage = std::max(stage, reader);
     Value &sum = parts[stage];
     if (!sum) {
       sum = value;
@@ -322,23 +352,44 @@ private:
     setStage(sum.getDefiningOp(), stage);
   }
 
+  /// Each op by its name, but where what it reads of state is, and never behind that of what follows from it.
   void placeEvaluation(func::FuncOp evaluate) {
-    for (Operation &op : evaluate.getBody().front().without_terminator()) {
-      int64_t earliest = -1;
-      for (Value operand : op.getOperands())
-        earliest = std::max(earliest, stageOf(operand).value_or(-1));
-      const std::optional<int64_t> named = namedStage(&op);
-      if (isViewOfState(&op) || (earliest < 0 && !named && isMemoryEffectFree(&op)))
-        continue;
-      setStage(&op, std::max(earliest, named.value_or(earliest < 0 ? stages_ - 1 : earliest)));
+    llvm::DenseMap<Operation *, int64_t> latest; // looked up
+    for (Operation &op : llvm::reverse(evaluate.getBody().front().without_terminator())) {
+      int64_t &bound = latest[&op] = stages_ - 1;
+      for (StringAttr name : variablesReadBy(&op))
+        if (const auto &stages = readers_[name]; !stages.empty())
+          bound = std::min(bound, stages.back());
+      for (Operation *user : op.getUsers())
+        if (auto it = latest.find(user); it != latest.end())
+          bound = std::min(bound, it->second);
     }
+    for (Operation &op : evaluate.getBody().front().without_terminator())
+      if (!isViewOfState(&op))
+        placeInEvaluation(&op, latest.lookup(&op));
+  }
+
+  void placeInEvaluation(Operation *op, int64_t latest) {
+    int64_t earliest = -1; // nothing that has a stage is read
+    for (Value operand : op->getOperands())
+      earliest = std::max(earliest, stageOf(operand).value_or(-1));
+    std::optional<int64_t> wanted = namedStage(op);
+    for (StringAttr name : variablesReadBy(op))
+      if (const auto &stages = readers_[name]; !stages.empty() && !(wanted && stages.contains(*wanted)))
+        for (const int64_t stage : stages)
+          if (stage >= earliest && stage <= latest)
+            wanted = stage;
+    if (earliest >= 0 || wanted || !isMemoryEffectFree(op))
+      setStage(op, std::clamp(wanted.value_or(earliest < 0 ? stages_ - 1 : earliest), std::max<int64_t>(earliest, 0),
+                              latest));
   }
 
   const SymbolTable *symbols_ = nullptr;
   int64_t stages_ = 1, ranks_ = 1;
   llvm::StringMap<int64_t> byName_;                                      // looked up
-  llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, by variable; looked up
+  llvm::DenseMap<StringAttr, llvm::SmallSetVector<int64_t, 2>> readers_; // stages, ascending, by variable; looked up
   llvm::DenseSet<Operation *> later_;                                    // of the backward; looked up
+  llvm::DenseMap<Operation *, int64_t> earliest_;                        // stage of each of these; looked up
 };
 
 } // namespace

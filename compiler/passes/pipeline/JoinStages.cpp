@@ -1,8 +1,9 @@
 //===- JoinStages.cpp - what pipeline stages tell each other once a step ------===//
 //
-// 1. Tied parameters: the gradients of a parameter that several roles hold. The first role receives the others'
-//    sums, adds them to its own in the order of the roles, and sends the total back. All copies then take the same
-//    step. Megatron-LM does this by an all_reduce among the stages that hold it; here the sum has one order.
+// 1. Tied parameters: the gradients of a parameter that several roles hold. The first role that has added to one
+//    receives the others' sums, adds them to its own in the order of the roles, and sends the total to all that hold
+//    the parameter. All copies then take the same step. Megatron-LM does this by an all_reduce among the stages that
+//    hold it; here the sum has one order.
 // 2. The gradient norm: each role packs the partial sums of the parameters that it is the first to hold. An
 //    all_gather along axis pipe brings all of them to all ranks, which add them in the order of the parameters.
 // 3. The targets, where losses are weighed by them: the last role, which counts them, sends them to all others ahead of
@@ -112,10 +113,13 @@ private:
     RankedTensorType type;
   };
 
+  /// Roles that hold a parameter and, of these, those that add to its gradient.
+  using Roles = std::pair<ArrayRef<int64_t>, ArrayRef<int64_t>>;
+
   void sumTies(const RoleUses &uses) {
     const BucketIndex buckets(getOperation());
     const Gradients gradients(getOperation());
-    llvm::MapVector<ArrayRef<int64_t>, llvm::MapVector<StringAttr, Tied>> ties; // by roles
+    llvm::MapVector<Roles, llvm::MapVector<StringAttr, Tied>> ties;
     for (auto parameter : getOperation().getOps<train::VariableOp>()) {
       ArrayRef<int64_t> roles = parameter.getKind() == train::VariableKind::Parameter
                                     ? uses.rolesOf(parameter.getSymNameAttr())
@@ -127,13 +131,15 @@ private:
       dist::BucketOp bucket =
           buckets.bucketOf(parameter.getSymNameAttr()) ? buckets.bucketOf(gradient.getSymNameAttr()) : dist::BucketOp();
       StringAttr name = bucket ? bucket.getSymNameAttr() : gradient.getSymNameAttr();
-      ties[roles].try_emplace(
-          name, Tied{FlatSymbolRefAttr::get(name), bucket ? bucket.getSliceType() : gradient.getTensorType()});
+      if (ArrayRef<int64_t> adders = uses.addersOf(name); !adders.empty())
+        ties[{roles, adders}].try_emplace(
+            name, Tied{FlatSymbolRefAttr::get(name), bucket ? bucket.getSliceType() : gradient.getTensorType()});
     }
-    if (!ties.empty())
-      train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
-    for (auto &[roles, states] : ties)
+    for (auto &[roles, states] : ties) {
+      if (roles.second.size() > 1)
+        train::raiseNumerics(getOperation(), train::Numerics::Reassociated);
       sum(roles, llvm::to_vector(llvm::make_second_range(states)));
+    }
   }
 
   /// Behind the reductions at the head of an update.
@@ -146,14 +152,16 @@ private:
     return {update.getLoc(), &block, it};
   }
 
-  /// The first role adds the others' sums to its own, in their order, and sends them what comes out.
-  void sum(ArrayRef<int64_t> roles, ArrayRef<Tied> states) {
-    const int64_t first = roles.front();
-    const SmallVector<int64_t> others(roles.drop_front());
-    auto receive = receiveFragment(first);
-    ImplicitLocOpBuilder atFirst = behindReductions(updates_[size_t(first)]);
-    for (const int64_t other : others) {
-      ImplicitLocOpBuilder b = behindReductions(updates_[size_t(other)]);
+  /// The first role that adds puts the others' sums to its own, in their order, and sends all holders what comes out.
+  void sum(Roles roles, ArrayRef<Tied> states) {
+    const auto &[holders, adders] = roles;
+    const int64_t first = adders.front();
+    std::map<int64_t, ImplicitLocOpBuilder> at; // by role
+    for (const int64_t holder : holders)
+      at.try_emplace(holder, behindReductions(updates_[size_t(holder)]));
+    ImplicitLocOpBuilder &atFirst = at.at(first);
+    for (const int64_t other : adders.drop_front()) {
+      ImplicitLocOpBuilder &b = at.at(other);
       const std::string pair = std::to_string(other) + "-" + std::to_string(first);
       FlatSymbolRefAttr up = makeChannel("tied::" + pair, other, first);
       SmallVector<Value> own;
@@ -165,22 +173,21 @@ private:
         train::AccumulateOp::create(atFirst, tied.state, theirs);
       }
       dist::SendOp::create(b, own, up);
-      addReceive(receive, received, up);
-      takeSum(b, first, other, states);
+      addReceive(receiveFragment(first), received, up);
     }
-    for (const int64_t other : others) {
-      SmallVector<Value> sums;
-      for (const Tied &tied : states)
-        sums.push_back(train::ReadOp::create(atFirst, tied.type, tied.state));
-      dist::SendOp::create(atFirst, sums, down_.at({first, other}));
-    }
-    down_.clear();
+    for (const int64_t other : holders)
+      if (other != first)
+        giveSum(atFirst, at.at(other), first, other, states);
   }
 
-  /// What the first role sends back replaces `other`'s own sums.
-  void takeSum(ImplicitLocOpBuilder &b, int64_t first, int64_t other, ArrayRef<Tied> states) {
+  /// What the first role sends replaces `other`'s own sums.
+  void giveSum(ImplicitLocOpBuilder &atFirst, ImplicitLocOpBuilder &b, int64_t first, int64_t other,
+               ArrayRef<Tied> states) {
+    SmallVector<Value> sums;
+    for (const Tied &tied : states)
+      sums.push_back(train::ReadOp::create(atFirst, tied.type, tied.state));
     FlatSymbolRefAttr down = makeChannel("tied::" + Twine(first) + "-" + Twine(other), first, other);
-    down_[{first, other}] = down;
+    dist::SendOp::create(atFirst, sums, down);
     SmallVector<Attribute> received;
     for (const Tied &tied : states) {
       received.push_back(makeValue(tied.state.getValue() + "::sum::" + Twine(other), tied.type));
@@ -327,8 +334,7 @@ private:
   SymbolTable *symbols_ = nullptr;
   dist::MeshOp mesh_;
   std::vector<dist::RoleOp> roles_;
-  SmallVector<dist::FragmentOp> updates_;                         // by role
-  std::map<std::pair<int64_t, int64_t>, FlatSymbolRefAttr> down_; // channels back, by roles
+  SmallVector<dist::FragmentOp> updates_; // by role
 };
 
 } // namespace

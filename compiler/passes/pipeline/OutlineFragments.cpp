@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/analysis/BucketIndex.h"
+#include "compiler/analysis/ForwardChain.h"
 #include "compiler/analysis/Stages.h"
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/pipeline/Passes.h"
@@ -95,7 +96,7 @@ struct OutlineFragments : ds::impl::OutlineFragmentsBase<OutlineFragments> {
       for (StringAttr name : train::writtenVariables(&op))
         written_.insert(name);
     outlineAll(microbatch, training);
-    outlineUpdates(update);
+    outlineUpdates(update, evaluation);
     outlineAll(evaluate, evaluation);
     for (func::FuncOp function : {microbatch, update, evaluate})
       symbols.erase(function);
@@ -374,18 +375,26 @@ private:
 
   //===-- updates -----------------------------------------------------------------===//
 
-  /// One update a rank: of the parameters that its stages read, and of what every rank counts for itself. The norm is
-  /// of all gradients; ds-join-stages brings what a rank does not have.
-  void outlineUpdates(func::FuncOp function) {
+  /// One update a rank: of the parameters that its stages read, be it in an evaluation, and of what every rank counts
+  /// for itself. The norm is of all gradients; ds-join-stages brings what a rank does not have.
+  void outlineUpdates(func::FuncOp function, ArrayRef<Piece> evaluation) {
     stored_.clear();
     for (int64_t rank = 0; rank < ranks_; ++rank) {
       llvm::DenseSet<StringAttr> named; // symbols, by this rank's fragments
+      const auto noteNames = [&](Operation *op) {
+        for (NamedAttribute attribute : op->getAttrDictionary())
+          if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
+            named.insert(name.getAttr());
+      };
       for (auto fragment : getOperation().getOps<dist::FragmentOp>())
         if (fragment.getStage() && int64_t(*fragment.getStage()) % ranks_ == rank)
           for (Operation &op : fragment.getBody().front())
-            for (NamedAttribute attribute : op.getAttrDictionary())
-              if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
-                named.insert(name.getAttr());
+            noteNames(&op);
+      for (const Piece &piece : evaluation)
+        for (Operation *op : piece.ops)
+          for (Value operand : op->getOperands())
+            if (auto read = underView(operand).getDefiningOp<train::ReadOp>(); read && rankOf(piece) == rank)
+              noteNames(read);
       Piece update{dist::Phase::Update, rank, {}};
       for (Operation &op : function.getBody().front().without_terminator())
         if (ranks_ == 1 || isOfRank(&op, named))

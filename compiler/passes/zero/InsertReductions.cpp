@@ -52,8 +52,8 @@ struct InsertReductions : ds::impl::InsertReductionsBase<InsertReductions> {
     }
     const RoleUses uses(module);
     for (auto [role, update] : llvm::enumerate(updates))
-      reduceStep(update, buckets, [&, role = role](StringAttr parameter) {
-        return updates.size() == 1 || llvm::is_contained(uses.rolesOf(parameter), int64_t(role));
+      reduceStep(update, buckets, [&, role = role](StringAttr gradients) {
+        return updates.size() == 1 || llvm::is_contained(uses.addersOf(gradients), int64_t(role));
       });
   }
 
@@ -94,15 +94,15 @@ private:
     return buckets.find(op.getVariableAttr().getAttr()).offset;
   }
 
-  /// Gradients that are whole on every rank: summed once, before the update reads them. Where the optimizer's state is
-  /// shared out, each rank needs its slice alone.
+  /// Gradients that are whole on every rank, and to which this role adds: summed once, before the update reads them.
+  /// Where the optimizer's state is shared out, each rank needs its slice alone.
   void reduceStep(dist::FragmentOp update, const BucketIndex &buckets,
-                  llvm::function_ref<bool(StringAttr parameter)> isHeld) {
+                  llvm::function_ref<bool(StringAttr gradients)> isAddedTo) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointToStart(&update.getBody().front());
     for (auto bucket : getOperation().getOps<dist::BucketOp>()) {
       const StringAttr parameter = buckets.parameterOf(bucket);
-      if (bucket.isSharded() || !isGradient(bucket) || !isHeld(parameter))
+      if (bucket.isSharded() || !isGradient(bucket) || !isAddedTo(bucket.getSymNameAttr()))
         continue;
       if (microbatches > 1) // one rank would add up the micro-batches of all ranks one by one
         train::raiseNumerics(getOperation(), train::Numerics::Reassociated);

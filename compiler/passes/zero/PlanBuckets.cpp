@@ -111,12 +111,15 @@ private:
     return stageSets_.try_emplace(stages, int64_t(stageSets_.size())).first->second;
   }
 
+  /// In any phase: whoever reads a parameter holds its bucket.
   void noteReaders() {
-    for (dist::FragmentOp forward : fragmentsOf(getOperation(), dist::Phase::Forward)) {
-      auto &named = readers_.emplace_back();
-      for (auto read : forward.getOps<train::ReadOp>())
-        named.insert(read.getVariableAttr().getAttr());
-    }
+    for (auto fragment : getOperation().getOps<dist::FragmentOp>())
+      if (const std::optional<uint64_t> stage = fragment.getStage()) {
+        if (readers_.size() <= *stage)
+          readers_.resize(*stage + 1);
+        for (auto read : fragment.getOps<train::ReadOp>())
+          readers_[*stage].insert(read.getVariableAttr().getAttr());
+      }
   }
 
   /// Numbers of updates that differ in settings or scalars: one update of a bucket is all its members'.
@@ -192,7 +195,7 @@ private:
   llvm::DenseMap<StringAttr, Type> usedAs_;                  // looked up
   llvm::DenseMap<StringAttr, int64_t> updates_;              // kinds of update; looked up
   llvm::MapVector<SmallVector<int64_t>, int64_t> stageSets_; // their numbers
-  std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage's forward names
+  std::vector<llvm::DenseSet<StringAttr>> readers_;          // symbols that each stage reads
   int64_t count_ = 0, persistent_ = 0;
   bool keepsSmallOnes_ = false;
 };

@@ -1,4 +1,8 @@
 // RUN: ds-opt %s --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=best" --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=uniform" --split-input-file | FileCheck %s --check-prefix=ANY
+// RUN: ds-opt %s --ds-declare-mesh --ds-cut-pipeline-stages="stages=2 partition=parameters" --split-input-file | FileCheck %s --check-prefix=ANY
+
+// ANY-COUNT-4: dist.pipeline_stage = 1
 
 // Tests that the cut lies where one tensor crosses and the halves are equal; that the mask, which follows from an input, has no stage;
 // that backward ops follow their forward op by name, and the sum of gradients at the cut runs where its terms are made; that a
@@ -93,5 +97,52 @@ func.func @microbatch(%x: tensor<f32> {train.input = "x"}) {
   return
 }
 func.func @evaluate(%x: tensor<f32> {train.input = "x"}) {
+  return
+}
+
+// -----
+
+// Tests that a backward op follows the op whose gradient it is, though a cast of that op's result behind the cut has its name; and that a
+// gradient is added up where its parameter is read, though its name is that of an op in front. An evaluation reads it there, too.
+// CHECK-LABEL: func.func @microbatch
+// CHECK:         train.cast %{{.*}} to f32 {dist.pipeline_stage = 1 : i64}
+// CHECK:         train.mul {{.*}}dist.pipeline_stage = 1 : i64
+// CHECK:         %[[V:.*]] = train.neg {{.*}}dist.pipeline_stage = 1 : i64
+// CHECK:         train.accumulate %[[V]] into @"v::gradient" {dist.pipeline_stage = 1 : i64}
+// CHECK:         train.cast %{{.*}} to bf16 {dist.pipeline_stage = 1 : i64}
+// CHECK:         %[[W:.*]] = train.cast %{{.*}} to f32 {dist.pipeline_stage = 0 : i64}
+// CHECK:         train.accumulate %[[W]] into @"w::gradient" {dist.pipeline_stage = 0 : i64}
+// CHECK-LABEL: func.func @evaluate
+// CHECK:         train.exp %{{.*}} {dist.pipeline_stage = 0 : i64}
+// CHECK:         train.reduce_sum %{{.*}} {dist.pipeline_stage = 1 : i64}
+train.variable parameter @w : tensor<4xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"w::gradient" of @w : tensor<4xf32>
+train.variable parameter @v : tensor<4xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"v::gradient" of @v : tensor<4xf32>
+train.variable metric @loss : tensor<f32>
+func.func @microbatch(%x: tensor<4xbf16> {train.input = "x"}) {
+  %w = train.read @w : tensor<4xf32>
+  %v = train.read @v : tensor<4xf32>
+  %low = train.cast %w to bf16 {dist.pipeline_stage = 0 : i64} : (tensor<4xf32>) -> tensor<4xbf16> loc("w")
+  %0 = train.mul %x, %low {dist.pipeline_stage = 0 : i64} : (tensor<4xbf16>, tensor<4xbf16>) -> tensor<4xbf16> loc("scale")
+  %1 = train.cast %0 to f32 {dist.pipeline_stage = 1 : i64} : (tensor<4xbf16>) -> tensor<4xf32> loc("scale")
+  %2 = train.mul %1, %v : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("again")
+  %3 = train.reduce_sum %2 over [0] : (tensor<4xf32>) -> tensor<f32> loc("loss")
+  train.accumulate %3 into @loss : tensor<f32> loc("loss")
+  %4 = train.loss_gradient 1.0 : tensor<f32>
+  %5 = train.mul %1, %4 : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("again")
+  %6 = train.neg %5 : (tensor<4xf32>) -> tensor<4xf32> loc("scale")
+  train.accumulate %6 into @"v::gradient" : tensor<4xf32>
+  %7 = train.cast %5 to bf16 : (tensor<4xf32>) -> tensor<4xbf16> loc("scale")
+  %8 = train.mul %7, %x : (tensor<4xbf16>, tensor<4xbf16>) -> tensor<4xbf16> loc("scale")
+  %9 = train.cast %8 to f32 : (tensor<4xbf16>) -> tensor<4xf32> loc("scale")
+  train.accumulate %9 into @"w::gradient" : tensor<4xf32>
+  return
+}
+func.func @evaluate(%x: tensor<4xbf16> {train.input = "x"}) {
+  %w = train.read @w : tensor<4xf32>
+  %0 = train.exp %w : (tensor<4xf32>) -> tensor<4xf32> loc("again")
+  %1 = train.reduce_sum %0 over [0] : (tensor<4xf32>) -> tensor<f32> loc("loss")
+  train.accumulate %1 into @loss : tensor<f32> loc("loss")
   return
 }

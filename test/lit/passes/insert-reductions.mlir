@@ -102,3 +102,39 @@ dist.fragment @evaluate phase evaluate stage 0 {
   %0 = train.constant dense<1.0> : tensor<f32>
   train.accumulate %0 into @loss : tensor<f32>
 }
+
+// -----
+
+// Tests that a role which adds nothing to a bucket of gradients sums nothing over its ranks: the other role's sum comes later.
+// CHECK-LABEL: dist.fragment @"update::0"
+// CHECK-NEXT:  }
+// CHECK-LABEL: dist.fragment @"update::1"
+// CHECK-NEXT:    dist.read_whole @"z::gradient"
+// CHECK-NEXT:    dist.all_reduce
+dist.mesh @mesh ["pipe", "data", "tensor"] [2, 4, 1]
+train.variable parameter @a : tensor<32x32xf32> from #train.fill<0.0> {trainable}
+train.variable gradient @"a::gradient" of @a : tensor<32x32xf32>
+dist.bucket @"z::gradient" on @mesh axis "data" : tensor<4096xf32> slices tensor<1024xf32> sharding <replicated> members [@"a::gradient"] at [0]
+dist.fragment @"forward::0" phase forward stage 0 {
+  %a = train.read @a : tensor<32x32xf32>
+}
+dist.fragment @"backward::1" phase backward stage 1 {
+  %a = train.read @a : tensor<32x32xf32>
+  train.accumulate %a into @"a::gradient" : tensor<32x32xf32>
+}
+dist.fragment @"update::0" phase update pipe 0 {
+}
+dist.fragment @"update::1" phase update pipe 1 {
+}
+dist.role @stage0 ranks [0, 3] {
+  dist.program @step {
+    dist.call @"forward::0" microbatch 0
+    dist.call @"update::0" microbatch 0
+  }
+}
+dist.role @stage1 ranks [4, 7] {
+  dist.program @step {
+    dist.call @"backward::1" microbatch 0
+    dist.call @"update::1" microbatch 0
+  }
+}
