@@ -60,6 +60,8 @@ struct Messages {
   /// By kernel that copies or adds sums of gradients: the sum. A rank that is followed in a few bytes only, which may
   /// not hold what the sum is made of, takes it from here.
   std::map<Step, std::vector<OperandSegment>> sums;
+  /// By kernel that adds to a sum of gradients: what value it adds. Read like `sums`.
+  std::map<Step, uint32_t> added;
   /// By role and buffer, and by kernel that rounds what lies there: what a reduce_scatter has made, in all slices.
   std::map<std::pair<uint32_t, uint32_t>, Scattered> scattered;
   std::map<Step, Scattered> rounded;

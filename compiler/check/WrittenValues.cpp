@@ -180,6 +180,18 @@ std::optional<std::vector<OperandSegment>> copyOrSumOfSums(RankMemory &memory, s
   return sums[step] = sumOf(parts->at(0), parts->at(1));
 }
 
+/// What a kernel adds to a sum: of a tied parameter's gradient, which part. What another rank reads may not be followed;
+/// the first rank of its role has met the same command.
+uint32_t addedBy(const RankMemory &memory, const Meaning::Result &result, size_t index) {
+  std::map<Step, uint32_t> &added = memory.context.messages.added;
+  const Step step{memory.context.index, index};
+  const uint32_t own = result.added == Values::unknown ? result.value : result.added;
+  if (memory.followsAll())
+    return added[step] = own;
+  const auto first = added.find(step);
+  return first == added.end() ? own : first->second;
+}
+
 /// A kernel's result in a buffer of sums: this micro-batch's contribution, beside those that lie there if it adds to
 /// them in place.
 std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Operand &target,
@@ -192,7 +204,7 @@ std::vector<OperandSegment> contributedTo(RankMemory &memory, const proto::Opera
     if (const Range other = memory.rangeOf(*effect.operand, microbatch); effect.reads && other == range)
       segments = memory.segmentsOf(target, microbatch);
   for (OperandSegment &segment : segments) {
-    add(segment.contributions, {microbatch, false, result.added == Values::unknown ? result.value : result.added});
+    add(segment.contributions, {microbatch, false, addedBy(memory, result, index)});
     segment.value = result.value;
     segment.valueByte = segment.begin;
   }

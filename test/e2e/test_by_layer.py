@@ -84,6 +84,20 @@ def test_tied_weights(tools, tmp_path, exported, text_data, place):
     require_near(*(read_weights(path)[0] for path in weights), REORDERED)
 
 
+@pytest.mark.parametrize("place", ["device", "optimizer"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_tied_weights_of_several_ranks(tools, tmp_path, exported, text_data, place, ranks):
+    """Every rank's slice is a sum of both uses."""
+    model, weights = exported("gpt2", *TIED), []
+    for more in ({}, LAYERS):
+        keys = keys_of(place, 1, tmp_path, **more)
+        keys["zero_optimization"]["reduce_bucket_size"] = 2000
+        plan, _ = compile_plan(tools, tmp_path, model, keys, ranks=ranks)
+        weights.append(plan.with_suffix(".safetensors"))
+        tools.train(plan, text_data(64), 5, "--threads", 1, "-n", ranks, "--export", weights[-1])
+    require_near(*(read_weights(path)[0] for path in weights), REORDERED)
+
+
 # ---- what moves, and when
 
 
