@@ -119,6 +119,10 @@ void BufferUses::addWaits(plan::ProgramOp step) {
 
 void BufferUses::addRoutine(plan::RoutineOp routine) {
   const RoutineEvents events(routine);
+  SmallVector<std::pair<int64_t, plan::SendOp>> leaving; // messages that the routine does not wait for
+  for (auto [number, command] : llvm::enumerate(routine.getOps<plan::CommandOpInterface>()))
+    if (auto send = dyn_cast<plan::SendOp>(command.getOperation()); send && !events.awaits(command.getSignals()))
+      leaving.emplace_back(number, send);
   byRoutine_[routine];
   for (auto [number, command] : llvm::enumerate(routine.getOps<plan::CommandOpInterface>())) {
     Operation *op = command;
@@ -137,7 +141,13 @@ void BufferUses::addRoutine(plan::RoutineOp routine) {
         messages_.insert(buffer);
       if (isa<plan::FeedOp>(op))
         fed_.insert(buffer);
-      add(routine, buffer, span);
+      CommandSpan own = span;
+      for (auto [at, send] : leaving) // what waits for the command is the last to use the buffer
+        if (runsBeside(command) && llvm::is_contained(send.getBuffers(), operand) &&
+            llvm::any_of(send.getWaits(),
+                         [&](Attribute event) { return llvm::is_contained(command.getSignals(), event); }))
+          own.last = at;
+      add(routine, buffer, own);
     }
   }
 }

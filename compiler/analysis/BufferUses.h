@@ -24,7 +24,8 @@ struct CommandSpan {
 /// for its signal, and uses its buffers that long; both stand in its routine. So does a message, where these are known:
 /// a send whose end its routine waits for, and a receive that waits for compute of its own micro-batch, which is called
 /// before it. What a routine of the step issues and does not wait for uses its buffers up to the wait of the first
-/// routine called behind it that does.
+/// routine called behind it that does. What a message leaves from that no routine waits for, and that waits for a copy
+/// from the same buffer, is in use up to the message.
 class BufferUses {
 public:
   explicit BufferUses(plan::RoleOp role);

@@ -166,13 +166,3 @@ const Arrival &InFlight::arrivalOf(Operation *command) const {
       return arrival;
   llvm_unreachable("every feed and receive has an arrival");
 }
-
-SmallVector<std::string> InFlight::sentBefore(plan::SendOp send) const {
-  SmallVector<std::string> events;
-  const Departure &own = departures_.find(send)->second;
-  for (const auto &[op, departure] : departures_)
-    if (op->getParentOp() == send->getParentOp() && op->isBeforeInBlock(send) &&
-        llvm::any_of(departure.buffers, [&](Operation *buffer) { return own.buffers.contains(buffer); }))
-      events.push_back(departure.sent);
-  return events;
-}

@@ -50,8 +50,6 @@ public:
     const auto &used = used_.find(routine)->second;
     return llvm::any_of(buffers, [&](mlir::Operation *buffer) { return used.contains(buffer); });
   }
-  /// Events of earlier messages of the routine that share a buffer with this one: a buffer's last use is one command's.
-  llvm::SmallVector<std::string> sentBefore(plan::SendOp send) const;
 
 private:
   using Buffers = llvm::SetVector<mlir::Operation *>;

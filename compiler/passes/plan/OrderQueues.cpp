@@ -24,7 +24,7 @@
 //   - where a step has several starts, between layers that all micro-batches go through (StepStart.h), so is all that a
 //     start issues; at the latest compute waits for it two starts later, or at the end of the update;
 //   - the routine that writes what is sent waits until the message that left from the same slot is sent, as does every
-//     other routine that uses it.
+//     other routine that uses it; a message waits for copies and messages from the same slot that are issued before it.
 //
 // Queues and events are one pass: with the queues alone a plan would be a race. Where a routine has no compute command
 // to wait or signal, a fill of nothing takes its place.
@@ -93,6 +93,14 @@ private:
     double awaited(double patience) const { return isOn(evictQueue) ? end : issued + patience * (end - issued); }
     bool isCarried() const { return turn == noTurn; }
     bool meets(plan::CommandOpInterface other) const { return conflict(command, other); }
+    /// Whether a message leaves from what both use: its last use is one command's.
+    bool leavesWith(plan::CommandOpInterface other) const {
+      return (isa<plan::SendOp>(command) || isa<plan::SendOp>(other)) &&
+             llvm::any_of(plan::CommandOpInterface(command).getBuffers(), [&](Value operand) {
+               return operand.getDefiningOp<plan::BufferOp>().getScope() == plan::Scope::Slot &&
+                      llvm::is_contained(other.getBuffers(), operand);
+             });
+    }
     bool isOn(StringRef queue) const { return plan::CommandOpInterface(command).isOnQueue(queue); }
   };
 
@@ -301,7 +309,8 @@ private:
   }
 
   /// Puts `command` on another queue, behind the compute command before it and behind what is under way on a third
-  /// queue and touches the same bytes. It signals `done`, by default an event of its own.
+  /// queue and touches the same bytes, or uses what a message leaves from. It signals `done`, by default an event of
+  /// its own.
   void beside(plan::CommandOpInterface command, StringRef queue, std::string done = "") {
     if (!lastCompute_)
       join(command->getIterator());
@@ -314,7 +323,7 @@ private:
     command.addWait(ready->second);
     for (ArrayRef<UnderWay> others : {ArrayRef<UnderWay>(due_), ArrayRef<UnderWay>(underWay_)})
       for (const UnderWay &other : others)
-        if (!other.isOn(queue) && other.meets(command))
+        if (!other.isOn(queue) && (other.meets(command) || other.leavesWith(command)))
           command.addWait(other.done);
     if (done.empty())
       done = makeEvent("done");
@@ -463,8 +472,6 @@ private:
     const Departure &departure = inFlight_.departures().find(send)->second;
     auto command = cast<plan::CommandOpInterface>(send.getOperation());
     beside(command, send.getChannel(), departure.sent);
-    for (const std::string &event : inFlight_.sentBefore(send))
-      command.addWait(event);
     if (departure.buffers.empty()) // one copy, which is compute's again at once
       makeDue(underWay_.back());
   }

@@ -1,4 +1,5 @@
 // RUN: ds-opt %s --ds-order-queues=patience=8 --split-input-file | FileCheck %s
+// RUN: ds-opt %s --ds-order-queues=patience=8 --ds-assign-offsets=alignment=64 --split-input-file | FileCheck %s --check-prefix=LIFE
 
 // Tests a collective beside compute: it waits for the command before it; what stands behind its await waits for it.
 // CHECK-LABEL: plan.role @main
@@ -168,4 +169,36 @@ plan.role @beside ranks [0, 0] {
     plan.kernel "neg" {}(%x, %x) : [tensor<1000000xf32>, tensor<1000000xf32>] access [1, 2] at [0, 0] on @compute
   }
 }
+}
+
+// -----
+
+// Tests that a message waits for a copy out of what it leaves from, whose last use is then one command's: its life ends with the message.
+// CHECK-LABEL: plan.role @leaves
+// CHECK:         plan.routine @backward
+// CHECK-NEXT:      plan.kernel "exp" {{.*}} on @compute wait [@"tied::sent"] [2] signal [@[[READY:.*]]]
+// CHECK-NEXT:      plan.copy{{.*}} on @evict wait [@[[READY]]] [0] signal [@[[AWAY:.*]]]
+// CHECK-NEXT:      plan.send @tied({{.*}} on @tied wait [@[[READY]], @[[AWAY]]] [0, 0] signal [@"tied::sent"]
+// CHECK-NEXT:      plan.fill{{.*}} on @compute wait [@[[AWAY]]] [0]{{$}}
+// CHECK-NEXT:    }
+// LIFE-LABEL:  plan.role @leaves
+// LIFE:          plan.buffer "y" {{.*}} scope slot {{.*}} lives [0, 0, 0, 0, 2]
+plan.channel @tied axis 1 from 0 to 1
+plan.role @leaves ranks [0, 0] {
+  plan.arena @device space device
+  plan.arena @host space host
+  plan.queue @compute kind compute
+  %x = plan.buffer "x" in @device bytes 16 scope call category activations slots 1
+  %y = plan.buffer "y" in @device bytes 16 scope slot category activations slots 1
+  %there = plan.buffer "there" in @host bytes 16 scope call category communication slots 1
+  plan.routine @backward phase backward stage 0 {
+    plan.kernel "exp" {}(%x, %y) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.copy(%y, %there) : [tensor<4xf32>, tensor<4xf32>] access [1, 2] at [0, 0] on @compute
+    plan.send @tied(%y) : [tensor<4xf32>] access [1] at [0] on @compute
+  }
+  plan.program "step" {
+    plan.call @backward microbatch 0
+    plan.call @backward microbatch 1
+    plan.call @backward microbatch 2
+  }
 }
