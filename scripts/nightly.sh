@@ -2,7 +2,7 @@
 # scripts/nightly.sh [PART...]: what make test leaves out; all parts by default.
 #   all      every test, with longer draws
 #   release  end-to-end tests with the binaries that users get
-#   soak     the simulation under DS_SOAK_SEEDS seeds, 100,000 by default
+#   soak     the simulation under DS_SOAK_SEEDS seeds, 100,000 by default, and DS_SOAK_DRAWS drawn models and configurations, 50,000 by default
 #   fuzz     every fuzzer for DS_FUZZ_SECONDS, 3,600 by default
 # The last lines are each part's totals, its last line; build/reports/nightly-PART.log has the rest. The exit code says whether one failed.
 set -euo pipefail
@@ -16,7 +16,7 @@ run_part() { # joined by &&: as a condition, it does not end at the first failur
     bash scripts/install.sh && bash scripts/build.sh dev && bash scripts/build.sh release &&
       build/venv/bin/python scripts/run_tests.py release
     ;;
-  soak) bash scripts/soak.sh "${DS_SOAK_SEEDS:-100000}" ;;
+  soak) bash scripts/soak.sh "${DS_SOAK_SEEDS:-100000}" "${DS_SOAK_DRAWS:-50000}" ;;
   fuzz) bash scripts/build.sh asan sanitized-tests && python3 scripts/fuzz.py --seconds "${DS_FUZZ_SECONDS:-3600}" ;;
   *)
     echo "there is no part $1, only all, release, soak and fuzz"

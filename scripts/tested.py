@@ -78,6 +78,7 @@ def counts():
         ("ONNX conformance cases", all_cases, "`test/conformance/onnx`"),
         ("ways to break a plan on purpose", len(rows_of("mutations.md", r"`[a-z0-9-]+`")), "[mutations.md](mutations.md)"),
         ("simulated seeds in `make soak`", 100000, "[simulation.md](simulation.md)"),
+        ("models and configurations drawn in `make soak`", 50000, "[drawn.md](drawn.md)"),
         ("defects of the runtime planted in the simulation", len(rows_of("simulation.md", r"`[a-z-]+`")) - 1, "[simulation.md](simulation.md)"),
         ("I/O faults tried, each call and error once", faults, "[faults.md](faults.md)"),
         ("hangs planted for the postmortem", int(rows_of("postmortem.md", "all")[-1][3]), "[postmortem.md](postmortem.md)"),

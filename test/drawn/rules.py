@@ -1,0 +1,16 @@
+"""The sentences with which ds-opt may refuse what configs.py draws: rules that only the model can break."""
+
+import re
+
+RULES = {
+    "no activation to move": r"is to leave device memory, but matches no tensor of at least 4096 bytes that the backward reads",
+    "no such parameter": r"deepstatic\.parameter_groups: .* matches no trained parameter that no group before it has",
+    "no loss of tokens": r"is not one mean cross entropy of labels, without weights and nothing added, which deepstatic.loss_normalization",
+    "no such level": r"deepstatic\.recompute is \d+, but the model has only \d+ levels",
+    "memory": r"needs [\d,]+ bytes of (host|device) memory, [\d,]+ more than",
+}
+
+
+def rule_of(sentence):
+    """The rule that a sentence states, or None."""
+    return next((name for name, pattern in RULES.items() if re.search(pattern, sentence)), None)
