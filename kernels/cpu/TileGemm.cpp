@@ -307,6 +307,8 @@ void configureTiles() {
     uint16_t bytesOfRow[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } configuration;
+  // The intrinsic names 8 of the 64 bytes that it reads, so a compiler may leave the others unwritten.
+  asm volatile("" ::"r"(&configuration) : "memory");
   _tile_loadconfig(&configuration);
 }
 

@@ -84,6 +84,19 @@ protected:
   }
 };
 
+/// Leaves nothing of use where the next call has its locals.
+[[gnu::noinline]] void fillStack() {
+  volatile unsigned char bytes[4096];
+  for (volatile unsigned char &byte : bytes)
+    byte = 0xee;
+}
+
+TEST_F(TileGemm, ConfiguresTilesWhateverTheStackHeld) {
+  fillStack();
+  configureTiles();
+  releaseTiles();
+}
+
 TEST_F(TileGemm, IsNearerToExactThanAFloatLoop) {
   for (int64_t depth : {64, 129, 1000, 3072}) {
     const Problem problem(uint64_t(depth), 130, 70, depth);
