@@ -136,11 +136,13 @@ def legal(choice) -> dict:
             if c.get(axis) == value:
                 drop(axis)
         if stages > 1:
-            drop("--dim")
+            c["--dim"] = "seq=4"
     if "zero_optimization.offload_optimizer.device" not in c:
         drop("zero_optimization.offload_optimizer.ratio", "deepstatic.delayed_update")
     if c.get("precision") == "fp16":
         drop("deepstatic.loss_normalization")
+    if "deepstatic.checkpoint.snapshot" in c:
+        drop("deepstatic.checkpoint.buffer")
     return c
 
 

@@ -266,6 +266,8 @@ def main():
     def shown(number, draw, outcome):
         if args.only is not None:
             print(json.dumps(draw.spec), json.dumps(draw.choice), *outcome[:2], sep="\n")
+        elif outcome.verdict == "fault":
+            print(f"draw {number}: {outcome.sentence}", file=sys.stderr, flush=True)
     table = draw_all(args.seed, numbers, args.jobs, lambda number: each and number % each == 0, shown)
     kinds = {}
     for number, outcome in table.faults:

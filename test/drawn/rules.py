@@ -7,6 +7,8 @@ RULES = {
     "no such parameter": r"deepstatic\.parameter_groups: .* matches no trained parameter that no group before it has",
     "no loss of tokens": r"is not one mean cross entropy of labels, without weights and nothing added, which deepstatic.loss_normalization",
     "no such level": r"deepstatic\.recompute is \d+, but the model has only \d+ levels",
+    "no such module": r"partition \"type:.*\" leaves nothing to share: no module's name matches"
+                      r"|deepstatic\.recompute: \".*\" matches the name of no op of the forward",
     "memory": r"needs [\d,]+ bytes of (host|device) memory, [\d,]+ more than",
 }
 
