@@ -43,6 +43,9 @@ OwningOpRef<ModuleOp> GraphImporter::run() {
     forgetOperands(*node);
   }
   finish(results);
+  if (const std::string note = whatIsNotSaid(model_.proto, graph_, metadata_);
+      !note.empty() && options_.results == ImportOptions::Results::Loss && !algorithm_.present)
+    emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path))) << note;
   for (const std::string &note : variables_.weightNotes())
     emitRemark(NameLoc::get(StringAttr::get(&context_, options_.path))) << note;
   return std::move(module_);

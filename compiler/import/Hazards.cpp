@@ -146,6 +146,24 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
   return node.input_size() > 3 && metadata.mutatedBuffers.count(node.input(3)) != 0;
 }
 
+bool cameFrom(const onnx::NodeProto &node, std::string_view name) {
+  const std::string *text = findEntry(node.metadata_props(), "pkg.torch.onnx.fx_node");
+  static const std::string mark = "[target=torch.ops.";
+  const size_t target = text ? text->find(mark) : std::string::npos;
+  const size_t dot = target == std::string::npos ? target : text->find('.', target + mark.size());
+  return dot != std::string::npos && text->compare(dot + 1, name.size(), name) == 0;
+}
+
+std::string whatIsNotSaid(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata) {
+  if (!metadata.fromPyTorch || !metadata.modelName.empty())
+    return {};
+  const bool saysDetach = !metadata.placeholders.empty() && !isOptimized(model, graph);
+  return std::string("a file does not say what ") + (saysDetach ? "" : "detach(), ") +
+         "torch.no_grad, autograd.Function and hooks do to gradients, nor what forward writes into buffers; a model "
+         "that "
+         "has such is to be exported with models/export.py, which compares with PyTorch";
+}
+
 bool isCacheName(const std::string &name) {
   // "past_key_values.0.key", "past_key_0", "present.3.value", "input.past_key_values.0.keys" where an output has the
   // same name; not "past_values", the data of a model of time series.

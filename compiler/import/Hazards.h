@@ -42,6 +42,13 @@ bool lostBatchNormTraining(const onnx::NodeProto &node, const Metadata &metadata
 /// so; nothing where it had none or does not say.
 std::optional<int64_t> paddingIndexOf(const onnx::NodeProto &node);
 
+/// Whether a node came from a call of torch.ops.aten or prims whose name begins like `name`: "detach" is detach_, too.
+bool cameFrom(const onnx::NodeProto &node, std::string_view name);
+
+/// What PyTorch knows of gradients and this file cannot say; empty for a file of models/export.py, which compared them,
+/// and for one that is not PyTorch's.
+std::string whatIsNotSaid(const onnx::ModelProto &model, const FlatGraph &graph, const Metadata &metadata);
+
 /// Whether an input or output holds keys, values or states of earlier tokens, which generation keeps and training does
 /// not need.
 bool isCacheName(const std::string &name);

@@ -1,4 +1,5 @@
 //===- Folds.cpp - what canonicalization may drop without changing a bit ----===//
+#include "dialects/Train/StopGradient.h"
 #include "dialects/Train/Train.h"
 
 #include "mlir/IR/Matchers.h"
@@ -41,9 +42,12 @@ OpFoldResult PowOp::fold(FoldAdaptor adaptor) {
   return isSplat(adaptor.getRhs(), 1) ? same(getLhs(), getType()) : OpFoldResult();
 }
 OpFoldResult CastOp::fold(FoldAdaptor) {
+  if (stopsGradient(*this))
+    return {};
   // All that 16 bits hold, f32 holds too.
   if (auto inner = getInput().getDefiningOp<CastOp>())
-    if (inner.getInput().getType() == getType() && isNarrowFloat(getElementType()) && inner.getElementType().isF32())
+    if (!stopsGradient(inner) && inner.getInput().getType() == getType() && isNarrowFloat(getElementType()) &&
+        inner.getElementType().isF32())
       return inner.getInput();
   return same(getInput(), getType());
 }

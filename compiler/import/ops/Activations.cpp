@@ -4,7 +4,7 @@
 // infinity.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Conventions.h"
 #include "compiler/import/ops/Ops.h"
 
 #include <numbers>
@@ -104,19 +104,24 @@ void softsign(Node &node) {
   node.set(0, math.div(x, math.add(math.abs(x), 1)));
 }
 
-static Value hardSigmoidOf(const Algebra &math, const Value &x, double alpha, double beta) {
-  return math.max(math.min(math.add(math.mul(x, alpha), beta), 1), 0);
+/// Flat at its bounds, too.
+static Value hardSigmoidOf(Node &node, const Value &x, double alpha, double beta) {
+  const Algebra math(node);
+  const Value line = math.add(math.mul(x, alpha), beta);
+  const Value low = lessEqual(node, line, math.number(x.dtype, 0)),
+              high = lessEqual(node, math.number(x.dtype, 1), line);
+  return math.choose(low, 0, math.choose(high, 1, line));
 }
 
 void hardSigmoid(Node &node) {
   const double alpha = node.floatAttr("alpha", 0.2), beta = node.floatAttr("beta", 0.5);
-  node.set(0, hardSigmoidOf(Algebra(node), node.floatIn(0), alpha, beta));
+  node.set(0, hardSigmoidOf(node, node.floatIn(0), alpha, beta));
 }
 
 void hardSwish(Node &node) {
   const Algebra math(node);
   const Value x = node.floatIn(0);
-  node.set(0, math.mul(x, hardSigmoidOf(math, x, 1.0 / 6, 0.5)));
+  node.set(0, math.mul(x, hardSigmoidOf(node, x, 1.0 / 6, 0.5)));
 }
 
 /// x sigmoid(alpha x)
@@ -145,7 +150,10 @@ void shrink(Node &node) {
 
 //===-- trigonometric and hyperbolic ----------------------------------------------===//
 
-void atan(Node &node) { node.set(0, Algebra(node).atan(node.floatIn(0))); }
+/// In atan2 the quotient is the angle already.
+void atan(Node &node) {
+  node.set(0, cameFrom(node.proto(), "atan2.") ? node.floatIn(0) : Algebra(node).atan(node.floatIn(0)));
+}
 
 void tan(Node &node) {
   const Algebra math(node);

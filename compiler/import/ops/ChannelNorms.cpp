@@ -25,7 +25,8 @@ static bool saysTraining(Node &node) {
 static bool usesBatch(Node &node) {
   using Mode = ImportOptions::BatchNorm;
   const Mode mode = node.graph().options().batchNorm;
-  if (saysTraining(node) || mode == Mode::Train)
+  const bool isFrozen = cameFrom(node.proto(), "_native_batch_norm_legit_no_training");
+  if (saysTraining(node) || (mode == Mode::Train && !isFrozen))
     return true;
   if (mode == Mode::AsWritten || !lostBatchNormTraining(node.proto(), node.graph().metadata()))
     return false;

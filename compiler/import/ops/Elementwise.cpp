@@ -1,8 +1,10 @@
 //===- Elementwise.cpp - arithmetic, comparisons, activations -------------------------===//
-#include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Conventions.h"
 #include "compiler/import/ops/Ops.h"
+#include "dialects/Train/StopGradient.h"
 
 #include <limits>
+#include <numbers>
 
 namespace ds::import::ops {
 
@@ -37,7 +39,31 @@ template <typename OpTy, UnaryFold kind> static void unaryOp(Node &node) {
 void add(Node &node) { binaryOp<train::AddOp, BinaryFold::Add>(node); }
 void sub(Node &node) { binaryOp<train::SubOp, BinaryFold::Sub>(node); }
 void mul(Node &node) { binaryOp<train::MulOp, BinaryFold::Mul>(node); }
-void div(Node &node) { binaryOp<train::DivOp, BinaryFold::Div>(node); }
+
+/// The angle of (x, y) and that of (-x, -y) alike, within half a turn: of whichever quotient is at most 1, so that no
+/// gradient is infinity times 0. Its gradient where both are 0 is 0.
+static Value angle(const Algebra &math, const Value &y, const Value &x) {
+  const Value width = math.abs(x), height = math.abs(y), steep = math.less(width, height);
+  const Value over = math.choose(steep, x, y), under = math.choose(steep, y, x);
+  const Value isZero = math.equal(under, 0);
+  const Value dividend = math.choose(isZero, 0, over), divisor = math.choose(isZero, 1, under);
+  const Value flat = math.atan(math.div(dividend, divisor));
+  const Value left = math.less(x, 0), above = math.greater(y, 0), sameSide = math.exactlyOne(left, above);
+  const Value quarter = math.choose(sameSide, std::numbers::pi / 2, math.number(x.dtype, -std::numbers::pi / 2));
+  return math.choose(steep, math.sub(quarter, flat), flat);
+}
+
+/// atan2 and sinc come as quotients of which those by 0 are not taken; yet they would make the gradients NaN.
+void div(Node &node) {
+  const Algebra math(node);
+  if (cameFrom(node.proto(), "atan2."))
+    return node.set(0, angle(math, node.floatIn(0), node.floatIn(1)));
+  if (cameFrom(node.proto(), "sinc.")) {
+    const Value x = node.floatIn(1);
+    return node.set(0, math.div(node.floatIn(0), math.choose(math.equal(x, 0), 1, x)));
+  }
+  binaryOp<train::DivOp, BinaryFold::Div>(node);
+}
 void logicalAnd(Node &node) { binaryOp<train::AndOp, BinaryFold::And>(node); }
 void logicalOr(Node &node) { binaryOp<train::OrOp, BinaryFold::Or>(node); }
 void logicalXor(Node &node) { binaryOp<train::XorOp, BinaryFold::Xor>(node); }
@@ -49,7 +75,41 @@ void greaterOrEqual(Node &node) { binaryOp<train::GreaterEqualOp, BinaryFold::Gr
 
 void neg(Node &node) { unaryOp<train::NegOp, UnaryFold::Neg>(node); }
 void abs(Node &node) { unaryOp<train::AbsOp, UnaryFold::Abs>(node); }
-void sqrt(Node &node) { unaryOp<train::SqrtOp, UnaryFold::Sqrt>(node); }
+/// `value` before it was viewed, repeated or scaled.
+static mlir::Value withoutScale(mlir::Value value) {
+  for (;;) {
+    mlir::Operation *op = value.getDefiningOp();
+    if (mlir::isa_and_nonnull<train::ReshapeOp, train::BroadcastOp>(op)) {
+      value = op->getOperand(0);
+    } else if (mlir::isa_and_nonnull<train::MulOp, train::DivOp>(op) &&
+               op->getOperand(1).getDefiningOp<train::ConstantOp>()) {
+      value = op->getOperand(0);
+    } else {
+      return value;
+    }
+  }
+}
+
+/// Whether `value` is a mean, or a sum, of squares of what is left of a mean.
+static bool isVariance(mlir::Value value) {
+  mlir::Operation *sum = withoutScale(value).getDefiningOp();
+  if (!mlir::isa_and_nonnull<train::ReduceMeanOp, train::ReduceSumOp>(sum))
+    return false;
+  mlir::Operation *square = sum->getOperand(0).getDefiningOp();
+  if (!mlir::isa_and_nonnull<train::MulOp, train::PowOp>(square) ||
+      (mlir::isa<train::MulOp>(square) && square->getOperand(0) != square->getOperand(1)))
+    return false;
+  auto rest = square->getOperand(0).getDefiningOp<train::SubOp>();
+  return rest && mlir::isa_and_nonnull<train::ReduceMeanOp>(withoutScale(rest.getRhs()).getDefiningOp());
+}
+
+/// The root of a variance is a standard deviation, whose gradient at 0 is 0 in PyTorch.
+void sqrt(Node &node) {
+  const Value x = node.in(0);
+  if (x.value && isVariance(x.value))
+    return node.set(0, orZero(node, x, [&](const Value &safe) { return Algebra(node).sqrt(safe); }));
+  unaryOp<train::SqrtOp, UnaryFold::Sqrt>(node);
+}
 void reciprocal(Node &node) { unaryOp<train::ReciprocalOp, UnaryFold::Reciprocal>(node); }
 void exp(Node &node) { unaryOp<train::ExpOp, UnaryFold::Exp>(node); }
 void log(Node &node) { unaryOp<train::LogOp, UnaryFold::Log>(node); }
@@ -85,8 +145,15 @@ void pow(Node &node) {
   const Value base = node.in(0), exponent = secondOperand(node);
   const DType type = ds::isFloat(base.dtype) ? base.dtype : DType::F64;
   const Value floatBase = cast(node, base, type);
-  const Value power = Algebra(node).power(floatBase, cast(node, exponent, type));
-  node.set(0, cast(node, power, base.dtype));
+  const Algebra math(node);
+  const Value floatExponent = cast(node, exponent, type);
+  // A norm of order p: its gradient at 0 is 0 in PyTorch.
+  const std::optional<Constant> known = node.graph().known(floatExponent);
+  const bool isRoot = known && known->elements() == 1 && known->firstAsDouble() < 1;
+  const auto power = [&](const Value &x) { return math.power(x, floatExponent); };
+  const bool isNorm = isRoot && cameFrom(node.proto(), "linalg_vector_norm.");
+  const Value result = isNorm ? orZero(node, floatBase, power) : power(floatBase);
+  node.set(0, cast(node, result, base.dtype));
 }
 
 /// The remainder with the divisor's sign, or with fmod=1 the dividend's.
@@ -121,8 +188,24 @@ template <typename OpTy, BinaryFold kind> static Value variadic(Node &node) {
     result = binary<OpTy>(node, kind, result, node.in(i));
   return result;
 }
-void max(Node &node) { node.set(0, variadic<train::MaxOp, BinaryFold::Max>(node)); }
-void min(Node &node) { node.set(0, variadic<train::MinOp, BinaryFold::Min>(node)); }
+
+/// A bound takes the gradient beyond itself; at itself x keeps it, as in torch.clamp, or `strict` loses it.
+static Value within(Node &node, const Value &x, const Value &bound, bool isLeast, bool strict) {
+  const Algebra math(node);
+  if (!ds::isFloat(x.dtype))
+    return isLeast ? math.max(x, bound) : math.min(x, bound);
+  const Value &low = isLeast ? x : bound, &high = isLeast ? bound : x;
+  return math.choose(strict ? lessEqual(node, low, high) : math.less(low, high), bound, x); // NaN stays
+}
+
+void max(Node &node) {
+  node.set(0, cameFrom(node.proto(), "clamp") ? within(node, node.in(0), node.in(1), true, false)
+                                              : variadic<train::MaxOp, BinaryFold::Max>(node));
+}
+void min(Node &node) {
+  node.set(0, cameFrom(node.proto(), "clamp") ? within(node, node.in(0), node.in(1), false, false)
+                                              : variadic<train::MinOp, BinaryFold::Min>(node));
+}
 void sum(Node &node) { node.set(0, variadic<train::AddOp, BinaryFold::Add>(node)); }
 void mean(Node &node) {
   const Value total = variadic<train::AddOp, BinaryFold::Add>(node);
@@ -135,6 +218,7 @@ void where(Node &node) { node.set(0, select(node, node.in(0), node.in(1), node.i
 
 void clip(Node &node) {
   Value result = node.in(0);
+  const bool strict = cameFrom(node.proto(), "relu6") || cameFrom(node.proto(), "hardtanh");
   auto bound = [&](size_t input, const char *attribute) -> std::optional<Value> {
     if (node.opset() < 11) {
       const onnx::AttributeProto *found = node.attribute(attribute, 1);
@@ -143,9 +227,9 @@ void clip(Node &node) {
     return node.has(input) ? std::optional(node.in(input)) : std::nullopt;
   };
   if (const std::optional<Value> least = bound(1, "min"))
-    result = binary<train::MaxOp>(node, BinaryFold::Max, result, *least);
+    result = within(node, result, *least, true, strict);
   if (const std::optional<Value> most = bound(2, "max"))
-    result = binary<train::MinOp>(node, BinaryFold::Min, result, *most);
+    result = within(node, result, *most, false, strict);
   node.set(0, result);
 }
 
@@ -172,6 +256,17 @@ void castTo(Node &node) {
 
 void castLike(Node &node) { node.set(0, cast(node, node.in(0), node.in(1).dtype)); }
 
-void identity(Node &node) { node.set(0, node.anyIn(0)); }
+/// Also what is left of Tensor.detach.
+void identity(Node &node) {
+  const Value input = node.anyIn(0);
+  if (!cameFrom(node.proto(), "detach") || input.kind == Value::Kind::Sequence || !ds::isFloat(input.dtype) ||
+      node.graph().known(input))
+    return node.set(0, input);
+  const mlir::Value whole = node.operand(input);
+  const auto element = mlir::TypeAttr::get(mlir::getElementTypeOrSelf(whole.getType()));
+  auto stop = node.create<train::CastOp>({whole}, {node.builder().getNamedAttr("element_type", element)});
+  stop->setAttr(train::stopGradientAttribute, node.builder().getUnitAttr());
+  node.set(0, Value::of(stop.getResult()));
+}
 
 } // namespace ds::import::ops

@@ -3,6 +3,8 @@
 #include "compiler/import/ops/Algebra.h"
 #include "compiler/import/ops/Ops.h"
 
+#include <limits>
+
 namespace ds::import::ops {
 
 template <typename OpTy> static Value softmaxAlong(Node &node, const Value &input, size_t axis) {
@@ -26,7 +28,28 @@ template <typename OpTy> static void softmaxOp(Node &node) {
   node.set(0, reshape(node, flat, input.shape));
 }
 
-void softmax(Node &node) { softmaxOp<train::SoftmaxOp>(node); }
+/// Whether a mask that is not known is added to scores, or chooses among them: it may hide all of a row.
+static bool mayHideRows(const Value &scores) {
+  mlir::Operation *op = scores.value ? scores.value.getDefiningOp() : nullptr;
+  if (auto choice = mlir::dyn_cast_if_present<train::SelectOp>(op))
+    return !choice.getCondition().getDefiningOp<train::ConstantOp>();
+  auto sum = mlir::dyn_cast_if_present<train::AddOp>(op);
+  return sum && !sum.getLhs().getDefiningOp<train::ConstantOp>() && !sum.getRhs().getDefiningOp<train::ConstantOp>();
+}
+
+/// torch.nn.functional.scaled_dot_product_attention gives a query that sees no key zeros, and its exporter forgets it;
+/// `ds-regroup-attention` knows what is written here.
+void softmax(Node &node) {
+  const Value scores = node.floatIn(0);
+  if (!cameFrom(node.proto(), "scaled_dot_product_attention") || node.opset() < 13 || !mayHideRows(scores))
+    return softmaxOp<train::SoftmaxOp>(node);
+  const Algebra math(node);
+  const size_t axis = node.axisAttr("axis", -1, scores.rank());
+  const Value largest = reduce(node, ReduceFold::Max, scores, {int64_t(axis)}, /*keepDims=*/true);
+  const Value hidden = math.equal(largest, -std::numeric_limits<double>::infinity());
+  const Value rest = softmaxAlong<train::SoftmaxOp>(node, math.choose(hidden, 0, scores), axis);
+  node.set(0, math.choose(hidden, 0, rest));
+}
 void logSoftmax(Node &node) { softmaxOp<train::LogSoftmaxOp>(node); }
 
 /// Outputs mean and 1 / sqrt(variance + epsilon) keep the normalised dimensions as 1.

@@ -1,5 +1,5 @@
 //===- Reductions.cpp - sums, means, extremes -------------------------------------------------===//
-#include "compiler/import/ops/Algebra.h"
+#include "compiler/import/ops/Conventions.h"
 #include "compiler/import/ops/Ops.h"
 
 #include <limits>
@@ -38,6 +38,16 @@ void reduceOp(Node &node, ReduceFold kind, int64_t axesInputSince) {
   node.set(0, reduce(node, kind, node.in(0), where.axes, where.keepDims));
 }
 
+/// Of equal ones the first, which alone gets the gradient, as in torch.max along a dimension; it stays as size 1.
+Value firstExtreme(Node &node, const Value &input, int64_t axis, bool isMax) {
+  const mlir::Value numbers = node.operand(input);
+  const mlir::Value keys = isMax ? numbers : node.operand(Algebra(node).neg(input));
+  const mlir::NamedAttribute along = node.number("axis", axis);
+  const Value index = Value::of(node.create<train::ArgMaxOp>({keys}, {along}).getResult());
+  const mlir::Value at = node.operand(reshape(node, index, reducedShape(input.shape, {axis}, /*keepDims=*/true)));
+  return Value::of(node.create<train::GatherElementsOp>({numbers, at}, {along}).getResult());
+}
+
 /// Of bools: whether any is true, or all are. Of no floats: the infinity that every number passes.
 void extremum(Node &node, ReduceFold kind) {
   const Value input = node.in(0);
@@ -47,10 +57,14 @@ void extremum(Node &node, ReduceFold kind) {
     return node.set(0, cast(node, numbers, DType::Bool));
   }
   const Shape shape = reducedShape(input.shape, where.axes, where.keepDims);
+  const bool isMax = kind == ReduceFold::Max;
+  if (elementCount(input.shape) > 0 && ds::isFloat(input.dtype) && where.axes.size() == 1 &&
+      cameFrom(node.proto(), isMax ? "max.dim" : "min.dim"))
+    return node.set(0, reshape(node, firstExtreme(node, input, where.axes[0], isMax), shape));
   if (elementCount(input.shape) > 0 || elementCount(shape) == 0 || !ds::isFloat(input.dtype))
     return node.set(0, reduce(node, kind, input, where.axes, where.keepDims));
   const double infinity = std::numeric_limits<double>::infinity();
-  const Value none = floatScalar(input.dtype, kind == ReduceFold::Max ? -infinity : infinity);
+  const Value none = floatScalar(input.dtype, isMax ? -infinity : infinity);
   node.set(0, broadcastTo(node, none, shape));
 }
 
@@ -77,8 +91,7 @@ void reduceSumSquare(Node &node) {
 void reduceL2(Node &node) {
   const Algebra math(node);
   const Value x = node.floatIn(0), sum = sumOver(node, math.mul(x, x), over(node, 18));
-  const Value isZero = math.equal(sum, 0);
-  node.set(0, math.choose(isZero, 0, math.sqrt(math.choose(isZero, 1, sum))));
+  node.set(0, orZero(node, sum, [&](const Value &safe) { return math.sqrt(safe); }));
 }
 
 void reduceLogSum(Node &node) { node.set(0, Algebra(node).log(sumOver(node, node.floatIn(0), over(node, 18)))); }

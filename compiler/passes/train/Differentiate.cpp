@@ -41,8 +41,8 @@ struct Differentiate : ds::impl::DifferentiateBase<Differentiate> {
     makeEvaluate(forward, symbols);
     if (failed(makeMicrobatch(forward, symbols)))
       return signalPassFailure();
-    getOperation().walk(
-        [](train::GatherOp gather) { gather->removeAttr(train::paddingAttribute); }); // gradients have it
+    dropStopGradients(module);
+    module.walk([](train::GatherOp gather) { gather->removeAttr(train::paddingAttribute); }); // gradients have it
   }
 
   /// One read per variable, at the first: a tied weight has one gradient.

@@ -15,6 +15,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 
+#include <limits>
+
 namespace ds {
 #define GEN_PASS_DEF_REGROUPATTENTION
 #include "compiler/passes/train/Passes.h.inc"
@@ -171,14 +173,16 @@ private:
   std::optional<Parts> match(train::MatmulOp product) {
     if (product.getBias() || product.getTransposeLhs() || product.getTransposeRhs() || shapeOf(product).size() != 4)
       return std::nullopt;
-    Value probabilities = withoutNan(product.getLhs());
+    Value weights = withoutNan(product.getLhs());
+    const int64_t uses = weights == product.getLhs() ? 1 : 2; // is_nan, select
+    Value seen = withoutHidden(weights);
+    Value probabilities = seen ? weights.getDefiningOp<train::SelectOp>().getOnFalse() : weights;
     auto softmax = probabilities.getDefiningOp<train::SoftmaxOp>();
-    const bool guarded = probabilities != product.getLhs(); // is_nan, select
     if (!softmax || int64_t(softmax.getAxis()) != 3 || !product.getLhs().hasOneUse() ||
-        int64_t(llvm::range_size(probabilities.getUses())) != (guarded ? 2 : 1))
+        int64_t(llvm::range_size(weights.getUses())) != uses || (seen && !probabilities.hasOneUse()))
       return std::nullopt;
     Parts parts;
-    if (!matchScores(softmax.getInput(), parts))
+    if (!matchScores(seen ? seen : softmax.getInput(), parts))
       return std::nullopt;
     parts.key = withoutRepeats(parts.key);
     parts.value = withoutRepeats(product.getRhs());
@@ -196,6 +200,22 @@ private:
     if (!isNan || isNan.getInput() != select.getOnFalse() || splatConstant(select.getOnTrue()) != 0.0)
       return value;
     return select.getOnFalse();
+  }
+
+  /// The scores where `value` is their softmax, with zeros for a row that is hidden as a whole; else null.
+  static Value withoutHidden(Value value) {
+    auto outer = value.getDefiningOp<train::SelectOp>();
+    auto softmax = outer ? outer.getOnFalse().getDefiningOp<train::SoftmaxOp>() : train::SoftmaxOp();
+    auto inner = softmax ? softmax.getInput().getDefiningOp<train::SelectOp>() : train::SelectOp();
+    if (!inner || inner.getCondition() != outer.getCondition() || splatConstant(outer.getOnTrue()) != 0.0 ||
+        splatConstant(inner.getOnTrue()) != 0.0)
+      return {};
+    auto hidden = inner.getCondition().getDefiningOp<train::EqualOp>();
+    auto kept = hidden ? hidden.getLhs().getDefiningOp<train::ReshapeOp>() : train::ReshapeOp();
+    auto largest = kept ? kept.getInput().getDefiningOp<train::ReduceMaxOp>() : train::ReduceMaxOp();
+    const bool isRow = largest && largest.getInput() == inner.getOnFalse() &&
+                       splatConstant(hidden.getRhs()) == -std::numeric_limits<double>::infinity();
+    return isRow ? inner.getOnFalse() : Value();
   }
 
   /// Scores: masks, then scales, then the product of query and key.

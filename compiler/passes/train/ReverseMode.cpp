@@ -2,7 +2,8 @@
 //
 // Reverse mode of automatic differentiation (Griewank and Walther, Evaluating Derivatives, 2nd ed., 2008), from
 // source to source, over straight-line code:
-//   1. Forward walk: a value is active if a leaf reaches it and it is of floating point.
+//   1. Forward walk: a value is active if a leaf reaches it, other than by a train.stop_gradient, and it is of floating
+//      point.
 //   2. Backward walk: an op whose result has a gradient adds to the gradients of its active operands
 //      (DifferentiableOpInterface). Contributions are added in the order in which the walk meets them.
 //   3. A leaf's gradient is complete when the walk reaches the op that makes it.
@@ -10,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/passes/train/ReverseMode.h"
 
+#include "dialects/Train/StopGradient.h"
 #include "dialects/Train/Train.h"
 
 using namespace mlir;
@@ -25,7 +27,8 @@ ReverseMode::ReverseMode(ArrayRef<Operation *> operations, ValueRange leaves, Va
 void ReverseMode::markActive() {
   active_.insert(leaves_.begin(), leaves_.end());
   for (Operation *op : operations_) {
-    const bool active = llvm::any_of(op->getOperands(), [&](Value v) { return isActive(v); });
+    const bool active =
+        !train::stopsGradient(op) && llvm::any_of(op->getOperands(), [&](Value v) { return isActive(v); });
     for (Value result : op->getResults())
       if (active && !isFixed_.contains(result) && isa<FloatType>(getElementTypeOrSelf(result.getType())))
         active_.insert(result);
@@ -84,4 +87,16 @@ LogicalResult ReverseMode::visit(OpBuilder &builder, Operation *op) {
 void ReverseMode::contribute(OpBuilder &builder, Value value, Value gradient) {
   Value &sum = gradients_[value];
   sum = sum ? train::AddOp::create(builder, value.getLoc(), sum, gradient).getResult() : gradient;
+}
+
+void ds::dropStopGradients(ModuleOp module) {
+  module.walk([](train::CastOp cast) {
+    if (!train::stopsGradient(cast))
+      return;
+    cast->removeAttr(train::stopGradientAttribute);
+    if (cast.getInput().getType() != cast.getType()) // precision was lowered
+      return;
+    cast.replaceAllUsesWith(cast.getInput());
+    cast.erase();
+  });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -33,5 +34,8 @@ private:
   llvm::DenseSet<mlir::Value> isLeaf_, isFixed_, active_;
   llvm::DenseMap<mlir::Value, mlir::Value> gradients_;
 };
+
+/// Puts the input in the place of each value that stops gradients (StopGradient.h), once all are there.
+void dropStopGradients(mlir::ModuleOp module);
 
 } // namespace ds

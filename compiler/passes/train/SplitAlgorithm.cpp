@@ -12,6 +12,7 @@
 #include "compiler/analysis/TrainStep.h"
 #include "compiler/passes/train/ExpandGradients.h"
 #include "compiler/passes/train/Passes.h"
+#include "compiler/passes/train/ReverseMode.h"
 #include "compiler/passes/train/StepFunctions.h"
 #include "dialects/Train/LocationName.h"
 
@@ -172,7 +173,8 @@ struct SplitAlgorithm : ds::impl::SplitAlgorithmBase<SplitAlgorithm> {
       return;
     func::FuncOp forward = findForward(symbols);
     if (!forward || failed(Splitter(forward, symbols).run()))
-      signalPassFailure();
+      return signalPassFailure();
+    dropStopGradients(getOperation());
   }
 };
 

@@ -135,3 +135,33 @@ func.func @forward(%table: tensor<5xf32>) -> tensor<f32> {
   %1 = train.select %c, %w, %0 : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+// -----
+
+// Tests that no gradient passes a train.stop_gradient, that an op behind it needs none, and that it goes everywhere.
+// CHECK-LABEL: module {
+// CHECK-NOT:  train.stop_gradient
+// CHECK-NOT:  @"v::gradient"
+// CHECK:      func.func @microbatch
+// CHECK: %[[W:.*]] = train.read @w
+// CHECK: %[[E:.*]] = train.floor %[[W]]
+// CHECK: %[[V:.*]] = train.read @v
+// CHECK: %[[P:.*]] = train.mul %[[E]], %[[V]]
+// CHECK: train.mul %[[W]], %[[P]]
+// CHECK: %[[SEED:.*]] = train.loss_gradient
+// CHECK-NEXT: %[[DW:.*]] = train.mul %[[SEED]], %[[P]]
+// CHECK-NEXT: train.accumulate %[[DW]] into @"w::gradient"
+// CHECK-NEXT: return
+// CHECK:      func.func @evaluate
+// CHECK-NOT:  train.stop_gradient
+train.variable parameter @w : tensor<f32> from #train.fill<0.0> {trainable}
+train.variable parameter @v : tensor<f32> from #train.fill<0.0> {trainable}
+func.func @forward() -> tensor<f32> {
+  %w = train.read @w : tensor<f32>
+  %0 = train.floor %w : (tensor<f32>) -> tensor<f32>
+  %v = train.read @v : tensor<f32>
+  %1 = train.mul %0, %v : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  %2 = train.cast %1 to f32 {train.stop_gradient} : (tensor<f32>) -> tensor<f32>
+  %3 = train.mul %w, %2 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}

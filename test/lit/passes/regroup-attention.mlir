@@ -106,3 +106,26 @@ func.func @one_group(%q: tensor<2x4x3x8xf32>, %k: tensor<2x5x8xf32>, %v: tensor<
   %6 = train.matmul %5, %3 : (tensor<2x4x3x5xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x8xf32>
   return %6 : tensor<2x4x3x8xf32>
 }
+
+// -----
+
+// Tests that zeros for a query that sees no key, and zeros in place of NaN around them, belong to the attention.
+// CHECK-LABEL: func.func @hidden_rows
+// CHECK-NEXT:  %[[Y:.*]], %{{.*}} = train.attention %arg0, %arg1, %arg2 mask %arg3 scale 1.000000e+00 :
+// CHECK-NEXT:  return %[[Y]]
+func.func @hidden_rows(%q: tensor<2x4x3x8xf32>, %k: tensor<2x4x5x8xf32>, %v: tensor<2x4x5x6xf32>, %m: tensor<2x1x3x5xf32>) -> tensor<2x4x3x6xf32> {
+  %zero = train.constant dense<0.0> : tensor<f32>
+  %nothing = train.constant dense<0xFF800000> : tensor<f32>
+  %0 = train.matmul %q, %k transposed : (tensor<2x4x3x8xf32>, tensor<2x4x5x8xf32>) -> tensor<2x4x3x5xf32>
+  %1 = train.add %0, %m : (tensor<2x4x3x5xf32>, tensor<2x1x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %2 = train.reduce_max %1 over [3] : (tensor<2x4x3x5xf32>) -> tensor<2x4x3xf32>
+  %3 = train.reshape %2 to [2, 4, 3, 1] : (tensor<2x4x3xf32>) -> tensor<2x4x3x1xf32>
+  %4 = train.equal %3, %nothing : (tensor<2x4x3x1xf32>, tensor<f32>) -> tensor<2x4x3x1xi1>
+  %5 = train.select %4, %zero, %1 : (tensor<2x4x3x1xi1>, tensor<f32>, tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %6 = train.softmax %5 along 3 : (tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %7 = train.select %4, %zero, %6 : (tensor<2x4x3x1xi1>, tensor<f32>, tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %8 = train.is_nan %7 : (tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xi1>
+  %9 = train.select %8, %zero, %7 : (tensor<2x4x3x5xi1>, tensor<f32>, tensor<2x4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  %10 = train.matmul %9, %v : (tensor<2x4x3x5xf32>, tensor<2x4x5x6xf32>) -> tensor<2x4x3x6xf32>
+  return %10 : tensor<2x4x3x6xf32>
+}

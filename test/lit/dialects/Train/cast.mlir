@@ -31,3 +31,15 @@ func.func @keep_detour(%x: tensor<2xf64>) -> tensor<2xf64> {
   %1 = train.cast %0 to f64 : (tensor<2xf32>) -> tensor<2xf64>
   return %1 : tensor<2xf64>
 }
+
+// Tests that no folding looks through a cast that stops gradients.
+// FOLD-LABEL: func.func @keep_stop
+func.func @keep_stop(%x: tensor<2xbf16>) -> (tensor<2xbf16>, tensor<2xbf16>) {
+  // FOLD: train.cast %{{.*}} to bf16 {train.stop_gradient}
+  %0 = train.cast %x to bf16 {train.stop_gradient} : (tensor<2xbf16>) -> tensor<2xbf16>
+  // FOLD: train.cast %{{.*}} to f32 {train.stop_gradient}
+  %1 = train.cast %x to f32 {train.stop_gradient} : (tensor<2xbf16>) -> tensor<2xf32>
+  // FOLD: train.cast %{{.*}} to bf16
+  %2 = train.cast %1 to bf16 : (tensor<2xf32>) -> tensor<2xbf16>
+  return %0, %2 : tensor<2xbf16>, tensor<2xbf16>
+}

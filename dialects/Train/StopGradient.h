@@ -1,0 +1,14 @@
+//===- StopGradient.h - values that no gradient passes ----------------------===//
+#pragma once
+
+#include "dialects/Train/Train.h"
+
+namespace ds::train {
+
+/// Of a train.cast to the type that its input has: the input, which no gradient passes. Cf. torch.Tensor.detach. No
+/// folding looks through it; dropStopGradients takes it away once all gradients are there.
+inline constexpr llvm::StringLiteral stopGradientAttribute = "train.stop_gradient";
+
+inline bool stopsGradient(mlir::Operation *op) { return op->hasAttr(stopGradientAttribute); }
+
+} // namespace ds::train
